@@ -1,0 +1,143 @@
+// Channels: how a tensor gets from one worker to another.
+//
+//   sender                                     receiver
+//   slot = acquire(lane, bytes) ── credit ──┐
+//   ... producing kernel writes slot ...    │
+//   commit(slot, tag, ready) ───────────────┼─> view = receive()
+//                                           │   ... consumer reads the view in place ...
+//                                           └── release(view, done)
+//
+// A channel carries messages one way between two workers, in order. It is divided into lanes: a lane
+// is a ring of `slots` buffers of `slot_bytes`, and a message occupies one slot of its lane from
+// acquire to release. A lane whose slots are all taken makes acquire wait: credits, no high-water
+// marks. Slots are allocated when the endpoint opens, so their memory is known beforehand. The tag is
+// carried, not interpreted. Delivery is exactly once and in order, or the channel fails with an Error.
+//
+// Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views and
+// slots must be given back before their Endpoint is destroyed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/time.h"
+
+namespace kerf::runtime {
+
+using Tag = std::array<int32_t, 4>;
+
+struct Lane {
+  uint64_t slot_bytes = 0;
+  int32_t slots = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(slot_bytes, slots);
+  }
+  bool operator==(const Lane&) const = default;
+};
+
+// Writable memory of `bytes` in a lane, aligned to 64. Move-only by convention: commit it once, or
+// hand it back with abandon().
+struct Slot {
+  int lane = 0;
+  int index = 0;
+  size_t bytes = 0;
+  std::byte* data = nullptr;
+};
+
+// Read-only memory of a message, aligned to 64, valid until released.
+struct View {
+  int lane = 0;
+  int index = 0;
+  size_t bytes = 0;
+  Tag tag{};
+  const std::byte* data = nullptr;
+  void* owner = nullptr;  // the transport's own; not for users
+};
+
+// What crossed, counted where it happens. `messages` and `bytes` are payload; everything that a
+// transport adds (acknowledgements, credits, resends) is counted apart.
+struct ChannelCounters {
+  int64_t messages = 0;
+  int64_t bytes = 0;
+  int64_t control_messages = 0;
+  int64_t resent = 0;
+  int64_t dropped = 0;  // duplicates, garbage, strangers, wrong versions
+};
+
+class SendChannel {
+ public:
+  virtual ~SendChannel() = default;
+  // Empty when the deadline passed. Throws Error{kInterrupted} after Endpoint::interrupt(), and
+  // Error{kInternal} if `bytes` exceeds the lane's slot_bytes.
+  [[nodiscard]] virtual std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) = 0;
+  // The message may leave once `ready` (may be null) has happened.
+  virtual void commit(const Slot& slot, const Tag& tag, const Event* ready = nullptr) = 0;
+  virtual void abandon(const Slot& slot) = 0;
+  virtual ChannelCounters counters() const = 0;
+};
+
+class ReceiveChannel {
+ public:
+  virtual ~ReceiveChannel() = default;
+  // The next message in order of commits, over all lanes. Empty when the deadline passed.
+  [[nodiscard]] virtual std::optional<View> receive(Deadline deadline) = 0;
+  // Gives the slot back to the sender once `done` (may be null) has happened. Any order.
+  virtual void release(const View& view, const Event* done = nullptr) = 0;
+  virtual ChannelCounters counters() const = 0;
+};
+
+// What an endpoint must know to open its channels. Peers are named by small integers (workers).
+struct Wiring {
+  int32_t self = 0;
+  uint32_t epoch = 0;
+  uint64_t token = 0;                          // unguessable; a peer without it is a stranger
+  std::map<int32_t, std::string> addresses;    // of every peer
+  std::map<int32_t, std::vector<Lane>> send;   // lanes of the channel to each peer
+  std::map<int32_t, std::vector<Lane>> receive;  // lanes of the channel from each peer
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(self, epoch, token, addresses, send, receive);
+  }
+};
+
+// One worker's side of all its channels.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  // Where peers find this endpoint; meaningful to the same transport only.
+  virtual std::string address() const = 0;
+  // Opens every channel of the wiring. Returns when all peers are reachable; throws Error{kTimeout}
+  // naming the peer otherwise. Once.
+  virtual void open(const Wiring& wiring, Deadline deadline) = 0;
+  // Valid after open(), for peers in the wiring; owned by the endpoint.
+  virtual SendChannel& sender(int peer) = 0;
+  virtual ReceiveChannel& receiver(int peer) = 0;
+  // Thread-safe: every waiting or later call throws Error{kInterrupted}.
+  virtual void interrupt() = 0;
+  // Blocks until all committed messages were released by their receivers, or the deadline passed
+  // (false). Called before an orderly end.
+  [[nodiscard]] virtual bool drain(Deadline deadline) = 0;
+  // Bytes of slot memory that this endpoint allocated.
+  virtual size_t slot_bytes() const = 0;
+};
+
+enum class TransportKind { kInproc, kShm, kIpc, kTcp };
+
+std::string_view to_string(TransportKind kind);
+// Throws Error{kUsage} that lists the names.
+TransportKind parse_transport(const std::string& name);
+// Inproc endpoints meet by address within one process. `label` shows up in errors ("worker 2").
+std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label);
+
+}  // namespace kerf::runtime

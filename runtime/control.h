@@ -1,0 +1,84 @@
+// The control plane: small ordered messages between the scheduler and its workers.
+//
+// Delivery is exactly once and in order per worker and direction: every message is numbered,
+// acknowledged, sent again after a reconnection, and dropped if it came before. Garbage, oversized
+// messages, other versions and strangers are dropped and counted. Implementations: zmq/ (ROUTER and
+// DEALER) and inproc/ (queues). Tensors never travel here.
+//
+// Threads: each object belongs to one thread, except wake().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/time.h"
+
+namespace kerf::runtime {
+
+enum class ControlType : uint16_t {
+  kRegister = 1,  // worker -> scheduler: who I am
+  kRefuse,        // scheduler -> worker: why you may not join; ends the worker
+  kStart,         // scheduler -> worker: your number, wiring and job
+  kReady,         // worker -> scheduler: channels open, job understood
+  kWork,          // scheduler -> worker: a batch of tasks
+  kResults,       // worker -> scheduler: a batch of results
+  kReport,        // worker -> scheduler: what I am doing, for how long, what I await (heartbeat)
+  kClock,         // scheduler -> worker: answer to a report, with the scheduler's clock
+  kStop,          // scheduler -> worker: finish and leave
+  kBye,           // worker -> scheduler: left in order
+  kFailed,        // worker -> scheduler: an Error ended me
+};
+
+struct ControlMessage {
+  ControlType type{};
+  std::string payload;
+};
+
+struct ControlCounters {
+  int64_t sent = 0;
+  int64_t received = 0;
+  int64_t resent = 0;
+  int64_t dropped = 0;
+};
+
+// The scheduler's side. Peers are numbered by the order of their first message, from 0.
+class ControlServer {
+ public:
+  struct Incoming {
+    int peer = 0;
+    ControlMessage message;
+    bool disconnected = false;  // the peer's connection broke; no message
+  };
+
+  virtual ~ControlServer() = default;
+  virtual std::string address() const = 0;  // with the port that was bound
+  virtual void send(int peer, ControlMessage message) = 0;
+  // Empty when the deadline passed or wake() was called.
+  [[nodiscard]] virtual std::optional<Incoming> receive(Deadline deadline) = 0;
+  virtual void forget(int peer) = 0;  // drop its queue; later messages of it are strangers'
+  virtual void wake() = 0;            // thread- and signal-safe
+  virtual ControlCounters counters() const = 0;
+};
+
+// A worker's side.
+class ControlClient {
+ public:
+  virtual ~ControlClient() = default;
+  virtual void send(ControlMessage message) = 0;
+  [[nodiscard]] virtual std::optional<ControlMessage> receive(Deadline deadline) = 0;
+  virtual void wake() = 0;  // thread-safe
+  // Waits until all was acknowledged; false when the deadline passed.
+  [[nodiscard]] virtual bool flush(Deadline deadline) = 0;
+  virtual ControlCounters counters() const = 0;
+};
+
+// "tcp://127.0.0.1:5555", "tcp://127.0.0.1:*", "ipc://@name" or "inproc://name". Throws
+// Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one or one beyond loopback.
+std::unique_ptr<ControlServer> make_control_server(const std::string& address);
+std::unique_ptr<ControlClient> make_control_client(const std::string& address);
+// Throws Error{kUsage}: only loopback and local addresses are allowed until workers authenticate.
+void check_local_address(const std::string& address);
+
+}  // namespace kerf::runtime

@@ -1,0 +1,74 @@
+// The crew: a scheduler's workers, seen from the scheduler.
+//
+// assemble() starts local workers (or waits for those that connect), checks their identity and gives
+// them numbers; start() wires them; send() and next() carry tasks and results in batches. A worker
+// whose process ends, whose connection breaks, that is silent for `silence`, or that makes no progress
+// for `no_progress` is lost: next() throws Error{kLost} that names it, what it was doing, and who
+// waited for what. Destroying a crew ends every worker, in order if it can, and reaps every child.
+//
+// Threads: one, except interrupt(), which is also signal-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/worker.h"
+
+namespace kerf::runtime {
+
+struct CrewOptions {
+  int workers = 1;
+  TransportKind transport = TransportKind::kShm;
+  int threads = 1;                        // per worker
+  std::string device = "cpu";
+  std::string listen;                     // empty: start local workers
+  std::vector<std::string> worker_command;  // program and first arguments of a local worker
+  Identity identity;
+  HandlerFactory handlers;                // for inproc workers, which are threads
+  std::chrono::milliseconds assemble_timeout{60'000};
+  std::chrono::milliseconds silence{3'000};
+  std::chrono::milliseconds no_progress{30'000};
+};
+
+struct WorkerInfo {
+  int worker = 0;
+  int pid = 0;
+  std::string device;
+  int64_t clock_offset_ns = 0;  // add to the worker's clock to get the scheduler's
+  int64_t round_trip_ns = 0;
+  ActivityReport activity;
+};
+
+// One worker's batch of results, in order of its tasks.
+struct CrewResults {
+  int worker = 0;
+  std::vector<std::string> results;
+};
+
+class Crew {
+ public:
+  virtual ~Crew() = default;
+
+  // `waiting` is told how many have registered so far (for a progress line); may be empty.
+  static std::unique_ptr<Crew> assemble(const CrewOptions& options,
+                                        const std::function<void(int)>& waiting = {});
+
+  // send[u][v]: lanes of the channel from worker u to worker v. Returns when all are ready.
+  virtual void start(const std::string& program, const std::vector<std::string>& jobs,
+                     const std::vector<std::vector<std::vector<Lane>>>& send) = 0;
+  virtual void send(int worker, std::vector<std::string> tasks) = 0;
+  // The next batch from any worker. Empty when the deadline passed. Throws Error{kLost},
+  // Error{kInterrupted}, or what a worker failed with.
+  [[nodiscard]] virtual std::optional<CrewResults> next(Deadline deadline) = 0;
+  // Ends all workers in order. Throws if one does not.
+  virtual void stop() = 0;
+  virtual void interrupt() = 0;
+  virtual std::string address() const = 0;
+  virtual const std::vector<WorkerInfo>& workers() const = 0;
+  virtual ControlCounters counters() const = 0;
+};
+
+}  // namespace kerf::runtime

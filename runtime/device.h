@@ -1,0 +1,111 @@
+// Devices: where bytes live and where work is ordered.
+//
+// A Device hands out Buffers, Streams and Events and accounts for every byte it handed out. The CPU
+// device's stream runs each copy before it returns; a CUDA device's stream is asynchronous. Code
+// written against this interface is right for both: it orders work by streams and events only.
+//
+// Threads: a Device may be used from any thread; a Stream and an Event belong to one thread at a
+// time. A Device must outlive everything that it handed out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kerf::runtime {
+
+enum class DeviceKind { kCpu, kCuda };
+
+// Bytes. `peak` is the largest `current` since the last reset_peak(). `capacity` 0: unknown.
+struct MemoryStats {
+  size_t current = 0;
+  size_t peak = 0;
+  size_t capacity = 0;
+};
+
+class Device;
+
+// Move-only bytes on a device, aligned to at least 64. Returned to its device on destruction.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device* device, void* data, size_t bytes) : device_(device), data_(data), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Buffer();
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  size_t bytes() const { return bytes_; }
+  Device* device() const { return device_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A point in a stream's work. `ready` and `wait` see the last `Stream::record` of it.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool ready() const = 0;
+  virtual void wait() const = 0;
+  virtual void* native() const { return nullptr; }  // cudaEvent_t on a CUDA device
+};
+
+// Work in order. All calls return at once on an asynchronous device.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Between host memory and the stream's device, or within either.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  virtual void fill_zero(void* to, size_t bytes) = 0;
+  virtual void record(Event& event) = 0;
+  virtual void wait(const Event& event) = 0;
+  virtual void synchronize() = 0;
+  virtual void* native() const { return nullptr; }  // cudaStream_t on a CUDA device
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceKind kind() const = 0;
+  virtual std::string name() const = 0;         // "cpu", "cuda:0"
+  virtual std::string description() const = 0;  // for people: model, cores or memory
+
+  // Throws Error{kUnavailable} naming the device and the bytes when memory is short. 0 bytes give a
+  // Buffer that is false.
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual MemoryStats memory() const = 0;
+  virtual void reset_peak() = 0;
+
+ protected:
+  friend class Buffer;
+  virtual void release(void* data, size_t bytes) noexcept = 0;
+};
+
+std::unique_ptr<Device> make_cpu_device();
+// Throws Error{kUnavailable} where there is no such device or the build has no CUDA.
+std::unique_ptr<Device> make_cuda_device(int index);
+// 0 where the build has no CUDA, or there is no driver or device.
+int cuda_device_count();
+// "cpu" or "cuda:N". Throws Error{kUsage} on another name.
+std::unique_ptr<Device> make_device(const std::string& name);
+// Every device of this host, the CPU first.
+std::vector<std::string> device_names();
+
+}  // namespace kerf::runtime

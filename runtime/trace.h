@@ -1,0 +1,57 @@
+// Traces: what happened when, for Perfetto and chrome://tracing.
+//
+// Each worker records spans on its own clock; shift() moves them onto the scheduler's clock (offset
+// from the report with the shortest round trip) before they are written together.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kerf::runtime {
+
+struct Span {
+  enum class Kind : uint8_t { kCompute, kWait, kSend, kReceive, kOther };
+
+  std::string name;  // "1F3", "send fc1.output"
+  Kind kind = Kind::kOther;
+  int32_t lane = 0;       // row within a worker: 0 actions, 1 operators, 2 messages
+  int64_t begin_ns = 0;   // CLOCK_MONOTONIC
+  int64_t end_ns = 0;
+  uint64_t flow = 0;      // equal at a send and its receive; 0: none
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, kind, lane, begin_ns, end_ns, flow);
+  }
+};
+
+// Owned by one thread. Records nothing while off; spans beyond `limit` are counted, not kept.
+class Trace {
+ public:
+  explicit Trace(size_t limit = 200'000) : limit_(limit) {}
+  void enable(bool on) { on_ = on; }
+  bool on() const { return on_; }
+  void add(Span span);
+  std::vector<Span> take();
+  int64_t lost() const { return lost_; }
+
+ private:
+  bool on_ = false;
+  size_t limit_;
+  int64_t lost_ = 0;
+  std::vector<Span> spans_;
+};
+
+struct WorkerTrace {
+  int32_t worker = 0;
+  std::string name;  // "worker 1 (pid 4711, cpu)"
+  std::vector<Span> spans;
+};
+
+void shift(std::vector<Span>& spans, int64_t offset_ns);
+// Chrome trace-event JSON: pid = worker, tid = lane, flow arrows from send to receive. Atomic.
+void write_chrome_trace(const std::filesystem::path& path, const std::vector<WorkerTrace>& workers);
+
+}  // namespace kerf::runtime
