@@ -1,0 +1,104 @@
+// Layouts: where a tensor lives. Index sets, boxes, shares.
+//
+// An index set is any set of indices of one axis. A box is one index set per axis; the elements it
+// holds are their product, stored dense and row-major in ascending index order. A layout is a list of
+// shares {part, box, partial}: boxes of one tensor are disjoint or identical; identical boxes on
+// several parts mean replicas, or partial sums where `partial` is set. Whole, replicated,
+// feature-split ... are names for common shapes of it. Plain values; no threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/tensor.h"
+
+namespace kerf::ops {
+
+struct Range {  // [begin, end)
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+// Ascending, disjoint, non-adjacent, non-empty ranges; or "all" of an axis whose extent may not be
+// known yet (the batch). Equality is by value: where extents are known, use normalized().
+class IndexSet {
+ public:
+  IndexSet() : all_(true) {}
+  static IndexSet all() { return {}; }
+  static IndexSet none() { return IndexSet(std::vector<Range>{}); }
+  static IndexSet range(int64_t begin, int64_t end) { return IndexSet({{begin, end}}); }
+  // Any order, repeats and overlaps merged. Throws Error{kInternal} on a negative index.
+  explicit IndexSet(std::vector<Range> ranges);
+  static IndexSet of(std::vector<int64_t> indices);
+
+  bool is_all() const { return all_; }
+  bool empty() const { return !all_ && ranges_.empty(); }
+  // Number of indices on an axis of `extent`.
+  int64_t size(int64_t extent) const;
+  bool contains(int64_t index) const;
+  bool contains(const IndexSet& other) const;
+  const std::vector<Range>& ranges() const { return ranges_; }  // empty where is_all()
+  std::vector<Range> ranges(int64_t extent) const;              // with "all" spelled out
+  // "all" where the ranges are [0, extent); ranges otherwise. kBatch keeps "all".
+  IndexSet normalized(int64_t extent) const;
+  bool operator==(const IndexSet&) const = default;
+
+ private:
+  bool all_ = false;
+  std::vector<Range> ranges_;
+};
+
+IndexSet intersect(const IndexSet& a, const IndexSet& b);
+IndexSet unite(const IndexSet& a, const IndexSet& b);
+IndexSet subtract(const IndexSet& a, const IndexSet& b, int64_t extent);
+// `parts` contiguous sets whose sizes differ by at most one, larger first: 10 over 4 is 3+3+2+2.
+std::vector<IndexSet> split_evenly(int64_t extent, int parts);
+// "all", "0-3,7,9-11" (inclusive, as people write it). parse throws Error{kUsage}.
+std::string to_string(const IndexSet& set);
+IndexSet parse_index_set(const std::string& text, const std::string& where);
+
+struct Box {
+  std::vector<IndexSet> axes;
+
+  static Box whole(int rank) { return {std::vector<IndexSet>(static_cast<size_t>(rank))}; }
+  bool is_whole() const;
+  bool empty() const;
+  bool contains(const Box& other) const;
+  bool operator==(const Box&) const = default;
+};
+
+Box intersect(const Box& a, const Box& b);
+Box hull(const Box& a, const Box& b);  // axis-wise union: the smallest box that holds both
+Box normalized(const Box& box, const Shape& shape);
+// Extents of the dense local tensor that holds `box` of a tensor of `shape`; kBatch stays kBatch.
+Shape local_shape(const Box& box, const Shape& shape);
+std::string to_string(const Box& box);  // "[all, 0-127]"
+
+struct Share {
+  int part = 0;
+  Box box;
+  bool partial = false;
+  bool operator==(const Share&) const = default;
+};
+
+struct Layout {
+  std::vector<Share> shares;
+
+  static Layout whole(int part, int rank) { return {{{part, Box::whole(rank), false}}}; }
+  static Layout replicated(const std::vector<int>& parts, int rank);
+  // Axis `axis` divided over `parts`, sets[i] to parts[i]; empty sets get no share.
+  static Layout split(const std::vector<int>& parts, int rank, int axis,
+                      const std::vector<IndexSet>& sets);
+  const Share* find(int part) const;  // the share of `part`, null if none
+  bool operator==(const Layout&) const = default;
+};
+
+// Why `layout` is no layout of a tensor of `shape` (holes, overlaps, bad indices); empty if it is one.
+std::string check_layout(const Layout& layout, const Shape& shape);
+// "whole on 2", "replicated on 0,1", "split on axis 1 over 0,1,2", or the shares spelled out.
+std::string describe(const Layout& layout);
+
+}  // namespace kerf::ops

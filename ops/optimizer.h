@@ -1,0 +1,39 @@
+// Optimizers: what the action U does to a parameter.
+//
+// SGD with momentum as PyTorch defines it: v = momentum * v + g; w = w - lr * v.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ops/tensor.h"
+
+namespace kerf::ops {
+
+struct OptimizerOptions {
+  std::string name = "sgd";
+  double learning_rate = 0.02;
+  double momentum = 0.0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, learning_rate, momentum);
+  }
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum.
+  virtual int states() const = 0;
+  // float32, element by element; gradient is left zero for the next step.
+  virtual void update(const TensorView& parameter, const TensorView& gradient,
+                      std::span<const TensorView> states) const = 0;
+};
+
+// Throws Error{kUsage} on an unknown name, a learning rate that is not positive and finite, or a
+// momentum outside [0, 1).
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, runtime::Device& device);
+
+}  // namespace kerf::ops

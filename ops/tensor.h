@@ -1,0 +1,102 @@
+// Tensors: element types, shapes, and views of dense row-major memory.
+//
+// A TensorView borrows memory; whoever made it keeps that memory alive. A Tensor owns its buffer.
+// Both are plain values without synchronisation: one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace kerf::ops {
+
+enum class DType : uint8_t { kFloat32, kInt64 };
+
+size_t size_of(DType dtype);
+std::string_view to_string(DType dtype);  // "float32", "int64"
+DType parse_dtype(const std::string& name);
+
+// The symbolic extent of axis 0 of everything that has one row per sample. Micro-batches of one step
+// may differ in size, so it is bound only when a micro-batch runs.
+inline constexpr int64_t kBatch = -1;
+
+// Up to kMaxRank extents, stored in place.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> extents)
+      : Shape(std::span<const int64_t>(extents.begin(), extents.size())) {}
+  explicit Shape(std::span<const int64_t> extents);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return extents_[axis]; }
+  int64_t& operator[](int axis) { return extents_[axis]; }
+  const int64_t* begin() const { return extents_.data(); }
+  const int64_t* end() const { return extents_.data() + rank_; }
+  bool batched() const { return rank_ > 0 && extents_[0] == kBatch; }
+  // The product of all extents; 1 for a scalar. Must not be batched.
+  int64_t elements() const;
+  // The product of all extents but a symbolic batch.
+  int64_t elements_per_sample() const;
+  Shape with_batch(int64_t samples) const;  // kBatch replaced; others unchanged
+  bool operator==(const Shape& other) const;
+
+ private:
+  std::array<int64_t, kMaxRank> extents_{};
+  int rank_ = 0;
+};
+
+std::string to_string(const Shape& shape);  // "[N, 6, 28, 28]"
+
+// What is known of a value before it has memory.
+struct ValueSpec {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+
+  size_t bytes(int64_t samples) const {
+    return static_cast<size_t>(shape.with_batch(samples).elements()) * size_of(dtype);
+  }
+  bool operator==(const ValueSpec&) const = default;
+};
+
+struct TensorView {
+  DType dtype = DType::kFloat32;
+  Shape shape;  // concrete
+  std::byte* data = nullptr;
+
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
+  float* f32() const { return as<float>(); }
+  int64_t* i64() const { return as<int64_t>(); }
+  int64_t elements() const { return shape.elements(); }
+  size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype); }
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised memory of `device`.
+  Tensor(runtime::Device& device, DType dtype, const Shape& shape);
+
+  TensorView view() const { return {dtype_, shape_, buffer_.data()}; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  explicit operator bool() const { return has_value_; }
+
+ private:
+  DType dtype_ = DType::kFloat32;
+  Shape shape_;
+  bool has_value_ = false;
+  runtime::Buffer buffer_;
+};
+
+}  // namespace kerf::ops
