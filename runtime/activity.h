@@ -13,11 +13,11 @@
 namespace kerf::runtime {
 
 struct ActivityReport {
-  std::string doing;        // "step 12: 1F3", "reading data", "" when idle
-  std::string awaits;       // "fc1.output of micro-batch 3", "" when it awaits nothing
-  int32_t awaited = -1;     // the worker it awaits that from, -1: none
-  int64_t since_ns = 0;     // how long so
-  int64_t progress = 0;     // grows with everything done
+  std::string doing;     // "step 12: 1F3", "reading data", "" when idle
+  std::string awaits;    // "fc1.output of micro-batch 3", "" when it awaits nothing
+  int32_t awaited = -1;  // the worker it awaits that from, -1: none
+  int64_t since_ns = 0;  // how long so
+  int64_t progress = 0;  // grows with everything done
 
   template <class Archive>
   void serialize(Archive& archive) {
@@ -27,6 +27,7 @@ struct ActivityReport {
 
 class Activity {
  public:
+  // Begins something; it awaits nothing yet. "" for idle.
   void doing(std::string what);
   void awaits(std::string what, int from);
   void awaits_nothing();

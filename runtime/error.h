@@ -25,12 +25,14 @@ enum class ErrorCode {
   kInternal,     // a bug
 };
 
-// The exit code of a process that ends with this error: 2 for wrong input, 130 for an interrupt,
-// 1 for all else.
+// The exit code of a process that ends with this error: 2 for what the person who gave the command
+// can put right (wrong input, an infeasible request, an address in use), 130 for an interrupt, 1
+// for all else.
 int exit_code(ErrorCode code);
 std::string_view to_string(ErrorCode code);
 
 // `where` is free text that names the place: "lenet5/conv1", "2F0@worker1", "plan.json:12".
+// what() is "where: message".
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string message, std::string where = {});
@@ -51,9 +53,9 @@ class Error : public std::runtime_error {
 }  // namespace kerf
 
 // Throws Error{kInternal} that names the condition and the source line. For bugs only.
-#define KERF_CHECK(condition, ...)                                                              \
-  do {                                                                                          \
-    if (!(condition)) [[unlikely]]                                                              \
-      ::kerf::throw_check_failure(#condition, ::kerf::check_message(__VA_ARGS__),               \
-                                  std::source_location::current());                             \
+#define KERF_CHECK(condition, ...)                                                \
+  do {                                                                            \
+    if (!(condition)) [[unlikely]]                                                \
+      ::kerf::throw_check_failure(#condition, ::kerf::check_message(__VA_ARGS__), \
+                                  std::source_location::current());               \
   } while (false)

@@ -1,6 +1,8 @@
-// Files: bounded reads and atomic writes. Thread-safe; no state.
+// Files: bounded reads and atomic writes. The functions are thread-safe; an AtomicFile has one
+// owner.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,8 +13,28 @@ namespace kerf::runtime {
 // larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 30);
 
-// Write to a temporary beside `path`, fsync, rename, fsync the folder: a reader sees the old or the
-// new file, never a part. Throws Error{kUnavailable} that names the path.
+// A file written piece by piece to a temporary beside `path`; commit() is fsync, rename, fsync of
+// the folder. A reader sees the old or the new file, never a part; without commit() nothing is
+// left. Every call throws Error{kUnavailable} that names the path when the system refuses.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  void check(bool fine, const char* step) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int file_ = -1;
+};
+
+// All of it at once: AtomicFile, write, commit.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace kerf::runtime

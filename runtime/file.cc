@@ -1,0 +1,117 @@
+#include "runtime/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int file) : file_(file) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (file_ >= 0) ::close(file_);
+  }
+  int get() const { return file_; }
+
+ private:
+  int file_;
+};
+
+[[noreturn]] void refuse(const fs::path& path, std::string message) {
+  throw Error(ErrorCode::kUsage, std::move(message), path.string());
+}
+
+// Beside the target, so that rename stays within one file system; unlike any other process's.
+fs::path temporary_beside(const fs::path& path) {
+  std::random_device random;
+  fs::path temporary = path;
+  temporary += format(".{:08x}{:08x}.tmp", random(), random());
+  return temporary;
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, size_t max_bytes) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) refuse(path, format("cannot be opened: {}", std::strerror(errno)));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    refuse(path, "is not a regular file");
+  if (static_cast<uint64_t>(status.st_size) > max_bytes)
+    refuse(path, format("has {} bytes, more than the {} that are read", status.st_size, max_bytes));
+
+  std::string text(static_cast<size_t>(status.st_size), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::read(file.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse(path, format("cannot be read: {}", std::strerror(errno)));
+    if (count == 0) break;  // it shrank since
+    done += static_cast<size_t>(count);
+  }
+  text.resize(done);
+  return text;
+}
+
+AtomicFile::AtomicFile(fs::path path)
+    : path_(std::move(path)), temporary_(temporary_beside(path_)) {
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  check(file_ >= 0, "created");
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::check(bool fine, const char* step) const {
+  if (fine) return;
+  throw Error(ErrorCode::kUnavailable, format("cannot be {}: {}", step, std::strerror(errno)),
+              path_.string());
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    check(count >= 0, "written");
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void AtomicFile::commit() {
+  KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
+  check(::fsync(file_) == 0, "written to disk");
+  check(::close(std::exchange(file_, -1)) == 0, "written");
+  check(::rename(temporary_.c_str(), path_.c_str()) == 0, "replaced");
+  temporary_.clear();
+  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot fsync a folder (EINVAL); there the rename is as durable as it gets.
+  check(directory.get() >= 0 && (::fsync(directory.get()) == 0 || errno == EINVAL),
+        "written to disk");
+}
+
+void write_file_atomic(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace kerf::runtime
