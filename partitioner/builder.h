@@ -1,0 +1,52 @@
+// Models in a few lines:
+//
+//   Builder b("tiny");
+//   auto x = b.input("image", {kBatch, 1, 28, 28});
+//   auto h = b.relu(b.gemm(b.flatten(x), 128));
+//   b.loss(b.gemm(b.add(h, b.gemm(h, 128)), 10));
+//   Model model = b.build();
+//
+// Each call adds one node, names it after its operator and number ("gemm1") unless a name is given,
+// and returns its output. Parameters are initialised as PyTorch's layers are: uniform in
+// +-1/sqrt(fan_in).
+#pragma once
+
+#include <string>
+
+#include "partitioner/model.h"
+
+namespace kerf::partitioner {
+
+class Builder {
+ public:
+  explicit Builder(std::string name);
+
+  ValueId input(const std::string& name, const ops::Shape& shape);
+  ValueId gemm(ValueId x, int64_t outputs, const std::string& name = {});
+  ValueId conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t pad = 0,
+               const std::string& name = {});
+  ValueId relu(ValueId x, const std::string& name = {});
+  ValueId max_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name = {});
+  ValueId average_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name = {});
+  ValueId flatten(ValueId x, const std::string& name = {});
+  ValueId reshape(ValueId x, const std::vector<int64_t>& shape, const std::string& name = {});
+  ValueId add(ValueId a, ValueId b, const std::string& name = {});
+  ValueId matmul(ValueId a, ValueId b, const std::string& name = {});
+  ValueId softmax(ValueId x, const std::string& name = {});
+  ValueId dropout(ValueId x, double ratio, const std::string& name = {});
+  // Any operator by its ONNX name.
+  ValueId node(const std::string& op, const std::vector<ValueId>& inputs,
+               const ops::Attributes& attributes, const std::string& name = {});
+  // Adds the label input "label" [N] and the softmax cross-entropy of `scores`.
+  ValueId loss(ValueId scores);
+
+  Model build();  // checks
+
+ private:
+  std::string next_name(const std::string& op, const std::string& name);
+
+  Model model_;
+  std::map<std::string, int> count_;
+};
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,37 @@
+// Costs: what a box of a node costs in FLOPs, bytes and seconds on a device.
+//
+// Time is a roofline: max(FLOPs / rate, bytes / bandwidth) + launch, per operator. The speeds are the
+// device's; `default_speed` is a modest CPU core, measured rates can replace it.
+#pragma once
+
+#include "partitioner/model.h"
+
+namespace kerf::partitioner {
+
+struct DeviceSpeed {
+  double flops_per_second = 80e9;
+  double bytes_per_second = 10e9;
+  double launch_seconds = 2e-6;
+  double link_bytes_per_second = 8e9;
+  double link_seconds = 20e-6;  // per message
+};
+
+struct NodeCost {
+  ops::Cost work;             // of one micro-batch
+  double forward_seconds = 0;
+  double input_gradient_seconds = 0;
+  double weight_gradient_seconds = 0;
+  double total_seconds() const {
+    return forward_seconds + input_gradient_seconds + weight_gradient_seconds;
+  }
+};
+
+// Of the share of `node` that computes `box` of its output, for `samples` rows.
+NodeCost node_cost(const Model& model, NodeId node, const ops::Box& box, int64_t samples,
+                   const DeviceSpeed& speed = {});
+
+// Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some may
+// be empty when the batch is small.
+std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches);
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,106 @@
+// The model: a DAG of operators whose edges are tensors.
+//
+// Nodes live in a mutable Boost.Graph adjacency list (vertex = node, edge = a tensor from producer to
+// consumer); values (inputs, labels, parameters, activations) are numbered beside it. Nodes are added
+// in topological order, which is the *model order*: everything whose order matters (sums of
+// gradients, random numbers) follows it. A Model is a plain copyable value; no threads.
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/initializer.h"
+#include "ops/operator.h"
+
+namespace kerf::partitioner {
+
+using NodeId = int;
+using ValueId = int;
+
+enum class ValueRole : uint8_t { kInput, kLabel, kParameter, kActivation };
+
+struct Value {
+  std::string name;
+  ops::ValueSpec spec;
+  ValueRole role = ValueRole::kActivation;
+  NodeId producer = -1;          // of an activation
+  ops::Initializer initializer;  // of a parameter
+  uint32_t parameter = 0;        // number of a parameter, in model order
+};
+
+struct Node {
+  std::string name;
+  std::string op;
+  ops::Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+struct Edge {
+  ValueId value = -1;
+  int input = 0;  // of the consumer
+};
+
+struct Use {
+  NodeId node = -1;
+  int input = 0;
+  bool operator==(const Use&) const = default;
+};
+
+class Model {
+ public:
+  using Graph =
+      boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Edge>;
+  using FrozenGraph = boost::compressed_sparse_row_graph<boost::bidirectionalS>;
+
+  explicit Model(std::string name = {}) : name_(std::move(name)) {}
+
+  // Names are unique; each throws Error{kUsage} that names model, node and what is wrong.
+  ValueId add_input(const std::string& name, const ops::ValueSpec& spec);
+  ValueId add_label(const std::string& name, const ops::ValueSpec& spec);
+  ValueId add_parameter(const std::string& name, const ops::ValueSpec& spec,
+                        const ops::Initializer& initializer);
+  // Infers the outputs' shapes; the first output is named "NODE.output".
+  NodeId add_node(const std::string& name, const std::string& op, const ops::Attributes& attributes,
+                  const std::vector<ValueId>& inputs);
+
+  const std::string& name() const { return name_; }
+  int nodes() const { return static_cast<int>(boost::num_vertices(graph_)); }
+  int values() const { return static_cast<int>(values_.size()); }
+  const Node& node(NodeId id) const { return graph_[static_cast<size_t>(id)]; }
+  const ops::Operator& op(NodeId id) const { return ops::find_operator(node(id).op); }
+  const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
+  // In model order.
+  const std::vector<Use>& uses(ValueId id) const { return uses_[static_cast<size_t>(id)]; }
+  // -1 if there is none of that name.
+  ValueId find_value(const std::string& name) const;
+  NodeId find_node(const std::string& name) const;
+  // The loss node (the one operator that is_loss()), -1 if none; scores are its input 0.
+  NodeId loss() const;
+  // Whether a gradient flows into this value: a parameter, or an activation with one upstream.
+  bool needs_gradient(ValueId id) const;
+  std::vector<ValueId> parameters() const;
+  std::vector<ops::ValueSpec> input_specs(NodeId id) const;
+  std::vector<ops::ValueSpec> output_specs(NodeId id) const;
+  const Graph& graph() const { return graph_; }
+  FrozenGraph freeze() const;
+
+  // 16 hexadecimal digits over everything that decides what is computed.
+  std::string fingerprint() const;
+  // Throws Error{kUsage} unless there is at least one node, every activation but the loss is used,
+  // and at most one loss.
+  void check() const;
+
+ private:
+  ValueId add_value(Value value);
+
+  std::string name_;
+  Graph graph_;
+  std::vector<Value> values_;
+  std::vector<std::vector<Use>> uses_;
+};
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,22 @@
+// What a cut is good at: the questions that the planner asks of the floor above.
+//
+// How many micro-batches a stage holds at once depends on the schedule, which this floor does not
+// know; schedmp implements this interface.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace kerf::partitioner {
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  // Micro-batches whose activations stage `stage` of `stages` holds at once, at most.
+  virtual int in_flight(int stage, int stages, int micro_batches) const = 0;
+};
+
+// Holds every micro-batch everywhere: right for any schedule, tight for GPipe.
+std::unique_ptr<Objective> hold_everything();
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,24 @@
+// The built-in models.
+//
+//   mlp     fully connected: --sizes 784-512-512-10 (input, hidden ..., classes), ReLU between
+//   lenet5  LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for 28x28 images
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/model.h"
+
+namespace kerf::partitioner {
+
+struct ZooOptions {
+  std::vector<int64_t> sizes;  // mlp; empty: 784-512-512-10
+};
+
+// Throws Error{kUsage} that lists the models, or names the bad size.
+Model make_zoo_model(const std::string& name, const ZooOptions& options = {});
+std::vector<std::string> zoo_names();
+// "784-512-10". Throws Error{kUsage}.
+std::vector<int64_t> parse_sizes(const std::string& text);
+
+}  // namespace kerf::partitioner
