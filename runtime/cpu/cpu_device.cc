@@ -1,0 +1,101 @@
+// The CPU: memory from a block pool, copies done when asked for, events that have always happened.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "runtime/cpu/block_pool.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+class CpuEvent : public Event {
+ public:
+  bool ready() const override { return true; }
+  void wait() const override {}
+};
+
+class CpuStream : public Stream {
+ public:
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void fill_zero(void* to, size_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+  void record(Event& event) override {
+    KERF_CHECK(event.native() == nullptr, "a CPU stream records events of the CPU only");
+  }
+  void wait(const Event& event) override { event.wait(); }
+  void synchronize() override {}
+};
+
+size_t physical_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (const size_t colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "CPU";
+}
+
+class CpuDevice : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
+  std::string name() const override { return "cpu"; }
+  std::string description() const override {
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    return format("{}, {} core{}, {}", processor_name(), cores, cores == 1 ? "" : "s",
+                  human_bytes(static_cast<double>(capacity_)));
+  }
+
+  Buffer allocate(size_t bytes) override {
+    if (bytes == 0) return {};
+    void* data = capacity_ == 0 || bytes <= capacity_ ? pool_.take(bytes) : nullptr;
+    if (data == nullptr)
+      throw Error(ErrorCode::kUnavailable,
+                  format("no memory for {} bytes ({}): {} of {} are in use", bytes,
+                         human_bytes(static_cast<double>(bytes)),
+                         human_bytes(static_cast<double>(current_.load())),
+                         human_bytes(static_cast<double>(capacity_))),
+                  "cpu");
+    const size_t current = current_.fetch_add(bytes) + bytes;
+    size_t peak = peak_.load();
+    while (peak < current && !peak_.compare_exchange_weak(peak, current)) continue;
+    return Buffer(this, data, bytes);
+  }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  MemoryStats memory() const override { return {current_.load(), peak_.load(), capacity_}; }
+  void reset_peak() override { peak_.store(current_.load()); }
+
+ protected:
+  void release(void* data, size_t bytes) noexcept override {
+    current_.fetch_sub(bytes);
+    pool_.give(data, bytes);
+  }
+
+ private:
+  const size_t capacity_ = physical_bytes();
+  BlockPool pool_;
+  std::atomic<size_t> current_{0};
+  std::atomic<size_t> peak_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace kerf::runtime

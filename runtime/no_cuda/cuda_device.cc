@@ -1,0 +1,15 @@
+// Compiled instead of cuda/ where the build has no CUDA.
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  throw Error(ErrorCode::kUnavailable,
+              format("cuda:{} is not there: this build has no CUDA (configure with -DKERF_CUDA=ON)",
+                     index));
+}
+
+int cuda_device_count() { return 0; }
+
+}  // namespace kerf::runtime
