@@ -14,7 +14,7 @@
 // carried, not interpreted. Delivery is exactly once and in order, or the channel fails with an Error.
 //
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views and
-// slots must be given back before their Endpoint is destroyed.
+// slots die with their Endpoint. While an endpoint waits for anything it serves all its channels.
 #pragma once
 
 #include <array>
@@ -65,13 +65,14 @@ struct View {
 };
 
 // What crossed, counted where it happens. `messages` and `bytes` are payload; everything that a
-// transport adds (acknowledgements, credits, resends) is counted apart.
+// transport adds (acknowledgements, credits, resends) is counted apart. A sender counts at commit, a
+// receiver when receive() hands the message out.
 struct ChannelCounters {
   int64_t messages = 0;
   int64_t bytes = 0;
-  int64_t control_messages = 0;
+  int64_t control_messages = 0;  // credits, probes and answers that this side sent
   int64_t resent = 0;
-  int64_t dropped = 0;  // duplicates, garbage, strangers, wrong versions
+  int64_t dropped = 0;  // duplicates, and what breaks the protocol
 };
 
 class SendChannel {
@@ -123,13 +124,15 @@ class Endpoint {
   // Valid after open(), for peers in the wiring; owned by the endpoint.
   virtual SendChannel& sender(int peer) = 0;
   virtual ReceiveChannel& receiver(int peer) = 0;
-  // Thread-safe: every waiting or later call throws Error{kInterrupted}.
+  // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called later.
   virtual void interrupt() = 0;
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
   [[nodiscard]] virtual bool drain(Deadline deadline) = 0;
   // Bytes of slot memory that this endpoint allocated.
   virtual size_t slot_bytes() const = 0;
+  // Messages that belong to no channel: garbage, strangers, wrong versions, other epochs.
+  virtual int64_t dropped() const { return 0; }
 };
 
 enum class TransportKind { kInproc, kShm, kIpc, kTcp };
@@ -137,7 +140,15 @@ enum class TransportKind { kInproc, kShm, kIpc, kTcp };
 std::string_view to_string(TransportKind kind);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
-// Inproc endpoints meet by address within one process. `label` shows up in errors ("worker 2").
-std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label);
+
+// Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub and
+// hands it to every make_endpoint of the run. Thread-safe.
+class InprocHub;
+std::shared_ptr<InprocHub> make_inproc_hub();
+
+// `label` shows up in errors ("worker 2"). `hub` is needed by kInproc and ignored by the others.
+// Endpoints of ipc, tcp and shm bind their address here, so it can be told to peers at once.
+std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
+                                        const std::shared_ptr<InprocHub>& hub = nullptr);
 
 }  // namespace kerf::runtime
