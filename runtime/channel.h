@@ -7,14 +7,16 @@
 //                                           │   ... consumer reads the view in place ...
 //                                           └── release(view, done)
 //
-// A channel carries messages one way between two workers, in order. It is divided into lanes: a lane
-// is a ring of `slots` buffers of `slot_bytes`, and a message occupies one slot of its lane from
-// acquire to release. A lane whose slots are all taken makes acquire wait: credits, no high-water
-// marks. Slots are allocated when the endpoint opens, so their memory is known beforehand. The tag is
-// carried, not interpreted. Delivery is exactly once and in order, or the channel fails with an Error.
+// A channel carries messages one way between two workers, in order. It is divided into lanes: a
+// lane is a ring of `slots` buffers of `slot_bytes`, and a message occupies one slot of its lane
+// from acquire to release. A lane whose slots are all taken makes acquire wait: credits, no
+// high-water marks. Slots are allocated when the endpoint opens, so their memory is known
+// beforehand. The tag is carried, not interpreted. Delivery is exactly once and in order, or the
+// channel fails with an Error.
 //
-// Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views and
-// slots die with their Endpoint. While an endpoint waits for anything it serves all its channels.
+// Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
+// and slots die with their Endpoint. While an endpoint waits for anything it serves all its
+// channels.
 #pragma once
 
 #include <array>
@@ -65,8 +67,8 @@ struct View {
 };
 
 // What crossed, counted where it happens. `messages` and `bytes` are payload; everything that a
-// transport adds (acknowledgements, credits, resends) is counted apart. A sender counts at commit, a
-// receiver when receive() hands the message out.
+// transport adds (acknowledgements, credits, resends) is counted apart. A sender counts at commit,
+// a receiver when receive() hands the message out.
 struct ChannelCounters {
   int64_t messages = 0;
   int64_t bytes = 0;
@@ -101,9 +103,9 @@ class ReceiveChannel {
 struct Wiring {
   int32_t self = 0;
   uint32_t epoch = 0;
-  uint64_t token = 0;                          // unguessable; a peer without it is a stranger
-  std::map<int32_t, std::string> addresses;    // of every peer
-  std::map<int32_t, std::vector<Lane>> send;   // lanes of the channel to each peer
+  uint64_t token = 0;                            // unguessable; a peer without it is a stranger
+  std::map<int32_t, std::string> addresses;      // of every peer
+  std::map<int32_t, std::vector<Lane>> send;     // lanes of the channel to each peer
   std::map<int32_t, std::vector<Lane>> receive;  // lanes of the channel from each peer
 
   template <class Archive>
@@ -124,7 +126,8 @@ class Endpoint {
   // Valid after open(), for peers in the wiring; owned by the endpoint.
   virtual SendChannel& sender(int peer) = 0;
   virtual ReceiveChannel& receiver(int peer) = 0;
-  // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called later.
+  // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called
+  // later.
   virtual void interrupt() = 0;
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
@@ -141,8 +144,8 @@ std::string_view to_string(TransportKind kind);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
 
-// Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub and
-// hands it to every make_endpoint of the run. Thread-safe.
+// Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub
+// and hands it to every make_endpoint of the run. Thread-safe.
 class InprocHub;
 std::shared_ptr<InprocHub> make_inproc_hub();
 

@@ -1,0 +1,158 @@
+#include "runtime/inproc/inproc_endpoint.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "runtime/error.h"
+#include "runtime/inproc/inproc_hub.h"
+
+namespace kerf::runtime {
+namespace {
+
+class InprocSender final : public SendChannel {
+ public:
+  explicit InprocSender(std::shared_ptr<InprocPipe> pipe) : pipe_(std::move(pipe)) {}
+
+  std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override {
+    return pipe_->acquire(lane, bytes, deadline);
+  }
+  void commit(const Slot& slot, const Tag& tag, const Event* ready) override {
+    if (ready != nullptr) ready->wait();
+    pipe_->commit(slot, tag);
+    ++counters_.messages;
+    counters_.bytes += static_cast<int64_t>(slot.bytes);
+  }
+  void abandon(const Slot& slot) override { pipe_->abandon(slot); }
+  ChannelCounters counters() const override { return counters_; }
+  InprocPipe& pipe() { return *pipe_; }
+
+ private:
+  std::shared_ptr<InprocPipe> pipe_;
+  ChannelCounters counters_;
+};
+
+class InprocReceiver final : public ReceiveChannel {
+ public:
+  explicit InprocReceiver(std::shared_ptr<InprocPipe> pipe) : pipe_(std::move(pipe)) {}
+
+  std::optional<View> receive(Deadline deadline) override {
+    std::optional<View> view = pipe_->receive(deadline);
+    if (view) {
+      ++counters_.messages;
+      counters_.bytes += static_cast<int64_t>(view->bytes);
+    }
+    return view;
+  }
+  void release(const View& view, const Event* done) override {
+    if (done != nullptr) done->wait();
+    pipe_->release(view);
+  }
+  ChannelCounters counters() const override { return counters_; }
+  InprocPipe& pipe() { return *pipe_; }
+
+ private:
+  std::shared_ptr<InprocPipe> pipe_;
+  ChannelCounters counters_;
+};
+
+class InprocEndpoint final : public Endpoint {
+ public:
+  InprocEndpoint(const std::string& label, std::shared_ptr<InprocHub> hub)
+      : label_(label), hub_(std::move(hub)), address_(hub_->new_address(label)) {}
+  ~InprocEndpoint() override { hub_->forget(address_); }
+
+  std::string address() const override { return address_; }
+
+  void open(const Wiring& wiring, Deadline deadline) override {
+    KERF_CHECK(senders_.empty() && receivers_.empty(), "{} was opened before", label_);
+    for (const auto& [peer, lanes] : wiring.send) offer(wiring, peer, lanes);
+    for (const auto& [peer, lanes] : wiring.receive) accept(wiring, peer, lanes, deadline);
+    const auto stop = [this] { return interrupted_.load(); };
+    for (const auto& [peer, lanes] : wiring.send)
+      if (!hub_->wait_taken(meeting_to(wiring, peer), deadline, stop)) fail(peer);
+  }
+
+  SendChannel& sender(int peer) override {
+    KERF_CHECK(senders_.contains(peer), "{} has no channel to worker {}", label_, peer);
+    return *senders_.at(peer);
+  }
+  ReceiveChannel& receiver(int peer) override {
+    KERF_CHECK(receivers_.contains(peer), "{} has no channel from worker {}", label_, peer);
+    return *receivers_.at(peer);
+  }
+
+  void interrupt() override {
+    interrupted_ = true;
+    hub_->wake();
+    const std::lock_guard lock(mutex_);
+    for (const auto& [peer, channel] : senders_) channel->pipe().interrupt_sender();
+    for (const auto& [peer, channel] : receivers_) channel->pipe().interrupt_receiver();
+  }
+
+  bool drain(Deadline deadline) override {
+    return std::ranges::all_of(
+        senders_, [&](const auto& entry) { return entry.second->pipe().drain(deadline); });
+  }
+
+  size_t slot_bytes() const override { return slot_bytes_; }
+
+ private:
+  std::string address_of(const Wiring& wiring, int peer) const {
+    KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
+    return wiring.addresses.at(peer);
+  }
+  InprocMeeting meeting_to(const Wiring& wiring, int peer) const {
+    return {address_, address_of(wiring, peer), wiring.epoch, wiring.token};
+  }
+  InprocMeeting meeting_from(const Wiring& wiring, int peer) const {
+    return {address_of(wiring, peer), address_, wiring.epoch, wiring.token};
+  }
+
+  void offer(const Wiring& wiring, int peer, const std::vector<Lane>& lanes) {
+    auto pipe = std::make_shared<InprocPipe>(lanes);
+    slot_bytes_ += pipe->layout().total_bytes();
+    hub_->offer(meeting_to(wiring, peer), pipe);
+    const std::lock_guard lock(mutex_);
+    if (interrupted_) pipe->interrupt_sender();
+    senders_.emplace(peer, std::make_unique<InprocSender>(std::move(pipe)));
+  }
+
+  void accept(const Wiring& wiring, int peer, const std::vector<Lane>& lanes, Deadline deadline) {
+    const InprocMeeting meeting = meeting_from(wiring, peer);
+    auto pipe = hub_->find(meeting, deadline, [this] { return interrupted_.load(); });
+    if (pipe == nullptr) fail(peer);
+    if (pipe->lanes() != lanes)
+      throw Error(ErrorCode::kProtocol,
+                  kerf::format("worker {} offers other lanes than expected", peer), label_);
+    hub_->take(meeting);
+    const std::lock_guard lock(mutex_);
+    if (interrupted_) pipe->interrupt_receiver();
+    receivers_.emplace(peer, std::make_unique<InprocReceiver>(std::move(pipe)));
+  }
+
+  [[noreturn]] void fail(int peer) const {
+    if (interrupted_) throw Error(ErrorCode::kInterrupted, "interrupted", label_);
+    throw Error(ErrorCode::kTimeout,
+                kerf::format("worker {} did not open its channel in time", peer), label_);
+  }
+
+  const std::string label_;
+  const std::shared_ptr<InprocHub> hub_;  // shared by all endpoints of the run
+  const std::string address_;
+  std::atomic<bool> interrupted_{false};
+  size_t slot_bytes_ = 0;
+  std::mutex mutex_;  // guards the two tables against interrupt() while open() fills them
+  std::map<int, std::unique_ptr<InprocSender>> senders_;
+  std::map<int, std::unique_ptr<InprocReceiver>> receivers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> make_inproc_endpoint(const std::string& label,
+                                               const std::shared_ptr<InprocHub>& hub) {
+  KERF_CHECK(hub != nullptr, "inproc endpoints need a hub to meet at: make_inproc_hub()");
+  return std::make_unique<InprocEndpoint>(label, hub);
+}
+
+}  // namespace kerf::runtime

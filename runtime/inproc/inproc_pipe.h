@@ -1,0 +1,66 @@
+// One inproc channel: what its sender and its receiver share.
+//
+// Threads: acquire, commit, abandon and drain belong to the sending thread, receive and release to
+// the receiving one; interrupt_* may be called by any.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "runtime/lanes.h"
+
+namespace kerf::runtime {
+
+class InprocPipe {
+ public:
+  explicit InprocPipe(const std::vector<Lane>& lanes);
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  const LaneLayout& layout() const { return layout_; }
+
+  std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline);
+  void commit(const Slot& slot, const Tag& tag);
+  void abandon(const Slot& slot);
+  bool drain(Deadline deadline);
+
+  std::optional<View> receive(Deadline deadline);
+  void release(const View& view);
+
+  void interrupt_sender();
+  void interrupt_receiver();
+
+ private:
+  struct FreeAligned {
+    void operator()(std::byte* data) const;
+  };
+  struct Waiting {
+    SlotName slot;
+    size_t bytes = 0;
+    Tag tag{};
+  };
+  // Waits for `wanted` or an interruption, which throws. False when the deadline passed.
+  template <class Wanted>
+  bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& woken,
+            const bool& interrupted, Deadline deadline, Wanted wanted);
+  std::byte* data(int lane, int index) const { return memory_.get() + layout_.offset(lane, index); }
+
+  const std::vector<Lane> lanes_;
+  const LaneLayout layout_;
+  const std::unique_ptr<std::byte[], FreeAligned> memory_;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable sender_wakes_;
+  std::condition_variable receiver_wakes_;
+  SendBook sent_;
+  HeldBook held_;
+  std::deque<Waiting> waiting_;
+  uint64_t next_ = 0;
+  bool sender_interrupted_ = false;
+  bool receiver_interrupted_ = false;
+};
+
+}  // namespace kerf::runtime

@@ -1,0 +1,126 @@
+#include "runtime/lanes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kLimit = std::numeric_limits<size_t>::max() / 4;
+
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+LaneLayout::LaneLayout(const std::vector<Lane>& lanes) {
+  for (const Lane& lane : lanes) {
+    KERF_CHECK(lane.slots >= 0, "a lane of {} slots", lane.slots);
+    KERF_CHECK(lane.slot_bytes < kLimit, "a slot of {} bytes", lane.slot_bytes);
+    // An empty slot still has an address of its own.
+    const size_t least = std::max<size_t>(lane.slot_bytes, 1);
+    const size_t stride = round_up(least, least < kPage ? kAlignment : kPage);
+    KERF_CHECK(lane.slots == 0 || stride <= (kLimit - total_bytes_) / lane.slots,
+               "lanes beyond the address space");
+    lanes_.push_back({lane.slot_bytes, stride, total_bytes_, total_slots_, lane.slots});
+    total_bytes_ += round_up(stride * lane.slots, kPage);
+    total_slots_ += lane.slots;
+  }
+}
+
+bool LaneLayout::contains(int64_t lane, int64_t index) const {
+  return lane >= 0 && lane < lanes() && index >= 0 && index < lanes_[lane].slots;
+}
+
+bool LaneLayout::fits(int64_t lane, int64_t index, uint64_t bytes) const {
+  return contains(lane, index) && bytes <= lanes_[lane].slot_bytes;
+}
+
+size_t LaneLayout::offset(int lane, int index) const {
+  KERF_CHECK(contains(lane, index), "slot {} of lane {} does not exist", index, lane);
+  return lanes_[lane].begin + lanes_[lane].stride * index;
+}
+
+SendBook::SendBook(const LaneLayout& layout)
+    : layout_(layout), entries_(layout.total_slots()), free_(layout.lanes()) {
+  for (int lane = 0; lane < layout.lanes(); ++lane)
+    for (int index = layout.slots(lane) - 1; index >= 0; --index) free_[lane].push_back(index);
+}
+
+std::optional<int> SendBook::take(int lane) {
+  KERF_CHECK(lane >= 0 && lane < layout_.lanes(), "lane {} does not exist", lane);
+  if (free_[lane].empty()) return std::nullopt;
+  const int index = free_[lane].back();
+  free_[lane].pop_back();
+  entries_[layout_.ordinal(lane, index)].state = State::kTaken;
+  return index;
+}
+
+void SendBook::committed(const SlotName& slot) {
+  KERF_CHECK(layout_.contains(slot.lane, slot.index), "a slot that does not exist was committed");
+  Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
+  KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", slot.index,
+             slot.lane);
+  entry = {State::kUnderWay, slot.sequence};
+  ++under_way_;
+}
+
+void SendBook::abandoned(int lane, int index) {
+  KERF_CHECK(layout_.contains(lane, index), "a slot that does not exist was abandoned");
+  Entry& entry = entries_[layout_.ordinal(lane, index)];
+  KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", index, lane);
+  entry.state = State::kFree;
+  free_[lane].push_back(index);
+}
+
+bool SendBook::released(const SlotName& slot) {
+  if (!layout_.contains(slot.lane, slot.index)) return false;
+  Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
+  if (entry.state != State::kUnderWay || entry.sequence != slot.sequence) return false;
+  entry.state = State::kFree;
+  free_[slot.lane].push_back(slot.index);
+  --under_way_;
+  return true;
+}
+
+size_t SendBook::released_all_but(uint64_t next, const std::vector<SlotName>& held) {
+  size_t count = 0;
+  for (int lane = 0; lane < layout_.lanes(); ++lane)
+    for (int index = 0; index < layout_.slots(lane); ++index) {
+      const Entry& entry = entries_[layout_.ordinal(lane, index)];
+      if (entry.state != State::kUnderWay || entry.sequence >= next) continue;
+      const SlotName name{lane, index, entry.sequence};
+      if (!std::ranges::binary_search(held, name.sequence, {}, &SlotName::sequence))
+        count += released(name);
+    }
+  return count;
+}
+
+HeldBook::HeldBook(const LaneLayout& layout) : layout_(layout), held_(layout.total_slots()) {}
+
+void HeldBook::hold(const SlotName& slot) {
+  held_[layout_.ordinal(slot.lane, slot.index)] = {true, slot.sequence};
+}
+
+uint64_t HeldBook::release(int lane, int index) {
+  KERF_CHECK(layout_.contains(lane, index) && holds(lane, index),
+             "slot {} of lane {} was released, but holds no message", index, lane);
+  Entry& entry = held_[layout_.ordinal(lane, index)];
+  entry.taken = false;
+  return entry.sequence;
+}
+
+std::vector<SlotName> HeldBook::all() const {
+  std::vector<SlotName> result;
+  for (int lane = 0; lane < layout_.lanes(); ++lane)
+    for (int index = 0; index < layout_.slots(lane); ++index)
+      if (holds(lane, index))
+        result.push_back({lane, index, held_[layout_.ordinal(lane, index)].sequence});
+  std::ranges::sort(result, {}, &SlotName::sequence);
+  return result;
+}
+
+}  // namespace kerf::runtime
