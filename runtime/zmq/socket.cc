@@ -1,0 +1,95 @@
+#include "runtime/zmq/socket.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace kerf::runtime {
+namespace {
+
+constexpr int kHandshakeMs = 2'000;
+constexpr int kReconnectMs = 100;
+constexpr int kReconnectMostMs = 1'000;
+constexpr int kGiveUpMs = 10'000;  // on a connection that acknowledges nothing
+
+void set_liveness(zmq::socket_t& socket) {
+  socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
+  socket.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
+  socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
+  socket.set(zmq::sockopt::tcp_maxrt, kGiveUpMs);
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, 5);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, 5);
+}
+
+}  // namespace
+
+zmq::context_t make_zmq_context() {
+  try {
+    return zmq::context_t(1);
+  } catch (const zmq::error_t& error) {
+    throw to_error(error, "making a ZeroMQ context");
+  }
+}
+
+zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type,
+                          const SocketSettings& settings) {
+  try {
+    zmq::socket_t socket(context, type);
+    socket.set(zmq::sockopt::linger, static_cast<int>(settings.linger.count()));
+    socket.set(zmq::sockopt::sndhwm, 0);
+    socket.set(zmq::sockopt::rcvhwm, 0);
+    socket.set(zmq::sockopt::maxmsgsize, settings.max_frame_bytes);
+    socket.set(zmq::sockopt::ipv6, true);
+    set_liveness(socket);
+    if (type == zmq::socket_type::router) socket.set(zmq::sockopt::router_mandatory, true);
+    if (!settings.routing_id.empty()) socket.set(zmq::sockopt::routing_id, settings.routing_id);
+    return socket;
+  } catch (const zmq::error_t& error) {
+    throw to_error(error, "making a ZeroMQ socket");
+  }
+}
+
+std::string bind_socket(zmq::socket_t& socket, const std::string& address) {
+  try {
+    socket.bind(address);
+    return socket.get(zmq::sockopt::last_endpoint);
+  } catch (const zmq::error_t& error) {
+    throw to_error(error, kerf::format("listening on {}", address));
+  }
+}
+
+void connect_socket(zmq::socket_t& socket, const std::string& address) {
+  try {
+    socket.connect(address);
+  } catch (const zmq::error_t& error) {
+    throw to_error(error, kerf::format("connecting to {}", address));
+  }
+}
+
+Error to_error(const zmq::error_t& error, const std::string& what) {
+  switch (error.num()) {
+    case EADDRINUSE:
+      return {ErrorCode::kUnavailable,
+              kerf::format("{}: the address is in use; choose another or end its owner", what)};
+    case EINVAL:
+    case EPROTONOSUPPORT:
+    case ENOCOMPATPROTO:
+      return {ErrorCode::kUsage,
+              kerf::format("{}: not an address such as tcp://127.0.0.1:5555 or ipc://@name", what)};
+    case EMFILE:
+      return {ErrorCode::kUnavailable,
+              kerf::format("{}: too many open files; raise the limit with ulimit -n", what)};
+    default:
+      return {ErrorCode::kUnavailable, kerf::format("{}: {}", what, error.what())};
+  }
+}
+
+std::chrono::milliseconds poll_time(Deadline deadline, std::chrono::milliseconds at_most) {
+  const Clock::time_point now = Clock::now();
+  if (deadline <= now) return std::chrono::milliseconds{0};
+  if (deadline - now >= at_most) return at_most;
+  return std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
+}
+
+}  // namespace kerf::runtime
