@@ -1,0 +1,75 @@
+// Schedules: per worker, a list of actions. Data, never code that runs.
+//
+// Text of an action: STAGE KIND [MICRO-BATCH][@VERSION]: "2F0" is stage 2, forward, micro-batch 0; I is
+// the input gradient, W the weight gradient, B both, U the update. Members of a group have the same
+// row. Sends and receives are not written: they follow from the plan. Plain values; no threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kerf::schedmp {
+
+enum class ActionKind : uint8_t {
+  kForward,
+  kInputGradient,
+  kWeightGradient,
+  kBackward,
+  kUpdate,
+  kReduceGradient,
+  kRecompute,
+  kOffload,
+  kReload,
+};
+
+struct Action {
+  int stage = 0;
+  ActionKind kind = ActionKind::kForward;
+  int micro_batch = -1;  // -1: of the step
+  int version = -1;      // -1: the current weights
+  bool operator==(const Action&) const = default;
+};
+
+std::string_view to_string(ActionKind kind);  // "F", "REDUCE_GRAD"
+std::string to_string(const Action& action);
+
+struct Schedule {
+  std::string name;
+  int micro_batches = 0;
+  std::vector<std::vector<int>> groups;    // stage -> workers
+  std::vector<std::vector<Action>> rows;   // worker -> actions
+
+  int workers() const { return static_cast<int>(rows.size()); }
+  int stages() const { return static_cast<int>(groups.size()); }
+  bool operator==(const Schedule&) const = default;
+};
+
+// The text of a whole schedule, and back:
+//
+//   kerf-schedule 1
+//   name 1f1b
+//   workers 2
+//   micro-batches 4
+//   stage 0 on 0
+//   stage 1 on 1
+//   row 0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3 0U
+//   row 1: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U
+//
+// '#' starts a comment. parse throws Error{kUsage} at "origin:line:column".
+std::string write_schedule(const Schedule& schedule);
+Schedule parse_schedule(const std::string& text, const std::string& origin);
+
+// The staircase: one row per worker, one column per unit of time (F = I = W = 1, B = 2), as it unfolds
+// with free communication. For people.
+std::string draw_staircase(const Schedule& schedule);
+
+// Fractions of worker time spent idle with unit costs: over the whole step, and over each worker's span
+// from its first to its last action (notes on both definitions in docs/schedules.md).
+struct Bubble {
+  double makespan = 0;
+  double span = 0;
+};
+Bubble bubble(const Schedule& schedule);
+
+}  // namespace kerf::schedmp

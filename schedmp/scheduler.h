@@ -1,0 +1,43 @@
+// The scheduler's loop: the one central process that drives a program.
+//
+//   round   0        1        2        3
+//           schedule schedule schedule            depth 3: three rounds under way
+//           -------> -------> ------->
+//           <------- results
+//           aggregate         schedule
+//
+// Every round is one message per worker at most; results come back in batches. The loop blocks while it
+// waits, never polls, and never sits between two workers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/crew.h"
+#include "schedmp/program.h"
+
+namespace kerf::schedmp {
+
+struct LoopOptions {
+  int depth = 2;  // rounds under way; 1: fully synchronous
+  int batch = 1;  // rounds sent together where the program has them ready
+};
+
+struct LoopReport {
+  int64_t rounds = 0;
+  int64_t tasks = 0;
+  double seconds = 0;
+};
+
+// Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what ended
+// the run otherwise.
+LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options = {});
+
+// A process that was started as a worker (argv[1] == "worker") serves and returns its exit code; any
+// other gets an empty optional. A user's own executable calls this first in main().
+std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs);
+// What members of a run must share: build of this executable, instruction set, library versions.
+runtime::Identity identity();
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,29 @@
+// The built-in schedules: pure functions from stage groups and micro-batches to a Schedule.
+//
+//   forward_only  F of every micro-batch: evaluation
+//   gpipe         all F, then all B (Huang et al. 2018, arXiv:1811.06965), B ascending by micro-batch
+//   1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020, arXiv:2006.09503)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/objective.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::schedmp {
+
+// groups[stage] lists its workers; a worker belongs to one stage.
+Schedule forward_only(const std::vector<std::vector<int>>& groups, int micro_batches);
+Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches);
+Schedule one_f_one_b(const std::vector<std::vector<int>>& groups, int micro_batches);
+
+std::vector<std::string> schedule_names();  // those below
+// Throws Error{kUsage} that lists the names.
+Schedule make_schedule(const std::string& name, const std::vector<std::vector<int>>& groups,
+                       int micro_batches);
+
+// Micro-batches in flight per stage under a named schedule, for the planner.
+std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule);
+
+}  // namespace kerf::schedmp

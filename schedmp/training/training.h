@@ -1,0 +1,127 @@
+// Training is a program: schedule() sends each worker one step, update() runs the worker's row of the
+// schedule for it, aggregate() adds the losses up.
+//
+// The scheduler's instance is made from a TrainingSetup; a worker's from the factories alone, and learns
+// the rest from its job. A worker that cannot rebuild the same model, plan or data set ends the run
+// with an error that names the difference.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/optimizer.h"
+#include "partitioner/part.h"
+#include "schedmp/dataset.h"
+#include "schedmp/program.h"
+#include "schedmp/verify.h"
+
+namespace kerf::schedmp {
+
+// How a worker rebuilds the model: `source` is any text that the factory understands, "lenet5" or
+// "mlp 784-512-10".
+using ModelFactory = std::function<partitioner::Model(const std::string& source)>;
+
+struct TrainingFactories {
+  ModelFactory model;
+  DatasetFactory dataset;
+};
+
+struct TrainingOptions {
+  std::string model_source;
+  std::string dataset;
+  int64_t batch = 128;
+  int epochs = 1;
+  int64_t steps = -1;     // stop after this many; -1: epochs decide
+  bool evaluate = true;   // test accuracy after the last step (and after each epoch)
+  bool shuffle = true;
+  uint64_t seed = 1;
+  ops::OptimizerOptions optimizer;
+  int slots = 2;                  // free slots per route beyond what the receiver holds
+  int64_t trace_steps = 16;       // steps whose spans are kept
+  std::filesystem::path shards;   // folder where workers leave their shares of the weights; empty: none
+  std::string weights;            // safetensors file to start from; empty: initialise
+};
+
+// What one step, or one evaluation, came to.
+struct StepRecord {
+  int64_t step = 0;   // of training, from 0
+  int64_t epoch = 0;
+  int64_t rows = 0;
+  double loss = 0;    // mean over the rows
+};
+struct EvaluationRecord {
+  int64_t after_epoch = 0;
+  int64_t rows = 0;
+  int64_t correct = 0;
+  double loss = 0;
+  double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / rows; }
+};
+
+struct WorkerFigures {
+  int worker = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;
+  int64_t messages = 0;   // sent
+  int64_t bytes_out = 0;
+  int64_t bytes_in = 0;
+  int64_t peak_bytes = 0;  // of tensors: device memory and slots
+};
+
+struct RouteFigures {
+  int64_t predicted_messages = 0;
+  int64_t predicted_bytes = 0;
+  int64_t messages = 0;  // counted by the sender
+  int64_t bytes = 0;
+};
+
+// Told about progress as it happens, on the scheduler's thread. All optional.
+struct TrainingObserver {
+  std::function<void(const StepRecord&)> step;
+  std::function<void(const EvaluationRecord&)> evaluation;
+};
+
+class Training : public Program {
+ public:
+  // A worker's half.
+  explicit Training(TrainingFactories factories);
+  // The scheduler's half. The schedule must have been verified for this plan with options.slots:
+  // throws Error{kUsage} with the verdict's problems otherwise.
+  Training(TrainingFactories factories, const partitioner::Model& model, const partitioner::Plan& plan,
+           const Schedule& schedule, TrainingOptions options, TrainingObserver observer = {});
+  ~Training() override;
+
+  std::string name() const override { return "training"; }
+  std::string job(int worker) override;
+  LaneTable lanes(int workers) const override;
+  std::optional<std::vector<Task>> schedule(int64_t round) override;
+  void aggregate(int64_t round, std::vector<Result> results) override;
+  void start(runtime::Workplace& workplace, std::string_view job) override;
+  std::string update(std::string_view task) override;
+
+  // After the run, on the scheduler.
+  const std::vector<StepRecord>& steps() const;
+  const std::vector<EvaluationRecord>& evaluations() const;
+  const std::vector<WorkerFigures>& workers() const;
+  const std::vector<RouteFigures>& routes() const;
+  int64_t total_steps() const;      // that this run will make
+  const Verdict& verdict() const;
+  // Each worker's spans, on its own clock.
+  std::vector<std::vector<runtime::Span>> take_spans();
+
+ private:
+  struct SchedulerHalf;
+  struct WorkerHalf;
+  TrainingFactories factories_;
+  std::unique_ptr<SchedulerHalf> scheduler_;
+  std::unique_ptr<WorkerHalf> worker_;
+};
+
+// Joins the shares that workers left in `shards` into one safetensors file of whole tensors, atomically,
+// and removes the shares. Throws Error{kUnavailable} naming what is missing.
+void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
+                  const std::filesystem::path& shards, const std::filesystem::path& file);
+
+}  // namespace kerf::schedmp
