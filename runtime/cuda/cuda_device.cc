@@ -1,0 +1,158 @@
+// A CUDA GPU: memory, streams, events and asynchronous copies of the CUDA runtime.
+//
+// Memory is plain cudaMalloc, whose base other processes may open by CUDA IPC. cudaFree waits for
+// the device, so a Buffer may be destroyed while work that uses it is still under way.
+#include <atomic>
+
+#include "runtime/cuda/cuda_check.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(int index) : where_(format("cuda:{}", index)) {
+    const OnCudaDevice here(index);
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
+               "cudaEventCreateWithFlags", where_);
+  }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+
+  bool ready() const override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status != cudaErrorNotReady) check_cuda(status, "cudaEventQuery", where_);
+    return status == cudaSuccess;
+  }
+  void wait() const override {
+    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize", where_);
+  }
+  void* native() const override { return event_; }
+
+ private:
+  std::string where_;
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream : public Stream {
+ public:
+  explicit CudaStream(int index) : where_(format("cuda:{}", index)) {
+    const OnCudaDevice here(index);
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+               "cudaStreamCreateWithFlags", where_);
+  }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override { cudaStreamDestroy(stream_); }
+
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return;
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync",
+               where_);
+  }
+  void fill_zero(void* to, size_t bytes) override {
+    if (bytes == 0) return;
+    check_cuda(cudaMemsetAsync(to, 0, bytes, stream_), "cudaMemsetAsync", where_);
+  }
+  void record(Event& event) override {
+    KERF_CHECK(event.native() != nullptr, "{} records events of its own only", where_);
+    check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(event.native()), stream_),
+               "cudaEventRecord", where_);
+  }
+  void wait(const Event& event) override {
+    if (event.native() == nullptr) return event.wait();  // the CPU's; nothing for the GPU to await
+    check_cuda(cudaStreamWaitEvent(stream_, static_cast<cudaEvent_t>(event.native()), 0),
+               "cudaStreamWaitEvent", where_);
+  }
+  void synchronize() override {
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where_);
+  }
+  void* native() const override { return stream_; }
+
+ private:
+  std::string where_;
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    check_cuda(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name());
+    const OnCudaDevice here(index);  // starts the driver's context now, not within the first step
+    check_cuda(cudaFree(nullptr), "cudaFree", name());
+  }
+
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  std::string name() const override { return format("cuda:{}", index_); }
+  std::string description() const override {
+    return format("{}, {}, compute capability {}.{}", properties_.name,
+                  human_bytes(static_cast<double>(properties_.totalGlobalMem)), properties_.major,
+                  properties_.minor);
+  }
+
+  Buffer allocate(size_t bytes) override;
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(index_); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(index_); }
+  MemoryStats memory() const override {
+    return {current_.load(), peak_.load(), properties_.totalGlobalMem};
+  }
+  void reset_peak() override { peak_.store(current_.load()); }
+
+ protected:
+  void release(void* data, size_t bytes) noexcept override {
+    current_.fetch_sub(bytes);
+    cudaFree(data);  // a failure is that of earlier work, which its own stream reports
+  }
+
+ private:
+  int index_;
+  cudaDeviceProp properties_{};
+  std::atomic<size_t> current_{0};
+  std::atomic<size_t> peak_{0};
+};
+
+Buffer CudaDevice::allocate(size_t bytes) {
+  if (bytes == 0) return {};
+  const OnCudaDevice here(index_);
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw Error(ErrorCode::kUnavailable,
+                format("no memory for {} bytes ({}): {} of {} are in use by this process", bytes,
+                       human_bytes(static_cast<double>(bytes)),
+                       human_bytes(static_cast<double>(current_.load())),
+                       human_bytes(static_cast<double>(properties_.totalGlobalMem))),
+                name());
+  }
+  check_cuda(status, "cudaMalloc", name());
+  const size_t current = current_.fetch_add(bytes) + bytes;
+  size_t peak = peak_.load();
+  while (peak < current && !peak_.compare_exchange_weak(peak, current)) continue;
+  return Buffer(this, data, bytes);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount", format("cuda:{}", index));
+  if (index < 0 || index >= count)
+    throw Error(ErrorCode::kUnavailable,
+                format("cuda:{} is not there: this host has {} CUDA device{}", index, count,
+                       count == 1 ? "" : "s"));
+  return std::make_unique<CudaDevice>(index);
+}
+
+int cuda_device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();
+  return 0;
+}
+
+}  // namespace kerf::runtime

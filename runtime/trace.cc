@@ -1,0 +1,172 @@
+#include "runtime/trace.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "runtime/file.h"
+#include "runtime/format.h"
+#include "runtime/json.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 16;
+
+std::string_view category(Span::Kind kind) {
+  switch (kind) {
+    case Span::Kind::kCompute:
+      return "compute";
+    case Span::Kind::kWait:
+      return "wait";
+    case Span::Kind::kSend:
+      return "send";
+    case Span::Kind::kReceive:
+      return "receive";
+    case Span::Kind::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+std::string row_name(int32_t lane) {
+  switch (lane) {
+    case 0:
+      return "actions";
+    case 1:
+      return "operators";
+    case 2:
+      return "messages";
+    default:
+      return format("row {}", lane);
+  }
+}
+
+// Quoted; names may come from other processes, so bytes that are not UTF-8 are replaced.
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Spans may come from other processes: sums and differences wrap instead of being undefined.
+int64_t plus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t minus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+
+// Chrome's unit is the microsecond; three digits keep the nanoseconds.
+std::string microseconds(int64_t ns) {
+  const uint64_t size = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  return format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
+}
+
+// Writes events as they come, a piece of the file at a time.
+class Writer {
+ public:
+  Writer(const std::filesystem::path& path, int64_t origin_ns)
+      : file_(path), origin_ns_(origin_ns) {
+    piece_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  }
+
+  void worker(const WorkerTrace& trace) {
+    event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})",
+          trace.worker, quoted(trace.name));
+    event(
+        R"({{"ph":"M","name":"process_sort_index","pid":{0},"tid":0,"args":{{"sort_index":{0}}}}})",
+        trace.worker);
+    std::set<int32_t> lanes;
+    for (const Span& span : trace.spans) lanes.insert(span.lane);
+    for (const int32_t lane : lanes)
+      event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
+            trace.worker, lane, quoted(row_name(lane)));
+  }
+
+  void span(int32_t worker, const Span& span) {
+    const int64_t length = std::max<int64_t>(0, minus(span.end_ns, span.begin_ns));
+    event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+          quoted(span.name), category(span.kind), worker, span.lane, at(span.begin_ns),
+          microseconds(length));
+    // An arrow leaves where the send begins and ends where the receive ends: both within their
+    // spans, to which the viewer attaches them, and in order even if clocks are aligned a little
+    // wrongly.
+    if (span.flow == 0) return;
+    if (span.kind == Span::Kind::kSend)
+      event(R"({{"ph":"s","name":"message","cat":"flow","id":"{:x}","pid":{},"tid":{},"ts":{}}})",
+            span.flow, worker, span.lane, at(span.begin_ns));
+    if (span.kind == Span::Kind::kReceive)
+      event(
+          R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":"{:x}","pid":{},"tid":{},"ts":{}}})",
+          span.flow, worker, span.lane, at(plus(span.begin_ns, length)));
+  }
+
+  void finish() {
+    piece_ += "\n]}\n";
+    file_.write(piece_);
+    file_.commit();
+  }
+
+ private:
+  std::string at(int64_t ns) const { return microseconds(minus(ns, origin_ns_)); }
+
+  template <class... Args>
+  void event(fmt::format_string<Args...> text, Args&&... args) {
+    piece_ += first_ ? "\n" : ",\n";
+    first_ = false;
+    fmt::format_to(std::back_inserter(piece_), text, std::forward<Args>(args)...);
+    if (piece_.size() < kPieceBytes) return;
+    file_.write(piece_);
+    piece_.clear();
+  }
+
+  AtomicFile file_;
+  int64_t origin_ns_;
+  std::string piece_;
+  bool first_ = true;
+};
+
+// The first thing that happened, so that the picture begins at 0 and digits are not wasted.
+int64_t origin_of(const std::vector<WorkerTrace>& workers) {
+  int64_t origin = 0;
+  bool any = false;
+  for (const WorkerTrace& worker : workers)
+    for (const Span& span : worker.spans) {
+      origin = any ? std::min(origin, span.begin_ns) : span.begin_ns;
+      any = true;
+    }
+  return origin;
+}
+
+}  // namespace
+
+void Trace::add(Span span) {
+  if (!on_) return;
+  if (spans_.size() < limit_)
+    spans_.push_back(std::move(span));
+  else
+    ++lost_;
+}
+
+std::vector<Span> Trace::take() { return std::exchange(spans_, {}); }
+
+void shift(std::vector<Span>& spans, int64_t offset_ns) {
+  for (Span& span : spans) {
+    span.begin_ns = plus(span.begin_ns, offset_ns);
+    span.end_ns = plus(span.end_ns, offset_ns);
+  }
+}
+
+void write_chrome_trace(const std::filesystem::path& path,
+                        const std::vector<WorkerTrace>& workers) {
+  Writer writer(path, origin_of(workers));
+  for (const WorkerTrace& worker : workers) {
+    writer.worker(worker);
+    for (const Span& span : worker.spans) writer.span(worker.worker, span);
+  }
+  writer.finish();
+}
+
+}  // namespace kerf::runtime
