@@ -11,7 +11,9 @@
 // +-1/sqrt(fan_in).
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "partitioner/model.h"
 
@@ -22,6 +24,8 @@ class Builder {
   explicit Builder(std::string name);
 
   ValueId input(const std::string& name, const ops::Shape& shape);
+  ValueId parameter(const std::string& name, const ops::Shape& shape,
+                    const ops::Initializer& initializer);
   ValueId gemm(ValueId x, int64_t outputs, const std::string& name = {});
   ValueId conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t pad = 0,
                const std::string& name = {});
@@ -44,6 +48,11 @@ class Builder {
 
  private:
   std::string next_name(const std::string& op, const std::string& name);
+  // The shape of x; throws Error{kUsage} unless it has `rank` axes.
+  ops::Shape shape_of(ValueId x, const std::string& op, const std::string& name, int rank,
+                      const char* advice) const;
+  void check_positive(int64_t extent, const char* what, const std::string& op,
+                      const std::string& name) const;
 
   Model model_;
   std::map<std::string, int> count_;

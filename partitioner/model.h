@@ -1,14 +1,15 @@
 // The model: a DAG of operators whose edges are tensors.
 //
-// Nodes live in a mutable Boost.Graph adjacency list (vertex = node, edge = a tensor from producer to
-// consumer); values (inputs, labels, parameters, activations) are numbered beside it. Nodes are added
-// in topological order, which is the *model order*: everything whose order matters (sums of
+// Nodes live in a mutable Boost.Graph adjacency list (vertex = node, edge = a tensor from producer
+// to consumer); values (inputs, labels, parameters, activations) are numbered beside it. Nodes are
+// added in topological order, which is the *model order*: everything whose order matters (sums of
 // gradients, random numbers) follows it. A Model is a plain copyable value; no threads.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,7 @@ struct Use {
 
 class Model {
  public:
-  using Graph =
-      boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Edge>;
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Edge>;
   using FrozenGraph = boost::compressed_sparse_row_graph<boost::bidirectionalS>;
 
   explicit Model(std::string name = {}) : name_(std::move(name)) {}
@@ -81,7 +81,7 @@ class Model {
   // The loss node (the one operator that is_loss()), -1 if none; scores are its input 0.
   NodeId loss() const;
   // Whether a gradient flows into this value: a parameter, or an activation with one upstream.
-  bool needs_gradient(ValueId id) const;
+  bool needs_gradient(ValueId id) const { return trained_[static_cast<size_t>(id)]; }
   std::vector<ValueId> parameters() const;
   std::vector<ops::ValueSpec> input_specs(NodeId id) const;
   std::vector<ops::ValueSpec> output_specs(NodeId id) const;
@@ -90,17 +90,22 @@ class Model {
 
   // 16 hexadecimal digits over everything that decides what is computed.
   std::string fingerprint() const;
-  // Throws Error{kUsage} unless there is at least one node, every activation but the loss is used,
-  // and at most one loss.
+  // Throws Error{kUsage} unless there is at least one node, at most one loss, and all else is used:
+  // every input, label and parameter, and where there is a loss every node's first output but it.
   void check() const;
 
  private:
-  ValueId add_value(Value value);
+  ValueId add_value(Value value, bool trained);
+  [[noreturn]] void fail(const std::string& what, const std::string& reason) const;
 
   std::string name_;
   Graph graph_;
   std::vector<Value> values_;
   std::vector<std::vector<Use>> uses_;
+  std::vector<bool> trained_;  // needs_gradient, by value
+  std::map<std::string, NodeId> node_names_;
+  std::map<std::string, ValueId> value_names_;
+  uint32_t parameters_ = 0;
 };
 
 }  // namespace kerf::partitioner

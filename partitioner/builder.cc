@@ -1,0 +1,141 @@
+#include "partitioner/builder.h"
+
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+namespace kerf::partitioner {
+
+namespace {
+
+ops::Initializer uniform_by_fan_in(int64_t fan_in) {
+  return {ops::Initializer::Kind::kUniform, 1.0 / std::sqrt(static_cast<double>(fan_in))};
+}
+
+ops::ValueSpec floats(const ops::Shape& shape) { return {ops::DType::kFloat32, shape}; }
+
+}  // namespace
+
+Builder::Builder(std::string name) : model_(std::move(name)) {}
+
+std::string Builder::next_name(const std::string& op, const std::string& name) {
+  if (!name.empty()) return name;
+  std::string base;
+  for (const char c : op) base += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string next;
+  do {
+    next = format("{}{}", base, ++count_[base]);
+  } while (model_.find_node(next) >= 0);
+  return next;
+}
+
+ValueId Builder::input(const std::string& name, const ops::Shape& shape) {
+  return model_.add_input(name, floats(shape));
+}
+
+ValueId Builder::parameter(const std::string& name, const ops::Shape& shape,
+                           const ops::Initializer& initializer) {
+  return model_.add_parameter(name, floats(shape), initializer);
+}
+
+ValueId Builder::node(const std::string& op, const std::vector<ValueId>& inputs,
+                      const ops::Attributes& attributes, const std::string& name) {
+  const NodeId id = model_.add_node(next_name(op, name), op, attributes, inputs);
+  return model_.node(id).outputs.front();
+}
+
+ops::Shape Builder::shape_of(ValueId x, const std::string& op, const std::string& name, int rank,
+                             const char* advice) const {
+  const std::string where = format("{}: node {}", model_.name(), name);
+  if (x < 0 || x >= model_.values())
+    throw Error(ErrorCode::kUsage, format("{}: there is no value number {}", op, x), where);
+  const ops::Shape& shape = model_.value(x).spec.shape;
+  if (shape.rank() != rank)
+    throw Error(ErrorCode::kUsage,
+                format("{}: input has {} axes, needs {}{}", op, shape.rank(), rank, advice), where);
+  return shape;
+}
+
+void Builder::check_positive(int64_t extent, const char* what, const std::string& op,
+                             const std::string& name) const {
+  if (extent < 1)
+    throw Error(ErrorCode::kUsage, format("{}: {} {}, needs at least 1", op, extent, what),
+                format("{}: node {}", model_.name(), name));
+}
+
+ValueId Builder::gemm(ValueId x, int64_t outputs, const std::string& name) {
+  const std::string as = next_name("Gemm", name);
+  const int64_t features = shape_of(x, "Gemm", as, 2, "; flatten it first")[1];
+  check_positive(outputs, "outputs", "Gemm", as);
+  const ops::Initializer start = uniform_by_fan_in(features);
+  const ValueId weight = parameter(as + ".weight", {outputs, features}, start);
+  const ValueId bias = parameter(as + ".bias", {outputs}, start);
+  return node("Gemm", {x, weight, bias}, {{"transB", int64_t{1}}}, as);
+}
+
+ValueId Builder::conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad,
+                      const std::string& name) {
+  const std::string as = next_name("Conv", name);
+  const int64_t from = shape_of(x, "Conv", as, 4, "")[1];
+  check_positive(channels, "channels", "Conv", as);
+  check_positive(kernel, "kernel extent", "Conv", as);
+  const ops::Initializer start = uniform_by_fan_in(from * kernel * kernel);
+  const ValueId weight = parameter(as + ".weight", {channels, from, kernel, kernel}, start);
+  const ValueId bias = parameter(as + ".bias", {channels}, start);
+  using Ints = std::vector<int64_t>;
+  return node("Conv", {x, weight, bias},
+              {{"kernel_shape", Ints{kernel, kernel}},
+               {"strides", Ints{stride, stride}},
+               {"pads", Ints{pad, pad, pad, pad}}},
+              as);
+}
+
+ValueId Builder::relu(ValueId x, const std::string& name) { return node("Relu", {x}, {}, name); }
+
+ValueId Builder::max_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name) {
+  using Ints = std::vector<int64_t>;
+  return node("MaxPool", {x},
+              {{"kernel_shape", Ints{kernel, kernel}}, {"strides", Ints{stride, stride}}}, name);
+}
+
+ValueId Builder::average_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name) {
+  using Ints = std::vector<int64_t>;
+  return node("AveragePool", {x},
+              {{"kernel_shape", Ints{kernel, kernel}}, {"strides", Ints{stride, stride}}}, name);
+}
+
+ValueId Builder::flatten(ValueId x, const std::string& name) {
+  return node("Flatten", {x}, {}, name);
+}
+
+ValueId Builder::reshape(ValueId x, const std::vector<int64_t>& shape, const std::string& name) {
+  return node("Reshape", {x}, {{"shape", shape}}, name);
+}
+
+ValueId Builder::add(ValueId a, ValueId b, const std::string& name) {
+  return node("Add", {a, b}, {}, name);
+}
+
+ValueId Builder::matmul(ValueId a, ValueId b, const std::string& name) {
+  return node("MatMul", {a, b}, {}, name);
+}
+
+ValueId Builder::softmax(ValueId x, const std::string& name) {
+  return node("Softmax", {x}, {}, name);
+}
+
+ValueId Builder::dropout(ValueId x, double ratio, const std::string& name) {
+  return node("Dropout", {x}, {{"ratio", ratio}}, name);
+}
+
+ValueId Builder::loss(ValueId scores) {
+  const ValueId label = model_.add_label("label", {ops::DType::kInt64, ops::Shape{ops::kBatch}});
+  return node("SoftmaxCrossEntropyLoss", {scores, label}, {}, "loss");
+}
+
+Model Builder::build() {
+  model_.check();
+  return model_;
+}
+
+}  // namespace kerf::partitioner

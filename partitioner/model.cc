@@ -1,0 +1,212 @@
+#include "partitioner/model.h"
+
+#include <utility>
+
+namespace kerf::partitioner {
+
+namespace {
+
+// FNV-1a (Fowler, Noll, Vo), 64 bits.
+class Fnv {
+ public:
+  // Fields are closed by a byte that no name contains, so that no two models run together.
+  void add(std::string_view text) {
+    for (const char c : text) step(static_cast<unsigned char>(c));
+    step(0x1f);
+  }
+  std::string hex() const { return format("{:016x}", hash_); }
+
+ private:
+  void step(unsigned char byte) {
+    hash_ ^= byte;
+    hash_ *= 0x100000001b3ULL;
+  }
+  uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+struct AttributeText {
+  std::string operator()(int64_t value) const { return format("i{}", value); }
+  std::string operator()(double value) const { return format("f{}", value); }
+  std::string operator()(const std::string& value) const { return format("s{}", value); }
+  std::string operator()(const std::vector<int64_t>& value) const {
+    return format("I{}", fmt::join(value, ","));
+  }
+  std::string operator()(const std::vector<double>& value) const {
+    return format("F{}", fmt::join(value, ","));
+  }
+};
+
+std::string spec_text(const ops::ValueSpec& spec) {
+  return format("{} {}", ops::to_string(spec.dtype), ops::to_string(spec.shape));
+}
+
+bool is_float(const ops::ValueSpec& spec) { return spec.dtype == ops::DType::kFloat32; }
+
+}  // namespace
+
+void Model::fail(const std::string& what, const std::string& reason) const {
+  throw Error(ErrorCode::kUsage, reason, what.empty() ? name_ : format("{}: {}", name_, what));
+}
+
+ValueId Model::add_value(Value value, bool trained) {
+  if (value.name.empty()) fail("value", "has an empty name");
+  const auto id = static_cast<ValueId>(values_.size());
+  if (!value_names_.emplace(value.name, id).second)
+    fail(format("value {}", value.name), "another value has this name; names are unique");
+  values_.push_back(std::move(value));
+  uses_.emplace_back();
+  trained_.push_back(trained);
+  return id;
+}
+
+ValueId Model::add_input(const std::string& name, const ops::ValueSpec& spec) {
+  if (!spec.shape.batched())
+    fail(format("input {}", name),
+         format("its shape is {}, but axis 0 must be the batch", ops::to_string(spec.shape)));
+  return add_value({name, spec, ValueRole::kInput, -1, {}, 0}, false);
+}
+
+ValueId Model::add_label(const std::string& name, const ops::ValueSpec& spec) {
+  if (!spec.shape.batched())
+    fail(format("label {}", name),
+         format("its shape is {}, but axis 0 must be the batch", ops::to_string(spec.shape)));
+  return add_value({name, spec, ValueRole::kLabel, -1, {}, 0}, false);
+}
+
+ValueId Model::add_parameter(const std::string& name, const ops::ValueSpec& spec,
+                             const ops::Initializer& initializer) {
+  if (spec.shape.batched())
+    fail(format("parameter {}", name), "a parameter has no row per sample; its shape is fixed");
+  for (const int64_t extent : spec.shape)
+    if (extent < 1)
+      fail(format("parameter {}", name),
+           format("its shape is {}, but every extent must be at least 1",
+                  ops::to_string(spec.shape)));
+  return add_value({name, spec, ValueRole::kParameter, -1, initializer, parameters_++},
+                   is_float(spec));
+}
+
+NodeId Model::add_node(const std::string& name, const std::string& op,
+                       const ops::Attributes& attributes, const std::vector<ValueId>& inputs) {
+  const std::string where = format("node {}", name);
+  if (name.empty()) fail("node", format("a {} has an empty name", op));
+  if (node_names_.contains(name)) fail(where, "another node has this name; names are unique");
+  std::vector<ops::ValueSpec> specs;
+  bool trained = false;
+  for (const ValueId input : inputs) {
+    if (input < 0 || input >= values()) fail(where, format("there is no value number {}", input));
+    specs.push_back(value(input).spec);
+    trained = trained || needs_gradient(input);
+  }
+  std::vector<ops::ValueSpec> results;
+  try {
+    const ops::Operator& kind = ops::find_operator(op);
+    ops::check_node(kind, attributes, inputs.size());
+    results = kind.infer(attributes, specs);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    const std::string& why = error.message();
+    fail(where, why.find(op) == std::string::npos ? format("{}: {}", op, why) : why);
+  }
+
+  Node node{name, op, attributes, inputs, {}};
+  const NodeId id = nodes();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string suffix = i == 0 ? "" : format("{}", i + 1);
+    node.outputs.push_back(add_value(
+        {format("{}.output{}", name, suffix), results[i], ValueRole::kActivation, id, {}, 0},
+        trained && is_float(results[i])));
+  }
+  boost::add_vertex(std::move(node), graph_);
+  node_names_.emplace(name, id);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto slot = static_cast<size_t>(inputs[i]);
+    uses_[slot].push_back({id, static_cast<int>(i)});
+    if (values_[slot].producer >= 0)
+      boost::add_edge(static_cast<size_t>(values_[slot].producer), static_cast<size_t>(id),
+                      Edge{inputs[i], static_cast<int>(i)}, graph_);
+  }
+  return id;
+}
+
+ValueId Model::find_value(const std::string& name) const {
+  const auto at = value_names_.find(name);
+  return at == value_names_.end() ? -1 : at->second;
+}
+
+NodeId Model::find_node(const std::string& name) const {
+  const auto at = node_names_.find(name);
+  return at == node_names_.end() ? -1 : at->second;
+}
+
+NodeId Model::loss() const {
+  for (NodeId id = 0; id < nodes(); ++id)
+    if (op(id).is_loss()) return id;
+  return -1;
+}
+
+std::vector<ValueId> Model::parameters() const {
+  std::vector<ValueId> result;
+  for (ValueId id = 0; id < values(); ++id)
+    if (value(id).role == ValueRole::kParameter) result.push_back(id);
+  return result;
+}
+
+std::vector<ops::ValueSpec> Model::input_specs(NodeId id) const {
+  std::vector<ops::ValueSpec> result;
+  for (const ValueId input : node(id).inputs) result.push_back(value(input).spec);
+  return result;
+}
+
+std::vector<ops::ValueSpec> Model::output_specs(NodeId id) const {
+  std::vector<ops::ValueSpec> result;
+  for (const ValueId output : node(id).outputs) result.push_back(value(output).spec);
+  return result;
+}
+
+Model::FrozenGraph Model::freeze() const {
+  std::vector<std::pair<size_t, size_t>> edges;
+  const auto [begin, end] = boost::edges(graph_);
+  for (auto edge = begin; edge != end; ++edge)
+    edges.emplace_back(boost::source(*edge, graph_), boost::target(*edge, graph_));
+  return {boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
+          boost::num_vertices(graph_)};
+}
+
+std::string Model::fingerprint() const {
+  Fnv hash;
+  for (const Value& v : values_) {
+    hash.add(format("value {} {} role {} init {} {} number {}", v.name, spec_text(v.spec),
+                    static_cast<int>(v.role), ops::to_string(v.initializer.kind),
+                    v.initializer.scale, v.parameter));
+  }
+  for (NodeId id = 0; id < nodes(); ++id) {
+    const Node& n = node(id);
+    hash.add(format("node {} {} inputs {} outputs {}", n.name, n.op, fmt::join(n.inputs, ","),
+                    fmt::join(n.outputs, ",")));
+    for (const auto& [key, attribute] : n.attributes)
+      hash.add(format("attribute {} {}", key, std::visit(AttributeText{}, attribute)));
+  }
+  return hash.hex();
+}
+
+void Model::check() const {
+  if (nodes() == 0) fail("", "a model needs at least one node");
+  const NodeId first_loss = loss();
+  for (NodeId id = 0; id < nodes(); ++id)
+    if (op(id).is_loss() && id != first_loss)
+      fail(format("node {}", node(id).name),
+           format("a second loss; {} is one already", node(first_loss).name));
+  for (ValueId id = 0; id < values(); ++id) {
+    const Value& v = value(id);
+    if (!uses(id).empty()) continue;
+    if (v.role != ValueRole::kActivation)
+      fail(format("value {}", v.name), "no node reads it; remove it or use it");
+    const bool main_output = node(v.producer).outputs.front() == id;
+    if (first_loss >= 0 && main_output && v.producer != first_loss)
+      fail(format("node {}", node(v.producer).name),
+           "nothing reads its output, so it has no part in the loss");
+  }
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,84 @@
+#include "partitioner/zoo.h"
+
+#include <charconv>
+
+#include "partitioner/builder.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+// Large enough for anything that fits a machine, small enough that no product of two overflows.
+constexpr int64_t kMostUnits = int64_t{1} << 24;
+
+Model make_mlp(std::vector<int64_t> sizes) {
+  if (sizes.empty()) sizes = {784, 512, 512, 10};
+  if (sizes.size() < 2)
+    throw Error(ErrorCode::kUsage, "needs an input and an output size, as in --sizes 784-10",
+                "mlp");
+  for (const int64_t size : sizes)
+    if (size < 1 || size > kMostUnits)
+      throw Error(ErrorCode::kUsage, format("the size {} is not within 1 and {}", size, kMostUnits),
+                  "mlp");
+  Builder b("mlp");
+  ValueId x = b.input("image", {ops::kBatch, sizes.front()});
+  for (size_t layer = 1; layer < sizes.size(); ++layer) {
+    x = b.gemm(x, sizes[layer], format("fc{}", layer));
+    if (layer + 1 < sizes.size()) x = b.relu(x, format("relu{}", layer));
+  }
+  b.loss(x);
+  return b.build();
+}
+
+Model make_lenet5() {
+  Builder b("lenet5");
+  ValueId x = b.input("image", {ops::kBatch, 1, 28, 28});
+  x = b.relu(b.conv(x, 6, 5, 1, 2, "conv1"), "relu1");
+  x = b.max_pool(x, 2, 2, "pool1");
+  x = b.relu(b.conv(x, 16, 5, 1, 0, "conv2"), "relu2");
+  x = b.max_pool(x, 2, 2, "pool2");
+  x = b.flatten(x, "flatten");
+  x = b.relu(b.gemm(x, 120, "fc1"), "relu3");
+  x = b.relu(b.gemm(x, 84, "fc2"), "relu4");
+  b.loss(b.gemm(x, 10, "fc3"));
+  return b.build();
+}
+
+}  // namespace
+
+std::vector<std::string> zoo_names() { return {"mlp", "lenet5"}; }
+
+Model make_zoo_model(const std::string& name, const ZooOptions& options) {
+  if (name == "mlp") return make_mlp(options.sizes);
+  if (name != "lenet5")
+    throw Error(ErrorCode::kUsage,
+                format("there is no model of this name; the built-in models are {}",
+                       fmt::join(zoo_names(), ", ")),
+                name);
+  if (!options.sizes.empty())
+    throw Error(ErrorCode::kUsage, "its sizes are fixed; --sizes is for mlp", name);
+  return make_lenet5();
+}
+
+std::vector<int64_t> parse_sizes(const std::string& text) {
+  std::vector<int64_t> sizes;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    int64_t size = 0;
+    const auto [next, fault] = std::from_chars(at, end, size);
+    const bool good =
+        fault == std::errc() && size >= 1 && size <= kMostUnits && (next == end || *next == '-');
+    if (!good)
+      throw Error(ErrorCode::kUsage,
+                  format("\"{}\": sizes are whole numbers within 1 and {} joined by dashes, as in "
+                         "784-512-10",
+                         text, kMostUnits),
+                  "--sizes");
+    sizes.push_back(size);
+    if (next == end) return sizes;
+    at = next + 1;
+  }
+}
+
+}  // namespace kerf::partitioner
