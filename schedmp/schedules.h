@@ -13,7 +13,11 @@
 
 namespace kerf::schedmp {
 
-// groups[stage] lists its workers; a worker belongs to one stage.
+// One more than the largest worker number. Throws Error{kUsage} unless every worker from 0 on belongs to
+// exactly one stage and no stage is empty.
+int count_workers(const std::vector<std::vector<int>>& groups);
+
+// groups[stage] lists its workers. micro_batches >= 1.
 Schedule forward_only(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule one_f_one_b(const std::vector<std::vector<int>>& groups, int micro_batches);

@@ -16,6 +16,9 @@
 
 namespace kerf::schedmp {
 
+// The workers of each stage of a plan: what a schedule's groups must equal.
+std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan);
+
 // Empty if sound. Each problem names worker and action.
 std::vector<std::string> check_order(const Schedule& schedule);
 // Whether `schedule` is one for this plan: stages, groups, micro-batches.

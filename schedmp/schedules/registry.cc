@@ -1,0 +1,79 @@
+// Every schedule by name: one line each.
+#include <algorithm>
+#include <functional>
+
+#include "runtime/error.h"
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+struct Entry {
+  const char* name;
+  Schedule (*make)(const std::vector<std::vector<int>>& groups, int micro_batches);
+  // Micro-batches that stage `stage` of `stages` holds at once, at most.
+  int (*in_flight)(int stage, int stages, int micro_batches);
+};
+
+constexpr Entry kEntries[] = {
+    {"1f1b", one_f_one_b, [](int stage, int stages, int m) { return std::min(m, stages - stage); }},
+    {"gpipe", gpipe, [](int, int, int m) { return m; }},
+    {"forward-only", forward_only, [](int, int, int) { return 1; }},
+};
+
+const Entry& find_entry(const std::string& name) {
+  for (const Entry& entry : kEntries)
+    if (name == entry.name) return entry;
+  throw Error(ErrorCode::kUsage, kerf::format("there is no schedule '{}'; there are {}, and files", name,
+                                              fmt::join(schedule_names(), ", ")));
+}
+
+class EntryObjective : public partitioner::Objective {
+ public:
+  explicit EntryObjective(const Entry& entry) : entry_(entry) {}
+  int in_flight(int stage, int stages, int micro_batches) const override {
+    return entry_.in_flight(stage, stages, micro_batches);
+  }
+
+ private:
+  const Entry& entry_;
+};
+
+}  // namespace
+
+int count_workers(const std::vector<std::vector<int>>& groups) {
+  std::vector<int> workers;
+  for (const std::vector<int>& group : groups) {
+    if (group.empty()) throw Error(ErrorCode::kUsage, "a stage has no worker");
+    workers.insert(workers.end(), group.begin(), group.end());
+  }
+  std::sort(workers.begin(), workers.end());
+  for (size_t i = 0; i < workers.size(); ++i)
+    if (workers[i] != static_cast<int>(i))
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("every worker from 0 to {} must have exactly one stage",
+                               workers.size() - 1));
+  return static_cast<int>(workers.size());
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kEntries) names.emplace_back(entry.name);
+  return names;
+}
+
+Schedule make_schedule(const std::string& name, const std::vector<std::vector<int>>& groups,
+                       int micro_batches) {
+  const Entry& entry = find_entry(name);
+  if (micro_batches < 1)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("a step needs at least 1 micro-batch, not {}", micro_batches));
+  return entry.make(groups, micro_batches);
+}
+
+std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
+  return std::make_unique<EntryObjective>(find_entry(schedule));
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,281 @@
+// The proof: the messages of every worker's row, played against each other under limited slots.
+#include "schedmp/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/error.h"
+#include "schedmp/walk.h"
+
+namespace kerf::schedmp {
+
+using partitioner::Instruction;
+using partitioner::Local;
+using partitioner::LocalKind;
+using partitioner::Model;
+using partitioner::Part;
+using partitioner::Plan;
+using partitioner::Storage;
+
+namespace {
+
+// What a worker does with a route, in the order in which it does it.
+struct Step {
+  enum class Kind : uint8_t { kAcquire, kSend, kReceive, kRelease };
+  Kind kind{};
+  int route = -1;
+  int micro_batch = -1;
+  const Action* action = nullptr;
+};
+
+std::vector<Step> message_steps(const Part& part, const std::vector<Action>& row) {
+  std::vector<Step> steps;
+  std::set<std::pair<int, int>> acquired;  // route, micro-batch
+  const auto acquire = [&](int route, const Action& action) {
+    if (acquired.insert({route, action.micro_batch}).second)
+      steps.push_back({Step::Kind::kAcquire, route, action.micro_batch, &action});
+  };
+  for (const Action& action : row)
+    for (const auto* list : lists_of(part, action))
+      for (const Instruction& instruction : *list) {
+        for (const int local : locals_touched(part, instruction))
+          if (part.locals[static_cast<size_t>(local)].storage == Storage::kSent)
+            acquire(part.locals[static_cast<size_t>(local)].route, action);
+        const auto add = [&](Step::Kind kind, int route) {
+          steps.push_back({kind, route, action.micro_batch, &action});
+        };
+        if (instruction.kind == Instruction::Kind::kSend) {
+          acquire(instruction.route, action);
+          add(Step::Kind::kSend, instruction.route);
+        } else if (instruction.kind == Instruction::Kind::kReceive) {
+          add(Step::Kind::kReceive, instruction.route);
+          if (!instruction.moves.empty()) add(Step::Kind::kRelease, instruction.route);
+        } else if (instruction.kind == Instruction::Kind::kFree) {
+          const Local& local = part.locals[static_cast<size_t>(instruction.local)];
+          if (local.storage == Storage::kReceived) add(Step::Kind::kRelease, local.route);
+        }
+      }
+  return steps;
+}
+
+std::vector<int> held_at_most(const std::vector<std::vector<Step>>& workers, size_t routes) {
+  std::vector<int> held(routes), now(routes);
+  for (const std::vector<Step>& steps : workers)
+    for (const Step& step : steps) {
+      const auto route = static_cast<size_t>(step.route);
+      if (step.kind == Step::Kind::kReceive) held[route] = std::max(held[route], ++now[route]);
+      if (step.kind == Step::Kind::kRelease) --now[route];
+    }
+  return held;
+}
+
+// Plays all rows until nothing moves. `slots` 0: every send meets its receive.
+class Play {
+ public:
+  Play(const Model& model, const Plan& plan, const std::vector<std::vector<Step>>& workers,
+       const std::vector<int>& held, int slots)
+      : model_(model),
+        plan_(plan),
+        workers_(workers),
+        held_(held),
+        slots_(slots),
+        at_(workers.size()),
+        outstanding_(held.size()) {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (size_t worker = 0; worker < workers_.size(); ++worker)
+        while (at_[worker] < workers_[worker].size() && advance(worker)) moved = true;
+    }
+  }
+
+  bool finished() const {
+    for (size_t worker = 0; worker < workers_.size(); ++worker)
+      if (at_[worker] < workers_[worker].size()) return false;
+    return true;
+  }
+
+  // The workers that wait for each other in a circle, or for what nobody sends.
+  std::string explain() const {
+    size_t worker = 0;
+    while (at_[worker] >= workers_[worker].size()) ++worker;
+    std::vector<size_t> path;
+    while (at_[worker] < workers_[worker].size() &&
+           std::find(path.begin(), path.end(), worker) == path.end()) {
+      path.push_back(worker);
+      worker = waits_for(worker);
+    }
+    path.erase(path.begin(), std::find(path.begin(), path.end(), worker) == path.end()
+                                 ? path.begin()
+                                 : std::find(path.begin(), path.end(), worker));
+    std::string text = slots_ == 0 ? "deadlock under rendezvous: "
+                                   : kerf::format("deadlock with {} free slots: ", slots_);
+    for (const size_t member : path) text += describe(member) + "; ";
+    text.resize(text.size() - 2);
+    return text;
+  }
+
+ private:
+  const Step& current(size_t worker) const { return workers_[worker][at_[worker]]; }
+  size_t worker_of(int part) const {
+    return static_cast<size_t>(plan_.binding[static_cast<size_t>(part)]);
+  }
+  const partitioner::Route& route(const Step& step) const {
+    return plan_.routes[static_cast<size_t>(step.route)];
+  }
+
+  size_t waits_for(size_t worker) const {
+    const Step& step = current(worker);
+    return worker_of(step.kind == Step::Kind::kReceive ? route(step).from : route(step).to);
+  }
+
+  std::string describe(size_t worker) const {
+    const Step& step = current(worker);
+    const char* what = step.kind == Step::Kind::kReceive ? "for"
+                       : step.kind == Step::Kind::kSend  ? "for the receiver of"
+                                                         : "for a free slot of";
+    return kerf::format("worker {} at {} waits {} {}{} of micro-batch {} {} worker {}", worker,
+                        to_string(*step.action), what, route(step).gradient ? "the gradient of " : "",
+                        model_.value(route(step).value).name, step.micro_batch,
+                        step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
+  }
+
+  bool advance(size_t worker) {
+    const Step& step = current(worker);
+    const auto r = static_cast<size_t>(step.route);
+    switch (step.kind) {
+      case Step::Kind::kAcquire:
+        if (slots_ > 0 && outstanding_[r] >= held_[r] + slots_) return false;
+        ++outstanding_[r];
+        break;
+      case Step::Kind::kSend: {
+        const size_t receiver = waits_for(worker);
+        const bool met = at_[receiver] < workers_[receiver].size() &&
+                         current(receiver).kind == Step::Kind::kReceive &&
+                         current(receiver).route == step.route &&
+                         current(receiver).micro_batch == step.micro_batch;
+        if (slots_ == 0 && !met) return false;
+        committed_.insert({step.route, step.micro_batch});
+        break;
+      }
+      case Step::Kind::kReceive:
+        if (!committed_.count({step.route, step.micro_batch})) return false;
+        break;
+      case Step::Kind::kRelease:
+        --outstanding_[r];
+        break;
+    }
+    ++at_[worker];
+    return true;
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const std::vector<std::vector<Step>>& workers_;
+  const std::vector<int>& held_;
+  int slots_;
+  std::vector<size_t> at_;
+  std::vector<int> outstanding_;
+  std::set<std::pair<int, int>> committed_;
+};
+
+// Bytes of tensors while a row runs: what the executor will allocate, when it will.
+class MemoryWalk {
+ public:
+  MemoryWalk(const Model& model, const Part& part, int64_t samples)
+      : model_(model), part_(part), samples_(samples) {}
+
+  int64_t peak(const std::vector<Action>& row, int states) {
+    bool trains = false;
+    for (const Action& action : row) trains |= action.kind == ActionKind::kUpdate;
+    for (const Local& local : part_.locals) {
+      if (local.kind == LocalKind::kParameter) now_ += bytes(local) * (1 + (trains ? states : 0));
+      if (local.kind == LocalKind::kParameterGradient && trains) now_ += bytes(local);
+    }
+    peak_ = now_;
+    for (const Action& action : row)
+      for (const auto* list : lists_of(part_, action))
+        for (const Instruction& instruction : *list) take(instruction, action.micro_batch);
+    return peak_;
+  }
+
+ private:
+  // The CPU device hands out whole cache lines.
+  int64_t bytes(const Local& local) const {
+    return static_cast<int64_t>((local.spec.bytes(samples_) + 63) / 64 * 64);
+  }
+
+  int64_t saved_bytes(int call_index) const {
+    const partitioner::LocalCall& call = part_.calls[static_cast<size_t>(call_index)];
+    if (call.saved == 0) return 0;
+    std::vector<ops::ValueSpec> inputs;
+    for (const int input : call.inputs) {
+      ops::ValueSpec spec = part_.locals[static_cast<size_t>(input)].spec;
+      spec.shape = spec.shape.with_batch(samples_);
+      inputs.push_back(spec);
+    }
+    const size_t saved =
+        model_.op(call.node).saved_bytes(model_.node(call.node).attributes, inputs);
+    return static_cast<int64_t>((saved + 63) / 64 * 64);
+  }
+
+  void take(const Instruction& instruction, int micro_batch) {
+    for (const int local : locals_touched(part_, instruction)) allocate(local, micro_batch);
+    if (instruction.kind == Instruction::Kind::kForward) now_ += saved_bytes(instruction.call);
+    peak_ = std::max(peak_, now_);
+    if (instruction.kind == Instruction::Kind::kFreeSaved) now_ -= saved_bytes(instruction.call);
+    if (instruction.kind == Instruction::Kind::kFree &&
+        live_.erase({instruction.local, micro_batch}) > 0)
+      now_ -= bytes(part_.locals[static_cast<size_t>(instruction.local)]);
+  }
+
+  void allocate(int index, int micro_batch) {
+    const Local& local = part_.locals[static_cast<size_t>(index)];
+    const bool persistent =
+        local.kind == LocalKind::kParameter || local.kind == LocalKind::kParameterGradient;
+    if (persistent || local.storage != Storage::kOwn) return;
+    if (live_.insert({index, micro_batch}).second) now_ += bytes(local);
+  }
+
+  const Model& model_;
+  const Part& part_;
+  int64_t samples_;
+  int64_t now_ = 0;
+  int64_t peak_ = 0;
+  std::set<std::pair<int, int>> live_;
+};
+
+}  // namespace
+
+Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
+               const Schedule& schedule, int slots, int states) {
+  Verdict verdict;
+  verdict.problems = check_order(schedule);
+  for (std::string& problem : check_fits(schedule, plan)) verdict.problems.push_back(std::move(problem));
+  if (slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
+  if (!verdict.problems.empty()) return verdict;
+
+  std::vector<std::vector<Step>> steps;
+  for (size_t worker = 0; worker < parts.size(); ++worker)
+    steps.push_back(message_steps(parts[worker], schedule.rows[worker]));
+  verdict.held = held_at_most(steps, plan.routes.size());
+  for (int k = 0; k <= schedule.micro_batches && verdict.smallest_safe_slots < 0; ++k)
+    if (Play(model, plan, steps, verdict.held, k).finished()) verdict.smallest_safe_slots = k;
+  const Play play(model, plan, steps, verdict.held, slots);
+  if (!play.finished()) verdict.problems.push_back(play.explain());
+
+  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  for (size_t worker = 0; worker < parts.size(); ++worker) {
+    int64_t peak = MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states);
+    for (const partitioner::Route& route : plan.routes)
+      if (plan.binding[static_cast<size_t>(route.from)] == static_cast<int>(worker)) {
+        const auto slot = static_cast<int64_t>(message_bytes(model, route, samples) + 63) / 64 * 64;
+        peak += slot * (verdict.held[static_cast<size_t>(route.id)] + slots);
+      }
+    verdict.peak_bytes.push_back(peak);
+  }
+  return verdict;
+}
+
+}  // namespace kerf::schedmp
