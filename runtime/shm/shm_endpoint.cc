@@ -1,0 +1,26 @@
+#include "runtime/shm/shm_endpoint.h"
+
+#include "runtime/shm/shared_memory.h"
+#include "runtime/zmq/link_endpoint.h"
+
+namespace kerf::runtime {
+namespace {
+
+class SharedMemoryStore final : public SlotStore {
+ public:
+  std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
+    return make_shared_memory(bytes);
+  }
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string& offer) override {
+    return map_shared_memory(bytes, offer);
+  }
+  bool payload_travels() const override { return false; }
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> make_shm_endpoint(const std::string& label) {
+  return std::make_unique<LinkEndpoint>(label, "ipc", std::make_unique<SharedMemoryStore>());
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,77 @@
+// What travels between two endpoints: a fixed header, and for some kinds a body in a second frame.
+//
+//   kHello    who I am, my lanes and how to reach my slots   body: Hello by wire.h
+//   kWelcome  I understood your hello
+//   kData     message `sequence` lies in (lane, slot)         body: a chunk of it, if payload
+//   travels kCredit   these slots are free again                      body: SlotName[] kProbe    I
+//   sent all messages below `sequence`; and you? kState    I have all messages below `sequence`
+//   body: SlotName[] that I still hold
+//
+// Every number in a header comes from outside: parse_descriptor() checks its form (size, magic,
+// version, checksums), the links check its meaning. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/channel.h"
+#include "runtime/lanes.h"
+
+namespace kerf::runtime {
+
+inline constexpr uint32_t kDescriptorMagic = 0x6446524b;  // "KRFd"
+inline constexpr uint16_t kDescriptorVersion = 1;
+// Chunks of a payload that travels: large enough for bandwidth, small enough for the caches.
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+// The largest body of any kind.
+inline constexpr size_t kMaxBodyBytes = kChunkBytes;
+
+enum class ParcelKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
+
+// As it lies on the wire, little-endian.
+struct Descriptor {
+  uint32_t magic = kDescriptorMagic;
+  uint16_t version = kDescriptorVersion;
+  ParcelKind kind{};
+  uint32_t epoch = 0;
+  int32_t from = 0;
+  uint64_t token = 0;
+  uint64_t sequence = 0;
+  uint64_t bytes = 0;   // of the message
+  uint64_t offset = 0;  // of the chunk in the message
+  int32_t lane = 0;
+  int32_t slot = 0;
+  Tag tag{};
+  uint32_t body_bytes = 0;
+  uint32_t body_checksum = 0;  // CRC-32C; 0 for chunks, which the connection guards
+  uint32_t reserved = 0;
+  uint32_t checksum = 0;  // CRC-32C of all before
+};
+static_assert(sizeof(Descriptor) == 88);
+
+// Body of kHello. `offer` is for the transport's SlotStore.
+struct Hello {
+  std::vector<Lane> send;     // of the channel from the greeter
+  std::vector<Lane> receive;  // of the channel to the greeter
+  std::string offer;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(send, receive, offer);
+  }
+};
+
+// Fills in the checksums. `body` is ignored for kData.
+void seal(Descriptor& head, std::string_view body);
+// Empty unless `frame` is a sound header and `body` is what it announces.
+[[nodiscard]] std::optional<Descriptor> parse_descriptor(std::string_view frame,
+                                                         std::string_view body);
+
+std::string encode_slots(const std::vector<SlotName>& slots);
+// Empty unless `body` is a whole number of slot names.
+[[nodiscard]] std::optional<std::vector<SlotName>> decode_slots(std::string_view body);
+
+}  // namespace kerf::runtime

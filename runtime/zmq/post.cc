@@ -1,0 +1,143 @@
+#include "runtime/zmq/post.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/control.h"
+#include "runtime/zmq/socket.h"
+
+namespace kerf::runtime {
+namespace {
+
+std::string listening_address(const std::string& scheme) {
+  return scheme == "tcp" ? "tcp://127.0.0.1:*" : random_local_address();
+}
+
+SocketSettings data_settings(std::string routing_id) {
+  SocketSettings settings;
+  settings.routing_id = std::move(routing_id);
+  settings.max_frame_bytes = kMaxBodyBytes;
+  return settings;
+}
+
+void keep(void*, void*) {}  // pinned memory belongs to its slot
+
+}  // namespace
+
+Post::Post(std::string label, const std::string& scheme)
+    : label_(std::move(label)),
+      context_(make_zmq_context()),
+      router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
+      address_(bind_socket(router_, listening_address(scheme))),
+      incarnation_(kerf::format("{:016x}", random_bits())) {}
+
+void Post::identify(int32_t self, uint32_t epoch, uint64_t token) {
+  self_ = self;
+  epoch_ = epoch;
+  token_ = token;
+}
+
+void Post::connect(int32_t peer, const std::string& address) {
+  // Unique per incarnation, so that no router takes two connections for one.
+  const std::string id = kerf::format("kerf.{}.{}.{}.{}", epoch_, self_, incarnation_, peer);
+  zmq::socket_t socket = make_socket(context_, zmq::socket_type::dealer, data_settings(id));
+  connect_socket(socket, address);
+  dealers_.insert_or_assign(peer, std::move(socket));
+}
+
+zmq::socket_t& Post::dealer(int32_t peer) {
+  const auto found = dealers_.find(peer);
+  KERF_CHECK(found != dealers_.end(), "{} is not connected to worker {}", label_, peer);
+  return found->second;
+}
+
+void Post::send_head(int32_t peer, Descriptor& head, std::string_view body, bool more) {
+  head.epoch = epoch_;
+  head.from = self_;
+  head.token = token_;
+  seal(head, body);
+  const auto flags = more ? zmq::send_flags::sndmore : zmq::send_flags::none;
+  dealer(peer).send(zmq::const_buffer(&head, sizeof head), flags);
+}
+
+void Post::send(int32_t peer, Descriptor head, std::string_view body) try {
+  send_head(peer, head, body, !body.empty());
+  if (!body.empty())
+    dealer(peer).send(zmq::const_buffer(body.data(), body.size()), zmq::send_flags::none);
+} catch (const zmq::error_t& error) {
+  throw to_error(error, kerf::format("sending to worker {}", peer));
+}
+
+void Post::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) try {
+  head.body_bytes = static_cast<uint32_t>(bytes);
+  send_head(peer, head, {}, bytes > 0);
+  if (bytes == 0) return;
+  // ZeroMQ only reads what it sends, but its interface knows no constant memory.
+  zmq::message_t payload(const_cast<std::byte*>(data), bytes, keep, nullptr);
+  dealer(peer).send(std::move(payload), zmq::send_flags::none);
+} catch (const zmq::error_t& error) {
+  throw to_error(error, kerf::format("sending to worker {}", peer));
+}
+
+bool Post::receive_frame(zmq::message_t& frame) {
+  while (true) try {
+      return router_.recv(frame, zmq::recv_flags::dontwait).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw to_error(error, "receiving from peers");
+    }
+}
+
+// The next message whatever it is; its head has kind 0 if it is not a sound parcel.
+std::optional<Parcel> Post::read_parcel() {
+  zmq::message_t frame;
+  if (!receive_frame(frame)) return std::nullopt;  // the routing id, of no interest
+  std::array<zmq::message_t, 2> parts;
+  size_t count = 0;
+  for (bool more = frame.more(); more; ++count) {
+    // Frames of one message arrive together.
+    KERF_CHECK(receive_frame(frame), "a message without an end");
+    more = frame.more();
+    if (count < parts.size()) parts[count] = std::move(frame);
+  }
+  Parcel parcel;
+  if (count == 0 || count > parts.size()) return parcel;
+  const auto head = parse_descriptor(parts[0].to_string_view(), parts[1].to_string_view());
+  if (!head) return parcel;
+  parcel.head = *head;
+  parcel.body = std::move(parts[1]);
+  return parcel;
+}
+
+std::optional<Parcel> Post::receive() {
+  while (auto parcel = read_parcel()) {
+    const Descriptor& head = parcel->head;
+    if (head.kind != ParcelKind{} && head.epoch == epoch_ && head.token == token_ &&
+        dealers_.contains(head.from))
+      return parcel;
+    ++dropped_;
+  }
+  return std::nullopt;
+}
+
+void Post::wait(Deadline deadline, std::chrono::milliseconds at_most) {
+  std::array<zmq::pollitem_t, 2> items{
+      {{router_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}}};
+  try {
+    zmq::poll(items.data(), items.size(), poll_time(deadline, at_most));
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EINTR) throw to_error(error, "waiting for peers");
+  }
+}
+
+void Post::interrupt() {
+  interrupted_ = true;
+  bell_.ring();  // and never read: every later wait ends at once
+}
+
+void Post::check_interrupted() const {
+  if (interrupted_.load(std::memory_order_relaxed))
+    throw Error(ErrorCode::kInterrupted, "interrupted", label_);
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,57 @@
+#include "runtime/zmq/zmq_endpoint.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/error.h"
+#include "runtime/zmq/link_endpoint.h"
+
+namespace kerf::runtime {
+namespace {
+
+// Private memory, touched at once so that no message pays for a page fault.
+class OwnMemory final : public SlotMemory {
+ public:
+  explicit OwnMemory(size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (data == MAP_FAILED)
+      throw Error(ErrorCode::kUnavailable,
+                  kerf::format("no memory for {} of slots: {}",
+                               human_bytes(static_cast<double>(bytes)), std::strerror(errno)));
+    data_ = static_cast<std::byte*>(data);
+  }
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+  ~OwnMemory() override {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
+  std::byte* data() override { return data_; }
+  size_t allocated() const override { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_;
+};
+
+class OwnMemoryStore final : public SlotStore {
+ public:
+  std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
+    return std::make_unique<OwnMemory>(bytes);
+  }
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string&) override {
+    return std::make_unique<OwnMemory>(bytes);
+  }
+  bool payload_travels() const override { return true; }
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme) {
+  return std::make_unique<LinkEndpoint>(label, scheme, std::make_unique<OwnMemoryStore>());
+}
+
+}  // namespace kerf::runtime
