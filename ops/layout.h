@@ -1,8 +1,8 @@
 // Layouts: where a tensor lives. Index sets, boxes, shares.
 //
 // An index set is any set of indices of one axis. A box is one index set per axis; the elements it
-// holds are their product, stored dense and row-major in ascending index order. A layout is a list of
-// shares {part, box, partial}: boxes of one tensor are disjoint or identical; identical boxes on
+// holds are their product, stored dense and row-major in ascending index order. A layout is a list
+// of shares {part, box, partial}: boxes of one tensor are disjoint or identical; identical boxes on
 // several parts mean replicas, or partial sums where `partial` is set. Whole, replicated,
 // feature-split ... are names for common shapes of it. Plain values; no threads.
 #pragma once
@@ -23,26 +23,29 @@ struct Range {  // [begin, end)
 };
 
 // Ascending, disjoint, non-adjacent, non-empty ranges; or "all" of an axis whose extent may not be
-// known yet (the batch). Equality is by value: where extents are known, use normalized().
+// known yet (the batch). Equality is by spelling: "all" and "0-9" of an axis of 10 compare equal
+// only once normalized(). Boxes within layouts are kept normalized against the tensor's shape.
 class IndexSet {
  public:
   IndexSet() : all_(true) {}
   static IndexSet all() { return {}; }
   static IndexSet none() { return IndexSet(std::vector<Range>{}); }
   static IndexSet range(int64_t begin, int64_t end) { return IndexSet({{begin, end}}); }
-  // Any order, repeats and overlaps merged. Throws Error{kInternal} on a negative index.
+  // Any order; empty ranges dropped, repeats, overlaps and neighbours merged. Throws
+  // Error{kInternal} on a negative index or a reversed range.
   explicit IndexSet(std::vector<Range> ranges);
   static IndexSet of(std::vector<int64_t> indices);
 
   bool is_all() const { return all_; }
   bool empty() const { return !all_ && ranges_.empty(); }
-  // Number of indices on an axis of `extent`.
+  // Number of indices on an axis of `extent`; kBatch for all of a batch.
   int64_t size(int64_t extent) const;
   bool contains(int64_t index) const;
+  // Ranges never contain "all", whose extent they do not know.
   bool contains(const IndexSet& other) const;
   const std::vector<Range>& ranges() const { return ranges_; }  // empty where is_all()
-  std::vector<Range> ranges(int64_t extent) const;              // with "all" spelled out
-  // "all" where the ranges are [0, extent); ranges otherwise. kBatch keeps "all".
+  std::vector<Range> ranges(int64_t extent) const;  // with "all" spelled out; not of a batch
+  // "all" where the ranges are [0, extent); itself otherwise, even where it exceeds the extent.
   IndexSet normalized(int64_t extent) const;
   bool operator==(const IndexSet&) const = default;
 
@@ -53,10 +56,13 @@ class IndexSet {
 
 IndexSet intersect(const IndexSet& a, const IndexSet& b);
 IndexSet unite(const IndexSet& a, const IndexSet& b);
+// Normalized. Throws Error{kInternal} for "all but some" of a batch.
 IndexSet subtract(const IndexSet& a, const IndexSet& b, int64_t extent);
 // `parts` contiguous sets whose sizes differ by at most one, larger first: 10 over 4 is 3+3+2+2.
+// Normalized; the last ones are empty where there are more parts than indices.
 std::vector<IndexSet> split_evenly(int64_t extent, int parts);
-// "all", "0-3,7,9-11" (inclusive, as people write it). parse throws Error{kUsage}.
+// "all", "none", "0-3,7,9-11" (inclusive, as people write it). parse takes any order and blanks; it
+// throws Error{kUsage, ..., where} on anything else: reversed, repeated or enormous indices.
 std::string to_string(const IndexSet& set);
 IndexSet parse_index_set(const std::string& text, const std::string& where);
 
@@ -70,10 +76,12 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
+// Of two boxes of equal rank; others throw Error{kInternal}.
 Box intersect(const Box& a, const Box& b);
-Box hull(const Box& a, const Box& b);  // axis-wise union: the smallest box that holds both
+Box hull(const Box& a, const Box& b);  // the smallest box that holds both
 Box normalized(const Box& box, const Shape& shape);
-// Extents of the dense local tensor that holds `box` of a tensor of `shape`; kBatch stays kBatch.
+// Extents of the dense local tensor that holds `box` of a tensor of `shape`; all of kBatch stays
+// kBatch.
 Shape local_shape(const Box& box, const Shape& shape);
 std::string to_string(const Box& box);  // "[all, 0-127]"
 
@@ -92,13 +100,16 @@ struct Layout {
   // Axis `axis` divided over `parts`, sets[i] to parts[i]; empty sets get no share.
   static Layout split(const std::vector<int>& parts, int rank, int axis,
                       const std::vector<IndexSet>& sets);
-  const Share* find(int part) const;  // the share of `part`, null if none
+  const Share* find(int part) const;  // the share of `part` (it has one at most), null if none
   bool operator==(const Layout&) const = default;
 };
 
-// Why `layout` is no layout of a tensor of `shape` (holes, overlaps, bad indices); empty if it is one.
+Layout normalized(const Layout& layout, const Shape& shape);
+// Why `layout` is no layout of a tensor of `shape` (holes, overlaps, bad indices, a divided batch,
+// a part with two shares); empty if it is one. Boxes need not be normalized.
 std::string check_layout(const Layout& layout, const Shape& shape);
-// "whole on 2", "replicated on 0,1", "split on axis 1 over 0,1,2", or the shares spelled out.
+// "whole on 2", "replicated on 0,1", "partial sums on 0,1", "split on axis 1 over 0,1,2",
+// "nowhere", or the shares spelled out: "[all, 0-3] on 0,1; [all, 4-9] on 2". Of normalized boxes.
 std::string describe(const Layout& layout);
 
 }  // namespace kerf::ops

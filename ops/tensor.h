@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -19,13 +20,15 @@ enum class DType : uint8_t { kFloat32, kInt64 };
 
 size_t size_of(DType dtype);
 std::string_view to_string(DType dtype);  // "float32", "int64"
+// Throws Error{kUsage} that lists the known names.
 DType parse_dtype(const std::string& name);
 
-// The symbolic extent of axis 0 of everything that has one row per sample. Micro-batches of one step
-// may differ in size, so it is bound only when a micro-batch runs.
+// The symbolic extent of axis 0 of everything that has one row per sample. Micro-batches of one
+// step may differ in size, so it is bound only when a micro-batch runs.
 inline constexpr int64_t kBatch = -1;
 
-// Up to kMaxRank extents, stored in place.
+// Up to kMaxRank extents, stored in place. Made from extents that are not negative, but for kBatch
+// on axis 0; throws Error{kUsage} on others.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
@@ -41,11 +44,12 @@ class Shape {
   const int64_t* begin() const { return extents_.data(); }
   const int64_t* end() const { return extents_.data() + rank_; }
   bool batched() const { return rank_ > 0 && extents_[0] == kBatch; }
-  // The product of all extents; 1 for a scalar. Must not be batched.
+  // The product of all extents; 1 for a scalar. Must not be batched. Throws Error{kUsage} where its
+  // bytes could not be counted.
   int64_t elements() const;
   // The product of all extents but a symbolic batch.
   int64_t elements_per_sample() const;
-  Shape with_batch(int64_t samples) const;  // kBatch replaced; others unchanged
+  Shape with_batch(int64_t samples) const;  // kBatch replaced; unbatched shapes unchanged
   bool operator==(const Shape& other) const;
 
  private:
