@@ -6,9 +6,10 @@
 //   keeps      what must stay from the forward pass for the gradients        (memory)
 //   make_kernel  arithmetic on local dense tensors, on a device              (execution)
 //
-// An Operator is stateless and shared by all threads. A Kernel belongs to one part and one thread; it
-// caches prepared primitives by shape. Names, inputs and attributes are ONNX's. Kernels are pure: what
-// they compute depends on the Call only, never on neighbours, earlier calls or the clock.
+// An Operator is stateless and shared by all threads. A Kernel belongs to one part and one thread;
+// it caches prepared primitives by shape. Names, inputs and attributes are ONNX's. Kernels are
+// pure: what they compute depends on the Call only, never on neighbours, earlier calls or the
+// clock.
 #pragma once
 
 #include <map>
@@ -25,12 +26,15 @@
 
 namespace kerf::ops {
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using Attribute =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 using Attributes = std::map<std::string, Attribute>;
 
 // The attribute or `otherwise`. Throws Error{kUsage} if it has another type.
 int64_t attribute_int(const Attributes& attributes, const std::string& name, int64_t otherwise);
 double attribute_float(const Attributes& attributes, const std::string& name, double otherwise);
+std::string attribute_string(const Attributes& attributes, const std::string& name,
+                             std::string otherwise);
 std::vector<int64_t> attribute_ints(const Attributes& attributes, const std::string& name,
                                     std::vector<int64_t> otherwise);
 
@@ -70,19 +74,21 @@ struct Keeps {
   std::vector<int> outputs_for_input_gradient;
 };
 
-// One execution for one micro-batch on local tensors. Views a kernel does not keep may be null in
-// gradient(). Shapes are concrete; axis 0 may be 0 (an empty micro-batch).
+// One execution for one micro-batch on local tensors. In gradient() the data of views that keeps()
+// does not list may be null; their shapes hold. Shapes are concrete; axis 0 may be 0 (an empty
+// micro-batch). A loss's output gradient may be absent: it is 1.
 struct Call {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   std::span<const TensorView> output_gradients;  // gradient() only
-  std::byte* saved = nullptr;     // saved_bytes() of memory, kept from forward to the gradients
-  const Box* output_box = nullptr;  // of output 0 within the global tensor
-  Shape output_shape;             // global, concrete in this micro-batch
-  RandomKey key;                  // seed, node, step, micro-batch
-  int64_t first_sample = 0;       // of this micro-batch within its step
-  bool training = true;           // false: evaluation (dropout passes through)
-  double normaliser = 1;          // samples of the whole step: divides the loss
+  std::byte* saved = nullptr;         // saved_bytes() of memory, kept from forward to the gradients
+  const Box* output_box = nullptr;    // of output 0 within the global tensor
+  Shape output_shape;                 // global, concrete in this micro-batch
+  RandomKey key;                      // seed, node, step, micro-batch
+  int64_t first_sample = 0;           // of this micro-batch within its step
+  bool training = true;               // false: evaluation (dropout passes through)
+  double normaliser = 1;              // samples of the whole step: divides the loss
+  runtime::Stream* stream = nullptr;  // orders the work on a device that has streams
 };
 
 struct GradientTarget {
@@ -124,7 +130,8 @@ class Operator {
   virtual bool aliases() const { return false; }
   // A scalar sum over samples that training starts from.
   virtual bool is_loss() const { return false; }
-  virtual size_t saved_bytes(const Attributes&, std::span<const ValueSpec> /*concrete inputs*/) const {
+  virtual size_t saved_bytes(const Attributes&,
+                             std::span<const ValueSpec> /*concrete inputs*/) const {
     return 0;
   }
   // For this device. Throws Error{kUnavailable} naming operator and device where there is none.
@@ -138,5 +145,12 @@ const Operator& find_operator(const std::string& name);
 std::vector<std::string> operator_names();
 // Input count and attribute names; throws Error{kUsage}.
 void check_node(const Operator& op, const Attributes& attributes, size_t inputs);
+// What make_kernel does for a device that the operator has no kernel for: Error{kUnavailable}.
+[[noreturn]] void throw_no_kernel(std::string_view op, const runtime::Device& device);
+
+// A box of the output that the operator computes from these boxes of its inputs.
+SplitRule boxes(std::vector<SplitRule::Input> inputs);
+SplitRule gather(int axis, std::string reason);
+SplitRule refuse(std::string reason);
 
 }  // namespace kerf::ops

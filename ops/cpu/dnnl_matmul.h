@@ -1,0 +1,48 @@
+// Matrix multiplication by oneDNN, with primitives cached by shape.
+//
+// Owned by a kernel; belongs to its thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "ops/cpu/dnnl_engine.h"
+
+namespace kerf::ops::cpu {
+
+// A row-major matrix of which the product sees the transpose, if asked.
+struct Matrix {
+  const float* data = nullptr;
+  bool transposed = false;
+};
+
+class DnnlMatmul {
+ public:
+  // batch x: to[x] (m x n) = alpha * a[x] (m x k) * b[x] (k x n) + bias (n, may be null); adds to
+  // what is there if `accumulate`. Bias goes with alpha 1 only. With `shared_b`, b has no batch.
+  struct Problem {
+    int64_t batch = 1;
+    int64_t m = 0;
+    int64_t n = 0;
+    int64_t k = 0;
+    float alpha = 1;
+    bool accumulate = false;
+    bool shared_b = false;
+  };
+  void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to);
+
+ private:
+  struct Plan {
+    dnnl::matmul primitive;
+    dnnl::memory a, b, bias, to;
+  };
+  using Key = std::array<int64_t, 6>;
+
+  Plan make_plan(const Problem& problem, bool transpose_a, bool transpose_b, bool bias) const;
+
+  DnnlEngine engine_;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace kerf::ops::cpu

@@ -1,0 +1,32 @@
+// The entries of one window that lie on the input.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/window.h"
+
+namespace kerf::ops::cpu {
+
+// Entries [first, last) of window `o` along an axis, the first of them at input index `at`.
+struct Taps {
+  int64_t first = 0;
+  int64_t last = 0;
+  int64_t at = 0;
+};
+
+inline Taps taps(const Window& window, size_t axis, int64_t o) {
+  const int64_t start = o * window.strides[axis] - window.pads_begin[axis];
+  const int64_t step = window.dilations[axis];
+  Taps result;
+  if (start < 0) result.first = (-start + step - 1) / step;
+  const int64_t reach = window.input[axis] - start;  // entries must lie below it
+  result.last = std::min(window.kernel[axis], (reach + step - 1) / step);
+  result.at = start + result.first * step;
+  return result;
+}
+
+// Input and output elements of one channel.
+inline int64_t input_plane(const Window& window) { return window.input[0] * window.input[1]; }
+inline int64_t output_plane(const Window& window) { return window.output[0] * window.output[1]; }
+
+}  // namespace kerf::ops::cpu

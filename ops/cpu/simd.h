@@ -1,0 +1,40 @@
+// How hand-written loops get the widest vectors and all of their threads.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+// The function is compiled for several instruction sets, and the best is picked when the program is
+// loaded. Sanitizers cannot run in the code that picks, so they get the plain one.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define KERF_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
+#else
+#define KERF_CLONES
+#endif
+
+namespace kerf::ops::cpu {
+
+// Calls work(begin, end) for contiguous pieces of [0, count), each at least `least` long, on as
+// many threads as the caller has. Pieces must be independent of each other.
+template <class Work>
+void parallel_pieces(int64_t count, int64_t least, const Work& work) {
+  const auto pieces = std::min<int64_t>(omp_get_max_threads(), count / std::max<int64_t>(least, 1));
+  if (pieces <= 1) {
+    if (count > 0) work(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static)
+  for (int64_t i = 0; i < pieces; ++i) work(count * i / pieces, count * (i + 1) / pieces);
+}
+
+// Below this many elements a second thread costs more than it saves.
+inline constexpr int64_t kLeastElements = 1 << 14;
+
+// to (+)= from.
+void copy_or_add(const float* from, int64_t count, float* to, bool accumulate);
+// The sum of `count` numbers, in an order that depends on `count` only.
+float sum_of(const float* x, int64_t count);
+
+}  // namespace kerf::ops::cpu

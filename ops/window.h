@@ -1,0 +1,50 @@
+// Windows that slide over the last two axes: what Conv and the pools have in common.
+#pragma once
+
+#include <array>
+
+#include "ops/operator.h"
+
+namespace kerf::ops {
+
+// Height first, width second.
+using Extent2 = std::array<int64_t, 2>;
+
+struct WindowOptions {
+  enum class AutoPad : uint8_t { kNotSet, kValid, kSameUpper, kSameLower };
+  Extent2 kernel{};
+  Extent2 strides{1, 1};
+  Extent2 dilations{1, 1};
+  Extent2 pads_begin{};
+  Extent2 pads_end{};
+  AutoPad auto_pad = AutoPad::kNotSet;
+  bool ceil_mode = false;
+};
+
+// The ONNX attributes that both have: kernel_shape, strides, dilations, pads, auto_pad, ceil_mode.
+std::vector<std::string> window_attribute_names();
+// Throws Error{kUsage} that names `op` and the attribute. kFromWeights: kernel_shape may be absent,
+// which leaves WindowOptions::kernel at 0.
+enum class KernelShape : uint8_t { kRequired, kFromWeights };
+WindowOptions window_options(std::string_view op, const Attributes& attributes,
+                             KernelShape kernel = KernelShape::kRequired);
+
+// A window over an input of concrete extents: auto_pad resolved, output extents known.
+struct Window {
+  Extent2 input{};
+  Extent2 output{};
+  Extent2 kernel{};
+  Extent2 strides{};
+  Extent2 dilations{};
+  Extent2 pads_begin{};
+  Extent2 pads_end{};
+};
+
+// Throws Error{kUsage} that names `op` where the window does not fit.
+Window make_window(std::string_view op, const WindowOptions& options, const Extent2& input);
+
+// The answer of an operator that works channel by channel: the wanted box, unless it divides an
+// axis of space.
+SplitRule split_by_channel(std::string_view op, const Box& wanted, const ValueSpec& output);
+
+}  // namespace kerf::ops
