@@ -1,0 +1,251 @@
+// What every device promises (runtime/device.h), asked of each kind. Kinds that this host lacks are
+// skipped. Nothing here looks into device memory but through a stream.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "runtime/device.h"
+#include "tests/support/errors.h"
+
+namespace kerf::runtime {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+
+class DeviceConformance : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const auto names = device_names();
+    if (std::find(names.begin(), names.end(), GetParam()) == names.end())
+      GTEST_SKIP() << "this host has no " << GetParam();
+    device_ = make_device(GetParam());
+    stream_ = device_->make_stream();
+  }
+
+  Buffer filled(const std::vector<uint8_t>& bytes) {
+    Buffer buffer = device_->allocate(bytes.size());
+    stream_->copy(buffer.data(), bytes.data(), bytes.size());
+    return buffer;
+  }
+  std::vector<uint8_t> content(const Buffer& buffer, Stream& stream) {
+    std::vector<uint8_t> bytes(buffer.bytes());
+    stream.copy(bytes.data(), buffer.data(), bytes.size());
+    stream.synchronize();
+    return bytes;
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+};
+
+std::vector<uint8_t> pattern(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> bytes(size);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+TEST_P(DeviceConformance, SaysWhatItIs) {
+  EXPECT_EQ(device_->name(), GetParam());
+  EXPECT_FALSE(device_->description().empty());
+  EXPECT_EQ(device_->kind(), GetParam() == "cpu" ? DeviceKind::kCpu : DeviceKind::kCuda);
+  EXPECT_GT(device_->memory().capacity, size_t{1} << 20);
+}
+
+TEST_P(DeviceConformance, GivesAlignedMemoryThatKnowsItsDevice) {
+  for (const size_t bytes : {1u, 63u, 64u, 65u, 1000u, 4096u, 1u << 20}) {
+    const Buffer buffer = device_->allocate(bytes);
+    ASSERT_TRUE(buffer);
+    EXPECT_EQ(buffer.bytes(), bytes);
+    EXPECT_EQ(buffer.device(), device_.get());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
+  }
+}
+
+TEST_P(DeviceConformance, GivesNothingForZeroBytes) {
+  EXPECT_FALSE(device_->allocate(0));
+  EXPECT_EQ(device_->memory().peak, 0u);
+}
+
+TEST_P(DeviceConformance, CountsEveryByteInUse) {
+  std::mt19937_64 random(3);
+  std::vector<Buffer> buffers;
+  size_t current = 0, peak = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (random() % 3 != 0 || buffers.empty()) {
+      const size_t bytes = 1 + random() % 100'000;
+      buffers.push_back(device_->allocate(bytes));
+      current += bytes;
+    } else {
+      const size_t victim = random() % buffers.size();
+      current -= buffers[victim].bytes();
+      buffers.erase(buffers.begin() + static_cast<ptrdiff_t>(victim));
+    }
+    peak = std::max(peak, current);
+    ASSERT_EQ(device_->memory().current, current);
+    ASSERT_EQ(device_->memory().peak, peak);
+  }
+  buffers.resize(1);
+  device_->reset_peak();
+  EXPECT_EQ(device_->memory().peak, buffers[0].bytes());
+  buffers.clear();
+  EXPECT_EQ(device_->memory().current, 0u);
+}
+
+TEST_P(DeviceConformance, TakesMovedBuffersBackOnce) {
+  Buffer a = device_->allocate(100);
+  Buffer b = std::move(a);
+  EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): that it is empty is the promise
+  a = device_->allocate(30);
+  EXPECT_EQ(device_->memory().current, 130u);
+  b = std::move(a);
+  EXPECT_EQ(device_->memory().current, 30u);
+  b = Buffer();
+  EXPECT_EQ(device_->memory().current, 0u);
+}
+
+TEST_P(DeviceConformance, RefusesTheImpossibleByNameAndCountsNothing) {
+  const Buffer before = device_->allocate(10);
+  for (const size_t bytes : {size_t{1} << 50, ~size_t{0} - 4096}) {
+    const auto error = error_of([&] { (void)device_->allocate(bytes); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error->what(), HasSubstr(GetParam()));
+    EXPECT_THAT(error->what(), HasSubstr(format("{} bytes", bytes)));
+  }
+  EXPECT_EQ(device_->memory().current, 10u);
+  EXPECT_EQ(device_->memory().peak, 10u);
+  EXPECT_TRUE(device_->allocate(1000)) << "the device is usable after the refusal";
+}
+
+TEST_P(DeviceConformance, CopiesBetweenHostAndDeviceAndWithin) {
+  for (const size_t size : {1u, 63u, 64u, 65u, 4096u, (1u << 20) + 3}) {
+    const auto bytes = pattern(size, size);
+    const Buffer first = filled(bytes);
+    const Buffer second = device_->allocate(size);
+    stream_->copy(second.data(), first.data(), size);
+    EXPECT_EQ(content(second, *stream_), bytes) << size;
+  }
+}
+
+TEST_P(DeviceConformance, CopiesAndClearsNothingWithoutHarm) {
+  stream_->copy(nullptr, nullptr, 0);
+  stream_->fill_zero(nullptr, 0);
+  stream_->synchronize();
+}
+
+TEST_P(DeviceConformance, ClearsExactlyWhatItIsTold) {
+  const Buffer buffer = filled(std::vector<uint8_t>(1000, 0xAB));
+  stream_->fill_zero(buffer.data() + 100, 800);
+  std::vector<uint8_t> expected(1000, 0xAB);
+  std::fill_n(expected.begin() + 100, 800, uint8_t{0});
+  EXPECT_EQ(content(buffer, *stream_), expected);
+}
+
+TEST_P(DeviceConformance, DoesTheWorkOfAStreamInOrder) {
+  const auto bytes = pattern(1 << 18, 9);
+  const Buffer source = filled(bytes);
+  const Buffer target = device_->allocate(bytes.size());
+  for (int i = 0; i < 20; ++i) {
+    stream_->fill_zero(target.data(), target.bytes());
+    stream_->copy(target.data(), source.data(), source.bytes());
+  }
+  EXPECT_EQ(content(target, *stream_), bytes);
+}
+
+TEST_P(DeviceConformance, HasEventsThatAreReadyUntilRecorded) {
+  const auto event = device_->make_event();
+  EXPECT_TRUE(event->ready());
+  event->wait();
+}
+
+TEST_P(DeviceConformance, HasEventsThatTellWhenWorkIsDone) {
+  const auto bytes = pattern(1 << 20, 4);
+  const Buffer buffer = filled(bytes);
+  std::vector<uint8_t> back(bytes.size());
+  const auto event = device_->make_event();
+  stream_->copy(back.data(), buffer.data(), back.size());
+  stream_->record(*event);
+  event->wait();
+  EXPECT_TRUE(event->ready());
+  EXPECT_EQ(back, bytes);
+}
+
+TEST_P(DeviceConformance, OrdersStreamsByEvents) {
+  const auto other = device_->make_stream();
+  const auto event = device_->make_event();
+  const Buffer middle = device_->allocate(1 << 20);
+  for (uint64_t round = 0; round < 10; ++round) {  // the event is used again
+    const auto bytes = pattern(middle.bytes(), round);
+    const Buffer source = filled(bytes);
+    stream_->copy(middle.data(), source.data(), source.bytes());
+    stream_->record(*event);
+    other->wait(*event);
+    ASSERT_EQ(content(middle, *other), bytes);
+  }
+}
+
+TEST_P(DeviceConformance, AwaitsEventsOfTheCpu) {
+  const auto cpu = make_cpu_device();
+  const auto event = cpu->make_event();
+  cpu->make_stream()->record(*event);
+  stream_->wait(*event);
+  stream_->synchronize();
+}
+
+TEST_P(DeviceConformance, ServesManyThreads) {
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong = 0;
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    threads.emplace_back([this, seed, &wrong] {
+      std::mt19937_64 random(seed);
+      const auto stream = device_->make_stream();
+      for (int i = 0; i < 50; ++i) {
+        const auto bytes = pattern(1 + random() % 5000, seed);
+        const Buffer buffer = device_->allocate(bytes.size());
+        stream->copy(buffer.data(), bytes.data(), bytes.size());
+        if (content(buffer, *stream) != bytes) ++wrong;
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(device_->memory().current, 0u);
+  EXPECT_LE(device_->memory().peak, 4u * 5000u);
+  EXPECT_GT(device_->memory().peak, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::Values("cpu", "cuda:0"),
+                         [](const auto& name) { return name.param == "cpu" ? "cpu" : "cuda"; });
+
+TEST(DeviceNames, BeginWithTheCpuAndCanAllBeMade) {
+  const auto names = device_names();
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names[0], "cpu");
+  EXPECT_EQ(names.size(), 1u + static_cast<size_t>(cuda_device_count()));
+  for (const std::string& name : names) EXPECT_EQ(make_device(name)->name(), name);
+}
+
+TEST(DeviceNames, ThatAreNoneAreRefusedWithThoseThereAre) {
+  for (const char* name :
+       {"", "gpu", "cuda", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "CPU", "cuda:99999999999"}) {
+    const auto error = error_of([&] { (void)make_device(name); });
+    ASSERT_TRUE(error) << name;
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    EXPECT_THAT(error->message(), HasSubstr("this host has cpu"));
+  }
+}
+
+TEST(DeviceNames, OfAbsentGpusAreRefusedAsUnavailable) {
+  const std::string name = format("cuda:{}", cuda_device_count());
+  const auto error = error_of([&] { (void)make_device(name); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->what(), HasSubstr(name));
+}
+
+}  // namespace
+}  // namespace kerf::runtime

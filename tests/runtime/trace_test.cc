@@ -1,0 +1,119 @@
+#include "runtime/trace.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "runtime/file.h"
+#include "runtime/json.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::runtime {
+namespace {
+
+using Kind = Span::Kind;
+
+class ChromeTrace : public testing::Test {
+ protected:
+  // The events of the written file, which parse_json takes: strict, so valid for every viewer.
+  Json events(const std::vector<WorkerTrace>& workers) {
+    write_chrome_trace(folder_ / "trace.json", workers);
+    return json_array(parse_json(read_file(folder_ / "trace.json"), "trace.json"), "traceEvents",
+                      "trace.json");
+  }
+  static std::vector<Json> of_phase(const Json& events, const std::string& phase) {
+    std::vector<Json> found;
+    for (const Json& event : events)
+      if (event["ph"] == phase) found.push_back(event);
+    return found;
+  }
+
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(ChromeTrace, OfNothingIsValid) { EXPECT_EQ(events({}).size(), 0u); }
+
+TEST_F(ChromeTrace, ShowsSpansInMicrosecondsFromTheFirst) {
+  const Json all = events({{1,
+                            "worker 1 (pid 4711, cpu)",
+                            {{"1F3", Kind::kCompute, 0, 5'000'000, 5'001'500, 0},
+                             {"conv1", Kind::kCompute, 1, 5'000'250, 5'000'251, 0}}}});
+  const auto spans = of_phase(all, "X");
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].dump(),
+            R"({"ph":"X","name":"1F3","cat":"compute","pid":1,"tid":0,"ts":0.0,"dur":1.5})");
+  EXPECT_EQ(spans[1].dump(),
+            R"({"ph":"X","name":"conv1","cat":"compute","pid":1,"tid":1,"ts":0.25,"dur":0.001})");
+}
+
+TEST_F(ChromeTrace, NamesWorkersAndRows) {
+  const auto names = of_phase(events({{2, "worker 2", {{"a", Kind::kOther, 2, 0, 1, 0}}}}), "M");
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[0]["name"], "process_name");
+  EXPECT_EQ(names[0]["args"]["name"], "worker 2");
+  EXPECT_EQ(names[1]["name"], "process_sort_index");
+  EXPECT_EQ(names[2]["name"], "thread_name");
+  EXPECT_EQ(names[2]["tid"], 2);
+  EXPECT_EQ(names[2]["args"]["name"], "messages");
+}
+
+TEST_F(ChromeTrace, DrawsAnArrowFromSendToReceive) {
+  const Json all = events({{0, "worker 0", {{"send x", Kind::kSend, 2, 1'000, 2'000, 77}}},
+                           {1, "worker 1", {{"receive x", Kind::kReceive, 2, 1'500, 3'000, 77}}}});
+  const auto starts = of_phase(all, "s");
+  const auto ends = of_phase(all, "f");
+  ASSERT_EQ(starts.size(), 1u);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(starts[0]["id"], ends[0]["id"]);
+  EXPECT_EQ(starts[0]["name"], ends[0]["name"]);
+  EXPECT_EQ(starts[0]["cat"], ends[0]["cat"]);
+  EXPECT_EQ(starts[0]["pid"], 0);
+  EXPECT_EQ(ends[0]["pid"], 1);
+  EXPECT_LE(starts[0]["ts"].get<double>(), ends[0]["ts"].get<double>());
+}
+
+TEST_F(ChromeTrace, SurvivesNamesAndTimesFromStrangers) {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  std::vector<Span> spans = {{"quote \" slash \\ line \n byte \xff \x01", Kind::kOther, 0, 9, 3, 0},
+                             {"far", Kind::kReceive, -5, kMin, kMax, 1},
+                             {"near", static_cast<Kind>(99), 7, kMax, kMin, 2}};
+  shift(spans, kMax);
+  EXPECT_EQ(of_phase(events({{0, "\xc3", spans}}), "X").size(), 3u);
+}
+
+TEST_F(ChromeTrace, OfManySpansComesWhole) {
+  WorkerTrace worker{0, "worker 0", {}};
+  for (int64_t i = 0; i < 20'000; ++i)
+    worker.spans.push_back({"0F1", Kind::kCompute, 0, i * 1'000, i * 1'000 + 500, 0});
+  EXPECT_EQ(of_phase(events({worker}), "X").size(), 20'000u);
+}
+
+TEST(Trace, RecordsNothingWhileOff) {
+  Trace trace;
+  trace.add({"a", Kind::kOther, 0, 0, 1, 0});
+  trace.enable(true);
+  trace.add({"b", Kind::kOther, 0, 1, 2, 0});
+  const std::vector<Span> spans = trace.take();
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].name, "b");
+  EXPECT_TRUE(trace.take().empty());
+}
+
+TEST(Trace, CountsWhatExceedsItsLimit) {
+  Trace trace(3);
+  trace.enable(true);
+  for (int i = 0; i < 5; ++i) trace.add({"a", Kind::kOther, 0, i, i + 1, 0});
+  EXPECT_EQ(trace.lost(), 2);
+  EXPECT_EQ(trace.take().size(), 3u);
+}
+
+TEST(Shift, MovesSpansOntoAnotherClock) {
+  std::vector<Span> spans = {{"a", Kind::kOther, 0, 100, 150, 0}};
+  shift(spans, -30);
+  EXPECT_EQ(spans[0].begin_ns, 70);
+  EXPECT_EQ(spans[0].end_ns, 120);
+}
+
+}  // namespace
+}  // namespace kerf::runtime
