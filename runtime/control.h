@@ -3,7 +3,21 @@
 // Delivery is exactly once and in order per worker and direction: every message is numbered,
 // acknowledged, sent again after a reconnection, and dropped if it came before. Garbage, oversized
 // messages, other versions and strangers are dropped and counted. Implementations: zmq/ (ROUTER and
-// DEALER) and inproc/ (queues). Tensors never travel here.
+// DEALER) and inproc/ (queues). Tensors never travel here. A message above 1 MiB crosses in pieces
+// of at most 1 MiB and is whole again at the other side.
+//
+//   worker                              scheduler
+//   kRegister: who I am       ───────>
+//                             <───────  kWelcome: your number, transport  (or kRefuse: why not)
+//   kAddress: my endpoint's   ───────>
+//                             <───────  kStart: wiring, program, job      (when all have addresses)
+//   kReady: channels open     ───────>
+//                             <───────  kWork: tasks
+//   kResults                  ───────>                                    (over and over)
+//   kReport (4 a second)      ───────>
+//                             <───────  kClock
+//                             <───────  kStop
+//   kBye                      ───────>                                    (or at any time kFailed)
 //
 // Threads: each object belongs to one thread, except wake().
 #pragma once
@@ -17,10 +31,15 @@
 
 namespace kerf::runtime {
 
+// The largest message, whole; what is larger belongs into a table, a channel or a file.
+inline constexpr size_t kMaxControlMessage = size_t{64} << 20;
+
 enum class ControlType : uint16_t {
   kRegister = 1,  // worker -> scheduler: who I am
   kRefuse,        // scheduler -> worker: why you may not join; ends the worker
-  kStart,         // scheduler -> worker: your number, wiring and job
+  kWelcome,       // scheduler -> worker: your number, the transport, your threads
+  kAddress,       // worker -> scheduler: where my endpoint is
+  kStart,         // scheduler -> worker: your wiring and job
   kReady,         // worker -> scheduler: channels open, job understood
   kWork,          // scheduler -> worker: a batch of tasks
   kResults,       // worker -> scheduler: a batch of results
@@ -49,16 +68,19 @@ class ControlServer {
   struct Incoming {
     int peer = 0;
     ControlMessage message;
-    bool disconnected = false;  // the peer's connection broke; no message
+    bool disconnected = false;  // the peer's connection broke; no message; it may come back
   };
 
   virtual ~ControlServer() = default;
   virtual std::string address() const = 0;  // with the port that was bound
+  // Throws Error{kInternal} for a message above kMaxControlMessage. Ignored for a forgotten peer.
   virtual void send(int peer, ControlMessage message) = 0;
-  // Empty when the deadline passed or wake() was called.
+  // Empty when the deadline passed, wake() was called or a watched descriptor became readable.
   [[nodiscard]] virtual std::optional<Incoming> receive(Deadline deadline) = 0;
   virtual void forget(int peer) = 0;  // drop its queue; later messages of it are strangers'
-  virtual void wake() = 0;            // thread- and signal-safe
+  virtual void watch(int descriptor) = 0;
+  virtual void unwatch(int descriptor) = 0;
+  virtual void wake() = 0;  // thread- and signal-safe
   virtual ControlCounters counters() const = 0;
 };
 
@@ -67,6 +89,8 @@ class ControlClient {
  public:
   virtual ~ControlClient() = default;
   virtual void send(ControlMessage message) = 0;
+  // Empty when the deadline passed or wake() was called. Throws Error{kProtocol} when the scheduler
+  // turns out to speak another version.
   [[nodiscard]] virtual std::optional<ControlMessage> receive(Deadline deadline) = 0;
   virtual void wake() = 0;  // thread-safe
   // Waits until all was acknowledged; false when the deadline passed.
@@ -74,11 +98,17 @@ class ControlClient {
   virtual ControlCounters counters() const = 0;
 };
 
-// "tcp://127.0.0.1:5555", "tcp://127.0.0.1:*", "ipc://@name" or "inproc://name". Throws
-// Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one or one beyond loopback.
+// "tcp://127.0.0.1:5555", "tcp://127.0.0.1:*" or "ipc://@name" (an abstract socket: no file is left
+// behind). Throws Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one or
+// one beyond loopback. Workers that are threads use inproc/inproc_control.h.
 std::unique_ptr<ControlServer> make_control_server(const std::string& address);
+// Connects in the background and again after every break, for as long as it lives.
 std::unique_ptr<ControlClient> make_control_client(const std::string& address);
 // Throws Error{kUsage}: only loopback and local addresses are allowed until workers authenticate.
 void check_local_address(const std::string& address);
+// "ipc://@kerf-" and 128 random bits: known before anything is bound, and not to be guessed.
+std::string random_local_address();
+// Unguessable; from the kernel.
+uint64_t random_bits();
 
 }  // namespace kerf::runtime

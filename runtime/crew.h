@@ -1,20 +1,27 @@
 // The crew: a scheduler's workers, seen from the scheduler.
 //
-// assemble() starts local workers (or waits for those that connect), checks their identity and gives
-// them numbers; start() wires them; send() and next() carry tasks and results in batches. A worker
-// whose process ends, whose connection breaks, that is silent for `silence`, or that makes no progress
-// for `no_progress` is lost: next() throws Error{kLost} that names it, what it was doing, and who
-// waited for what. Destroying a crew ends every worker, in order if it can, and reaps every child.
+// assemble() starts local workers (or waits for those that connect), checks their identity and
+// gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
+// worker whose process ends, whose connection breaks, that is silent for `silence`, or that makes
+// no progress for `no_progress` is lost: next() throws Error{kLost} that names it, what it was
+// doing, and who waited for what. Destroying a crew ends every worker, in order if it can, and
+// reaps every child.
 //
-// Threads: one, except interrupt(), which is also signal-safe.
+// A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
+//
+// Threads: one, except interrupt(), which is also signal-safe. While that thread is busy elsewhere,
+// a thread of the crew answers the workers' reports, so that none takes a long schedule() or
+// aggregate() for death.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/interrupt.h"
 #include "runtime/worker.h"
 
 namespace kerf::runtime {
@@ -22,12 +29,13 @@ namespace kerf::runtime {
 struct CrewOptions {
   int workers = 1;
   TransportKind transport = TransportKind::kShm;
-  int threads = 1;                        // per worker
+  int threads = 1;  // per worker
   std::string device = "cpu";
-  std::string listen;                     // empty: start local workers
+  std::string listen;                       // empty: start local workers
   std::vector<std::string> worker_command;  // program and first arguments of a local worker
   Identity identity;
-  HandlerFactory handlers;                // for inproc workers, which are threads
+  HandlerFactory handlers;               // for inproc workers, which are threads
+  std::shared_ptr<Interrupt> interrupt;  // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
   std::chrono::milliseconds silence{3'000};
   std::chrono::milliseconds no_progress{30'000};
@@ -52,11 +60,13 @@ class Crew {
  public:
   virtual ~Crew() = default;
 
-  // `waiting` is told how many have registered so far (for a progress line); may be empty.
+  // `waiting` is told how many have registered so far (for a progress line); may be empty. Throws
+  // Error{kUnavailable} for an address in use, Error{kTimeout} that counts who came in time.
   static std::unique_ptr<Crew> assemble(const CrewOptions& options,
                                         const std::function<void(int)>& waiting = {});
 
-  // send[u][v]: lanes of the channel from worker u to worker v. Returns when all are ready.
+  // send[u][v]: lanes of the channel from worker u to worker v; empty: no channel. Returns when all
+  // are ready. Once.
   virtual void start(const std::string& program, const std::vector<std::string>& jobs,
                      const std::vector<std::vector<std::vector<Lane>>>& send) = 0;
   virtual void send(int worker, std::vector<std::string> tasks) = 0;
@@ -67,7 +77,7 @@ class Crew {
   virtual void stop() = 0;
   virtual void interrupt() = 0;
   virtual std::string address() const = 0;
-  virtual const std::vector<WorkerInfo>& workers() const = 0;
+  virtual std::vector<WorkerInfo> workers() const = 0;
   virtual ControlCounters counters() const = 0;
 };
 

@@ -1,8 +1,9 @@
 // Child processes: workers that a scheduler starts itself.
 //
-// A child is started by posix_spawn before any ZeroMQ context exists in this process, with no
-// inherited descriptors but 0, 1 and 2, and dies with its parent (it asks the kernel for SIGKILL on
-// the parent's death as its first act: see die_with_parent). Destroying a Process kills and reaps it.
+// A child must be started before any ZeroMQ context exists in this process. It inherits descriptors
+// 1 and 2 and nothing else (its input is /dev/null), ignores the terminal's Ctrl-C (its scheduler
+// ends it), and the kernel kills it when the thread that started it ends. Destroying a Process
+// kills and reaps it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +18,7 @@ namespace kerf::runtime {
 
 class Process {
  public:
-  // Throws Error{kUnavailable} that names the program.
+  // Program (a path) and its arguments. Throws Error{kUnavailable} that names the program.
   static Process spawn(const std::vector<std::string>& command);
 
   Process(Process&& other) noexcept;
@@ -25,24 +26,26 @@ class Process {
   ~Process();
 
   pid_t pid() const { return pid_; }
+  // Readable once it has ended (a pidfd).
+  int descriptor() const { return descriptor_; }
   // How it ended ("exit code 1", "signal 9 (Killed)"), empty while it runs. Reaps.
   std::optional<std::string> ended();
   // Empty when the deadline passed.
   std::optional<std::string> wait(Deadline deadline);
+  // Ignored once it has ended.
   void kill(int signal);
 
  private:
-  explicit Process(pid_t pid) : pid_(pid) {}
+  Process(pid_t pid, int descriptor) : pid_(pid), descriptor_(descriptor) {}
   pid_t pid_ = -1;
+  int descriptor_ = -1;
   std::optional<std::string> ended_;
 };
 
-// This process gets SIGKILL when the thread's process that started it ends. `parent` is the pid that
-// the caller believes to be its parent; ends at once if it is already gone.
-void die_with_parent(pid_t parent);
 // The file of the running program.
 std::string program_path();
-// How this process shows in ps: "kerf worker".
+// How this process shows in ps ("kerf worker"): its name and the head of its arguments. Call it
+// once the arguments were parsed; `argv` is overwritten.
 void set_process_title(int argc, char** argv, const std::string& title);
 
 }  // namespace kerf::runtime

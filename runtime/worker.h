@@ -1,11 +1,13 @@
 // A worker: registers with a scheduler, opens its channels, and does tasks until told to stop.
 //
-// Two threads. The control thread owns the control client: it reports what the worker is doing twice
-// a second, receives tasks and sends results. The compute thread (the caller of run_worker) owns the
-// device and the endpoint and calls the handler. They exchange messages through queues. An Error in
-// the compute thread becomes a kFailed message; a scheduler that is silent for 3 s ends the worker.
+// Two threads. The control thread (control_thread.h) owns the control client: it reports what the
+// worker is doing four times a second, receives tasks and sends results. The compute thread (the
+// caller of run_worker) owns the device and the endpoint and calls the handler. They exchange
+// messages through queues. An Error in the compute thread becomes a kFailed message; a scheduler
+// that is silent for 3 s ends the worker.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "runtime/channel.h"
 #include "runtime/control.h"
 #include "runtime/device.h"
+#include "runtime/error.h"
 #include "runtime/trace.h"
 
 namespace kerf::runtime {
@@ -57,13 +60,22 @@ struct Identity {
 };
 
 struct WorkerOptions {
-  std::string scheduler;  // its control address
+  std::string scheduler;  // its control address, for messages
   int index = -1;         // the wish to be worker `index`; -1: any
   std::string device = "cpu";
   Identity identity;
+  std::shared_ptr<InprocHub> hub;  // for workers that are threads
+  // How long to wait for a scheduler to answer the registration.
+  std::chrono::milliseconds join_timeout{60'000};
+  std::chrono::milliseconds silence{3'000};
+  // Called by the control thread when the run is over but the compute thread did not come back
+  // within a second: a process prints the error and ends itself. Empty (threads): it waits for
+  // ever.
+  std::function<void(const Error&)> give_up;
 };
 
 // Serves one run and returns in order, or throws what ended it. `control` is this worker's client.
-void run_worker(const WorkerOptions& options, ControlClient& control, const HandlerFactory& handlers);
+void run_worker(const WorkerOptions& options, ControlClient& control,
+                const HandlerFactory& handlers);
 
 }  // namespace kerf::runtime

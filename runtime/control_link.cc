@@ -1,0 +1,152 @@
+#include "runtime/control_link.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Frames of the link itself, beside the numbered frames of ControlType.
+constexpr uint16_t kAcknowledge = 0x100;
+constexpr uint16_t kProbe = 0x101;      // sequence: what the sender will send next; please answer
+constexpr uint16_t kSendAgain = 0x102;  // from the acknowledged number on
+constexpr uint16_t kMoreFollows = 0x8000;
+
+constexpr size_t kAcknowledgementBytes = sizeof(uint64_t);
+constexpr size_t kPieceBytes = kMaxControlBytes - kAcknowledgementBytes;
+constexpr int kOwedAtMost = 64;
+constexpr auto kOwedFor = 20ms;
+constexpr auto kQuiet = 300ms;
+constexpr auto kAskAgainAfter = 50ms;
+
+bool is_message(uint16_t type) {
+  const uint16_t bare = type & static_cast<uint16_t>(~kMoreFollows);
+  return bare >= static_cast<uint16_t>(ControlType::kRegister) &&
+         bare <= static_cast<uint16_t>(ControlType::kFailed);
+}
+
+}  // namespace
+
+ControlLink::ControlLink(Emit emit) : emit_(std::move(emit)), probe_at_(after(kQuiet)) {}
+
+bool ControlLink::opens(const Frame& frame) {
+  return frame.header.type == static_cast<uint16_t>(ControlType::kRegister) &&
+         frame.header.sequence == 0 && frame.payload.size() >= kAcknowledgementBytes;
+}
+
+std::string ControlLink::make(uint16_t type, uint64_t sequence, std::string_view piece) {
+  const uint64_t expected = received_.next();
+  body_.assign(reinterpret_cast<const char*>(&expected), sizeof expected);
+  body_.append(piece);
+  owed_ = 0;
+  acknowledge_at_ = Clock::time_point::max();
+  return make_frame({.type = type, .epoch = 0, .sequence = sequence}, body_);
+}
+
+void ControlLink::send(const ControlMessage& message) {
+  KERF_CHECK(message.payload.size() <= kMaxControlMessage,
+             "a control message of {} bytes exceeds {}; large data belongs into a table or a "
+             "channel",
+             message.payload.size(), kMaxControlMessage);
+  std::string_view rest = message.payload;
+  do {
+    const std::string_view piece = rest.substr(0, kPieceBytes);
+    rest.remove_prefix(piece.size());
+    auto type = static_cast<uint16_t>(message.type);
+    if (!rest.empty()) type |= kMoreFollows;
+    std::string frame = make(type, unacknowledged_.next(), piece);
+    emit_(frame);
+    unacknowledged_.number(std::move(frame));
+  } while (!rest.empty());
+  ++counters_.sent;
+}
+
+void ControlLink::emit_bare(uint16_t type) { emit_(make(type, unacknowledged_.next(), {})); }
+
+void ControlLink::probe() { emit_bare(kProbe); }
+
+std::optional<ControlMessage> ControlLink::receive(const Frame& frame) {
+  if (frame.payload.size() < kAcknowledgementBytes) {
+    ++counters_.dropped;
+    return {};
+  }
+  uint64_t arrived = 0;
+  std::memcpy(&arrived, frame.payload.data(), sizeof arrived);
+  unacknowledged_.acknowledged(std::min(arrived, unacknowledged_.next()));
+  probe_at_ = after(kQuiet);
+
+  switch (frame.header.type) {
+    case kAcknowledge:
+      return {};
+    case kProbe:
+      emit_bare(received_.next() < frame.header.sequence ? kSendAgain : kAcknowledge);
+      return {};
+    case kSendAgain:
+      counters_.resent += unacknowledged_.resend_from(
+          arrived, [&](uint64_t, const std::string& again) { emit_(again); });
+      return {};
+    default:
+      return deliver(frame);
+  }
+}
+
+std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
+  if (!is_message(frame.header.type)) {
+    ++counters_.dropped;
+    return {};
+  }
+  switch (received_.see(frame.header.sequence)) {
+    case ReceiveWindow::Verdict::kDeliver:
+      break;
+    case ReceiveWindow::Verdict::kDuplicate:
+      ++counters_.dropped;
+      owe_acknowledgement();
+      return {};
+    case ReceiveWindow::Verdict::kGap:
+      ++counters_.dropped;
+      ask_again();
+      return {};
+  }
+  owe_acknowledgement();
+  const std::string_view piece = frame.payload.substr(kAcknowledgementBytes);
+  const bool last = (frame.header.type & kMoreFollows) == 0;
+  if (oversized_ || partial_.payload.size() + piece.size() > kMaxControlMessage) {
+    oversized_ = !last;
+    partial_ = {};
+    ++counters_.dropped;
+    return {};
+  }
+  partial_.payload.append(piece);
+  if (!last) return {};
+  ++counters_.received;
+  partial_.type = static_cast<ControlType>(frame.header.type);
+  return std::exchange(partial_, {});
+}
+
+void ControlLink::owe_acknowledgement() {
+  if (++owed_ >= kOwedAtMost)
+    emit_bare(kAcknowledge);
+  else if (acknowledge_at_ == Clock::time_point::max())
+    acknowledge_at_ = after(kOwedFor);
+}
+
+// One request per gap: everything that follows the gap would ask again otherwise.
+void ControlLink::ask_again() {
+  const auto now = Clock::now();
+  if (now < asked_again_ + kAskAgainAfter) return;
+  asked_again_ = now;
+  emit_bare(kSendAgain);
+}
+
+void ControlLink::tick(Clock::time_point now) {
+  if (now >= probe_at_) {
+    probe_at_ = now + kQuiet;
+    emit_bare(kProbe);
+  } else if (now >= acknowledge_at_) {
+    emit_bare(kAcknowledge);
+  }
+}
+
+}  // namespace kerf::runtime

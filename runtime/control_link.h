@@ -1,0 +1,63 @@
+// One end of a control connection: numbering, acknowledging, sending again, splitting.
+//
+// A link turns messages into frames and frames into messages so that each arrives once and in order
+// over connections that break. Every frame's payload opens with an acknowledgement (u64: the next
+// number expected from the other end), so that traffic acknowledges traffic; a lone acknowledgement
+// is sent only after 64 messages or 20 ms without traffic to carry it. An end that hears nothing
+// for 300 ms probes; the answer reveals what was lost.
+//
+// No socket and no thread in here: `emit` puts a frame on the wire. One thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/control.h"
+#include "runtime/reliable.h"
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+
+class ControlLink {
+ public:
+  using Emit = std::function<void(const std::string& frame)>;
+
+  explicit ControlLink(Emit emit);
+
+  // Throws Error{kInternal} above kMaxControlMessage.
+  void send(const ControlMessage& message);
+  // `frame` passed parse_frame. Returns a message when this frame completes it.
+  std::optional<ControlMessage> receive(const Frame& frame);
+  // Acknowledges and probes what is due; call at next_tick().
+  void tick(Clock::time_point now);
+  Clock::time_point next_tick() const { return std::min(acknowledge_at_, probe_at_); }
+  // Asks the other end to say at once what it has.
+  void probe();
+  bool all_acknowledged() const { return unacknowledged_.empty(); }
+  const ControlCounters& counters() const { return counters_; }
+
+  // Whether a frame of a stranger may open a link.
+  static bool opens(const Frame& frame);
+
+ private:
+  void emit_bare(uint16_t type);
+  std::string make(uint16_t type, uint64_t sequence, std::string_view piece);
+  std::optional<ControlMessage> deliver(const Frame& frame);
+  void ask_again();
+  void owe_acknowledgement();
+
+  Emit emit_;
+  SendWindow<std::string> unacknowledged_;
+  ReceiveWindow received_;
+  ControlMessage partial_;  // pieces so far of a message above 1 MiB
+  bool oversized_ = false;  // skips the rest of a message above kMaxControlMessage
+  int owed_ = 0;            // messages that came since the last acknowledgement
+  Clock::time_point acknowledge_at_ = Clock::time_point::max();
+  Clock::time_point probe_at_;
+  Clock::time_point asked_again_{};
+  std::string body_;  // reused
+  ControlCounters counters_;
+};
+
+}  // namespace kerf::runtime

@@ -1,0 +1,261 @@
+#include "runtime/control_thread.h"
+
+#include <algorithm>
+
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kReportEvery = 250ms;
+constexpr int kFirstReports = 5;  // come quickly, to learn the clock before work begins
+constexpr auto kFirstReportEvery = 20ms;
+constexpr auto kStuckAfter = 1s;
+constexpr auto kFlush = 1s;
+constexpr int kDrain = 64;  // messages taken in before results are looked at
+constexpr auto kSpin = std::chrono::microseconds(5);
+// Results above this go into a message of their own.
+constexpr size_t kBatchBytes = size_t{256} << 10;
+
+}  // namespace
+
+ControlThread::ControlThread(const WorkerOptions& options, ControlClient& control,
+                             const Activity& activity)
+    : options_(options), control_(control), activity_(activity), heard_(Clock::now()) {
+  report_at_ = Clock::time_point::max();
+  thread_ = std::thread([this] { run(); });
+}
+
+ControlThread::~ControlThread() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    finishing_ = true;
+  }
+  control_.wake();
+  thread_.join();
+}
+
+bool ControlThread::idle() {
+  const std::lock_guard lock(mutex_);
+  return orders_.empty() && !stopped_ && !ended_;
+}
+
+ControlMessage ControlThread::next_order() {
+  // A wake-up across cores costs 20 us; work that follows at once is cheaper to wait for awake.
+  const auto spin_until = after(kSpin);
+  while (waiting_orders_.load(std::memory_order_relaxed) == 0 && Clock::now() < spin_until) {
+  }
+  std::unique_lock lock(mutex_);
+  busy_ = false;
+  arrived_.wait(lock, [&] { return !orders_.empty() || stopped_ || ended_; });
+  busy_ = true;
+  if (ended_) throw *ended_;
+  if (stopped_) return {ControlType::kStop, {}};
+  ControlMessage order = std::move(orders_.front());
+  orders_.pop_front();
+  waiting_orders_.fetch_sub(1, std::memory_order_relaxed);
+  return order;
+}
+
+void ControlThread::send(ControlMessage message) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    outgoing_.push_back(std::move(message));
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) control_.wake();
+}
+
+void ControlThread::add_result(std::string result) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    results_.push_back(std::move(result));
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) control_.wake();
+}
+
+void ControlThread::guard(Endpoint* endpoint) {
+  const std::lock_guard lock(mutex_);
+  guarded_ = endpoint;
+}
+
+bool ControlThread::stopped() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+void ControlThread::finish(ControlMessage last) {
+  send(std::move(last));
+  {
+    const std::lock_guard lock(mutex_);
+    finishing_ = true;
+    guarded_ = nullptr;
+  }
+  control_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ControlThread::run() {
+  try {
+    while (true) {
+      exchange();
+      {
+        const std::lock_guard lock(mutex_);
+        if (finishing_ && outgoing_.empty() && results_.empty()) break;
+      }
+      const auto now = Clock::now();
+      report_if_due(now);
+      check_silence(now);
+      give_up_if_stuck(now);
+      if (!sleep_if_nothing_to_send()) continue;
+      auto message = control_.receive(next_alarm());
+      for (int taken = 0; message && taken < kDrain; ++taken) {
+        handle(std::move(*message));
+        message = control_.receive(Clock::time_point{});
+      }
+      if (message) handle(std::move(*message));
+    }
+    // If it does not arrive, the scheduler notices that we are gone.
+    [[maybe_unused]] const bool arrived = control_.flush(after(kFlush));
+  } catch (const Error& error) {
+    end_run(error);
+  } catch (const std::exception& error) {
+    end_run(Error(ErrorCode::kInternal, error.what()));
+  }
+}
+
+Clock::time_point ControlThread::next_alarm() const {
+  if (stuck_at_) return std::min(report_at_, *stuck_at_);
+  return std::min(report_at_, heard_ + (joined_ ? options_.silence : options_.join_timeout));
+}
+
+// Marks this thread as asleep, so that the next message of the compute thread wakes it; false if
+// there is one already.
+bool ControlThread::sleep_if_nothing_to_send() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = outgoing_.empty() && results_.empty() && !finishing_;
+  return asleep_;
+}
+
+void ControlThread::exchange() {
+  std::vector<ControlMessage> outgoing;
+  std::vector<std::string> results;
+  {
+    const std::lock_guard lock(mutex_);
+    asleep_ = false;
+    outgoing.swap(outgoing_);
+    results.swap(results_);
+  }
+  if (!results.empty()) send_results(std::move(results));
+  for (auto& message : outgoing) control_.send(std::move(message));
+}
+
+void ControlThread::send_results(std::vector<std::string> results) {
+  std::vector<std::string> batch;
+  size_t bytes = 0;
+  for (auto& result : results) {
+    if (!batch.empty() && bytes + result.size() > kBatchBytes) {
+      control_.send({ControlType::kResults, encode(batch)});
+      batch.clear();
+      bytes = 0;
+    }
+    bytes += result.size();
+    batch.push_back(std::move(result));
+  }
+  control_.send({ControlType::kResults, encode(batch)});
+}
+
+void ControlThread::handle(ControlMessage message) {
+  heard_ = Clock::now();
+  switch (message.type) {
+    case ControlType::kClock:
+      learn_clock(message.payload);
+      return;
+    case ControlType::kStop: {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+      arrived_.notify_one();
+      if (busy_) {
+        stuck_at_ = heard_ + kStuckAfter;
+        if (guarded_ != nullptr) guarded_->interrupt();
+      }
+      return;
+    }
+    case ControlType::kWelcome:
+      joined_ = true;
+      report_at_ = heard_;
+      break;
+    case ControlType::kRefuse:
+    case ControlType::kStart:
+    case ControlType::kWork:
+      break;
+    default:
+      throw Error(ErrorCode::kProtocol,
+                  kerf::format("the scheduler sent a message of type {} to a worker",
+                               static_cast<int>(message.type)));
+  }
+  const std::lock_guard lock(mutex_);
+  orders_.push_back(std::move(message));
+  waiting_orders_.fetch_add(1, std::memory_order_relaxed);
+  if (!busy_) arrived_.notify_one();
+}
+
+// Cristian's algorithm: the answer with the shortest round trip tells the offset best.
+void ControlThread::learn_clock(const std::string& payload) {
+  const auto answer = decode<ClockAnswer>(payload);
+  const int64_t round_trip = now_ns() - answer.sent_ns;
+  if (round_trip <= 0 || (best_.round_trip_ns != 0 && round_trip >= best_.round_trip_ns)) return;
+  best_.round_trip_ns = round_trip;
+  best_.clock_offset_ns = answer.scheduler_ns - (answer.sent_ns + round_trip / 2);
+}
+
+void ControlThread::report_if_due(Clock::time_point now) {
+  if (now < report_at_) return;
+  report_at_ = now + (++reports_ < kFirstReports ? kFirstReportEvery : kReportEvery);
+  Report report = best_;
+  report.sent_ns = now_ns();
+  report.activity = activity_.report();
+  control_.send({ControlType::kReport, encode(report)});
+}
+
+void ControlThread::check_silence(Clock::time_point now) {
+  const auto patience = joined_ ? options_.silence : options_.join_timeout;
+  if (now < heard_ + patience || stuck_at_) return;
+  const double seconds = std::chrono::duration<double>(patience).count();
+  throw joined_
+      ? Error(ErrorCode::kLost, kerf::format("the scheduler at {} has been silent for {:.1f} s",
+                                             options_.scheduler, seconds))
+      : Error(ErrorCode::kTimeout,
+              kerf::format("no scheduler answered at {} within {:.0f} s; check the address, and "
+                           "that it was started with --listen",
+                           options_.scheduler, seconds));
+}
+
+// The run is over for this worker, and the scheduler cannot be told.
+void ControlThread::end_run(const Error& error) {
+  std::unique_lock lock(mutex_);
+  ended_ = error;
+  arrived_.notify_one();
+  if (busy_ && guarded_ != nullptr) guarded_->interrupt();
+  // finishing_ has no waker of its own here: look again now and then, for a second.
+  const auto until = after(kStuckAfter);
+  while (busy_ && !finishing_ && Clock::now() < until) arrived_.wait_for(lock, 10ms);
+  if (busy_ && !finishing_ && options_.give_up) options_.give_up(error);
+}
+
+void ControlThread::give_up_if_stuck(Clock::time_point now) {
+  if (!stuck_at_ || now < *stuck_at_) return;
+  const std::lock_guard lock(mutex_);
+  if (!busy_ || finishing_) return;
+  stuck_at_ = now + kStuckAfter;
+  if (options_.give_up)
+    options_.give_up(Error(ErrorCode::kInterrupted, "told to stop, but the work does not end"));
+}
+
+}  // namespace kerf::runtime

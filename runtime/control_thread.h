@@ -1,0 +1,87 @@
+// A worker's control thread: talks to the scheduler so that the compute thread never has to.
+//
+// It reports, answers, notices silence, and exchanges orders and results with the compute thread
+// through two queues. A batch of tasks is handed over whole, and all results that are finished when
+// the thread looks travel in one message: the busier, the larger the batches. Neither side wakes
+// the other if it is awake.
+//
+// Owned by run_worker. Public functions are for the compute thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/control.h"
+#include "runtime/messages.h"
+#include "runtime/worker.h"
+
+namespace kerf::runtime {
+
+class ControlThread {
+ public:
+  ControlThread(const WorkerOptions& options, ControlClient& control, const Activity& activity);
+  ~ControlThread();
+
+  // The next kRefuse, kWelcome, kStart, kWork or kStop. Blocks. Throws what ended the run, such as
+  // a silent scheduler. Nothing comes after kStop.
+  ControlMessage next_order();
+  // Whether next_order() would block.
+  bool idle();
+  void send(ControlMessage message);
+  void add_result(std::string result);
+  // The endpoint to interrupt when the run ends while the compute thread is busy; null: none.
+  void guard(Endpoint* endpoint);
+  // Whether the scheduler said stop.
+  bool stopped();
+  // Sends a last message, waits a second at most for its arrival, and ends the thread.
+  void finish(ControlMessage last);
+
+ private:
+  void run();
+  void exchange();
+  void handle(ControlMessage message);
+  void learn_clock(const std::string& payload);
+  void report_if_due(Clock::time_point now);
+  void check_silence(Clock::time_point now);
+  void end_run(const Error& error);
+  void give_up_if_stuck(Clock::time_point now);
+  bool sleep_if_nothing_to_send();
+  Clock::time_point next_alarm() const;
+  void send_results(std::vector<std::string> results);
+
+  const WorkerOptions& options_;
+  ControlClient& control_;
+  const Activity& activity_;
+
+  std::mutex mutex_;  // guards the following
+  std::condition_variable arrived_;
+  std::deque<ControlMessage> orders_;
+  std::vector<ControlMessage> outgoing_;
+  std::vector<std::string> results_;
+  std::optional<Error> ended_;
+  Endpoint* guarded_ = nullptr;
+  bool stopped_ = false;
+  bool busy_ = true;     // the compute thread is not in next_order()
+  bool asleep_ = false;  // the control thread must be woken
+  bool finishing_ = false;
+
+  std::atomic<int> waiting_orders_{0};
+
+  // Of the control thread alone.
+  bool joined_ = false;
+  Clock::time_point heard_;
+  Clock::time_point report_at_;
+  std::optional<Clock::time_point> stuck_at_;  // when to give up on the compute thread
+  int reports_ = 0;
+  Report best_;
+
+  std::thread thread_;
+};
+
+}  // namespace kerf::runtime

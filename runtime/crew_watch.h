@@ -1,0 +1,50 @@
+// Who of a crew is still there: what is known of each worker, and the text that tells a loss.
+//
+// Owned by the crew; plain data and pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/crew.h"
+#include "runtime/process.h"
+
+namespace kerf::runtime {
+
+struct Member {
+  enum class State { kAbsent, kJoined, kAddressed, kStarted, kReady, kLeft };
+
+  State state = State::kAbsent;
+  WorkerInfo info;
+  int peer = -1;        // at the control server
+  std::string address;  // of its endpoint
+  std::optional<Process> process;
+  std::optional<std::string> process_end;
+  Clock::time_point ended_at;
+  std::optional<Clock::time_point> broken_at;  // its connection
+  Clock::time_point heard;
+  Clock::time_point reported;
+  Clock::time_point progressed;
+  std::optional<Error> failure;  // what it said that ended it
+};
+
+struct Loss {
+  int worker = 0;
+  std::string how;  // "signal 9 (Killed)", "silent for 3.0 s"
+};
+
+// The first loss found at `now`. A worker that left in order or said why it failed is not lost.
+std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
+                              Clock::time_point now);
+
+// "worker 1 (pid 4711)".
+std::string name_of(const Member& member);
+// "waits 1.2 s for fc1.output of micro-batch 3 from worker 1, while doing step 4: 0B2".
+std::string doing_of(const Member& member, Clock::time_point now);
+// What everybody but `except` does and awaits, a line each.
+std::string others_of(const std::vector<Member>& members, int except, Clock::time_point now);
+// The Error{kLost} that names the worker, how it ended, what it did, and who waited for what.
+Error loss_error(const std::vector<Member>& members, const Loss& loss, Clock::time_point now);
+
+}  // namespace kerf::runtime

@@ -1,0 +1,183 @@
+#include "runtime/inproc/inproc_control.h"
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "runtime/bell.h"
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+namespace {
+
+// Many threads put, one takes. The bell rings only for a taker that found nothing.
+template <class Item>
+class Queue {
+ public:
+  void put(Item item) {
+    bool ring = false;
+    {
+      const std::lock_guard lock(mutex_);
+      items_.push_back(std::move(item));
+      ring = waiting_;
+      waiting_ = false;
+    }
+    if (ring) bell_.ring();
+  }
+
+  void wake() { bell_.ring(); }
+
+  // Empty when the deadline passed, or woken without an item.
+  std::optional<Item> take(const std::vector<int>& watched, Deadline deadline) {
+    while (true) {
+      if (auto item = pop()) return item;
+      if (Clock::now() >= deadline) return {};
+      std::vector<int> descriptors = watched;
+      descriptors.push_back(bell_.descriptor());
+      poll_readable(descriptors, deadline);
+      const bool rung = bell_.rung();
+      if (auto item = pop()) return item;
+      if (rung || !watched.empty()) return {};
+    }
+  }
+
+ private:
+  std::optional<Item> pop() {
+    const std::lock_guard lock(mutex_);
+    waiting_ = items_.empty();
+    if (items_.empty()) return {};
+    std::optional<Item> item(std::move(items_.front()));
+    items_.pop_front();
+    return item;
+  }
+
+  std::mutex mutex_;
+  std::deque<Item> items_;
+  bool waiting_ = false;
+  Bell bell_;
+};
+
+void check_size(const ControlMessage& message) {
+  KERF_CHECK(message.payload.size() <= kMaxControlMessage,
+             "a control message of {} bytes exceeds {}", message.payload.size(),
+             kMaxControlMessage);
+}
+
+}  // namespace
+
+// Peers are numbered by first message: `peer` is -1 until then.
+struct InprocControl::State {
+  struct Line {
+    Queue<ControlMessage> to_client;
+    int peer = -1;
+    bool forgotten = false;
+  };
+
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Line>> peers;
+  ControlCounters counters;
+  Queue<ControlServer::Incoming> to_server;
+
+  void deliver(const std::shared_ptr<Line>& line, ControlMessage message) {
+    const std::lock_guard lock(mutex);
+    if (line->peer < 0 && message.type == ControlType::kRegister) {
+      line->peer = static_cast<int>(peers.size());
+      peers.push_back(line);
+    }
+    if (line->peer < 0 || line->forgotten) {
+      ++counters.dropped;
+      return;
+    }
+    ++counters.received;
+    to_server.put({.peer = line->peer, .message = std::move(message), .disconnected = false});
+  }
+
+  void disconnect(const std::shared_ptr<Line>& line) {
+    const std::lock_guard lock(mutex);
+    if (line->peer >= 0 && !line->forgotten)
+      to_server.put({.peer = line->peer, .message = {}, .disconnected = true});
+  }
+};
+
+class InprocControlServer final : public ControlServer {
+ public:
+  explicit InprocControlServer(std::shared_ptr<InprocControl::State> state)
+      : state_(std::move(state)) {}
+
+  std::string address() const override { return "inproc"; }
+
+  void send(int peer, ControlMessage message) override {
+    check_size(message);
+    const std::lock_guard lock(state_->mutex);
+    if (peer < 0 || peer >= static_cast<int>(state_->peers.size())) return;
+    auto& line = *state_->peers[static_cast<size_t>(peer)];
+    if (line.forgotten) return;
+    ++state_->counters.sent;
+    line.to_client.put(std::move(message));
+  }
+
+  std::optional<Incoming> receive(Deadline deadline) override {
+    return state_->to_server.take(watched_, deadline);
+  }
+
+  void forget(int peer) override {
+    const std::lock_guard lock(state_->mutex);
+    if (peer >= 0 && peer < static_cast<int>(state_->peers.size()))
+      state_->peers[static_cast<size_t>(peer)]->forgotten = true;
+  }
+
+  void watch(int descriptor) override { watched_.push_back(descriptor); }
+  void unwatch(int descriptor) override { std::erase(watched_, descriptor); }
+  void wake() override { state_->to_server.wake(); }
+
+  ControlCounters counters() const override {
+    const std::lock_guard lock(state_->mutex);
+    return state_->counters;
+  }
+
+ private:
+  std::shared_ptr<InprocControl::State> state_;
+  std::vector<int> watched_;
+};
+
+class InprocControlClient final : public ControlClient {
+ public:
+  explicit InprocControlClient(std::shared_ptr<InprocControl::State> state)
+      : state_(std::move(state)) {}
+  ~InprocControlClient() override { state_->disconnect(line_); }
+
+  void send(ControlMessage message) override {
+    check_size(message);
+    ++counters_.sent;
+    state_->deliver(line_, std::move(message));
+  }
+
+  std::optional<ControlMessage> receive(Deadline deadline) override {
+    auto message = line_->to_client.take({}, deadline);
+    if (message) ++counters_.received;
+    return message;
+  }
+
+  void wake() override { line_->to_client.wake(); }
+  bool flush(Deadline) override { return true; }
+  ControlCounters counters() const override { return counters_; }
+
+ private:
+  std::shared_ptr<InprocControl::State> state_;
+  std::shared_ptr<InprocControl::State::Line> line_ =
+      std::make_shared<InprocControl::State::Line>();
+  ControlCounters counters_;
+};
+
+InprocControl::InprocControl() : state_(std::make_shared<State>()) {}
+InprocControl::~InprocControl() = default;
+
+std::unique_ptr<ControlServer> InprocControl::server() {
+  return std::make_unique<InprocControlServer>(state_);
+}
+
+std::unique_ptr<ControlClient> InprocControl::connect() {
+  return std::make_unique<InprocControlClient>(state_);
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,91 @@
+// What control messages carry, one struct per ControlType that has a payload. Encoded by wire.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/activity.h"
+#include "runtime/channel.h"
+#include "runtime/worker.h"
+
+namespace kerf::runtime {
+
+// kRegister.
+struct Registration {
+  Identity identity;
+  int32_t pid = 0;
+  int32_t wish = -1;  // the number it wants; -1: any
+  std::string device;
+  uint64_t incarnation = 0;  // another one each time a worker is started
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(identity, pid, wish, device, incarnation);
+  }
+};
+
+// kWelcome.
+struct Welcome {
+  int32_t worker = 0;
+  int32_t workers = 1;
+  int32_t threads = 1;
+  std::string transport;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(worker, workers, threads, transport);
+  }
+};
+
+// kStart.
+struct Start {
+  Wiring wiring;
+  std::string program;
+  std::string job;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(wiring, program, job);
+  }
+};
+
+// kReport. The clock offset is the best estimate so far: add it to the worker's clock.
+struct Report {
+  int64_t sent_ns = 0;  // the worker's clock
+  int64_t clock_offset_ns = 0;
+  int64_t round_trip_ns = 0;  // of the best estimate; 0: none yet
+  ActivityReport activity;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(sent_ns, clock_offset_ns, round_trip_ns, activity);
+  }
+};
+
+// kClock.
+struct ClockAnswer {
+  int64_t sent_ns = 0;  // of the report that is answered
+  int64_t scheduler_ns = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(sent_ns, scheduler_ns);
+  }
+};
+
+// kFailed.
+struct Failure {
+  int32_t code = 0;
+  std::string message;
+  std::string where;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(code, message, where);
+  }
+};
+
+// kWork and kResults are std::vector<std::string>; kAddress and kRefuse are plain text.
+
+}  // namespace kerf::runtime

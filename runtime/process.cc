@@ -1,0 +1,135 @@
+#include "runtime/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/bell.h"
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+namespace {
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status))
+    return kerf::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return kerf::format("exit code {}", WEXITSTATUS(status));
+}
+
+// Runs in the child between fork and exec, where only async-signal-safe calls are allowed. On
+// failure its errno goes back through `report`, which exec closes otherwise.
+[[noreturn]] void become(char* const* arguments, pid_t parent, int report) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it ended before we asked
+  ::signal(SIGINT, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input >= 0) ::dup2(input, STDIN_FILENO);
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execv(arguments[0], arguments);
+  const int error = errno;
+  [[maybe_unused]] const auto written = ::write(report, &error, sizeof error);
+  ::_exit(127);
+}
+
+[[noreturn]] void cannot_start(const std::string& program, int error) {
+  throw Error(ErrorCode::kUnavailable,
+              kerf::format("cannot start {}: {}", program, std::strerror(error)));
+}
+
+}  // namespace
+
+Process Process::spawn(const std::vector<std::string>& command) {
+  KERF_CHECK(!command.empty(), "a process needs a program");
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) cannot_start(command[0], errno);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) become(arguments.data(), parent, report[1]);
+  const int fork_error = errno;
+  ::close(report[1]);
+  int error = child < 0 ? fork_error : 0;
+  if (child > 0)
+    while (::read(report[0], &error, sizeof error) < 0 && errno == EINTR) {
+    }
+  ::close(report[0]);
+  const int descriptor = child > 0 ? ::pidfd_open(child, 0) : -1;
+  if (child > 0 && descriptor < 0 && error == 0) error = errno;
+  if (error != 0) {
+    if (child > 0) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+    if (descriptor >= 0) ::close(descriptor);
+    cannot_start(command[0], error);
+  }
+  return Process(child, descriptor);
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      ended_(std::move(other.ended_)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(ended_, other.ended_);
+  return *this;
+}
+
+Process::~Process() {
+  if (pid_ > 0 && !ended_) {
+    kill(SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<std::string> Process::ended() {
+  int status = 0;
+  if (!ended_ && ::waitpid(pid_, &status, WNOHANG) == pid_) ended_ = how_it_ended(status);
+  return ended_;
+}
+
+std::optional<std::string> Process::wait(Deadline deadline) {
+  while (!ended() && Clock::now() < deadline) poll_readable({descriptor_}, deadline);
+  return ended();
+}
+
+void Process::kill(int signal) {
+  if (pid_ > 0 && !ended_) ::kill(pid_, signal);
+}
+
+std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+void set_process_title(int argc, char** argv, const std::string& title) {
+  ::prctl(PR_SET_NAME, title.c_str());
+  if (argc < 1) return;
+  // The kernel shows the bytes from argv[0] to the end of the last argument.
+  char* const begin = argv[0];
+  char* end = begin;
+  for (int i = 0; i < argc && argv[i] == end; ++i) end += std::strlen(argv[i]) + 1;
+  const auto room = static_cast<size_t>(end - begin);
+  std::memset(begin, 0, room);
+  std::memcpy(begin, title.data(), std::min(title.size(), room - 1));
+}
+
+}  // namespace kerf::runtime

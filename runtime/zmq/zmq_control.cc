@@ -1,0 +1,308 @@
+// The control plane over ZeroMQ: the scheduler binds a ROUTER, each worker connects a DEALER whose
+// routing id is fresh and random, so that a reconnection keeps its link and nobody can take it over
+// by guessing. Links (control_link.h) heal what breaks; no ZMTP heartbeats, which abort the process
+// when a receiver is slow (libzmq issue 3937).
+#include <deque>
+#include <unordered_map>
+#include <zmq.hpp>
+
+#include "runtime/bell.h"
+#include "runtime/control.h"
+#include "runtime/control_link.h"
+#include "runtime/zmq/socket.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kPeersAtMost = 1024;   // links at a time; more registrations are dropped
+constexpr int kReceiveQueue = 1000;  // messages of one connection before it is held back
+constexpr int kTickEvery = 64;       // messages between looks at the clock under load
+
+zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
+                             std::string routing_id) {
+  return make_socket(context, type,
+                     {.routing_id = std::move(routing_id),
+                      .max_frame_bytes = static_cast<int64_t>(kMaxControlBytes + kHeaderBytes),
+                      .linger = 500ms});
+}
+
+// Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
+void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
+  std::vector<zmq::pollitem_t> items;
+  items.reserve(descriptors.size() + 1);
+  items.push_back({socket.handle(), 0, ZMQ_POLLIN, 0});
+  for (const int descriptor : descriptors) items.push_back({nullptr, descriptor, ZMQ_POLLIN, 0});
+  zmq_poll(items.data(), static_cast<int>(items.size()), milliseconds_left(deadline));
+}
+
+std::string_view text(const zmq::message_t& message) {
+  return {static_cast<const char*>(message.data()), message.size()};
+}
+
+class ZmqControlServer final : public ControlServer {
+ public:
+  explicit ZmqControlServer(const std::string& address)
+      : context_(make_zmq_context()),
+        router_(control_socket(context_, zmq::socket_type::router, {})),
+        waited_({bell_.descriptor()}) {
+    // A stranger must not fill our memory; a worker that reconnects replaces its old connection.
+    router_.set(zmq::sockopt::rcvhwm, kReceiveQueue);
+    router_.set(zmq::sockopt::router_handover, true);
+    address_ = bind_socket(router_, address);
+  }
+
+  std::string address() const override { return address_; }
+
+  void send(int peer, ControlMessage message) override {
+    if (const auto found = peers_.find(peer); found != peers_.end()) {
+      found->second.link.send(message);
+      tick_at_ = std::min(tick_at_, found->second.link.next_tick());
+    }
+  }
+
+  std::optional<Incoming> receive(Deadline deadline) override {
+    if (++received_ % kTickEvery == 0) tick_if_due();
+    while (true) {
+      if (!broken_.empty()) {
+        const int peer = broken_.front();
+        broken_.pop_front();
+        return Incoming{.peer = peer, .message = {}, .disconnected = true};
+      }
+      zmq::message_t id;
+      if (router_.recv(id, zmq::recv_flags::dontwait)) {
+        if (auto incoming = take(id)) return incoming;
+        continue;
+      }
+      if (bell_.rung()) return {};
+      tick_if_due();
+      if (Clock::now() >= deadline) return {};
+      wait_for(router_, waited_, std::min(deadline, tick_at_));
+      if (watched_readable()) return {};
+    }
+  }
+
+  void forget(int peer) override {
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return;
+    add(forgotten_, found->second.link.counters());
+    numbers_.erase(found->second.id);
+    peers_.erase(found);
+  }
+
+  void watch(int descriptor) override { waited_.push_back(descriptor); }
+  void unwatch(int descriptor) override { std::erase(waited_, descriptor); }
+  void wake() override { bell_.ring(); }
+
+  ControlCounters counters() const override {
+    ControlCounters sum = forgotten_;
+    for (const auto& [number, peer] : peers_) add(sum, peer.link.counters());
+    return sum;
+  }
+
+ private:
+  struct Peer {
+    std::string id;
+    ControlLink link;
+    bool broken = false;
+  };
+
+  static void add(ControlCounters& sum, const ControlCounters& more) {
+    sum.sent += more.sent;
+    sum.received += more.received;
+    sum.resent += more.resent;
+    sum.dropped += more.dropped;
+  }
+
+  bool watched_readable() const {
+    if (waited_.size() == 1) return false;
+    std::vector<zmq::pollitem_t> items;
+    for (size_t i = 1; i < waited_.size(); ++i)
+      items.push_back({nullptr, waited_[i], ZMQ_POLLIN, 0});
+    return zmq_poll(items.data(), static_cast<int>(items.size()), 0) > 0;
+  }
+
+  // The frame that follows a routing id. Empty if it was dropped or was for the link alone.
+  std::optional<Incoming> take(zmq::message_t& id) {
+    zmq::message_t body;
+    if (!id.more() || !router_.recv(body, zmq::recv_flags::dontwait) || body.more()) {
+      drop_rest(body.more());
+      ++forgotten_.dropped;
+      return {};
+    }
+    FrameFault fault = FrameFault::kNone;
+    const auto frame = parse_frame(text(body), fault);
+    if (!frame) {
+      ++forgotten_.dropped;
+      if (fault == FrameFault::kVersion) answer_version(id);
+      return {};
+    }
+    const int number = find_or_admit(id.to_string(), *frame);
+    if (number < 0) {
+      ++forgotten_.dropped;
+      return {};
+    }
+    Peer& peer = peers_.at(number);
+    peer.broken = false;
+    auto message = peer.link.receive(*frame);
+    tick_at_ = std::min(tick_at_, peer.link.next_tick());
+    if (!message) return {};
+    return Incoming{.peer = number, .message = std::move(*message), .disconnected = false};
+  }
+
+  void drop_rest(bool more) {
+    zmq::message_t part;
+    while (more && router_.recv(part, zmq::recv_flags::dontwait)) more = part.more();
+  }
+
+  // A worker of another version cannot read our reasons; our version in a header is one it can.
+  void answer_version(zmq::message_t& id) {
+    emit(id.to_string(), make_frame({.type = static_cast<uint16_t>(ControlType::kRefuse)}, {}));
+  }
+
+  // -1 for a stranger.
+  int find_or_admit(std::string id, const Frame& frame) {
+    if (const auto found = numbers_.find(id); found != numbers_.end()) return found->second;
+    if (!ControlLink::opens(frame) || peers_.size() >= kPeersAtMost) return -1;
+    const int number = next_number_++;
+    const auto emit_to_it = [this, id, number](const std::string& out) {
+      if (!emit(id, out)) mark_broken(number);
+    };
+    numbers_.emplace(id, number);
+    peers_.emplace(number, Peer{.id = std::move(id), .link = ControlLink(emit_to_it)});
+    return number;
+  }
+
+  // False when the connection is gone; the link keeps the frame until it is acknowledged.
+  bool emit(const std::string& id, const std::string& frame) {
+    const int flags = ZMQ_DONTWAIT;
+    return zmq_send(router_.handle(), id.data(), id.size(), flags | ZMQ_SNDMORE) >= 0 &&
+           zmq_send(router_.handle(), frame.data(), frame.size(), flags) >= 0;
+  }
+
+  void mark_broken(int number) {
+    const auto found = peers_.find(number);
+    if (found == peers_.end() || found->second.broken) return;
+    found->second.broken = true;
+    broken_.push_back(number);
+  }
+
+  void tick_if_due() {
+    const auto now = Clock::now();
+    if (now < tick_at_) return;
+    tick_at_ = Clock::time_point::max();
+    for (auto& [number, peer] : peers_) {
+      peer.link.tick(now);
+      tick_at_ = std::min(tick_at_, peer.link.next_tick());
+    }
+  }
+
+  zmq::context_t context_;
+  zmq::socket_t router_;
+  Bell bell_;
+  std::vector<int> waited_;  // the bell, then what is watched
+  std::string address_;
+  std::unordered_map<int, Peer> peers_;
+  std::unordered_map<std::string, int> numbers_;  // by routing id
+  std::deque<int> broken_;
+  int next_number_ = 0;
+  uint64_t received_ = 0;
+  Clock::time_point tick_at_ = Clock::time_point::max();
+  ControlCounters forgotten_;  // of forgotten peers, and of strangers
+};
+
+class ZmqControlClient final : public ControlClient {
+ public:
+  explicit ZmqControlClient(const std::string& address)
+      : address_(address),
+        context_(make_zmq_context()),
+        dealer_(control_socket(context_, zmq::socket_type::dealer,
+                               kerf::format("{:016x}{:016x}", random_bits(), random_bits()))),
+        link_([this](const std::string& frame) {
+          zmq_send(dealer_.handle(), frame.data(), frame.size(), ZMQ_DONTWAIT);
+        }) {
+    connect_socket(dealer_, address);
+  }
+
+  void send(ControlMessage message) override { link_.send(message); }
+
+  std::optional<ControlMessage> receive(Deadline deadline) override {
+    if (++received_ % kTickEvery == 0) tick_if_due();
+    while (true) {
+      zmq::message_t body;
+      if (dealer_.recv(body, zmq::recv_flags::dontwait)) {
+        if (auto message = take(body)) return message;
+        continue;
+      }
+      if (bell_.rung()) return {};
+      tick_if_due();
+      if (Clock::now() >= deadline) return {};
+      wait_for(dealer_, {bell_.descriptor()}, std::min(deadline, link_.next_tick()));
+    }
+  }
+
+  void wake() override { bell_.ring(); }
+
+  bool flush(Deadline deadline) override {
+    link_.probe();
+    while (!link_.all_acknowledged()) {
+      zmq::message_t body;
+      if (dealer_.recv(body, zmq::recv_flags::dontwait)) {
+        take(body);
+        continue;
+      }
+      tick_if_due();
+      if (Clock::now() >= deadline) return false;
+      wait_for(dealer_, {}, std::min(deadline, link_.next_tick()));
+    }
+    return true;
+  }
+
+  ControlCounters counters() const override {
+    ControlCounters sum = link_.counters();
+    sum.dropped += dropped_;
+    return sum;
+  }
+
+ private:
+  std::optional<ControlMessage> take(const zmq::message_t& body) {
+    FrameFault fault = FrameFault::kNone;
+    const auto frame = parse_frame(text(body), fault);
+    if (frame) return link_.receive(*frame);
+    ++dropped_;
+    if (fault == FrameFault::kVersion)
+      throw Error(ErrorCode::kProtocol,
+                  kerf::format("the scheduler at {} speaks another protocol version than this "
+                               "worker ({}); run the same build of kerf on both sides",
+                               address_, kProtocol));
+    return {};
+  }
+
+  void tick_if_due() {
+    const auto now = Clock::now();
+    if (now >= link_.next_tick()) link_.tick(now);
+  }
+
+  std::string address_;
+  zmq::context_t context_;
+  zmq::socket_t dealer_;
+  Bell bell_;
+  ControlLink link_;
+  uint64_t received_ = 0;
+  int64_t dropped_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ControlServer> make_control_server(const std::string& address) {
+  check_local_address(address);
+  return std::make_unique<ZmqControlServer>(address);
+}
+
+std::unique_ptr<ControlClient> make_control_client(const std::string& address) {
+  check_local_address(address);
+  return std::make_unique<ZmqControlClient>(address);
+}
+
+}  // namespace kerf::runtime
