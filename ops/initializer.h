@@ -1,9 +1,11 @@
-// How parameters begin: each element is a pure function of (seed, parameter number, global index), so
-// every plan starts from the same bits.
+// How parameters begin: each element is a pure function of (seed, parameter number, global index),
+// so every plan starts from the same bits. Elements are drawn from the stream {seed,
+// kParameterPurpose + number} of ops/random.h. Pure functions of host memory.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ops/layout.h"
 #include "ops/tensor.h"
@@ -13,15 +15,17 @@ namespace kerf::ops {
 struct Initializer {
   enum class Kind : uint8_t { kZero, kOne, kUniform, kNormal };
   Kind kind = Kind::kZero;
-  double scale = 0;  // kUniform: in [-scale, scale); kNormal: standard deviation
+  double scale = 0;  // kUniform: in [-scale, scale); kNormal: standard deviation. Rounded to float
 
   bool operator==(const Initializer&) const = default;
 };
 
 std::string_view to_string(Initializer::Kind kind);
+// "zero", "one", "uniform" or "normal". Throws Error{kUsage}.
 Initializer::Kind parse_initializer(const std::string& name);
 
-// Fills the local tensor that holds `box` of a parameter of `shape`.
+// Fills the local float32 tensor that holds `box` of parameter number `parameter` of `shape`.
+// Throws Error{kUsage} for a scale that is negative or not finite.
 void initialize(const TensorView& local, const Box& box, const Shape& shape,
                 const Initializer& initializer, uint64_t seed, uint32_t parameter);
 

@@ -1,6 +1,8 @@
 // Optimizers: what the action U does to a parameter.
 //
-// SGD with momentum as PyTorch defines it: v = momentum * v + g; w = w - lr * v.
+// SGD with momentum as PyTorch defines it: v = momentum * v + g; w = w - lr * v. Arithmetic is
+// float32 with learning rate and momentum rounded to float once, each product and sum rounded by
+// itself. An Optimizer has no state of its own: threads may share it, one at a time per parameter.
 #pragma once
 
 #include <memory>
@@ -27,13 +29,14 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum.
   virtual int states() const = 0;
-  // float32, element by element; gradient is left zero for the next step.
+  // float32, element by element, all of one shape; gradient is left zero for the next step. Uses
+  // the calling thread's OpenMP threads where that pays; their number changes no bit.
   virtual void update(const TensorView& parameter, const TensorView& gradient,
                       std::span<const TensorView> states) const = 0;
 };
 
 // Throws Error{kUsage} on an unknown name, a learning rate that is not positive and finite, or a
-// momentum outside [0, 1).
+// momentum outside [0, 1); Error{kUnavailable} for a device that it has no kernel for.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, runtime::Device& device);
 
 }  // namespace kerf::ops
