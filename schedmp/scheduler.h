@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/crew.h"
@@ -34,8 +35,11 @@ struct LoopReport {
 // the run otherwise.
 LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options = {});
 
-// A process that was started as a worker (argv[1] == "worker") serves and returns its exit code; any
-// other gets an empty optional. A user's own executable calls this first in main().
+// Serves one run as a worker and returns the exit code; an error goes to standard error in one line.
+int serve(const runtime::WorkerOptions& options, const ProgramFactories& programs);
+// A process that was started as a worker ("PROGRAM worker --connect ADDRESS ...") serves and returns its
+// exit code; any other gets an empty optional. A user's own executable calls this first in main(); the
+// kerf command parses its own flags and calls serve().
 std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs);
 // What members of a run must share: build of this executable, instruction set, library versions.
 runtime::Identity identity();

@@ -1,0 +1,15 @@
+#include "ops/arithmetic.h"
+
+#include <dnnl.hpp>
+
+#include "runtime/format.h"
+
+namespace kerf::ops {
+
+std::string arithmetic_identity() {
+  const dnnl_version_t& version = *dnnl_version();
+  return kerf::format("oneDNN {}.{}.{}, isa {:#x}", version.major, version.minor, version.patch,
+                      static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+}
+
+}  // namespace kerf::ops

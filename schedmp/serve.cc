@@ -1,0 +1,90 @@
+// The worker's side of a process: flags, identity, and one run.
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "ops/arithmetic.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/process.h"
+#include "runtime/wire.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+constexpr size_t kMaxExecutable = size_t{4} << 30;
+
+int parse_index(const std::string& text) {
+  size_t used = 0;
+  int index = -1;
+  try {
+    index = std::stoi(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != text.size() || index < 0)
+    throw Error(ErrorCode::kUsage, kerf::format("--index takes a worker number, not '{}'", text));
+  return index;
+}
+
+runtime::WorkerOptions parse_flags(int argc, char** argv) {
+  runtime::WorkerOptions options;
+  for (int i = 2; i < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
+    const std::string value = argv[i + 1];
+    if (flag == "--connect")
+      options.scheduler = value;
+    else if (flag == "--index")
+      options.index = parse_index(value);
+    else if (flag == "--device")
+      options.device = value;
+    else
+      throw Error(ErrorCode::kUsage, kerf::format("a worker has no flag {}", flag));
+  }
+  if (options.scheduler.empty())
+    throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
+  return options;
+}
+
+int report(const Error& error) {
+  std::fprintf(stderr, "kerf worker: error: %s\n", error.what());
+  return exit_code(error.code());
+}
+
+}  // namespace
+
+runtime::Identity identity() {
+  const std::string executable = runtime::read_file(runtime::program_path(), kMaxExecutable);
+  return {kerf::format("protocol {}, executable {:08x}", runtime::kProtocol,
+                       runtime::crc32c(executable)),
+          ops::arithmetic_identity()};
+}
+
+int serve(const runtime::WorkerOptions& options, const ProgramFactories& programs) {
+  try {
+    runtime::WorkerOptions full = options;
+    full.identity = identity();
+    const auto control = runtime::make_control_client(options.scheduler);
+    runtime::run_worker(full, *control, handlers_of(programs));
+    return 0;
+  } catch (const Error& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    return report(Error(ErrorCode::kInternal, error.what()));
+  }
+}
+
+std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs) {
+  if (argc < 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
+  try {
+    runtime::set_process_title(argc, argv, "kerf worker");
+    return serve(parse_flags(argc, argv), programs);
+  } catch (const Error& error) {
+    return report(error);
+  }
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,35 @@
+#include "schedmp/training/lanes.h"
+
+#include <map>
+
+namespace kerf::schedmp {
+
+namespace {
+
+std::pair<int, int> ends(const partitioner::Plan& plan, const partitioner::Route& route) {
+  return {plan.binding[static_cast<size_t>(route.from)], plan.binding[static_cast<size_t>(route.to)]};
+}
+
+}  // namespace
+
+std::vector<int> lanes_of_routes(const partitioner::Plan& plan) {
+  std::vector<int> lanes;
+  std::map<std::pair<int, int>, int> used;
+  for (const partitioner::Route& route : plan.routes) lanes.push_back(used[ends(plan, route)]++);
+  return lanes;
+}
+
+LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& plan,
+                     const Verdict& verdict, int slots) {
+  const auto workers = static_cast<size_t>(plan.parts());
+  LaneTable lanes(workers, std::vector<std::vector<runtime::Lane>>(workers));
+  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  for (const partitioner::Route& route : plan.routes) {
+    const auto [from, to] = ends(plan, route);
+    lanes[static_cast<size_t>(from)][static_cast<size_t>(to)].push_back(
+        {message_bytes(model, route, samples), verdict.held[static_cast<size_t>(route.id)] + slots});
+  }
+  return lanes;
+}
+
+}  // namespace kerf::schedmp

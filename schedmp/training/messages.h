@@ -1,0 +1,79 @@
+// What the two halves of Training say to each other. Plain values that travel by runtime/wire.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/optimizer.h"
+#include "runtime/trace.h"
+
+namespace kerf::schedmp {
+
+struct TrainingJob {
+  std::string model_source;
+  std::string plan;           // text
+  std::string schedule;       // text
+  std::string dataset;
+  std::string train_fingerprint;
+  std::string test_fingerprint;
+  bool shuffle = true;
+  uint64_t seed = 1;
+  ops::OptimizerOptions optimizer;
+  std::string shards;   // folder
+  std::string weights;  // file to start from
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle, seed,
+            optimizer, shards, weights);
+  }
+};
+
+enum class TaskKind : uint8_t { kTrain, kEvaluate, kSave };
+
+// One step: rows [first, first + rows) of the epoch's order.
+struct TrainingTask {
+  TaskKind kind = TaskKind::kTrain;
+  int64_t sequence = 0;  // of all tasks; part of the tags of messages
+  int64_t step = 0;      // of training
+  int64_t epoch = 0;
+  int64_t first = 0;
+  int64_t rows = 0;
+  bool trace = false;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(kind, sequence, step, epoch, first, rows, trace);
+  }
+};
+
+struct RouteCount {
+  int32_t route = 0;
+  int64_t messages = 0;
+  int64_t bytes = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(route, messages, bytes);
+  }
+};
+
+struct TrainingResult {
+  bool has_loss = false;
+  double loss = 0;  // sum over the step's rows, divided by their number
+  int64_t correct = 0;
+  int64_t compute_ns = 0;
+  int64_t wait_ns = 0;
+  int64_t peak_bytes = 0;
+  int64_t bytes_in = 0;
+  std::vector<RouteCount> sent;
+  std::vector<runtime::Span> spans;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(has_loss, loss, correct, compute_ns, wait_ns, peak_bytes, bytes_in, sent, spans);
+  }
+};
+
+}  // namespace kerf::schedmp

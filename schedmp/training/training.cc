@@ -1,0 +1,298 @@
+#include "schedmp/training/training.h"
+
+#include <deque>
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/wire.h"
+#include "schedmp/training/lanes.h"
+#include "schedmp/training/messages.h"
+#include "schedmp/training/worker_half.h"
+
+namespace kerf::schedmp {
+
+using partitioner::Model;
+using partitioner::Plan;
+
+// The rounds of a run, one after another: the steps of an epoch, its evaluation, ..., saving.
+class Rounds {
+ public:
+  Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
+      : options_(options), train_rows_(train_rows), test_rows_(test_rows) {
+    const int64_t per_epoch = (train_rows + options.batch - 1) / options.batch;
+    total_ = options.steps >= 0 ? options.steps : per_epoch * options.epochs;
+  }
+
+  int64_t total_steps() const { return total_; }
+
+  std::optional<TrainingTask> next() {
+    std::optional<TrainingTask> task = evaluating_ ? next_evaluation() : next_step();
+    if (!task && evaluating_) {
+      evaluating_ = false;
+      return next();
+    }
+    if (task) task->sequence = sequence_++;
+    return task;
+  }
+
+ private:
+  std::optional<TrainingTask> next_step() {
+    if (step_ >= total_) {
+      if (options_.evaluate && !evaluated_) return start_evaluation();
+      return next_save();
+    }
+    if (first_ >= train_rows_) {
+      ++epoch_;
+      first_ = 0;
+    }
+    TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_.trace_steps};
+    task.rows = std::min(options_.batch, train_rows_ - first_);
+    first_ += task.rows;
+    ++step_;
+    evaluated_ = false;
+    if (first_ >= train_rows_ && options_.evaluate) {
+      evaluating_ = true;
+      test_first_ = 0;
+      evaluated_ = true;
+    }
+    return task;
+  }
+
+  std::optional<TrainingTask> start_evaluation() {
+    evaluating_ = evaluated_ = true;
+    test_first_ = 0;
+    return next_evaluation();
+  }
+
+  std::optional<TrainingTask> next_evaluation() {
+    if (test_first_ >= test_rows_) return std::nullopt;
+    TrainingTask task{TaskKind::kEvaluate, 0, step_, epoch_, test_first_, 0, false};
+    task.rows = std::min(options_.batch, test_rows_ - test_first_);
+    test_first_ += task.rows;
+    return task;
+  }
+
+  std::optional<TrainingTask> next_save() {
+    if (saved_ || options_.shards.empty()) return std::nullopt;
+    saved_ = true;
+    TrainingTask task;
+    task.kind = TaskKind::kSave;
+    task.step = step_;
+    return task;
+  }
+
+  const TrainingOptions& options_;
+  int64_t train_rows_;
+  int64_t test_rows_;
+  int64_t total_ = 0;
+  int64_t sequence_ = 0;
+  int64_t step_ = 0;
+  int64_t epoch_ = 0;
+  int64_t first_ = 0;
+  int64_t test_first_ = 0;
+  bool evaluating_ = false;
+  bool evaluated_ = false;
+  bool saved_ = false;
+};
+
+struct Training::SchedulerHalf {
+  SchedulerHalf(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
+                const Schedule& schedule_in, TrainingOptions options_in, TrainingObserver observer_in)
+      : model(model_in),
+        plan(plan_in),
+        schedule(schedule_in),
+        options(std::move(options_in)),
+        observer(std::move(observer_in)),
+        train(factories.dataset(options.dataset, Split::kTrain)),
+        test(factories.dataset(options.dataset, Split::kTest)),
+        rounds(options, train->rows(), test->rows()),
+        workers(static_cast<size_t>(plan.parts())),
+        routes(plan.routes.size()),
+        spans(workers.size()) {
+    for (size_t worker = 0; worker < workers.size(); ++worker)
+      workers[worker].worker = static_cast<int>(worker);
+  }
+
+  void prove() {
+    const int states = ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
+    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, options.slots, states);
+    if (!verdict.ok())
+      throw Error(ErrorCode::kUsage, kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
+                  "schedule " + schedule.name);
+  }
+
+  void check_data() const {
+    for (partitioner::ValueId id = 0; id < model.values(); ++id) {
+      const partitioner::Value& value = model.value(id);
+      if (value.role == partitioner::ValueRole::kInput &&
+          value.spec.shape.elements_per_sample() != train->features())
+        throw Error(ErrorCode::kUsage,
+                    kerf::format("data set {} has {} features per row, {} takes {}", options.dataset,
+                                 train->features(), value.name,
+                                 value.spec.shape.elements_per_sample()),
+                    model.name());
+    }
+    if (model.loss() < 0)
+      throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
+    const partitioner::Value& scores = model.value(model.node(model.loss()).inputs[0]);
+    if (scores.spec.shape[1] < train->classes())
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("data set {} has {} classes, {} has {} scores", options.dataset,
+                               train->classes(), scores.name, scores.spec.shape[1]),
+                  model.name());
+  }
+
+  const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients) {
+    const auto [at, fresh] = predicted.try_emplace({rows, gradients});
+    if (fresh) at->second = predict_traffic(model, plan, rows, gradients);
+    return at->second;
+  }
+
+  void count(const TrainingTask& task, const Result& from, TrainingResult& result) {
+    WorkerFigures& figures = workers[static_cast<size_t>(from.worker)];
+    figures.compute_seconds += static_cast<double>(result.compute_ns) * 1e-9;
+    figures.wait_seconds += static_cast<double>(result.wait_ns) * 1e-9;
+    figures.bytes_in += result.bytes_in;
+    figures.peak_bytes = std::max(figures.peak_bytes, result.peak_bytes);
+    for (const RouteCount& sent : result.sent) {
+      if (sent.route < 0 || static_cast<size_t>(sent.route) >= routes.size())
+        throw Error(ErrorCode::kProtocol, kerf::format("there is no route {}", sent.route),
+                    kerf::format("worker {}", from.worker));
+      figures.messages += sent.messages;
+      figures.bytes_out += sent.bytes;
+      routes[static_cast<size_t>(sent.route)].messages += sent.messages;
+      routes[static_cast<size_t>(sent.route)].bytes += sent.bytes;
+    }
+    if (task.trace)
+      for (runtime::Span& span : result.spans)
+        spans[static_cast<size_t>(from.worker)].push_back(std::move(span));
+  }
+
+  void predict(const TrainingTask& task) {
+    const auto& expected = traffic(task.rows, task.kind == TaskKind::kTrain);
+    for (size_t route = 0; route < routes.size(); ++route) {
+      routes[route].predicted_messages += expected[route].messages;
+      routes[route].predicted_bytes += expected[route].bytes;
+    }
+  }
+
+  // Folds a finished round in: `loss` is the mean over its rows.
+  void fold(const TrainingTask& task, double loss, int64_t correct) {
+    if (task.kind == TaskKind::kTrain) {
+      steps.push_back({task.step, task.epoch, task.rows, loss});
+      if (observer.step) observer.step(steps.back());
+      return;
+    }
+    if (task.first == 0) evaluations.push_back({task.epoch, 0, 0, 0});
+    EvaluationRecord& record = evaluations.back();
+    record.loss = (record.loss * static_cast<double>(record.rows) +
+                   loss * static_cast<double>(task.rows)) /
+                  static_cast<double>(record.rows + task.rows);
+    record.rows += task.rows;
+    record.correct += correct;
+    if (record.rows == test->rows() && observer.evaluation) observer.evaluation(record);
+  }
+
+  const Model model;
+  const Plan plan;
+  const Schedule schedule;
+  const TrainingOptions options;
+  const TrainingObserver observer;
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> test;
+  Rounds rounds;
+  Verdict verdict;
+  std::deque<TrainingTask> under_way;
+  std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
+  std::vector<StepRecord> steps;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<WorkerFigures> workers;
+  std::vector<RouteFigures> routes;
+  std::vector<std::vector<runtime::Span>> spans;
+};
+
+struct Training::WorkerHalf {
+  std::unique_ptr<TrainingWorker> worker;
+};
+
+Training::Training(TrainingFactories factories)
+    : factories_(std::move(factories)), worker_(std::make_unique<WorkerHalf>()) {}
+
+Training::Training(TrainingFactories factories, const Model& model, const Plan& plan,
+                   const Schedule& schedule, TrainingOptions options, TrainingObserver observer)
+    : factories_(std::move(factories)),
+      scheduler_(std::make_unique<SchedulerHalf>(factories_, model, plan, schedule,
+                                                 std::move(options), std::move(observer))) {
+  scheduler_->prove();
+  scheduler_->check_data();
+}
+
+Training::~Training() = default;
+
+std::string Training::job(int /*worker*/) {
+  const SchedulerHalf& half = *scheduler_;
+  return runtime::encode(TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
+                                     write_schedule(half.schedule), half.options.dataset,
+                                     half.train->fingerprint(), half.test->fingerprint(),
+                                     half.options.shuffle, half.options.seed, half.options.optimizer,
+                                     half.options.shards.string(), half.options.weights});
+}
+
+LaneTable Training::lanes(int workers) const {
+  KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts", scheduler_->plan.parts());
+  return size_lanes(scheduler_->model, scheduler_->plan, scheduler_->verdict,
+                    scheduler_->options.slots);
+}
+
+std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
+  const std::optional<TrainingTask> task = scheduler_->rounds.next();
+  if (!task) return std::nullopt;
+  scheduler_->under_way.push_back(*task);
+  const std::string payload = runtime::encode(*task);
+  std::vector<Task> tasks;
+  for (int worker = 0; worker < scheduler_->plan.parts(); ++worker)
+    tasks.push_back({worker, payload});
+  return tasks;
+}
+
+void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
+  SchedulerHalf& half = *scheduler_;
+  const TrainingTask task = half.under_way.front();
+  half.under_way.pop_front();
+  if (task.kind == TaskKind::kSave) return;
+  double loss = 0;
+  int64_t correct = 0;
+  for (const Result& each : results) {
+    auto result = runtime::decode<TrainingResult>(each.payload);
+    half.count(task, each, result);
+    if (result.has_loss) loss = result.loss;
+    correct += result.correct;
+  }
+  half.predict(task);
+  half.fold(task, loss, correct);
+}
+
+void Training::start(runtime::Workplace& workplace, std::string_view job) {
+  worker_->worker = std::make_unique<TrainingWorker>(factories_, workplace,
+                                                     runtime::decode<TrainingJob>(job));
+}
+
+std::string Training::update(std::string_view task) {
+  return runtime::encode(worker_->worker->update(runtime::decode<TrainingTask>(task)));
+}
+
+const std::vector<StepRecord>& Training::steps() const { return scheduler_->steps; }
+const std::vector<EvaluationRecord>& Training::evaluations() const {
+  return scheduler_->evaluations;
+}
+const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
+const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
+int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
+const Verdict& Training::verdict() const { return scheduler_->verdict; }
+
+std::vector<std::vector<runtime::Span>> Training::take_spans() {
+  return std::exchange(scheduler_->spans,
+                       std::vector<std::vector<runtime::Span>>(scheduler_->workers.size()));
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,72 @@
+#include "schedmp/training/worker_half.h"
+
+#include <filesystem>
+#include <numeric>
+
+#include "ops/random.h"
+#include "runtime/error.h"
+#include "schedmp/schedules.h"
+#include "schedmp/training/shards.h"
+
+namespace kerf::schedmp {
+
+TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
+                               const TrainingJob& job)
+    : workplace_(workplace),
+      job_(job),
+      model_(factories.model(job.model_source)),
+      plan_(partitioner::read_plan(model_, job.plan, "the plan in the job")),
+      training_(parse_schedule(job.schedule, "the schedule in the job")),
+      evaluation_(forward_only(training_.groups, training_.micro_batches)) {
+  std::vector<partitioner::Part> parts = partitioner::lower(model_, plan_);
+  KERF_CHECK(static_cast<size_t>(workplace.worker) < parts.size());
+  executor_ = std::make_unique<Executor>(model_, plan_,
+                                         std::move(parts[static_cast<size_t>(workplace.worker)]),
+                                         workplace, job.optimizer, job.seed);
+  if (!job.weights.empty()) executor_->load(job.weights);
+  if (executor_->reads_data()) open_data(factories);
+}
+
+void TrainingWorker::open_data(const TrainingFactories& factories) {
+  workplace_.activity.doing("opening data set " + job_.dataset);
+  train_ = factories.dataset(job_.dataset, Split::kTrain);
+  test_ = factories.dataset(job_.dataset, Split::kTest);
+  if (train_->fingerprint() != job_.train_fingerprint ||
+      test_->fingerprint() != job_.test_fingerprint)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
+                kerf::format("worker {}", workplace_.worker));
+}
+
+std::span<const int64_t> TrainingWorker::rows_of(const TrainingTask& task) {
+  if (task.kind == TaskKind::kEvaluate || !job_.shuffle || train_ == nullptr) {
+    rows_.resize(static_cast<size_t>(task.rows));
+    std::iota(rows_.begin(), rows_.end(), task.first);
+    return rows_;
+  }
+  if (task.epoch != epoch_) {
+    order_ = ops::permutation(train_->rows(), job_.seed, task.epoch);
+    epoch_ = task.epoch;
+  }
+  return std::span<const int64_t>(order_).subspan(static_cast<size_t>(task.first),
+                                                  static_cast<size_t>(task.rows));
+}
+
+TrainingResult TrainingWorker::update(const TrainingTask& task) {
+  if (task.kind == TaskKind::kSave) {
+    workplace_.activity.doing("saving weights");
+    executor_->save(shard_file(job_.shards, workplace_.worker));
+    return {};
+  }
+  const bool training = task.kind == TaskKind::kTrain;
+  workplace_.trace.enable(task.trace);
+  const Schedule& schedule = training ? training_ : evaluation_;
+  const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence, task.step,
+                      training};
+  TrainingResult result = executor_->run(schedule.rows[static_cast<size_t>(workplace_.worker)],
+                                         schedule.micro_batches, data);
+  if (task.trace) result.spans = workplace_.trace.take();
+  return result;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,41 @@
+// What Training does on a worker: rebuilds model, plan and part from its job, and runs steps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedmp/training/executor.h"
+#include "schedmp/training/training.h"
+
+namespace kerf::schedmp {
+
+class TrainingWorker {
+ public:
+  // Throws Error{kUsage} that names what this worker cannot rebuild alike.
+  TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
+                 const TrainingJob& job);
+
+  TrainingResult update(const TrainingTask& task);
+
+ private:
+  void open_data(const TrainingFactories& factories);
+  // Row numbers of the task's rows, in the order of its epoch.
+  std::span<const int64_t> rows_of(const TrainingTask& task);
+
+  runtime::Workplace& workplace_;
+  TrainingJob job_;
+  partitioner::Model model_;
+  partitioner::Plan plan_;
+  Schedule training_;
+  Schedule evaluation_;
+  std::unique_ptr<Executor> executor_;
+  std::shared_ptr<const Dataset> train_;
+  std::shared_ptr<const Dataset> test_;
+  std::vector<int64_t> order_;    // of the training rows in `epoch_`
+  int64_t epoch_ = -1;
+  std::vector<int64_t> rows_;     // scratch: rows of an evaluation
+};
+
+}  // namespace kerf::schedmp
