@@ -1,0 +1,135 @@
+// What a plan will cost each worker, from its layouts, stages and routes alone.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "partitioner/cut.h"
+#include "partitioner/memory.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+using Group = std::pair<int, int>;  // stage, part
+
+// Rows -> how many micro-batches of a step have so many.
+std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
+  std::map<int64_t, int> result;
+  for (const int64_t samples : micro_batch_sizes(batch, micro_batches)) ++result[samples];
+  return result;
+}
+
+class Prediction {
+ public:
+  Prediction(const Model& model, const Plan& plan, const PlanRequest& request,
+             const Objective& objective)
+      : model_(model),
+        plan_(plan),
+        request_(request),
+        objective_(objective),
+        largest_(micro_batch_sizes(plan.batch, plan.micro_batches).front()),
+        computations_(computations(model, plan.layouts)) {
+    int workers = 0;
+    for (const int worker : plan.binding) workers = std::max(workers, worker + 1);
+    result_.resize(static_cast<size_t>(workers));
+    for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
+  }
+
+  std::vector<WorkerPrediction> make() {
+    add_work();
+    add_weights();
+    add_memory();
+    add_traffic();
+    return std::move(result_);
+  }
+
+ private:
+  WorkerPrediction& worker_of(int part) {
+    return result_[static_cast<size_t>(plan_.binding[static_cast<size_t>(part)])];
+  }
+
+  void add_work() {
+    const std::map<int64_t, int> sizes = counted_sizes(plan_.batch, plan_.micro_batches);
+    for (const Computation& c : computations_)
+      for (const auto& [samples, count] : sizes) {
+        const NodeCost cost = node_cost(model_, c.node, c.box, samples, request_.speed);
+        worker_of(c.part).forward_flops += count * cost.work.forward_flops;
+        worker_of(c.part).seconds += count * cost.total_seconds();
+      }
+  }
+
+  void add_weights() {
+    for (const ValueId id : model_.parameters()) {
+      const ops::ValueSpec& spec = model_.value(id).spec;
+      for (const ops::Share& share : plan_.layouts[static_cast<size_t>(id)].shares) {
+        const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
+        worker_of(share.part).weight_bytes += static_cast<int64_t>(local.bytes(0));
+      }
+    }
+  }
+
+  // Persistent memory and what is in flight add up over a worker's stages; of what comes and goes
+  // within one action only the largest counts.
+  void add_memory() {
+    std::map<Group, std::vector<const Computation*>> groups;
+    for (const Computation& c : computations_)
+      groups[{plan_.stage_of(c.node), c.part}].push_back(&c);
+    std::vector<int64_t> transient(result_.size());
+    for (const auto& [group, mine] : groups) {
+      const StageMemory memory = stage_memory(model_, mine, largest_);
+      WorkerPrediction& worker = worker_of(group.second);
+      const int64_t kept = in_flight(group.first) * memory.kept;
+      worker.activation_bytes += kept;
+      worker.peak_bytes += memory.persistent(request_.optimizer_states) + kept;
+      int64_t& most = transient[static_cast<size_t>(worker.worker)];
+      most = std::max(most, memory.transient);
+      for (const ValueId value : memory.kept_arrivals) kept_arrivals_[group].push_back(value);
+    }
+    for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += transient[w];
+  }
+
+  int in_flight(int stage) const {
+    return objective_.in_flight(stage, static_cast<int>(plan_.stages.size()), plan_.micro_batches);
+  }
+
+  // Messages of a route that its receiver holds at once: those that its gradients read stay.
+  int held(const Route& route) const {
+    int most = 1;
+    if (route.gradient) return most;
+    for (const auto& [group, values] : kept_arrivals_)
+      if (group.second == route.to &&
+          std::find(values.begin(), values.end(), route.value) != values.end())
+        most = std::max(most, in_flight(group.first));
+    return most;
+  }
+
+  void add_traffic() {
+    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    for (size_t r = 0; r < plan_.routes.size(); ++r) {
+      const Route& route = plan_.routes[r];
+      worker_of(route.from).messages += traffic[r].messages;
+      worker_of(route.from).bytes_out += traffic[r].bytes;
+      worker_of(route.to).bytes_in += traffic[r].bytes;
+      const auto bytes = static_cast<int64_t>(message_bytes(model_, route, largest_));
+      worker_of(route.from).peak_bytes += (held(route) + request_.slots) * whole_blocks(bytes);
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const PlanRequest& request_;
+  const Objective& objective_;
+  int64_t largest_;  // rows of the largest micro-batch
+  std::vector<Computation> computations_;
+  std::map<Group, std::vector<ValueId>> kept_arrivals_;
+  std::vector<WorkerPrediction> result_;
+};
+
+}  // namespace
+
+std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
+                                      const PlanRequest& request, const Objective& objective) {
+  return Prediction(model, plan, request, objective).make();
+}
+
+}  // namespace kerf::partitioner
