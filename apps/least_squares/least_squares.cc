@@ -1,0 +1,193 @@
+#include "apps/least_squares/least_squares.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/layout.h"
+#include "ops/random.h"
+#include "runtime/error.h"
+#include "runtime/wire.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int kInnerSweeps = 50;
+
+enum Purpose : uint32_t { kMatrix = 1, kSolution = 2, kNoise = 3 };
+
+struct Job {
+  LeastSquaresOptions options;
+  int64_t begin = 0;  // rows of this worker
+  int64_t end = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(options, begin, end);
+  }
+};
+
+// Apply `change` of `changed` first, then answer for `block`. An empty block asks for the objective.
+struct Round {
+  std::vector<int32_t> changed;
+  std::vector<double> change;
+  std::vector<int32_t> block;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(changed, change, block);
+  }
+};
+
+struct Share {
+  double objective = 0;           // of own rows, after the change
+  std::vector<double> gradient;   // A_J' r
+  std::vector<double> gram;       // A_J' A_J, row-major
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(objective, gradient, gram);
+  }
+};
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add(std::vector<double>& to, const std::vector<double>& from) {
+  KERF_CHECK(to.size() == from.size(), "a share of {} numbers, not {}", from.size(), to.size());
+  for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+}
+
+// Minimises 1/2 d' G d + g' d by Gauss-Seidel: it cannot rise, even where G is singular.
+std::vector<double> solve_block(const std::vector<double>& gram, const std::vector<double>& gradient) {
+  const size_t n = gradient.size();
+  std::vector<double> d(n, 0.0);
+  for (int sweep = 0; sweep < kInnerSweeps; ++sweep)
+    for (size_t i = 0; i < n; ++i) {
+      double slope = gradient[i];
+      for (size_t j = 0; j < n; ++j) slope += gram[i * n + j] * d[j];
+      if (gram[i * n + i] > 0) d[i] -= slope / gram[i * n + i];
+    }
+  return d;
+}
+
+}  // namespace
+
+double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t column) {
+  if (column < options.columns)
+    return ops::normal({options.seed, kMatrix, 0, 0}, row * options.columns + column);
+  double value = options.noise * ops::normal({options.seed, kNoise, 0, 0}, row);
+  for (int64_t j = 0; j < options.columns; ++j)
+    value += matrix_entry(options, row, j) *
+             static_cast<double>(ops::normal({options.seed, kSolution, 0, 0}, j));
+  return value;
+}
+
+LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers)
+    : options_(options), workers_(workers) {
+  if (options.columns < 1 || options.block < 1 || options.sweeps < 0 || options.rows < workers)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} rows x {} columns in blocks of {} do not suit {} workers",
+                             options.rows, options.columns, options.block, workers),
+                name());
+  x_.assign(static_cast<size_t>(options.columns), 0.0);
+  order_ = ops::permutation(options.columns, options.seed, 0);
+}
+
+std::string LeastSquares::job(int worker) {
+  const ops::Range rows =
+      ops::split_evenly(options_.rows, workers_)[static_cast<size_t>(worker)].ranges(
+          options_.rows)[0];
+  return runtime::encode(Job{options_, rows.begin, rows.end});
+}
+
+std::vector<int32_t> LeastSquares::block_of(int64_t round) const {
+  const int64_t blocks = (options_.columns + options_.block - 1) / options_.block;
+  const int64_t first = round % blocks * options_.block;
+  std::vector<int32_t> block;
+  for (int64_t i = first; i < std::min(first + options_.block, options_.columns); ++i)
+    block.push_back(static_cast<int32_t>(order_[static_cast<size_t>(i)]));
+  return block;
+}
+
+bool LeastSquares::last_sweep_was_still(int64_t round) {
+  const int64_t blocks = (options_.columns + options_.block - 1) / options_.block;
+  if (round == 0 || round % blocks != 0) return false;
+  const double change = std::sqrt(std::exchange(sweep_change_, 0.0));
+  return change <= options_.tolerance * std::sqrt(dot(x_, x_));
+}
+
+std::optional<std::vector<schedmp::Task>> LeastSquares::schedule(int64_t round) {
+  const int64_t blocks = (options_.columns + options_.block - 1) / options_.block;
+  converged_ = converged_ || last_sweep_was_still(round);
+  const bool last = converged_ || round >= blocks * options_.sweeps;
+  if (last && round > 0 && changed_.empty()) return std::nullopt;
+  const std::string payload =
+      runtime::encode(Round{changed_, change_, last ? std::vector<int32_t>{} : block_of(round)});
+  changed_ = last ? std::vector<int32_t>{} : block_of(round);
+  std::vector<schedmp::Task> tasks;
+  for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, payload});
+  return tasks;
+}
+
+void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> results) {
+  Share total;
+  total.gradient.assign(changed_.size(), 0.0);
+  total.gram.assign(changed_.size() * changed_.size(), 0.0);
+  for (const schedmp::Result& result : results) {
+    const auto share = runtime::decode<Share>(result.payload);
+    total.objective += share.objective;
+    add(total.gradient, share.gradient);
+    add(total.gram, share.gram);
+  }
+  objectives_.push_back(total.objective);
+  change_ = solve_block(total.gram, total.gradient);
+  for (size_t i = 0; i < changed_.size(); ++i) {
+    x_[static_cast<size_t>(changed_[i])] += change_[i];
+    sweep_change_ += change_[i] * change_[i];
+  }
+}
+
+void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
+  const auto job = runtime::decode<Job>(text);
+  options_ = job.options;
+  workplace.activity.doing("making rows of A");
+  const auto rows = static_cast<size_t>(job.end - job.begin);
+  columns_.assign(static_cast<size_t>(options_.columns), std::vector<double>(rows));
+  residual_.assign(rows, 0.0);
+  std::vector<double> solution(columns_.size());
+  for (size_t j = 0; j < solution.size(); ++j)
+    solution[j] = ops::normal({options_.seed, kSolution, 0, 0}, static_cast<int64_t>(j));
+  for (size_t i = 0; i < rows; ++i) {
+    const int64_t row = job.begin + static_cast<int64_t>(i);
+    double b = options_.noise * ops::normal({options_.seed, kNoise, 0, 0}, row);
+    for (size_t j = 0; j < columns_.size(); ++j) {
+      columns_[j][i] = matrix_entry(options_, row, static_cast<int64_t>(j));
+      b += columns_[j][i] * solution[j];
+    }
+    residual_[i] = -b;
+  }
+}
+
+std::string LeastSquares::update(std::string_view task) {
+  const auto round = runtime::decode<Round>(task);
+  KERF_CHECK(round.changed.size() == round.change.size());
+  for (size_t k = 0; k < round.changed.size(); ++k) {
+    const std::vector<double>& column = columns_.at(static_cast<size_t>(round.changed[k]));
+    for (size_t i = 0; i < residual_.size(); ++i) residual_[i] += round.change[k] * column[i];
+  }
+  Share share;
+  share.objective = dot(residual_, residual_) / 2;
+  for (const int32_t j : round.block) {
+    const std::vector<double>& column = columns_.at(static_cast<size_t>(j));
+    share.gradient.push_back(dot(column, residual_));
+    for (const int32_t k : round.block)
+      share.gram.push_back(dot(column, columns_.at(static_cast<size_t>(k))));
+  }
+  return runtime::encode(share);
+}
+
+}  // namespace kerf::apps
