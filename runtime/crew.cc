@@ -61,7 +61,7 @@ class LiveCrew final : public Crew {
   void drain();
   void look_at_processes();
   void check();
-  void settle();
+  void settle(int lost);
   void fail(Error error);
   void throw_if_over() const;
   bool all(State least) const;
@@ -473,10 +473,13 @@ void LiveCrew::check() {
   const bool failure = std::any_of(members_.begin(), members_.end(), failed);
   const auto loss = find_loss(members_, options_, Clock::now());
   if (!failure && !loss) return;
-  settle();
+  settle(loss ? loss->worker : -1);
   // When a worker dies, others fail because of it: the loss is the cause.
-  if (const auto cause = loss ? loss : find_loss(members_, options_, Clock::now()))
+  if (const auto cause = loss ? loss : find_loss(members_, options_, Clock::now())) {
+    auto& process = members_[static_cast<size_t>(cause->worker)].process;
+    if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
     return fail(loss_error(members_, *cause, Clock::now()));
+  }
   const auto& member = *std::find_if(members_.begin(), members_.end(), failed);
   fail(Error(member.failure->code(),
              kerf::format("{}: {}", name_of(member), member.failure->message()),
@@ -485,12 +488,13 @@ void LiveCrew::check() {
 
 // Waits until everybody else has reported once more, so that the error can tell who waits for whom,
 // and until a cause had time to show.
-void LiveCrew::settle() {
+void LiveCrew::settle(int lost) {
   const auto begin = Clock::now();
   const auto deadline = begin + kSettle;
   const auto fresh = [&](const Member& member) {
-    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
-           member.process_end || member.reported > begin + kSettle / 4;
+    return member.info.worker == lost || member.state == State::kLeft ||
+           member.state == State::kAbsent || member.failure || member.process_end ||
+           member.reported > begin + kSettle / 4;
   };
   while (Clock::now() < deadline && !std::all_of(members_.begin(), members_.end(), fresh)) {
     if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))

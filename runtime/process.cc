@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +24,9 @@ std::string how_it_ended(int status) {
     return kerf::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return kerf::format("exit code {}", WEXITSTATUS(status));
 }
+
+// By number: the header of Debian 12's C library declares pidfd_open as a C++ function.
+int open_pidfd(pid_t child) { return static_cast<int>(::syscall(SYS_pidfd_open, child, 0)); }
 
 // Runs in the child between fork and exec, where only async-signal-safe calls are allowed. On
 // failure its errno goes back through `report`, which exec closes otherwise.
@@ -69,7 +72,7 @@ Process Process::spawn(const std::vector<std::string>& command) {
     while (::read(report[0], &error, sizeof error) < 0 && errno == EINTR) {
     }
   ::close(report[0]);
-  const int descriptor = child > 0 ? ::pidfd_open(child, 0) : -1;
+  const int descriptor = child > 0 ? open_pidfd(child) : -1;
   if (child > 0 && descriptor < 0 && error == 0) error = errno;
   if (error != 0) {
     if (child > 0) {

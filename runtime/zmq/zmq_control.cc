@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 
 constexpr int kPeersAtMost = 1024;   // links at a time; more registrations are dropped
 constexpr int kReceiveQueue = 1000;  // messages of one connection before it is held back
-constexpr int kTickEvery = 64;       // messages between looks at the clock under load
+constexpr int kReconnectMs = 20;
+constexpr int kTickEvery = 64;  // messages between looks at the clock under load
 
 zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                              std::string routing_id) {
@@ -222,6 +223,8 @@ class ZmqControlClient final : public ControlClient {
         link_([this](const std::string& frame) {
           zmq_send(dealer_.handle(), frame.data(), frame.size(), ZMQ_DONTWAIT);
         }) {
+    // A worker is often up before its scheduler listens.
+    dealer_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
     connect_socket(dealer_, address);
   }
 

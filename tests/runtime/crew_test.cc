@@ -1,0 +1,276 @@
+// A crew of real workers: threads over inproc, child processes over shm, ipc and tcp.
+#include "runtime/crew.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <set>
+#include <thread>
+
+#include "runtime/process.h"
+#include "tests/support/test_worker.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const char* const kWorkerProgram = KERF_TEST_WORKER;
+
+CrewOptions options_for(TransportKind transport, int workers) {
+  CrewOptions options;
+  options.workers = workers;
+  options.transport = transport;
+  options.worker_command = {kWorkerProgram};
+  options.identity = test::test_identity();
+  options.handlers = test::make_test_handler;
+  options.assemble_timeout = 20s;
+  return options;
+}
+
+std::vector<std::vector<std::vector<Lane>>> no_channels(int workers) {
+  const auto n = static_cast<size_t>(workers);
+  return {n, std::vector<std::vector<Lane>>(n)};
+}
+
+// Everybody to everybody, one lane.
+std::vector<std::vector<std::vector<Lane>>> all_channels(int workers) {
+  const auto n = static_cast<size_t>(workers);
+  return {n, std::vector<std::vector<Lane>>(n, {Lane{.slot_bytes = 4096, .slots = 2}})};
+}
+
+std::unique_ptr<Crew> start_crew(const CrewOptions& options, bool channels = false) {
+  auto crew = Crew::assemble(options);
+  crew->start("words", std::vector<std::string>(static_cast<size_t>(options.workers), "the job"),
+              channels ? all_channels(options.workers) : no_channels(options.workers));
+  return crew;
+}
+
+std::vector<std::string> take(Crew& crew, size_t count) {
+  std::vector<std::string> all;
+  while (all.size() < count) {
+    auto batch = crew.next(after(10s));
+    if (!batch) break;
+    for (auto& result : batch->results) all.push_back(std::move(result));
+  }
+  return all;
+}
+
+// What the crew ends with.
+Error error_of(Crew& crew) {
+  try {
+    const auto deadline = after(20s);
+    while (crew.next(deadline) || Clock::now() < deadline) {
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::kTimeout, "no error came"};
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+bool is_gone(int pid) { return ::kill(pid, 0) != 0; }
+
+class CrewOver : public testing::TestWithParam<TransportKind> {};
+
+TEST_P(CrewOver, DoesTasksInOrderAndEndsInOrder) {
+  const auto crew = start_crew(options_for(GetParam(), 2));
+  for (int worker = 0; worker < 2; ++worker)
+    crew->send(worker, {"who", "job", "sum 20 22", "echo hello you"});
+  std::map<int, std::vector<std::string>> results;
+  for (size_t count = 0; count < 8;) {
+    const auto batch = crew->next(after(10s));
+    ASSERT_TRUE(batch);
+    count += batch->results.size();
+    auto& mine = results[batch->worker];
+    mine.insert(mine.end(), batch->results.begin(), batch->results.end());
+  }
+  EXPECT_THAT(results[0], testing::ElementsAre("0 of 2, 1 threads", "the job", "42", "hello you"));
+  EXPECT_THAT(results[1], testing::ElementsAre("1 of 2, 1 threads", "the job", "42", "hello you"));
+  crew->stop();
+}
+
+TEST_P(CrewOver, TensorsGoStraightFromWorkerToWorker) {
+  const auto crew = start_crew(options_for(GetParam(), 3), true);
+  crew->send(0, {"receive 2"});
+  crew->send(2, {"send 0 good morning"});
+  EXPECT_THAT(take(*crew, 2), testing::UnorderedElementsAre("good morning", "sent"));
+  crew->stop();
+}
+
+TEST_P(CrewOver, ManyTasksComeBackOnceAndInOrder) {
+  const auto crew = start_crew(options_for(GetParam(), 2));
+  const int count = 3000;
+  for (int i = 0; i < count; ++i)
+    for (int worker = 0; worker < 2; ++worker) crew->send(worker, {kerf::format("sum {} 1", i)});
+  std::vector<int> expected(2, 1);
+  for (int received = 0; received < 2 * count;) {
+    const auto batch = crew->next(after(10s));
+    ASSERT_TRUE(batch);
+    for (const auto& result : batch->results)
+      ASSERT_EQ(result, std::to_string(expected[static_cast<size_t>(batch->worker)]++));
+    received += static_cast<int>(batch->results.size());
+  }
+  crew->stop();
+}
+
+TEST_P(CrewOver, JobsAboveAMessageAreCarriedWhole) {
+  const auto crew = Crew::assemble(options_for(GetParam(), 1));
+  crew->start("words", {std::string(5'000'000, 'x')}, no_channels(1));
+  crew->send(0, {"job"});
+  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("5000000"));
+  crew->stop();
+}
+
+TEST_P(CrewOver, AWorkersErrorIsThrownWithItsName) {
+  const auto crew = start_crew(options_for(GetParam(), 2));
+  crew->send(1, {"fail the sky fell"});
+  const Error error = error_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kInternal);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("the sky fell")));
+  EXPECT_EQ(error.where(), "test/fail");
+}
+
+TEST_P(CrewOver, AnUnknownProgramIsAnError) {
+  const auto crew = Crew::assemble(options_for(GetParam(), 1));
+  try {
+    crew->start("nonsense", {""}, no_channels(1));
+    FAIL() << "started";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.message(), HasSubstr("nonsense"));
+  }
+}
+
+TEST_P(CrewOver, AWorkerThatWaitsInItsEndpointIsFreedByTheEnd) {
+  auto crew = start_crew(options_for(GetParam(), 2), true);
+  crew->send(0, {"receive 1"});
+  EXPECT_FALSE(crew->next(after(100ms)));
+  const auto begin = Clock::now();
+  crew.reset();
+  EXPECT_LT(seconds_since(begin), 2);
+}
+
+TEST_P(CrewOver, AnInterruptEndsTheWait) {
+  const auto crew = start_crew(options_for(GetParam(), 1));
+  const std::jthread presser([&] {
+    std::this_thread::sleep_for(50ms);
+    crew->interrupt();
+  });
+  const auto begin = Clock::now();
+  EXPECT_EQ(error_of(*crew).code(), ErrorCode::kInterrupted);
+  EXPECT_LT(seconds_since(begin), 1);
+}
+
+TEST_P(CrewOver, ABusySchedulerIsNotTakenForDead) {
+  auto options = options_for(GetParam(), 1);
+  const auto crew = start_crew(options);
+  std::this_thread::sleep_for(4s);
+  crew->send(0, {"echo still here"});
+  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("still here"));
+  crew->stop();
+}
+
+TEST_P(CrewOver, ClocksAreAligned) {
+  const auto crew = start_crew(options_for(GetParam(), 1));
+  EXPECT_FALSE(crew->next(after(300ms)));
+  const auto info = crew->workers().at(0);
+  EXPECT_GT(info.round_trip_ns, 0);
+  // Both read the same clock of this host.
+  EXPECT_LE(std::abs(info.clock_offset_ns), info.round_trip_ns);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrewOver,
+                         testing::Values(TransportKind::kInproc, TransportKind::kShm,
+                                         TransportKind::kIpc, TransportKind::kTcp),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+TEST(Crew, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
+  auto crew = start_crew(options_for(TransportKind::kShm, 3), true);
+  std::set<int> pids;
+  for (const auto& worker : crew->workers()) pids.insert(worker.pid);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"sleep 20000"});
+  EXPECT_FALSE(crew->next(after(600ms)));
+  const auto begin = Clock::now();
+  ::kill(crew->workers()[1].pid, SIGKILL);
+  const Error error = error_of(*crew);
+  EXPECT_LT(seconds_since(begin), 1);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr(kerf::format("worker 1 (pid {})", crew->workers()[1].pid)),
+                    HasSubstr("signal 9 (Killed)"), HasSubstr("'sleep 20000'"),
+                    HasSubstr("s for a greeting from worker 1, while doing 'receive 1'"),
+                    testing::ContainsRegex("worker 2 .* is idle")));
+  crew.reset();
+  EXPECT_LT(seconds_since(begin), 5);
+  for (const int pid : pids) EXPECT_TRUE(is_gone(pid)) << pid;
+}
+
+TEST(Crew, AStoppedWorkerIsLostBySilenceAndKilled) {
+  auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  const int pid = crew->workers()[0].pid;
+  const auto begin = Clock::now();
+  ::kill(pid, SIGSTOP);
+  const Error error = error_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("silent for 3.")));
+  crew.reset();
+  EXPECT_LT(seconds_since(begin), 5);
+  EXPECT_TRUE(is_gone(pid));
+}
+
+TEST(Crew, AWorkerThatExitsIsLostWithItsExitCode) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  crew->send(1, {"exit 7"});
+  EXPECT_THAT(error_of(*crew).message(), AllOf(HasSubstr("worker 1"), HasSubstr("exit code 7")));
+}
+
+TEST(Crew, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"sleep 20000"});
+  const Error error = error_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("no progress for 1."),
+                                     HasSubstr("from worker 1")));
+}
+
+TEST(Crew, AWorkerThatCannotStartIsAnError) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.worker_command = {"/nonexistent/kerf"};
+  EXPECT_THROW(Crew::assemble(options), Error);
+  options.worker_command = {"/bin/false"};
+  try {
+    Crew::assemble(options);
+    FAIL() << "assembled";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("exit code 1"));
+  }
+}
+
+TEST(Crew, NothingIsLeftWhenAnExceptionUnwinds) {
+  std::vector<int> pids;
+  try {
+    const auto crew = start_crew(options_for(TransportKind::kTcp, 2));
+    for (const auto& worker : crew->workers()) pids.push_back(worker.pid);
+    throw std::runtime_error("unwind");
+  } catch (const std::runtime_error&) {
+  }
+  ASSERT_EQ(pids.size(), 2u);
+  for (const int pid : pids) EXPECT_TRUE(is_gone(pid));
+}
+
+}  // namespace
+}  // namespace kerf::runtime

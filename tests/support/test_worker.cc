@@ -1,0 +1,144 @@
+#include "tests/support/test_worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <thread>
+
+#include "runtime/control.h"
+#include "runtime/process.h"
+
+namespace kerf::test {
+namespace {
+
+using namespace std::chrono_literals;
+using runtime::Workplace;
+
+class WordsHandler final : public runtime::Handler {
+ public:
+  void start(Workplace& workplace, std::string_view job) override {
+    workplace_ = &workplace;
+    job_ = std::string(job);
+  }
+
+  std::string update(std::string_view task) override {
+    std::istringstream words{std::string(task)};
+    std::string verb;
+    words >> verb;
+    workplace_->activity.doing(kerf::format("'{}'", task.substr(0, 40)));
+    if (verb == "echo") return rest(words);
+    if (verb == "job") return job_.size() > 100 ? std::to_string(job_.size()) : job_;
+    if (verb == "who")
+      return kerf::format("{} of {}, {} threads", workplace_->worker, workplace_->workers,
+                          workplace_->threads);
+    if (verb == "sum") return sum(words);
+    if (verb == "sleep") return sleep(words);
+    if (verb == "send") return send(words);
+    if (verb == "receive") return receive(words);
+    return end(verb, words);
+  }
+
+ private:
+  static std::string rest(std::istringstream& words) {
+    std::string text;
+    std::getline(words >> std::ws, text);
+    return text;
+  }
+
+  static std::string sum(std::istringstream& words) {
+    int64_t a = 0;
+    int64_t b = 0;
+    words >> a >> b;
+    return std::to_string(a + b);
+  }
+
+  static std::string sleep(std::istringstream& words) {
+    int64_t milliseconds = 0;
+    words >> milliseconds;
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    return "slept";
+  }
+
+  std::string send(std::istringstream& words) {
+    int peer = 0;
+    words >> peer;
+    const std::string text = rest(words);
+    auto& channel = workplace_->endpoint.sender(peer);
+    workplace_->activity.awaits("a free slot", peer);
+    const auto slot = channel.acquire(0, text.size(), runtime::after(60s));
+    if (!slot) throw Error(ErrorCode::kTimeout, "no slot");
+    std::memcpy(slot->data, text.data(), text.size());
+    channel.commit(*slot, {});
+    return "sent";
+  }
+
+  std::string receive(std::istringstream& words) {
+    int peer = 0;
+    words >> peer;
+    auto& channel = workplace_->endpoint.receiver(peer);
+    workplace_->activity.awaits("a greeting", peer);
+    const auto view = channel.receive(runtime::after(60s));
+    if (!view) throw Error(ErrorCode::kTimeout, "no message");
+    std::string text(reinterpret_cast<const char*>(view->data), view->bytes);
+    channel.release(*view);
+    return text;
+  }
+
+  static std::string end(const std::string& verb, std::istringstream& words) {
+    if (verb == "fail") throw Error(ErrorCode::kInternal, rest(words), "test/fail");
+    if (verb == "die") ::kill(::getpid(), SIGKILL);
+    if (verb == "stop") ::kill(::getpid(), SIGSTOP);
+    int code = 0;
+    words >> code;
+    if (verb == "exit") ::_exit(code);
+    throw Error(ErrorCode::kUsage, kerf::format("no task '{}'", verb));
+  }
+
+  Workplace* workplace_ = nullptr;
+  std::string job_;
+};
+
+class NullHandler final : public runtime::Handler {
+ public:
+  void start(Workplace&, std::string_view) override {}
+  std::string update(std::string_view) override { return {}; }
+};
+
+}  // namespace
+
+std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program) {
+  if (program == "words") return std::make_unique<WordsHandler>();
+  if (program == "null") return std::make_unique<NullHandler>();
+  throw Error(ErrorCode::kUsage, kerf::format("no program '{}'; there are words, null", program));
+}
+
+runtime::Identity test_identity() { return {.build = "test 1", .instructions = "any"}; }
+
+int run_test_worker(int argc, char** argv) {
+  runtime::WorkerOptions options;
+  options.identity = test_identity();
+  for (int i = 1; i + 1 < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--connect") options.scheduler = argv[i + 1];
+    if (flag == "--index") options.index = std::stoi(argv[i + 1]);
+    if (flag == "--device") options.device = argv[i + 1];
+    if (flag == "--build") options.identity.build = argv[i + 1];
+  }
+  options.give_up = [](const Error& error) {
+    std::fprintf(stderr, "worker: %s\n", error.what());
+    ::_exit(exit_code(error.code()));
+  };
+  runtime::set_process_title(argc, argv, "kerf worker");
+  try {
+    const auto control = runtime::make_control_client(options.scheduler);
+    run_worker(options, *control, make_test_handler);
+    return 0;
+  } catch (const Error& error) {
+    return exit_code(error.code());
+  }
+}
+
+}  // namespace kerf::test

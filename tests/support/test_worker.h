@@ -1,0 +1,29 @@
+// What the crew's tests and the dispatch benchmark let workers do. A task is a few words:
+//
+//   echo TEXT       answers TEXT
+//   sum A B         answers A + B
+//   sleep MS        answers after MS milliseconds, the compute thread being busy
+//   fail TEXT       throws Error{kInternal, TEXT}
+//   exit CODE       the process ends
+//   die             the process is killed by SIGKILL
+//   send P TEXT     sends TEXT over the channel to worker P
+//   receive P       answers what comes over the channel from worker P
+//   stop            the process stops itself (SIGSTOP)
+#pragma once
+
+#include <string>
+
+#include "runtime/worker.h"
+
+namespace kerf::test {
+
+// Programs: "words" (the above) and "null" (answers nothing).
+std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program);
+
+// The identity of all of them.
+runtime::Identity test_identity();
+
+// main() of a worker process: --connect ADDRESS [--index I] [--device NAME]. Returns the exit code.
+int run_test_worker(int argc, char** argv);
+
+}  // namespace kerf::test
