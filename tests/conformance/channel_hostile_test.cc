@@ -1,0 +1,233 @@
+// What a channel over sockets makes of strangers, garbage and peers that lie: it drops and counts
+// them, and goes on.
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "runtime/zmq/descriptor.h"
+#include "tests/conformance/channel_fixture.h"
+
+namespace kerf::runtime {
+namespace {
+
+// A raw socket beside the endpoints of a net, connected to worker 1.
+class Intruder {
+ public:
+  explicit Intruder(const std::string& address) : socket_(context_, zmq::socket_type::dealer) {
+    socket_.set(zmq::sockopt::linger, 200);
+    socket_.connect(address);
+  }
+  void send(const std::vector<std::string>& frames) {
+    for (size_t i = 0; i < frames.size(); ++i)
+      socket_.send(zmq::buffer(frames[i]),
+                   i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+  }
+  // A well-formed parcel, with checksums.
+  void send(Descriptor head, const std::string& body = {}) {
+    head.body_bytes = static_cast<uint32_t>(body.size());
+    seal(head, body);
+    if (body.empty()) return send({bytes_of(head)});
+    send({bytes_of(head), body});
+  }
+  static std::string bytes_of(const Descriptor& head) {
+    return {reinterpret_cast<const char*>(&head), sizeof head};
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+// What worker 0 would send as message `sequence` of 8 bytes in (lane 0, slot 0).
+Descriptor from_worker_0(ParcelKind kind, uint64_t sequence) {
+  Descriptor head;
+  head.kind = kind;
+  head.epoch = 1;
+  head.from = 0;
+  head.token = kTestToken;
+  head.sequence = sequence;
+  head.bytes = 8;
+  return head;
+}
+
+class Besieged : public HostileChannel {
+ protected:
+  Besieged() : net_(GetParam(), 2, {{64, 2}}), intruder_(net_[1].address()) {}
+
+  // Waits until worker 1 has dropped `count` messages of nobody's.
+  void expect_strangers(int64_t count) {
+    const Deadline deadline = after(5s);
+    while (net_[1].dropped() < count && Clock::now() < deadline)
+      EXPECT_FALSE(net_.receiver(0, 1).receive(after(10ms)));
+    EXPECT_EQ(net_[1].dropped(), count);
+  }
+  // Waits until worker 1's channel from worker 0 has dropped `count` messages.
+  void expect_dropped(int64_t count) {
+    const Deadline deadline = after(5s);
+    while (net_.receiver(0, 1).counters().dropped < count && Clock::now() < deadline)
+      EXPECT_FALSE(net_.receiver(0, 1).receive(after(10ms)));
+    EXPECT_EQ(net_.receiver(0, 1).counters().dropped, count);
+  }
+  void expect_it_works() {
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 64, 100 + i));
+      const auto view = net_.receiver(0, 1).receive(after(10s));
+      ASSERT_TRUE(view);
+      EXPECT_EQ(view->tag[0], 100 + i);
+      EXPECT_TRUE(holds(*view, 100 + i));
+      net_.receiver(0, 1).release(*view);
+    }
+    EXPECT_TRUE(net_[0].drain(after(10s)));
+  }
+  // The body that a chunk of `count` bytes has with this transport.
+  std::string chunk(size_t count) const {
+    return GetParam() == TransportKind::kShm ? std::string{} : std::string(count, 'x');
+  }
+
+  Net net_;
+  Intruder intruder_;
+};
+
+TEST_P(Besieged, DropsGarbage) {
+  const std::string sound = Intruder::bytes_of(from_worker_0(ParcelKind::kData, 0));
+  const std::vector<std::vector<std::string>> garbage{
+      {""},
+      {"hello"},
+      {std::string(1000, '\xff')},
+      {std::string(sizeof(Descriptor), '\0')},
+      {sound.substr(0, 87)},
+      {sound + "x"},
+      {sound},  // without a checksum
+      {sound, "body", "and more"},
+      {"", "", "", "", ""},
+  };
+  for (const auto& frames : garbage) intruder_.send(frames);
+  expect_strangers(static_cast<int64_t>(garbage.size()));
+  expect_it_works();
+}
+
+TEST_P(Besieged, DropsEveryFlippedBit) {
+  Descriptor sound = from_worker_0(ParcelKind::kProbe, 0);
+  seal(sound, {});
+  int64_t sent = 0;
+  for (size_t bit = 0; bit < 8 * sizeof sound; ++bit) {
+    std::string bytes = Intruder::bytes_of(sound);
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    intruder_.send({bytes});
+    ++sent;
+  }
+  expect_strangers(sent);
+  expect_it_works();
+}
+
+TEST_P(Besieged, DropsStrangers) {
+  Descriptor head = from_worker_0(ParcelKind::kData, 0);
+  head.token ^= 1;
+  intruder_.send(head, chunk(8));
+  head = from_worker_0(ParcelKind::kData, 0);
+  head.epoch = 2;
+  intruder_.send(head, chunk(8));
+  head = from_worker_0(ParcelKind::kData, 0);
+  head.version = 2;
+  intruder_.send(head, chunk(8));
+  head = from_worker_0(ParcelKind::kData, 0);
+  head.from = 17;
+  intruder_.send(head, chunk(8));
+  head = from_worker_0(static_cast<ParcelKind>(99), 0);
+  intruder_.send(head);
+  expect_strangers(5);
+  expect_it_works();
+}
+
+TEST_P(Besieged, CutsOffWhoSendsTooMuch) {
+  intruder_.send({std::string(3 << 20, 'x')});
+  EXPECT_FALSE(net_.receiver(0, 1).receive(after(200ms)));
+  expect_it_works();
+}
+
+TEST_P(Besieged, DropsMessagesThatCameBefore) {
+  expect_it_works();  // messages 0 to 3
+  for (uint64_t sequence = 0; sequence < 4; ++sequence)
+    intruder_.send(from_worker_0(ParcelKind::kData, sequence), chunk(8));
+  expect_dropped(4);
+  expect_it_works();
+}
+
+TEST_P(Besieged, DropsSlotsThatDoNotExist) {
+  const auto lie = [&](auto change) {
+    Descriptor head = from_worker_0(ParcelKind::kData, 0);
+    change(head);
+    intruder_.send(head, chunk(8));
+  };
+  lie([](Descriptor& head) { head.lane = 1; });
+  lie([](Descriptor& head) { head.lane = -1; });
+  lie([](Descriptor& head) { head.lane = INT32_MAX; });
+  lie([](Descriptor& head) { head.slot = 2; });
+  lie([](Descriptor& head) { head.slot = -1; });
+  lie([](Descriptor& head) { head.slot = INT32_MIN; });
+  lie([](Descriptor& head) { head.bytes = 65; });
+  lie([](Descriptor& head) { head.bytes = UINT64_MAX; });
+  expect_dropped(8);
+  expect_it_works();
+}
+
+TEST_P(Besieged, DropsChunksThatDoNotFit) {
+  Descriptor head = from_worker_0(ParcelKind::kData, 0);
+  intruder_.send(head, std::string(9, 'x'));  // more than the message, or any at all over shm
+  head.offset = 4;
+  if (GetParam() != TransportKind::kShm) intruder_.send(head, std::string(4, 'x'));  // a gap
+  head.offset = UINT64_MAX;
+  if (GetParam() != TransportKind::kShm) intruder_.send(head, std::string(4, 'x'));
+  expect_dropped(GetParam() == TransportKind::kShm ? 1 : 3);
+  expect_it_works();
+}
+
+TEST_P(Besieged, AsksAgainAcrossAGapAndGoesOn) {
+  intruder_.send(from_worker_0(ParcelKind::kData, 5), chunk(8));
+  expect_dropped(1);
+  expect_it_works();
+  EXPECT_EQ(net_.receiver(0, 1).counters().messages, 4);
+}
+
+TEST_P(Besieged, DropsCreditsThatNobodyOwes) {
+  std::vector<SlotName> lies{{0, 0, 7}, {0, 9, 0}, {-1, 0, 0}, {5, 5, 5}};
+  Descriptor credit = from_worker_0(ParcelKind::kCredit, 0);
+  intruder_.send(credit, encode_slots(lies));
+  intruder_.send(credit, std::string(17, 'x'));
+  credit.sequence = 1'000;
+  intruder_.send(credit, encode_slots({}));
+  Descriptor state = from_worker_0(ParcelKind::kState, 1'000);
+  intruder_.send(state);
+  intruder_.send(from_worker_0(ParcelKind::kState, 0), std::string(5, 'x'));
+  const Deadline deadline = after(5s);
+  while (net_.sender(1, 0).counters().dropped < 8 && Clock::now() < deadline)
+    EXPECT_FALSE(net_.receiver(0, 1).receive(after(10ms)));
+  EXPECT_EQ(net_.sender(1, 0).counters().dropped, 8);
+  EXPECT_TRUE(send_message(net_.sender(1, 0), 0, 8, 1));
+  expect_it_works();
+}
+
+TEST_P(Besieged, SurvivesRandomParcels) {
+  uint64_t state = 1;
+  const auto random = [&] { return state = state * 6364136223846793005u + 1442695040888963407u; };
+  for (int i = 0; i < 2'000; ++i) {
+    Descriptor head = from_worker_0(static_cast<ParcelKind>(2 + random() % 5), random() >> 33);
+    head.lane = static_cast<int32_t>(random() >> 32);
+    head.slot = static_cast<int32_t>(random() >> 32) % 3;
+    head.bytes = random() >> (random() % 64);
+    head.offset = random() >> (random() % 64);
+    head.sequence += 10;  // never the next one: that would be a lie nobody can tell from the truth
+    intruder_.send(head, std::string(random() % 100, 'x'));
+  }
+  expect_it_works();
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Besieged,
+                         testing::Values(TransportKind::kShm, TransportKind::kIpc,
+                                         TransportKind::kTcp),
+                         name_of_kind);
+
+}  // namespace
+}  // namespace kerf::runtime
