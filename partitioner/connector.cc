@@ -1,0 +1,134 @@
+#include "partitioner/connector.h"
+
+#include <algorithm>
+#include <map>
+
+#include "partitioner/sources.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using ops::Box;
+using ops::Layout;
+
+using BySender = std::map<int, std::vector<Piece>>;
+
+BySender value_pieces(const Sources& sources, ValueId value, int part) {
+  BySender pieces;
+  for (const Source& source : sources.of_value(value, part))
+    if (source.part != part) pieces[source.part].push_back({source.box, {}, source.partial});
+  return pieces;
+}
+
+BySender gradient_pieces(const Sources& sources, ValueId value, int part) {
+  BySender pieces;
+  const auto all = sources.of_gradient(value, part);
+  const bool one_maker = !all.empty() && std::all_of(all.begin(), all.end(), [&](const Source& s) {
+    return s.part == all.front().part;
+  });
+  if (one_maker && all.front().part != part) {
+    Piece sum{all.front().box, {}, -1};
+    for (const Source& source : all) {
+      sum.box = ops::hull(sum.box, source.box);
+      sum.contributions.push_back(source.contribution);
+    }
+    pieces[all.front().part].push_back(std::move(sum));
+    return pieces;
+  }
+  for (const Source& source : all)
+    if (source.part != part) pieces[source.part].push_back({source.box, {source.contribution}, -1});
+  return pieces;
+}
+
+void add_routes(const Model& model, ValueId value, bool gradient, int to, BySender by_sender,
+                std::vector<Route>& routes) {
+  for (auto& [from, pieces] : by_sender) {
+    for (Piece& piece : pieces)
+      piece.box = ops::normalized(piece.box, model.value(value).spec.shape);
+    routes.push_back(
+        {static_cast<int>(routes.size()), value, gradient, from, to, std::move(pieces)});
+  }
+}
+
+int64_t elements(const Box& box, const ops::Shape& shape, int64_t samples) {
+  return ops::local_shape(box, shape).with_batch(samples).elements();
+}
+
+// What `part` has of the value (or of the contribution) from which it cuts the piece.
+Box cut_from(const Sources& sources, const Route& route, const Piece& piece) {
+  if (!route.gradient) return sources.held(route.value, route.from)->box;
+  Box all = piece.box;
+  for (const Contribution& contribution : piece.contributions)
+    for (const Computation& computation : sources.computations())
+      if (computation.node == contribution.use.node && computation.part == route.from)
+        all = ops::hull(all, computation.inputs[static_cast<size_t>(contribution.use.input)].box);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Route> connect(const Model& model, const std::vector<Layout>& layouts) {
+  const Sources sources(model, layouts);
+  std::vector<Route> routes;
+  for (ValueId value = 0; value < model.values(); ++value) {
+    if (model.value(value).role != ValueRole::kActivation) continue;
+    for (const int part : sources.readers(value))
+      add_routes(model, value, false, part, value_pieces(sources, value, part), routes);
+  }
+  for (ValueId value = model.values() - 1; value >= 0; --value) {
+    if (!sources.differentiable(value)) continue;
+    std::vector<int> holders;
+    for (const ops::Share& share : sources.shares(value)) holders.push_back(share.part);
+    std::sort(holders.begin(), holders.end());
+    for (const int part : holders)
+      add_routes(model, value, true, part, gradient_pieces(sources, value, part), routes);
+  }
+  return routes;
+}
+
+RouteKind kind_of(const Model& model, const std::vector<Layout>& layouts, const Route& route) {
+  const NodeId loss = model.loss();
+  if (route.gradient) {
+    for (const Piece& piece : route.pieces)
+      for (const Contribution& contribution : piece.contributions)
+        if (contribution.use.node != loss) return RouteKind::kLayer;
+    return RouteKind::kLoss;
+  }
+  for (const Use& use : model.uses(route.value)) {
+    const auto& readers = layouts[static_cast<size_t>(model.node(use.node).outputs[0])];
+    if (use.node != loss && readers.find(route.to) != nullptr) return RouteKind::kLayer;
+  }
+  return RouteKind::kLoss;
+}
+
+size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
+  const ops::ValueSpec& spec = model.value(route.value).spec;
+  int64_t count = 0;
+  for (const Piece& piece : route.pieces) count += elements(piece.box, spec.shape, samples);
+  return static_cast<size_t>(count) * ops::size_of(spec.dtype);
+}
+
+std::string connector_words(const Model& model, const std::vector<Layout>& layouts,
+                            const Route& route) {
+  const Sources sources(model, layouts);
+  const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
+    return ops::normalized(cut_from(sources, route, p), model.value(route.value).spec.shape) !=
+           p.box;
+  });
+  const auto met = route.gradient ? sources.of_gradient(route.value, route.to)
+                                  : sources.of_value(route.value, route.to);
+  const bool summed = std::any_of(met.begin(), met.end(), [&](const Source& a) {
+    return std::any_of(met.begin(), met.end(), [&](const Source& b) {
+      return &a != &b && !ops::intersect(a.box, b.box).empty();
+    });
+  });
+  const bool joined = met.size() > 1;
+  const bool sum_first =
+      route.gradient && route.pieces.size() == 1 && route.pieces[0].contributions.size() > 1;
+  return format("{}{}bridge{}", sum_first ? "sum -> " : "", sliced ? "slice -> " : "",
+                !joined || sum_first ? ""
+                : summed             ? " -> sum"
+                                     : " -> concat");
+}
+
+}  // namespace kerf::partitioner

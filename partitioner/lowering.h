@@ -1,0 +1,82 @@
+// Lowering of one part: the forward list, then the gradients, then lifetimes. Used by lower(), one
+// object per part, by one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partitioner/assembly.h"
+#include "partitioner/sources.h"
+
+namespace kerf::partitioner {
+
+class Lowering {
+ public:
+  // Adds locals and calls to `to`.
+  Lowering(const Model& model, const Plan& plan, const Sources& sources, int part, Part& to)
+      : model_(model), plan_(plan), sources_(sources), part_(part), to_(to) {}
+
+  StagePart run(int stage);
+
+ private:
+  // A piece of a message of gradients: a local contribution, or a sum of several.
+  struct Outgoing {
+    int route = -1;
+    std::vector<int> sums;  // per piece; -1: the one contribution itself
+    bool sent = false;
+  };
+  struct Consumers {
+    std::vector<int> sums;
+    bool sent = false;  // as it is, in a message
+    bool none() const { return sums.empty() && !sent; }
+  };
+
+  // lowering.cc: forward
+  void add_call(const Computation& computation, int stage);
+  int operand(ValueId value, const ops::Box& box);
+  int base_of(ValueId value);
+  int gather(ValueId value);
+  void send_values(ValueId value);
+  void note_loss(const LocalCall& call);
+
+  // lowering_gradients.cc
+  void prepare_sums();
+  void prepare_outgoing(const Route& route);
+  void differentiate(int call);
+  int target_of(const Contribution& contribution, ValueId value, const ops::Box& box, int alias_of);
+  Consumers consumers_of(ValueId value, const Contribution& contribution) const;
+  void settle(ValueId value);
+  void weight_gradients();
+  void updates();
+  Contribution contribution_of(const LocalCall& call, size_t input) const;
+  const Route* find_route(ValueId value, bool gradient, int from, int to) const;
+
+  const ops::Box& box_of(int local) const { return to_.locals[static_cast<size_t>(local)].box; }
+
+  const Model& model_;
+  const Plan& plan_;
+  const Sources& sources_;
+  const int part_;
+  Part& to_;
+  StagePart stage_;
+  size_t first_call_ = 0;
+  int first_local_ = 0;
+  std::map<ValueId, int> base_;      // value -> local that calls read (or take slices of)
+  std::map<ValueId, int> produced_;  // value -> local that a call of this part writes
+  std::map<std::pair<ValueId, std::string>, int> slices_;
+  std::map<int, const Computation*> computation_of_;  // call -> what it computes
+  std::vector<Assembly> sums_;
+  std::map<ValueId, int> own_sum_;  // value -> sum that is the gradient of its box on this part
+  std::vector<Outgoing> outgoing_;
+  std::map<std::pair<NodeId, int>, int> contribution_local_;  // use -> local
+  std::map<ValueId, std::vector<int>> parameter_gradients_;
+};
+
+// lifetimes.cc: puts tensors that are only made to be sent into the slot, and frees every local of
+// this stage after its last use. `kept` live to the end of the forward list at least.
+void place_lifetimes(const Model& model, Part& part, StagePart& stage,
+                     const std::vector<int>& kept);
+
+}  // namespace kerf::partitioner

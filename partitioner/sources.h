@@ -1,0 +1,55 @@
+// Sources: where every box that a part needs comes from. The insertion rule of connector.h, asked
+// one part and value at a time; connect() groups the answers into routes, lowering turns them into
+// instructions. A Sources borrows its model, is immutable, and may be read by many threads.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "partitioner/connector.h"
+
+namespace kerf::partitioner {
+
+struct Source {
+  int part = 0;               // that holds or makes it
+  ops::Box box;               // of the global value, within what is needed; never empty
+  Contribution contribution;  // of a gradient
+  int partial = -1;           // of a partial-sum value: the share number
+};
+
+class Sources {
+ public:
+  // Errors are those of computations().
+  Sources(const Model& model, std::vector<ops::Layout> layouts);
+
+  const std::vector<Computation>& computations() const { return computations_; }
+  // What `part` needs of `value`; null if it reads nothing of it.
+  const ops::Box* need(ValueId value, int part) const;
+  // The share of `value` on `part`; null if it has none.
+  const ops::Share* held(ValueId value, int part) const;
+  // The parts that read `value`, ascending, and those that hold it, in the order of its shares.
+  std::vector<int> readers(ValueId value) const;
+  const std::vector<ops::Share>& shares(ValueId value) const { return layouts_[at(value)].shares; }
+  // Whether the backward pass has a gradient of this activation.
+  bool differentiable(ValueId value) const;
+
+  // Disjoint boxes (partial sums: identical ones) that together are the need of `part`, in the
+  // order of shares. Sources on `part` itself included.
+  std::vector<Source> of_value(ValueId value, int part) const;
+  // All contributions to the box of `value` that `part` holds, in the order in which they are
+  // summed.
+  std::vector<Source> of_gradient(ValueId value, int part) const;
+
+ private:
+  static size_t at(int index) { return static_cast<size_t>(index); }
+  int maker(NodeId node, int box_number, int part) const;
+
+  const Model& model_;
+  std::vector<ops::Layout> layouts_;
+  std::vector<Computation> computations_;
+  std::vector<std::vector<int>> by_node_;  // node -> computations
+  std::map<std::pair<ValueId, int>, ops::Box> needs_;
+};
+
+}  // namespace kerf::partitioner
