@@ -10,7 +10,8 @@ namespace kerf::runtime {
 
 namespace {
 
-constexpr size_t kLargest = size_t{1} << 56;  // beyond any address space; keeps sums from overflow
+// No block is larger: a wish beyond it is a mistake, and sums of sizes stay far from overflow.
+constexpr size_t kLargest = size_t{1} << 40;
 
 }  // namespace
 
@@ -33,7 +34,7 @@ size_t BlockPool::block_bytes(size_t index) {
 BlockPool::~BlockPool() { trim(0); }
 
 void* BlockPool::take(size_t bytes) {
-  if (bytes > kLargest) return nullptr;
+  if (bytes >= kLargest) return nullptr;
   const size_t index = class_of(bytes);
   const size_t size = block_bytes(index);
   const std::lock_guard lock(mutex_);
