@@ -1,0 +1,44 @@
+// A TCP relay that breaks: it stands between two peers on loopback and cuts their connections, so
+// that what was under way is lost.
+//
+// Runs its own thread; cut() and swallow() are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "runtime/bell.h"
+
+namespace kerf::tests {
+
+class TcpProxy {
+ public:
+  // Relays to "tcp://127.0.0.1:PORT".
+  explicit TcpProxy(const std::string& target);
+  ~TcpProxy();
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+
+  // "tcp://127.0.0.1:PORT" to connect to instead of the target.
+  std::string address() const;
+  // Resets every connection; what the proxy or the kernel held of it is lost.
+  void cut() { bell_.ring(); }
+  int64_t cuts() const { return cuts_; }
+  // From now on bytes are taken and thrown away, until cut().
+  void swallow() { swallowing_ = true; }
+
+ private:
+  void run(const std::stop_token& stop);
+
+  uint16_t target_port_;
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<int64_t> cuts_{0};  // connections that were cut
+  std::atomic<bool> swallowing_{false};
+  runtime::Bell bell_;
+  std::jthread thread_;
+};
+
+}  // namespace kerf::tests
