@@ -1,0 +1,98 @@
+// safetensors: what is written reads back; anything else is refused, by name.
+#include "schedmp/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/error.h"
+#include "runtime/file.h"
+
+namespace kerf::schedmp {
+namespace {
+
+class Safetensors : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string complaint(const std::string& bytes) {
+    runtime::write_file_atomic(file_, bytes);
+    try {
+      read_safetensors(file_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  static std::string with_header(const std::string& header, size_t data) {
+    const uint64_t length = header.size();
+    return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data, 'x');
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("kerf-safetensors-") +
+       testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::filesystem::path file_ = folder_ / "w.safetensors";
+};
+
+std::vector<NamedTensor> sample() {
+  return {{"a", ops::DType::kFloat32, {2, 3}, std::string(24, 'a')},
+          {"scalar", ops::DType::kFloat32, ops::Shape(), std::string(4, 's')},
+          {"empty", ops::DType::kInt64, {0, 5}, ""},
+          {"b", ops::DType::kInt64, {2}, std::string(16, 'b')}};
+}
+
+TEST_F(Safetensors, ReadBackWhatWasWritten) {
+  write_safetensors(file_, sample(), {{"model", "tiny"}});
+  const std::vector<NamedTensor> read = read_safetensors(file_);
+  ASSERT_EQ(read.size(), sample().size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i].name, sample()[i].name);
+    EXPECT_EQ(read[i].shape, sample()[i].shape);
+    EXPECT_EQ(read[i].bytes, sample()[i].bytes);
+  }
+}
+
+TEST_F(Safetensors, RefuseEveryTruncation) {
+  write_safetensors(file_, sample());
+  const std::string whole = runtime::read_file(file_);
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_NE(complaint(whole.substr(0, length)), "accepted") << length;
+}
+
+TEST_F(Safetensors, RefuseHolesOverlapsAndWrongSizes) {
+  const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  EXPECT_EQ(complaint(with_header("{" + a + "}", 4)), "accepted");
+  EXPECT_THAT(complaint(with_header("{" + a + "}", 5)), testing::HasSubstr("behind the last tensor"));
+  EXPECT_THAT(complaint(with_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12)),
+              testing::HasSubstr("hole"));
+  EXPECT_THAT(complaint(with_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4)),
+              testing::HasSubstr("overlap"));
+  EXPECT_THAT(complaint(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
+              testing::HasSubstr("a tensor of 8"));
+  EXPECT_THAT(complaint(with_header(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4)),
+              testing::HasSubstr("F16"));
+  EXPECT_NE(complaint(with_header("{" + a + "," + a + "}", 4)), "accepted");
+  EXPECT_NE(complaint(with_header(
+                R"({"a":{"dtype":"F32","shape":[9999999999,9999999999],"data_offsets":[0,4]}})", 4)),
+            "accepted");
+}
+
+TEST_F(Safetensors, NoMutationOfTheHeaderCrashes) {
+  write_safetensors(file_, sample());
+  const std::string whole = runtime::read_file(file_);
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::string mutated = whole;
+    mutated[random() % 200] = static_cast<char>(random() % 256);
+    complaint(mutated);
+  }
+}
+
+}  // namespace
+}  // namespace kerf::schedmp

@@ -1,0 +1,87 @@
+// The text of schedules: identical when read back, and strict with strangers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/error.h"
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using testing::HasSubstr;
+
+std::string complaint(const std::string& text) {
+  try {
+    parse_schedule(text, "s.txt");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ScheduleText, ReadsBackIdentically) {
+  for (const std::string& name : schedule_names())
+    for (int m = 1; m <= 5; ++m) {
+      const Schedule schedule = make_schedule(name, {{0, 1}, {2}, {3}}, m);
+      const std::string text = write_schedule(schedule);
+      EXPECT_EQ(parse_schedule(text, "s.txt"), schedule);
+      EXPECT_EQ(write_schedule(parse_schedule(text, "s.txt")), text);
+    }
+}
+
+TEST(ScheduleText, IsWhatAPersonWouldWrite) {
+  EXPECT_EQ(write_schedule(one_f_one_b({{0}, {1}}, 2)),
+            "kerf-schedule 1\n"
+            "name 1f1b\n"
+            "workers 2\n"
+            "micro-batches 2\n"
+            "stage 0 on 0\n"
+            "stage 1 on 1\n"
+            "row 0: 0F0 0F1 0B0 0B1 0U\n"
+            "row 1: 1F0 1B0 1F1 1B1 1U\n");
+}
+
+TEST(ScheduleText, AllowsCommentsAndBlankLines) {
+  EXPECT_EQ(parse_schedule("# mine\n\nkerf-schedule 1 # version\nname gpipe\nworkers 1\n"
+                           "micro-batches 1\nstage 0 on 0\n\nrow 0: 0F0 0B0 0U\n",
+                           "s.txt"),
+            gpipe({{0}}, 1));
+}
+
+constexpr const char* kHeader = "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n";
+
+TEST(ScheduleText, ErrorsNameFileLineAndColumn) {
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0F0 0F9\n")), HasSubstr("s.txt:6:12"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0F0 1F0\n")), HasSubstr("stage must be"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0F0x\n")), HasSubstr("micro-batch must be"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0Q0\n")), HasSubstr("kind"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0F\n")), HasSubstr("must name"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0: 0U0\n")), HasSubstr("must not name"));
+  EXPECT_THAT(complaint(kHeader + std::string("row 0:\nrow 0:\n")), HasSubstr("stands twice"));
+  EXPECT_THAT(complaint(kHeader), HasSubstr("row 0 is missing"));
+  EXPECT_THAT(complaint(""), HasSubstr("header"));
+  EXPECT_THAT(complaint("kerf-schedule 2\n"), HasSubstr("version"));
+  EXPECT_THAT(complaint("hello\n"), HasSubstr("begins with"));
+  EXPECT_THAT(complaint("kerf-schedule 1\nname x\nworkers 99999999999999999999\n"), HasSubstr("workers"));
+}
+
+TEST(ScheduleText, AnyMutationIsReadOrRefusedNeverWorse) {
+  const std::string text = write_schedule(one_f_one_b({{0}, {1, 2}}, 3));
+  std::mt19937 random(7);
+  for (int round = 0; round < 5000; ++round) {
+    std::string mutated = text;
+    mutated[random() % mutated.size()] = static_cast<char>(random() % 256);
+    try {
+      const Schedule schedule = parse_schedule(mutated, "s.txt");
+      EXPECT_EQ(parse_schedule(write_schedule(schedule), "again"), schedule);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kerf::schedmp

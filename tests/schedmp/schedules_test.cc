@@ -1,0 +1,143 @@
+// Schedules, typed as staircases.
+#include "schedmp/schedules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "schedmp/verify.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::vector<int>> chain(int stages) {
+  std::vector<std::vector<int>> groups;
+  for (int stage = 0; stage < stages; ++stage) groups.push_back({stage});
+  return groups;
+}
+
+TEST(GPipe, RunsAllForwardsThenAllBackwards) {
+  EXPECT_EQ(draw_staircase(gpipe(chain(3), 3)),
+            "worker 0  0F0 0F1 0F2                         0B0     0B1     0B2     0U\n"
+            "worker 1      1F0 1F1 1F2             1B0     1B1     1B2     1U\n"
+            "worker 2          2F0 2F1 2F2 2B0     2B1     2B2     2U\n");
+}
+
+TEST(OneFOneB, AlternatesAfterItsWarmUp) {
+  EXPECT_EQ(draw_staircase(one_f_one_b(chain(3), 4)),
+            "worker 0  0F0 0F1 0F2                 0B0     0F3 0B1         0B2         0B3     0U\n"
+            "worker 1      1F0 1F1         1B0     1F2 1B1     1F3 1B2         1B3     1U\n"
+            "worker 2          2F0 2B0     2F1 2B1     2F2 2B2     2F3 2B3     2U\n");
+}
+
+TEST(ForwardOnly, HoldsNoBackward) {
+  EXPECT_EQ(draw_staircase(forward_only(chain(2), 3)),
+            "worker 0  0F0 0F1 0F2\n"
+            "worker 1      1F0 1F1 1F2\n");
+}
+
+int most_in_flight(const std::vector<Action>& row) {
+  int now = 0, most = 0;
+  for (const Action& action : row) {
+    if (action.kind == ActionKind::kForward) most = std::max(most, ++now);
+    if (action.kind == ActionKind::kBackward) --now;
+  }
+  return most;
+}
+
+TEST(OneFOneB, KeepsAtMostDepthMinusStageInFlight) {
+  for (int stages = 1; stages <= 6; ++stages)
+    for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
+      const Schedule schedule = one_f_one_b(chain(stages), micro_batches);
+      for (int stage = 0; stage < stages; ++stage)
+        EXPECT_EQ(most_in_flight(schedule.rows[static_cast<size_t>(stage)]),
+                  std::min(micro_batches, stages - stage))
+            << "stage " << stage << " of " << stages << ", " << micro_batches << " micro-batches";
+    }
+}
+
+TEST(Objective, AgreesWithTheRows) {
+  for (const std::string name : {"gpipe", "1f1b"})
+    for (int stages = 1; stages <= 5; ++stages)
+      for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
+        const Schedule schedule = make_schedule(name, chain(stages), micro_batches);
+        for (int stage = 0; stage < stages; ++stage)
+          EXPECT_EQ(objective_of(name)->in_flight(stage, stages, micro_batches),
+                    most_in_flight(schedule.rows[static_cast<size_t>(stage)]));
+      }
+}
+
+TEST(Schedules, EveryOneOfEverySizeIsLegal) {
+  for (const std::string& name : schedule_names())
+    for (int stages = 1; stages <= 5; ++stages)
+      for (int micro_batches = 1; micro_batches <= 9; ++micro_batches)
+        EXPECT_THAT(check_order(make_schedule(name, chain(stages), micro_batches)), IsEmpty()) << name;
+}
+
+TEST(Schedules, GroupsShareTheirRow) {
+  const Schedule schedule = one_f_one_b({{0, 2}, {1}}, 2);
+  EXPECT_EQ(schedule.rows[0], schedule.rows[2]);
+  EXPECT_THAT(check_order(schedule), IsEmpty());
+}
+
+TEST(Schedules, RefuseNoMicroBatchesAndUnknownNames) {
+  EXPECT_THROW(make_schedule("gpipe", chain(2), 0), Error);
+  try {
+    make_schedule("zigzag", chain(2), 4);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1f1b"));
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  }
+}
+
+TEST(Bubble, OfSynchronousPipelinesIsTheTextbooks) {
+  for (int p = 1; p <= 6; ++p)
+    for (int m = p; m <= 12; ++m) {
+      const double expected = static_cast<double>(p - 1) / (m + p - 1);
+      EXPECT_NEAR(bubble(gpipe(chain(p), m)).makespan, expected, 1e-12);
+      EXPECT_NEAR(bubble(one_f_one_b(chain(p), m)).makespan, expected, 1e-12);
+    }
+}
+
+// check_order refutes each way of being wrong, by name.
+struct Wrong {
+  const char* row;
+  const char* complaint;
+};
+
+class CheckOrder : public testing::TestWithParam<Wrong> {};
+
+TEST_P(CheckOrder, NamesWhatIsWrong) {
+  const std::string text = std::string("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n") +
+                           "row 0: " + GetParam().row + "\n";
+  EXPECT_THAT(check_order(parse_schedule(text, "test")), testing::Contains(HasSubstr(GetParam().complaint)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, CheckOrder,
+    testing::Values(Wrong{"0F0 0B0 0B1 0U", "0F1 is missing"},
+                    Wrong{"0F0 0F1 0F1 0B0 0B1 0U", "0F1: stands twice"},
+                    Wrong{"0B0 0F0 0F1 0B1 0U", "0B0: comes before its forward"},
+                    Wrong{"0F0 0F1 0B1 0B0 0U", "weight gradients must go up"},
+                    Wrong{"0F0 0F1 0I0 0I1 0W0 0U", "0W1 is missing"},
+                    Wrong{"0F0 0F1 0W0 0I0 0I1 0W1 0U", "comes before its input gradient"},
+                    Wrong{"0F0 0F1 0B0 0U 0B1", "comes before every weight gradient"},
+                    Wrong{"0F0 0F1 0B0 0B1", "0U is missing"},
+                    Wrong{"0F0 0F1 0I0 0I0 0I1 0W0 0W1 0U", "0I0: stands twice"},
+                    Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
+                    // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
+                    Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
+
+TEST(CheckOrder, SplitBackwardIsLegal) {
+  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"
+                                         "stage 0 on 0\nrow 0: 0F0 0I0 0F1 0I1 0W0 0W1 0U\n",
+                                         "test")),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace kerf::schedmp

@@ -1,0 +1,263 @@
+// Training is a program whose answer does not depend on who does it: the loss of every step and the
+// final weights of any plan are those of one worker, bit for bit for layer cuts.
+#include "schedmp/training/training.h"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "partitioner/builder.h"
+#include "partitioner/cut.h"
+#include "partitioner/zoo.h"
+#include "runtime/error.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/scheduler.h"
+#include "schedmp/schedules.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/random_dataset.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::Builder;
+using partitioner::Cut;
+using partitioner::Model;
+using partitioner::Plan;
+using partitioner::PlanRequest;
+using partitioner::ValueId;
+
+// A branch (two paths from one value), a skip over several layers, and a value with three consumers.
+Model braided() {
+  Builder b("braided");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  const ValueId a = b.relu(b.gemm(x, 16, "a"), "a_relu");
+  const ValueId left = b.relu(b.gemm(a, 16, "left"), "left_relu");
+  const ValueId right = b.gemm(a, 16, "right");
+  const ValueId joined = b.add(left, right, "joined");
+  const ValueId deep = b.relu(b.gemm(joined, 16, "deep"), "deep_relu");
+  const ValueId skipped = b.add(deep, a, "skip");
+  b.loss(b.gemm(skipped, 5, "head"));
+  return b.build();
+}
+
+Model dropping() {
+  Builder b("dropping");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  b.loss(b.gemm(b.dropout(b.relu(b.gemm(x, 24)), 0.3), 5));
+  return b.build();
+}
+
+Model make_model(const std::string& source) {
+  if (source == "braided") return braided();
+  if (source == "dropping") return dropping();
+  if (source == "lenet5") return partitioner::make_zoo_model("lenet5");
+  return partitioner::make_zoo_model("mlp", {partitioner::parse_sizes(source)});
+}
+
+struct Case {
+  std::string source = "12-24-18-10-5";
+  Cut cut = Cut::kLayer;
+  int workers = 1;
+  std::string schedule = "1f1b";
+  int64_t batch = 22;
+  int micro_batches = 4;
+  int64_t steps = 8;
+  std::string shares = {};
+};
+
+struct Answer {
+  std::vector<double> losses;
+  double evaluation_loss = 0;
+  int64_t correct = 0;
+  std::vector<NamedTensor> weights;
+  std::vector<RouteFigures> routes;
+  std::vector<WorkerFigures> workers;
+  std::vector<int64_t> proved_bytes;
+  Plan plan;
+};
+
+TrainingFactories factories() {
+  return {make_model, [](const std::string& name, Split split) {
+            const int64_t features = name == "images" ? 784 : 12;
+            const int64_t classes = name == "images" ? 10 : 5;
+            return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 70 : 33, features,
+                                                          classes);
+          }};
+}
+
+Plan plan_of(const Model& model, const Case& c) {
+  PlanRequest request;
+  request.cut = c.cut;
+  request.workers = c.workers;
+  request.batch = c.batch;
+  request.micro_batches = c.micro_batches;
+  request.schedule = c.schedule;
+  request.shares = c.shares;
+  request.shares_origin = "shares";
+  return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(c.schedule)));
+}
+
+Answer train(const Case& c) {
+  const Model model = make_model(c.source);
+  const Plan plan = plan_of(model, c);
+  const Schedule schedule = make_schedule(c.schedule, groups_of(plan), c.micro_batches);
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("kerf-training-") +
+       testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() +
+       std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "-" +
+       std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "shards");
+
+  TrainingOptions options;
+  options.model_source = c.source;
+  options.dataset = c.source == "lenet5" ? "images" : "rows";
+  options.batch = c.batch;
+  options.steps = c.steps;
+  options.optimizer.momentum = 0.9;
+  options.shards = folder / "shards";
+  Training program(factories(), model, plan, schedule, options);
+  const auto crew = tests::inproc_crew(c.workers, {{"training", [] {
+                                                      return std::make_unique<Training>(factories());
+                                                    }}});
+  run(program, *crew, {3, 1});
+  crew->stop();
+  join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
+
+  Answer answer;
+  for (const StepRecord& step : program.steps()) answer.losses.push_back(step.loss);
+  answer.evaluation_loss = program.evaluations().back().loss;
+  answer.correct = program.evaluations().back().correct;
+  answer.weights = read_safetensors(folder / "weights.safetensors");
+  answer.routes = program.routes();
+  answer.workers = program.workers();
+  answer.proved_bytes = program.verdict().peak_bytes;
+  answer.plan = plan;
+  std::filesystem::remove_all(folder);
+  return answer;
+}
+
+void expect_counted_as_predicted(const Answer& answer) {
+  for (size_t route = 0; route < answer.routes.size(); ++route) {
+    EXPECT_EQ(answer.routes[route].messages, answer.routes[route].predicted_messages) << route;
+    EXPECT_EQ(answer.routes[route].bytes, answer.routes[route].predicted_bytes) << route;
+    EXPECT_GT(answer.routes[route].messages, 0) << route;
+  }
+}
+
+void expect_same_bits(const Answer& a, const Answer& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.evaluation_loss, b.evaluation_loss);
+  EXPECT_EQ(a.correct, b.correct);
+  ASSERT_EQ(a.weights.size(), b.weights.size());
+  for (size_t i = 0; i < a.weights.size(); ++i) {
+    EXPECT_EQ(a.weights[i].name, b.weights[i].name);
+    EXPECT_TRUE(a.weights[i].bytes == b.weights[i].bytes) << a.weights[i].name;
+  }
+}
+
+class SameAnswer : public testing::TestWithParam<std::tuple<std::string, int, std::string>> {};
+
+TEST_P(SameAnswer, BitForBit) {
+  const auto [source, workers, schedule] = GetParam();
+  Case c{source, Cut::kLayer, 1, "gpipe"};
+  if (source == "lenet5") c.steps = 3;
+  const Answer alone = train(c);
+  c.workers = workers;
+  c.schedule = schedule;
+  const Answer together = train(c);
+  expect_same_bits(alone, together);
+  expect_counted_as_predicted(together);
+}
+
+INSTANTIATE_TEST_SUITE_P(LayerCuts, SameAnswer,
+                         testing::Combine(testing::Values("12-24-18-10-5", "braided", "lenet5"),
+                                          testing::Values(2, 3, 4),
+                                          testing::Values("gpipe", "1f1b")));
+INSTANTIATE_TEST_SUITE_P(Dropout, SameAnswer,
+                         testing::Combine(testing::Values("dropping"), testing::Values(2, 3),
+                                          testing::Values("1f1b")));
+
+TEST(Training, LearnsAndCountsEveryRow) {
+  Case c;
+  c.steps = 60;
+  c.workers = 2;
+  const Answer answer = train(c);
+  EXPECT_LT(answer.losses.back(), answer.losses.front() * 0.8);
+  EXPECT_GE(answer.correct, 0);
+  EXPECT_LE(answer.correct, 33);
+}
+
+// A batch of 22 over 4 is 6+6+5+5; the last batch of 70 rows is 4: 1+1+1+1; and with 3 rows left some
+// micro-batches are empty.
+TEST(Training, KeepsTheLastBatchAndEmptyMicroBatches) {
+  Case c{"12-24-18-10-5", Cut::kLayer, 1, "1f1b", 67, 5, 4};
+  const Answer alone = train(c);
+  c.workers = 3;
+  const Answer together = train(c);
+  expect_same_bits(alone, together);
+  expect_counted_as_predicted(together);
+}
+
+TEST(Training, NoTransientMemoryBeyondWhatWasProved) {
+  for (const std::string schedule : {"gpipe", "1f1b"}) {
+    const Answer answer = train({"12-24-18-10-5", Cut::kLayer, 3, schedule});
+    for (size_t worker = 0; worker < answer.workers.size(); ++worker) {
+      EXPECT_LE(answer.workers[worker].peak_bytes, answer.proved_bytes[worker]) << worker;
+      EXPECT_LE(answer.proved_bytes[worker], answer.plan.workers[worker].peak_bytes) << worker;
+    }
+  }
+}
+
+struct CutCase {
+  Cut cut;
+  std::string source;
+  std::string shares;
+};
+
+class CutsAgree : public testing::TestWithParam<std::tuple<int, int>> {
+ public:
+  static std::vector<CutCase> cases() {
+    return {{Cut::kFeature, "12-24-18-10-5", ""},
+            {Cut::kHybrid, "12-24-18-10-5", ""},
+            {Cut::kFeature, "braided", ""},
+            {Cut::kFree, "12-24-18-10-5",
+             R"({"kerf_shares": 1, "shares": {"fc1": {"0": "1-3,7,9-20", "1": "0,4-6,8,21-23"}}})"}};
+  }
+};
+
+TEST_P(CutsAgree, WithOneWorkerWithin1e4) {
+  const auto [workers, which] = GetParam();
+  const CutCase& cut = cases()[static_cast<size_t>(which)];
+  Case c{cut.source, Cut::kLayer, 1, "1f1b", 22, 4, 50};
+  const Answer alone = train(c);
+  c.cut = cut.cut;
+  c.workers = workers;
+  c.shares = cut.shares;
+  const Answer together = train(c);
+  ASSERT_EQ(alone.losses.size(), together.losses.size());
+  for (size_t step = 0; step < alone.losses.size(); ++step)
+    EXPECT_NEAR(together.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << step;
+  expect_counted_as_predicted(together);
+}
+
+INSTANTIATE_TEST_SUITE_P(WorkersAndCuts, CutsAgree,
+                         testing::Combine(testing::Values(2, 3, 4, 5), testing::Range(0, 4)));
+
+TEST(Training, RefusesWhatDoesNotFit) {
+  const Model model = make_model("12-24-5");
+  const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
+  TrainingOptions options;
+  options.model_source = "12-24-5";
+  options.dataset = "images";
+  const Schedule schedule = make_schedule("1f1b", groups_of(plan), 4);
+  EXPECT_THROW(Training(factories(), model, plan, schedule, options), Error) << "784 features";
+  options.dataset = "rows";
+  EXPECT_THROW(Training(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 5), options),
+               Error)
+      << "five micro-batches for a plan of four";
+}
+
+}  // namespace
+}  // namespace kerf::schedmp

@@ -1,0 +1,106 @@
+// Verification proves plans that run and refutes schedules that hang, naming who waits for what.
+#include "schedmp/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "partitioner/builder.h"
+#include "partitioner/cut.h"
+#include "partitioner/zoo.h"
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::Cut;
+using partitioner::Model;
+using partitioner::Plan;
+using partitioner::PlanRequest;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Model mlp() { return partitioner::make_zoo_model("mlp", {{16, 12, 12, 12, 10}}); }
+
+Plan plan_of(const Model& model, Cut cut, int workers, int micro_batches) {
+  PlanRequest request;
+  request.cut = cut;
+  request.workers = workers;
+  request.batch = 32;
+  request.micro_batches = micro_batches;
+  return std::get<Plan>(partitioner::make_plan(model, request, *partitioner::hold_everything()));
+}
+
+Verdict verdict_of(const Plan& plan, const Model& model, const Schedule& schedule, int slots = 1) {
+  return verify(model, plan, partitioner::lower(model, plan), schedule, slots, 1);
+}
+
+TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
+  const Model model = mlp();
+  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
+    for (int workers = 1; workers <= 4; ++workers)
+      for (const std::string& name : {"gpipe", "1f1b"}) {
+        const Plan plan = plan_of(model, cut, workers, 4);
+        const Verdict verdict =
+            verdict_of(plan, model, make_schedule(name, groups_of(plan), 4));
+        EXPECT_THAT(verdict.problems, IsEmpty());
+        EXPECT_LE(verdict.smallest_safe_slots, 1);
+      }
+}
+
+// Neighbours exchange slices in a group: a rendezvous would make all of them wait at their first send.
+TEST(Verify, FindsThatAGroupNeedsASlot) {
+  const Model model = mlp();
+  const Plan plan = plan_of(model, Cut::kFeature, 3, 2);
+  EXPECT_EQ(verdict_of(plan, model, make_schedule("1f1b", groups_of(plan), 2)).smallest_safe_slots, 1);
+}
+
+TEST(Verify, APipelineNeedsNoSlotUnderGPipeButHoldsEveryMicroBatch) {
+  const Model model = mlp();
+  const Plan plan = plan_of(model, Cut::kLayer, 2, 5);
+  const Verdict gpipe_verdict = verdict_of(plan, model, gpipe(groups_of(plan), 5));
+  const Verdict other = verdict_of(plan, model, one_f_one_b(groups_of(plan), 5));
+  EXPECT_EQ(gpipe_verdict.smallest_safe_slots, 0);
+  EXPECT_THAT(gpipe_verdict.held, testing::Contains(5)) << "the last stage keeps what it received";
+  EXPECT_THAT(other.held, testing::Each(1));
+  EXPECT_GT(gpipe_verdict.peak_bytes[0], other.peak_bytes[0]);
+}
+
+// Worker 0 wants the gradient of micro-batch 0 before it sends 1; worker 1 wants both forwards first.
+TEST(Verify, NamesTheCircleOfADeadlock) {
+  const Model model = mlp();
+  const Plan plan = plan_of(model, Cut::kLayer, 2, 2);
+  const Schedule schedule = parse_schedule(
+      "kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
+      "row 0: 0F0 0B0 0F1 0B1 0U\n"
+      "row 1: 1F0 1F1 1B0 1B1 1U\n",
+      "test");
+  const Verdict verdict = verdict_of(plan, model, schedule, 8);
+  ASSERT_EQ(verdict.problems.size(), 1u);
+  EXPECT_THAT(verdict.problems[0], HasSubstr("worker 0 at 0B0 waits for the gradient of"));
+  EXPECT_THAT(verdict.problems[0], HasSubstr("worker 1 at 1F1 waits for"));
+  EXPECT_EQ(verdict.smallest_safe_slots, -1) << "no number of slots helps";
+}
+
+// Stage 0 sends three micro-batches before it takes anything; stage 1 answers each in between: with
+// one free slot worker 0 is stuck behind its own messages only if worker 1 cannot go on. It can.
+TEST(Verify, SlotsBoundHowFarASenderRunsAhead) {
+  const Model model = mlp();
+  const Plan plan = plan_of(model, Cut::kLayer, 2, 6);
+  for (int slots = 1; slots <= 3; ++slots)
+    EXPECT_TRUE(verdict_of(plan, model, gpipe(groups_of(plan), 6), slots).ok());
+}
+
+TEST(Verify, RefusesAScheduleForAnotherPlan) {
+  const Model model = mlp();
+  const Plan plan = plan_of(model, Cut::kLayer, 2, 4);
+  EXPECT_THAT(verdict_of(plan, model, gpipe({{0}, {1}}, 3)).problems,
+              testing::Contains(HasSubstr("micro-batches")));
+  EXPECT_THAT(verdict_of(plan, model, gpipe({{0}}, 4)).problems,
+              testing::Contains(HasSubstr("workers")));
+  EXPECT_THAT(verdict_of(plan, model, gpipe({{1}, {0}}, 4)).problems,
+              testing::Contains(HasSubstr("stages")));
+  EXPECT_FALSE(verdict_of(plan, model, gpipe(groups_of(plan), 4), 0).ok()) << "no slot at all";
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
