@@ -64,7 +64,7 @@ class Add final : public Operator {
     const double n = static_cast<double>(outputs[0].shape.elements());
     const double a = static_cast<double>(inputs[0].shape.elements());
     const double b = static_cast<double>(inputs[1].shape.elements());
-    const double sums = a < n || b < n ? n : 0;  // of the repeated input
+    const double sums = inputs[0].shape == inputs[1].shape ? 0 : n;  // of the repeated input
     return {n, 0, sums, 4 * (n + a + b), 4 * (n + std::max(a, b)), 4 * (sums + std::min(a, b))};
   }
 
