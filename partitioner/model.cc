@@ -2,27 +2,11 @@
 
 #include <utility>
 
+#include "partitioner/fingerprint.h"
+
 namespace kerf::partitioner {
 
 namespace {
-
-// FNV-1a (Fowler, Noll, Vo), 64 bits.
-class Fnv {
- public:
-  // Fields are closed by a byte that no name contains, so that no two models run together.
-  void add(std::string_view text) {
-    for (const char c : text) step(static_cast<unsigned char>(c));
-    step(0x1f);
-  }
-  std::string hex() const { return format("{:016x}", hash_); }
-
- private:
-  void step(unsigned char byte) {
-    hash_ ^= byte;
-    hash_ *= 0x100000001b3ULL;
-  }
-  uint64_t hash_ = 0xcbf29ce484222325ULL;
-};
 
 struct AttributeText {
   std::string operator()(int64_t value) const { return format("i{}", value); }
@@ -174,7 +158,7 @@ Model::FrozenGraph Model::freeze() const {
 }
 
 std::string Model::fingerprint() const {
-  Fnv hash;
+  Fingerprint hash;
   for (const Value& v : values_) {
     hash.add(format("value {} {} role {} init {} {} number {}", v.name, spec_text(v.spec),
                     static_cast<int>(v.role), ops::to_string(v.initializer.kind),

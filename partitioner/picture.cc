@@ -1,0 +1,312 @@
+#include "partitioner/picture.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "partitioner/svg.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+constexpr double kMargin = 32;
+constexpr double kBoxWidth = 148;
+constexpr double kBoxHeight = 42;
+constexpr double kLaneGap = 20;   // between boxes of one row
+constexpr double kRowGap = 44;    // where the arrows run
+constexpr double kPanelPad = 30;  // between a column's edge and its boxes
+constexpr double kColumnGap = 26;
+constexpr double kPanelTop = 132;
+constexpr double kHeadHeight = 46;      // of a column: the worker's name
+constexpr double kFiguresHeight = 136;  // of a column: what is predicted
+
+struct Colour {
+  std::string_view fill;
+  std::string_view line;
+};
+
+// Told apart by hue and, in print or with colour blindness, by lightness too.
+constexpr std::array<Colour, 8> kColours = {{{"#d9e8fb", "#2f6fbf"},
+                                             {"#fde3c8", "#c76a12"},
+                                             {"#d5f0e0", "#1e8a57"},
+                                             {"#f8d8e4", "#b63a6f"},
+                                             {"#e5dcf7", "#6b4bb8"},
+                                             {"#fbf0bf", "#9c7c00"},
+                                             {"#cfeef2", "#14808f"},
+                                             {"#e6e2dc", "#6d5f4b"}}};
+
+const Colour& colour_of(int stage) {
+  return kColours[static_cast<size_t>(std::max(stage, 0)) % kColours.size()];
+}
+
+std::string human_flops(double flops) {
+  constexpr std::array<std::string_view, 6> kUnits = {"FLOP",  "kFLOP", "MFLOP",
+                                                      "GFLOP", "TFLOP", "PFLOP"};
+  size_t unit = 0;
+  while (flops >= 999.5 && unit + 1 < kUnits.size()) {
+    flops /= 1000;
+    ++unit;
+  }
+  return format("{:.{}f} {}", flops, flops < 9.995 ? 2 : flops < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+// The share of a node that a part computes: "0-127", "" where it is all of it.
+std::string share_text(const ops::Box& box, const ops::Shape& shape) {
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const ops::IndexSet& set = box.axes[static_cast<size_t>(axis)];
+    if (set.is_all()) continue;
+    std::string text = ops::to_string(set);
+    if (text.size() > 14) text = format("{} of {}", set.size(shape[axis]), shape[axis]);
+    return text;
+  }
+  return {};
+}
+
+std::string shortened(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 2) + "..";
+}
+
+class Drawing {
+ public:
+  Drawing(const Model& model, const Plan& plan) : model_(model), plan_(plan) {
+    place_rows();
+    place_boxes();
+    place_columns();
+  }
+
+  std::string draw() {
+    draw_head();
+    draw_panels();
+    draw_local_edges();
+    draw_routes();
+    draw_boxes();
+    draw_labels();
+    return svg_.finish(width_, panel_bottom() + kMargin, title());
+  }
+
+ private:
+  struct Box {
+    NodeId node = -1;
+    int worker = 0;
+    int lane = 0;
+    ops::Box share;
+  };
+  using Place = std::pair<NodeId, int>;  // node, worker
+
+  int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
+  size_t workers() const { return plan_.binding.size(); }
+  ValueId output(NodeId node) const { return model_.node(node).outputs.front(); }
+
+  // A node's row is one below the lowest of what it reads.
+  void place_rows() {
+    rows_.resize(static_cast<size_t>(model_.nodes()));
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      for (const ValueId value : model_.node(node).inputs)
+        if (const NodeId producer = model_.value(value).producer; producer >= 0)
+          row(node) = std::max(row(node), row(producer) + 1);
+    for (const int r : rows_) row_count_ = std::max(row_count_, r + 1);
+  }
+  int& row(NodeId node) { return rows_[static_cast<size_t>(node)]; }
+  int row(NodeId node) const { return rows_[static_cast<size_t>(node)]; }
+
+  void place_boxes() {
+    std::map<std::pair<int, int>, int> used;  // row, worker
+    lanes_.assign(workers(), 1);
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      for (const ops::Share& share : plan_.layouts[static_cast<size_t>(output(node))].shares) {
+        const int worker = worker_of(share.part);
+        const int lane = used[{row(node), worker}]++;
+        int& lanes = lanes_[static_cast<size_t>(worker)];
+        lanes = std::max(lanes, lane + 1);
+        boxes_[{node, worker}] = {node, worker, lane, share.box};
+      }
+  }
+
+  void place_columns() {
+    double x = kMargin;
+    for (const int lanes : lanes_) {
+      columns_.push_back(x);
+      x += column_width(lanes) + kColumnGap;
+    }
+    width_ = std::max(x - kColumnGap + kMargin, 620.0);
+  }
+
+  static double column_width(int lanes) {
+    return 2 * kPanelPad + lanes * kBoxWidth + (lanes - 1) * kLaneGap;
+  }
+  double rows_bottom() const {
+    return kPanelTop + kHeadHeight + row_count_ * kBoxHeight + (row_count_ - 1) * kRowGap;
+  }
+  double panel_bottom() const { return rows_bottom() + kFiguresHeight + 18; }
+
+  Point corner(const Box& box) const {
+    return {
+        columns_[static_cast<size_t>(box.worker)] + kPanelPad + box.lane * (kBoxWidth + kLaneGap),
+        kPanelTop + kHeadHeight + row(box.node) * (kBoxHeight + kRowGap)};
+  }
+  Point top(const Box& box) const {
+    const Point at = corner(box);
+    return {at.x + kBoxWidth / 2, at.y};
+  }
+  Point bottom(const Box& box) const {
+    const Point at = corner(box);
+    return {at.x + kBoxWidth / 2, at.y + kBoxHeight};
+  }
+  Point left(const Box& box) const {
+    const Point at = corner(box);
+    return {at.x, at.y + kBoxHeight / 2};
+  }
+
+  std::string title() const {
+    return format("{}: {} cut over {} {}", plan_.model, to_string(plan_.cut), workers(),
+                  workers() == 1 ? "worker" : "workers");
+  }
+
+  void draw_head() {
+    svg_.text({kMargin, 44}, "title", "start", title());
+    std::string text = format("batch {} in {} micro-batches, schedule {}", plan_.batch,
+                              plan_.micro_batches, plan_.schedule);
+    if (plan_.bound > 0)
+      text += format("; the slowest stage is {:.1f} % above the lower bound",
+                     100 * (plan_.bottleneck / plan_.bound - 1));
+    svg_.text({kMargin, 66}, "subtitle", "start", text);
+    double x = kMargin;
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      const Colour& colour = colour_of(static_cast<int>(s));
+      svg_.rectangle({x, 86}, 14, 14, 3, colour.fill, colour.line);
+      svg_.text({x + 20, 97}, "small", "start", format("stage {}", s));
+      x += 76;
+    }
+    if (plan_.routes.empty()) return;
+    svg_.text({x + 4, 97}, "small", "start",
+              "arrows: bytes per step; gradients travel the other way");
+  }
+
+  void draw_panels() {
+    for (size_t w = 0; w < workers(); ++w) {
+      const double x = columns_[w];
+      const double wide = column_width(lanes_[w]);
+      svg_.rectangle({x, kPanelTop - 14}, wide, panel_bottom() - kPanelTop + 14, 12, "#f5f7fa");
+      svg_.text({x + wide / 2, kPanelTop + 12}, "worker", "middle", format("worker {}", w));
+      if (w < plan_.workers.size()) draw_figures(x, wide, plan_.workers[w]);
+    }
+  }
+
+  void draw_figures(double x, double wide, const WorkerPrediction& worker) {
+    const std::array<std::pair<std::string, std::string>, 6> rows = {
+        {{"forward", human_flops(worker.forward_flops)},
+         {"compute", human_seconds(worker.seconds)},
+         {"weights", human_bytes(static_cast<double>(worker.weight_bytes))},
+         {"activations", human_bytes(static_cast<double>(worker.activation_bytes))},
+         {"peak memory", human_bytes(static_cast<double>(worker.peak_bytes))},
+         {"sends", format("{} x, {}", human_count(worker.messages),
+                          human_bytes(static_cast<double>(worker.bytes_out)))}}};
+    double y = rows_bottom() + 36;
+    svg_.rectangle({x + 14, y - 16}, wide - 28, kFiguresHeight - 14, 8, "#ffffff", "#e4e7eb");
+    for (const auto& [what, figure] : rows) {
+      svg_.text({x + 26, y + 4}, "small", "start", what);
+      svg_.text({x + wide - 26, y + 4}, "figure", "end", figure);
+      y += 19;
+    }
+  }
+
+  // Whether a straight line between two boxes of a column would cross another.
+  bool blocked(const Box& from, const Box& to) const {
+    for (const auto& [place, box] : boxes_)
+      if (box.worker == from.worker && row(box.node) > row(from.node) &&
+          row(box.node) < row(to.node) && (box.lane == from.lane || box.lane == to.lane))
+        return true;
+    return false;
+  }
+
+  void draw_local_edges() {
+    constexpr std::string_view kGrey = "#9aa5b1";
+    for (const auto& [place, to] : boxes_)
+      for (const ValueId value : model_.node(to.node).inputs) {
+        const auto from = boxes_.find({model_.value(value).producer, to.worker});
+        if (from == boxes_.end()) continue;
+        if (blocked(from->second, to))
+          svg_.bow(left(from->second), left(to), 26, "local", kGrey);
+        else
+          svg_.curve(bottom(from->second), top(to), "local", kGrey, false);
+      }
+  }
+
+  // The box at which a route ends: the first reader of its value there.
+  const Box* reader(const Route& route) const {
+    for (const Use& use : model_.uses(route.value))
+      if (const auto at = boxes_.find({use.node, worker_of(route.to)}); at != boxes_.end())
+        return &at->second;
+    return nullptr;
+  }
+
+  void draw_routes() {
+    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    for (size_t r = 0; r < plan_.routes.size(); ++r) {
+      const Route& route = plan_.routes[r];
+      if (route.gradient) continue;
+      const NodeId producer = model_.value(route.value).producer;
+      const auto from = boxes_.find({producer, worker_of(route.from)});
+      const Box* to = reader(route);
+      if (from == boxes_.end() || to == nullptr) continue;
+      svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(plan_.stage_of(producer)).line,
+                 true);
+      arriving_[{to->node, to->worker}].push_back(traffic[r].bytes);
+    }
+  }
+
+  void draw_boxes() {
+    for (const auto& [place, box] : boxes_) {
+      const Node& node = model_.node(box.node);
+      const ops::Shape& shape = model_.value(output(box.node)).spec.shape;
+      const Colour& colour = colour_of(plan_.stage_of(box.node));
+      const std::string share = share_text(box.share, shape);
+      const Point at = corner(box);
+      svg_.open_group(format("{}: {} gives {}, here {}", node.name, node.op, ops::to_string(shape),
+                             ops::to_string(box.share)));
+      svg_.rectangle(at, kBoxWidth, kBoxHeight, 9, colour.fill, colour.line);
+      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle", shortened(node.name, 19));
+      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle",
+                shortened(share.empty() ? node.op : format("{} {}", node.op, share), 24));
+      svg_.close_group();
+    }
+  }
+
+  // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike.
+  void draw_labels() {
+    for (const auto& [place, bytes] : arriving_) {
+      const Point at = top(boxes_.at(place));
+      int64_t total = 0;
+      for (const int64_t one : bytes) total += one;
+      const bool alike =
+          std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
+      const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
+      svg_.text({at.x + 10, at.y - 7}, "bytes", "start",
+                bytes.size() == 1 ? size
+                : alike           ? format("{} x {}", bytes.size(), size)
+                                  : format("{} from {}", size, bytes.size()));
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  std::vector<int> rows_;  // by node
+  int row_count_ = 0;
+  std::map<Place, Box> boxes_;
+  std::vector<int> lanes_;       // by worker: boxes beside each other
+  std::vector<double> columns_;  // by worker: left edge
+  double width_ = 0;
+  std::map<Place, std::vector<int64_t>> arriving_;
+  Svg svg_;
+};
+
+}  // namespace
+
+std::string draw_svg(const Model& model, const Plan& plan) { return Drawing(model, plan).draw(); }
+
+}  // namespace kerf::partitioner

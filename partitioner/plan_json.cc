@@ -1,0 +1,142 @@
+#include "partitioner/plan_json.h"
+
+#include <utility>
+
+#include "partitioner/fingerprint.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+constexpr size_t kLineWidth = 100;
+
+Json box_to_json(const ops::Box& box) {
+  if (box.is_whole()) return "all";
+  Json axes = Json::array();
+  for (const ops::IndexSet& set : box.axes) axes.push_back(ops::to_string(set));
+  return axes;
+}
+
+Json layout_to_json(const ops::Layout& layout) {
+  Json shares = Json::array();
+  for (const ops::Share& share : layout.shares) {
+    Json one = {{"part", share.part}, {"box", box_to_json(share.box)}};
+    if (share.partial) one["partial"] = true;
+    shares.push_back(std::move(one));
+  }
+  return shares;
+}
+
+Json piece_to_json(const Model& model, const Piece& piece) {
+  Json result = {{"box", box_to_json(piece.box)}};
+  if (piece.partial >= 0) result["partial"] = piece.partial;
+  if (piece.contributions.empty()) return result;
+  Json& from = result["contributions"] = Json::array();
+  for (const Contribution& c : piece.contributions)
+    from.push_back({{"node", model.node(c.use.node).name},
+                    {"input", c.use.input},
+                    {"box_number", c.box_number}});
+  return result;
+}
+
+Json route_to_json(const Model& model, const Route& route) {
+  Json pieces = Json::array();
+  for (const Piece& piece : route.pieces) pieces.push_back(piece_to_json(model, piece));
+  return {{"value", model.value(route.value).name},
+          {"direction", route.gradient ? "backward" : "forward"},
+          {"from", route.from},
+          {"to", route.to},
+          {"pieces", std::move(pieces)}};
+}
+
+Json worker_to_json(const WorkerPrediction& w) {
+  return {{"worker", w.worker},
+          {"forward_flops", w.forward_flops},
+          {"seconds", w.seconds},
+          {"weight_bytes", w.weight_bytes},
+          {"activation_bytes", w.activation_bytes},
+          {"peak_bytes", w.peak_bytes},
+          {"messages", w.messages},
+          {"bytes_in", w.bytes_in},
+          {"bytes_out", w.bytes_out}};
+}
+
+Json stage_to_json(const Model& model, const Stage& stage) {
+  Json nodes = Json::array();
+  for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
+  return {{"parts", stage.parts}, {"nodes", std::move(nodes)}};
+}
+
+std::string one_line(const Json& json) {
+  if (!json.is_structured()) return json.dump();
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    if (!text.empty()) text += ", ";
+    if (json.is_object()) text += Json(key).dump() + ": ";
+    text += one_line(value);
+  }
+  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+void write_json(const Json& json, size_t indent, size_t used, std::string& text) {
+  std::string line = one_line(json);
+  if (indent > 0 && used + line.size() <= kLineWidth) {
+    text += line;
+    return;
+  }
+  if (!json.is_structured() || json.empty()) {
+    text += line;
+    return;
+  }
+  const std::string margin(indent + 2, ' ');
+  text += json.is_object() ? "{" : "[";
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    const std::string name = json.is_object() ? Json(key).dump() + ": " : std::string();
+    text += (first ? "\n" : ",\n") + margin + name;
+    write_json(value, indent + 2, margin.size() + name.size() + 1, text);
+    first = false;
+  }
+  text += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
+}
+
+}  // namespace
+
+Json plan_to_json(const Model& model, const Plan& plan) {
+  Json json = {
+      {"kerf_plan", kPlanVersion},  {"model", plan.model},    {"fingerprint", plan.fingerprint},
+      {"cut", to_string(plan.cut)}, {"batch", plan.batch},    {"micro_batches", plan.micro_batches},
+      {"schedule", plan.schedule},  {"binding", plan.binding}};
+  Json& stages = json["stages"] = Json::array();
+  for (const Stage& stage : plan.stages) stages.push_back(stage_to_json(model, stage));
+  Json& layouts = json["layouts"] = Json::object();
+  for (ValueId id = 0; id < model.values(); ++id)
+    layouts[model.value(id).name] = layout_to_json(plan.layouts[static_cast<size_t>(id)]);
+  Json& routes = json["routes"] = Json::array();
+  for (const Route& route : plan.routes) routes.push_back(route_to_json(model, route));
+  Json& workers = json["workers"] = Json::array();
+  for (const WorkerPrediction& worker : plan.workers) workers.push_back(worker_to_json(worker));
+  json["bottleneck"] = plan.bottleneck;
+  json["bound"] = plan.bound;
+  return json;
+}
+
+std::string plan_checksum(const Json& plan) {
+  Fingerprint hash;
+  hash.add(plan.dump());
+  return hash.hex();
+}
+
+std::string readable_json(const Json& json) {
+  std::string text;
+  write_json(json, 0, 0, text);
+  return text + "\n";
+}
+
+std::string write_plan(const Model& model, const Plan& plan) {
+  Json json = plan_to_json(model, plan);
+  json["checksum"] = plan_checksum(json);
+  return readable_json(json);
+}
+
+}  // namespace kerf::partitioner

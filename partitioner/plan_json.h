@@ -1,0 +1,32 @@
+// A plan as JSON: what write_plan writes and read_plan reads, without the text around it.
+//
+//   {"kerf_plan": 1, "model": ..., "fingerprint": ..., "cut": ..., "batch": ..., "micro_batches":
+//   ...,
+//    "schedule": ..., "binding": [worker of part 0, ...],
+//    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
+//    "layouts": {"fc1.weight": [{"part": 0, "box": ["0-127", "all"]}, ...], ...},
+//    "routes":  [{"value": "relu1.output", "direction": "forward", "from": 0, "to": 1,
+//                 "pieces": [{"box": "all"}]}, ...],
+//    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],
+//    "bottleneck": ..., "bound": ..., "checksum": "16 hexadecimal digits"}
+//
+// A box is "all", or one index set per axis. "checksum" is over all that the plan says; who edits a
+// plan by hand removes that line.
+#pragma once
+
+#include <string>
+
+#include "partitioner/plan.h"
+#include "runtime/json.h"
+
+namespace kerf::partitioner {
+
+inline constexpr int64_t kPlanVersion = 1;
+
+// Everything but the checksum.
+Json plan_to_json(const Model& model, const Plan& plan);
+std::string plan_checksum(const Json& plan);
+// One line for what fits a line, else one line per member: short enough to read and to compare.
+std::string readable_json(const Json& json);
+
+}  // namespace kerf::partitioner

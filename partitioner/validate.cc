@@ -1,0 +1,222 @@
+// Checks plans, however they came to be, against what the cuts and connectors promise.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "partitioner/orders.h"
+#include "partitioner/plan.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+// Beyond any use, and small enough that no product of it with a tensor's size overflows.
+constexpr int64_t kMostRows = int64_t{1} << 31;
+constexpr int kMostMicroBatches = 1 << 20;
+
+class Checker {
+ public:
+  Checker(const Model& model, const Plan& plan) : model_(model), plan_(plan) {}
+
+  std::vector<std::string> check() {
+    check_header();
+    check_binding();
+    check_stages();
+    if (problems_.empty()) check_stage_graph();
+    check_layouts();
+    if (problems_.empty()) check_connectors();  // only these index by what was checked above
+    if (problems_.empty()) check_predictions();
+    return std::move(problems_);
+  }
+
+ private:
+  template <class... Args>
+  void problem(fmt::format_string<Args...> text, Args&&... args) {
+    problems_.push_back(format(text, std::forward<Args>(args)...));
+  }
+  bool is_part(int part) const { return part >= 0 && part < plan_.parts(); }
+
+  void check_header() {
+    if (plan_.model != model_.name() || plan_.fingerprint != model_.fingerprint())
+      problem("it is for model {} ({}), not {} ({})", plan_.model, plan_.fingerprint, model_.name(),
+              model_.fingerprint());
+    if (plan_.batch < 1 || plan_.batch > kMostRows)
+      problem("the batch of {} rows is not within 1 and {}", plan_.batch, kMostRows);
+    if (plan_.micro_batches < 1 || plan_.micro_batches > kMostMicroBatches ||
+        plan_.micro_batches > plan_.batch)
+      problem("{} micro-batches of a batch of {} rows", plan_.micro_batches, plan_.batch);
+    if (plan_.schedule.empty()) problem("it names no schedule");
+    if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound))
+      problem("bottleneck and bound must be finite");
+  }
+
+  void check_binding() {
+    if (plan_.binding.empty()) problem("it binds no part to a worker");
+    std::vector<int> sorted = plan_.binding;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i)
+      if (sorted[i] != static_cast<int>(i)) {
+        problem("the binding of {} parts must name each worker from 0 to {} once", sorted.size(),
+                sorted.size() - 1);
+        return;
+      }
+  }
+
+  void check_stages() {
+    if (plan_.stages.empty()) problem("it has no stages");
+    std::vector<int> stages_of(static_cast<size_t>(model_.nodes()));
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      if (stage.nodes.empty()) problem("stage {} has no operators", s);
+      if (!std::is_sorted(stage.nodes.begin(), stage.nodes.end()))
+        problem("the operators of stage {} are not in model order", s);
+      for (const NodeId node : stage.nodes)
+        if (node < 0 || node >= model_.nodes())
+          problem("stage {} has operator number {}, which does not exist", s, node);
+        else
+          ++stages_of[static_cast<size_t>(node)];
+      if (stage.parts.empty()) problem("stage {} has no parts", s);
+      const std::set<int> distinct(stage.parts.begin(), stage.parts.end());
+      if (distinct.size() != stage.parts.size()) problem("stage {} names a part twice", s);
+      for (const int part : distinct)
+        if (!is_part(part)) problem("stage {} has part {}, which does not exist", s, part);
+    }
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      if (const int count = stages_of[static_cast<size_t>(node)]; count != 1)
+        problem("node {} is in {} stages, must be in one", model_.node(node).name, count);
+  }
+
+  void check_stage_graph() {
+    std::vector<int> stage_of(static_cast<size_t>(model_.nodes()));
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const NodeId node : plan_.stages[s].nodes)
+        stage_of[static_cast<size_t>(node)] = static_cast<int>(s);
+    std::vector<std::pair<int, int>> edges;
+    std::set<std::pair<int, int>> backwards;
+    const auto [begin, end] = boost::edges(model_.graph());
+    for (auto edge = begin; edge != end; ++edge) {
+      const int from = stage_of[boost::source(*edge, model_.graph())];
+      const int to = stage_of[boost::target(*edge, model_.graph())];
+      if (from != to) edges.emplace_back(from, to);
+      if (from > to) backwards.emplace(from, to);
+    }
+    const bool acyclic = is_acyclic(static_cast<int>(plan_.stages.size()), edges);
+    for (const auto& [from, to] : backwards)
+      problem("stage {} feeds stage {}: {}", from, to,
+              acyclic ? "stages must be numbered in the order in which they run"
+                      : "the graph of stages has a cycle");
+  }
+
+  void check_layouts() {
+    if (plan_.layouts.size() != static_cast<size_t>(model_.values())) {
+      problem("it has {} layouts for {} values", plan_.layouts.size(), model_.values());
+      return;
+    }
+    for (ValueId id = 0; id < model_.values(); ++id) {
+      const Value& value = model_.value(id);
+      const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
+      const std::string why = ops::check_layout(layout, value.spec.shape);
+      if (!why.empty()) problem("the layout of {}: {}", value.name, why);
+      std::set<int> group;
+      if (const int stage = value.producer < 0 ? -1 : plan_.stage_of(value.producer); stage >= 0) {
+        const std::vector<int>& parts = plan_.stages[static_cast<size_t>(stage)].parts;
+        group.insert(parts.begin(), parts.end());
+      }
+      for (const ops::Share& share : layout.shares)
+        if (!is_part(share.part) || (value.producer >= 0 && !group.contains(share.part)))
+          problem("the layout of {} has a share on part {}, which is not of its stage", value.name,
+                  share.part);
+    }
+  }
+
+  void check_connectors() {
+    std::vector<ops::Layout> given = plan_.layouts;
+    for (ValueId id = 0; id < model_.values(); ++id)
+      if (model_.value(id).role != ValueRole::kActivation) given[static_cast<size_t>(id)] = {};
+    try {
+      const std::vector<ops::Layout> complete = complete_layouts(model_, std::move(given));
+      for (ValueId id = 0; id < model_.values(); ++id) {
+        const auto& have = plan_.layouts[static_cast<size_t>(id)];
+        const auto& must = complete[static_cast<size_t>(id)];
+        if (have == must) continue;
+        problem("the layout of {} is {}, but what reads it needs {}", model_.value(id).name,
+                ops::describe(have), ops::describe(must));
+      }
+      if (problems_.empty()) compare_routes(connect(model_, complete));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage) throw;
+      problem("{}", error.what());
+    }
+  }
+
+  std::string name_of(const Route& route) const {
+    return format("the route of {}{} from part {} to part {}",
+                  route.gradient ? "the gradient of " : "", model_.value(route.value).name,
+                  route.from, route.to);
+  }
+
+  void compare_routes(const std::vector<Route>& must) {
+    const auto same_place = [](const Route& a) {
+      return [&a](const Route& b) {
+        return a.value == b.value && a.gradient == b.gradient && a.from == b.from && a.to == b.to;
+      };
+    };
+    for (const Route& route : must)
+      if (std::none_of(plan_.routes.begin(), plan_.routes.end(), same_place(route)))
+        problem("{} is missing", name_of(route));
+    for (const Route& route : plan_.routes) {
+      if (route.value < 0 || route.value >= model_.values()) {
+        problem("a route carries value number {}, which does not exist", route.value);
+        continue;
+      }
+      const auto at = std::find_if(must.begin(), must.end(), same_place(route));
+      if (at == must.end())
+        problem("{} carries nothing that is needed", name_of(route));
+      else if (*at != route)
+        problem("{} differs from what the layouts need", name_of(route));
+    }
+    if (problems_.empty() && plan_.routes != must) problem("its routes are not in order");
+  }
+
+  void check_predictions() {
+    if (plan_.workers.size() != plan_.binding.size()) {
+      problem("it predicts for {} workers, but has {}", plan_.workers.size(), plan_.binding.size());
+      return;
+    }
+    std::vector<WorkerPrediction> must(plan_.workers.size());
+    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    const auto at = [&](int part) -> WorkerPrediction& {
+      return must[static_cast<size_t>(plan_.binding[static_cast<size_t>(part)])];
+    };
+    for (size_t r = 0; r < plan_.routes.size(); ++r) {
+      at(plan_.routes[r].from).messages += traffic[r].messages;
+      at(plan_.routes[r].from).bytes_out += traffic[r].bytes;
+      at(plan_.routes[r].to).bytes_in += traffic[r].bytes;
+    }
+    for (size_t w = 0; w < must.size(); ++w) {
+      const WorkerPrediction& have = plan_.workers[w];
+      if (have.worker != static_cast<int>(w))
+        problem("prediction {} is of worker {}", w, have.worker);
+      if (have.messages != must[w].messages || have.bytes_in != must[w].bytes_in ||
+          have.bytes_out != must[w].bytes_out)
+        problem(
+            "worker {} is predicted {} messages, {} bytes in and {} out, but its routes make {}, "
+            "{} and {}",
+            w, have.messages, have.bytes_in, have.bytes_out, must[w].messages, must[w].bytes_in,
+            must[w].bytes_out);
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> validate(const Model& model, const Plan& plan) {
+  return Checker(model, plan).check();
+}
+
+}  // namespace kerf::partitioner
