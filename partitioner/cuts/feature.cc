@@ -1,0 +1,25 @@
+// The feature cut: one stage, every operator divided over all workers by feature (SINGA's
+// partition_dim 1; tensor parallelism in later words).
+//
+//   worker 0   fc1[0-127]    relu1[0-127]    fc2[0-127]    ...  loss
+//   worker 1   fc1[128-255]  relu1[128-255]  fc2[128-255]  ...
+//
+// A boundary of one-to-all operators costs an all-gather forward and a reduce-scatter back:
+// F (F - 1) messages each way.
+#include <numeric>
+
+#include "partitioner/cuts/spread.h"
+
+namespace kerf::partitioner {
+
+Assignment cut_feature(const Model& model, const PlanRequest& request) {
+  Stage all;
+  all.nodes.resize(static_cast<size_t>(model.nodes()));
+  std::iota(all.nodes.begin(), all.nodes.end(), 0);
+  all.parts.resize(static_cast<size_t>(request.workers));
+  std::iota(all.parts.begin(), all.parts.end(), 0);
+  return spread_all(model, request, {std::move(all)},
+                    std::vector<std::optional<ops::Layout>>(static_cast<size_t>(model.nodes())));
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,101 @@
+// The hybrid cut: stages of consecutive layers, each divided by feature over a group of workers.
+//
+//   stage 0: fc1 relu1 fc2 relu2   on workers 0 1 2
+//   stage 1: fc3 loss              on workers 3 4
+//
+// A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
+// stage and F parts per stage a boundary costs F * F messages each way.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "partitioner/cuts/spread.h"
+
+namespace kerf::partitioner {
+namespace {
+
+struct Layer {
+  std::vector<NodeId> nodes;
+  double flops = 0;
+};
+
+std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
+  std::vector<Layer> layers(1);
+  bool begun =
+      false;  // the first layer has its one-to-all operator; what comes before belongs to it
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    if (is_one_to_all(model, node)) {
+      if (begun) layers.emplace_back();
+      begun = true;
+    }
+    const int rank = model.output_specs(node)[0].shape.rank();
+    layers.back().nodes.push_back(node);
+    layers.back().flops +=
+        node_cost(model, node, ops::Box::whole(rank), request.batch).work.forward_flops;
+  }
+  return layers;
+}
+
+// Ends (exclusive) of `stages` runs of consecutive layers whose largest sum is least.
+std::vector<size_t> balance(const std::vector<Layer>& layers, size_t stages) {
+  const size_t n = layers.size();
+  const double never = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(n + 1, never));
+  std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(n + 1, 0));
+  best[0][0] = 0;
+  for (size_t s = 1; s <= stages; ++s)
+    for (size_t end = s; end <= n; ++end) {
+      double sum = 0;
+      for (size_t begin = end; begin-- > s - 1;) {
+        sum += layers[begin].flops;
+        const double most = std::max(best[s - 1][begin], sum);
+        if (most < best[s][end]) {
+          best[s][end] = most;
+          from[s][end] = begin;
+        }
+      }
+    }
+  std::vector<size_t> ends(stages);
+  for (size_t s = stages, end = n; s > 0; end = from[s][end], --s) ends[s - 1] = end;
+  return ends;
+}
+
+int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
+  const int stages = request.stages > 0 ? request.stages : std::min(2, request.workers);
+  if (stages > request.workers)
+    throw Error(ErrorCode::kInfeasible,
+                format("{} stages need at least {} workers, not {}; give --workers {} or more, or "
+                       "fewer stages",
+                       stages, stages, request.workers, stages));
+  if (stages > static_cast<int>(layers))
+    throw Error(
+        ErrorCode::kInfeasible,
+        format("{} has {} layers to begin a stage with, fewer than {} stages; use {} stages "
+               "or fewer, or the feature cut",
+               model.name(), layers, stages, layers));
+  return stages;
+}
+
+}  // namespace
+
+Assignment cut_hybrid(const Model& model, const PlanRequest& request) {
+  const auto layers = layers_of(model, request);
+  const int count = stages_of(model, request, layers.size());
+  const auto ends = balance(layers, static_cast<size_t>(count));
+  const auto groups = ops::split_evenly(request.workers, count);
+  std::vector<Stage> stages;
+  size_t layer = 0;
+  for (size_t s = 0; s < ends.size(); ++s) {
+    Stage stage;
+    for (; layer < ends[s]; ++layer)
+      stage.nodes.insert(stage.nodes.end(), layers[layer].nodes.begin(), layers[layer].nodes.end());
+    for (const ops::Range& range : groups[s].ranges(request.workers))
+      for (int64_t part = range.begin; part < range.end; ++part)
+        stage.parts.push_back(static_cast<int>(part));
+    stages.push_back(std::move(stage));
+  }
+  return spread_all(model, request, std::move(stages),
+                    std::vector<std::optional<ops::Layout>>(static_cast<size_t>(model.nodes())));
+}
+
+}  // namespace kerf::partitioner
