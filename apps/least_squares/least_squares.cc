@@ -27,7 +27,8 @@ struct Job {
   }
 };
 
-// Apply `change` of `changed` first, then answer for `block`. An empty block asks for the objective.
+// Apply `change` of `changed` first, then answer for `block`. An empty block asks for the
+// objective.
 struct Round {
   std::vector<int32_t> changed;
   std::vector<double> change;
@@ -40,9 +41,9 @@ struct Round {
 };
 
 struct Share {
-  double objective = 0;           // of own rows, after the change
-  std::vector<double> gradient;   // A_J' r
-  std::vector<double> gram;       // A_J' A_J, row-major
+  double objective = 0;          // of own rows, after the change
+  std::vector<double> gradient;  // A_J' r
+  std::vector<double> gram;      // A_J' A_J, row-major
 
   template <class Archive>
   void serialize(Archive& archive) {
@@ -62,7 +63,8 @@ void add(std::vector<double>& to, const std::vector<double>& from) {
 }
 
 // Minimises 1/2 d' G d + g' d by Gauss-Seidel: it cannot rise, even where G is singular.
-std::vector<double> solve_block(const std::vector<double>& gram, const std::vector<double>& gradient) {
+std::vector<double> solve_block(const std::vector<double>& gram,
+                                const std::vector<double>& gradient) {
   const size_t n = gradient.size();
   std::vector<double> d(n, 0.0);
   for (int sweep = 0; sweep < kInnerSweeps; ++sweep)

@@ -1,14 +1,15 @@
 // Least squares by parallel block coordinate descent: a program that is not training.
 //
-// Minimises 1/2 |A x - b|^2. Rows of A are divided over the workers, each of which keeps its rows of the
-// residual r = A x - b. A round works on a block of coordinates J:
+// Minimises 1/2 |A x - b|^2. Rows of A are divided over the workers, each of which keeps its rows
+// of the residual r = A x - b. A round works on a block of coordinates J:
 //
-//   schedule   picks J (round robin over a shuffled order) and hands on the last round's change of x
-//   update     applies the change to r and answers with its share of A_J' r and A_J' A_J
+//   schedule   picks J (round robin over a shuffled order) and hands on the last round's change of
+//   x update     applies the change to r and answers with its share of A_J' r and A_J' A_J
 //   aggregate  adds the shares up and solves for J by Gauss-Seidel sweeps
 //
-// so the objective never rises (Bradley, Kyrola, Bickson, Guestrin: "Parallel coordinate descent for
-// L1-regularized loss minimization", ICML 2011, on why blocks must know their own correlations).
+// so the objective never rises (Bradley, Kyrola, Bickson, Guestrin: "Parallel coordinate descent
+// for L1-regularized loss minimization", ICML 2011, on why blocks must know their own
+// correlations).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace kerf::apps {
 struct LeastSquaresOptions {
   int64_t rows = 2000;
   int64_t columns = 200;
-  int block = 16;       // coordinates per round
-  int sweeps = 20;      // over all coordinates, at most
+  int block = 16;           // coordinates per round
+  int sweeps = 20;          // over all coordinates, at most
   double tolerance = 1e-8;  // stop when a whole sweep changes x by less, relative to |x|
   double noise = 0.01;
   uint64_t seed = 1;
@@ -33,8 +34,8 @@ struct LeastSquaresOptions {
   }
 };
 
-// A has standard normal entries, b = A x* + noise, all keyed by (seed, row, column): any worker makes its
-// own rows. Runs at depth 1: the next block needs the last change.
+// A has standard normal entries, b = A x* + noise, all keyed by (seed, row, column): any worker
+// makes its own rows. Runs at depth 1: the next block needs the last change.
 class LeastSquares : public schedmp::Program {
  public:
   LeastSquares() = default;  // a worker's half
@@ -62,8 +63,8 @@ class LeastSquares : public schedmp::Program {
   // On the scheduler.
   std::vector<double> x_;
   std::vector<int64_t> order_;
-  std::vector<int32_t> changed_;     // coordinates of the last round
-  std::vector<double> change_;       // how much each changed
+  std::vector<int32_t> changed_;  // coordinates of the last round
+  std::vector<double> change_;    // how much each changed
   std::vector<double> objectives_;
   double sweep_change_ = 0;
   bool converged_ = false;

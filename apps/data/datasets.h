@@ -1,0 +1,29 @@
+// Data sets by name:
+//
+//   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
+//   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model by default
+//
+// Functions are thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "partitioner/model.h"
+#include "schedmp/dataset.h"
+
+namespace kerf::apps {
+
+// Throws Error{kUsage} that lists the names, or names the file at fault.
+std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split);
+
+// The name with everything spelled out that follows from the model, as workers get it. `rows`: of
+// synthetic data without sizes.
+std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
+                                  int64_t rows);
+
+// Throws Error{kUsage} that names data set and model unless rows and labels fit the model.
+void check_dataset(const schedmp::Dataset& data, const std::string& name,
+                   const partitioner::Model& model);
+
+}  // namespace kerf::apps

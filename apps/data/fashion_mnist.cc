@@ -1,0 +1,89 @@
+#include "apps/data/fashion_mnist.h"
+
+#include "apps/data/idx.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr double kMean = 0.2860;
+constexpr double kDeviation = 0.3530;
+constexpr size_t kMostBytes = size_t{1} << 31;
+
+std::filesystem::path file_of(const std::filesystem::path& folder, schedmp::Split split,
+                              const char* what) {
+  if (!std::filesystem::is_directory(folder))
+    throw Error(
+        ErrorCode::kUsage,
+        "there is no such folder; apt-get install dataset-fashion-mnist brings the data, or "
+        "--data fashion-mnist:FOLDER names where it is",
+        folder.string());
+  return folder /
+         format("{}-{}-ubyte.gz", split == schedmp::Split::kTrain ? "train" : "t10k", what);
+}
+
+}  // namespace
+
+FashionMnist::FashionMnist(const std::filesystem::path& folder, schedmp::Split split)
+    : images_(file_of(folder, split, "images-idx3")) {
+  const std::string images = images_.path().string();
+  const IdxHeader header = parse_idx_header(images_.head(idx_header_bytes(3)), 3, images);
+  check_idx_size(header, images_.size(), images);
+  if (header.extents[1] != 28 || header.extents[2] != 28)
+    throw Error(ErrorCode::kUsage,
+                format("expected images of 28x28 pixels, found {}x{}", header.extents[1],
+                       header.extents[2]),
+                images);
+  rows_ = header.extents[0];
+  features_ = header.extents[1] * header.extents[2];
+
+  const GzipFile labels(file_of(folder, split, "labels-idx1"));
+  const std::string name = labels.path().string();
+  const std::vector<uint8_t> bytes = labels.inflate(kMostBytes);
+  const IdxHeader label_header = parse_idx_header(bytes, 1, name);
+  check_idx_size(label_header, bytes.size(), name);
+  if (label_header.extents[0] != rows_)
+    throw Error(ErrorCode::kUsage,
+                format("expected {} labels, one for each image of {}, found {}", rows_, images,
+                       label_header.extents[0]),
+                name);
+  labels_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(label_header.bytes()), bytes.end());
+  for (size_t row = 0; row < labels_.size(); ++row)
+    if (labels_[row] >= classes())
+      throw Error(ErrorCode::kUsage,
+                  format("label {} is {}; expected 0 to {}", row, labels_[row], classes() - 1),
+                  name);
+  labels_checksum_ = labels.checksum();
+  for (size_t i = 0; i < value_of_.size(); ++i)
+    value_of_[i] = static_cast<float>((static_cast<double>(i) / 255.0 - kMean) / kDeviation);
+}
+
+std::string FashionMnist::fingerprint() const {
+  return format("fashion-mnist {}x{} {:08x} {:08x}", rows_, features_, images_.checksum(),
+                labels_checksum_);
+}
+
+void FashionMnist::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  std::call_once(inflate_once_, [this] { pixels_ = images_.inflate(kMostBytes); });
+  KERF_CHECK(to.dtype == ops::DType::kFloat32 &&
+             to.elements() == static_cast<int64_t>(rows.size()) * features_);
+  const uint8_t* first = pixels_.data() + idx_header_bytes(3);
+  float* out = to.f32();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    const uint8_t* in = first + row * features_;
+    for (int64_t i = 0; i < features_; ++i) *out++ = value_of_[in[i]];
+  }
+}
+
+void FashionMnist::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == static_cast<int64_t>(rows.size()));
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    *out++ = labels_[static_cast<size_t>(row)];
+  }
+}
+
+}  // namespace kerf::apps

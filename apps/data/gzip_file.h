@@ -1,0 +1,36 @@
+// gzip files, read defensively: the home of zlib. Immutable after construction; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kerf::apps {
+
+// One compressed file of one gzip member, kept compressed: opening it costs one read. Throws
+// Error{kUsage} that names the file if it is absent, no gzip file, cut short or larger than
+// expected.
+class GzipFile {
+ public:
+  explicit GzipFile(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  // As the file itself claims; inflate() proves it.
+  uint32_t size() const { return size_; }
+  uint32_t checksum() const { return checksum_; }  // CRC-32 of the contents
+  // The first `bytes` of the contents.
+  std::vector<uint8_t> head(size_t bytes) const;
+  // All of them; at most `most`, so that a small file cannot fill the memory.
+  std::vector<uint8_t> inflate(size_t most) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::filesystem::path path_;
+  std::string compressed_;
+  uint32_t size_ = 0;
+  uint32_t checksum_ = 0;
+};
+
+}  // namespace kerf::apps

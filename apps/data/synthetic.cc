@@ -1,0 +1,100 @@
+#include "apps/data/synthetic.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "ops/random.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int64_t kMostValues = int64_t{1} << 29;  // 2 GiB of float32
+// Philox keys, one per purpose.
+constexpr uint32_t kNoise = 0x6e6f6973;
+constexpr uint32_t kPattern = 0x70617474;
+constexpr uint32_t kLabel = 0x6c61626c;
+
+std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int64_t column) {
+  const auto r = static_cast<uint64_t>(row);
+  return ops::philox(
+      {static_cast<uint32_t>(r), static_cast<uint32_t>(r >> 32), static_cast<uint32_t>(column), 0},
+      {purpose, split});
+}
+
+int64_t parse_size(const char*& at, const char* end, const std::string& sizes) {
+  int64_t value = 0;
+  const auto [next, fault] = std::from_chars(at, end, value);
+  if (fault != std::errc() || value < 1 || value > kMostValues || (next != end && *next != 'x'))
+    throw Error(
+        ErrorCode::kUsage,
+        format("\"{}\": expected ROWSxFEATURESxCLASSES, as in synthetic:4096x784x10", sizes),
+        "--data");
+  at = next == end ? next : next + 1;
+  return value;
+}
+
+}  // namespace
+
+Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(split) {
+  const char* at = sizes.data();
+  const char* const end = at + sizes.size();
+  rows_ = parse_size(at, end, sizes);
+  features_ = parse_size(at, end, sizes);
+  classes_ = parse_size(at, end, sizes);
+  if (at != end || rows_ > kMostValues / features_ || classes_ > kMostValues / features_)
+    throw Error(ErrorCode::kUsage,
+                format("\"{}\": expected three sizes and at most {} values", sizes, kMostValues),
+                "--data");
+  if (split_ == schedmp::Split::kTest) rows_ = std::max<int64_t>(1, rows_ / 8);
+}
+
+std::string Synthetic::fingerprint() const {
+  return format("synthetic {}x{}x{} {}", rows_, features_, classes_,
+                split_ == schedmp::Split::kTrain ? "train" : "test");
+}
+
+int64_t Synthetic::label(int64_t row) const {
+  const uint64_t word = draw(kLabel, static_cast<uint32_t>(split_), row, 0)[0];
+  return static_cast<int64_t>(word * static_cast<uint64_t>(classes_) >> 32);
+}
+
+void Synthetic::fill() const {
+  std::vector<float> patterns(static_cast<size_t>(classes_ * features_));
+  for (int64_t c = 0; c < classes_; ++c)
+    for (int64_t f = 0; f < features_; ++f)
+      patterns[static_cast<size_t>(c * features_ + f)] =
+          (draw(kPattern, 0, c, f)[0] & 1) == 0 ? -0.5F : 0.5F;
+  values_.resize(static_cast<size_t>(rows_ * features_));
+  for (int64_t row = 0; row < rows_; ++row) {
+    float* out = values_.data() + row * features_;
+    const float* pattern = patterns.data() + label(row) * features_;
+    for (int64_t f = 0; f < features_; f += 4) {
+      const auto words = draw(kNoise, static_cast<uint32_t>(split_), row, f);
+      const int64_t last = std::min(f + 4, features_);
+      for (int64_t i = f; i < last; ++i)
+        out[i] = pattern[i] +
+                 static_cast<float>(words[static_cast<size_t>(i - f)] >> 8) * 0x1p-23F - 1.0F;
+    }
+  }
+}
+
+void Synthetic::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  std::call_once(fill_once_, [this] { fill(); });
+  KERF_CHECK(to.dtype == ops::DType::kFloat32 &&
+             to.elements() == static_cast<int64_t>(rows.size()) * features_);
+  float* out = to.f32();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    out = std::copy_n(values_.data() + row * features_, features_, out);
+  }
+}
+
+void Synthetic::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == static_cast<int64_t>(rows.size()));
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) *out++ = label(row);
+}
+
+}  // namespace kerf::apps

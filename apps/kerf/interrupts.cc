@@ -1,0 +1,49 @@
+#include "apps/kerf/interrupts.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+// A signal handler has nowhere else to look.
+std::atomic<runtime::Interrupt*> request_of_this_run{nullptr};
+static_assert(std::atomic<runtime::Interrupt*>::is_always_lock_free);
+
+extern "C" void on_signal(int /*signal*/) {
+  runtime::Interrupt* request = request_of_this_run.load();
+  if (request != nullptr && !request->raised()) return request->raise();
+  constexpr std::string_view kText = "kerf: error: interrupted twice\n";
+  const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  static_cast<void>(written);
+  ::_exit(exit_code(ErrorCode::kInterrupted));
+}
+
+void install(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  request_of_this_run = request_.get();
+  install(on_signal);
+}
+
+Interrupts::~Interrupts() {
+  install(SIG_DFL);
+  request_of_this_run = nullptr;
+}
+
+}  // namespace kerf::apps

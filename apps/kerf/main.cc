@@ -1,0 +1,75 @@
+// kerf: one command, one subcommand per thing that a person does.
+#include <cstdio>
+
+#include "apps/kerf/commands.h"
+#include "apps/programs.h"
+#include "apps/report/terminal.h"
+#include "runtime/error.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+namespace {
+
+int fail(const std::string& message, int code) {
+  std::fflush(stdout);
+  const std::string head = painted("kerf: error:", Ink::kRed, wants_colour(2));
+  std::fprintf(stderr, "%s %s\n", head.c_str(), message.c_str());
+  return code;
+}
+
+// CLI11 may add lines of advice; an error is one line.
+std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app(
+      "Kerf cuts a model into parts, runs the parts on many workers as if it were still one "
+      "model, and tells beforehand what each cut will cost.",
+      "kerf");
+  app.set_version_flag("--version", "kerf " KERF_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  kerf train                                 LeNet-5 on Fashion-MNIST, three workers\n"
+      "  kerf plan mlp --cut feature --workers 4    what a cut would cost\n"
+      "  kerf schedule 1f1b --workers 4 --micro-batches 8");
+  Chosen chosen;
+  add_plan_command(app, chosen);
+  add_train_command(app, chosen);
+  add_eval_command(app, chosen);
+  add_worker_command(app, chosen);
+  add_schedule_command(app, chosen);
+  add_devices_command(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return fail(first_line(error.what()), exit_code(ErrorCode::kUsage));
+  }
+  return chosen.run();
+}
+
+bool asks_for_help(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (const std::string_view flag = argv[i]; flag == "--help" || flag == "-h") return true;
+  return false;
+}
+
+int main_with_errors(int argc, char** argv) {
+  if (!asks_for_help(argc, argv))
+    if (const auto code = schedmp::serve_if_worker(argc, argv, program_factories())) return *code;
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    return fail(error.what(), exit_code(error.code()));
+  } catch (const std::exception& error) {
+    return fail(format("bug: {}", error.what()), exit_code(ErrorCode::kInternal));
+  }
+}
+
+}  // namespace
+
+}  // namespace kerf::apps
+
+int main(int argc, char** argv) { return kerf::apps::main_with_errors(argc, argv); }

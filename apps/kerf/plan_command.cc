@@ -1,0 +1,59 @@
+// kerf plan: cut a model and say what it costs, without running anything.
+#include <cstdio>
+#include <memory>
+
+#include "apps/kerf/commands.h"
+#include "apps/kerf/plan_flags.h"
+#include "apps/kerf/plan_report.h"
+#include "apps/report/terminal.h"
+#include "partitioner/picture.h"
+#include "runtime/file.h"
+
+namespace kerf::apps {
+
+namespace {
+
+struct PlanCommand {
+  PlanFlags flags;
+  std::string out;
+  std::string picture;
+  bool json = false;
+
+  int run() const {
+    const auto [model, plan] = make_plan_of(flags);
+    if (!out.empty()) runtime::write_file_atomic(out, partitioner::write_plan(model, plan));
+    if (!picture.empty()) runtime::write_file_atomic(picture, partitioner::draw_svg(model, plan));
+    std::string text =
+        json ? plan_report(model, plan).dump(2) + "\n" : plan_text(model, plan, wants_colour(1));
+    if (!json && !out.empty()) text += format("plan     {}\n", out);
+    if (!json && !picture.empty()) text += format("picture  {}\n", picture);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+};
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Cuts a model into parts and says what each worker will compute, hold and send.");
+  auto state = std::make_shared<PlanCommand>();
+  add_model_flags(*command, state->flags);
+  add_cut_flags(*command, state->flags);
+  command
+      ->add_option("--momentum", state->flags.momentum,
+                   "Above 0, the optimizer's state counts as memory")
+      ->capture_default_str();
+  command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
+      ->type_name("FILE");
+  command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
+  command->add_flag("--json", state->json, "Print JSON");
+  command->footer(
+      "Examples:\n"
+      "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
+      "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
+      "  kerf plan mlp --cut hybrid --stages 2 --workers 4 --json");
+  command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,167 @@
+#include "apps/kerf/plan_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/models.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "schedmp/schedules.h"
+#include "schedmp/verify.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int kDefaultWorkers = 3;
+constexpr int kMostWorkers = 1024;
+constexpr int kMostMicroBatches = 65'536;
+constexpr size_t kMaxText = size_t{64} << 20;
+
+void require(bool fine, const std::string& flag, const std::string& what) {
+  if (!fine) throw Error(ErrorCode::kUsage, what, flag);
+}
+
+template <class T>
+void check_range(const std::optional<T>& value, const std::string& flag, int64_t most) {
+  if (value)
+    require(*value >= 1 && *value <= most, flag, format("{} is not within 1 and {}", *value, most));
+}
+
+void check(const PlanFlags& flags) {
+  check_range(flags.workers, "--workers", kMostWorkers);
+  check_range(flags.stages, "--stages", kMostWorkers);
+  check_range(flags.batch, "--batch", int64_t{1} << 31);
+  check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
+  check_range(std::optional<int>(flags.slots), "--slots", kMaxText);
+  require(flags.momentum >= 0 && flags.momentum < 1, "--momentum",
+          format("{} is not within 0 and 1", flags.momentum));
+  if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
+}
+
+partitioner::Minimise parse_objective(const std::string& name) {
+  if (name == "time") return partitioner::Minimise::kTime;
+  require(name == "forward-flops", "--objective",
+          format("there is no objective \"{}\"; there are time and forward-flops", name));
+  return partitioner::Minimise::kForwardFlops;
+}
+
+bool is_built_in(const std::string& schedule) {
+  const auto names = schedmp::schedule_names();
+  return std::find(names.begin(), names.end(), schedule) != names.end();
+}
+
+// What a schedule file says of micro-batches; a built-in one follows the flags.
+int micro_batches_of(const PlanFlags& flags) {
+  if (flags.micro_batches || !flags.schedule || is_built_in(*flags.schedule))
+    return flags.micro_batches.value_or(8);
+  return find_schedule(*flags.schedule, {}, 0).micro_batches;
+}
+
+template <class T>
+void check_agrees(const std::optional<T>& flag, const T& plan, const std::string& name,
+                  const std::string& file) {
+  if (flag && *flag != plan)
+    throw Error(ErrorCode::kUsage,
+                format("{} {} contradicts the plan, which says {}; leave the flag out, or make "
+                       "another plan with kerf plan",
+                       name, *flag, plan),
+                file);
+}
+
+}  // namespace
+
+std::string PlanFlags::source() const { return model_source(model, sizes); }
+
+void add_model_flags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("MODEL", flags.model, "lenet5 or mlp")->capture_default_str();
+  command.add_option("--sizes", flags.sizes, "Of mlp: inputs, hidden layers, classes")
+      ->type_name("784-512-512-10");
+}
+
+void add_cut_flags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
+      ->type_name("CUT");
+  command.add_option("--workers", flags.workers, "How many parts to cut into (default 3)")
+      ->type_name("N");
+  command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N");
+  command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS");
+  command.add_option("--micro-batches", flags.micro_batches, "Parts of a step (default 8)")
+      ->type_name("M");
+  command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
+      ->type_name("NAME");
+  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES");
+  command
+      .add_option("--objective", flags.objective,
+                  "What the layer cut minimises: time or forward-flops")
+      ->capture_default_str();
+  command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
+      ->type_name("FILE");
+  command
+      .add_option("--slots", flags.slots, "Messages ahead per path, beyond what its receiver holds")
+      ->capture_default_str();
+}
+
+schedmp::Schedule find_schedule(const std::string& name,
+                                const std::vector<std::vector<int>>& groups, int micro_batches) {
+  if (!is_built_in(name) && std::filesystem::is_regular_file(name))
+    return schedmp::parse_schedule(runtime::read_file(name, kMaxText), name);
+  if (!is_built_in(name))
+    throw Error(ErrorCode::kUsage,
+                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
+                       name, fmt::join(schedmp::schedule_names(), ", ")),
+                "--schedule");
+  return schedmp::make_schedule(name, groups, micro_batches);
+}
+
+Planned make_plan_of(const PlanFlags& flags) {
+  check(flags);
+  Planned planned{make_model(flags.source()), {}};
+  partitioner::PlanRequest request;
+  request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
+  request.workers = flags.workers.value_or(kDefaultWorkers);
+  request.stages = flags.stages.value_or(0);
+  request.batch = flags.batch.value_or(128);
+  request.micro_batches = micro_batches_of(flags);
+  request.schedule = flags.schedule.value_or("1f1b");
+  request.memory = flags.memory;
+  request.minimise = parse_objective(flags.objective);
+  request.optimizer_states = flags.momentum > 0 ? 1 : 0;
+  request.slots = flags.slots;
+  const bool free = request.cut == partitioner::Cut::kFree;
+  require(free == !flags.shares.empty(), "--shares",
+          free ? "a free cut needs a file of shares" : "it is for --cut free only");
+  if (free) {
+    request.shares = runtime::read_file(flags.shares, kMaxText);
+    request.shares_origin = flags.shares;
+  }
+  // A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
+  const auto objective = is_built_in(request.schedule) ? schedmp::objective_of(request.schedule)
+                                                       : partitioner::hold_everything();
+  auto answer = partitioner::make_plan(planned.model, request, *objective);
+  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
+    throw Error(ErrorCode::kInfeasible, why->text());
+  planned.plan = std::get<partitioner::Plan>(std::move(answer));
+  return planned;
+}
+
+Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
+  check(flags);
+  Planned planned{make_model(flags.source()), {}};
+  planned.plan = partitioner::read_plan(planned.model, runtime::read_file(file, kMaxText), file);
+  check_agrees(flags.workers, planned.plan.parts(), "--workers", file);
+  check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
+  check_agrees(flags.batch, planned.plan.batch, "--batch", file);
+  check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);
+  require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
+  return planned;
+}
+
+schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
+  return find_schedule(flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
+                       plan.micro_batches);
+}
+
+}  // namespace kerf::apps

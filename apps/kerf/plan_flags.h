@@ -1,0 +1,52 @@
+// The flags that say what to cut, how, and for which step: shared by plan, train, eval and
+// schedule.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "partitioner/cut.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::apps {
+
+// As given; what was not given is empty, so that a plan file may say it instead.
+struct PlanFlags {
+  std::string model = "lenet5";
+  std::string sizes;
+  std::optional<std::string> cut;
+  std::optional<int> workers;
+  std::optional<int> stages;
+  std::optional<int64_t> batch;
+  std::optional<int> micro_batches;
+  std::optional<std::string> schedule;  // a name or a file
+  std::optional<int64_t> memory;
+  std::string objective = "time";
+  std::string shares;
+  int slots = 2;
+  double momentum = 0.9;
+
+  std::string source() const;  // of the model
+};
+
+void add_model_flags(CLI::App& command, PlanFlags& flags);
+void add_cut_flags(CLI::App& command, PlanFlags& flags);
+
+struct Planned {
+  partitioner::Model model;
+  partitioner::Plan plan;
+};
+
+// Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
+Planned make_plan_of(const PlanFlags& flags);
+// Reads a plan; throws Error{kUsage} where a flag contradicts it.
+Planned read_plan_of(const PlanFlags& flags, const std::string& file);
+
+// The schedule that the flags name, or else the plan, for the plan's stages.
+schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+// A built-in schedule or one from a file. Throws Error{kUsage} where it is neither.
+schedmp::Schedule find_schedule(const std::string& name,
+                                const std::vector<std::vector<int>>& groups, int micro_batches);
+
+}  // namespace kerf::apps

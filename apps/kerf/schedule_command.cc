@@ -1,0 +1,175 @@
+// kerf schedule: look at a schedule, prove it, keep it as text.
+#include <cstdio>
+#include <memory>
+
+#include "apps/kerf/commands.h"
+#include "apps/kerf/plan_flags.h"
+#include "apps/report/table.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
+#include "schedmp/schedules.h"
+#include "schedmp/verify.h"
+
+namespace kerf::apps {
+
+namespace {
+
+struct ScheduleCommand {
+  std::string name = "1f1b";
+  PlanFlags flags;
+  std::string plan_file;
+  bool with_model = false;
+  std::string out;
+  bool json = false;
+
+  int run();
+
+ private:
+  schedmp::Schedule without_plan() const;
+  Json report() const;
+  std::string text() const;
+
+  schedmp::Schedule schedule_;
+  std::vector<std::string> problems_;
+  std::optional<schedmp::Verdict> verdict_;  // where there is a plan
+};
+
+// One worker per stage, unless the file says otherwise.
+schedmp::Schedule ScheduleCommand::without_plan() const {
+  const int workers = flags.workers.value_or(4);
+  const int micro_batches = flags.micro_batches.value_or(8);
+  if (workers < 1 || workers > 1024)
+    throw Error(ErrorCode::kUsage, format("{} is not within 1 and 1024", workers), "--workers");
+  if (micro_batches < 1 || micro_batches > 65'536)
+    throw Error(ErrorCode::kUsage, format("{} is not within 1 and 65536", micro_batches),
+                "--micro-batches");
+  std::vector<std::vector<int>> groups;
+  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
+  schedmp::Schedule schedule = find_schedule(name, groups, micro_batches);
+  if (flags.workers && schedule.workers() != workers)
+    throw Error(
+        ErrorCode::kUsage,
+        format("it is for {} workers, not {}; leave --workers out", schedule.workers(), workers),
+        name);
+  if (flags.micro_batches && schedule.micro_batches != micro_batches)
+    throw Error(ErrorCode::kUsage,
+                format("it has {} micro-batches, not {}; leave --micro-batches out",
+                       schedule.micro_batches, micro_batches),
+                name);
+  return schedule;
+}
+
+int ScheduleCommand::run() {
+  flags.schedule = name;
+  if (!with_model && plan_file.empty()) {
+    schedule_ = without_plan();
+    problems_ = schedmp::check_order(schedule_);
+  } else {
+    const auto [model, plan] =
+        plan_file.empty() ? make_plan_of(flags) : read_plan_of(flags, plan_file);
+    schedule_ = schedule_of(flags, plan);
+    problems_ = schedmp::check_order(schedule_);
+    for (std::string& problem : schedmp::check_fits(schedule_, plan))
+      problems_.push_back(std::move(problem));
+    if (problems_.empty()) {
+      verdict_ = schedmp::verify(model, plan, partitioner::lower(model, plan), schedule_,
+                                 flags.slots, flags.momentum > 0 ? 1 : 0);
+      problems_ = verdict_->problems;
+    }
+  }
+  if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));
+  const std::string printed = json ? report().dump(2) + "\n" : text();
+  std::fputs(printed.c_str(), stdout);
+  if (problems_.empty()) return 0;
+  throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(problems_, "; ")),
+              "schedule " + schedule_.name);
+}
+
+Json ScheduleCommand::report() const {
+  const schedmp::Bubble idle = schedmp::bubble(schedule_);
+  Json rows = Json::array();
+  for (const auto& row : schedule_.rows) {
+    Json actions = Json::array();
+    for (const auto& action : row) actions.push_back(schedmp::to_string(action));
+    rows.push_back(std::move(actions));
+  }
+  Json json{{"name", schedule_.name},
+            {"workers", schedule_.workers()},
+            {"stages", schedule_.stages()},
+            {"micro_batches", schedule_.micro_batches},
+            {"groups", schedule_.groups},
+            {"rows", std::move(rows)},
+            {"bubble", {{"makespan", idle.makespan}, {"span", idle.span}}},
+            {"proved", problems_.empty()},
+            {"problems", problems_}};
+  if (verdict_) {
+    json["smallest_safe_slots"] = verdict_->smallest_safe_slots;
+    json["held"] = verdict_->held;
+    json["peak_bytes"] = verdict_->peak_bytes;
+  }
+  return json;
+}
+
+std::string ScheduleCommand::text() const {
+  const schedmp::Bubble idle = schedmp::bubble(schedule_);
+  std::string text = format("{}: {} workers, {} stages, {} micro-batches\n\n{}\n", schedule_.name,
+                            schedule_.workers(), schedule_.stages(), schedule_.micro_batches,
+                            schedmp::draw_staircase(schedule_));
+  text += format("idle: {} of the step, {} between each worker's first and last action\n",
+                 human_percent(idle.makespan), human_percent(idle.span));
+  if (problems_.empty())
+    text += verdict_
+                ? format("proved: every action once, legal order, no deadlock with {} slots\n",
+                         flags.slots)
+                : "proved: every action once, legal order (give a MODEL or --plan to prove more)\n";
+  if (verdict_ && problems_.empty()) {
+    text += verdict_->smallest_safe_slots == 0
+                ? "safe even when every send waits for its receive\n"
+                : format("needs at least {} slots\n", verdict_->smallest_safe_slots);
+    Table table({"worker", "peak"});
+    for (size_t worker = 0; worker < verdict_->peak_bytes.size(); ++worker)
+      table.add(
+          {format("{}", worker), human_bytes(static_cast<double>(verdict_->peak_bytes[worker]))});
+    text += "\n" + table.text();
+  }
+  if (!out.empty()) text += format("\nschedule  {}\n", out);
+  return text;
+}
+
+}  // namespace
+
+void add_schedule_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "schedule",
+      "Draws a pipeline schedule, proves or refutes it, and says how idle it leaves the workers.");
+  auto state = std::make_shared<ScheduleCommand>();
+  command->add_option("NAME", state->name, "gpipe, 1f1b or a file")->capture_default_str();
+  CLI::Option* model =
+      command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
+  command->add_option("--plan", state->plan_file, "Prove it for this plan (of --model)")
+      ->type_name("FILE");
+  command->add_option("--sizes", state->flags.sizes, "Of mlp")->type_name("784-512-512-10");
+  command->add_option("--cut", state->flags.cut, "layer, feature or hybrid, with --model")
+      ->type_name("CUT");
+  command->add_option("--stages", state->flags.stages, "Of a hybrid cut")->type_name("N");
+  command->add_option("--batch", state->flags.batch, "Rows per step, with --model")
+      ->type_name("ROWS");
+  command->add_option("--workers", state->flags.workers, "Default 4")->type_name("N");
+  command->add_option("--micro-batches", state->flags.micro_batches, "Default 8")->type_name("M");
+  command->add_option("--slots", state->flags.slots, "Messages ahead per path")
+      ->capture_default_str();
+  command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
+  command->add_flag("--json", state->json, "Print JSON");
+  command->footer(
+      "Examples:\n"
+      "  kerf schedule 1f1b --workers 4 --micro-batches 8\n"
+      "  kerf schedule gpipe --workers 2 --micro-batches 4 --out mine.txt   edit it, then\n"
+      "  kerf schedule mine.txt --model lenet5 --workers 2");
+  command->callback([&chosen, state, model] {
+    state->with_model = model->count() > 0;
+    chosen.run = [state] { return state->run(); };
+  });
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,196 @@
+// kerf train: plan, run, compare what happened with what was predicted, and keep the results.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "apps/data/datasets.h"
+#include "apps/kerf/commands.h"
+#include "apps/kerf/train_report.h"
+#include "apps/report/terminal.h"
+#include "partitioner/picture.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Synthetic data without sizes: enough for a few steps, little enough for every worker's memory.
+constexpr int64_t kSyntheticRows = 8192;
+
+// Where workers leave their shares of the weights; gone when the run is over, however it ends.
+class ShareFolder {
+ public:
+  explicit ShareFolder(const fs::path& out) {
+    std::string name = (fs::absolute(out) / ".shares-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorCode::kUnavailable, "cannot make a folder here", out.string());
+    path_ = name;
+  }
+  ShareFolder(const ShareFolder&) = delete;
+  ShareFolder& operator=(const ShareFolder&) = delete;
+  ~ShareFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+struct TrainCommand {
+  PlanFlags plan_flags;
+  CrewFlags crew_flags;
+  schedmp::TrainingOptions options;
+  std::string data = "fashion-mnist";
+  std::string plan_file;
+  std::string out = "kerf-run";
+  std::string picture;
+  int64_t steps = -1;
+  bool no_shuffle = false;
+  bool no_test = false;
+  bool json = false;
+
+  int run();
+
+ private:
+  void check() const;
+  void complete(const Planned& planned);
+  void write_plan_files(const Planned& planned) const;
+  std::string paths() const;
+  fs::path picture_path() const {
+    return picture.empty() ? fs::path(out) / "plan.svg" : fs::path(picture);
+  }
+};
+
+void TrainCommand::check() const {
+  const auto require = [](bool fine, const char* flag, const std::string& what) {
+    if (!fine) throw Error(ErrorCode::kUsage, what, flag);
+  };
+  require(options.epochs >= 1, "--epochs", format("{} is not at least 1", options.epochs));
+  require(steps >= -1, "--steps", format("{} is negative", steps));
+  require(options.trace_steps >= 0, "--trace-steps", format("{} is negative", options.trace_steps));
+  if (!options.weights.empty())
+    require(fs::is_regular_file(options.weights), "--weights",
+            format("there is no file {}", options.weights));
+}
+
+void TrainCommand::complete(const Planned& planned) {
+  options.model_source = plan_flags.source();
+  options.dataset = complete_dataset_name(data, planned.model,
+                                          std::max<int64_t>(kSyntheticRows, planned.plan.batch));
+  options.batch = planned.plan.batch;
+  options.steps = steps;
+  options.evaluate = !no_test;
+  options.shuffle = !no_shuffle;
+  options.slots = plan_flags.slots;
+  options.optimizer.momentum = plan_flags.momentum;
+  if (!options.weights.empty()) options.weights = fs::absolute(options.weights).string();
+}
+
+void TrainCommand::write_plan_files(const Planned& planned) const {
+  runtime::write_file_atomic(fs::path(out) / "plan.json",
+                             partitioner::write_plan(planned.model, planned.plan));
+  runtime::write_file_atomic(picture_path(), partitioner::draw_svg(planned.model, planned.plan));
+}
+
+std::string TrainCommand::paths() const {
+  const fs::path folder = out;
+  return format(
+      "\nplan     {}\npicture  {}\ntrace    {} (open in ui.perfetto.dev or chrome://tracing)\n"
+      "weights  {}\nreport   {}\n",
+      (folder / "plan.json").string(), picture_path().string(), (folder / "trace.json").string(),
+      (folder / "weights.safetensors").string(), (folder / "run.json").string());
+}
+
+int TrainCommand::run() {
+  check();
+  const Planned planned =
+      plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
+  const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);
+  complete(planned);
+  check_dataset(*make_dataset(options.dataset, schedmp::Split::kTrain), options.dataset,
+                planned.model);
+
+  std::error_code failure;
+  fs::create_directories(out, failure);
+  if (!fs::is_directory(out))
+    throw Error(ErrorCode::kUsage,
+                format("this is no folder and cannot become one: {}", failure.message()), out);
+  const ShareFolder shares(out);
+  options.shards = shares.path();
+  write_plan_files(planned);
+  const Outcome outcome = run_training(planned, schedule, options, crew_flags);
+
+  const fs::path folder = out;
+  schedmp::join_weights(planned.model, planned.plan, shares.path(), folder / "weights.safetensors");
+  runtime::write_chrome_trace(folder / "trace.json", traces_of(outcome));
+  const std::string report = train_report(planned, outcome).dump(2) + "\n";
+  runtime::write_file_atomic(folder / "run.json", report);
+  const std::string text = json ? report : train_text(planned, outcome, wants_colour(1)) + paths();
+  std::fputs(text.c_str(), stdout);
+  check_traffic(planned, outcome);
+  return 0;
+}
+
+void add_flags(CLI::App& command, TrainCommand& state, CLI::Option*& epochs) {
+  schedmp::TrainingOptions& options = state.options;
+  options.optimizer.learning_rate = 0.02;
+  command
+      .add_option("--data", state.data,
+                  "fashion-mnist[:FOLDER] or synthetic[:ROWSxFEATURESxCLASSES]")
+      ->capture_default_str();
+  epochs =
+      command.add_option("--epochs", options.epochs, "Passes over the data")->capture_default_str();
+  command
+      .add_option("--steps", state.steps,
+                  "Stop after this many steps; 0 only writes initial weights")
+      ->type_name("S");
+  command.add_option("--seed", options.seed, "Of initial weights and data order")
+      ->capture_default_str();
+  command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
+  command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")
+      ->capture_default_str();
+  command.add_option("--momentum", state.plan_flags.momentum, "Of sgd")->capture_default_str();
+  command.add_option("--plan", state.plan_file, "Use this plan instead of making one")
+      ->type_name("FILE");
+  command.add_option("--weights", options.weights, "Start from these weights")
+      ->type_name("FILE.safetensors");
+  command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
+  command.add_flag("--no-test", state.no_test, "Do not measure test accuracy");
+  command.add_option("--trace-steps", options.trace_steps, "Steps to keep a trace of")
+      ->capture_default_str();
+  command.add_option("--out", state.out, "Folder for plan, trace, weights and report")
+      ->capture_default_str();
+  command.add_option("--picture", state.picture, "The picture of the cut (default DIR/plan.svg)")
+      ->type_name("FILE.svg");
+  command.add_flag("--json", state.json, "Print the report as JSON");
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "train", "Trains a model that is cut over several workers, as if it were on one.");
+  auto state = std::make_shared<TrainCommand>();
+  CLI::Option* epochs = nullptr;
+  state->options.epochs = 5;
+  add_model_flags(*command, state->plan_flags);
+  add_cut_flags(*command, state->plan_flags);
+  add_crew_flags(*command, state->crew_flags);
+  add_flags(*command, *state, epochs);
+  command->footer(
+      "Examples:\n"
+      "  kerf train lenet5 --data fashion-mnist --workers 3 --epochs 5\n"
+      "  kerf train mlp --sizes 784-512-10 --cut feature --workers 2 --schedule gpipe --steps 100\n"
+      "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
+      "      kerf worker --connect tcp://127.0.0.1:5555");
+  command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,14 @@
+#include "apps/programs.h"
+
+#include "apps/data/datasets.h"
+#include "apps/models.h"
+
+namespace kerf::apps {
+
+schedmp::TrainingFactories training_factories() { return {make_model, make_dataset}; }
+
+schedmp::ProgramFactories program_factories() {
+  return {{"training", [] { return std::make_unique<schedmp::Training>(training_factories()); }}};
+}
+
+}  // namespace kerf::apps

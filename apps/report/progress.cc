@@ -1,0 +1,113 @@
+#include "apps/report/progress.h"
+
+#include <algorithm>
+
+#include "apps/report/terminal.h"
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr int kBarCells = 24;
+
+std::string bar_of(double done) {
+  const int full = static_cast<int>(done * kBarCells);
+  return format("[{}{}]", std::string(static_cast<size_t>(full), '='),
+                std::string(static_cast<size_t>(kBarCells - full), ' '));
+}
+
+}  // namespace
+
+Progress::Progress(Options options) : options_(std::move(options)) {
+  if (!options_.now) options_.now = [] { return std::chrono::steady_clock::now(); };
+}
+
+void Progress::step(const schedmp::StepRecord& record) {
+  const Time now = options_.now();
+  if (record.epoch != epoch_) {
+    close_epoch(nullptr);
+    epoch_ = record.epoch;
+  }
+  epoch_rows_ += record.rows;
+  epoch_loss_ += record.loss * static_cast<double>(record.rows);
+  if (running_) {
+    intervals_.push_back(std::chrono::duration<double>(now - last_).count());
+    seconds_ += intervals_.back();
+    images_ += record.rows;
+  }
+  last_ = now;
+  running_ = true;
+  const bool last_step = record.step + 1 == options_.total_steps;
+  if (options_.terminal && (now - drawn_ >= kRedraw || last_step)) draw(record, now);
+}
+
+void Progress::evaluation(const schedmp::EvaluationRecord& record) {
+  last_ = options_.now();
+  close_epoch(&record);
+}
+
+void Progress::finish() {
+  close_epoch(nullptr);
+  if (bar_) options_.write("\n");
+  bar_ = false;
+}
+
+double Progress::images_per_second() const {
+  return seconds_ > 0 ? static_cast<double>(images_) / seconds_ : 0;
+}
+
+double Progress::median_step_seconds() const {
+  if (intervals_.empty()) return 0;
+  std::vector<double> sorted = intervals_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+void Progress::draw(const schedmp::StepRecord& record, Time now) {
+  options_.write("\r\x1b[K" + bar_line(record, options_.width ? options_.width() : 80));
+  drawn_ = now;
+  bar_ = true;
+}
+
+std::string Progress::bar_line(const schedmp::StepRecord& record, int width) const {
+  const int64_t done = record.step + 1;
+  const int64_t total = std::max(options_.total_steps, done);
+  const double left = intervals_.empty() ? 0
+                                         : seconds_ / static_cast<double>(intervals_.size()) *
+                                               static_cast<double>(total - done);
+  std::string line =
+      format("{} epoch {}/{}  step {}/{}  loss {:.4f}  {} images/s  {} left",
+             bar_of(static_cast<double>(done) / static_cast<double>(total)), record.epoch + 1,
+             options_.epochs, done, total, record.loss,
+             human_count(static_cast<long long>(images_per_second())), human_seconds(left));
+  const auto room = static_cast<size_t>(std::max(1, width - 1));
+  if (line.size() > room) line.resize(room);
+  return line;
+}
+
+void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
+  if (epoch_rows_ == 0 && evaluation == nullptr) return;
+  std::string line;
+  if (epoch_rows_ > 0)
+    line = format("epoch {}/{}: loss {:.4f}", epoch_ + 1, options_.epochs,
+                  epoch_loss_ / static_cast<double>(epoch_rows_));
+  if (evaluation != nullptr)
+    line += format("{}test loss {:.4f}, test accuracy {:.2f} %", line.empty() ? "" : ", ",
+                   evaluation->loss, evaluation->accuracy() * 100);
+  if (epoch_rows_ > 0 && images_ > 0)
+    line += format(", {} images/s", human_count(static_cast<long long>(images_per_second())));
+  permanent_line(line);
+  epoch_rows_ = 0;
+  epoch_loss_ = 0;
+}
+
+void Progress::permanent_line(const std::string& line) {
+  options_.write((bar_ ? "\r\x1b[K" : "") + line + "\n");
+  bar_ = false;
+  drawn_ = {};
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,55 @@
+// How a run tells that it is alive: on a terminal one line, redrawn at most ten times a second;
+// anywhere else one plain line per epoch. Belongs to the scheduler's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "schedmp/training/training.h"
+
+namespace kerf::apps {
+
+class Progress {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Options {
+    int64_t total_steps = 0;
+    int epochs = 1;
+    bool terminal = false;
+    bool colour = false;
+    std::function<int()> width;                     // of the terminal, in columns
+    std::function<Time()> now;                      // empty: the clock
+    std::function<void(const std::string&)> write;  // to the standard error output, flushed
+  };
+
+  explicit Progress(Options options);
+  void step(const schedmp::StepRecord& record);
+  void evaluation(const schedmp::EvaluationRecord& record);
+  // Leaves the cursor at the start of an empty line.
+  void finish();
+
+  // Training only: from the first step's end, without evaluations.
+  double images_per_second() const;
+  double median_step_seconds() const;
+
+ private:
+  void draw(const schedmp::StepRecord& record, Time now);
+  std::string bar_line(const schedmp::StepRecord& record, int width) const;
+  void close_epoch(const schedmp::EvaluationRecord* evaluation);
+  void permanent_line(const std::string& line);
+
+  Options options_;
+  Time last_{};
+  Time drawn_{};
+  bool running_ = false;           // last_ is the end of a step or of an evaluation
+  bool bar_ = false;               // one is on the screen
+  std::vector<double> intervals_;  // seconds, per step but the first
+  double seconds_ = 0;             // their sum
+  int64_t images_ = 0;             // of those steps
+  int64_t epoch_ = 0;
+  int64_t epoch_rows_ = 0;
+  double epoch_loss_ = 0;  // sum over rows
+};
+
+}  // namespace kerf::apps

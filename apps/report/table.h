@@ -1,0 +1,28 @@
+// Tables for people: columns aligned, the first to the left, numbers to the right.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kerf::apps {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+
+  // As many cells as the header has.
+  void add(std::vector<std::string> row);
+  // Every line ends with a line feed.
+  std::string text(bool colour = false) const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// 1234567 -> "1.23 MFLOP".
+std::string human_flops(double flops);
+// 0.1234 -> "12.3 %".
+std::string human_percent(double fraction);
+
+}  // namespace kerf::apps

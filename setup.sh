@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing and builds Kerf (Release) in build/release.
+#
+#   ./setup.sh           what the kerf command needs
+#   ./setup.sh --tests   also what the tests need, and the tests and benchmarks themselves
+#
+# Needs no input, and changes nothing that is already there.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libcereal-dev libdnnl-dev
+  ocl-icd-opencl-dev libboost-dev libboost-graph-dev nlohmann-json3-dev libcli11-dev libfmt-dev
+  zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)
+target=kerf
+case "${1:-}" in
+  "") ;;
+  --tests)
+    packages+=(python3 python3-numpy python3-torch clang-format clang-tidy git util-linux)
+    target=all
+    ;;
+  *)
+    echo "setup.sh: error: unknown argument '$1' (there is only --tests)" >&2
+    exit 2
+    ;;
+esac
+
+# Runs a command; shows what it printed only if it failed.
+quietly() {
+  local log
+  log=$(mktemp)
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    echo "setup.sh: error: '$*' failed" >&2
+    rm -f "$log"
+    exit 1
+  fi
+  rm -f "$log"
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    echo "setup.sh: this is not Debian; on Debian 12 I would look for: ${packages[*]}" >&2
+    return
+  fi
+  local missing=() package installed
+  installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' "${packages[@]}" 2>/dev/null || true) "
+  for package in "${packages[@]}"; do
+    [[ $installed == *" installed:$package "* ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  local root=()
+  if (($(id -u) != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "setup.sh: error: packages are missing and there is no sudo; as root, run" >&2
+      echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    fi
+    root=(sudo)
+    [[ -t 0 ]] || root+=(-n)
+    "${root[@]}" true || {
+      echo "setup.sh: error: sudo refused; as root, run" >&2
+      echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    }
+  fi
+  echo "Installing ${#missing[@]} Debian packages: ${missing[*]}"
+  quietly "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update
+  quietly "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --yes --no-install-recommends "${missing[@]}"
+}
+
+build() {
+  if [[ ! -f build/release/build.ninja ]]; then
+    echo "Configuring build/release"
+    quietly cmake --preset release
+  fi
+  # A dry run tells whether there is anything to say.
+  if [[ $(ninja -C build/release -n "$target" 2>&1) == *"no work to do"* ]]; then
+    return
+  fi
+  echo "Building build/release ($target)"
+  if [[ -t 1 ]]; then
+    cmake --build build/release --target "$target" </dev/null
+  else
+    quietly cmake --build build/release --target "$target"
+  fi
+}
+
+install_packages
+build

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Sets everything up and runs all tests. Ends with ctest's summary.
+#
+#   ./test.sh           all: sanitizers, CUDA build where nvcc is found, clang-tidy, the full suite
+#   ./test.sh quick     unit and lint tests of the release build
+set -euo pipefail
+cd "$(dirname "$0")"
+suite=${1:-full}
+[[ $suite == full || $suite == quick ]] || {
+  echo "test.sh: error: unknown argument '$suite' (there is only quick)" >&2
+  exit 2
+}
+exec </dev/null
+export CTEST_OUTPUT_ON_FAILURE=1
+jobs=$(nproc)
+
+section() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
+
+# Builds a preset, printing only what matters, and runs its tests.
+build() {
+  cmake --preset "$1" >build/"$1".log 2>&1 || {
+    cat build/"$1".log
+    exit 1
+  }
+  cmake --build --preset "$1" >build/"$1".log 2>&1 || {
+    grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' build/"$1".log
+    echo "test.sh: error: the $1 build failed"
+    exit 1
+  }
+}
+
+section "set-up and release build"
+./setup.sh --tests
+
+if [[ $suite == quick ]]; then
+  exec ctest --preset quick
+fi
+
+section "AddressSanitizer and UndefinedBehaviorSanitizer"
+build asan
+ctest --preset asan --progress
+
+section "ThreadSanitizer"
+build tsan
+ctest --preset tsan --progress
+
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+if [[ -n $nvcc ]]; then
+  section "CUDA: compile and link with $nvcc"
+  PATH="$(dirname "$nvcc"):$PATH" build cuda
+  ctest --preset gpu --progress
+else
+  section "CUDA: no nvcc here, so the CUDA device is not compiled"
+fi
+
+section "clang-tidy"
+tests/lint/tidy.sh build/release "$jobs"
+
+section "all tests of the release build"
+ctest --preset full
