@@ -34,7 +34,8 @@ inline constexpr uint32_t kPermutationPurpose = 0x7fffffffU;
 // Uniform in [0, 1) with 24 bits, for the element with this global index: (word >> 8) / 2^24.
 float uniform(const RandomKey& key, int64_t index);
 // Standard normal (Box-Muller). Elements 2j and 2j + 1 share their two words u, v: with
-// r = sqrt(-2 ln(((u >> 8) + 1) / 2^24)) and t = 2 pi (v >> 8) / 2^24 they are r cos t and r sin t.
+// r = sqrt(-2 ln(((u >> 8) + 1) / 2^24)) and t = 2 pi (v >> 8) / 2^24 they are r cos t and r sin t,
+// in float arithmetic that is the same on every machine, accurate to 1e-6.
 float normal(const RandomKey& key, int64_t index);
 // The same numbers for consecutive elements from `first` on; several times faster.
 void fill_uniform(const RandomKey& key, int64_t first, std::span<float> to);
