@@ -132,6 +132,10 @@ void ControlLink::owe_acknowledgement() {
     acknowledge_at_ = after(kOwedFor);
 }
 
+void ControlLink::acknowledge_now() {
+  if (owed_ > 0) emit_bare(kAcknowledge);
+}
+
 // One request per gap: everything that follows the gap would ask again otherwise.
 void ControlLink::ask_again() {
   const auto now = Clock::now();

@@ -32,6 +32,8 @@ class ControlLink {
   // Acknowledges and probes what is due; call at next_tick().
   void tick(Clock::time_point now);
   Clock::time_point next_tick() const { return std::min(acknowledge_at_, probe_at_); }
+  // Acknowledges at once what is owed: before an end that leaves no time for tick().
+  void acknowledge_now();
   // Asks the other end to say at once what it has.
   void probe();
   bool all_acknowledged() const { return unacknowledged_.empty(); }

@@ -29,6 +29,9 @@ zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                       .linger = 500ms});
 }
 
+// With IPv6 on, ZeroMQ tells an IPv4 address as [::ffff:127.0.0.1], which nobody would type.
+bool is_ipv6(const std::string& address) { return address.find('[') != std::string::npos; }
+
 // Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
 void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
   std::vector<zmq::pollitem_t> items;
@@ -51,7 +54,13 @@ class ZmqControlServer final : public ControlServer {
     // A stranger must not fill our memory; a worker that reconnects replaces its old connection.
     router_.set(zmq::sockopt::rcvhwm, kReceiveQueue);
     router_.set(zmq::sockopt::router_handover, true);
+    router_.set(zmq::sockopt::ipv6, is_ipv6(address));
     address_ = bind_socket(router_, address);
+  }
+
+  // Workers that have just said goodbye wait for its arrival.
+  ~ZmqControlServer() override {
+    for (auto& [number, peer] : peers_) peer.link.acknowledge_now();
   }
 
   std::string address() const override { return address_; }
@@ -225,6 +234,7 @@ class ZmqControlClient final : public ControlClient {
         }) {
     // A worker is often up before its scheduler listens.
     dealer_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
+    dealer_.set(zmq::sockopt::ipv6, is_ipv6(address));
     connect_socket(dealer_, address);
   }
 

@@ -1,0 +1,230 @@
+// Workers that connect by themselves: who may join, and how each side notices that the other is
+// gone.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "runtime/crew.h"
+#include "runtime/messages.h"
+#include "runtime/process.h"
+#include "runtime/wire.h"
+#include "tests/support/test_worker.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A free port, most probably still free when it is bound a moment later.
+std::string free_address() { return make_control_server("tcp://127.0.0.1:*")->address(); }
+
+Process start_worker(const std::string& address, std::vector<std::string> more = {}) {
+  std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address};
+  command.insert(command.end(), more.begin(), more.end());
+  return Process::spawn(command);
+}
+
+CrewOptions options_for(const std::string& address, int workers) {
+  CrewOptions options;
+  options.workers = workers;
+  options.transport = TransportKind::kTcp;
+  options.listen = address;
+  options.identity = test::test_identity();
+  options.assemble_timeout = 20s;
+  return options;
+}
+
+void start(Crew& crew, int workers) {
+  const auto n = static_cast<size_t>(workers);
+  crew.start("words", std::vector<std::string>(n), {n, std::vector<std::vector<Lane>>(n)});
+}
+
+// What the crew ends with.
+Error error_of(Crew& crew) {
+  try {
+    const auto deadline = after(20s);
+    while (crew.next(deadline) || Clock::now() < deadline) {
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::kTimeout, "no error came"};
+}
+
+// What the scheduler answers to a registration.
+ControlMessage answer_to(const std::string& address, const Registration& registration) {
+  const auto client = make_control_client(address);
+  client->send({ControlType::kRegister, encode(registration)});
+  return client->receive(after(5s)).value_or(ControlMessage{});
+}
+
+TEST(ConnectedCrew, WorksAndEndsInOrder) {
+  const auto address = free_address();
+  std::vector<Process> workers;
+  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(address));
+  std::vector<int> told;
+  const auto crew = Crew::assemble(options_for(address, 2), [&](int n) { told.push_back(n); });
+  EXPECT_EQ(told.front(), 0);
+  EXPECT_EQ(told.back(), 2);
+  EXPECT_EQ(crew->address(), address);
+  start(*crew, 2);
+  crew->send(1, {"sum 1 2"});
+  EXPECT_EQ(crew->next(after(5s))->results.at(0), "3");
+  crew->stop();
+  for (auto& worker : workers) EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
+}
+
+TEST(ConnectedCrew, AWishForANumberIsGranted) {
+  const auto address = free_address();
+  std::vector<Process> workers;
+  for (const char* index : {"2", "0", "1"})
+    workers.push_back(start_worker(address, {"--index", index}));
+  const auto crew = Crew::assemble(options_for(address, 3));
+  EXPECT_EQ(crew->workers()[2].pid, workers[0].pid());
+  EXPECT_EQ(crew->workers()[0].pid, workers[1].pid());
+  EXPECT_EQ(crew->workers()[1].pid, workers[2].pid());
+}
+
+TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
+  const auto address = free_address();
+  auto options = options_for(address, 2);
+  auto assembled = std::async(std::launch::async, [&] { return Crew::assemble(options); });
+  Registration registration{.identity = test::test_identity(), .pid = 1, .device = "cpu"};
+
+  registration.identity.build = "other";
+  auto answer = answer_to(address, registration);
+  EXPECT_EQ(answer.type, ControlType::kRefuse);
+  EXPECT_THAT(answer.payload, AllOf(HasSubstr("'other'"), HasSubstr("'test 1'")));
+
+  registration.identity = {.build = "test 1", .instructions = "avx10"};
+  EXPECT_THAT(answer_to(address, registration).payload, HasSubstr("'avx10'"));
+
+  registration.identity = test::test_identity();
+  registration.wish = 2;
+  EXPECT_THAT(answer_to(address, registration).payload, HasSubstr("no worker 2 among 2"));
+
+  auto first = start_worker(address, {"--index", "1"});
+  const auto deadline = after(10s);
+  registration.wish = 1;
+  do {
+    answer = answer_to(address, registration);
+  } while (answer.type == ControlType::kWelcome && Clock::now() < deadline);
+  EXPECT_THAT(answer.payload, HasSubstr("has that number already"));
+
+  auto second = start_worker(address);
+  const auto crew = assembled.get();
+  auto third = start_worker(address);
+  EXPECT_FALSE(crew->next(after(300ms)));
+  EXPECT_EQ(third.wait(after(5s)),
+            kerf::format("exit code {}", exit_code(ErrorCode::kUnavailable)));
+}
+
+TEST(ConnectedCrew, TooFewWorkersAreCountedInTheError) {
+  const auto address = free_address();
+  auto options = options_for(address, 2);
+  options.assemble_timeout = 500ms;
+  auto worker = start_worker(address);
+  try {
+    Crew::assemble(options);
+    FAIL() << "assembled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_THAT(error.message(), HasSubstr("1 of 2 workers"));
+  }
+  EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
+}
+
+TEST(ConnectedCrew, AnAddressInUseIsAnErrorThatSaysSo) {
+  const auto first = make_control_server("tcp://127.0.0.1:*");
+  try {
+    Crew::assemble(options_for(first->address(), 1));
+    FAIL() << "assembled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr(first->address()), HasSubstr("in use")));
+  }
+}
+
+TEST(ConnectedCrew, AddressesBeyondThisHostAreRefused) {
+  for (const char* address :
+       {"tcp://0.0.0.0:5555", "tcp://*:5555", "tcp://192.168.0.1:5555", "tcp://127.0.0.1",
+        "tcp://127.0.0.1:99999", "tcp://127.0.0.1.example.org:80", "tcp://127.1:80", "udp://x",
+        "tcp://[::]:5555", "ipc:///tmp/file", "ipc://@", "", "127.0.0.1:5555"})
+    EXPECT_THROW(check_local_address(address), Error) << address;
+  for (const char* address : {"tcp://127.0.0.1:5555", "tcp://127.3.2.1:*", "tcp://localhost:80",
+                              "tcp://[::1]:5555", "ipc://@kerf"})
+    EXPECT_NO_THROW(check_local_address(address)) << address;
+}
+
+TEST(ConnectedCrew, AKilledWorkerIsNoticedByItsConnection) {
+  const auto address = free_address();
+  auto worker = start_worker(address);
+  const auto crew = Crew::assemble(options_for(address, 1));
+  start(*crew, 1);
+  crew->send(0, {"sleep 20000"});
+  EXPECT_FALSE(crew->next(after(400ms)));
+  const auto begin = Clock::now();
+  worker.kill(SIGKILL);
+  const auto error = error_of(*crew);
+  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr(kerf::format("worker 0 (pid {})", worker.pid())),
+                                     HasSubstr("connection broke"), HasSubstr("'sleep 20000'")));
+}
+
+TEST(ConnectedCrew, AStoppedWorkerIsLostAndEndsWhenItWakesUp) {
+  const auto address = free_address();
+  auto worker = start_worker(address);
+  auto crew = Crew::assemble(options_for(address, 1));
+  start(*crew, 1);
+  worker.kill(SIGSTOP);
+  EXPECT_THAT(error_of(*crew).message(), HasSubstr("silent for 3."));
+  crew.reset();
+  worker.kill(SIGCONT);
+  EXPECT_TRUE(worker.wait(after(5s)));
+}
+
+// The scheduler runs in a process of its own, so that it can be killed.
+class KilledScheduler : public testing::TestWithParam<const char*> {};
+
+TEST_P(KilledScheduler, EndsItsWorkersWithinFiveSeconds) {
+  const std::string task = GetParam();
+  const auto address = free_address();
+  int report[2];
+  ASSERT_EQ(::pipe2(report, O_CLOEXEC), 0);
+  const pid_t scheduler = ::fork();
+  if (scheduler == 0) {
+    const auto crew = Crew::assemble(options_for(address, 1));
+    start(*crew, 1);
+    crew->send(0, {task});
+    if (::write(report[1], "x", 1) != 1) ::_exit(1);
+    while (true) static_cast<void>(crew->next(after(1s)));
+  }
+  auto worker = start_worker(address);
+  char ready = 0;
+  ASSERT_EQ(::read(report[0], &ready, 1), 1);
+  std::this_thread::sleep_for(300ms);
+  ::kill(scheduler, SIGKILL);
+  ::waitpid(scheduler, nullptr, 0);
+  const auto begin = Clock::now();
+  EXPECT_TRUE(worker.wait(after(10s)));
+  EXPECT_LT(Clock::now() - begin, 5s);
+  ::close(report[0]);
+  ::close(report[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(While, KilledScheduler, testing::Values("echo idle", "sleep 60000"),
+                         [](const auto& instance) {
+                           return instance.param == std::string("echo idle") ? "Idle" : "Busy";
+                         });
+
+}  // namespace
+}  // namespace kerf::runtime
