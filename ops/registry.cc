@@ -3,12 +3,15 @@
 
 #include "ops/add.h"
 #include "ops/conv.h"
+#include "ops/dropout.h"
 #include "ops/flatten.h"
 #include "ops/gemm.h"
+#include "ops/matmul.h"
 #include "ops/operator.h"
 #include "ops/pool.h"
 #include "ops/relu.h"
 #include "ops/reshape.h"
+#include "ops/softmax.h"
 #include "ops/softmax_cross_entropy.h"
 
 namespace kerf::ops {
@@ -25,11 +28,14 @@ Registry make_registry() {
   add(make_add());
   add(make_average_pool());
   add(make_conv());
+  add(make_dropout());
   add(make_flatten());
   add(make_gemm());
+  add(make_matmul());
   add(make_max_pool());
   add(make_relu());
   add(make_reshape());
+  add(make_softmax());
   add(make_softmax_cross_entropy());
   return registry;
 }

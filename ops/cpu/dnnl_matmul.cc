@@ -21,7 +21,7 @@ DnnlMatmul::Plan DnnlMatmul::make_plan(const Problem& p, bool transpose_a, bool 
                                        bool bias) const {
   const int64_t batch = p.batch == 1 ? 0 : p.batch;  // 0: plain matrices
   const auto a = matrix(batch, p.m, p.k, transpose_a);
-  const auto b = matrix(batch != 0 && p.shared_b ? 1 : batch, p.k, p.n, transpose_b);
+  const auto b = matrix(batch, p.k, p.n, transpose_b);
   const auto to = matrix(batch, p.m, p.n, false);
   const auto bias_desc =
       batch == 0 ? memory::desc({1, p.n}, memory::data_type::f32, memory::format_tag::ab)
@@ -45,7 +45,7 @@ DnnlMatmul::Plan DnnlMatmul::make_plan(const Problem& p, bool transpose_a, bool 
 
 void DnnlMatmul::run(const Problem& p, Matrix a, Matrix b, const float* bias, float* to) {
   const int64_t flags = (a.transposed ? 1 : 0) | (b.transposed ? 2 : 0) |
-                        (bias != nullptr ? 4 : 0) | (p.accumulate ? 8 : 0) | (p.shared_b ? 16 : 0);
+                        (bias != nullptr ? 4 : 0) | (p.accumulate ? 8 : 0);
   const Key key{p.batch, p.m, p.n, p.k, flags, std::bit_cast<int32_t>(p.alpha)};
   guard("matmul", [&] {
     auto at = plans_.find(key);

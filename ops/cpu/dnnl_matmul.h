@@ -20,7 +20,7 @@ struct Matrix {
 class DnnlMatmul {
  public:
   // batch x: to[x] (m x n) = alpha * a[x] (m x k) * b[x] (k x n) + bias (n, may be null); adds to
-  // what is there if `accumulate`. Bias goes with alpha 1 only. With `shared_b`, b has no batch.
+  // what is there if `accumulate`. Bias goes with alpha 1 only.
   struct Problem {
     int64_t batch = 1;
     int64_t m = 0;
@@ -28,7 +28,6 @@ class DnnlMatmul {
     int64_t k = 0;
     float alpha = 1;
     bool accumulate = false;
-    bool shared_b = false;
   };
   void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to);
 

@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> make_gemm_kernel(const GemmOptions& options);
 std::unique_ptr<Kernel> make_matmul_kernel();
 std::unique_ptr<Kernel> make_max_pool_kernel(const WindowOptions& options);
 std::unique_ptr<Kernel> make_relu_kernel();
-std::unique_ptr<Kernel> make_softmax_kernel(int axis);
+std::unique_ptr<Kernel> make_softmax_kernel(int64_t axis);
 std::unique_ptr<Kernel> make_softmax_cross_entropy_kernel();
 
 }  // namespace cpu

@@ -29,9 +29,9 @@ struct OperatorCase {
   Attributes attributes{};
   std::vector<CaseInput> inputs{};
   int64_t samples = 3;
-  double epsilon = 0.25;     // of finite differences; any will do for what is linear
-  int64_t split_extent = 0;  // of the feature axis; 0: the operator does not divide its output
-  int64_t unit = 1;          // indices that must stay together on it
+  double epsilon = 0.25;  // of finite differences; any will do for what is linear
+  bool divides = true;    // its feature axis can be divided
+  int64_t unit = 1;       // indices that must stay together there
 };
 
 std::vector<OperatorCase> operator_cases();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <set>
@@ -130,6 +131,10 @@ class OperatorConformance : public testing::TestWithParam<Param> {
     return asked;
   }
 
+  std::optional<std::vector<HostTensor>> assembled(int axis, const std::vector<HostTensor>& values,
+                                                   const HostTensor& dy,
+                                                   const std::vector<IndexSet>& sets);
+
   const Operator& op_ = find_operator(GetParam().scene.op);
   std::unique_ptr<runtime::Device> device_ = runtime::make_device(GetParam().device);
 };
@@ -230,46 +235,61 @@ std::vector<IndexSet> random_parts(int64_t extent, int64_t unit, Dice& dice) {
   return sets;
 }
 
-TEST_P(OperatorConformance, PartsMakeUpTheWhole) {
-  if (scene().split_extent == 0) GTEST_SKIP() << scene().op << " does not divide its output";
-  const int axis = op().feature_axis();
+// Forward of the boxes, put together, and the sum of their gradients; empty where the operator does
+// not divide this axis so.
+std::optional<std::vector<HostTensor>> OperatorConformance::assembled(
+    int axis, const std::vector<HostTensor>& values, const HostTensor& dy,
+    const std::vector<IndexSet>& sets) {
   const auto kernel = runner();
-  const auto values = inputs(scene().samples, 10);
   const Where where = whole(scene().samples);
-  ASSERT_EQ(where.shape[axis], scene().split_extent);
-  const HostTensor dy = upstream(where.shape, 11);
-  HostTensor y = zeros(where.shape);
-  std::vector<HostTensor> gradients;
-  for (const auto& value : values) gradients.push_back(zeros(value.shape));
-
-  Dice dice(12);
-  for (const auto& set : random_parts(scene().split_extent, scene().unit, dice)) {
+  std::vector<HostTensor> sums{zeros(where.shape)};  // the output, then a gradient per input
+  for (const auto& value : values) sums.push_back(zeros(value.shape));
+  for (const auto& set : sets) {
     Where part = where;
     part.box.axes[static_cast<size_t>(axis)] = set;
     const SplitRule rule = op().split(scene().attributes, specs(), output(), part.box);
-    ASSERT_EQ(rule.kind, SplitRule::Kind::kBoxes) << rule.reason;
-    ASSERT_EQ(rule.inputs.size(), values.size());
+    if (rule.kind != SplitRule::Kind::kBoxes) return std::nullopt;
     std::vector<HostTensor> pieces;
-    for (size_t i = 0; i < values.size(); ++i) pieces.push_back(cut(values[i], rule.inputs[i].box));
-    paste(kernel->forward(pieces, part), part.box, y, false);
+    for (size_t i = 0; i < values.size(); ++i)
+      pieces.push_back(cut(values[i], rule.inputs.at(i).box));
+    paste(kernel->forward(pieces, part), part.box, sums[0], false);
     for (const bool parameters : {false, true}) {
       const auto asked = ask(pieces, parameters);
       const auto results = kernel->gradient(pieces, part, cut(dy, part.box), asked, parameters);
       for (size_t t = 0; t < asked.size(); ++t) {
         const auto input = static_cast<size_t>(asked[t].input);
-        paste(results[t], rule.inputs[input].box, gradients[input],
+        paste(results[t], rule.inputs[input].box, sums[input + 1],
               rule.inputs[input].gradient_partial);
       }
     }
   }
-  EXPECT_LT(difference(y, kernel->forward(values, where)), 1e-5);
-  for (const bool parameters : {false, true}) {
-    const auto asked = ask(values, parameters);
-    const auto expected = kernel->gradient(values, where, dy, asked, parameters);
-    for (size_t t = 0; t < asked.size(); ++t)
-      EXPECT_LT(difference(gradients[static_cast<size_t>(asked[t].input)], expected[t]), 1e-5)
-          << "input " << asked[t].input;
+  return sums;
+}
+
+TEST_P(OperatorConformance, PartsMakeUpTheWhole) {
+  const auto values = inputs(scene().samples, 10);
+  const Where where = whole(scene().samples);
+  const HostTensor dy = upstream(where.shape, 11);
+  const auto kernel = runner();
+  const HostTensor y = kernel->forward(values, where);
+  bool feature_axis_divides = false;
+  for (int axis = 1; axis < where.shape.rank(); ++axis) {
+    const bool feature = axis == op().feature_axis();
+    Dice dice(12);
+    const auto sums = assembled(axis, values, dy,
+                                random_parts(where.shape[axis], feature ? scene().unit : 1, dice));
+    if (!sums) continue;
+    feature_axis_divides = feature_axis_divides || feature;
+    EXPECT_LT(difference((*sums)[0], y), 1e-5) << "axis " << axis;
+    for (const bool parameters : {false, true}) {
+      const auto asked = ask(values, parameters);
+      const auto expected = kernel->gradient(values, where, dy, asked, parameters);
+      for (size_t t = 0; t < asked.size(); ++t)
+        EXPECT_LT(difference((*sums)[static_cast<size_t>(asked[t].input) + 1], expected[t]), 1e-5)
+            << "axis " << axis << ", input " << asked[t].input;
+    }
   }
+  EXPECT_EQ(feature_axis_divides, scene().divides);
 }
 
 TEST_P(OperatorConformance, TheWholeNeedsTheWholeAndLeavesNothingPartial) {
