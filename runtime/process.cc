@@ -131,6 +131,8 @@ void set_process_title(int argc, char** argv, const std::string& title) {
   char* end = begin;
   for (int i = 0; i < argc && argv[i] == end; ++i) end += std::strlen(argv[i]) + 1;
   const auto room = static_cast<size_t>(end - begin);
+  // The arguments stay readable: as copies that live as long as the process.
+  for (int i = 0; i < argc; ++i) argv[i] = ::strdup(argv[i]);
   std::memset(begin, 0, room);
   std::memcpy(begin, title.data(), std::min(title.size(), room - 1));
 }

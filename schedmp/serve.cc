@@ -1,6 +1,7 @@
 // The worker's side of a process: flags, identity, and one run.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "ops/arithmetic.h"
@@ -67,6 +68,8 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
   try {
     runtime::WorkerOptions full = options;
     full.identity = identity();
+    // A computation that does not come back must not keep the process when the run is over.
+    full.give_up = [](const Error& error) { std::_Exit(report(error)); };
     const auto control = runtime::make_control_client(options.scheduler);
     runtime::run_worker(full, *control, handlers_of(programs));
     return 0;
