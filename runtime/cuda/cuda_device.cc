@@ -119,7 +119,8 @@ Buffer CudaDevice::allocate(size_t bytes) {
   if (bytes == 0) return {};
   const OnCudaDevice here(index_);
   void* data = nullptr;
-  const cudaError_t status = cudaMalloc(&data, bytes);
+  const cudaError_t status =
+      bytes > properties_.totalGlobalMem ? cudaErrorMemoryAllocation : cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw Error(ErrorCode::kUnavailable,
