@@ -1,5 +1,7 @@
 #include "runtime/zmq/post.h"
 
+#include <poll.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -30,6 +32,7 @@ Post::Post(std::string label, const std::string& scheme)
       context_(make_zmq_context()),
       router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
       address_(bind_socket(router_, listening_address(scheme))),
+      router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
 void Post::identify(int32_t self, uint32_t epoch, uint64_t token) {
@@ -121,13 +124,8 @@ std::optional<Parcel> Post::receive() {
 }
 
 void Post::wait(Deadline deadline, std::chrono::milliseconds at_most) {
-  std::array<zmq::pollitem_t, 2> items{
-      {{router_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}}};
-  try {
-    zmq::poll(items.data(), items.size(), poll_time(deadline, at_most));
-  } catch (const zmq::error_t& error) {
-    if (error.num() != EINTR) throw to_error(error, "waiting for peers");
-  }
+  std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
+  ::poll(items.data(), items.size(), static_cast<int>(poll_time(deadline, at_most).count()));
 }
 
 void Post::interrupt() {

@@ -44,7 +44,8 @@ class Post {
   // The next sound parcel, without waiting.
   [[nodiscard]] std::optional<Parcel> receive();
 
-  // Blocks until a parcel may be there, interrupt(), a signal, or `deadline`.
+  // Blocks until a parcel may be there, interrupt(), a signal, or `deadline`. Only after receive()
+  // returned empty: ZeroMQ tells of new messages once, not of those still unread.
   void wait(Deadline deadline, std::chrono::milliseconds at_most);
   void interrupt();
   // Throws Error{kInterrupted} after interrupt().
@@ -63,7 +64,8 @@ class Post {
   zmq::context_t context_;
   zmq::socket_t router_;
   std::map<int32_t, zmq::socket_t> dealers_;
-  std::string address_;
+  const std::string address_;
+  const int router_descriptor_;
   std::string incarnation_;
   int32_t self_ = 0;
   uint32_t epoch_ = 0;

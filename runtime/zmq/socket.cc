@@ -22,6 +22,11 @@ void set_liveness(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::tcp_keepalive_cnt, 5);
 }
 
+// Only where asked for: with IPv6 on, 127.0.0.1 would be told to peers as [::ffff:127.0.0.1].
+void choose_family(zmq::socket_t& socket, const std::string& address) {
+  socket.set(zmq::sockopt::ipv6, address.starts_with("tcp://["));
+}
+
 }  // namespace
 
 zmq::context_t make_zmq_context() {
@@ -40,7 +45,6 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type,
     socket.set(zmq::sockopt::sndhwm, 0);
     socket.set(zmq::sockopt::rcvhwm, 0);
     socket.set(zmq::sockopt::maxmsgsize, settings.max_frame_bytes);
-    socket.set(zmq::sockopt::ipv6, true);
     set_liveness(socket);
     if (type == zmq::socket_type::router) socket.set(zmq::sockopt::router_mandatory, true);
     if (!settings.routing_id.empty()) socket.set(zmq::sockopt::routing_id, settings.routing_id);
@@ -52,6 +56,7 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type,
 
 std::string bind_socket(zmq::socket_t& socket, const std::string& address) {
   try {
+    choose_family(socket, address);
     socket.bind(address);
     return socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
@@ -61,6 +66,7 @@ std::string bind_socket(zmq::socket_t& socket, const std::string& address) {
 
 void connect_socket(zmq::socket_t& socket, const std::string& address) {
   try {
+    choose_family(socket, address);
     socket.connect(address);
   } catch (const zmq::error_t& error) {
     throw to_error(error, kerf::format("connecting to {}", address));
