@@ -1,0 +1,277 @@
+// The data plane against what bounds it, all in one run: tensors between two processes against
+// memcpy and against a raw TCP socket loop.
+//
+//   data_plane_bench [--rounds N] [--json]
+//
+// Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
+// of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/channel.h"
+#include "runtime/error.h"
+#include "runtime/json.h"
+
+namespace kerf::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using runtime::after;
+using runtime::Clock;
+using runtime::Endpoint;
+using runtime::Lane;
+using runtime::TransportKind;
+
+constexpr size_t kKiB = size_t{1} << 10;
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr int kSlots = 8;
+constexpr auto kPatience = 60s;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// A child process that is joined by a pair of sockets and runs `body`. Made by fork: the parent has
+// neither threads nor a ZeroMQ context whenever it makes one.
+class Child {
+ public:
+  explicit Child(const std::function<void(int)>& body) {
+    int pair[2];
+    KERF_CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
+    pid_ = ::fork();
+    KERF_CHECK(pid_ >= 0);
+    socket_ = pair[pid_ == 0 ? 1 : 0];
+    ::close(pair[pid_ == 0 ? 0 : 1]);
+    if (pid_ != 0) return;
+    body(socket_);
+    ::_exit(0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    ::close(socket_);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  int socket() const { return socket_; }
+
+ private:
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+void tell(int socket, const std::string& text) {
+  KERF_CHECK(::send(socket, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+}
+std::string hear(int socket) {
+  char text[256];
+  const ssize_t count = ::recv(socket, text, sizeof text, 0);
+  KERF_CHECK(count > 0, "the other process ended");
+  return {text, static_cast<size_t>(count)};
+}
+
+// One side of a channel 0 -> 1 with `kSlots` slots of `bytes`.
+std::unique_ptr<Endpoint> open_side(TransportKind kind, int self, size_t bytes, int socket) {
+  auto endpoint = make_endpoint(kind, kerf::format("worker {}", self));
+  tell(socket, endpoint->address());
+  runtime::Wiring wiring;
+  wiring.self = self;
+  wiring.token = 4711;
+  wiring.addresses[1 - self] = hear(socket);
+  (self == 0 ? wiring.send : wiring.receive)[1 - self] = {Lane{bytes, kSlots}};
+  endpoint->open(wiring, after(kPatience));
+  return endpoint;
+}
+
+void receive_messages(TransportKind kind, size_t bytes, int messages, int socket) {
+  const auto endpoint = open_side(kind, 1, bytes, socket);
+  for (int i = 0; i < messages; ++i) {
+    const auto view = endpoint->receiver(0).receive(after(kPatience));
+    KERF_CHECK(view.has_value());
+    endpoint->receiver(0).release(*view);
+  }
+  hear(socket);  // the sender has all credits
+}
+
+// Seconds per message, sustained. `produce` writes the tensor into its slot.
+double time_channel(TransportKind kind, size_t bytes, int messages,
+                    const std::function<void(std::byte*)>& produce) {
+  const int warm_up = 2 * kSlots;
+  const Child child([&](int socket) { receive_messages(kind, bytes, warm_up + messages, socket); });
+  const auto endpoint = open_side(kind, 0, bytes, child.socket());
+  Clock::time_point begin;
+  for (int i = 0; i < warm_up + messages; ++i) {
+    if (i == warm_up) begin = Clock::now();
+    const auto slot = endpoint->sender(1).acquire(0, bytes, after(kPatience));
+    KERF_CHECK(slot.has_value());
+    produce(slot->data);
+    endpoint->sender(1).commit(*slot, {i, 0, 0, 0});
+  }
+  KERF_CHECK(endpoint->drain(after(kPatience)));
+  const double result = seconds_since(begin) / messages;
+  tell(child.socket(), "done");
+  return result;
+}
+
+double time_memcpy(size_t bytes, int times) {
+  std::vector<std::byte> from(bytes, std::byte{1});
+  std::vector<std::byte> to(bytes);
+  std::memcpy(to.data(), from.data(), bytes);
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < times; ++i) {
+    std::memcpy(to.data(), from.data(), bytes);
+    asm volatile("" : : "r"(to.data()) : "memory");
+  }
+  return seconds_since(begin) / times;
+}
+
+void transfer_all(size_t bytes, const std::function<ssize_t(size_t done)>& some) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t count = some(done);
+    KERF_CHECK(count > 0);
+    done += static_cast<size_t>(count);
+  }
+}
+
+void receive_raw(uint16_t port, size_t bytes, int messages, int socket) {
+  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = port;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  KERF_CHECK(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  std::vector<std::byte> ring(kSlots * bytes);
+  for (int i = 0; i < messages; ++i) {
+    std::byte* slot = ring.data() + (i % kSlots) * bytes;
+    transfer_all(bytes,
+                 [&](size_t done) { return ::recv(connection, slot + done, bytes - done, 0); });
+  }
+  tell(socket, "done");
+}
+
+double time_raw_tcp(size_t bytes, int messages) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  KERF_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  KERF_CHECK(::listen(listener, 1) == 0);
+  KERF_CHECK(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  const Child child(
+      [&](int socket) { receive_raw(address.sin_port, bytes, kSlots + messages, socket); });
+  const int connection = ::accept(listener, nullptr, nullptr);
+  const int one = 1;
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  std::vector<std::byte> ring(kSlots * bytes, std::byte{1});
+  Clock::time_point begin;
+  for (int i = 0; i < kSlots + messages; ++i) {
+    if (i == kSlots) begin = Clock::now();
+    const std::byte* slot = ring.data() + (i % kSlots) * bytes;
+    transfer_all(bytes, [&](size_t done) {
+      return ::send(connection, slot + done, bytes - done, MSG_NOSIGNAL);
+    });
+  }
+  hear(child.socket());
+  const double result = seconds_since(begin) / messages;
+  ::close(connection);
+  ::close(listener);
+  return result;
+}
+
+struct Round {
+  std::map<std::string, double> figures;
+};
+
+std::string size_name(size_t bytes) {
+  return bytes < kMiB ? kerf::format("{} KiB", bytes / kKiB) : kerf::format("{} MiB", bytes / kMiB);
+}
+
+Round measure() {
+  Round round;
+  auto& figures = round.figures;
+  for (const size_t bytes : {4 * kKiB, kMiB, 16 * kMiB})
+    figures["hand-over " + size_name(bytes) + ", us"] =
+        1e6 * time_channel(TransportKind::kShm, bytes, 4000, [](std::byte*) {});
+  for (const size_t bytes : {kMiB, 16 * kMiB}) {
+    const int messages = bytes == kMiB ? 3000 : 200;
+    const std::vector<std::byte> source(bytes, std::byte{1});
+    const double copy = time_memcpy(bytes, messages);
+    const double channel = time_channel(TransportKind::kShm, bytes, messages, [&](std::byte* to) {
+      std::memcpy(to, source.data(), bytes);
+    });
+    figures["memcpy " + size_name(bytes) + ", GB/s"] = bytes / copy / 1e9;
+    figures["one copy " + size_name(bytes) + ", GB/s"] = bytes / channel / 1e9;
+    figures["one copy / memcpy, " + size_name(bytes)] = copy / channel;
+  }
+  for (const size_t bytes : {256 * kKiB, kMiB}) {
+    const int messages = static_cast<int>(1024 * kMiB / bytes);
+    const double raw = time_raw_tcp(bytes, messages);
+    const double channel = time_channel(TransportKind::kTcp, bytes, messages, [](std::byte*) {});
+    figures["raw socket " + size_name(bytes) + ", GB/s"] = bytes / raw / 1e9;
+    figures["tcp " + size_name(bytes) + ", GB/s"] = bytes / channel / 1e9;
+    figures["tcp / raw socket, " + size_name(bytes)] = raw / channel;
+  }
+  return round;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// What the issue of the data plane promises; empty for figures without a promise.
+std::string target(const std::string& name) {
+  if (name.starts_with("hand-over")) return "<= 15";
+  if (name == "one copy / memcpy, 1 MiB") return ">= 0.6";
+  if (name == "one copy / memcpy, 16 MiB") return ">= 0.8";
+  if (name.starts_with("tcp / raw")) return ">= 0.9";
+  return {};
+}
+
+void report(const std::vector<Round>& rounds, bool as_json) {
+  Json json = Json::object();
+  for (const auto& [name, unused] : rounds.front().figures) {
+    std::vector<double> values;
+    for (const Round& round : rounds) values.push_back(round.figures.at(name));
+    const auto [least, most] = std::ranges::minmax(values);
+    json[name] = {{"median", median(values)}, {"min", least}, {"max", most}};
+    if (!as_json)
+      fmt::print("{:32} {:8.2f}   [{:.2f} .. {:.2f}]   {}\n", name, median(values), least, most,
+                 target(name));
+  }
+  if (as_json) fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+}  // namespace kerf::bench
+
+int main(int argc, char** argv) {
+  int rounds = 5;
+  bool as_json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--json") {
+      as_json = true;
+    } else if (flag == "--rounds" && i + 1 < argc) {
+      rounds = std::max(1, std::atoi(argv[++i]));
+    } else {
+      fmt::print(stderr, "usage: data_plane_bench [--rounds N] [--json]\n");
+      return 2;
+    }
+  }
+  std::vector<kerf::bench::Round> measured;
+  for (int i = 0; i < rounds; ++i) measured.push_back(kerf::bench::measure());
+  kerf::bench::report(measured, as_json);
+  return 0;
+}
