@@ -1,0 +1,204 @@
+#include "bench/chain.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/random.h"
+#include "runtime/time.h"
+
+namespace kerf::bench {
+
+using ops::Call;
+using ops::DType;
+using ops::GradientTarget;
+using ops::Shape;
+using ops::Tensor;
+using ops::TensorView;
+using ops::ValueSpec;
+
+namespace {
+
+constexpr size_t kPhases = 4;
+constexpr std::array<const char*, kPhases> kPhaseNames{"forward", "input gradient",
+                                                       "weight gradient", "update"};
+
+std::vector<int64_t> ints(std::initializer_list<int64_t> list) { return list; }
+
+Link fully_connected(int64_t inputs, int64_t outputs) {
+  return {"Gemm", {{"transB", int64_t{1}}}, {{outputs, inputs}, {outputs}}};
+}
+
+Link max_pool() {
+  return {"MaxPool", {{"kernel_shape", ints({2, 2})}, {"strides", ints({2, 2})}}, {}};
+}
+
+void fill(const Tensor& tensor, uint32_t purpose, float scale) {
+  const auto view = tensor.view();
+  for (int64_t i = 0; i < view.elements(); ++i)
+    view.f32()[i] = scale * (2 * ops::uniform({1, purpose, 0, 0}, i) - 1);
+}
+
+Tensor zero_tensor(runtime::Device& device, const Shape& shape) {
+  Tensor tensor(device, DType::kFloat32, shape);
+  std::fill_n(tensor.view().f32(), tensor.view().elements(), 0.0F);
+  return tensor;
+}
+
+// Adds what the block took to a total.
+class Timer {
+ public:
+  explicit Timer(double& total) : total_(total), begin_(runtime::now_ns()) {}
+  ~Timer() { total_ += static_cast<double>(runtime::now_ns() - begin_) * 1e-9; }
+
+ private:
+  double& total_;
+  int64_t begin_;
+};
+
+}  // namespace
+
+struct Chain::Node {
+  const ops::Operator* op = nullptr;
+  std::unique_ptr<ops::Kernel> kernel;
+  std::vector<Tensor> parameters, gradients, velocities;
+  runtime::Buffer saved;
+  Shape output;
+  std::array<double, kPhases> seconds{};
+};
+
+std::vector<Link> lenet5_links() {
+  return {{"Conv", {{"pads", ints({2, 2, 2, 2})}}, {{6, 1, 5, 5}, {6}}},
+          {"Relu", {}, {}},
+          max_pool(),
+          {"Conv", {}, {{16, 6, 5, 5}, {16}}},
+          {"Relu", {}, {}},
+          max_pool(),
+          {"Flatten", {}, {}},
+          fully_connected(400, 120),
+          {"Relu", {}, {}},
+          fully_connected(120, 84),
+          {"Relu", {}, {}},
+          fully_connected(84, 10)};
+}
+
+std::vector<Link> mlp_links(const std::vector<int64_t>& widths) {
+  std::vector<Link> links;
+  for (size_t i = 0; i + 1 < widths.size(); ++i) {
+    if (i > 0) links.push_back({"Relu", {}, {}});
+    links.push_back(fully_connected(widths[i], widths[i + 1]));
+  }
+  return links;
+}
+
+Chain::Chain(runtime::Device& device, const std::vector<Link>& links, const Shape& input,
+             int64_t classes)
+    : device_(device),
+      labels_(device, DType::kInt64, {input[0]}),
+      optimizer_(ops::make_optimizer({"sgd", 0.01, 0.9}, device)) {
+  values_.emplace_back(device, DType::kFloat32, input);
+  gradients_.emplace_back(device, DType::kFloat32, input);
+  fill(values_[0], 0, 1);
+  for (int64_t i = 0; i < input[0]; ++i) labels_.view().i64()[i] = i * 7 % classes;
+  for (const auto& link : links) add(link, false);
+  add({"SoftmaxCrossEntropyLoss", {}, {}}, true);
+  *gradients_.back().view().f32() = 1;
+}
+
+Chain::~Chain() = default;
+
+void Chain::add(const Link& link, bool loss) {
+  auto node = std::make_unique<Node>();
+  node->op = &ops::find_operator(link.op);
+  node->kernel = node->op->make_kernel(link.attributes, device_);
+  std::vector<ValueSpec> specs{{DType::kFloat32, values_.back().shape()}};
+  for (const auto& shape : link.parameters) {
+    const auto purpose = static_cast<uint32_t>(nodes_.size() * 10 + specs.size());
+    node->parameters.emplace_back(device_, DType::kFloat32, shape);
+    fill(node->parameters.back(), purpose, 0.05F);
+    node->gradients.push_back(zero_tensor(device_, shape));
+    node->velocities.push_back(zero_tensor(device_, shape));
+    specs.push_back({DType::kFloat32, shape});
+  }
+  if (loss) specs.push_back({DType::kInt64, labels_.shape()});
+  node->output = node->op->infer(link.attributes, specs)[0].shape;
+  node->saved = device_.allocate(node->op->saved_bytes(link.attributes, specs));
+  values_.emplace_back(device_, DType::kFloat32, node->output);
+  gradients_.emplace_back(device_, DType::kFloat32, node->output);
+  nodes_.push_back(std::move(node));
+}
+
+float Chain::step() {
+  forward();
+  backward();
+  update();
+  return *values_.back().view().f32();
+}
+
+void Chain::forward() {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = *nodes_[i];
+    const Timer timer(node.seconds[0]);
+    std::vector<TensorView> inputs{values_[i].view()};
+    for (const auto& parameter : node.parameters) inputs.push_back(parameter.view());
+    if (node.op->is_loss()) inputs.push_back(labels_.view());
+    // An alias is shared memory in a real run, so here it may not cost a copy.
+    const std::vector<TensorView> outputs{values_[i + 1].view()};
+    Call call;
+    call.inputs = inputs;
+    call.outputs = outputs;
+    call.saved = node.saved.data();
+    call.output_shape = node.output;
+    call.normaliser = static_cast<double>(values_[0].shape()[0]);
+    node.kernel->forward(call);
+  }
+}
+
+void Chain::backward() {
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    Node& node = *nodes_[i];
+    std::vector<TensorView> inputs{values_[i].view()};
+    for (const auto& parameter : node.parameters) inputs.push_back(parameter.view());
+    if (node.op->is_loss()) inputs.push_back(labels_.view());
+    const std::vector<TensorView> outputs{values_[i + 1].view()};
+    const std::vector<TensorView> upstream{gradients_[i + 1].view()};
+    Call call;
+    call.inputs = inputs;
+    call.outputs = outputs;
+    call.output_gradients = upstream;
+    call.saved = node.saved.data();
+    call.output_shape = node.output;
+    call.normaliser = static_cast<double>(values_[0].shape()[0]);
+    if (i > 0) {
+      const Timer timer(node.seconds[1]);
+      const GradientTarget target{0, gradients_[i].view(), false};
+      node.kernel->gradient(call, {&target, 1});
+    }
+    if (node.parameters.empty()) continue;
+    const Timer timer(node.seconds[2]);
+    std::vector<GradientTarget> targets;
+    for (size_t p = 0; p < node.parameters.size(); ++p)
+      targets.push_back({static_cast<int>(p) + 1, node.gradients[p].view(), true});
+    node.kernel->gradient(call, targets);
+  }
+}
+
+void Chain::update() {
+  for (const auto& node : nodes_)
+    for (size_t p = 0; p < node->parameters.size(); ++p) {
+      const Timer timer(node->seconds[3]);
+      const TensorView velocity = node->velocities[p].view();
+      optimizer_->update(node->parameters[p].view(), node->gradients[p].view(), {&velocity, 1});
+    }
+}
+
+std::string Chain::profile() const {
+  std::string text;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    for (size_t phase = 0; phase < kPhases; ++phase)
+      if (nodes_[i]->seconds[phase] > 0)
+        text += format("{:2} {} {}: {:.3f} ms\n", i, nodes_[i]->op->name(), kPhaseNames[phase],
+                       nodes_[i]->seconds[phase] * 1e3);
+  return text;
+}
+
+}  // namespace kerf::bench
