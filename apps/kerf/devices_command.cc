@@ -5,6 +5,7 @@
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"
 #include "runtime/device.h"
+#include "runtime/format.h"
 #include "runtime/json.h"
 
 namespace kerf::apps {

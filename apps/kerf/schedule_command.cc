@@ -94,21 +94,21 @@ Json ScheduleCommand::report() const {
     for (const auto& action : row) actions.push_back(schedmp::to_string(action));
     rows.push_back(std::move(actions));
   }
-  Json json{{"name", schedule_.name},
-            {"workers", schedule_.workers()},
-            {"stages", schedule_.stages()},
-            {"micro_batches", schedule_.micro_batches},
-            {"groups", schedule_.groups},
-            {"rows", std::move(rows)},
-            {"bubble", {{"makespan", idle.makespan}, {"span", idle.span}}},
-            {"proved", problems_.empty()},
-            {"problems", problems_}};
+  Json answer{{"name", schedule_.name},
+              {"workers", schedule_.workers()},
+              {"stages", schedule_.stages()},
+              {"micro_batches", schedule_.micro_batches},
+              {"groups", schedule_.groups},
+              {"rows", std::move(rows)},
+              {"bubble", {{"makespan", idle.makespan}, {"span", idle.span}}},
+              {"proved", problems_.empty()},
+              {"problems", problems_}};
   if (verdict_) {
-    json["smallest_safe_slots"] = verdict_->smallest_safe_slots;
-    json["held"] = verdict_->held;
-    json["peak_bytes"] = verdict_->peak_bytes;
+    answer["smallest_safe_slots"] = verdict_->smallest_safe_slots;
+    answer["held"] = verdict_->held;
+    answer["peak_bytes"] = verdict_->peak_bytes;
   }
-  return json;
+  return answer;
 }
 
 std::string ScheduleCommand::text() const {

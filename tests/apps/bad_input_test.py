@@ -1,0 +1,212 @@
+"""Wrong input gets one clear error line, exit code 2, and no stack trace."""
+
+import gzip
+import json
+import pathlib
+import socket
+import unittest
+
+from kerf_command import KerfTest, run, write_images
+
+QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
+
+
+class DataFiles(KerfTest):
+    def setUp(self):
+        super().setUp()
+        write_images(self.folder, 64)
+        self.images = self.folder / "train-images-idx3-ubyte.gz"
+
+    def refused(self, *parts):
+        answer = run("train", "lenet5", "--data", f"fashion-mnist:{self.folder}", *QUICK, "--out", self.folder / "out")
+        self.assert_one_error(answer, *parts)
+
+    def test_a_missing_folder(self):
+        answer = run("train", "--data", "fashion-mnist:/nowhere", *QUICK, "--out", self.folder / "out")
+        self.assert_one_error(answer, "/nowhere", "apt-get install dataset-fashion-mnist")
+
+    def test_a_missing_file(self):
+        self.images.unlink()
+        self.refused(self.images)
+
+    def test_a_truncated_file(self):
+        self.images.write_bytes(self.images.read_bytes()[:-100])
+        self.refused(self.images)
+
+    def test_a_file_damaged_in_the_middle(self):
+        data = bytearray(self.images.read_bytes())
+        data[len(data) // 2] ^= 0x10
+        self.images.write_bytes(data)
+        self.refused(self.images)
+
+    def test_a_wrong_magic_number(self):
+        with gzip.open(self.images, "wb") as file:
+            file.write(b"\x00\x00\x0d\x03" + b"\0" * 12 + b"\0" * 784 * 64)
+        self.refused(self.images, "wrong magic number")
+
+    def test_an_unknown_data_set(self):
+        self.assert_one_error(run("train", "--data", "imagenet", *QUICK), "imagenet", "fashion-mnist")
+
+    def test_data_that_does_not_fit_the_model(self):
+        answer = run("train", "mlp", "--sizes", "20-10-10", "--data", f"fashion-mnist:{self.folder}", *QUICK)
+        self.assert_one_error(answer, "784", "20")
+
+
+class PlanFiles(KerfTest):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.folder / "plan.json"
+        made = run("plan", "lenet5", "--workers", 2, "--out", self.plan)
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def refused(self, *parts, model=("lenet5",), more=()):
+        answer = run("train", *model, "--data", "synthetic:64x784x10", "--plan", self.plan, "--steps", 1, "--no-test",
+                     *more, "--out", self.folder / "out")
+        self.assert_one_error(answer, *parts)
+
+    def test_a_missing_plan(self):
+        self.plan.unlink()
+        self.refused("plan.json")
+
+    def test_a_plan_truncated_anywhere(self):
+        text = self.plan.read_text()
+        for keep in (0, 1, len(text) // 3, len(text) // 2, len(text) - 3):
+            with self.subTest(keep=keep):
+                self.plan.write_text(text[:keep])
+                self.refused("plan.json")
+
+    def test_a_corrupt_plan(self):
+        plan = json.loads(self.plan.read_text())
+        for key in list(plan):
+            with self.subTest(missing=key):
+                self.plan.write_text(json.dumps({k: v for k, v in plan.items() if k != key}))
+                self.refused("plan.json")
+            with self.subTest(wrong=key):
+                self.plan.write_text(json.dumps({**plan, key: {"nonsense": [1]}}))
+                self.refused("plan.json")
+
+    def test_a_plan_for_another_model(self):
+        self.refused("plan.json", model=("mlp",))
+
+    def test_flags_that_contradict_the_plan(self):
+        self.refused("--workers 3", more=("--workers", 3))
+        self.refused("--cut feature", more=("--cut", "feature"))
+        self.refused("--micro-batches 5", more=("--micro-batches", 5))
+
+
+class Requests(KerfTest):
+    def test_more_workers_than_operators(self):
+        self.assert_one_error(run("plan", "lenet5", "--workers", 50), "50")
+        self.assert_one_error(run("train", "lenet5", "--workers", 50, "--data", "synthetic"), "50")
+
+    def test_zero_micro_batches(self):
+        for command in ("plan", "train"):
+            self.assert_one_error(run(command, "lenet5", "--micro-batches", 0), "--micro-batches")
+        self.assert_one_error(run("schedule", "gpipe", "--micro-batches", 0), "--micro-batches")
+
+    def test_numbers_out_of_range(self):
+        for flag in (("--workers", 0), ("--workers", -1), ("--batch", 0), ("--threads", 0), ("--epochs", 0), ("--lr", 0),
+                     ("--lr", "nan"), ("--momentum", 1), ("--steps", -2), ("--workers", "three"), ("--slots", 0)):
+            with self.subTest(flag=flag):
+                answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *flag, "--out", self.folder / "out")
+                self.assert_one_error(answer, flag[0].lstrip("-") if flag[0] == "--lr" else flag[0])
+
+    def test_names_that_nobody_knows_are_answered_with_those_there_are(self):
+        for flag, known in ((("--cut", "diagonal"), "layer"), (("--schedule", "zigzag"), "1f1b"),
+                            (("--transport", "pigeon"), "shm"), (("--optimizer", "adamw"), "sgd")):
+            with self.subTest(flag=flag):
+                answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--steps", 1, *flag, "--out",
+                             self.folder / "out")
+                self.assert_one_error(answer, flag[1], known)
+        self.assert_one_error(run("train", "resnet"), "resnet", "lenet5")
+        self.assert_one_error(run("plan", "mlp", "--sizes", "784-x-10"), "--sizes")
+        self.assert_one_error(run("plan", "lenet5", "--objective", "beauty"), "beauty")
+
+    def test_an_unknown_flag_and_an_unknown_command(self):
+        self.assert_one_error(run("train", "--colour", "red"), "--colour")
+        self.assert_one_error(run("fly"), "fly")
+        self.assert_one_error(run())
+
+    def test_a_memory_cap_that_cannot_be_met_names_stage_cap_bytes_over_and_what_fits(self):
+        answer = run("plan", "lenet5", "--workers", 2, "--memory", 65536)
+        self.assert_one_error(answer, "stage", "65536", "over", "--")
+
+    def test_a_layout_that_an_operator_cannot_honour_is_refused_by_name(self):
+        shares = self.folder / "shares.json"
+        for text in ("", "{", "[]", '{"kerf_shares": 2}', '{"kerf_shares": 1, "shares": {"fc9": {"0": "all"}}}',
+                     '{"kerf_shares": 1, "shares": {"fc1": {"0": "0-3"}}}',
+                     '{"kerf_shares": 1, "shares": {"fc1": {"7": "all"}}}'):
+            with self.subTest(text=text):
+                shares.write_text(text)
+                answer = run("plan", "mlp", "--cut", "free", "--shares", shares, "--workers", 2)
+                self.assert_one_error(answer, "shares.json")
+        self.assert_one_error(run("plan", "mlp", "--cut", "free", "--workers", 2), "--shares")
+
+    def test_missing_weights(self):
+        self.assert_one_error(run("eval", "lenet5", "--weights", "/nowhere/w.safetensors"), "--weights")
+
+    def test_truncated_weights(self):
+        weights = self.folder / "weights.safetensors"
+        weights.write_bytes(b"\x10\0\0\0\0\0\0\0{}")
+        answer = run("eval", "lenet5", "--data", "synthetic:64x784x10", "--weights", weights, "--transport", "inproc")
+        self.assert_one_error(answer, "weights.safetensors")
+
+    def test_a_refuted_schedule(self):
+        file = self.folder / "bad.txt"
+        made = run("schedule", "1f1b", "--workers", 2, "--micro-batches", 2, "--out", file)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        sound = file.read_text()
+        for text, part in ((sound.replace("1B1", "1B0"), "1B"), (sound.replace("row 1", "row 7"), "bad.txt:"),
+                           ("", "bad.txt"), (sound.replace("0F1", "0Q1"), "bad.txt:")):
+            with self.subTest(part=part):
+                self.assertNotEqual(text, sound)
+                file.write_text(text)
+                answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--micro-batches", 2,
+                             "--schedule", file, "--steps", 1, "--out", self.folder / "out")
+                self.assert_one_error(answer, part)
+
+
+class Addresses(KerfTest):
+    def refused(self, address, *parts):
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 1, "--listen",
+                     address, "--out", self.folder / "out", timeout=20)
+        self.assert_one_error(answer, *parts)
+
+    def test_an_address_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refused(f"tcp://127.0.0.1:{port}", f"127.0.0.1:{port}", "use")
+
+    def test_an_address_beyond_this_host(self):
+        self.refused("tcp://0.0.0.0:5555", "0.0.0.0")
+        self.refused("tcp://192.0.2.1:5555", "192.0.2.1")
+
+    def test_a_malformed_address(self):
+        self.refused("somewhere", "somewhere")
+
+    def test_a_worker_needs_an_address_of_this_host(self):
+        for arguments in ((), ("--connect",), ("--connect", "tcp://192.0.2.1:5"), ("--connect", "nonsense"),
+                          ("--bind", "tcp://127.0.0.1:1"), ("--connect", "tcp://127.0.0.1:1", "--index", "x")):
+            with self.subTest(arguments=arguments):
+                self.assert_one_error(run("worker", *arguments, timeout=20))
+
+
+class Output(KerfTest):
+    def test_an_output_folder_that_is_a_file(self):
+        file = self.folder / "file"
+        file.write_text("here already")
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *QUICK, "--out", file)
+        self.assert_one_error(answer, "file")
+        self.assertEqual(file.read_text(), "here already")
+
+    def test_a_failed_run_leaves_no_half_files(self):
+        out = self.folder / "out"
+        run("train", "lenet5", "--data", "synthetic:64x784x10", *QUICK, "--optimizer", "none", "--out", out)
+        left = [path.name for path in pathlib.Path(out).rglob("*") if path.name not in ("plan.json", "plan.svg")]
+        self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+"""All four cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route."""
+
+import json
+import sys
+import unittest
+
+from kerf_command import KerfTest
+
+MLP = ("mlp", "--sizes", "784-50-30-10", "--data", "synthetic:640x784x10", "--batch", 64, "--micro-batches", 5, "--steps",
+       50, "--lr", 0.02, "--no-test", "--transport", "inproc")
+WORKERS = (2, 5)
+
+
+def free_shares(workers):
+    """Interleaved, uneven, and one operator on a single worker."""
+    fc1, fc2 = {}, {}
+    for worker in range(workers):
+        fc1[str(worker)] = ",".join(str(i) for i in range(worker, 50, workers))
+        first = worker * worker * 30 // (workers * workers)
+        last = (worker + 1) * (worker + 1) * 30 // (workers * workers) - 1
+        if last >= first:
+            fc2[str(worker)] = f"{first}-{last}"
+    return {"kerf_shares": 1, "shares": {"fc1": fc1, "fc2": fc2, "fc3": {str(workers - 1): "all"}}}
+
+
+class Cuts(KerfTest):
+    def setUp(self):
+        super().setUp()
+        self.reference = self.train(*MLP, "--workers", 1, out="reference")["losses"]
+        self.assertEqual(len(self.reference), 50)
+
+    def compare(self, *flags):
+        report = self.train(*MLP, *flags)
+        self.assertTrue(report["equal"])
+        for step, (mine, theirs) in enumerate(zip(report["losses"], self.reference, strict=True)):
+            self.assertLessEqual(abs(mine - theirs), 1e-4 * abs(theirs), f"step {step}")
+        for route in report["routes"]:
+            self.assertEqual(route["predicted_messages"], route["messages"])
+            self.assertEqual(route["predicted_bytes"], route["bytes"])
+        return report
+
+    def test_feature(self):
+        for workers in WORKERS:
+            with self.subTest(workers=workers):
+                self.compare("--cut", "feature", "--workers", workers)
+
+    def test_hybrid(self):
+        for workers in WORKERS:
+            with self.subTest(workers=workers):
+                self.compare("--cut", "hybrid", "--stages", 2, "--workers", workers, "--schedule", "1f1b")
+
+    def test_free(self):
+        for workers in WORKERS:
+            with self.subTest(workers=workers):
+                shares = self.folder / "shares.json"
+                shares.write_text(json.dumps(free_shares(workers)))
+                self.compare("--cut", "free", "--shares", shares, "--workers", workers)
+
+    def test_layer_is_exact(self):
+        self.assertEqual(self.compare("--cut", "layer", "--workers", 3)["losses"], self.reference)
+
+
+if __name__ == "__main__":
+    if "full" in sys.argv:
+        sys.argv.remove("full")
+        WORKERS = (2, 3, 4, 5)
+    unittest.main()

@@ -1,0 +1,127 @@
+"""What the tests of the kerf command share: running it, and looking at what it leaves behind."""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+KERF = os.path.abspath(os.environ.get("KERF", "build/release/bin/kerf"))
+# Sanitizers make everything slower; promises in seconds are kept by the release build.
+SLOW = float(os.environ.get("KERF_TEST_SLOWNESS", "1"))
+ERROR_LINE = re.compile(r"^kerf( worker)?: error: ")
+
+
+def run(*arguments, timeout=120, **more):
+    """Runs kerf to its end, without input. Returns exit code, stdout and stderr."""
+    return subprocess.run([KERF, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=timeout * SLOW, check=False, **more)
+
+
+def start(*arguments):
+    """Starts kerf in a process group of its own, so that all it started can be found by the group."""
+    return subprocess.Popen([KERF, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def processes_of(session):
+    """pid -> command line of every live process of a session."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+            fields = stat[stat.rindex(")") + 2:].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, ValueError):
+            continue  # it ended meanwhile
+    return found
+
+
+def workers_of(session):
+    return sorted(pid for pid, line in processes_of(session).items() if line.startswith("kerf worker"))
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds * SLOW
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return condition()
+
+
+def shared_memory():
+    folder = pathlib.Path("/dev/shm")
+    return {path.name for path in folder.iterdir() if "kerf" in path.name} if folder.exists() else set()
+
+
+def read_safetensors(path):
+    """name -> (shape, bytes)."""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + length])
+    return {name: (entry["shape"], data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def write_images(folder, rows, test_rows=32):
+    """A small data set in Fashion-MNIST's format whose classes can be told apart."""
+    for split, count in (("train", rows), ("t10k", test_rows)):
+        labels = bytes(i * 7 % 10 for i in range(count))
+        images = b"".join(bytes((i * 31 + j * (label + 1)) % 256 for j in range(784)) for i, label in enumerate(labels))
+        for name, contents in (("images-idx3", struct.pack(">4I", 0x803, count, 28, 28) + images),
+                               ("labels-idx1", struct.pack(">2I", 0x801, count) + labels)):
+            with gzip.open(pathlib.Path(folder) / f"{split}-{name}-ubyte.gz", "wb", compresslevel=1) as file:
+                file.write(contents)
+
+
+class KerfTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kerf-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.sessions = []
+        self.addCleanup(self.end_sessions)
+
+    def end_sessions(self):
+        for session in self.sessions:
+            for pid in processes_of(session):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def start(self, *arguments):
+        process = start(*arguments)
+        self.sessions.append(process.pid)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def train(self, *arguments, out="run", expect=0):
+        """Trains and returns the report."""
+        answer = run("train", *arguments, "--json", "--out", self.folder / out)
+        self.assertEqual(answer.returncode, expect, answer.stderr[-2000:])
+        return json.loads(answer.stdout)
+
+    def assert_one_error(self, answer, *parts, code=2):
+        """One error line, nothing that looks like a stack trace, and the exit code."""
+        lines = answer.stderr.splitlines()
+        errors = [line for line in lines if ERROR_LINE.match(line)]
+        self.assertEqual(len(errors), 1, answer.stderr)
+        self.assertEqual(lines, errors, "more than the error line")
+        self.assertEqual(answer.returncode, code, answer.stderr)
+        for part in parts:
+            self.assertIn(str(part), errors[0])
+        for trace in ("terminate called", "what():", "Aborted", "bug:"):
+            self.assertNotIn(trace, answer.stderr)

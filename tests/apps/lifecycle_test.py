@@ -1,0 +1,120 @@
+"""However a run ends, it ends soon, says who is to blame, and leaves no process and no shared memory behind."""
+
+import os
+import re
+import signal
+import time
+import unittest
+
+from kerf_command import SLOW, KerfTest, processes_of, shared_memory, wait_until, workers_of
+
+WITHIN = 5 * SLOW  # seconds
+ENDLESS = ("train", "lenet5", "--data", "synthetic:4096x784x10", "--workers", 3, "--epochs", 100000, "--no-test")
+
+
+class Lifecycle(KerfTest):
+    def setUp(self):
+        super().setUp()
+        self.shared_before = shared_memory()
+
+    def run_up(self, *more):
+        """A run whose three workers are training."""
+        process = self.start(*ENDLESS, "--out", self.folder / "out", *more)
+        workers = wait_until(lambda: len(workers_of(process.pid)) == 3 and workers_of(process.pid), 20)
+        self.assertTrue(workers, "three workers that show as `kerf worker`")
+        time.sleep(1.5 * SLOW)
+        self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+        return process, workers
+
+    def assert_ends(self, process, since):
+        try:
+            _, errors = process.communicate(timeout=WITHIN)
+        except Exception:
+            self.fail(f"still running after {WITHIN} s: {processes_of(process.pid)}")
+        self.assertLess(time.monotonic() - since, WITHIN)
+        left = wait_until(lambda: not processes_of(process.pid), 1)
+        self.assertTrue(left, f"left behind: {processes_of(process.pid)}")
+        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assertEqual([p.name for p in (self.folder / "out").iterdir() if p.name not in ("plan.json", "plan.svg")], [],
+                         "half-written results")
+        return errors
+
+    def assert_names_the_worker(self, errors, worker):
+        self.assertIn("kerf: error:", errors)
+        self.assertRegex(errors, rf"worker {worker}\b")
+        self.assertRegex(errors, r"(?s)wait", "who waited for what")
+        self.assertNotIn("terminate called", errors)
+
+    def test_a_killed_worker(self):
+        for transport in ("shm", "ipc", "tcp"):
+            with self.subTest(transport=transport):
+                process, workers = self.run_up("--transport", transport)
+                since = time.monotonic()
+                os.kill(workers[1], signal.SIGKILL)
+                errors = self.assert_ends(process, since)
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(str(workers[1]), errors)
+                self.assert_names_the_worker(errors, self.number_of(errors, workers[1]))
+
+    def number_of(self, errors, pid):
+        return re.search(rf"worker (\d+) \(pid {pid}\b", errors).group(1)
+
+    def test_a_stopped_worker(self):
+        process, workers = self.run_up()
+        since = time.monotonic()
+        os.kill(workers[2], signal.SIGSTOP)
+        errors = self.assert_ends(process, since)
+        self.assertEqual(process.returncode, 1)
+        self.assert_names_the_worker(errors, self.number_of(errors, workers[2]))
+
+    def test_ctrl_c(self):
+        process, workers = self.run_up()
+        since = time.monotonic()
+        # A terminal sends it to the whole foreground group.
+        for pid in [process.pid, *workers]:
+            os.kill(pid, signal.SIGINT)
+        errors = self.assert_ends(process, since)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted", errors)
+
+    def test_sigterm(self):
+        process, _ = self.run_up()
+        since = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, since)
+        self.assertEqual(process.returncode, 130)
+
+    def test_ctrl_c_while_waiting_for_workers(self):
+        process = self.start(*ENDLESS, "--out", self.folder / "out", "--listen", "tcp://127.0.0.1:*")
+        time.sleep(1 * SLOW)
+        since = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        self.assert_ends(process, since)
+        self.assertEqual(process.returncode, 130)
+
+    def test_a_killed_scheduler(self):
+        process, workers = self.run_up()
+        process.kill()
+        process.wait()
+        gone = wait_until(lambda: not processes_of(process.pid), WITHIN)
+        self.assertTrue(gone, f"left behind: {processes_of(process.pid)} of {workers}")
+        self.assertEqual(shared_memory() - self.shared_before, set())
+
+    def test_a_stopped_scheduler(self):
+        """Its workers end by themselves: a scheduler that is silent is as good as dead."""
+        process, workers = self.run_up()
+        os.kill(process.pid, signal.SIGSTOP)
+        self.assertTrue(wait_until(lambda: not workers_of(process.pid), WITHIN + 2), f"left behind: {workers}")
+
+    def test_an_orderly_end_leaves_nothing(self):
+        process = self.start("train", "lenet5", "--data", "synthetic:256x784x10", "--workers", 3, "--steps", 2, "--out",
+                             self.folder / "out")
+        process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(processes_of(process.pid), {})
+        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assertFalse([p for p in (self.folder / "out").iterdir() if p.name.startswith(".")])
+
+
+if __name__ == "__main__":
+    unittest.main()

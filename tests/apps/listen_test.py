@@ -1,0 +1,64 @@
+"""`kerf train --listen` waits for `kerf worker --connect`, and computes the same."""
+
+import json
+import socket
+import unittest
+
+from kerf_command import SLOW, KerfTest, read_safetensors
+
+RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+class Listen(KerfTest):
+    def connect_and_train(self, transport, *worker_flags):
+        address = free_address()
+        scheduler = self.start("train", *RUN, "--listen", address, "--transport", transport, "--json", "--out",
+                               self.folder / "listened")
+        workers = [self.start("worker", "--connect", address, *flags) for flags in worker_flags]
+        stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        for worker in workers:
+            _, errors = worker.communicate(timeout=10 * SLOW)
+            self.assertEqual(worker.returncode, 0, errors)
+        return json.loads(stdout), [worker.pid for worker in workers]
+
+    def test_workers_started_by_hand_give_the_same_answer(self):
+        own = self.train(*RUN)
+        for transport in ("shm", "tcp"):
+            with self.subTest(transport=transport):
+                report, pids = self.connect_and_train(transport, (), ())
+                self.assertEqual(report["losses"], own["losses"])
+                self.assertEqual(sorted(worker["pid"] for worker in report["workers"]), sorted(pids))
+                self.assertEqual(read_safetensors(self.folder / "listened" / "weights.safetensors"),
+                                 read_safetensors(self.folder / "run" / "weights.safetensors"))
+
+    def test_a_worker_may_wish_for_its_number(self):
+        report, pids = self.connect_and_train("ipc", ("--index", 1), ("--index", 0))
+        self.assertEqual([worker["pid"] for worker in report["workers"]], [pids[1], pids[0]])
+
+    def test_a_stranger_does_no_harm(self):
+        address = free_address()
+        scheduler = self.start("train", *RUN, "--listen", address, "--json", "--out", self.folder / "listened")
+        first = self.start("worker", "--connect", address)
+        host, port = address.removeprefix("tcp://").split(":")
+        for _ in range(50):
+            try:
+                with socket.create_connection((host, int(port)), timeout=5) as stranger:
+                    stranger.sendall(b"GET / HTTP/1.1\r\nHost: kerf\r\n\r\n" + bytes(range(256)) * 64)
+                break
+            except ConnectionRefusedError:
+                continue
+        second = self.start("worker", "--connect", address)
+        _, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        self.assertEqual((first.wait(10), second.wait(10)), (0, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

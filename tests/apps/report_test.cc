@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/report/progress.h"
+#include "apps/report/table.h"
+#include "apps/report/terminal.h"
+
+namespace kerf::apps {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Table, AlignsTheFirstColumnLeftAndNumbersRight) {
+  Table table({"worker", "bytes"});
+  table.add({"0", "1 B"});
+  table.add({"10", "12 KiB"});
+  EXPECT_EQ(table.text(),
+            "worker   bytes\n"
+            "0          1 B\n"
+            "10      12 KiB\n");
+}
+
+TEST(Table, ColoursOnlyWhenAsked) {
+  Table table({"a"});
+  EXPECT_THAT(table.text(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(table.text(true), HasSubstr("\x1b[1m"));
+}
+
+TEST(Units, AreHuman) {
+  EXPECT_EQ(human_flops(0), "0 FLOP");
+  EXPECT_EQ(human_flops(1234567), "1.23 MFLOP");
+  EXPECT_EQ(human_percent(0.1234), "12.3 %");
+}
+
+// A clock that the test moves, and what was written.
+struct Screen {
+  Progress::Time now{};
+  std::vector<std::string> written;
+
+  Progress::Options options(bool terminal, int64_t steps, int epochs) {
+    Progress::Options options;
+    options.terminal = terminal;
+    options.total_steps = steps;
+    options.epochs = epochs;
+    options.width = [] { return 200; };
+    options.now = [this] { return now; };
+    options.write = [this](const std::string& text) { written.push_back(text); };
+    return options;
+  }
+};
+
+TEST(Progress, ShowsEpochStepLossRateAndTimeLeft) {
+  Screen screen;
+  Progress progress(screen.options(true, 4, 2));
+  progress.step({0, 0, 100, 2.0});
+  screen.now += 1s;
+  progress.step({1, 0, 100, 1.0});
+  const std::string& line = screen.written.back();
+  EXPECT_THAT(line, testing::StartsWith("\r"));
+  for (const char* part : {"epoch 1/2", "step 2/4", "loss 1.0000", "100 images/s", "2 s left"})
+    EXPECT_THAT(line, HasSubstr(part));
+}
+
+TEST(Progress, RedrawsAtMostTenTimesASecond) {
+  Screen screen;
+  screen.now += 1h;
+  Progress progress(screen.options(true, 1000, 1));
+  for (int step = 0; step < 100; ++step) {
+    progress.step({step, 0, 1, 1.0});
+    screen.now += 10ms;
+  }
+  EXPECT_LE(screen.written.size(), 11U);
+  EXPECT_GE(screen.written.size(), 9U);
+}
+
+TEST(Progress, FitsTheTerminal) {
+  Screen screen;
+  auto options = screen.options(true, 2, 1);
+  options.width = [] { return 20; };
+  Progress progress(options);
+  screen.now += 1s;
+  progress.step({0, 0, 1, 1.0});
+  EXPECT_LE(screen.written.back().size(), 20U + std::string("\r\x1b[K").size());
+}
+
+TEST(Progress, WritesOnePlainLinePerEpochWhereThereIsNoTerminal) {
+  Screen screen;
+  Progress progress(screen.options(false, 4, 2));
+  for (int step = 0; step < 4; ++step) {
+    progress.step({step, step / 2, 10, 1.0 + step});
+    screen.now += 1s;
+  }
+  progress.finish();
+  EXPECT_THAT(screen.written, testing::ElementsAre(HasSubstr("epoch 1/2: loss 1.5"),
+                                                   HasSubstr("epoch 2/2: loss 3.5")));
+  for (const auto& line : screen.written) EXPECT_THAT(line, Not(HasSubstr("\r")));
+}
+
+TEST(Progress, TellsTheTestAccuracyOfAnEpochOnItsLine) {
+  Screen screen;
+  Progress progress(screen.options(false, 2, 1));
+  progress.step({0, 0, 10, 1.0});
+  progress.step({1, 0, 10, 1.0});
+  progress.evaluation({0, 200, 150, 0.5});
+  progress.finish();
+  EXPECT_THAT(screen.written, testing::ElementsAre(HasSubstr("test accuracy 75.00 %")));
+}
+
+TEST(Progress, RateLeavesOutStartUpAndTests) {
+  Screen screen;
+  Progress progress(screen.options(false, 3, 2));
+  screen.now += 50s;
+  progress.step({0, 0, 10, 1.0});
+  screen.now += 1s;
+  progress.step({1, 0, 10, 1.0});
+  screen.now += 50s;
+  progress.evaluation({0, 1, 1, 0});
+  screen.now += 1s;
+  progress.step({2, 1, 10, 1.0});
+  EXPECT_DOUBLE_EQ(progress.images_per_second(), 10.0);
+  EXPECT_DOUBLE_EQ(progress.median_step_seconds(), 1.0);
+}
+
+TEST(Terminal, PaintsOnlyWhenAsked) {
+  EXPECT_EQ(painted("x", Ink::kRed, false), "x");
+  EXPECT_EQ(painted("x", Ink::kRed, true), "\x1b[31mx\x1b[0m");
+}
+
+}  // namespace
+}  // namespace kerf::apps

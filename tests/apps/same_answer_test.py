@@ -1,0 +1,49 @@
+"""The first contract: however a model is cut over layers, the losses and weights are the same, bit for bit.
+
+    same_answer_test.py          a pairwise sample of workers x schedule x transport
+    same_answer_test.py full     all of them, and both models
+"""
+
+import itertools
+import sys
+import unittest
+
+from kerf_command import KerfTest
+
+WORKERS, SCHEDULES, TRANSPORTS = (1, 2, 3, 4), ("gpipe", "1f1b"), ("shm", "ipc", "tcp", "inproc")
+# Every pair of values of any two columns occurs.
+SAMPLE = [(2, "gpipe", "shm"), (3, "1f1b", "shm"), (4, "1f1b", "ipc"), (2, "1f1b", "tcp"), (3, "gpipe", "inproc"),
+          (4, "gpipe", "tcp"), (2, "1f1b", "ipc"), (1, "gpipe", "ipc"), (4, "1f1b", "inproc"), (1, "1f1b", "shm")]
+FULL = list(itertools.product(WORKERS, SCHEDULES, TRANSPORTS))
+CASES, MODELS = SAMPLE, (("lenet5",),)
+# 203 rows by 50: the last batch has 3 rows, fewer than micro-batches; 50 by 7: micro-batches of 8 and 7.
+UNEVEN = ("--data", "synthetic:203x784x10", "--batch", 50, "--micro-batches", 7, "--epochs", 2, "--seed", 5, "--lr", 0.05)
+
+
+class SameAnswer(KerfTest):
+    def test_bit_for_bit(self):
+        for model in MODELS:
+            reference = self.train(*model, *UNEVEN, "--workers", 1, "--transport", "inproc", out="reference")
+            weights = (self.folder / "reference" / "weights.safetensors").read_bytes()
+            self.assertEqual(len(reference["losses"]), 10)
+            self.assertLess(reference["losses"][-2], reference["losses"][0], "it learns")
+            for workers, schedule, transport in CASES:
+                with self.subTest(model=model[0], workers=workers, schedule=schedule, transport=transport):
+                    report = self.train(*model, *UNEVEN, "--workers", workers, "--schedule", schedule, "--transport",
+                                        transport)
+                    self.assertEqual(report["losses"], reference["losses"])
+                    self.assertEqual(report["evaluations"], reference["evaluations"])
+                    self.assertTrue((self.folder / "run" / "weights.safetensors").read_bytes() == weights, "weights differ")
+                    self.assertTrue(report["equal"])
+
+    def test_another_seed_gives_another_answer(self):
+        a = self.train("lenet5", *UNEVEN, "--transport", "inproc")
+        b = self.train("lenet5", *UNEVEN, "--transport", "inproc", "--seed", 6)
+        self.assertNotEqual(a["losses"], b["losses"])
+
+
+if __name__ == "__main__":
+    if "full" in sys.argv:
+        sys.argv.remove("full")
+        CASES, MODELS = FULL, (("lenet5",), ("mlp", "--sizes", "784-40-30-20-10"))
+    unittest.main()
