@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
-#include <map>
 #include <mutex>
 #include <thread>
 
 #include "runtime/crew_watch.h"
 #include "runtime/inproc/inproc_control.h"
 #include "runtime/messages.h"
+#include "runtime/roster.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -48,24 +47,15 @@ class LiveCrew final : public Crew {
 
  private:
   void start_threads();
-  void start_processes();
+  void start_processes(std::vector<Member>& members);
   void keep(const std::stop_token& stop);
 
   void step(Deadline deadline);
-  void handle(ControlServer::Incoming incoming);
-  void handle_message(Member& member, const ControlMessage& message);
-  void admit(int peer, const std::string& payload);
-  std::string objection(const Registration& registration) const;
-  void refuse(int peer, int pid, const std::string& why);
-  void take_report(Member& member, const std::string& payload);
   void drain();
-  void look_at_processes();
   void check();
   void settle(int lost);
   void fail(Error error);
   void throw_if_over() const;
-  bool all(State least) const;
-  int joined() const;
   void tell_all_to_stop();
   bool everybody_gone();
   Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
@@ -75,10 +65,8 @@ class LiveCrew final : public Crew {
   std::shared_ptr<Interrupt> interrupt_;
   InprocControl inproc_;
   std::shared_ptr<InprocHub> hub_;
-  std::vector<Member> members_;
   std::unique_ptr<ControlServer> server_;
-  std::map<int, int> by_peer_;
-  std::deque<CrewResults> results_;
+  std::optional<Roster> roster_;
   std::optional<Error> over_;  // what ended the run; thrown by every later call
   Clock::time_point check_at_;
   bool started_ = false;
@@ -91,11 +79,11 @@ class LiveCrew final : public Crew {
 LiveCrew::LiveCrew(const CrewOptions& options)
     : options_(options),
       interrupt_(options.interrupt ? options.interrupt : std::make_shared<Interrupt>()),
-      members_(static_cast<size_t>(std::max(options.workers, 0))),
       check_at_(after(kCheckEvery)) {
   if (options.workers < 1)
     throw Error(ErrorCode::kUsage, "a run needs at least one worker: --workers 1 or more");
-  for (size_t i = 0; i < members_.size(); ++i) members_[i].info.worker = static_cast<int>(i);
+  std::vector<Member> members(static_cast<size_t>(options.workers));
+  for (size_t i = 0; i < members.size(); ++i) members[i].info.worker = static_cast<int>(i);
   if (options.transport == TransportKind::kInproc) {
     if (!options.listen.empty())
       throw Error(ErrorCode::kUsage,
@@ -103,13 +91,12 @@ LiveCrew::LiveCrew(const CrewOptions& options)
                   "--transport shm, ipc or tcp");
     start_threads();
   } else if (options.listen.empty()) {
-    start_processes();
+    start_processes(members);
   } else {
     server_ = make_control_server(options.listen);
   }
   server_->watch(interrupt_->descriptor());
-  for (auto& member : members_)
-    if (member.process) server_->watch(member.process->descriptor());
+  roster_.emplace(options_, *server_, std::move(members));
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
 
@@ -117,8 +104,8 @@ void LiveCrew::start_threads() {
   KERF_CHECK(options_.handlers, "inproc workers need handlers");
   server_ = inproc_.server();
   hub_ = make_inproc_hub();
-  for (const auto& member : members_)
-    threads_.emplace_back([this, index = member.info.worker] {
+  for (int index = 0; index < options_.workers; ++index)
+    threads_.emplace_back([this, index] {
       const WorkerOptions mine{.scheduler = "inproc",
                                .index = index,
                                .device = options_.device,
@@ -137,9 +124,9 @@ void LiveCrew::start_threads() {
 }
 
 // Before the server, because a fork must not see a ZeroMQ context: the address is known beforehand.
-void LiveCrew::start_processes() {
+void LiveCrew::start_processes(std::vector<Member>& members) {
   const std::string address = random_local_address();
-  for (auto& member : members_) {
+  for (auto& member : members) {
     auto command = options_.worker_command;
     command.insert(command.end(),
                    {"--connect", address, "--index", std::to_string(member.info.worker), "--device",
@@ -158,11 +145,11 @@ LiveCrew::~LiveCrew() {
     const auto deadline = after(kPoliteStop);
     while (!everybody_gone() && Clock::now() < deadline)
       if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-        handle(std::move(*incoming));
+        roster_->handle(std::move(*incoming));
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
   }
-  // Processes are killed and reaped with members_; threads are joined.
+  // Processes are killed and reaped with the roster; threads are joined.
 }
 
 void LiveCrew::assemble(const std::function<void(int)>& waiting) {
@@ -171,14 +158,14 @@ void LiveCrew::assemble(const std::function<void(int)>& waiting) {
   int told = -1;
   while (true) {
     throw_if_over();
-    const int here = joined();
+    const int here = roster_->joined();
     if (waiting && here != told) waiting(here);
     told = here;
-    if (all(State::kJoined)) return;
+    if (roster_->all(State::kJoined)) return;
     if (Clock::now() >= deadline)
       fail(Error(ErrorCode::kTimeout,
                  kerf::format("{} of {} workers registered at {} within {:.0f} s", here,
-                              members_.size(), server_->address(),
+                              options_.workers, server_->address(),
                               std::chrono::duration<double>(options_.assemble_timeout).count())));
     else
       step(deadline);
@@ -188,24 +175,25 @@ void LiveCrew::assemble(const std::function<void(int)>& waiting) {
 void LiveCrew::start(const std::string& program, const std::vector<std::string>& jobs,
                      const std::vector<std::vector<std::vector<Lane>>>& send) {
   const std::lock_guard lock(mutex_);
+  auto& members = roster_->members();
   KERF_CHECK(!started_, "a crew starts once");
-  KERF_CHECK(jobs.size() == members_.size() && send.size() == members_.size(),
+  KERF_CHECK(jobs.size() == members.size() && send.size() == members.size(),
              "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
-             members_.size());
+             members.size());
   started_ = true;
-  while (!all(State::kAddressed)) {
+  while (!roster_->all(State::kAddressed)) {
     step(after(kCheckEvery));
     throw_if_over();
   }
-  for (size_t i = 0; i < members_.size(); ++i) {
+  for (size_t i = 0; i < members.size(); ++i) {
     Start start = start_of(i, send);
     start.program = program;
     start.job = jobs[i];
-    members_[i].state = State::kStarted;
-    members_[i].progressed = Clock::now();
-    server_->send(members_[i].peer, {ControlType::kStart, encode(start)});
+    members[i].state = State::kStarted;
+    members[i].progressed = Clock::now();
+    server_->send(members[i].peer, {ControlType::kStart, encode(start)});
   }
-  while (!all(State::kReady)) {
+  while (!roster_->all(State::kReady)) {
     step(after(kCheckEvery));
     throw_if_over();
   }
@@ -213,28 +201,29 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
 
 Start LiveCrew::start_of(size_t self,
                          const std::vector<std::vector<std::vector<Lane>>>& send) const {
+  const auto& members = roster_->members();
   Start start;
   start.wiring.self = static_cast<int32_t>(self);
   start.wiring.epoch = kFirstEpoch;
   start.wiring.token = token_;
-  for (size_t peer = 0; peer < members_.size(); ++peer) {
-    KERF_CHECK(send[peer].size() == members_.size(), "row {} of the channels has {} of {} columns",
-               peer, send[peer].size(), members_.size());
+  for (size_t peer = 0; peer < members.size(); ++peer) {
+    KERF_CHECK(send[peer].size() == members.size(), "row {} of the channels has {} of {} columns",
+               peer, send[peer].size(), members.size());
     if (peer == self) continue;
     const auto key = static_cast<int32_t>(peer);
     if (!send[self][peer].empty()) start.wiring.send[key] = send[self][peer];
     if (!send[peer][self].empty()) start.wiring.receive[key] = send[peer][self];
     if (!send[self][peer].empty() || !send[peer][self].empty())
-      start.wiring.addresses[key] = members_[peer].address;
+      start.wiring.addresses[key] = members[peer].address;
   }
   return start;
 }
 
 void LiveCrew::send(int worker, std::vector<std::string> tasks) {
   const std::lock_guard lock(mutex_);
-  KERF_CHECK(worker >= 0 && worker < static_cast<int>(members_.size()), "no worker {}", worker);
+  KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
   throw_if_over();
-  const int peer = members_[static_cast<size_t>(worker)].peer;
+  const int peer = roster_->members()[static_cast<size_t>(worker)].peer;
   std::vector<std::string> batch;
   size_t bytes = 0;
   for (auto& task : tasks) {
@@ -253,13 +242,9 @@ std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
   const std::lock_guard lock(mutex_);
   while (true) {
     throw_if_over();
-    if (!results_.empty()) {
-      CrewResults results = std::move(results_.front());
-      results_.pop_front();
-      return results;
-    }
+    if (auto results = roster_->next_results()) return results;
     step(deadline);
-    if (results_.empty() && !over_ && Clock::now() >= deadline) return {};
+    if (!roster_->has_results() && !over_ && Clock::now() >= deadline) return {};
   }
 }
 
@@ -273,17 +258,21 @@ void LiveCrew::stop() {
       fail(Error(ErrorCode::kTimeout,
                  kerf::format("not all workers left within {:.0f} s:{}",
                               std::chrono::duration<double>(kOrderlyStop).count(),
-                              others_of(members_, -1, Clock::now()))));
+                              others_of(roster_->members(), -1, Clock::now()))));
     throw_if_over();
     step(deadline);
   }
+  // Gone is not enough: each must have said goodbye, and a loss shows only after its last words.
+  const auto patience = after(kCheckEvery);
+  while (!roster_->all(State::kLeft) && !over_ && Clock::now() < patience) step(patience);
+  check();
   throw_if_over();
 }
 
 std::vector<WorkerInfo> LiveCrew::workers() const {
   const std::lock_guard lock(mutex_);
   std::vector<WorkerInfo> infos;
-  for (const auto& member : members_) infos.push_back(member.info);
+  for (const auto& member : roster_->members()) infos.push_back(member.info);
   return infos;
 }
 
@@ -309,7 +298,7 @@ void LiveCrew::keep(const std::stop_token& stop) {
 void LiveCrew::step(Deadline deadline) {
   auto incoming = server_->receive(std::min(deadline, check_at_));
   const bool quiet = !incoming;
-  if (incoming) handle(std::move(*incoming));
+  if (incoming) roster_->handle(std::move(*incoming));
   if (interrupt_->raised() && !stopping_ && !over_)
     fail(Error(ErrorCode::kInterrupted, "interrupted"));
   if (quiet || Clock::now() >= check_at_) check();
@@ -319,168 +308,28 @@ void LiveCrew::drain() {
   for (int i = 0; i < kDrainAtMost; ++i) {
     auto incoming = server_->receive(Clock::time_point{});
     if (!incoming) return;
-    handle(std::move(*incoming));
-  }
-}
-
-void LiveCrew::handle(ControlServer::Incoming incoming) {
-  const auto found = by_peer_.find(incoming.peer);
-  if (found == by_peer_.end()) {
-    if (incoming.disconnected) return;
-    if (incoming.message.type == ControlType::kRegister)
-      admit(incoming.peer, incoming.message.payload);
-    else
-      server_->forget(incoming.peer);
-    return;
-  }
-  auto& member = members_[static_cast<size_t>(found->second)];
-  if (incoming.disconnected) {
-    if (!member.broken_at) member.broken_at = Clock::now();
-    return;
-  }
-  member.heard = Clock::now();
-  member.broken_at.reset();
-  try {
-    handle_message(member, incoming.message);
-  } catch (const Error& error) {
-    member.failure = Error(ErrorCode::kProtocol, error.message());
-  }
-}
-
-void LiveCrew::handle_message(Member& member, const ControlMessage& message) {
-  switch (message.type) {
-    case ControlType::kResults:
-      results_.push_back({member.info.worker, decode<std::vector<std::string>>(message.payload)});
-      return;
-    case ControlType::kReport:
-      return take_report(member, message.payload);
-    case ControlType::kAddress:
-      member.address = message.payload;
-      if (member.state == State::kJoined) member.state = State::kAddressed;
-      return;
-    case ControlType::kReady:
-      if (member.state == State::kStarted) member.state = State::kReady;
-      return;
-    case ControlType::kBye:
-      member.state = State::kLeft;
-      return;
-    case ControlType::kFailed: {
-      const auto failure = decode<Failure>(message.payload);
-      const auto last = static_cast<int32_t>(ErrorCode::kInternal);
-      const bool known = failure.code >= 0 && failure.code <= last;
-      member.failure = Error(known ? static_cast<ErrorCode>(failure.code) : ErrorCode::kInternal,
-                             failure.message, failure.where);
-      return;
-    }
-    default:
-      throw Error(ErrorCode::kProtocol, kerf::format("a worker sent a message of type {}",
-                                                     static_cast<int>(message.type)));
-  }
-}
-
-void LiveCrew::take_report(Member& member, const std::string& payload) {
-  auto report = decode<Report>(payload);
-  server_->send(member.peer, {ControlType::kClock, encode(ClockAnswer{.sent_ns = report.sent_ns,
-                                                                      .scheduler_ns = now_ns()})});
-  auto& info = member.info;
-  const bool moved = report.activity.progress != info.activity.progress ||
-                     info.activity.doing.empty() || report.activity.doing.empty();
-  info.clock_offset_ns = report.clock_offset_ns;
-  info.round_trip_ns = report.round_trip_ns;
-  info.activity = std::move(report.activity);
-  member.reported = Clock::now();
-  if (moved) member.progressed = member.reported;
-}
-
-void LiveCrew::admit(int peer, const std::string& payload) {
-  Registration registration;
-  try {
-    registration = decode<Registration>(payload);
-  } catch (const Error& error) {
-    return refuse(peer, 0, kerf::format("your registration is malformed: {}", error.message()));
-  }
-  if (const auto why = objection(registration); !why.empty())
-    return refuse(peer, registration.pid, why);
-  const auto place = registration.wish >= 0
-                         ? members_.begin() + registration.wish
-                         : std::find_if(members_.begin(), members_.end(), [](const Member& member) {
-                             return member.state == State::kAbsent;
-                           });
-  Member& member = *place;
-  member.state = State::kJoined;
-  member.peer = peer;
-  member.info.pid = registration.pid;
-  member.info.device = registration.device;
-  member.heard = member.reported = member.progressed = Clock::now();
-  by_peer_[peer] = member.info.worker;
-  server_->send(peer, {ControlType::kWelcome,
-                       encode(Welcome{.worker = member.info.worker,
-                                      .workers = static_cast<int32_t>(members_.size()),
-                                      .threads = options_.threads,
-                                      .transport = std::string(to_string(options_.transport))})});
-}
-
-// Why this worker may not join; empty if it may.
-std::string LiveCrew::objection(const Registration& registration) const {
-  const Identity& mine = options_.identity;
-  const Identity& its = registration.identity;
-  if (its.build != mine.build)
-    return kerf::format("your build is '{}' and mine is '{}'; run the same executable", its.build,
-                        mine.build);
-  if (its.instructions != mine.instructions)
-    return kerf::format(
-        "your arithmetic is '{}' and mine is '{}', so results would differ in their last bits",
-        its.instructions, mine.instructions);
-  if (stopping_ || over_) return "this run is over";
-  if (all(State::kJoined))
-    return kerf::format("this run has all of its {} workers already", members_.size());
-  if (registration.wish < -1 || registration.wish >= static_cast<int>(members_.size()))
-    return kerf::format("there is no worker {} among {}", registration.wish, members_.size());
-  if (registration.wish >= 0) {
-    const auto& taken = members_[static_cast<size_t>(registration.wish)];
-    if (taken.state != State::kAbsent)
-      return kerf::format("{} has that number already", name_of(taken));
-  }
-  return {};
-}
-
-void LiveCrew::refuse(int peer, int pid, const std::string& why) {
-  server_->send(peer, {ControlType::kRefuse, why});
-  server_->forget(peer);
-  // A child of our own that we refuse cannot be replaced by another.
-  for (auto& member : members_)
-    if (member.process && member.process->pid() == pid && member.state == State::kAbsent)
-      member.failure = Error(ErrorCode::kUnavailable, kerf::format("refused: {}", why));
-}
-
-void LiveCrew::look_at_processes() {
-  for (auto& member : members_) {
-    if (!member.process || member.process_end) continue;
-    member.process_end = member.process->ended();
-    if (!member.process_end) continue;
-    member.ended_at = Clock::now();
-    server_->unwatch(member.process->descriptor());
-    check_at_ = std::min(check_at_, after(60ms));
+    roster_->handle(std::move(*incoming));
   }
 }
 
 void LiveCrew::check() {
   check_at_ = after(kCheckEvery);
   drain();  // what was said counts, even if we were too busy to listen
-  look_at_processes();
+  roster_->look_at_processes();
   if (over_) return;
+  auto& members = roster_->members();
   const auto failed = [](const Member& member) { return member.failure.has_value(); };
-  const bool failure = std::any_of(members_.begin(), members_.end(), failed);
-  const auto loss = find_loss(members_, options_, Clock::now());
+  const bool failure = std::any_of(members.begin(), members.end(), failed);
+  const auto loss = find_loss(members, options_, Clock::now());
   if (!failure && !loss) return;
   settle(loss ? loss->worker : -1);
   // When a worker dies, others fail because of it: the loss is the cause.
-  if (const auto cause = loss ? loss : find_loss(members_, options_, Clock::now())) {
-    auto& process = members_[static_cast<size_t>(cause->worker)].process;
+  if (const auto cause = loss ? loss : find_loss(members, options_, Clock::now())) {
+    auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
-    return fail(loss_error(members_, *cause, Clock::now()));
+    return fail(loss_error(members, *cause, Clock::now()));
   }
-  const auto& member = *std::find_if(members_.begin(), members_.end(), failed);
+  const auto& member = *std::find_if(members.begin(), members.end(), failed);
   fail(Error(member.failure->code(),
              kerf::format("{}: {}", name_of(member), member.failure->message()),
              member.failure->where()));
@@ -496,38 +345,31 @@ void LiveCrew::settle(int lost) {
            member.state == State::kAbsent || member.failure || member.process_end ||
            member.reported > begin + kSettle / 4;
   };
-  while (Clock::now() < deadline && !std::all_of(members_.begin(), members_.end(), fresh)) {
+  const auto& members = roster_->members();
+  while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {
     if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-      handle(std::move(*incoming));
+      roster_->handle(std::move(*incoming));
     if (interrupt_->raised()) return;
-    look_at_processes();
+    roster_->look_at_processes();
   }
 }
 
 void LiveCrew::fail(Error error) {
-  if (!over_) over_ = std::move(error);
+  if (over_) return;
+  over_ = std::move(error);
+  roster_->close();
 }
 
 void LiveCrew::throw_if_over() const {
   if (over_) throw *over_;
 }
 
-bool LiveCrew::all(State least) const {
-  return std::all_of(members_.begin(), members_.end(),
-                     [&](const Member& member) { return member.state >= least; });
-}
-
-int LiveCrew::joined() const {
-  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
-    return member.state != State::kAbsent;
-  }));
-}
-
 void LiveCrew::tell_all_to_stop() {
   if (stopping_) return;
   stopping_ = true;
+  roster_->close();
   server_->unwatch(interrupt_->descriptor());
-  for (auto& member : members_) {
+  for (auto& member : roster_->members()) {
     if (member.state != State::kAbsent && member.state != State::kLeft)
       server_->send(member.peer, {ControlType::kStop, {}});
     else if (member.process && member.state == State::kAbsent)
@@ -537,8 +379,9 @@ void LiveCrew::tell_all_to_stop() {
 
 // Whether every worker has left, and every process has ended.
 bool LiveCrew::everybody_gone() {
-  look_at_processes();
-  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+  roster_->look_at_processes();
+  const auto& members = roster_->members();
+  return std::all_of(members.begin(), members.end(), [](const Member& member) {
     if (member.process) return member.process_end.has_value();
     return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
            member.broken_at;

@@ -9,7 +9,8 @@
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
-// Threads: one, except interrupt(), which is also signal-safe. While that thread is busy elsewhere,
+// Threads: one, which outlives the crew (the kernel ties local workers to the thread that assembled
+// them), except interrupt(), which is also signal-safe. While that thread is busy elsewhere,
 // a thread of the crew answers the workers' reports, so that none takes a long schedule() or
 // aggregate() for death.
 #pragma once

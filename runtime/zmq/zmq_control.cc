@@ -2,6 +2,7 @@
 // routing id is fresh and random, so that a reconnection keeps its link and nobody can take it over
 // by guessing. Links (control_link.h) heal what breaks; no ZMTP heartbeats, which abort the process
 // when a receiver is slow (libzmq issue 3937).
+#include <cerrno>
 #include <deque>
 #include <unordered_map>
 #include <zmq.hpp>
@@ -27,6 +28,25 @@ zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                      {.routing_id = std::move(routing_id),
                       .max_frame_bytes = static_cast<int64_t>(kMaxControlBytes + kHeaderBytes),
                       .linger = 500ms});
+}
+
+// A signal (Ctrl-C) may interrupt any call, even one that does not block.
+template <class Call>
+bool done(const Call& call) {
+  int result = 0;
+  do {
+    result = call();
+  } while (result < 0 && zmq_errno() == EINTR);
+  return result >= 0;
+}
+
+bool receive_now(zmq::socket_t& socket, zmq::message_t& message) {
+  return done([&] { return zmq_msg_recv(message.handle(), socket.handle(), ZMQ_DONTWAIT); });
+}
+
+bool send_now(zmq::socket_t& socket, std::string_view bytes, int flags = 0) {
+  return done(
+      [&] { return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags | ZMQ_DONTWAIT); });
 }
 
 // With IPv6 on, ZeroMQ tells an IPv4 address as [::ffff:127.0.0.1], which nobody would type.
@@ -81,7 +101,7 @@ class ZmqControlServer final : public ControlServer {
         return Incoming{.peer = peer, .message = {}, .disconnected = true};
       }
       zmq::message_t id;
-      if (router_.recv(id, zmq::recv_flags::dontwait)) {
+      if (receive_now(router_, id)) {
         if (auto incoming = take(id)) return incoming;
         continue;
       }
@@ -136,7 +156,7 @@ class ZmqControlServer final : public ControlServer {
   // The frame that follows a routing id. Empty if it was dropped or was for the link alone.
   std::optional<Incoming> take(zmq::message_t& id) {
     zmq::message_t body;
-    if (!id.more() || !router_.recv(body, zmq::recv_flags::dontwait) || body.more()) {
+    if (!id.more() || !receive_now(router_, body) || body.more()) {
       drop_rest(body.more());
       ++forgotten_.dropped;
       return {};
@@ -163,7 +183,7 @@ class ZmqControlServer final : public ControlServer {
 
   void drop_rest(bool more) {
     zmq::message_t part;
-    while (more && router_.recv(part, zmq::recv_flags::dontwait)) more = part.more();
+    while (more && receive_now(router_, part)) more = part.more();
   }
 
   // A worker of another version cannot read our reasons; our version in a header is one it can.
@@ -186,9 +206,7 @@ class ZmqControlServer final : public ControlServer {
 
   // False when the connection is gone; the link keeps the frame until it is acknowledged.
   bool emit(const std::string& id, const std::string& frame) {
-    const int flags = ZMQ_DONTWAIT;
-    return zmq_send(router_.handle(), id.data(), id.size(), flags | ZMQ_SNDMORE) >= 0 &&
-           zmq_send(router_.handle(), frame.data(), frame.size(), flags) >= 0;
+    return send_now(router_, id, ZMQ_SNDMORE) && send_now(router_, frame);
   }
 
   void mark_broken(int number) {
@@ -229,9 +247,7 @@ class ZmqControlClient final : public ControlClient {
         context_(make_zmq_context()),
         dealer_(control_socket(context_, zmq::socket_type::dealer,
                                kerf::format("{:016x}{:016x}", random_bits(), random_bits()))),
-        link_([this](const std::string& frame) {
-          zmq_send(dealer_.handle(), frame.data(), frame.size(), ZMQ_DONTWAIT);
-        }) {
+        link_([this](const std::string& frame) { send_now(dealer_, frame); }) {
     // A worker is often up before its scheduler listens.
     dealer_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
     dealer_.set(zmq::sockopt::ipv6, is_ipv6(address));
@@ -244,7 +260,7 @@ class ZmqControlClient final : public ControlClient {
     if (++received_ % kTickEvery == 0) tick_if_due();
     while (true) {
       zmq::message_t body;
-      if (dealer_.recv(body, zmq::recv_flags::dontwait)) {
+      if (receive_now(dealer_, body)) {
         if (auto message = take(body)) return message;
         continue;
       }
@@ -261,7 +277,7 @@ class ZmqControlClient final : public ControlClient {
     link_.probe();
     while (!link_.all_acknowledged()) {
       zmq::message_t body;
-      if (dealer_.recv(body, zmq::recv_flags::dontwait)) {
+      if (receive_now(dealer_, body)) {
         take(body);
         continue;
       }

@@ -169,15 +169,6 @@ TEST_P(CrewOver, AnInterruptEndsTheWait) {
   EXPECT_LT(seconds_since(begin), 1);
 }
 
-TEST_P(CrewOver, ABusySchedulerIsNotTakenForDead) {
-  auto options = options_for(GetParam(), 1);
-  const auto crew = start_crew(options);
-  std::this_thread::sleep_for(4s);
-  crew->send(0, {"echo still here"});
-  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("still here"));
-  crew->stop();
-}
-
 TEST_P(CrewOver, ClocksAreAligned) {
   const auto crew = start_crew(options_for(GetParam(), 1));
   EXPECT_FALSE(crew->next(after(300ms)));
@@ -193,6 +184,38 @@ INSTANTIATE_TEST_SUITE_P(All, CrewOver,
                          [](const auto& instance) {
                            return std::string(to_string(instance.param));
                          });
+
+TEST(Crew, ABusySchedulerIsNotTakenForDead) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
+  std::this_thread::sleep_for(4s);
+  crew->send(0, {"echo still here"});
+  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("still here"));
+  crew->stop();
+}
+
+TEST(Crew, AnInterruptEndsTheWaitForWorkersToo) {
+  auto options = options_for(TransportKind::kTcp, 1);
+  options.listen = "tcp://127.0.0.1:*";
+  options.interrupt = std::make_shared<Interrupt>();
+  const std::jthread presser([&] {
+    std::this_thread::sleep_for(50ms);
+    options.interrupt->raise();
+  });
+  const auto begin = Clock::now();
+  try {
+    Crew::assemble(options);
+    FAIL() << "assembled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInterrupted);
+  }
+  EXPECT_LT(seconds_since(begin), 2);
+}
+
+TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  crew->send(1, {"die"});
+  EXPECT_THROW(crew->stop(), Error);
+}
 
 TEST(Crew, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
   auto crew = start_crew(options_for(TransportKind::kShm, 3), true);

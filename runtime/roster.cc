@@ -1,0 +1,176 @@
+#include "runtime/roster.h"
+
+#include <algorithm>
+
+#include "runtime/messages.h"
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+
+using State = Member::State;
+
+Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members)
+    : options_(options), server_(server), members_(std::move(members)) {
+  for (const auto& member : members_)
+    if (member.process) server_.watch(member.process->descriptor());
+}
+
+void Roster::handle(ControlServer::Incoming incoming) {
+  const auto found = by_peer_.find(incoming.peer);
+  if (found == by_peer_.end()) {
+    if (incoming.disconnected) return;
+    if (incoming.message.type == ControlType::kRegister)
+      admit(incoming.peer, incoming.message.payload);
+    else
+      server_.forget(incoming.peer);
+    return;
+  }
+  auto& member = members_[static_cast<size_t>(found->second)];
+  if (incoming.disconnected) {
+    if (!member.broken_at) member.broken_at = Clock::now();
+    return;
+  }
+  member.heard = Clock::now();
+  member.broken_at.reset();
+  try {
+    handle_message(member, incoming.message);
+  } catch (const Error& error) {
+    member.failure = Error(ErrorCode::kProtocol, error.message());
+  }
+}
+
+void Roster::handle_message(Member& member, const ControlMessage& message) {
+  switch (message.type) {
+    case ControlType::kResults:
+      results_.push_back({member.info.worker, decode<std::vector<std::string>>(message.payload)});
+      return;
+    case ControlType::kReport:
+      return take_report(member, message.payload);
+    case ControlType::kAddress:
+      member.address = message.payload;
+      if (member.state == State::kJoined) member.state = State::kAddressed;
+      return;
+    case ControlType::kReady:
+      if (member.state == State::kStarted) member.state = State::kReady;
+      return;
+    case ControlType::kBye:
+      member.state = State::kLeft;
+      return;
+    case ControlType::kFailed: {
+      const auto failure = decode<Failure>(message.payload);
+      const auto last = static_cast<int32_t>(ErrorCode::kInternal);
+      const bool known = failure.code >= 0 && failure.code <= last;
+      member.failure = Error(known ? static_cast<ErrorCode>(failure.code) : ErrorCode::kInternal,
+                             failure.message, failure.where);
+      return;
+    }
+    default:
+      throw Error(ErrorCode::kProtocol, kerf::format("a worker sent a message of type {}",
+                                                     static_cast<int>(message.type)));
+  }
+}
+
+void Roster::take_report(Member& member, const std::string& payload) {
+  auto report = decode<Report>(payload);
+  server_.send(member.peer, {ControlType::kClock, encode(ClockAnswer{.sent_ns = report.sent_ns,
+                                                                     .scheduler_ns = now_ns()})});
+  auto& info = member.info;
+  const bool moved = report.activity.progress != info.activity.progress ||
+                     info.activity.doing.empty() || report.activity.doing.empty();
+  info.clock_offset_ns = report.clock_offset_ns;
+  info.round_trip_ns = report.round_trip_ns;
+  info.activity = std::move(report.activity);
+  member.reported = Clock::now();
+  if (moved) member.progressed = member.reported;
+}
+
+void Roster::admit(int peer, const std::string& payload) {
+  Registration registration;
+  try {
+    registration = decode<Registration>(payload);
+  } catch (const Error& error) {
+    return refuse(peer, 0, kerf::format("your registration is malformed: {}", error.message()));
+  }
+  if (const auto why = objection(registration); !why.empty())
+    return refuse(peer, registration.pid, why);
+  const auto place = registration.wish >= 0
+                         ? members_.begin() + registration.wish
+                         : std::find_if(members_.begin(), members_.end(), [](const Member& member) {
+                             return member.state == State::kAbsent;
+                           });
+  Member& member = *place;
+  member.state = State::kJoined;
+  member.peer = peer;
+  member.info.pid = registration.pid;
+  member.info.device = registration.device;
+  member.heard = member.reported = member.progressed = Clock::now();
+  by_peer_[peer] = member.info.worker;
+  server_.send(peer, {ControlType::kWelcome,
+                      encode(Welcome{.worker = member.info.worker,
+                                     .workers = static_cast<int32_t>(members_.size()),
+                                     .threads = options_.threads,
+                                     .transport = std::string(to_string(options_.transport))})});
+}
+
+// Why this worker may not join; empty if it may.
+std::string Roster::objection(const Registration& registration) const {
+  const Identity& mine = options_.identity;
+  const Identity& its = registration.identity;
+  if (its.build != mine.build)
+    return kerf::format("your build is '{}' and mine is '{}'; run the same executable", its.build,
+                        mine.build);
+  if (its.instructions != mine.instructions)
+    return kerf::format(
+        "your arithmetic is '{}' and mine is '{}', so results would differ in their last bits",
+        its.instructions, mine.instructions);
+  if (closed_) return "this run is over";
+  if (all(State::kJoined))
+    return kerf::format("this run has all of its {} workers already", members_.size());
+  if (registration.wish < -1 || registration.wish >= static_cast<int>(members_.size()))
+    return kerf::format("there is no worker {} among {}", registration.wish, members_.size());
+  if (registration.wish >= 0) {
+    const auto& taken = members_[static_cast<size_t>(registration.wish)];
+    if (taken.state != State::kAbsent)
+      return kerf::format("{} has that number already", name_of(taken));
+  }
+  return {};
+}
+
+void Roster::refuse(int peer, int pid, const std::string& why) {
+  server_.send(peer, {ControlType::kRefuse, why});
+  server_.forget(peer);
+  // A child of our own that we refuse cannot be replaced by another.
+  for (auto& member : members_)
+    if (member.process && member.process->pid() == pid && member.state == State::kAbsent)
+      member.failure = Error(ErrorCode::kUnavailable, kerf::format("refused: {}", why));
+}
+
+void Roster::look_at_processes() {
+  for (auto& member : members_) {
+    if (!member.process || member.process_end) continue;
+    member.process_end = member.process->ended();
+    if (!member.process_end) continue;
+    member.ended_at = Clock::now();
+    server_.unwatch(member.process->descriptor());
+  }
+}
+
+bool Roster::all(State least) const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [&](const Member& member) { return member.state >= least; });
+}
+
+int Roster::joined() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.state != State::kAbsent;
+  }));
+}
+
+std::optional<CrewResults> Roster::next_results() {
+  if (results_.empty()) return {};
+  std::optional<CrewResults> results(std::move(results_.front()));
+  results_.pop_front();
+  return results;
+}
+
+}  // namespace kerf::runtime
