@@ -158,7 +158,7 @@ TEST(CheckLayout, AgreesWithCounting) {
   std::mt19937_64 engine(5);
   const Shape shape{2, 4};
   int sound = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 4000; ++round) {
     Layout layout;
     const int shares = 1 + static_cast<int>(engine() % 4);
     for (int part = 0; part < shares; ++part) {

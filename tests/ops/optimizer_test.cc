@@ -58,7 +58,7 @@ class OptimizerTest : public testing::Test {
 TEST_F(OptimizerTest, MomentumIsExact) {
   const auto optimizer = make(0.02, 0.9);
   EXPECT_EQ(optimizer->states(), 1);
-  for (const size_t count : {0U, 1U, 7U, 64U, 1001U, 100003U}) {
+  for (const size_t count : {0U, 1U, 7U, 64U, 1001U, 20011U}) {
     Step step = draw(count);
     const Step before = step;
     update(*optimizer, step);
@@ -95,7 +95,15 @@ TEST_F(OptimizerTest, FirstMomentumStepFromZeroIsThePlainOne) {
   EXPECT_EQ(with.w, without.w);
 }
 
+// GCC's OpenMP runtime is not built for it: every barrier would be reported as a race.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kUnderThreadSanitizer = true;
+#else
+constexpr bool kUnderThreadSanitizer = false;
+#endif
+
 TEST_F(OptimizerTest, IsTheSameOnAnyNumberOfThreadsAndInAnyShares) {
+  if (kUnderThreadSanitizer) GTEST_SKIP() << "OpenMP's barriers are unknown to ThreadSanitizer";
   const auto optimizer = make(0.02, 0.9);
   const int before = omp_get_max_threads();
   omp_set_num_threads(1);
