@@ -1,14 +1,13 @@
 #include "runtime/wire.h"
 
-#include <boost/crc.hpp>
 #include <cstring>
 #include <exception>
+
+#include "runtime/crc32c.h"
 
 namespace kerf::runtime {
 
 namespace {
-
-using Crc32c = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
 
 constexpr uint32_t kMagic = 0x4652454B;  // "KERF"
 
@@ -26,10 +25,8 @@ static_assert(sizeof(Header) == kHeaderBytes && offsetof(Header, sequence) == 16
               offsetof(Header, checksum) == 28 && std::is_trivially_copyable_v<Header>);
 
 uint32_t checksum_of(const Header& header, std::string_view payload) {
-  Crc32c crc;
-  crc.process_bytes(&header, offsetof(Header, checksum));
-  crc.process_bytes(payload.data(), payload.size());
-  return crc.checksum();
+  const std::string_view head(reinterpret_cast<const char*>(&header), offsetof(Header, checksum));
+  return extend_crc32c(extend_crc32c(0, head), payload);
 }
 
 FrameFault fault_of(const Header& header, std::string_view payload, size_t max_payload) {
@@ -60,11 +57,7 @@ std::string_view to_string(FrameFault fault) {
   return "unknown fault";
 }
 
-uint32_t crc32c(std::string_view bytes) {
-  Crc32c crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
+uint32_t crc32c(std::string_view bytes) { return extend_crc32c(0, bytes); }
 
 std::string make_frame(const FrameHeader& header, std::string_view payload, size_t max_payload) {
   KERF_CHECK(payload.size() <= std::min<size_t>(max_payload, std::numeric_limits<uint32_t>::max()),

@@ -213,8 +213,14 @@ TEST(Crew, AnInterruptEndsTheWaitForWorkersToo) {
 
 TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
-  crew->send(1, {"die"});
-  EXPECT_THROW(crew->stop(), Error);
+  crew->send(1, {"sleep 200", "die"});
+  static_cast<void>(crew->next(after(50ms)));  // so that it has begun
+  try {
+    crew->stop();
+    FAIL() << "stopped";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("signal 9")));
+  }
 }
 
 TEST(Crew, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
