@@ -42,6 +42,7 @@ struct Descriptor {
   uint64_t sequence = 0;
   uint64_t bytes = 0;   // of the message
   uint64_t offset = 0;  // of the chunk in the message
+  uint64_t released = 0;
   int32_t lane = 0;
   int32_t slot = 0;
   Tag tag{};
@@ -50,7 +51,7 @@ struct Descriptor {
   uint32_t reserved = 0;
   uint32_t checksum = 0;  // CRC-32C of all before
 };
-static_assert(sizeof(Descriptor) == 88);
+static_assert(sizeof(Descriptor) == 96);
 
 // Body of kHello. `offer` is for the transport's SlotStore.
 struct Hello {

@@ -113,14 +113,15 @@ void LinkEndpoint::handle(const Parcel& parcel) {
   post_.drop();
 }
 
-void LinkEndpoint::handle_parcels() {
-  while (const auto parcel = post_.receive()) handle(*parcel);
-}
-
 bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
   while (true) {
     post_.check_interrupted();
-    handle_parcels();
+    // No further than needed: what is still unread costs no system call when its time comes.
+    while (!done()) {
+      const auto parcel = post_.receive();
+      if (!parcel) break;
+      handle(*parcel);
+    }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
     post_.wait(deadline, kPatience);

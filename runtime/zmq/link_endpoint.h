@@ -42,10 +42,9 @@ class LinkEndpoint final : public Endpoint {
   };
   void add_peer(const Wiring& wiring, int peer);
   void greet(int peer);
-  // Handles every parcel that is there.
-  void handle_parcels();
   void handle(const Parcel& parcel);
   void on_hello(int from, Peer& peer, const Parcel& parcel);
+  // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}.
   bool serve(const std::function<bool()>& done, Deadline deadline);
   void probe_all();
 

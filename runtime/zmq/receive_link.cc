@@ -34,12 +34,14 @@ std::optional<View> ReceiveLink::receive(Deadline deadline) {
 void ReceiveLink::release(const View& view, const Event* done) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
   if (done != nullptr) done->wait();
-  const SlotName slot{view.lane, view.index, held_.release(view.lane, view.index)};
   // At once: the thread may go and wait for something else, and the sender for this credit.
   Descriptor head;
   head.kind = ParcelKind::kCredit;
   head.sequence = window_.next();
-  post_.send(peer_, head, {reinterpret_cast<const char*>(&slot), sizeof slot});
+  head.lane = view.lane;
+  head.slot = view.index;
+  head.released = held_.release(view.lane, view.index);
+  post_.send(peer_, head);
   ++counters_.control_messages;
 }
 

@@ -57,13 +57,12 @@ void SendLink::send(uint64_t sequence, const Sent& message) {
 }
 
 void SendLink::on_credit(const Parcel& parcel) {
-  const auto slots = decode_slots(parcel.text());
-  if (!slots || parcel.head.sequence > window_.next()) {
+  const Descriptor& head = parcel.head;
+  if (head.sequence > window_.next() || !book_.released({head.lane, head.slot, head.released})) {
     ++counters_.dropped;
     return;
   }
-  window_.acknowledged(parcel.head.sequence);
-  for (const SlotName& slot : *slots) counters_.dropped += book_.released(slot) ? 0 : 1;
+  window_.acknowledged(head.sequence);
   progress_ = Clock::now();
 }
 
