@@ -36,9 +36,13 @@ class DnnlMatmul {
     dnnl::matmul primitive;
     dnnl::memory a, b, bias, to;
   };
-  using Key = std::array<int64_t, 6>;
+  using Key = std::array<int64_t, 7>;
 
-  Plan make_plan(const Problem& problem, bool transpose_a, bool transpose_b, bool bias) const;
+  // `columns` are the columns of the product that are computed, of problem.n that there are.
+  void run_columns(const Problem& problem, int64_t columns, Matrix a, Matrix b, const float* bias,
+                   float* to);
+  Plan make_plan(const Problem& problem, int64_t columns, bool transpose_a, bool transpose_b,
+                 bool bias) const;
 
   DnnlEngine engine_;
   std::map<Key, Plan> plans_;

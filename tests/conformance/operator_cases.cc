@@ -39,6 +39,11 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
                    .attributes = {{"alpha", 0.5}, {"beta", -1.5}},
                    .inputs = {activation({kBatch, 5}), parameter({5, 13}), parameter({1, 13})},
                    .samples = 4});
+  cases.push_back({.name = "Gemm_with_rows_a_power_of_two_apart",
+                   .op = "Gemm",
+                   .attributes = {{"transB", int64_t{1}}},
+                   .inputs = {activation({kBatch, 512}), parameter({256, 512}), parameter({256})},
+                   .samples = 48});
   cases.push_back({.name = "Gemm_without_bias",
                    .op = "Gemm",
                    .inputs = {activation({kBatch, 9}), parameter({9, 6})}});
