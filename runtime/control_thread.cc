@@ -18,6 +18,7 @@ constexpr int kDrain = 64;  // messages taken in before results are looked at
 constexpr auto kSpin = std::chrono::microseconds(5);
 // Results above this go into a message of their own.
 constexpr size_t kBatchBytes = size_t{256} << 10;
+constexpr size_t kLargestResult = kMaxControlMessage - 64;
 
 }  // namespace
 
@@ -71,6 +72,9 @@ void ControlThread::send(ControlMessage message) {
 }
 
 void ControlThread::add_result(std::string result) {
+  KERF_CHECK(result.size() <= kLargestResult,
+             "a result of {} bytes exceeds {}; large data belongs into a table or a channel",
+             result.size(), kLargestResult);
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);

@@ -149,7 +149,9 @@ LiveCrew::~LiveCrew() {
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
   }
-  // Processes are killed and reaped with the roster; threads are joined.
+  roster_.reset();   // kills and reaps the processes that are left
+  server_.reset();   // threads that nobody welcomed see that nobody will
+  threads_.clear();  // joins
 }
 
 void LiveCrew::assemble(const std::function<void(int)>& waiting) {

@@ -1,5 +1,6 @@
 #include "runtime/inproc/inproc_control.h"
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -77,6 +78,7 @@ struct InprocControl::State {
   std::vector<std::shared_ptr<Line>> peers;
   ControlCounters counters;
   Queue<ControlServer::Incoming> to_server;
+  std::atomic<bool> closed{false};  // the server is gone
 
   void deliver(const std::shared_ptr<Line>& line, ControlMessage message) {
     const std::lock_guard lock(mutex);
@@ -92,6 +94,12 @@ struct InprocControl::State {
     to_server.put({.peer = line->peer, .message = std::move(message), .disconnected = false});
   }
 
+  void close() {
+    closed = true;
+    const std::lock_guard lock(mutex);
+    for (const auto& line : peers) line->to_client.wake();
+  }
+
   void disconnect(const std::shared_ptr<Line>& line) {
     const std::lock_guard lock(mutex);
     if (line->peer >= 0 && !line->forgotten)
@@ -103,6 +111,8 @@ class InprocControlServer final : public ControlServer {
  public:
   explicit InprocControlServer(std::shared_ptr<InprocControl::State> state)
       : state_(std::move(state)) {}
+
+  ~InprocControlServer() override { state_->close(); }
 
   std::string address() const override { return "inproc"; }
 
@@ -153,8 +163,11 @@ class InprocControlClient final : public ControlClient {
   }
 
   std::optional<ControlMessage> receive(Deadline deadline) override {
-    auto message = line_->to_client.take({}, deadline);
-    if (message) ++counters_.received;
+    auto message = line_->to_client.take({}, state_->closed ? Clock::time_point{} : deadline);
+    if (message)
+      ++counters_.received;
+    else if (state_->closed)
+      throw Error(ErrorCode::kLost, "the scheduler of this process is gone");
     return message;
   }
 

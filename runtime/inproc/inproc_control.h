@@ -1,6 +1,7 @@
 // The control plane between threads of one process: queues, no bytes on any wire.
 //
-// The crew owns the InprocControl; its server and clients share its state and may outlive it.
+// The crew owns the InprocControl; its server and clients share its state and may outlive it. A
+// client whose server is gone throws Error{kLost} from receive().
 #pragma once
 
 #include <memory>

@@ -211,6 +211,17 @@ TEST(Crew, AnInterruptEndsTheWaitForWorkersToo) {
   EXPECT_LT(seconds_since(begin), 2);
 }
 
+TEST(Crew, WorkersThatNobodyWelcomedEndWithTheCrew) {
+  for (const auto transport : {TransportKind::kInproc, TransportKind::kIpc}) {
+    auto options = options_for(transport, 3);
+    options.interrupt = std::make_shared<Interrupt>();
+    options.interrupt->raise();
+    const auto begin = Clock::now();
+    EXPECT_THROW(Crew::assemble(options), Error);
+    EXPECT_LT(seconds_since(begin), 3);
+  }
+}
+
 TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
   crew->send(1, {"sleep 200", "die"});
