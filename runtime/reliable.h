@@ -6,6 +6,7 @@
 //   receiver: see(seq) says deliver, duplicate (drop, count) or gap (drop, ask again from next())
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <utility>
