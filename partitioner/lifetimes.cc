@@ -136,13 +136,14 @@ void Lifetimes::insert_frees() {
       free.local = *local;
       frees[span.last].push_back(std::move(free));
     }
+  const Position end_of_forward{0, list(0).size()};
   for (int phase = 0; phase < 3; ++phase) {
     std::vector<Instruction> with_frees;
     const auto add = [&](Position position) {
       for (Instruction& free : frees[position]) with_frees.push_back(std::move(free));
     };
     // What was kept to the end of F goes when I begins.
-    if (phase == 1) add({0, list(0).size()});
+    if (phase == 1) add(end_of_forward);
     for (size_t i = 0; i < list(phase).size(); ++i) {
       with_frees.push_back(std::move(list(phase)[i]));
       add({phase, i});
