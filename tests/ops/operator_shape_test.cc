@@ -1,0 +1,126 @@
+// What operators accept, and what they say to what they do not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/operator.h"
+#include "tests/support/errors.h"
+
+namespace kerf::ops {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+using Ints = std::vector<int64_t>;
+
+ValueSpec f32(Shape shape) { return {DType::kFloat32, shape}; }
+
+std::string inferred(const std::string& op, const Attributes& attributes,
+                     const std::vector<ValueSpec>& inputs) {
+  return to_string(find_operator(op).infer(attributes, inputs)[0].shape);
+}
+
+// The message of the Error{kUsage}; "" if there is none.
+std::string refusal(const std::string& op, const Attributes& attributes,
+                    const std::vector<ValueSpec>& inputs) {
+  const auto error = error_of([&] { (void)find_operator(op).infer(attributes, inputs); });
+  if (!error) return "";
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  return error->message();
+}
+
+TEST(OperatorShapes, FollowLeNet) {
+  EXPECT_EQ(inferred("Conv", {{"pads", Ints{2, 2, 2, 2}}},
+                     {f32({kBatch, 1, 28, 28}), f32({6, 1, 5, 5}), f32({6})}),
+            "[N, 6, 28, 28]");
+  EXPECT_EQ(inferred("MaxPool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}},
+                     {f32({kBatch, 6, 28, 28})}),
+            "[N, 6, 14, 14]");
+  EXPECT_EQ(inferred("Flatten", {}, {f32({kBatch, 16, 5, 5})}), "[N, 400]");
+  EXPECT_EQ(
+      inferred("Gemm", {{"transB", int64_t{1}}}, {f32({kBatch, 400}), f32({120, 400}), f32({120})}),
+      "[N, 120]");
+  EXPECT_EQ(inferred("SoftmaxCrossEntropyLoss", {}, {f32({kBatch, 10}), {DType::kInt64, {kBatch}}}),
+            "[]");
+}
+
+TEST(OperatorShapes, WindowsFollowTheirAttributes) {
+  const auto pool = [](Attributes attributes, Shape x) {
+    attributes.try_emplace("kernel_shape", Ints{3, 3});
+    return inferred("MaxPool", attributes, {f32(x)});
+  };
+  EXPECT_EQ(pool({}, {kBatch, 2, 7, 8}), "[N, 2, 5, 6]");
+  EXPECT_EQ(pool({{"strides", Ints{2, 3}}}, {kBatch, 2, 8, 8}), "[N, 2, 3, 2]");
+  EXPECT_EQ(pool({{"strides", Ints{2, 3}}, {"ceil_mode", int64_t{1}}}, {kBatch, 2, 8, 8}),
+            "[N, 2, 4, 3]");
+  EXPECT_EQ(pool({{"auto_pad", "SAME_UPPER"}, {"strides", Ints{2, 2}}}, {kBatch, 2, 7, 8}),
+            "[N, 2, 4, 4]");
+  EXPECT_EQ(pool({{"dilations", Ints{2, 3}}}, {kBatch, 2, 7, 8}), "[N, 2, 3, 2]");
+}
+
+TEST(OperatorShapes, ReshapeResolvesZeroAndMinusOne) {
+  const auto reshape = [](Ints shape) {
+    return inferred("Reshape", {{"shape", std::move(shape)}}, {f32({kBatch, 4, 6})});
+  };
+  EXPECT_EQ(reshape({0, 24}), "[N, 24]");
+  EXPECT_EQ(reshape({-1, 8, 3}), "[N, 8, 3]");
+  EXPECT_EQ(reshape({0, 0, 3, -1}), "[N, 4, 3, 2]");
+}
+
+TEST(OperatorShapes, AddRepeatsAParameterOverItsPartner) {
+  EXPECT_EQ(inferred("Add", {}, {f32({kBatch, 8}), f32({8})}), "[N, 8]");
+  EXPECT_EQ(inferred("Add", {}, {f32({4, 1, 1}), f32({kBatch, 4, 5, 5})}), "[N, 4, 5, 5]");
+  EXPECT_EQ(inferred("Add", {}, {f32({kBatch, 8}), f32({kBatch, 8})}), "[N, 8]");
+}
+
+TEST(OperatorShapes, MisfitsAreRefusedWithTheShapesTheyHave) {
+  EXPECT_THAT(refusal("Gemm", {}, {f32({kBatch, 5}), f32({4, 3})}), HasSubstr("[N, 5]"));
+  EXPECT_THAT(refusal("Gemm", {{"transA", int64_t{1}}}, {f32({kBatch, 5}), f32({5, 3})}),
+              HasSubstr("transA"));
+  EXPECT_THAT(refusal("Gemm", {}, {f32({kBatch, 5}), f32({5, 3}), f32({4})}), HasSubstr("[3]"));
+  EXPECT_THAT(refusal("Gemm", {{"alpha", "much"}}, {f32({kBatch, 5}), f32({5, 3})}),
+              HasSubstr("alpha"));
+  EXPECT_THAT(refusal("MatMul", {}, {f32({kBatch, 5}), f32({3, 5, 2})}), HasSubstr("[3, 5, 2]"));
+  EXPECT_THAT(refusal("MatMul", {}, {f32({kBatch, 5}), f32({kBatch, 5})}), HasSubstr("[N, 5]"));
+  EXPECT_THAT(refusal("Conv", {}, {f32({kBatch, 3, 8, 8}), f32({4, 2, 3, 3})}), HasSubstr("Conv"));
+  EXPECT_THAT(refusal("Conv", {{"group", int64_t{2}}}, {f32({kBatch, 4, 8, 8}), f32({3, 2, 3, 3})}),
+              HasSubstr("group 2"));
+  EXPECT_THAT(refusal("Conv", {}, {f32({kBatch, 3, 8}), f32({4, 3, 3})}), HasSubstr("[N, 3, 8]"));
+  EXPECT_THAT(
+      refusal("Conv", {{"kernel_shape", Ints{3, 3}}}, {f32({kBatch, 1, 8, 8}), f32({4, 1, 5, 5})}),
+      HasSubstr("kernel_shape"));
+  EXPECT_THAT(refusal("Conv", {}, {f32({kBatch, 1, 4, 8}), f32({4, 1, 5, 5})}),
+              HasSubstr("does not fit"));
+  EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), f32({7})}), HasSubstr("[7]"));
+  EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), f32({kBatch, 1})}), HasSubstr("[N, 1]"));
+  EXPECT_THAT(refusal("Reshape", {{"shape", Ints{0, 5}}}, {f32({kBatch, 4})}), HasSubstr("4 elem"));
+  EXPECT_THAT(refusal("Reshape", {{"shape", Ints{4, -1}}}, {f32({kBatch, 4})}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("Reshape", {{"shape", Ints{-1, -1}}}, {f32({kBatch, 4})}),
+              HasSubstr("only one"));
+  EXPECT_THAT(refusal("Flatten", {{"axis", int64_t{2}}}, {f32({kBatch, 4, 4})}), HasSubstr("axis"));
+  EXPECT_THAT(refusal("Softmax", {{"axis", int64_t{0}}}, {f32({kBatch, 4})}), HasSubstr("axis 0"));
+  EXPECT_THAT(refusal("Dropout", {{"ratio", 1.0}}, {f32({kBatch, 4})}), HasSubstr("[0, 1)"));
+  EXPECT_THAT(refusal("SoftmaxCrossEntropyLoss", {{"reduction", "sum"}},
+                      {f32({kBatch, 4}), {DType::kInt64, {kBatch}}}),
+              HasSubstr("'sum'"));
+  EXPECT_THAT(refusal("SoftmaxCrossEntropyLoss", {}, {f32({kBatch, 4}), f32({kBatch})}),
+              HasSubstr("int64"));
+}
+
+TEST(OperatorShapes, HostileWindowsAreRefused) {
+  const auto pool = [](const Attributes& attributes) {
+    return refusal("MaxPool", attributes, {f32({kBatch, 1, 8, 8})});
+  };
+  EXPECT_THAT(pool({}), HasSubstr("kernel_shape"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2}}}), HasSubstr("kernel_shape"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{0, 2}}}), HasSubstr("kernel_shape"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2, 2}}, {"strides", Ints{0, 1}}}), HasSubstr("strides"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, -1, 0, 0}}}), HasSubstr("pads"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{1, int64_t{1} << 62}}}),
+              HasSubstr("dilations"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2, 2}}, {"pads", Ints{2, 0, 0, 0}}}),
+              HasSubstr("only padding"));
+  EXPECT_THAT(pool({{"kernel_shape", Ints{2, 2}}, {"auto_pad", "SOME"}}), HasSubstr("SOME"));
+}
+
+}  // namespace
+}  // namespace kerf::ops
