@@ -43,7 +43,8 @@ Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(sp
   rows_ = parse_size(at, end, sizes);
   features_ = parse_size(at, end, sizes);
   classes_ = parse_size(at, end, sizes);
-  if (at != end || rows_ > kMostValues / features_ || classes_ > kMostValues / features_)
+  if (at != end || sizes.back() == 'x' || rows_ > kMostValues / features_ ||
+      classes_ > kMostValues / features_)
     throw Error(ErrorCode::kUsage,
                 format("\"{}\": expected three sizes and at most {} values", sizes, kMostValues),
                 "--data");

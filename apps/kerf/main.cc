@@ -1,4 +1,5 @@
 // kerf: one command, one subcommand per thing that a person does.
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/kerf/commands.h"
@@ -21,6 +22,12 @@ int fail(const std::string& message, int code) {
 // CLI11 may add lines of advice; an error is one line.
 std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
 
+bool has_command(const CLI::App& app, const std::string& name) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->check_name(name); });
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Kerf cuts a model into parts, runs the parts on many workers as if it were still one "
@@ -40,6 +47,9 @@ int parse_and_run(int argc, char** argv) {
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);
+  if (argc > 1 && argv[1][0] != '-' && !has_command(app, argv[1]))
+    return fail(format("there is no command \"{}\"; kerf --help lists those there are", argv[1]),
+                exit_code(ErrorCode::kUsage));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -136,6 +136,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   if (free) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;
+    require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
   // A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
   const auto objective = is_built_in(request.schedule) ? schedmp::objective_of(request.schedule)

@@ -1,6 +1,8 @@
 // kerf train: plan, run, compare what happened with what was predicted, and keep the results.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -21,6 +23,12 @@ namespace fs = std::filesystem;
 
 // Synthetic data without sizes: enough for a few steps, little enough for every worker's memory.
 constexpr int64_t kSyntheticRows = 8192;
+
+// Epochs that so many steps touch, at least one.
+int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
+  const int64_t per_epoch = (rows + batch - 1) / batch;
+  return static_cast<int>(std::clamp<int64_t>((steps + per_epoch - 1) / per_epoch, 1, INT32_MAX));
+}
 
 // Where workers leave their shares of the weights; gone when the run is over, however it ends.
 class ShareFolder {
@@ -114,8 +122,9 @@ int TrainCommand::run() {
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
   const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);
   complete(planned);
-  check_dataset(*make_dataset(options.dataset, schedmp::Split::kTrain), options.dataset,
-                planned.model);
+  const auto rows = make_dataset(options.dataset, schedmp::Split::kTrain);
+  check_dataset(*rows, options.dataset, planned.model);
+  if (steps >= 0) options.epochs = epochs_of(steps, rows->rows(), options.batch);
 
   std::error_code failure;
   fs::create_directories(out, failure);
@@ -138,15 +147,14 @@ int TrainCommand::run() {
   return 0;
 }
 
-void add_flags(CLI::App& command, TrainCommand& state, CLI::Option*& epochs) {
+void add_flags(CLI::App& command, TrainCommand& state) {
   schedmp::TrainingOptions& options = state.options;
   options.optimizer.learning_rate = 0.02;
   command
       .add_option("--data", state.data,
                   "fashion-mnist[:FOLDER] or synthetic[:ROWSxFEATURESxCLASSES]")
       ->capture_default_str();
-  epochs =
-      command.add_option("--epochs", options.epochs, "Passes over the data")->capture_default_str();
+  command.add_option("--epochs", options.epochs, "Passes over the data")->capture_default_str();
   command
       .add_option("--steps", state.steps,
                   "Stop after this many steps; 0 only writes initial weights")
@@ -178,12 +186,11 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "train", "Trains a model that is cut over several workers, as if it were on one.");
   auto state = std::make_shared<TrainCommand>();
-  CLI::Option* epochs = nullptr;
   state->options.epochs = 5;
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
-  add_flags(*command, *state, epochs);
+  add_flags(*command, *state);
   command->footer(
       "Examples:\n"
       "  kerf train lenet5 --data fashion-mnist --workers 3 --epochs 5\n"

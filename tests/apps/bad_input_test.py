@@ -77,7 +77,7 @@ class PlanFiles(KerfTest):
 
     def test_a_corrupt_plan(self):
         plan = json.loads(self.plan.read_text())
-        for key in list(plan):
+        for key in [key for key in plan if key != "checksum"]:
             with self.subTest(missing=key):
                 self.plan.write_text(json.dumps({k: v for k, v in plan.items() if k != key}))
                 self.refused("plan.json")
@@ -109,7 +109,7 @@ class Requests(KerfTest):
                      ("--lr", "nan"), ("--momentum", 1), ("--steps", -2), ("--workers", "three"), ("--slots", 0)):
             with self.subTest(flag=flag):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *flag, "--out", self.folder / "out")
-                self.assert_one_error(answer, flag[0].lstrip("-") if flag[0] == "--lr" else flag[0])
+                self.assert_one_error(answer, "learning rate" if flag[0] == "--lr" else flag[0])
 
     def test_names_that_nobody_knows_are_answered_with_those_there_are(self):
         for flag, known in ((("--cut", "diagonal"), "layer"), (("--schedule", "zigzag"), "1f1b"),
@@ -129,7 +129,7 @@ class Requests(KerfTest):
 
     def test_a_memory_cap_that_cannot_be_met_names_stage_cap_bytes_over_and_what_fits(self):
         answer = run("plan", "lenet5", "--workers", 2, "--memory", 65536)
-        self.assert_one_error(answer, "stage", "65536", "over", "--")
+        self.assert_one_error(answer, "stage 0", "65536 bytes", "more than", "--memory")
 
     def test_a_layout_that_an_operator_cannot_honour_is_refused_by_name(self):
         shares = self.folder / "shares.json"

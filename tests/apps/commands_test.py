@@ -59,7 +59,7 @@ class Plan(KerfTest):
 
     def test_messages_of_one_to_all_chains(self):
         """(L-1)*2 for the layer cut, (L-1)*F*(F-1)*2 for feature, (L-1)*F*F*2 for hybrid, times micro-batches."""
-        sizes, layers, micro_batches = "64-48-48-48-10", 4, 8
+        sizes, layers, micro_batches = "512-512-512-512-512", 4, 8
 
         def between(*flags):
             answer = run("plan", "mlp", "--sizes", sizes, "--micro-batches", micro_batches, "--json", *flags)
