@@ -1,0 +1,221 @@
+// Lowering: the parts of every cut, run together, compute what one worker computes. Layer cuts bit
+// for bit, cuts inside operators to rounding; and the lists keep their promises (part_runner.h).
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "partitioner/builder.h"
+#include "partitioner/cut.h"
+#include "partitioner/zoo.h"
+#include "tests/partitioner/part_runner.h"
+#include "tests/partitioner/random_cut.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using ops::Layout;
+
+const std::vector<int64_t> kUnequal = {4, 3, 3};
+
+Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {}) {
+  PlanRequest request;
+  request.cut = cut;
+  request.workers = workers;
+  request.batch = 10;
+  request.micro_batches = 3;
+  request.shares = shares;
+  request.minimise = Minimise::kForwardFlops;  // small models: time would be all overhead
+  return std::get<Plan>(make_plan(model, request, *hold_everything()));
+}
+
+// One stage of all parts, as a feature cut has.
+Plan plan_of(const Model& model, const std::vector<Layout>& layouts, int parts) {
+  Plan plan = plan_of(model, Cut::kLayer, 1);
+  for (int part = 1; part < parts; ++part) {
+    plan.stages[0].parts.push_back(part);
+    plan.binding.push_back(part);
+  }
+  plan.layouts = complete_layouts(model, layouts);
+  plan.routes = connect(model, plan.layouts);
+  return plan;
+}
+
+StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal) {
+  PartRunner runner(model, plan);
+  StepResult result = runner.run(sizes);
+  EXPECT_THAT(runner.faults(), ::testing::IsEmpty());
+  return result;
+}
+
+void expect_close(const StepResult& a, const StepResult& b, float tolerance) {
+  const auto close = [&](float x, float y) {
+    return std::abs(x - y) <= tolerance * std::max(1.0F, std::abs(y));
+  };
+  ASSERT_EQ(a.losses.size(), b.losses.size());
+  for (size_t i = 0; i < a.losses.size(); ++i)
+    EXPECT_TRUE(close(a.losses[i], b.losses[i])) << a.losses[i] << " and " << b.losses[i];
+  ASSERT_EQ(a.gradients.size(), b.gradients.size());
+  for (const auto& [name, expected] : b.gradients) {
+    const auto& got = a.gradients.at(name);
+    ASSERT_EQ(got.size(), expected.size()) << name;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_TRUE(close(got[i], expected[i]))
+          << name << "[" << i << "]: " << got[i] << " and " << expected[i];
+  }
+}
+
+// Three uses of one tensor, a skip and a branch that meet.
+Model branching() {
+  Builder b("branching");
+  const ValueId h = b.relu(b.gemm(b.input("x", {ops::kBatch, 6}), 10));
+  const ValueId left = b.relu(b.gemm(h, 10));
+  const ValueId right = b.gemm(b.gemm(h, 7), 10);
+  b.loss(b.gemm(b.add(b.add(left, right), h), 10));
+  return b.build();
+}
+
+struct Case {
+  std::string name;
+  Model model;
+};
+std::vector<Case> models() {
+  return {{"mlp", make_zoo_model("mlp", {{8, 12, 10, 10}})},
+          {"lenet5", make_zoo_model("lenet5")},
+          {"branching", branching()}};
+}
+
+class EveryCut : public ::testing::TestWithParam<std::tuple<size_t, int>> {
+ protected:
+  Model model() const { return models()[std::get<0>(GetParam())].model; }
+  int workers() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(EveryCut, LayerCutEqualsOneWorkerBitForBit) {
+  const Model m = model();
+  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
+  EXPECT_GT(one.losses[0], 0);
+  expect_close(run(m, plan_of(m, Cut::kLayer, workers())), one, 0);
+}
+
+TEST_P(EveryCut, LayerCutEqualsOneWorkerWithAnEmptyMicroBatch) {
+  const Model m = model();
+  const std::vector<int64_t> sizes = {1, 1, 0};
+  expect_close(run(m, plan_of(m, Cut::kLayer, workers()), sizes),
+               run(m, plan_of(m, Cut::kLayer, 1), sizes), 0);
+}
+
+TEST_P(EveryCut, FeatureCutEqualsOneWorkerToRounding) {
+  const Model m = model();
+  expect_close(run(m, plan_of(m, Cut::kFeature, workers())), run(m, plan_of(m, Cut::kLayer, 1)),
+               1e-5F);
+}
+
+TEST_P(EveryCut, HybridCutEqualsOneWorkerToRounding) {
+  const Model m = model();
+  expect_close(run(m, plan_of(m, Cut::kHybrid, workers())), run(m, plan_of(m, Cut::kLayer, 1)),
+               1e-5F);
+}
+
+TEST_P(EveryCut, MessagesAndBytesAreThosePredicted) {
+  const Model m = model();
+  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid}) {
+    const Plan plan = plan_of(m, cut, workers());
+    Traffic predicted;
+    for (const Traffic& traffic : predict_traffic(m, plan, plan.batch)) {
+      predicted.messages += traffic.messages;
+      predicted.bytes += traffic.bytes;
+    }
+    const StepResult result = run(m, plan, micro_batch_sizes(plan.batch, plan.micro_batches));
+    EXPECT_EQ(result.messages, predicted.messages);
+    EXPECT_EQ(result.bytes, predicted.bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ModelsAndWorkers, EveryCut,
+                         ::testing::Combine(::testing::Range<size_t>(0, 3), ::testing::Range(2, 6)),
+                         [](const auto& of) {
+                           return format("{}_over_{}", models()[std::get<0>(of.param)].name,
+                                         std::get<1>(of.param));
+                         });
+
+TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
+  const Model m = make_zoo_model("mlp", {{8, 12, 10, 10}});
+  const Plan plan = plan_of(m, Cut::kFree, 3, R"({"kerf_shares": 1, "shares": {
+      "fc1": {"0": "0,2,4-7", "2": "1,3,8-11"}, "relu1": {"0": "all", "1": "all"},
+      "fc2": {"0": "9", "1": "0-4,8", "2": "5-7"}, "loss": {"2": "all"}}})");
+  expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
+}
+
+class RandomCut : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomCut, AnyLayoutsEqualOneWorkerToRounding) {
+  Random random(static_cast<Random::result_type>(GetParam()));
+  const Model m = random_model(random);
+  const int parts = 2 + GetParam() % 4;
+  const auto layouts = random_layouts(m, parts, random, {.partial_sums = false});
+  expect_close(run(m, plan_of(m, layouts, parts)), run(m, plan_of(m, Cut::kLayer, 1)), 1e-4F);
+}
+
+TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
+  Random random(static_cast<Random::result_type>(GetParam()));
+  const Model m = random_model(random);
+  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
+  for (const int workers : {2, 3, 4})
+    expect_close(run(m, plan_of(m, Cut::kLayer, workers)), one, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
+
+TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
+  Model m("tied");
+  const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
+  const ValueId x = m.add_input("x", spec);
+  const ValueId w =
+      m.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {ops::Initializer::Kind::kUniform, 0.5});
+  const ValueId label = m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
+  const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
+  const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
+  m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
+  const auto update = PartRunner(m, plan_of(m, Cut::kLayer, 1)).parts()[0].stages[0].update;
+  ASSERT_EQ(update.size(), 2U);
+  EXPECT_EQ(update[0].kind, Instruction::Kind::kCopy);
+  EXPECT_TRUE(update[0].moves[1].add);
+  EXPECT_EQ(update[1].kind, Instruction::Kind::kUpdate);
+}
+
+TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
+  const Model m = make_zoo_model("mlp", {{8, 8, 8, 3}});
+  Plan plan = plan_of(m, Cut::kLayer, 2);
+  const auto parts = lower(m, plan);
+  std::string text;
+  for (const Part& part : parts) text += describe(m, plan, part);
+  EXPECT_EQ(text, R"(worker 0
+stage 0
+F  fc1.output = Gemm(image, fc1.weight, fc1.bias)
+F  relu1.output = Relu(fc1.output)
+F  free fc1.output
+F  send relu1.output -> 1
+I  receive d(relu1.output) in place <- 1
+I  d(fc1.output) = gradient of relu1(d(relu1.output))
+I  free relu1.output
+I  free d(relu1.output)
+W  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
+W  free image
+W  free d(fc1.output)
+U  update fc1.weight
+U  update fc1.bias
+worker 1
+)" + text.substr(text.find("stage 1")));
+  EXPECT_THAT(text, ::testing::HasSubstr("F  receive relu1.output in place <- 0\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("I  send d(relu1.output) in its slot -> 0\n"));
+}
+
+TEST(Lower, PartsThatExchangeTensorsNeedWorkersOfTheirOwn) {
+  const Model m = make_zoo_model("mlp", {{8, 8, 3}});
+  Plan plan = plan_of(m, Cut::kLayer, 2);
+  plan.binding = {0, 0};
+  EXPECT_THROW(lower(m, plan), Error);
+}
+
+}  // namespace
+}  // namespace kerf::partitioner
