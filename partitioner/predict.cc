@@ -105,14 +105,17 @@ class Prediction {
 
   void add_traffic() {
     const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes of slots
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
       worker_of(route.from).messages += traffic[r].messages;
       worker_of(route.from).bytes_out += traffic[r].bytes;
       worker_of(route.to).bytes_in += traffic[r].bytes;
       const auto bytes = static_cast<int64_t>(message_bytes(model_, route, largest_));
-      worker_of(route.from).peak_bytes += (held(route) + request_.slots) * whole_blocks(bytes);
+      channels[{route.from, route.to}] += (held(route) + request_.slots) * whole_blocks(bytes);
     }
+    for (const auto& [ends, slots] : channels)
+      worker_of(ends.first).peak_bytes += whole_pages(slots);
   }
 
   const Model& model_;

@@ -52,7 +52,10 @@ ops::Shape parse_shape(const Json& entry, const std::string& where) {
 
 Extent parse_extent(const Json& entry, size_t data_bytes, const std::string& where) {
   const Json& offsets = json_array(entry, "data_offsets", where);
-  if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+  const auto is_offset = [](const Json& json) {
+    return json.is_number_integer() && json.get<int64_t>() >= 0;
+  };
+  if (offsets.size() != 2 || !is_offset(offsets[0]) || !is_offset(offsets[1]))
     throw Error(ErrorCode::kUsage, "data_offsets must be two offsets", where);
   const Extent extent{offsets[0].get<size_t>(), offsets[1].get<size_t>()};
   if (extent.begin > extent.end || extent.end > data_bytes)

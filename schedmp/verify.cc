@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "partitioner/memory.h"
 #include "runtime/error.h"
 #include "schedmp/walk.h"
 
@@ -17,6 +18,8 @@ using partitioner::Model;
 using partitioner::Part;
 using partitioner::Plan;
 using partitioner::Storage;
+using partitioner::whole_blocks;
+using partitioner::whole_pages;
 
 namespace {
 
@@ -201,9 +204,8 @@ class MemoryWalk {
   }
 
  private:
-  // The CPU device hands out whole cache lines.
   int64_t bytes(const Local& local) const {
-    return static_cast<int64_t>((local.spec.bytes(samples_) + 63) / 64 * 64);
+    return whole_blocks(static_cast<int64_t>(local.spec.bytes(samples_)));
   }
 
   int64_t saved_bytes(int call_index) const {
@@ -217,7 +219,7 @@ class MemoryWalk {
     }
     const size_t saved =
         model_.op(call.node).saved_bytes(model_.node(call.node).attributes, inputs);
-    return static_cast<int64_t>((saved + 63) / 64 * 64);
+    return whole_blocks(static_cast<int64_t>(saved));
   }
 
   void take(const Instruction& instruction, int micro_batch) {
@@ -246,6 +248,20 @@ class MemoryWalk {
   std::set<std::pair<int, int>> live_;
 };
 
+// Of the slots of all channels that a worker sends on: whole cache lines, and whole pages per channel.
+int64_t slot_bytes(const Model& model, const Plan& plan, int worker, const std::vector<int>& held,
+                   int slots, int64_t samples) {
+  std::map<int, int64_t> channels;  // receiver -> bytes
+  for (const partitioner::Route& route : plan.routes)
+    if (plan.binding[static_cast<size_t>(route.from)] == worker)
+      channels[route.to] +=
+          whole_blocks(static_cast<int64_t>(message_bytes(model, route, samples))) *
+          (held[static_cast<size_t>(route.id)] + slots);
+  int64_t bytes = 0;
+  for (const auto& [receiver, channel] : channels) bytes += whole_pages(channel);
+  return bytes;
+}
+
 }  // namespace
 
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
@@ -266,15 +282,10 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   if (!play.finished()) verdict.problems.push_back(play.explain());
 
   const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
-  for (size_t worker = 0; worker < parts.size(); ++worker) {
-    int64_t peak = MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states);
-    for (const partitioner::Route& route : plan.routes)
-      if (plan.binding[static_cast<size_t>(route.from)] == static_cast<int>(worker)) {
-        const auto slot = static_cast<int64_t>(message_bytes(model, route, samples) + 63) / 64 * 64;
-        peak += slot * (verdict.held[static_cast<size_t>(route.id)] + slots);
-      }
-    verdict.peak_bytes.push_back(peak);
-  }
+  for (size_t worker = 0; worker < parts.size(); ++worker)
+    verdict.peak_bytes.push_back(
+        MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states) +
+        slot_bytes(model, plan, static_cast<int>(worker), verdict.held, slots, samples));
   return verdict;
 }
 

@@ -225,7 +225,7 @@ class Segments {
     std::sort(entering.begin(), entering.end());
     entering.erase(std::unique(entering.begin(), entering.end()), entering.end());
     for (const ValueId value : entering) bytes += (1 + slots) * facts_.bytes(value);
-    return bytes;
+    return bytes == 0 ? 0 : whole_pages(bytes) + (facts_.stages() - 2) * kPage;
   }
 
   const Facts& facts_;

@@ -38,7 +38,7 @@ TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
   const Model model = mlp();
   for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
     for (int workers = 1; workers <= 4; ++workers)
-      for (const std::string& name : {"gpipe", "1f1b"}) {
+      for (const std::string name : {"gpipe", "1f1b"}) {
         const Plan plan = plan_of(model, cut, workers, 4);
         const Verdict verdict =
             verdict_of(plan, model, make_schedule(name, groups_of(plan), 4));
