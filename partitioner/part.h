@@ -120,8 +120,9 @@ struct Part {
   int labels = -1;
 };
 
-// One part per worker. The plan must be valid. Throws Error{kUsage} where two parts that exchange
-// tensors are bound to one worker, which is not supported yet.
+// One part per worker. The plan must be valid. Throws Error{kUsage} for what plans can say and no
+// part can do yet: two parts on one worker that exchange tensors, one part in two stages, operators
+// that give partial sums, a loss on several parts.
 std::vector<Part> lower(const Model& model, const Plan& plan);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->

@@ -14,6 +14,7 @@ namespace kerf::partitioner {
 namespace {
 
 using ops::Layout;
+using ::testing::HasSubstr;
 
 const std::vector<int64_t> kUnequal = {4, 3, 3};
 
@@ -206,15 +207,42 @@ U  update fc1.weight
 U  update fc1.bias
 worker 1
 )" + text.substr(text.find("stage 1")));
-  EXPECT_THAT(text, ::testing::HasSubstr("F  receive relu1.output in place <- 0\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("I  send d(relu1.output) in its slot -> 0\n"));
+  EXPECT_THAT(text, HasSubstr("F  receive relu1.output in place <- 0\n"));
+  EXPECT_THAT(text, HasSubstr("I  send d(relu1.output) in its slot -> 0\n"));
 }
 
-TEST(Lower, PartsThatExchangeTensorsNeedWorkersOfTheirOwn) {
+std::string refusal(const Model& model, const Plan& plan) {
+  try {
+    lower(model, plan);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
   const Model m = make_zoo_model("mlp", {{8, 8, 3}});
-  Plan plan = plan_of(m, Cut::kLayer, 2);
+  const Plan sound = plan_of(m, Cut::kLayer, 2);
+  EXPECT_EQ(refusal(m, sound), "not refused");
+
+  Plan plan = sound;
   plan.binding = {0, 0};
-  EXPECT_THROW(lower(m, plan), Error);
+  EXPECT_THAT(refusal(m, plan), HasSubstr("both bound to worker 0"));
+
+  plan = sound;
+  plan.stages[1].parts.push_back(0);
+  EXPECT_THAT(refusal(m, plan), HasSubstr("part 0 is in stages 0 and 1"));
+
+  plan = plan_of(m, Cut::kFeature, 2);
+  const auto layout = [&](const char* node) -> Layout& {
+    return plan.layouts[static_cast<size_t>(m.node(m.find_node(node)).outputs[0])];
+  };
+  layout("loss") = Layout::replicated({0, 1}, 0);
+  EXPECT_THAT(refusal(m, plan), HasSubstr("node loss: the loss is computed by one part"));
+
+  layout("fc1") = {{{0, ops::Box::whole(2), true}, {1, ops::Box::whole(2), true}}};
+  EXPECT_THAT(refusal(m, plan), HasSubstr("node fc1: Gemm gives results, not partial sums"));
 }
 
 }  // namespace
