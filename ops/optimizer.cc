@@ -11,22 +11,19 @@ namespace {
 // One pass over memory each: these loops are bound by it. Compiled without contraction to fused
 // multiply-adds, so that every instruction set gives the same bits.
 
-KERF_CLONES void plain_step(float* __restrict w, float* __restrict g, int64_t count, float rate) {
+KERF_CLONES void plain_step(float* __restrict w, const float* __restrict g, int64_t count,
+                            float rate) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    w[i] -= rate * g[i];
-    g[i] = 0;
-  }
+  for (int64_t i = 0; i < count; ++i) w[i] -= rate * g[i];
 }
 
-KERF_CLONES void momentum_step(float* __restrict w, float* __restrict g, float* __restrict v,
+KERF_CLONES void momentum_step(float* __restrict w, const float* __restrict g, float* __restrict v,
                                int64_t count, float rate, float momentum) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float velocity = momentum * v[i] + g[i];
     v[i] = velocity;
     w[i] -= rate * velocity;
-    g[i] = 0;
   }
 }
 
@@ -50,7 +47,7 @@ class Sgd : public Optimizer {
                this->states());
     for (const TensorView& state : states) check_same(parameter, state, "the state");
     float* w = parameter.f32();
-    float* g = gradient.f32();
+    const float* g = gradient.f32();
     float* v = states.empty() ? nullptr : states[0].f32();
     cpu::parallel_pieces(
         parameter.elements(), cpu::kLeastElements, [&](int64_t begin, int64_t end) {

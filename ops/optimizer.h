@@ -29,8 +29,9 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum.
   virtual int states() const = 0;
-  // float32, element by element, all of one shape; gradient is left zero for the next step. Uses
-  // the calling thread's OpenMP threads where that pays; their number changes no bit.
+  // float32, element by element, all of one shape; gradient is only read: the first micro-batch of
+  // the next step overwrites it. Uses the calling thread's OpenMP threads where that pays; their
+  // number changes no bit.
   virtual void update(const TensorView& parameter, const TensorView& gradient,
                       std::span<const TensorView> states) const = 0;
 };

@@ -34,8 +34,8 @@ runtime::HandlerFactory handlers_of(const ProgramFactories& programs) {
     if (found == programs.end()) {
       std::vector<std::string> known;
       for (const auto& [program, factory] : programs) known.push_back(program);
-      throw Error(ErrorCode::kUsage, kerf::format("this worker has no program '{}'; it has {}", name,
-                                                  fmt::join(known, ", ")));
+      throw Error(ErrorCode::kUsage, kerf::format("this worker has no program '{}'; it has {}",
+                                                  name, fmt::join(known, ", ")));
     }
     return std::make_unique<ProgramHandler>(found->second());
   };

@@ -4,12 +4,13 @@
 //   update()     on a worker: does it
 //   aggregate()  on the scheduler: folds the round's results in
 //
-// One class holds the three. The scheduler has one instance, each worker another, made by the factory
-// under the same name; start() tells a worker's instance its job. Payloads are bytes: use
+// One class holds the three. The scheduler has one instance, each worker another, made by the
+// factory under the same name; start() tells a worker's instance its job. Payloads are bytes: use
 // runtime/wire.h's encode and decode. schedule() runs ahead of the workers by LoopOptions::depth
 // rounds, so it may see results of rounds only up to that many before.
 //
-// Threads: the scheduler's instance is called by the loop's thread, a worker's by its compute thread.
+// Threads: the scheduler's instance is called by the loop's thread, a worker's by its compute
+// thread.
 #pragma once
 
 #include <functional>

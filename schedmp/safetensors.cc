@@ -87,9 +87,10 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   if (!metadata.empty()) header["__metadata__"] = metadata;
   size_t at = 0;
   for (const NamedTensor& tensor : tensors) {
-    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
-                           {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
-                           {"data_offsets", {at, at + tensor.bytes.size()}}};
+    header[tensor.name] = {
+        {"dtype", dtype_name(tensor.dtype)},
+        {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+        {"data_offsets", {at, at + tensor.bytes.size()}}};
     at += tensor.bytes.size();
   }
   std::string text = header.dump();
@@ -110,8 +111,8 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
     throw Error(ErrorCode::kUsage, "too short to be a safetensors file", origin);
   std::memcpy(&length, file.data(), sizeof length);
   if (length > kMaxHeader || length > file.size() - sizeof length)
-    throw Error(ErrorCode::kUsage, "the header is longer than the file: no safetensors file, or cut off",
-                origin);
+    throw Error(ErrorCode::kUsage,
+                "the header is longer than the file: no safetensors file, or cut off", origin);
   const std::string_view text = std::string_view(file).substr(sizeof length, length);
   const std::string_view data = std::string_view(file).substr(sizeof length + length);
   const Json header = parse_json(text, origin);
@@ -123,15 +124,17 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
     if (name == "__metadata__") continue;
     const std::string where = kerf::format("{}: {}", origin, name);
     if (!entry.is_object()) throw Error(ErrorCode::kUsage, "no JSON object", where);
-    NamedTensor tensor{name, parse_dtype(json_string(entry, "dtype", where), where),
-                       parse_shape(entry, where), {}};
+    NamedTensor tensor{name,
+                       parse_dtype(json_string(entry, "dtype", where), where),
+                       parse_shape(entry, where),
+                       {}};
     const Extent extent = parse_extent(entry, data.size(), where);
-    const size_t bytes =
-        static_cast<size_t>(tensor.shape.elements()) * ops::size_of(tensor.dtype);
+    const size_t bytes = static_cast<size_t>(tensor.shape.elements()) * ops::size_of(tensor.dtype);
     if (extent.end - extent.begin != bytes)
-      throw Error(ErrorCode::kUsage, kerf::format("{} bytes of data for a tensor of {}",
-                                                  extent.end - extent.begin, bytes),
-                  where);
+      throw Error(
+          ErrorCode::kUsage,
+          kerf::format("{} bytes of data for a tensor of {}", extent.end - extent.begin, bytes),
+          where);
     tensor.bytes = data.substr(extent.begin, bytes);
     extents.push_back(extent);
     tensors.push_back(std::move(tensor));

@@ -1,7 +1,7 @@
 // safetensors files: 8 bytes of little-endian header length, a JSON header, raw tensors.
 //
-// Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused with
-// an error that names the file and the tensor.
+// Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused
+// with an error that names the file and the tensor.
 #pragma once
 
 #include <filesystem>

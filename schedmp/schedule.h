@@ -1,8 +1,9 @@
 // Schedules: per worker, a list of actions. Data, never code that runs.
 //
-// Text of an action: STAGE KIND [MICRO-BATCH][@VERSION]: "2F0" is stage 2, forward, micro-batch 0; I is
-// the input gradient, W the weight gradient, B both, U the update. Members of a group have the same
-// row. Sends and receives are not written: they follow from the plan. Plain values; no threads.
+// Text of an action: STAGE KIND [MICRO-BATCH][@VERSION]: "2F0" is stage 2, forward, micro-batch 0;
+// I is the input gradient, W the weight gradient, B both, U the update. Members of a group have the
+// same row. Sends and receives are not written: they follow from the plan. Plain values; no
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ std::string to_string(const Action& action);
 struct Schedule {
   std::string name;
   int micro_batches = 0;
-  std::vector<std::vector<int>> groups;    // stage -> workers
-  std::vector<std::vector<Action>> rows;   // worker -> actions
+  std::vector<std::vector<int>> groups;   // stage -> workers
+  std::vector<std::vector<Action>> rows;  // worker -> actions
 
   int workers() const { return static_cast<int>(rows.size()); }
   int stages() const { return static_cast<int>(groups.size()); }
@@ -60,12 +61,12 @@ struct Schedule {
 std::string write_schedule(const Schedule& schedule);
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 
-// The staircase: one row per worker, one column per unit of time (F = I = W = 1, B = 2), as it unfolds
-// with free communication. For people.
+// The staircase: one row per worker, one column per unit of time (F = I = W = 1, B = 2), as it
+// unfolds with free communication. For people.
 std::string draw_staircase(const Schedule& schedule);
 
-// Fractions of worker time spent idle with unit costs: over the whole step, and over each worker's span
-// from its first to its last action (notes on both definitions in docs/schedules.md).
+// Fractions of worker time spent idle with unit costs: over the whole step, and over each worker's
+// span from its first to its last action (notes on both definitions in docs/schedules.md).
 struct Bubble {
   double makespan = 0;
   double span = 0;

@@ -25,7 +25,8 @@ class Line {
 
   std::string_view word(const char* what) {
     const size_t start = at_;
-    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '\r') ++at_;
+    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '\r')
+      ++at_;
     if (at_ == start) fail(start, kerf::format("{} expected", what));
     last_ = start;
     std::string_view found = text_.substr(start, at_ - start);
@@ -34,16 +35,21 @@ class Line {
   }
 
   void keyword(std::string_view wanted) {
-    if (word(std::string(wanted).c_str()) != wanted) fail(last_, kerf::format("'{}' expected", wanted));
+    if (word(std::string(wanted).c_str()) != wanted)
+      fail(last_, kerf::format("'{}' expected", wanted));
   }
 
-  int number(const char* what, int least, int most) { return to_number(word(what), what, least, most); }
+  int number(const char* what, int least, int most) {
+    return to_number(word(what), what, least, most);
+  }
 
   int to_number(std::string_view digits, const char* what, int least, int most) {
     int value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < least || value > most)
-      fail(last_, kerf::format("{} must be a number from {} to {}, not '{}'", what, least, most, digits));
+    if (error != std::errc() || end != digits.data() + digits.size() || value < least ||
+        value > most)
+      fail(last_,
+           kerf::format("{} must be a number from {} to {}, not '{}'", what, least, most, digits));
     return value;
   }
 
@@ -58,7 +64,8 @@ class Line {
 
  private:
   void skip_spaces() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
 
   std::string_view text_;

@@ -68,7 +68,8 @@ class Loop {
       }
   }
 
-  // Results of one worker come in the order of its tasks, so the round that each belongs to is known.
+  // Results of one worker come in the order of its tasks, so the round that each belongs to is
+  // known.
   void collect() {
     if (rounds_.front().missing == 0) return;
     std::optional<runtime::CrewResults> batch = crew_.next(runtime::after(std::chrono::seconds(1)));

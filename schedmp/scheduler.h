@@ -6,8 +6,8 @@
 //           <------- results
 //           aggregate         schedule
 //
-// Every round is one message per worker at most; results come back in batches. The loop blocks while it
-// waits, never polls, and never sits between two workers.
+// Every round is one message per worker at most; results come back in batches. The loop blocks
+// while it waits, never polls, and never sits between two workers.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,16 @@ struct LoopReport {
   double seconds = 0;
 };
 
-// Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what ended
-// the run otherwise.
+// Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what
+// ended the run otherwise.
 LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options = {});
 
-// Serves one run as a worker and returns the exit code; an error goes to standard error in one line.
+// Serves one run as a worker and returns the exit code; an error goes to standard error in one
+// line.
 int serve(const runtime::WorkerOptions& options, const ProgramFactories& programs);
-// A process that was started as a worker ("PROGRAM worker --connect ADDRESS ...") serves and returns its
-// exit code; any other gets an empty optional. A user's own executable calls this first in main(); the
-// kerf command parses its own flags and calls serve().
+// A process that was started as a worker ("PROGRAM worker --connect ADDRESS ...") serves and
+// returns its exit code; any other gets an empty optional. A user's own executable calls this first
+// in main(); the kerf command parses its own flags and calls serve().
 std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs);
 // What members of a run must share: build of this executable, instruction set, library versions.
 runtime::Identity identity();

@@ -1,8 +1,9 @@
 // The built-in schedules: pure functions from stage groups and micro-batches to a Schedule.
 //
 //   forward_only  F of every micro-batch: evaluation
-//   gpipe         all F, then all B (Huang et al. 2018, arXiv:1811.06965), B ascending by micro-batch
-//   1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020, arXiv:2006.09503)
+//   gpipe         all F, then all B (Huang et al. 2018, arXiv:1811.06965), B ascending by
+//   micro-batch 1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020,
+//   arXiv:2006.09503)
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace kerf::schedmp {
 
-// One more than the largest worker number. Throws Error{kUsage} unless every worker from 0 on belongs to
-// exactly one stage and no stage is empty.
+// One more than the largest worker number. Throws Error{kUsage} unless every worker from 0 on
+// belongs to exactly one stage and no stage is empty.
 int count_workers(const std::vector<std::vector<int>>& groups);
 
 // groups[stage] lists its workers. micro_batches >= 1.

@@ -45,8 +45,7 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
     else
       throw Error(ErrorCode::kUsage, kerf::format("a worker has no flag {}", flag));
   }
-  if (options.scheduler.empty())
-    throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
+  if (options.scheduler.empty()) throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
   return options;
 }
 

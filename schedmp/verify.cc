@@ -139,7 +139,8 @@ class Play {
                        : step.kind == Step::Kind::kSend  ? "for the receiver of"
                                                          : "for a free slot of";
     return kerf::format("worker {} at {} waits {} {}{} of micro-batch {} {} worker {}", worker,
-                        to_string(*step.action), what, route(step).gradient ? "the gradient of " : "",
+                        to_string(*step.action), what,
+                        route(step).gradient ? "the gradient of " : "",
                         model_.value(route(step).value).name, step.micro_batch,
                         step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
   }
@@ -248,7 +249,8 @@ class MemoryWalk {
   std::set<std::pair<int, int>> live_;
 };
 
-// Of the slots of all channels that a worker sends on: whole cache lines, and whole pages per channel.
+// Of the slots of all channels that a worker sends on: whole cache lines, and whole pages per
+// channel.
 int64_t slot_bytes(const Model& model, const Plan& plan, int worker, const std::vector<int>& held,
                    int slots, int64_t samples) {
   std::map<int, int64_t> channels;  // receiver -> bytes
@@ -268,7 +270,8 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
                const Schedule& schedule, int slots, int states) {
   Verdict verdict;
   verdict.problems = check_order(schedule);
-  for (std::string& problem : check_fits(schedule, plan)) verdict.problems.push_back(std::move(problem));
+  for (std::string& problem : check_fits(schedule, plan))
+    verdict.problems.push_back(std::move(problem));
   if (slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
   if (!verdict.problems.empty()) return verdict;
 

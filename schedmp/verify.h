@@ -1,9 +1,10 @@
 // Verification: proves or refutes, before anything runs.
 //
 // check_order looks at the text alone: every action once, order legal, members of a group alike.
-// verify walks the lowered parts: which message each instruction sends, awaits and releases, under k
-// free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits what,
-// the smallest safe k, the credits each route needs, and the peak bytes of tensors per worker.
+// verify walks the lowered parts: which message each instruction sends, awaits and releases, under
+// k free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits
+// what, the smallest safe k, the credits each route needs, and the peak bytes of tensors per
+// worker.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,15 @@ std::vector<std::string> check_order(const Schedule& schedule);
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 
 struct Verdict {
-  std::vector<std::string> problems;   // empty: proved
-  int smallest_safe_slots = -1;        // -1: no number is safe; 0: rendezvous is
-  std::vector<int> held;               // route -> messages a receiver holds at once, at most
-  std::vector<int64_t> peak_bytes;     // worker -> tensors, slots included
+  std::vector<std::string> problems;  // empty: proved
+  int smallest_safe_slots = -1;       // -1: no number is safe; 0: rendezvous is
+  std::vector<int> held;              // route -> messages a receiver holds at once, at most
+  std::vector<int64_t> peak_bytes;    // worker -> tensors, slots included
   bool ok() const { return problems.empty(); }
 };
 
-// `slots` >= 1: free slots per route beyond `held`. A rendezvous is slots == 0: a send waits for its
-// receive. `states`: optimizer states per parameter.
+// `slots` >= 1: free slots per route beyond `held`. A rendezvous is slots == 0: a send waits for
+// its receive. `states`: optimizer states per parameter.
 Verdict verify(const partitioner::Model& model, const partitioner::Plan& plan,
                const std::vector<partitioner::Part>& parts, const Schedule& schedule, int slots,
                int states);

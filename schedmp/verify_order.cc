@@ -126,13 +126,15 @@ std::vector<std::string> check_order(const Schedule& schedule) {
     RowCheck(schedule, worker, problems).run();
   for (int worker = 1; worker < schedule.workers(); ++worker)
     if (trains(schedule.rows[static_cast<size_t>(worker)]) != trains(schedule.rows[0]))
-      problems.push_back(kerf::format("worker {} trains and worker 0 does not, or the reverse", worker));
+      problems.push_back(
+          kerf::format("worker {} trains and worker 0 does not, or the reverse", worker));
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
     for (const int member : group)
-      if (schedule.rows[static_cast<size_t>(member)] != schedule.rows[static_cast<size_t>(group[0])])
-        problems.push_back(kerf::format("workers {} and {} share stage {} but not their row", group[0],
-                                        member, stage));
+      if (schedule.rows[static_cast<size_t>(member)] !=
+          schedule.rows[static_cast<size_t>(group[0])])
+        problems.push_back(kerf::format("workers {} and {} share stage {} but not their row",
+                                        group[0], member, stage));
   }
   return problems;
 }

@@ -1,5 +1,8 @@
 #include "ops/arithmetic.h"
 
+#include <omp.h>
+
+#include <algorithm>
 #include <dnnl.hpp>
 
 #include "runtime/format.h"
@@ -11,5 +14,7 @@ std::string arithmetic_identity() {
   return kerf::format("oneDNN {}.{}.{}, isa {:#x}", version.major, version.minor, version.patch,
                       static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
 }
+
+void use_threads(int threads) { omp_set_num_threads(std::max(1, threads)); }
 
 }  // namespace kerf::ops

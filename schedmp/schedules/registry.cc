@@ -25,8 +25,8 @@ constexpr Entry kEntries[] = {
 const Entry& find_entry(const std::string& name) {
   for (const Entry& entry : kEntries)
     if (name == entry.name) return entry;
-  throw Error(ErrorCode::kUsage, kerf::format("there is no schedule '{}'; there are {}, and files", name,
-                                              fmt::join(schedule_names(), ", ")));
+  throw Error(ErrorCode::kUsage, kerf::format("there is no schedule '{}'; there are {}, and files",
+                                              name, fmt::join(schedule_names(), ", ")));
 }
 
 class EntryObjective : public partitioner::Objective {

@@ -138,8 +138,8 @@ TrainingResult Executor::run(const std::vector<Action>& row, int micro_batches,
   result_.wait_ns = mailbox_.waited_ns() - waited_before;
   result_.compute_ns = runtime::now_ns() - begin_ns - result_.wait_ns;
   result_.bytes_in = mailbox_.bytes_in() - bytes_in_before;
-  result_.peak_bytes = static_cast<int64_t>(workplace_.device.memory().peak +
-                                            workplace_.endpoint.slot_bytes());
+  result_.peak_bytes =
+      static_cast<int64_t>(workplace_.device.memory().peak + workplace_.endpoint.slot_bytes());
   return std::move(result_);
 }
 
@@ -242,8 +242,7 @@ void Executor::note_loss(const LocalCall& call, int micro_batch) {
   result_.has_loss = true;
   if (!data_.training) result_.correct += ops::count_correct(inputs_[0], inputs_[1]);
   if (!std::isfinite(loss))
-    throw Error(ErrorCode::kUsage,
-                "the loss is no longer a finite number; a smaller --lr may help",
+    throw Error(ErrorCode::kUsage, "the loss is no longer a finite number; a smaller --lr may help",
                 kerf::format("{}, step {}", model_.node(call.node).name, data_.step));
 }
 
@@ -277,8 +276,8 @@ void Executor::send(const Instruction& instruction, int micro_batch) {
   runtime::Slot slot;
   if (instruction.moves.empty()) {
     ensure(instruction.local, micro_batch);
-    Cell& cell =
-        micro_batches_[static_cast<size_t>(micro_batch)].cells[static_cast<size_t>(instruction.local)];
+    Cell& cell = micro_batches_[static_cast<size_t>(micro_batch)]
+                     .cells[static_cast<size_t>(instruction.local)];
     slot = *cell.slot;
     cell.slot.reset();
   } else {
@@ -314,7 +313,8 @@ void Executor::receive(const Instruction& instruction, int micro_batch) {
     Cell& cell = mb.cells[static_cast<size_t>(instruction.local)];
     const ops::ValueSpec& spec = local(instruction.local).spec;
     // Nobody writes to a local that is read in place.
-    cell.view = {spec.dtype, spec.shape.with_batch(mb.samples), const_cast<std::byte*>(message.data)};
+    cell.view = {spec.dtype, spec.shape.with_batch(mb.samples),
+                 const_cast<std::byte*>(message.data)};
     cell.message = message;
     cell.live = true;
     return;
@@ -379,10 +379,10 @@ TensorView Executor::look(int index, int micro_batch) {
         micro_batches_[static_cast<size_t>(micro_batch)].samples);
     return view;
   }
-  return {local(index).spec.dtype,
-          local(index).spec.shape.with_batch(
-              micro_batches_[static_cast<size_t>(micro_batch)].samples),
-          nullptr};
+  return {
+      local(index).spec.dtype,
+      local(index).spec.shape.with_batch(micro_batches_[static_cast<size_t>(micro_batch)].samples),
+      nullptr};
 }
 
 TensorView Executor::ensure(int index, int micro_batch) {
@@ -403,8 +403,8 @@ TensorView Executor::ensure(int index, int micro_batch) {
       return view;
     case Storage::kSent: {
       const Route& to = route(each.route);
-      cell.slot = mailbox_.acquire(receiver_of(to), lanes_[static_cast<size_t>(to.id)], view.bytes(),
-                                   name_of(to, micro_batch));
+      cell.slot = mailbox_.acquire(receiver_of(to), lanes_[static_cast<size_t>(to.id)],
+                                   view.bytes(), name_of(to, micro_batch));
       view.data = cell.slot->data;
       break;
     }

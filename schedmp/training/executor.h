@@ -1,8 +1,9 @@
-// The executor: runs a worker's row of a schedule on its part of a plan, micro-batch by micro-batch.
+// The executor: runs a worker's row of a schedule on its part of a plan, micro-batch by
+// micro-batch.
 //
-// It owns the worker's parameters, optimizer state and everything in flight, and is used by the compute
-// thread only. Kernels see local dense tensors; tensors that were received are read where they lie in
-// the channel's slot, tensors that are only made to be sent are made there.
+// It owns the worker's parameters, optimizer state and everything in flight, and is used by the
+// compute thread only. Kernels see local dense tensors; tensors that were received are read where
+// they lie in the channel's slot, tensors that are only made to be sent are made there.
 #pragma once
 
 #include <memory>
@@ -57,12 +58,16 @@ class Executor {
   struct MicroBatch {
     int64_t first = 0;
     int64_t samples = 0;
-    std::vector<Cell> cells;              // by local
-    std::vector<runtime::Buffer> saved;   // by call
+    std::vector<Cell> cells;             // by local
+    std::vector<runtime::Buffer> saved;  // by call
   };
 
-  const partitioner::Local& local(int index) const { return part_.locals[static_cast<size_t>(index)]; }
-  const partitioner::Route& route(int index) const { return plan_.routes[static_cast<size_t>(index)]; }
+  const partitioner::Local& local(int index) const {
+    return part_.locals[static_cast<size_t>(index)];
+  }
+  const partitioner::Route& route(int index) const {
+    return plan_.routes[static_cast<size_t>(index)];
+  }
   bool persistent(int index) const;
   int receiver_of(const partitioner::Route& route) const;
   int sender_of(const partitioner::Route& route) const;
@@ -96,13 +101,13 @@ class Executor {
   std::unique_ptr<ops::Optimizer> optimizer_;
   uint64_t seed_;
   Mailbox mailbox_;
-  std::vector<int> lanes_;                              // by route
-  std::vector<std::unique_ptr<ops::Kernel>> kernels_;   // by call
-  std::vector<ops::Tensor> persistent_;                 // by local
-  std::vector<std::vector<ops::Tensor>> states_;        // by parameter local
-  std::vector<RouteCount> sent_;                        // by route
+  std::vector<int> lanes_;                             // by route
+  std::vector<std::unique_ptr<ops::Kernel>> kernels_;  // by call
+  std::vector<ops::Tensor> persistent_;                // by local
+  std::vector<std::vector<ops::Tensor>> states_;       // by parameter local
+  std::vector<RouteCount> sent_;                       // by route
   std::vector<MicroBatch> micro_batches_;
-  std::vector<double> losses_;                          // by micro-batch
+  std::vector<double> losses_;  // by micro-batch
   StepData data_;
   TrainingResult result_;
 

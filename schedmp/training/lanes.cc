@@ -7,7 +7,8 @@ namespace kerf::schedmp {
 namespace {
 
 std::pair<int, int> ends(const partitioner::Plan& plan, const partitioner::Route& route) {
-  return {plan.binding[static_cast<size_t>(route.from)], plan.binding[static_cast<size_t>(route.to)]};
+  return {plan.binding[static_cast<size_t>(route.from)],
+          plan.binding[static_cast<size_t>(route.to)]};
 }
 
 }  // namespace
@@ -27,7 +28,8 @@ LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& p
   for (const partitioner::Route& route : plan.routes) {
     const auto [from, to] = ends(plan, route);
     lanes[static_cast<size_t>(from)][static_cast<size_t>(to)].push_back(
-        {message_bytes(model, route, samples), verdict.held[static_cast<size_t>(route.id)] + slots});
+        {message_bytes(model, route, samples),
+         verdict.held[static_cast<size_t>(route.id)] + slots});
   }
   return lanes;
 }

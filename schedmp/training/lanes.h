@@ -1,5 +1,6 @@
-// Which lane of which channel carries a route: the routes from one worker to another, in order of their
-// numbers. The scheduler (which sizes the lanes) and the workers (which use them) both ask here.
+// Which lane of which channel carries a route: the routes from one worker to another, in order of
+// their numbers. The scheduler (which sizes the lanes) and the workers (which use them) both ask
+// here.
 #pragma once
 
 #include <vector>

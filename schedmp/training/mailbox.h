@@ -1,7 +1,7 @@
 // The mailbox: messages of all peers, asked for by tag.
 //
-// A channel delivers in the order of commits; the executor consumes in the order of its row. What comes
-// early waits here, in its slot. Time spent waiting is counted. One thread.
+// A channel delivers in the order of commits; the executor consumes in the order of its row. What
+// comes early waits here, in its slot. Time spent waiting is counted. One thread.
 #pragma once
 
 #include <map>

@@ -12,8 +12,8 @@ namespace kerf::schedmp {
 
 struct TrainingJob {
   std::string model_source;
-  std::string plan;           // text
-  std::string schedule;       // text
+  std::string plan;      // text
+  std::string schedule;  // text
   std::string dataset;
   std::string train_fingerprint;
   std::string test_fingerprint;
@@ -25,8 +25,8 @@ struct TrainingJob {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle, seed,
-            optimizer, shards, weights);
+    archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle,
+            seed, optimizer, shards, weights);
   }
 };
 

@@ -97,7 +97,8 @@ class Rounds {
 
 struct Training::SchedulerHalf {
   SchedulerHalf(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
-                const Schedule& schedule_in, TrainingOptions options_in, TrainingObserver observer_in)
+                const Schedule& schedule_in, TrainingOptions options_in,
+                TrainingObserver observer_in)
       : model(model_in),
         plan(plan_in),
         schedule(schedule_in),
@@ -114,10 +115,12 @@ struct Training::SchedulerHalf {
   }
 
   void prove() {
-    const int states = ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
+    const int states =
+        ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
     verdict = verify(model, plan, partitioner::lower(model, plan), schedule, options.slots, states);
     if (!verdict.ok())
-      throw Error(ErrorCode::kUsage, kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
                   "schedule " + schedule.name);
   }
 
@@ -126,11 +129,11 @@ struct Training::SchedulerHalf {
       const partitioner::Value& value = model.value(id);
       if (value.role == partitioner::ValueRole::kInput &&
           value.spec.shape.elements_per_sample() != train->features())
-        throw Error(ErrorCode::kUsage,
-                    kerf::format("data set {} has {} features per row, {} takes {}", options.dataset,
-                                 train->features(), value.name,
-                                 value.spec.shape.elements_per_sample()),
-                    model.name());
+        throw Error(
+            ErrorCode::kUsage,
+            kerf::format("data set {} has {} features per row, {} takes {}", options.dataset,
+                         train->features(), value.name, value.spec.shape.elements_per_sample()),
+            model.name());
     }
     if (model.loss() < 0)
       throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
@@ -185,9 +188,9 @@ struct Training::SchedulerHalf {
     }
     if (task.first == 0) evaluations.push_back({task.epoch, 0, 0, 0});
     EvaluationRecord& record = evaluations.back();
-    record.loss = (record.loss * static_cast<double>(record.rows) +
-                   loss * static_cast<double>(task.rows)) /
-                  static_cast<double>(record.rows + task.rows);
+    record.loss =
+        (record.loss * static_cast<double>(record.rows) + loss * static_cast<double>(task.rows)) /
+        static_cast<double>(record.rows + task.rows);
     record.rows += task.rows;
     record.correct += correct;
     if (record.rows == test->rows() && observer.evaluation) observer.evaluation(record);
@@ -231,15 +234,16 @@ Training::~Training() = default;
 
 std::string Training::job(int /*worker*/) {
   const SchedulerHalf& half = *scheduler_;
-  return runtime::encode(TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
-                                     write_schedule(half.schedule), half.options.dataset,
-                                     half.train->fingerprint(), half.test->fingerprint(),
-                                     half.options.shuffle, half.options.seed, half.options.optimizer,
-                                     half.options.shards.string(), half.options.weights});
+  return runtime::encode(
+      TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
+                  write_schedule(half.schedule), half.options.dataset, half.train->fingerprint(),
+                  half.test->fingerprint(), half.options.shuffle, half.options.seed,
+                  half.options.optimizer, half.options.shards.string(), half.options.weights});
 }
 
 LaneTable Training::lanes(int workers) const {
-  KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts", scheduler_->plan.parts());
+  KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts",
+             scheduler_->plan.parts());
   return size_lanes(scheduler_->model, scheduler_->plan, scheduler_->verdict,
                     scheduler_->options.slots);
 }
@@ -273,8 +277,8 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
 }
 
 void Training::start(runtime::Workplace& workplace, std::string_view job) {
-  worker_->worker = std::make_unique<TrainingWorker>(factories_, workplace,
-                                                     runtime::decode<TrainingJob>(job));
+  worker_->worker =
+      std::make_unique<TrainingWorker>(factories_, workplace, runtime::decode<TrainingJob>(job));
 }
 
 std::string Training::update(std::string_view task) {

@@ -1,9 +1,9 @@
-// Training is a program: schedule() sends each worker one step, update() runs the worker's row of the
-// schedule for it, aggregate() adds the losses up.
+// Training is a program: schedule() sends each worker one step, update() runs the worker's row of
+// the schedule for it, aggregate() adds the losses up.
 //
-// The scheduler's instance is made from a TrainingSetup; a worker's from the factories alone, and learns
-// the rest from its job. A worker that cannot rebuild the same model, plan or data set ends the run
-// with an error that names the difference.
+// The scheduler's instance is made from a TrainingSetup; a worker's from the factories alone, and
+// learns the rest from its job. A worker that cannot rebuild the same model, plan or data set ends
+// the run with an error that names the difference.
 #pragma once
 
 #include <filesystem>
@@ -34,23 +34,24 @@ struct TrainingOptions {
   std::string dataset;
   int64_t batch = 128;
   int epochs = 1;
-  int64_t steps = -1;     // stop after this many; -1: epochs decide
-  bool evaluate = true;   // test accuracy after the last step (and after each epoch)
+  int64_t steps = -1;    // stop after this many; -1: epochs decide
+  bool evaluate = true;  // test accuracy after the last step (and after each epoch)
   bool shuffle = true;
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
-  int slots = 2;                  // free slots per route beyond what the receiver holds
-  int64_t trace_steps = 16;       // steps whose spans are kept
-  std::filesystem::path shards;   // folder where workers leave their shares of the weights; empty: none
-  std::string weights;            // safetensors file to start from; empty: initialise
+  int slots = 2;             // free slots per route beyond what the receiver holds
+  int64_t trace_steps = 16;  // steps whose spans are kept
+  std::filesystem::path
+      shards;           // folder where workers leave their shares of the weights; empty: none
+  std::string weights;  // safetensors file to start from; empty: initialise
 };
 
 // What one step, or one evaluation, came to.
 struct StepRecord {
-  int64_t step = 0;   // of training, from 0
+  int64_t step = 0;  // of training, from 0
   int64_t epoch = 0;
   int64_t rows = 0;
-  double loss = 0;    // mean over the rows
+  double loss = 0;  // mean over the rows
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;
@@ -64,7 +65,7 @@ struct WorkerFigures {
   int worker = 0;
   double compute_seconds = 0;
   double wait_seconds = 0;
-  int64_t messages = 0;   // sent
+  int64_t messages = 0;  // sent
   int64_t bytes_out = 0;
   int64_t bytes_in = 0;
   int64_t peak_bytes = 0;  // of tensors: device memory and slots
@@ -89,8 +90,9 @@ class Training : public Program {
   explicit Training(TrainingFactories factories);
   // The scheduler's half. The schedule must have been verified for this plan with options.slots:
   // throws Error{kUsage} with the verdict's problems otherwise.
-  Training(TrainingFactories factories, const partitioner::Model& model, const partitioner::Plan& plan,
-           const Schedule& schedule, TrainingOptions options, TrainingObserver observer = {});
+  Training(TrainingFactories factories, const partitioner::Model& model,
+           const partitioner::Plan& plan, const Schedule& schedule, TrainingOptions options,
+           TrainingObserver observer = {});
   ~Training() override;
 
   std::string name() const override { return "training"; }
@@ -106,7 +108,7 @@ class Training : public Program {
   const std::vector<EvaluationRecord>& evaluations() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
-  int64_t total_steps() const;      // that this run will make
+  int64_t total_steps() const;  // that this run will make
   const Verdict& verdict() const;
   // Each worker's spans, on its own clock.
   std::vector<std::vector<runtime::Span>> take_spans();
@@ -119,8 +121,8 @@ class Training : public Program {
   std::unique_ptr<WorkerHalf> worker_;
 };
 
-// Joins the shares that workers left in `shards` into one safetensors file of whole tensors, atomically,
-// and removes the shares. Throws Error{kUnavailable} naming what is missing.
+// Joins the shares that workers left in `shards` into one safetensors file of whole tensors,
+// atomically, and removes the shares. Throws Error{kUnavailable} naming what is missing.
 void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
                   const std::filesystem::path& shards, const std::filesystem::path& file);
 

@@ -70,12 +70,11 @@ void join_weights(const Model& model, const partitioner::Plan& plan,
   std::vector<NamedTensor> wholes;
   for (const partitioner::ValueId id : model.parameters()) {
     const Value& value = model.value(id);
-    wholes.push_back({value.name, value.spec.dtype, value.spec.shape,
-                      std::string(value.spec.bytes(0), '\0')});
+    wholes.push_back(
+        {value.name, value.spec.dtype, value.spec.shape, std::string(value.spec.bytes(0), '\0')});
   }
   for (int part = 0; part < plan.parts(); ++part) {
-    const std::filesystem::path shard =
-        shard_file(shards, plan.binding[static_cast<size_t>(part)]);
+    const std::filesystem::path shard = shard_file(shards, plan.binding[static_cast<size_t>(part)]);
     const std::vector<NamedTensor> tensors = read_safetensors(shard);
     for (NamedTensor& whole : wholes) {
       const partitioner::ValueId id = model.find_value(whole.name);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "ops/arithmetic.h"
 #include "ops/random.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
@@ -18,6 +19,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       plan_(partitioner::read_plan(model_, job.plan, "the plan in the job")),
       training_(parse_schedule(job.schedule, "the schedule in the job")),
       evaluation_(forward_only(training_.groups, training_.micro_batches)) {
+  ops::use_threads(workplace.threads);
   std::vector<partitioner::Part> parts = partitioner::lower(model_, plan_);
   KERF_CHECK(static_cast<size_t>(workplace.worker) < parts.size());
   executor_ = std::make_unique<Executor>(model_, plan_,
@@ -61,8 +63,8 @@ TrainingResult TrainingWorker::update(const TrainingTask& task) {
   const bool training = task.kind == TaskKind::kTrain;
   workplace_.trace.enable(task.trace);
   const Schedule& schedule = training ? training_ : evaluation_;
-  const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence, task.step,
-                      training};
+  const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence,
+                      task.step, training};
   TrainingResult result = executor_->run(schedule.rows[static_cast<size_t>(workplace_.worker)],
                                          schedule.micro_batches, data);
   if (task.trace) result.spans = workplace_.trace.take();

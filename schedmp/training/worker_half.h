@@ -33,9 +33,9 @@ class TrainingWorker {
   std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Dataset> train_;
   std::shared_ptr<const Dataset> test_;
-  std::vector<int64_t> order_;    // of the training rows in `epoch_`
+  std::vector<int64_t> order_;  // of the training rows in `epoch_`
   int64_t epoch_ = -1;
-  std::vector<int64_t> rows_;     // scratch: rows of an evaluation
+  std::vector<int64_t> rows_;  // scratch: rows of an evaluation
 };
 
 }  // namespace kerf::schedmp

@@ -68,19 +68,25 @@ TEST_F(Safetensors, RefuseEveryTruncation) {
 TEST_F(Safetensors, RefuseHolesOverlapsAndWrongSizes) {
   const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_EQ(complaint(with_header("{" + a + "}", 4)), "accepted");
-  EXPECT_THAT(complaint(with_header("{" + a + "}", 5)), testing::HasSubstr("behind the last tensor"));
-  EXPECT_THAT(complaint(with_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12)),
+  EXPECT_THAT(complaint(with_header("{" + a + "}", 5)),
+              testing::HasSubstr("behind the last tensor"));
+  EXPECT_THAT(complaint(with_header(
+                  "{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12)),
               testing::HasSubstr("hole"));
-  EXPECT_THAT(complaint(with_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4)),
+  EXPECT_THAT(complaint(with_header(
+                  "{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4)),
               testing::HasSubstr("overlap"));
-  EXPECT_THAT(complaint(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
-              testing::HasSubstr("a tensor of 8"));
-  EXPECT_THAT(complaint(with_header(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4)),
-              testing::HasSubstr("F16"));
+  EXPECT_THAT(
+      complaint(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
+      testing::HasSubstr("a tensor of 8"));
+  EXPECT_THAT(
+      complaint(with_header(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4)),
+      testing::HasSubstr("F16"));
   EXPECT_NE(complaint(with_header("{" + a + "," + a + "}", 4)), "accepted");
-  EXPECT_NE(complaint(with_header(
-                R"({"a":{"dtype":"F32","shape":[9999999999,9999999999],"data_offsets":[0,4]}})", 4)),
-            "accepted");
+  EXPECT_NE(
+      complaint(with_header(
+          R"({"a":{"dtype":"F32","shape":[9999999999,9999999999],"data_offsets":[0,4]}})", 4)),
+      "accepted");
 }
 
 TEST_F(Safetensors, NoMutationOfTheHeaderCrashes) {

@@ -51,7 +51,8 @@ TEST(ScheduleText, AllowsCommentsAndBlankLines) {
             gpipe({{0}}, 1));
 }
 
-constexpr const char* kHeader = "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n";
+constexpr const char* kHeader =
+    "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n";
 
 TEST(ScheduleText, ErrorsNameFileLineAndColumn) {
   EXPECT_THAT(complaint(kHeader + std::string("row 0: 0F0 0F9\n")), HasSubstr("s.txt:6:12"));
@@ -65,7 +66,8 @@ TEST(ScheduleText, ErrorsNameFileLineAndColumn) {
   EXPECT_THAT(complaint(""), HasSubstr("header"));
   EXPECT_THAT(complaint("kerf-schedule 2\n"), HasSubstr("version"));
   EXPECT_THAT(complaint("hello\n"), HasSubstr("begins with"));
-  EXPECT_THAT(complaint("kerf-schedule 1\nname x\nworkers 99999999999999999999\n"), HasSubstr("workers"));
+  EXPECT_THAT(complaint("kerf-schedule 1\nname x\nworkers 99999999999999999999\n"),
+              HasSubstr("workers"));
 }
 
 TEST(ScheduleText, AnyMutationIsReadOrRefusedNeverWorse) {

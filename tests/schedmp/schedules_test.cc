@@ -74,7 +74,8 @@ TEST(Schedules, EveryOneOfEverySizeIsLegal) {
   for (const std::string& name : schedule_names())
     for (int stages = 1; stages <= 5; ++stages)
       for (int micro_batches = 1; micro_batches <= 9; ++micro_batches)
-        EXPECT_THAT(check_order(make_schedule(name, chain(stages), micro_batches)), IsEmpty()) << name;
+        EXPECT_THAT(check_order(make_schedule(name, chain(stages), micro_batches)), IsEmpty())
+            << name;
 }
 
 TEST(Schedules, GroupsShareTheirRow) {
@@ -112,25 +113,28 @@ struct Wrong {
 class CheckOrder : public testing::TestWithParam<Wrong> {};
 
 TEST_P(CheckOrder, NamesWhatIsWrong) {
-  const std::string text = std::string("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n") +
-                           "row 0: " + GetParam().row + "\n";
-  EXPECT_THAT(check_order(parse_schedule(text, "test")), testing::Contains(HasSubstr(GetParam().complaint)));
+  const std::string text =
+      std::string("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n") +
+      "row 0: " + GetParam().row + "\n";
+  EXPECT_THAT(check_order(parse_schedule(text, "test")),
+              testing::Contains(HasSubstr(GetParam().complaint)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, CheckOrder,
-    testing::Values(Wrong{"0F0 0B0 0B1 0U", "0F1 is missing"},
-                    Wrong{"0F0 0F1 0F1 0B0 0B1 0U", "0F1: stands twice"},
-                    Wrong{"0B0 0F0 0F1 0B1 0U", "0B0: comes before its forward"},
-                    Wrong{"0F0 0F1 0B1 0B0 0U", "weight gradients must go up"},
-                    Wrong{"0F0 0F1 0I0 0I1 0W0 0U", "0W1 is missing"},
-                    Wrong{"0F0 0F1 0W0 0I0 0I1 0W1 0U", "comes before its input gradient"},
-                    Wrong{"0F0 0F1 0B0 0U 0B1", "comes before every weight gradient"},
-                    Wrong{"0F0 0F1 0B0 0B1", "0U is missing"},
-                    Wrong{"0F0 0F1 0I0 0I0 0I1 0W0 0W1 0U", "0I0: stands twice"},
-                    Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
-                    // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
-                    Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
+    testing::Values(
+        Wrong{"0F0 0B0 0B1 0U", "0F1 is missing"},
+        Wrong{"0F0 0F1 0F1 0B0 0B1 0U", "0F1: stands twice"},
+        Wrong{"0B0 0F0 0F1 0B1 0U", "0B0: comes before its forward"},
+        Wrong{"0F0 0F1 0B1 0B0 0U", "weight gradients must go up"},
+        Wrong{"0F0 0F1 0I0 0I1 0W0 0U", "0W1 is missing"},
+        Wrong{"0F0 0F1 0W0 0I0 0I1 0W1 0U", "comes before its input gradient"},
+        Wrong{"0F0 0F1 0B0 0U 0B1", "comes before every weight gradient"},
+        Wrong{"0F0 0F1 0B0 0B1", "0U is missing"},
+        Wrong{"0F0 0F1 0I0 0I0 0I1 0W0 0W1 0U", "0I0: stands twice"},
+        Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
+        // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
+        Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
 
 TEST(CheckOrder, SplitBackwardIsLegal) {
   EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"

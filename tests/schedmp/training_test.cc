@@ -2,10 +2,9 @@
 // final weights of any plan are those of one worker, bit for bit for layer cuts.
 #include "schedmp/training/training.h"
 
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
@@ -27,7 +26,8 @@ using partitioner::Plan;
 using partitioner::PlanRequest;
 using partitioner::ValueId;
 
-// A branch (two paths from one value), a skip over several layers, and a value with three consumers.
+// A branch (two paths from one value), a skip over several layers, and a value with three
+// consumers.
 Model braided() {
   Builder b("braided");
   const ValueId x = b.input("x", {ops::kBatch, 12});
@@ -81,8 +81,8 @@ TrainingFactories factories() {
   return {make_model, [](const std::string& name, Split split) {
             const int64_t features = name == "images" ? 784 : 12;
             const int64_t classes = name == "images" ? 10 : 5;
-            return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 70 : 33, features,
-                                                          classes);
+            return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 70 : 33,
+                                                          features, classes);
           }};
 }
 
@@ -118,9 +118,8 @@ Answer train(const Case& c) {
   options.optimizer.momentum = 0.9;
   options.shards = folder / "shards";
   Training program(factories(), model, plan, schedule, options);
-  const auto crew = tests::inproc_crew(c.workers, {{"training", [] {
-                                                      return std::make_unique<Training>(factories());
-                                                    }}});
+  const auto crew = tests::inproc_crew(
+      c.workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
   run(program, *crew, {3, 1});
   crew->stop();
   join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
@@ -192,8 +191,8 @@ TEST(Training, LearnsAndCountsEveryRow) {
   EXPECT_LE(answer.correct, 33);
 }
 
-// A batch of 22 over 4 is 6+6+5+5; the last batch of 70 rows is 4: 1+1+1+1; and with 3 rows left some
-// micro-batches are empty.
+// A batch of 22 over 4 is 6+6+5+5; the last batch of 70 rows is 4: 1+1+1+1; and with 3 rows left
+// some micro-batches are empty.
 TEST(Training, KeepsTheLastBatchAndEmptyMicroBatches) {
   Case c{"12-24-18-10-5", Cut::kLayer, 1, "1f1b", 67, 5, 4};
   const Answer alone = train(c);
@@ -222,11 +221,12 @@ struct CutCase {
 class CutsAgree : public testing::TestWithParam<std::tuple<int, int>> {
  public:
   static std::vector<CutCase> cases() {
-    return {{Cut::kFeature, "12-24-18-10-5", ""},
-            {Cut::kHybrid, "12-24-18-10-5", ""},
-            {Cut::kFeature, "braided", ""},
-            {Cut::kFree, "12-24-18-10-5",
-             R"({"kerf_shares": 1, "shares": {"fc1": {"0": "1-3,7,9-20", "1": "0,4-6,8,21-23"}}})"}};
+    return {
+        {Cut::kFeature, "12-24-18-10-5", ""},
+        {Cut::kHybrid, "12-24-18-10-5", ""},
+        {Cut::kFeature, "braided", ""},
+        {Cut::kFree, "12-24-18-10-5",
+         R"({"kerf_shares": 1, "shares": {"fc1": {"0": "1-3,7,9-20", "1": "0,4-6,8,21-23"}}})"}};
   }
 };
 
@@ -257,8 +257,8 @@ TEST(Training, RefusesWhatDoesNotFit) {
   const Schedule schedule = make_schedule("1f1b", groups_of(plan), 4);
   EXPECT_THROW(Training(factories(), model, plan, schedule, options), Error) << "784 features";
   options.dataset = "rows";
-  EXPECT_THROW(Training(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 5), options),
-               Error)
+  EXPECT_THROW(
+      Training(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 5), options), Error)
       << "five micro-batches for a plan of four";
 }
 

@@ -40,18 +40,19 @@ TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
     for (int workers = 1; workers <= 4; ++workers)
       for (const std::string name : {"gpipe", "1f1b"}) {
         const Plan plan = plan_of(model, cut, workers, 4);
-        const Verdict verdict =
-            verdict_of(plan, model, make_schedule(name, groups_of(plan), 4));
+        const Verdict verdict = verdict_of(plan, model, make_schedule(name, groups_of(plan), 4));
         EXPECT_THAT(verdict.problems, IsEmpty());
         EXPECT_LE(verdict.smallest_safe_slots, 1);
       }
 }
 
-// Neighbours exchange slices in a group: a rendezvous would make all of them wait at their first send.
+// Neighbours exchange slices in a group: a rendezvous would make all of them wait at their first
+// send.
 TEST(Verify, FindsThatAGroupNeedsASlot) {
   const Model model = mlp();
   const Plan plan = plan_of(model, Cut::kFeature, 3, 2);
-  EXPECT_EQ(verdict_of(plan, model, make_schedule("1f1b", groups_of(plan), 2)).smallest_safe_slots, 1);
+  EXPECT_EQ(verdict_of(plan, model, make_schedule("1f1b", groups_of(plan), 2)).smallest_safe_slots,
+            1);
 }
 
 TEST(Verify, APipelineNeedsNoSlotUnderGPipeButHoldsEveryMicroBatch) {
@@ -65,7 +66,8 @@ TEST(Verify, APipelineNeedsNoSlotUnderGPipeButHoldsEveryMicroBatch) {
   EXPECT_GT(gpipe_verdict.peak_bytes[0], other.peak_bytes[0]);
 }
 
-// Worker 0 wants the gradient of micro-batch 0 before it sends 1; worker 1 wants both forwards first.
+// Worker 0 wants the gradient of micro-batch 0 before it sends 1; worker 1 wants both forwards
+// first.
 TEST(Verify, NamesTheCircleOfADeadlock) {
   const Model model = mlp();
   const Plan plan = plan_of(model, Cut::kLayer, 2, 2);

@@ -1,5 +1,5 @@
-// A data set of keyed random rows whose labels can be learnt: class = the largest of the row's first
-// `classes` features.
+// A data set of keyed random rows whose labels can be learnt: class = the largest of the row's
+// first `classes` features.
 #pragma once
 
 #include <algorithm>
