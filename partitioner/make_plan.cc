@@ -95,13 +95,12 @@ bool fits(const Model& model, const PlanRequest& request, const Objective& objec
   }
 }
 
-// The fewest micro-batches above the request's that fit; 0 if none do. Only numbers that make the
-// largest micro-batch smaller can help.
-int more_micro_batches(const Model& model, PlanRequest request, const Objective& objective,
-                       double most) {
+// The fewest micro-batches, up to four times the request's, that fit; 0 if none do. Only numbers
+// that make the largest micro-batch smaller can help.
+int more_micro_batches(const Model& model, PlanRequest request, const Objective& objective) {
+  const int64_t most = std::min<int64_t>(request.batch, int64_t{4} * request.micro_batches);
   std::set<int64_t> tried{(request.batch + request.micro_batches - 1) / request.micro_batches};
-  const int from = request.micro_batches;
-  for (int64_t m = from + 1; m <= request.batch && static_cast<double>(m) < most * from; ++m) {
+  for (int64_t m = request.micro_batches + 1; m <= most; ++m) {
     if (!tried.insert((request.batch + m - 1) / m).second) continue;
     request.micro_batches = static_cast<int>(m);
     if (fits(model, request, objective)) return request.micro_batches;
@@ -109,35 +108,35 @@ int more_micro_batches(const Model& model, PlanRequest request, const Objective&
   return 0;
 }
 
-int more_workers(const Model& model, PlanRequest request, const Objective& objective, double most) {
-  const int from = request.workers;
-  for (int w = from + 1; w <= model.nodes() && w < most * from; ++w) {
-    request.workers = w;
-    if (fits(model, request, objective)) return w;
-  }
+// The fewest workers, up to twice the request's, that fit; 0 if none do.
+int more_workers(const Model& model, PlanRequest request, const Objective& objective) {
+  if (request.cut == Cut::kFree) return 0;  // its workers are those of the shares file
+  const int most = 2 * request.workers;
+  while (++request.workers <= most)
+    if (fits(model, request, objective)) return request.workers;
   return 0;
 }
 
-// Of more memory, more micro-batches and more workers the one that grows by the smallest factor.
+// Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
+// perhaps not: the first of these that is enough.
 void find_smallest_change(const Model& model, const PlanRequest& request,
                           const Objective& objective, Infeasible& infeasible) {
-  double factor = 1 + static_cast<double>(infeasible.over) / static_cast<double>(infeasible.cap);
-  if (const int m = more_micro_batches(model, request, objective, factor); m > 0) {
-    factor = static_cast<double>(m) / request.micro_batches;
+  if (const int m = more_micro_batches(model, request, objective); m > 0)
     infeasible.smallest_change = format("--micro-batches {}", m);
-  }
-  if (request.cut == Cut::kFree) return;  // its workers are those of the shares file
-  if (const int w = more_workers(model, request, objective, factor); w > 0)
+  else if (const int w = more_workers(model, request, objective); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
 }
 
 }  // namespace
 
 std::string Infeasible::text() const {
-  return format(
-      "no plan fits: stage {} needs {} ({} bytes) more than the memory cap of {} bytes per "
-      "worker; the smallest change that fits is {}",
+  std::string text = format(
+      "no plan fits: stage {} needs {} ({} bytes) more than the memory cap of {} bytes per worker; "
+      "the "
+      "smallest change that fits is {}",
       stage, human_bytes(static_cast<double>(over)), over, cap, smallest_change);
+  if (!smallest_change.starts_with("--memory")) text += format(", or --memory {}", cap + over);
+  return text;
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,

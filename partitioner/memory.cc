@@ -101,6 +101,7 @@ class Walk {
           if (index(i) < node.inputs.size()) keep(read_, node.inputs[index(i)]);
       for (const int i : keeps.outputs_for_input_gradient)
         if (index(i) < node.outputs.size()) keep(made_, node.outputs[index(i)]);
+      if (model_.op(c->node).is_loss()) keep(made_, node.outputs[0]);  // read when the step ends
       saved_ += saved_bytes(*c);
     }
   }

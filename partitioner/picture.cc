@@ -23,7 +23,7 @@ constexpr double kPanelPad = 30;  // between a column's edge and its boxes
 constexpr double kColumnGap = 26;
 constexpr double kPanelTop = 132;
 constexpr double kHeadHeight = 46;      // of a column: the worker's name
-constexpr double kFiguresHeight = 136;  // of a column: what is predicted
+constexpr double kFiguresHeight = 142;  // of a column: what is predicted
 
 struct Colour {
   std::string_view fill;
@@ -97,6 +97,10 @@ class Drawing {
     ops::Box share;
   };
   using Place = std::pair<NodeId, int>;  // node, worker
+  struct Arrivals {
+    std::vector<int64_t> bytes;  // by route
+    bool from_left = false;      // any of them
+  };
 
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
   size_t workers() const { return plan_.binding.size(); }
@@ -256,7 +260,9 @@ class Drawing {
       if (from == boxes_.end() || to == nullptr) continue;
       svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(plan_.stage_of(producer)).line,
                  true);
-      arriving_[{to->node, to->worker}].push_back(traffic[r].bytes);
+      Arrivals& arrivals = arriving_[{to->node, to->worker}];
+      arrivals.bytes.push_back(traffic[r].bytes);
+      arrivals.from_left = arrivals.from_left || bottom(from->second).x <= top(*to).x;
     }
   }
 
@@ -279,14 +285,16 @@ class Drawing {
 
   // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike.
   void draw_labels() {
-    for (const auto& [place, bytes] : arriving_) {
+    for (const auto& [place, arrivals] : arriving_) {
+      const std::vector<int64_t>& bytes = arrivals.bytes;
       const Point at = top(boxes_.at(place));
       int64_t total = 0;
       for (const int64_t one : bytes) total += one;
       const bool alike =
           std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
       const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
-      svg_.text({at.x + 10, at.y - 7}, "bytes", "start",
+      const bool right = arrivals.from_left;  // away from the lines
+      svg_.text({right ? at.x + 10 : at.x - 10, at.y - 7}, "bytes", right ? "start" : "end",
                 bytes.size() == 1 ? size
                 : alike           ? format("{} x {}", bytes.size(), size)
                                   : format("{} from {}", size, bytes.size()));
@@ -301,7 +309,7 @@ class Drawing {
   std::vector<int> lanes_;       // by worker: boxes beside each other
   std::vector<double> columns_;  // by worker: left edge
   double width_ = 0;
-  std::map<Place, std::vector<int64_t>> arriving_;
+  std::map<Place, Arrivals> arriving_;
   Svg svg_;
 };
 

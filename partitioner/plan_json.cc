@@ -8,7 +8,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr size_t kLineWidth = 100;
+constexpr size_t kLineWidth = 120;
 
 Json box_to_json(const ops::Box& box) {
   if (box.is_whole()) return "all";

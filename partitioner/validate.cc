@@ -176,7 +176,8 @@ class Checker {
       else if (*at != route)
         problem("{} differs from what the layouts need", name_of(route));
     }
-    if (problems_.empty() && plan_.routes != must) problem("its routes are not in order");
+    if (problems_.empty() && plan_.routes != must)
+      problem("its routes are not in order, or one is there twice");
   }
 
   void check_predictions() {

@@ -1,0 +1,264 @@
+// The layer cut: acyclic by construction, as good as trying everything on models small enough for
+// that, within its memory cap, and helpful where nothing fits.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <regex>
+
+#include "partitioner/orders.h"
+#include "tests/partitioner/sample_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using testing::branch_model;
+using testing::complaint;
+using ::testing::HasSubstr;
+using testing::plan_of;
+using testing::request_of;
+using testing::sample_models;
+using testing::skip_model;
+using testing::small_mlp;
+
+// Holds one micro-batch less from stage to stage, as 1F1B does.
+class Descending final : public Objective {
+ public:
+  int in_flight(int stage, int stages, int micro_batches) const override {
+    return std::min(stages - stage, micro_batches);
+  }
+};
+
+TEST(TopologicalOrders, AreDistinctAndRespectEveryEdge) {
+  for (const Model& model : sample_models()) {
+    const auto orders = topological_orders(model);
+    ASSERT_FALSE(orders.empty());
+    for (size_t i = 0; i < orders.size(); ++i) {
+      std::vector<int> position(static_cast<size_t>(model.nodes()), -1);
+      for (size_t p = 0; p < orders[i].size(); ++p)
+        position[static_cast<size_t>(orders[i][p])] = static_cast<int>(p);
+      for (NodeId node = 0; node < model.nodes(); ++node) {
+        ASSERT_GE(position[static_cast<size_t>(node)], 0);
+        for (const ValueId value : model.node(node).inputs)
+          if (const NodeId from = model.value(value).producer; from >= 0) {
+            EXPECT_LT(position[static_cast<size_t>(from)], position[static_cast<size_t>(node)]);
+          }
+      }
+      for (size_t j = 0; j < i; ++j) EXPECT_NE(orders[i], orders[j]);
+    }
+  }
+  EXPECT_GE(topological_orders(branch_model()).size(), 2u);
+}
+
+TEST(TopologicalOrders, CyclesAreFound) {
+  EXPECT_TRUE(is_acyclic(3, {{0, 1}, {1, 2}, {0, 2}}));
+  EXPECT_FALSE(is_acyclic(3, {{0, 1}, {1, 2}, {2, 0}}));
+  EXPECT_FALSE(is_acyclic(1, {{0, 0}}));
+  EXPECT_TRUE(is_acyclic(0, {}));
+}
+
+TEST(LayerCut, DividesEveryModelIntoAsManyStagesAsWorkers) {
+  for (const Model& model : sample_models())
+    for (int workers = 1; workers <= model.nodes(); ++workers) {
+      const Plan plan = plan_of(model, request_of(Cut::kLayer, workers));
+      EXPECT_THAT(validate(model, plan), ::testing::IsEmpty()) << model.name() << workers;
+      ASSERT_EQ(plan.stages.size(), static_cast<size_t>(workers));
+      EXPECT_GE(plan.bottleneck, plan.bound);
+      EXPECT_GT(plan.bound, 0);
+    }
+}
+
+// Prices of the nodes, as FLOPs of one step.
+std::vector<double> flops_of(const Model& model, const PlanRequest& request) {
+  std::vector<double> result;
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    const int rank = model.value(model.node(node).outputs[0]).spec.shape.rank();
+    double sum = 0;
+    for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches))
+      sum += node_cost(model, node, ops::Box::whole(rank), samples).work.forward_flops;
+    result.push_back(sum);
+  }
+  return result;
+}
+
+// The least largest stage over all divisions into `stages` non-empty stages whose graph is acyclic
+// and numbered along its edges: each node in the stage of its producers or later.
+double best_of_all(const Model& model, const std::vector<double>& prices, int stages) {
+  std::vector<double> load(static_cast<size_t>(stages));
+  std::vector<int> count(static_cast<size_t>(stages));
+  std::vector<int> stage(static_cast<size_t>(model.nodes()));
+  double best = std::numeric_limits<double>::infinity();
+  const std::function<void(NodeId)> place = [&](NodeId node) {
+    if (*std::max_element(load.begin(), load.end()) >= best) return;
+    if (node == model.nodes()) {
+      if (*std::min_element(count.begin(), count.end()) > 0)
+        best = *std::max_element(load.begin(), load.end());
+      return;
+    }
+    int first = 0;
+    for (const ValueId value : model.node(node).inputs)
+      if (const NodeId from = model.value(value).producer; from >= 0)
+        first = std::max(first, stage[static_cast<size_t>(from)]);
+    for (int s = first; s < stages; ++s) {
+      const auto at = static_cast<size_t>(s);
+      const double before = load[at];
+      load[at] += prices[static_cast<size_t>(node)];
+      ++count[at];
+      stage[static_cast<size_t>(node)] = s;
+      place(node + 1);
+      load[at] = before;
+      --count[at];
+    }
+  };
+  place(0);
+  return best;
+}
+
+TEST(LayerCut, IsAsGoodAsTryingEverything) {
+  for (const Model& model : {small_mlp(), skip_model(), branch_model(), make_zoo_model("lenet5")})
+    for (const int workers : {2, 3, 4}) {
+      PlanRequest request = request_of(Cut::kLayer, workers);
+      request.minimise = Minimise::kForwardFlops;
+      const Plan plan = plan_of(model, request);
+      const double best = best_of_all(model, flops_of(model, request), workers);
+      EXPECT_LE(plan.bottleneck, 1.01 * best) << model.name() << " over " << workers;
+      EXPECT_GE(plan.bottleneck, (1 - 1e-12) * best);
+      double most = 0;
+      for (const WorkerPrediction& w : plan.workers) most = std::max(most, w.forward_flops);
+      EXPECT_NEAR(plan.bottleneck, most, 1e-9 * most);
+    }
+}
+
+TEST(LayerCut, OfEqualBottlenecksItTakesTheFewestBytes) {
+  // "wide" is the bottleneck whatever comes after it: the second boundary is free, and belongs
+  // where the value on the wire is narrow.
+  Builder b("funnel");
+  const ValueId x = b.input("x", {ops::kBatch, 64});
+  b.loss(b.gemm(b.relu(b.gemm(b.relu(b.gemm(x, 64, "wide")), 4, "narrow"), "after"), 64, "last"));
+  PlanRequest request = request_of(Cut::kLayer, 3);
+  request.minimise = Minimise::kForwardFlops;
+  const Model model = b.build();
+  const Plan plan = plan_of(model, request);
+  EXPECT_EQ(plan.stages[0].nodes, std::vector<NodeId>{model.find_node("wide")});
+  for (const Route& route : plan.routes)
+    EXPECT_EQ(model.value(route.value).spec.shape[1], route.from + route.to == 1 ? 64 : 4);
+}
+
+TEST(LayerCut, TimeCountsTransfers) {
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  request.speed.link_bytes_per_second = 1e3;  // a wire so slow that only bytes matter
+  const Model model = make_zoo_model("lenet5");
+  const Plan plan = plan_of(model, request);
+  int64_t bytes = 0;
+  for (const WorkerPrediction& w : plan.workers) bytes += w.bytes_out;
+  EXPECT_LE(bytes, 2 * 30 * 10 * 4);  // the scores, the narrowest value, both ways
+}
+
+TEST(LayerCut, UsersOfOneParameterStayTogether) {
+  Builder b("tied");
+  const ValueId x = b.input("x", {ops::kBatch, 8});
+  const ValueId w = b.parameter("w", {8, 8}, {});
+  const ValueId h =
+      b.relu(b.node("Gemm", {b.relu(b.node("Gemm", {x, w}, {}, "one")), w}, {}, "two"));
+  b.loss(b.gemm(h, 4, "last"));
+  const Model model = b.build();
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 3));
+  EXPECT_EQ(plan.stage_of(model.find_node("one")), plan.stage_of(model.find_node("two")));
+  EXPECT_THAT(
+      complaint([&] { plan_of(model, request_of(Cut::kLayer, 6)); }, ErrorCode::kInfeasible),
+      HasSubstr("share a parameter"));
+}
+
+TEST(LayerCut, RefusesMoreWorkersThanOperators) {
+  const std::string text =
+      complaint([] { plan_of(small_mlp(), request_of(Cut::kLayer, 20)); }, ErrorCode::kInfeasible);
+  EXPECT_THAT(text, HasSubstr("20 workers"));
+  EXPECT_THAT(text, HasSubstr("6 operators"));
+}
+
+TEST(LayerCut, RefusesRequestsWithoutSense) {
+  const Model model = small_mlp();
+  const auto with = [&](int workers, int64_t batch, int micro_batches) {
+    return complaint(
+        [&] { plan_of(model, request_of(Cut::kLayer, workers, batch, micro_batches)); });
+  };
+  EXPECT_THAT(with(0, 30, 4), HasSubstr("--workers"));
+  EXPECT_THAT(with(2, 0, 4), HasSubstr("--batch"));
+  EXPECT_THAT(with(2, 30, 0), HasSubstr("--micro-batches"));
+  EXPECT_THAT(with(2, 3, 4), HasSubstr("--micro-batches"));
+}
+
+int64_t largest_peak(const Plan& plan) {
+  int64_t most = 0;
+  for (const WorkerPrediction& w : plan.workers) most = std::max(most, w.peak_bytes);
+  return most;
+}
+
+TEST(MemoryCap, IsKeptAndMovesTheBoundary) {
+  for (const Model& model : sample_models())
+    for (const int workers : {2, 3}) {
+      PlanRequest request = request_of(Cut::kLayer, workers);
+      const Plan free = std::get<Plan>(make_plan(model, request, Descending()));
+      request.memory = largest_peak(free) * 95 / 100;
+      const auto capped = make_plan(model, request, Descending());
+      if (const Plan* plan = std::get_if<Plan>(&capped)) {
+        EXPECT_LE(largest_peak(*plan), *request.memory);
+        EXPECT_GE(plan->bottleneck, free.bottleneck);
+      }
+    }
+}
+
+// Follows the advice in `change` ("--memory 52428800", ...).
+PlanRequest changed(PlanRequest request, const std::string& change) {
+  std::smatch match;
+  EXPECT_TRUE(std::regex_match(change, match, std::regex("--([a-z-]+) ([0-9]+)"))) << change;
+  const int64_t number = std::stoll(match[2]);
+  if (match[1] == "memory") request.memory = number;
+  if (match[1] == "workers") request.workers = static_cast<int>(number);
+  if (match[1] == "micro-batches") request.micro_batches = static_cast<int>(number);
+  return request;
+}
+
+TEST(MemoryCap, WhereNothingFitsTheReportNamesTheSmallestChangeThatDoes) {
+  std::map<std::string, int> kinds;
+  for (const Model& model : sample_models())
+    for (const int workers : {1, 2, 3})
+      for (const int64_t percent : {99, 80, 60, 40, 5, 1}) {
+        PlanRequest request = request_of(Cut::kLayer, workers, 64, 4);
+        const Plan plan = std::get<Plan>(make_plan(model, request, Descending()));
+        request.memory = std::max<int64_t>(1, largest_peak(plan) * percent / 100);
+        const auto result = make_plan(model, request, Descending());
+        const auto* no = std::get_if<Infeasible>(&result);
+        if (no == nullptr) continue;
+        EXPECT_EQ(no->cap, *request.memory);
+        EXPECT_GT(no->over, 0);
+        EXPECT_LT(no->stage, workers);
+        EXPECT_THAT(no->text(), HasSubstr(format("stage {}", no->stage)));
+        EXPECT_THAT(no->text(), HasSubstr(format("{} bytes", no->over)));
+        EXPECT_THAT(no->text(), HasSubstr(no->smallest_change));
+        ++kinds[no->smallest_change.substr(0, no->smallest_change.find(' '))];
+        const PlanRequest better = changed(request, no->smallest_change);
+        EXPECT_TRUE(std::holds_alternative<Plan>(make_plan(model, better, Descending())))
+            << model.name() << ": " << no->text();
+        if (!no->smallest_change.starts_with("--memory")) continue;
+        PlanRequest worse = better;  // one byte less does not do
+        --*worse.memory;
+        EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
+      }
+  EXPECT_GT(kinds["--micro-batches"], 0);
+  EXPECT_GT(kinds["--memory"], 0);
+}
+
+TEST(MemoryCap, WhereWeightsDoNotFitMoreWorkersDo) {
+  const Model model = make_zoo_model("mlp", {{256, 256, 256, 10}});
+  PlanRequest request = request_of(Cut::kFeature, 2, 8, 2);
+  request.memory = largest_peak(std::get<Plan>(make_plan(model, request, Descending()))) * 3 / 4;
+  const auto result = make_plan(model, request, Descending());
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
+  EXPECT_EQ(std::get<Infeasible>(result).smallest_change, "--workers 3");
+  EXPECT_THAT(std::get<Infeasible>(result).text(), HasSubstr(", or --memory "));
+}
+
+}  // namespace
+}  // namespace kerf::partitioner

@@ -1,0 +1,91 @@
+// Pictures: well-formed, reproducible, and they show every operator where it runs.
+#include "partitioner/picture.h"
+
+#include <gmock/gmock.h>
+
+#include "partitioner/svg.h"
+#include "tests/partitioner/sample_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::plan_of;
+using testing::request_of;
+using testing::sample_plans;
+using ::testing::StartsWith;
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t result = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++result;
+  return result;
+}
+
+// The first tag that does not match, "" if all elements are closed in order.
+std::string unbalanced(const std::string& xml) {
+  std::vector<std::string> open;
+  for (size_t at = xml.find('<'); at != std::string::npos; at = xml.find('<', at + 1)) {
+    const size_t end = xml.find('>', at);
+    if (end == std::string::npos) return xml.substr(at);
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (tag.ends_with('/')) continue;
+    const std::string name = tag.substr(0, tag.find(' '));
+    if (!name.starts_with('/'))
+      open.push_back(name);
+    else if (open.empty() || open.back() != name.substr(1))
+      return tag;
+    else
+      open.pop_back();
+  }
+  return open.empty() ? "" : open.back();
+}
+
+TEST(Picture, IsWellFormedAndReproducible) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const std::string svg = draw_svg(model, plan);
+    EXPECT_THAT(svg, StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    EXPECT_EQ(unbalanced(svg), "") << model.name();
+    EXPECT_EQ(svg, draw_svg(model, plan));
+    EXPECT_EQ(count(svg, "http"), 1u);  // the name space: nothing is loaded from elsewhere
+    EXPECT_EQ(count(svg, "nan"), 0u);
+  }
+}
+
+TEST(Picture, ShowsEveryShareOfEveryOperatorOnce) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const std::string svg = draw_svg(model, plan);
+    size_t shares = 0;
+    for (NodeId node = 0; node < model.nodes(); ++node)
+      shares += plan.layouts[static_cast<size_t>(model.node(node).outputs[0])].shares.size();
+    EXPECT_EQ(count(svg, "<g>"), shares) << model.name() << " " << to_string(plan.cut);
+    size_t forward = 0;
+    for (const Route& route : plan.routes) forward += route.gradient ? 0 : 1;
+    EXPECT_EQ(count(svg, "class=\"bridge\""), forward);
+  }
+}
+
+TEST(Picture, SaysWhoDoesWhatAndWhatItCosts) {
+  const Model model = testing::small_mlp();
+  const Plan plan = plan_of(model, request_of(Cut::kFeature, 3));
+  const std::string svg = draw_svg(model, plan);
+  EXPECT_THAT(svg, HasSubstr("mlp: feature cut over 3 workers"));
+  EXPECT_THAT(svg, HasSubstr("worker 2"));
+  EXPECT_THAT(svg, HasSubstr("Gemm 0-5"));
+  EXPECT_THAT(svg, HasSubstr("2 x "));  // arrivals from both others
+  EXPECT_THAT(svg, HasSubstr(human_bytes(static_cast<double>(plan.workers[0].peak_bytes))));
+}
+
+TEST(Picture, EscapesWhateverNamesHold) {
+  EXPECT_EQ(escape_xml("<a href=\"x\">&'\n\x01\xff"), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;???");
+  Builder b("<script>&");
+  const ValueId x = b.input("x", {ops::kBatch, 4});
+  b.loss(b.gemm(b.relu(x, "\"]]><!--"), 3, "</svg>"));
+  const Model model = b.build();
+  const std::string svg = draw_svg(model, plan_of(model, request_of(Cut::kLayer, 2)));
+  EXPECT_EQ(unbalanced(svg), "");
+  EXPECT_EQ(count(svg, "<script"), 0u);
+  EXPECT_EQ(count(svg, "</svg>"), 1u);
+}
+
+}  // namespace
+}  // namespace kerf::partitioner

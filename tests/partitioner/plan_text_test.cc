@@ -1,0 +1,189 @@
+// Plans as text: what is written reads back identically, and what is not a sound plan for this
+// model is refused with one error that names file and place. Nothing that a file may hold crashes
+// the reader.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "partitioner/plan_json.h"
+#include "tests/partitioner/sample_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using testing::complaint;
+using ::testing::HasSubstr;
+using testing::plan_of;
+using testing::Planned;
+using testing::request_of;
+using testing::sample_plans;
+using testing::skip_model;
+using testing::small_mlp;
+using ::testing::StartsWith;
+
+TEST(PlanText, ReadsBackIdenticallyForEveryModelAndCut) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const std::string text = write_plan(model, plan);
+    const Plan back = read_plan(model, text, "plan.json");
+    EXPECT_EQ(back, plan) << model.name() << " " << to_string(plan.cut);
+    EXPECT_EQ(write_plan(model, back), text);
+  }
+}
+
+TEST(PlanText, NumbersKeepEveryBit) {
+  const Model model = small_mlp();
+  Plan plan = plan_of(model, request_of(Cut::kLayer, 2));
+  for (const double number : {0.1 + 0.2, 1e300, 5e-324, 1.0, 1.0 / 3, 123456789012345680.0}) {
+    plan.bottleneck = number;
+    plan.workers[0].seconds = number;
+    EXPECT_EQ(read_plan(model, write_plan(model, plan), "plan.json"), plan) << number;
+  }
+}
+
+TEST(PlanText, IsForPeople) {
+  const Model model = small_mlp();
+  const std::string text = write_plan(model, plan_of(model, request_of(Cut::kFeature, 3)));
+  EXPECT_THAT(text, StartsWith("{\n  \"kerf_plan\": 1,\n  \"model\": \"mlp\",\n"));
+  EXPECT_THAT(text, HasSubstr("\"cut\": \"feature\""));
+  EXPECT_THAT(text, HasSubstr("{\"part\": 0, \"box\": [\"all\", \"0-5\"]}"));  // 16 over 3: 6+5+5
+  EXPECT_THAT(text, HasSubstr("\"direction\": \"backward\""));
+  size_t longest = 0;
+  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    longest = std::max(longest, end - at);
+  EXPECT_LE(longest, 160u);
+}
+
+class BadPlan : public ::testing::Test {
+ protected:
+  std::string refusal(const Json& json) const { return refused(readable_json(json)); }
+  std::string refused(const std::string& text) const {
+    return complaint([&] { read_plan(model_, text, "p.json"); });
+  }
+  Json edited() const {
+    Json json = parse_json(write_plan(model_, plan_), "p.json");
+    json.erase("checksum");
+    return json;
+  }
+
+  Model model_ = small_mlp();
+  Plan plan_ = plan_of(model_, request_of(Cut::kFeature, 2));
+};
+
+TEST_F(BadPlan, OfAnotherModelOrVersion) {
+  const Model other = skip_model();
+  EXPECT_THAT(complaint([&] { read_plan(other, write_plan(model_, plan_), "p.json"); }),
+              ::testing::AllOf(StartsWith("p.json: "), HasSubstr("another model"),
+                               HasSubstr("kerf plan skip --out")));
+  const Model wider = make_zoo_model("mlp", {{20, 16, 13, 10}});
+  EXPECT_THAT(complaint([&] { read_plan(wider, write_plan(model_, plan_), "p.json"); }),
+              HasSubstr("another model"));
+  Json json = edited();
+  json["kerf_plan"] = 2;
+  EXPECT_THAT(refusal(json), HasSubstr("version 2"));
+  EXPECT_THAT(refused("{}"), HasSubstr("not a plan of kerf"));
+  EXPECT_THAT(refused("[1, 2]"), HasSubstr("not a plan of kerf"));
+  EXPECT_THAT(refused(""), StartsWith("p.json"));
+}
+
+TEST_F(BadPlan, WithoutAMemberOrWithOneTooMany) {
+  const Json whole = edited();
+  for (const auto& [key, value] : whole.items()) {
+    Json json = whole;
+    json.erase(key);
+    EXPECT_THAT(refusal(json), HasSubstr(key)) << key;
+    json = whole;
+    json[key] = nullptr;
+    EXPECT_NE(refusal(json), "") << key;
+  }
+  Json more = whole;
+  more["extra"] = 1;
+  EXPECT_THAT(refusal(more), HasSubstr("\"extra\" is not a member"));
+  more = whole;
+  more["stages"][0]["colour"] = "red";
+  EXPECT_THAT(refusal(more), HasSubstr("p.json: stages[0]: \"colour\""));
+}
+
+TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
+  const auto wrong = [&](const std::function<void(Json&)>& change) {
+    Json json = edited();
+    change(json);
+    return refusal(json);
+  };
+  EXPECT_THAT(wrong([](Json& j) { j["cut"] = "diagonal"; }), HasSubstr("p.json: cut"));
+  EXPECT_THAT(wrong([](Json& j) { j["batch"] = "30"; }), HasSubstr("batch"));
+  EXPECT_THAT(wrong([](Json& j) { j["micro_batches"] = 4000000000; }), HasSubstr("micro_batches"));
+  EXPECT_THAT(wrong([](Json& j) { j["micro_batches"] = 31; }), HasSubstr("31 micro-batches"));
+  EXPECT_THAT(wrong([](Json& j) { j["binding"] = {0, 0}; }), HasSubstr("binding"));
+  EXPECT_THAT(wrong([](Json& j) { j["binding"] = {0, -1}; }), HasSubstr("binding"));
+  EXPECT_THAT(wrong([](Json& j) { j["stages"][0]["nodes"][0] = "fc9"; }), HasSubstr("fc9"));
+  EXPECT_THAT(wrong([](Json& j) { j["stages"][0]["nodes"].erase(0); }), HasSubstr("fc1"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"].erase("fc1.bias"); }), HasSubstr("fc1.bias"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["box"] = "some"; }),
+              HasSubstr("layouts.fc1.output"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["box"][1] = "3-1"; }),
+              HasSubstr("layouts.fc1.output"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["box"][1] = "0-6"; }),
+              HasSubstr("fc1.output"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["part"] = 7; }),
+              HasSubstr("fc1.output"));
+  EXPECT_THAT(wrong([](Json& j) { j["routes"].erase(0); }), HasSubstr("is missing"));
+  EXPECT_THAT(wrong([](Json& j) { j["routes"][0]["to"] = 9; }), HasSubstr("route"));
+  EXPECT_THAT(wrong([](Json& j) { j["workers"][1]["messages"] = 1; }), HasSubstr("worker 1"));
+  EXPECT_THAT(wrong([](Json& j) { j["workers"][0]["seconds"] = -1.0; }), HasSubstr("workers[0]"));
+}
+
+TEST_F(BadPlan, ChangedAfterItWasWritten) {
+  Json json = parse_json(write_plan(model_, plan_), "p.json");
+  json["workers"][0]["peak_bytes"] = 1;
+  EXPECT_THAT(refusal(json), HasSubstr("remove the line \"checksum\""));
+  json.erase("checksum");
+  EXPECT_EQ(read_plan(model_, readable_json(json), "p.json").workers[0].peak_bytes, 1);
+}
+
+TEST_F(BadPlan, TruncatedAnywhere) {
+  const std::string text = write_plan(model_, plan_);
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    ASSERT_THAT(refused(text.substr(0, length)), StartsWith("p.json")) << length;
+}
+
+// A byte may change and mean the same (a space for a newline); else it is found.
+TEST_F(BadPlan, WithAnyBytesChanged) {
+  std::mt19937 random(20260);
+  const std::string text = write_plan(model_, plan_);
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string bad = text;
+    for (unsigned change = 0; change <= random() % 3; ++change) {
+      const size_t at = random() % bad.size();
+      const unsigned kind = random() % 4;
+      if (kind == 0) bad[at] = static_cast<char>(random() % 256);
+      if (kind == 1) bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 7));
+      if (kind == 2) bad.erase(at, 1 + random() % 5);
+      if (kind == 3) bad.insert(at, bad.substr(random() % bad.size(), 1 + random() % 9));
+    }
+    const std::string why = complaint([&] { EXPECT_EQ(read_plan(model_, bad, "p.json"), plan_); });
+    if (!why.empty()) {
+      ASSERT_THAT(why, StartsWith("p.json")) << bad;
+    }
+  }
+}
+
+// The same without the checksum: whatever is accepted is sound and reads back.
+TEST_F(BadPlan, EditedAtRandom) {
+  std::mt19937 random(4711);
+  const std::string text = readable_json(edited());
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string bad = text;
+    bad[random() % bad.size()] = "0123456789-,all{}[]\"e."[random() % 22];
+    const std::string why = complaint([&] {
+      const Plan plan = read_plan(model_, bad, "p.json");
+      EXPECT_THAT(validate(model_, plan), ::testing::IsEmpty());
+      EXPECT_EQ(read_plan(model_, write_plan(model_, plan), "p.json"), plan);
+    });
+    if (!why.empty()) {
+      ASSERT_THAT(why, StartsWith("p.json")) << bad;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kerf::partitioner

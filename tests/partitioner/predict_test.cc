@@ -1,0 +1,142 @@
+// Predictions: work and weights add up to the model's, messages follow the formulas of the
+// literature, and memory is never under what the verifier finds by walking the instructions.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "partitioner/part.h"
+#include "schedmp/schedules.h"
+#include "schedmp/verify.h"
+#include "tests/partitioner/sample_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using testing::plan_of;
+using testing::request_of;
+using testing::sample_models;
+using testing::sample_plans;
+using testing::skip_model;
+using testing::small_mlp;
+
+template <class Figure>
+double total(const Plan& plan, Figure figure) {
+  double sum = 0;
+  for (const WorkerPrediction& worker : plan.workers) sum += static_cast<double>(worker.*figure);
+  return sum;
+}
+
+TEST(MicroBatches, AreTheBatchLargerOnesFirst) {
+  EXPECT_EQ(micro_batch_sizes(128, 8), std::vector<int64_t>(8, 16));
+  EXPECT_EQ(micro_batch_sizes(10, 4), (std::vector<int64_t>{3, 3, 2, 2}));
+  EXPECT_EQ(micro_batch_sizes(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
+}
+
+TEST(Cost, OfAGemmIsTwiceItsProducts) {
+  const Model model = small_mlp();
+  const NodeCost cost = node_cost(model, model.find_node("fc2"), ops::Box::whole(2), 5);
+  EXPECT_NEAR(cost.work.forward_flops, 2.0 * 5 * 16 * 12, 5 * 12);  // and the bias
+  EXPECT_NEAR(cost.work.input_gradient_flops, 2.0 * 5 * 16 * 12, 1);
+  EXPECT_GT(cost.forward_seconds, DeviceSpeed{}.launch_seconds);
+}
+
+TEST(Cost, OfTheFirstLayerHasNoInputGradient) {
+  const Model model = small_mlp();
+  const NodeCost cost = node_cost(model, model.find_node("fc1"), ops::Box::whole(2), 5);
+  EXPECT_EQ(cost.work.input_gradient_flops, 0);
+  EXPECT_EQ(cost.input_gradient_seconds, 0);
+  EXPECT_GT(cost.weight_gradient_seconds, 0);
+}
+
+TEST(Cost, OfAnAliasIsNothing) {
+  const Model model = make_zoo_model("lenet5");
+  EXPECT_EQ(node_cost(model, model.find_node("flatten"), ops::Box::whole(2), 5).total_seconds(), 0);
+}
+
+TEST(Cost, OfSharesAddsUpToTheWhole) {
+  const Model model = small_mlp();
+  const NodeId node = model.find_node("fc1");
+  double sum = 0;
+  for (const ops::IndexSet& set : ops::split_evenly(16, 3))
+    sum += node_cost(model, node, {{ops::IndexSet::all(), set}}, 7).work.forward_flops;
+  EXPECT_DOUBLE_EQ(sum, node_cost(model, node, ops::Box::whole(2), 7).work.forward_flops);
+}
+
+TEST(Predict, WorkAndWeightsAddUpToTheModels) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const Plan alone = plan_of(model, request_of(Cut::kLayer, 1));
+    EXPECT_NEAR(total(plan, &WorkerPrediction::weight_bytes),
+                total(alone, &WorkerPrediction::weight_bytes), 0)
+        << model.name() << " " << to_string(plan.cut);
+    EXPECT_GE(total(plan, &WorkerPrediction::forward_flops) * (1 + 1e-12),
+              total(alone, &WorkerPrediction::forward_flops));
+    if (plan.cut == Cut::kLayer) {
+      EXPECT_NEAR(total(plan, &WorkerPrediction::forward_flops) /
+                      total(alone, &WorkerPrediction::forward_flops),
+                  1, 1e-12);
+    }
+    EXPECT_EQ(total(plan, &WorkerPrediction::bytes_in), total(plan, &WorkerPrediction::bytes_out));
+  }
+}
+
+TEST(Predict, AChainCutByLayersSendsTwoMessagesPerBoundaryAndMicroBatch) {
+  for (const int workers : {2, 3, 4}) {
+    const Plan plan = plan_of(small_mlp(), request_of(Cut::kLayer, workers, 32, 4));
+    EXPECT_EQ(total(plan, &WorkerPrediction::messages), (workers - 1) * 2 * 4);
+  }
+}
+
+TEST(Predict, ForwardOnlyTrafficLeavesGradientsOut) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const std::vector<Traffic> both = predict_traffic(model, plan, plan.batch);
+    const std::vector<Traffic> forward = predict_traffic(model, plan, plan.batch, false);
+    ASSERT_EQ(both.size(), plan.routes.size());
+    for (size_t r = 0; r < both.size(); ++r)
+      EXPECT_EQ(forward[r], plan.routes[r].gradient ? Traffic{} : both[r]);
+  }
+}
+
+TEST(Predict, TrafficFollowsTheRowsOfASmallerLastBatch) {
+  const Model model = small_mlp();
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 2, 32, 4));
+  const std::vector<Traffic> full = predict_traffic(model, plan, 32);
+  const std::vector<Traffic> half = predict_traffic(model, plan, 16);
+  for (size_t r = 0; r < full.size(); ++r) {
+    EXPECT_EQ(full[r].messages, half[r].messages);
+    EXPECT_EQ(full[r].bytes, 2 * half[r].bytes);
+  }
+}
+
+// The floor above knows the truth: what each instruction allocates and frees, in the schedule's
+// order.
+TEST(Predict, PeakMemoryIsNeverUnderWhatRuns) {
+  for (const Model& model : sample_models())
+    for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid, Cut::kFree})
+      for (const int workers : {1, 2, 3, 4})
+        for (const char* name : {"1f1b", "gpipe"}) {
+          if (model.name() == "lenet5" && cut != Cut::kLayer) continue;
+          PlanRequest request = request_of(cut, workers, 64, 8);
+          request.schedule = name;
+          const auto objective = schedmp::objective_of(name);
+          const Plan plan = std::get<Plan>(make_plan(model, request, *objective));
+          const auto schedule =
+              schedmp::make_schedule(name, schedmp::groups_of(plan), plan.micro_batches);
+          const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule,
+                                               request.slots, request.optimizer_states);
+          ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
+          double predicted = 0;  // of the workers that need most: not absurdly over it either
+          double walked = 0;
+          for (size_t w = 0; w < plan.workers.size(); ++w) {
+            EXPECT_GE(plan.workers[w].peak_bytes, verdict.peak_bytes[w])
+                << model.name() << " " << to_string(cut) << " " << name << " worker " << w << " of "
+                << workers;
+            predicted = std::max(predicted, static_cast<double>(plan.workers[w].peak_bytes));
+            walked = std::max(walked, static_cast<double>(verdict.peak_bytes[w]));
+          }
+          EXPECT_LT(predicted, 1.5 * walked)
+              << model.name() << " " << to_string(cut) << " " << name;
+        }
+}
+
+}  // namespace
+}  // namespace kerf::partitioner
