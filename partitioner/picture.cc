@@ -176,7 +176,7 @@ class Drawing {
     std::string text = format("batch {} in {} micro-batches, schedule {}", plan_.batch,
                               plan_.micro_batches, plan_.schedule);
     if (plan_.bound > 0)
-      text += format("; the slowest stage is {:.1f} % above the lower bound",
+      text += format("; the slowest worker is {:.1f} % above the lower bound",
                      100 * (plan_.bottleneck / plan_.bound - 1));
     svg_.text({kMargin, 66}, "subtitle", "start", text);
     double x = kMargin;
