@@ -112,7 +112,7 @@ bool PartRunner::execute(size_t w, const Instruction& instruction, int micro_bat
       return true;
     case Kind::kZero: {
       const TensorView zero = view(w, instruction.local, micro_batch, Access::kWrite);
-      std::memset(zero.data, 0, zero.bytes());
+      if (zero.bytes() > 0) std::memset(zero.data, 0, zero.bytes());
       return true;
     }
     case Kind::kFree:
@@ -250,7 +250,7 @@ bool PartRunner::send(size_t w, const Instruction& instruction, int micro_batch)
   if (instruction.moves.empty()) {
     const TensorView slot = view(w, instruction.local, micro_batch, Access::kRead);
     if (slot.bytes() != message.size()) fault("a slot of another size than its message");
-    std::memcpy(to, slot.data, slot.bytes());
+    if (slot.bytes() > 0) std::memcpy(to, slot.data, slot.bytes());
   } else if (to != message.data() + message.size()) {
     fault("a message of another size than its pieces");
   }
@@ -279,7 +279,7 @@ bool PartRunner::receive(size_t w, const Instruction& instruction, int micro_bat
   Cell& cell = workers_[w].cells[at(micro_batch)][at(instruction.local)];
   if (cell.written) fault(format("{} is received twice", name(w, instruction.local)));
   cell.buffer = device_->allocate(std::max<size_t>(message.size(), 64));
-  std::memcpy(cell.buffer.data(), message.data(), message.size());
+  if (!message.empty()) std::memcpy(cell.buffer.data(), message.data(), message.size());
   cell.written = true;
   return true;
 }
