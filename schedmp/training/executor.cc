@@ -334,7 +334,9 @@ void Executor::receive(const Instruction& instruction, int micro_batch) {
 void Executor::copy(const Instruction& instruction, int micro_batch) {
   const partitioner::Move& from = instruction.moves[0];
   const partitioner::Move& to = instruction.moves[1];
-  const int64_t samples = micro_batches_[static_cast<size_t>(micro_batch)].samples;
+  // The update copies between parameters' accumulators, which have no rows.
+  const int64_t samples =
+      micro_batch < 0 ? 0 : micro_batches_[static_cast<size_t>(micro_batch)].samples;
   const TensorView source = ensure(from.local, micro_batch);
   const TensorView target = ensure(to.local, micro_batch);
   runtime::Buffer dense;
