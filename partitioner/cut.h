@@ -55,6 +55,8 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
 // minimum bytes) under the cap; every operator over all workers; stages times groups; any index sets.
 std::variant<Assignment, Infeasible> cut_layer(const Model& model, const PlanRequest& request,
                                                const Objective& objective);
+// Whether cut_layer would return an assignment; cheaper, as it does not look for what would.
+bool layer_cut_fits(const Model& model, const PlanRequest& request, const Objective& objective);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);

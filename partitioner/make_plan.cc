@@ -88,6 +88,7 @@ std::variant<Plan, Infeasible> try_plan(const Model& model, const PlanRequest& r
 
 bool fits(const Model& model, const PlanRequest& request, const Objective& objective) {
   try {
+    if (request.cut == Cut::kLayer) return layer_cut_fits(model, request, objective);
     return std::holds_alternative<Plan>(try_plan(model, request, objective));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;

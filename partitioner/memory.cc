@@ -52,9 +52,11 @@ class Walk {
 
   void find_locals() {
     std::map<ValueId, ops::Box> needed;
-    for (const Computation* c : mine_) {
+    for (size_t t = 0; t < mine_.size(); ++t) {
+      const Computation* c = mine_[t];
       const Node& node = model_.node(c->node);
       for (size_t i = 0; i < node.inputs.size(); ++i) {
+        first_reader_.emplace(node.inputs[i], t);
         auto [at, is_new] = needed.emplace(node.inputs[i], c->inputs[i].box);
         if (!is_new) at->second = ops::hull(at->second, c->inputs[i].box);
       }
@@ -189,17 +191,9 @@ class Walk {
     for (const ValueId value : node.inputs) {
       const auto at = read_.find(value);
       if (at == read_.end() || made_.contains(value)) continue;
-      if (first_reader(value) == t) result.push_back(at->second);
+      if (first_reader_.at(value) == t) result.push_back(at->second);
     }
     return result;
-  }
-
-  size_t first_reader(ValueId value) const {
-    for (size_t t = 0; t < mine_.size(); ++t) {
-      const auto& inputs = model_.node(mine_[t]->node).inputs;
-      if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) return t;
-    }
-    return mine_.size();
   }
 
   const Model& model_;
@@ -210,6 +204,7 @@ class Walk {
   std::map<ValueId, ops::Box> made_boxes_;
   std::map<ValueId, int> read_;  // local that a value is read from here
   std::map<ValueId, ops::Box> parameters_;
+  std::map<ValueId, size_t> first_reader_;  // place in mine_
   std::set<int> kept_;
   int64_t saved_ = 0;
 };

@@ -81,6 +81,10 @@ struct Facts {
   int64_t bytes(ValueId value) const {
     return whole_blocks(static_cast<int64_t>(model.value(value).spec.bytes(sizes.front())));
   }
+  int64_t persistent_bytes(ValueId parameter) const {
+    const auto one = static_cast<int64_t>(model.value(parameter).spec.bytes(0));
+    return model.needs_gradient(parameter) ? one * (2 + request.optimizer_states) : one;
+  }
   // Of one step: values, and their gradients.
   double wire_bytes(ValueId value) const {
     return (model.needs_gradient(value) ? 2.0 : 1.0) *
@@ -118,6 +122,7 @@ class Segments {
       summed_[p + 1] = summed_[p] + facts.prices[static_cast<size_t>(order[p])];
     }
     find_entering();
+    find_weights();
     find_ties();
   }
 
@@ -135,6 +140,11 @@ class Segments {
     return std::any_of(ties_.begin(), ties_.end(), [&](const std::pair<int, int>& tie) {
       return (tie.first < i && i <= tie.second) || (tie.first < j && j <= tie.second);
     });
+  }
+
+  // Whether the weights of [i, j) alone exceed `cap`: cheap to ask before memory().
+  bool weighs_over(int i, int j, int64_t cap) const {
+    return weights_[static_cast<size_t>(j)] - weights_[static_cast<size_t>(i)] > cap;
   }
 
   // Bytes that a worker needs for [i, j) as stage s: an upper bound of what predict() says of it.
@@ -171,6 +181,18 @@ class Segments {
         bytes_[cell(i, j + 1)] = bytes;
         seconds_[cell(i, j + 1)] = seconds;
       }
+    }
+  }
+
+  // What is persistent, before each position; parameters with several users are left out.
+  void find_weights() {
+    weights_.assign(order_.size() + 1, 0);
+    for (size_t p = 0; p < order_.size(); ++p) {
+      weights_[p + 1] = weights_[p];
+      for (const ValueId id : facts_.model.node(order_[p]).inputs)
+        if (facts_.model.value(id).role == ValueRole::kParameter &&
+            facts_.model.uses(id).size() == 1)
+          weights_[p + 1] += facts_.persistent_bytes(id);
     }
   }
 
@@ -232,7 +254,8 @@ class Segments {
   const std::vector<NodeId>& order_;
   std::vector<int> position_;   // by node
   std::vector<double> summed_;  // prices before each position
-  std::vector<double> bytes_;   // by (i, j)
+  std::vector<int64_t> weights_;
+  std::vector<double> bytes_;  // by (i, j)
   std::vector<double> seconds_;
   std::vector<std::pair<int, int>> ties_;  // first and last user of a parameter with several
   std::map<std::pair<int, int>, StageMemory> memory_;
@@ -241,7 +264,7 @@ class Segments {
 Division least_bottleneck(Segments& segments, int stages, std::optional<int64_t> cap) {
   const auto weight = [&](int s, int i, int j) {
     if (segments.parts_users(i, j)) return kNever;
-    if (cap && segments.memory(s, i, j) > *cap) return kNever;
+    if (cap && (segments.weighs_over(i, j, *cap) || segments.memory(s, i, j) > *cap)) return kNever;
     return segments.price(i, j);
   };
   return divide(segments.size(), stages, weight, larger);
@@ -250,7 +273,8 @@ Division least_bottleneck(Segments& segments, int stages, std::optional<int64_t>
 Division least_bytes(Segments& segments, int stages, std::optional<int64_t> cap, double most) {
   const auto weight = [&](int s, int i, int j) {
     if (segments.parts_users(i, j)) return kNever;
-    if (segments.price(i, j) > most || (cap && segments.memory(s, i, j) > *cap)) return kNever;
+    if (segments.price(i, j) > most) return kNever;
+    if (cap && (segments.weighs_over(i, j, *cap) || segments.memory(s, i, j) > *cap)) return kNever;
     return segments.entering_bytes(i, j);
   };
   return divide(segments.size(), stages, weight, sum);
@@ -290,10 +314,11 @@ Infeasible too_small(std::vector<Segments>& all, int stages, int64_t cap) {
     }
   }
   if (where == nullptr)
-    throw Error(ErrorCode::kInfeasible,
-                format("operators that share a parameter live on one worker, which leaves fewer than "
-                       "{} stages; use fewer --workers",
-                       stages));
+    throw Error(
+        ErrorCode::kInfeasible,
+        format("operators that share a parameter live on one worker, which leaves fewer than "
+               "{} stages; use fewer --workers",
+               stages));
   Infeasible result;
   result.cap = cap;
   int64_t most = 0;
@@ -327,6 +352,16 @@ void check_stages(const Model& model, int workers) {
 }
 
 }  // namespace
+
+bool layer_cut_fits(const Model& model, const PlanRequest& request, const Objective& objective) {
+  check_stages(model, request.workers);
+  const Facts facts(model, request, objective);
+  const std::vector<std::vector<NodeId>> orders = topological_orders(model);
+  return std::any_of(orders.begin(), orders.end(), [&](const std::vector<NodeId>& order) {
+    Segments segments(facts, order);
+    return least_bottleneck(segments, facts.stages(), request.memory).value < kNever;
+  });
+}
 
 std::variant<Assignment, Infeasible> cut_layer(const Model& model, const PlanRequest& request,
                                                const Objective& objective) {
