@@ -1,7 +1,7 @@
 // Costs: what a box of a node costs in FLOPs, bytes and seconds on a device.
 //
-// Time is a roofline: max(FLOPs / rate, bytes / bandwidth) + launch, per operator. The speeds are the
-// device's; `default_speed` is a modest CPU core, measured rates can replace it.
+// Time is a roofline: max(FLOPs / rate, bytes / bandwidth) + launch, per operator. The speeds are
+// the device's; `default_speed` is a modest CPU core, measured rates can replace it.
 #pragma once
 
 #include "partitioner/model.h"
@@ -17,7 +17,7 @@ struct DeviceSpeed {
 };
 
 struct NodeCost {
-  ops::Cost work;             // of one micro-batch
+  ops::Cost work;  // of one micro-batch
   double forward_seconds = 0;
   double input_gradient_seconds = 0;
   double weight_gradient_seconds = 0;
@@ -30,8 +30,8 @@ struct NodeCost {
 NodeCost node_cost(const Model& model, NodeId node, const ops::Box& box, int64_t samples,
                    const DeviceSpeed& speed = {});
 
-// Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some may
-// be empty when the batch is small.
+// Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some
+// may be empty when the batch is small.
 std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches);
 
 }  // namespace kerf::partitioner

@@ -23,8 +23,8 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   int optimizer_states = 1;
-  int slots = 2;        // per route beyond what the receiver holds
-  std::string shares;   // free cut: text of the shares file
+  int slots = 2;       // per route beyond what the receiver holds
+  std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
 };
@@ -41,18 +41,19 @@ struct Assignment {
 struct Infeasible {
   int stage = 0;
   int64_t cap = 0;
-  int64_t over = 0;      // bytes
+  int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
   std::string text() const;
 };
 
-// Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by name
-// or a bad shares file.
+// Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by
+// name or a bad shares file.
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const Objective& objective);
 
-// The cuts. Contiguous segments of topological orders (dynamic programming, minimum bottleneck, then
-// minimum bytes) under the cap; every operator over all workers; stages times groups; any index sets.
+// The cuts. Contiguous segments of topological orders (dynamic programming, minimum bottleneck,
+// then minimum bytes) under the cap; every operator over all workers; stages times groups; any
+// index sets.
 std::variant<Assignment, Infeasible> cut_layer(const Model& model, const PlanRequest& request,
                                                const Objective& objective);
 // Whether cut_layer would return an assignment; cheaper, as it does not look for what would.
@@ -62,7 +63,7 @@ Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
-std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan, const PlanRequest& request,
-                                      const Objective& objective);
+std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
+                                      const PlanRequest& request, const Objective& objective);
 
 }  // namespace kerf::partitioner

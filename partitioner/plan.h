@@ -1,5 +1,5 @@
-// The plan: model + layouts + connectors + stages + binding + predicted costs. A plain copyable value,
-// a text file that reads back identically, and checkable.
+// The plan: model + layouts + connectors + stages + binding + predicted costs. A plain copyable
+// value, a text file that reads back identically, and checkable.
 #pragma once
 
 #include <optional>
@@ -43,14 +43,14 @@ struct Plan {
   Cut cut = Cut::kLayer;
   int64_t batch = 0;
   int micro_batches = 0;
-  std::string schedule;                // name that the prediction assumed
+  std::string schedule;  // name that the prediction assumed
   std::vector<Stage> stages;
-  std::vector<ops::Layout> layouts;    // by value, completed
-  std::vector<int> binding;            // part -> worker
+  std::vector<ops::Layout> layouts;  // by value, completed
+  std::vector<int> binding;          // part -> worker
   std::vector<Route> routes;
   std::vector<WorkerPrediction> workers;
-  double bottleneck = 0;               // of the objective that was minimised
-  double bound = 0;                    // lower bound of it; gap = bottleneck / bound - 1
+  double bottleneck = 0;  // of the objective that was minimised
+  double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
 
   int parts() const { return static_cast<int>(binding.size()); }
   int stage_of(NodeId node) const;  // -1 if nowhere
@@ -71,8 +71,8 @@ std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64
 // compares; checks layouts, stages (acyclic, complete), binding.
 std::vector<std::string> validate(const Model& model, const Plan& plan);
 
-// Text, and back. read_plan throws Error{kUsage} naming file, line or path on anything malformed, and
-// on a plan for another model; the result is validated and equals what was written.
+// Text, and back. read_plan throws Error{kUsage} naming file, line or path on anything malformed,
+// and on a plan for another model; the result is validated and equals what was written.
 std::string write_plan(const Model& model, const Plan& plan);
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin);
 
