@@ -1,5 +1,6 @@
-// Conv on the CPU.
+// Conv on the CPU: few channels by hand, all else by oneDNN.
 #include "ops/conv.h"
+#include "ops/cpu/direct_conv.h"
 #include "ops/cpu/dnnl_conv.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/simd.h"
@@ -35,9 +36,14 @@ class ConvKernel final : public Kernel {
   void forward(const Call& call) override {
     const TensorView& x = call.inputs[0];
     const TensorView& w = call.inputs[1];
+    const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
+    float* y = call.outputs[0].f32();
     if (call.outputs[0].elements() == 0) return;
-    dnnl_.forward(problem_of(options_, x.shape, w.shape), x.f32(), w.f32(),
-                  call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr, call.outputs[0].f32());
+    const auto problem = problem_of(options_, x.shape, w.shape);
+    if (suits_direct_conv(problem))
+      direct_conv_forward(problem, x.f32(), w.f32(), bias, y, device_);
+    else
+      dnnl_.forward(problem, x.f32(), w.f32(), bias, y);
   }
 
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
@@ -57,10 +63,20 @@ class ConvKernel final : public Kernel {
       if (!target.accumulate) std::fill_n(target.to.f32(), count, 0.0F);
       return;
     }
+    const auto problem = problem_of(options_, call.inputs[0].shape, call.inputs[1].shape);
+    if (suits_direct_conv(problem)) {
+      float* to = target.to.f32();
+      if (target.input == 0)
+        direct_conv_input_gradient(problem, call.inputs[1].f32(), dy.f32(), to, target.accumulate,
+                                   device_);
+      else
+        direct_conv_weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to, target.accumulate,
+                                    device_);
+      return;
+    }
     runtime::Buffer apart;  // oneDNN's convolution gradients cannot add
     if (target.accumulate) apart = device_.allocate(target.to.bytes());
     float* to = target.accumulate ? reinterpret_cast<float*>(apart.data()) : target.to.f32();
-    const auto problem = problem_of(options_, call.inputs[0].shape, call.inputs[1].shape);
     if (target.input == 0)
       dnnl_.input_gradient(problem, call.inputs[1].f32(), dy.f32(), to);
     else
