@@ -14,6 +14,7 @@ struct Chosen {
 void add_plan_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
+void add_run_command(CLI::App& app, Chosen& chosen);
 void add_worker_command(CLI::App& app, Chosen& chosen);
 void add_schedule_command(CLI::App& app, Chosen& chosen);
 void add_devices_command(CLI::App& app, Chosen& chosen);

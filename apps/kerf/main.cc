@@ -35,6 +35,8 @@ int parse_and_run(int argc, char** argv) {
       "kerf");
   app.set_version_flag("--version", "kerf " KERF_VERSION);
   app.require_subcommand(1);
+  // A script's defaults can be overridden by what follows them.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.footer(
       "Examples:\n"
       "  kerf train                                 LeNet-5 on Fashion-MNIST, three workers\n"
@@ -44,6 +46,7 @@ int parse_and_run(int argc, char** argv) {
   add_plan_command(app, chosen);
   add_train_command(app, chosen);
   add_eval_command(app, chosen);
+  add_run_command(app, chosen);
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);

@@ -5,22 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "apps/kerf/crew_flags.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/report/progress.h"
-#include "runtime/crew.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/training/training.h"
 
 namespace kerf::apps {
-
-// How the workers run; the flags of train and eval.
-struct CrewFlags {
-  std::string transport = "shm";
-  std::string device = "cpu";
-  std::string listen;
-  int threads = 1;
-};
-void add_crew_flags(CLI::App& command, CrewFlags& flags);
 
 struct Outcome {
   std::unique_ptr<schedmp::Training> training;  // its records

@@ -3,8 +3,8 @@
 // Minimises 1/2 |A x - b|^2. Rows of A are divided over the workers, each of which keeps its rows
 // of the residual r = A x - b. A round works on a block of coordinates J:
 //
-//   schedule   picks J (round robin over a shuffled order) and hands on the last round's change of
-//   x update     applies the change to r and answers with its share of A_J' r and A_J' A_J
+//   schedule   picks J (round robin over a shuffled order), hands on the last round's change of x
+//   update     applies the change to r, answers with its share of A_J' r and A_J' A_J
 //   aggregate  adds the shares up and solves for J by Gauss-Seidel sweeps
 //
 // so the objective never rises (Bradley, Kyrola, Bickson, Guestrin: "Parallel coordinate descent

@@ -6,7 +6,7 @@ import unittest
 
 from kerf_command import KerfTest, read_safetensors, run
 
-COMMANDS = ("plan", "train", "eval", "worker", "schedule", "devices")
+COMMANDS = ("plan", "train", "eval", "run", "worker", "schedule", "devices")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
 
 
@@ -71,6 +71,9 @@ class Plan(KerfTest):
         for parts in (2, 3, 4):
             self.assertEqual(between("--cut", "feature", "--workers", parts),
                              (layers - 1) * parts * (parts - 1) * 2 * micro_batches)
+        for parts in (1, 2, 3):
+            self.assertEqual(between("--cut", "hybrid", "--stages", layers, "--workers", layers * parts),
+                             (layers - 1) * parts * parts * 2 * micro_batches)
 
     def test_no_colour_reaches_a_pipe(self):
         for arguments in (("plan", "lenet5"), ("devices",), ("schedule", "1f1b")):
@@ -96,6 +99,22 @@ class Schedule(KerfTest):
         report = json.loads(answer.stdout)
         self.assertGreaterEqual(report["smallest_safe_slots"], 0)
         self.assertEqual(len(report["peak_bytes"]), 3)
+
+
+class Run(KerfTest):
+    def test_the_second_program_gives_the_same_answer_over_any_number_of_workers(self):
+        answers = {}
+        for workers, transport in ((1, "inproc"), (3, "shm")):
+            answer = run("run", "least-squares", "--rows", 300, "--columns", 40, "--workers", workers, "--transport",
+                         transport, "--json")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            answers[workers] = json.loads(answer.stdout)
+            objectives = answers[workers]["objectives"]
+            self.assertTrue(answers[workers]["converged"])
+            self.assertTrue(all(b <= a * (1 + 1e-9) for a, b in zip(objectives, objectives[1:])))
+        for one, three in zip(answers[1]["solution"], answers[3]["solution"], strict=True):
+            self.assertAlmostEqual(one, three, places=6)
+        self.assert_one_error(run("run", "sudoku"), "least-squares")
 
 
 class Devices(KerfTest):

@@ -1,0 +1,62 @@
+#include "apps/kerf/crew_flags.h"
+
+#include <cstdio>
+
+#include "apps/programs.h"
+#include "runtime/error.h"
+#include "runtime/process.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+runtime::CrewOptions crew_options(const CrewFlags& flags, int workers,
+                                  const Interrupts& interrupts) {
+  if (flags.threads < 1 || flags.threads > kMostThreads)
+    throw Error(ErrorCode::kUsage, format("{} is not within 1 and {}", flags.threads, kMostThreads),
+                "--threads");
+  runtime::CrewOptions options;
+  options.workers = workers;
+  options.transport = runtime::parse_transport(flags.transport);
+  options.threads = flags.threads;
+  options.device = flags.device;
+  options.listen = flags.listen;
+  options.worker_command = {runtime::program_path(), "worker"};
+  options.identity = schedmp::identity();
+  options.handlers = schedmp::handlers_of(program_factories());
+  options.interrupt = interrupts.request();
+  // Somebody starts the workers by hand.
+  if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
+  return options;
+}
+
+}  // namespace
+
+void add_crew_flags(CLI::App& command, CrewFlags& flags) {
+  command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc")
+      ->capture_default_str();
+  command.add_option("--threads", flags.threads, "Per worker")->capture_default_str();
+  command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N")
+      ->capture_default_str();
+  command
+      .add_option("--listen", flags.listen,
+                  "Wait here for `kerf worker --connect` instead of starting local workers")
+      ->type_name("tcp://127.0.0.1:PORT");
+}
+
+std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
+                                             const Interrupts& interrupts) {
+  return runtime::Crew::assemble(crew_options(flags, workers, interrupts), [&](int here) {
+    if (flags.listen.empty()) return;
+    if (here == 0)
+      fmt::print(stderr, "listening; start {} times: kerf worker --connect {}\n", workers,
+                 flags.listen);
+    else
+      fmt::print(stderr, "{} of {} workers are here\n", here, workers);
+  });
+}
+
+}  // namespace kerf::apps

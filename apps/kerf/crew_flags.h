@@ -1,0 +1,27 @@
+// How the workers of a run are started and reached: the flags of train, eval and run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "apps/kerf/interrupts.h"
+#include "runtime/crew.h"
+
+namespace kerf::apps {
+
+struct CrewFlags {
+  std::string transport = "shm";
+  std::string device = "cpu";
+  std::string listen;
+  int threads = 1;
+};
+
+void add_crew_flags(CLI::App& command, CrewFlags& flags);
+
+// Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
+// workers and says so on the standard error output. Throws Error.
+std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
+                                             const Interrupts& interrupts);
+
+}  // namespace kerf::apps

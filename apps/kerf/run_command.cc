@@ -1,0 +1,88 @@
+// kerf run: shipped programs that are not training, through the same loop.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "apps/kerf/commands.h"
+#include "apps/kerf/crew_flags.h"
+#include "apps/least_squares/least_squares.h"
+#include "runtime/error.h"
+#include "runtime/json.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+namespace {
+
+struct LeastSquaresCommand {
+  LeastSquaresOptions options;
+  CrewFlags crew_flags;
+  int workers = 2;
+  bool json = false;
+
+  int run() const;
+};
+
+int LeastSquaresCommand::run() const {
+  const auto require = [](bool fine, const char* flag, auto value) {
+    if (!fine) throw Error(ErrorCode::kUsage, format("{} is out of range", value), flag);
+  };
+  require(workers >= 1 && workers <= 1024, "--workers", workers);
+  require(options.rows >= workers && options.rows <= 10'000'000, "--rows", options.rows);
+  require(options.columns >= 1 && options.columns <= 100'000, "--columns", options.columns);
+  require(options.block >= 1 && options.block <= options.columns, "--block", options.block);
+  require(options.sweeps >= 1, "--sweeps", options.sweeps);
+
+  LeastSquares program(options, workers);
+  const Interrupts interrupts;
+  const auto crew = assemble_crew(crew_flags, workers, interrupts);
+  const schedmp::LoopReport loop = schedmp::run(program, *crew, {.depth = 1, .batch = 1});
+  crew->stop();
+
+  const double first = program.objectives().front();
+  const double last = program.objectives().back();
+  const std::string text =
+      json ? Json{{"rounds", loop.rounds},
+                  {"tasks", loop.tasks},
+                  {"seconds", loop.seconds},
+                  {"converged", program.converged()},
+                  {"objectives", program.objectives()},
+                  {"solution", program.solution()}}
+                     .dump(2) +
+                 "\n"
+           : format("{} rounds in {} over {} workers: objective {:.6g} -> {:.6g}, {}\n",
+                    human_count(loop.rounds), human_seconds(loop.seconds), workers, first, last,
+                    program.converged() ? "converged" : "not yet converged");
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Runs a shipped program that is not training, through the same scheduler and workers.");
+  auto state = std::make_shared<LeastSquaresCommand>();
+  command->add_option("PROGRAM", "least-squares: parallel block coordinate descent")
+      ->required()
+      ->check(CLI::IsMember({"least-squares"}));
+  command->add_option("--rows", state->options.rows, "Of the matrix")->capture_default_str();
+  command->add_option("--columns", state->options.columns, "Of the matrix")->capture_default_str();
+  command->add_option("--block", state->options.block, "Coordinates per round")
+      ->capture_default_str();
+  command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
+      ->capture_default_str();
+  command->add_option("--seed", state->options.seed, "Of the matrix")->capture_default_str();
+  command->add_option("--workers", state->workers, "Rows are divided over them")
+      ->capture_default_str();
+  add_crew_flags(*command, state->crew_flags);
+  command->add_flag("--json", state->json, "Print JSON");
+  command->footer(
+      "Examples:\n"
+      "  kerf run least-squares\n"
+      "  kerf run least-squares --rows 20000 --columns 500 --block 50 --workers 4 --json");
+  command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
+}
+
+}  // namespace kerf::apps
