@@ -90,22 +90,23 @@ class KerfTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kerf-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.sessions = []
-        self.addCleanup(self.end_sessions)
+        self.started = []
+        self.addCleanup(self.end_all)
 
-    def end_sessions(self):
-        for session in self.sessions:
-            for pid in processes_of(session):
+    def end_all(self):
+        for process in self.started:
+            for pid in processes_of(process.pid):
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
 
     def start(self, *arguments):
         process = start(*arguments)
-        self.sessions.append(process.pid)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
+        self.started.append(process)
         return process
 
     def train(self, *arguments, out="run", expect=0):

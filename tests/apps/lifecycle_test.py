@@ -68,11 +68,10 @@ class Lifecycle(KerfTest):
         self.assert_names_the_worker(errors, self.number_of(errors, workers[2]))
 
     def test_ctrl_c(self):
-        process, workers = self.run_up()
+        process, _ = self.run_up()
         since = time.monotonic()
         # A terminal sends it to the whole foreground group.
-        for pid in [process.pid, *workers]:
-            os.kill(pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
         errors = self.assert_ends(process, since)
         self.assertEqual(process.returncode, 130)
         self.assertIn("interrupted", errors)

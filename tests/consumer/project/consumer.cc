@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
     options.steps = 20;
     options.optimizer = {"sgd", 0.1, 0.9};
     schedmp::Training training(factories, model, plan,
-                               schedmp::make_schedule("1f1b", schedmp::groups_of(plan), 4), options);
+                               schedmp::make_schedule("1f1b", schedmp::groups_of(plan), 4),
+                               options);
     runtime::CrewOptions crew_options;
     crew_options.workers = 2;
     crew_options.transport = runtime::TransportKind::kInproc;
