@@ -83,7 +83,14 @@ build() {
   if [[ -t 1 ]]; then
     cmake --build build/release --target "$target" </dev/null
   else
-    quietly cmake --build build/release --target "$target"
+    # Where nobody watches: a sign of life now and then, and everything if it fails.
+    local log=build/release/build.log
+    cmake --build build/release --target "$target" 2>&1 </dev/null | tee "$log" |
+      awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
+      grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' "$log" >&2
+      echo "setup.sh: error: the build failed" >&2
+      exit 1
+    }
   fi
 }
 

@@ -22,7 +22,8 @@ build() {
     cat build/"$1".log
     exit 1
   }
-  cmake --build --preset "$1" >build/"$1".log 2>&1 || {
+  cmake --build --preset "$1" 2>&1 | tee build/"$1".log |
+    awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
     grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' build/"$1".log
     echo "test.sh: error: the $1 build failed"
     exit 1
