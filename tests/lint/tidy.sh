@@ -10,7 +10,9 @@ files=("$@")
 if ((${#files[@]} == 0)); then
   mapfile -t files < <(find runtime ops partitioner schedmp apps -name '*.cc' -not -path '*/cuda/*' | sort)
 fi
-printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy -p "$build" --quiet 2>/dev/null || {
+arguments=(-p "$build" --quiet --extra-arg=-Wno-unknown-warning-option
+  --extra-arg=-include --extra-arg="$PWD/tests/lint/clang14_source_location.h")
+printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy "${arguments[@]}" 2>/dev/null || {
   echo "tidy.sh: error: clang-tidy has complaints"
   exit 1
 }
