@@ -35,7 +35,7 @@ using runtime::TransportKind;
 
 constexpr size_t kKiB = size_t{1} << 10;
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr int kSlots = 8;
+constexpr int kSlots = 16;
 constexpr auto kPatience = 60s;
 
 double seconds_since(Clock::time_point begin) {
