@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Sets everything up and runs all tests. Ends with ctest's summary.
 #
-#   ./test.sh           all: sanitizers, CUDA build where nvcc is found, the full suite
-#   ./test.sh quick     unit and lint tests of the release build
-#   ./test.sh tidy      clang-tidy over every file (a quarter of an hour on two cores; the full run
-#                       takes those that the last commits touched)
+#   ./test.sh             the release build's full suite, and a CUDA build where nvcc is found
+#   ./test.sh quick       unit and lint tests of the release build
+#   ./test.sh sanitizers  the suites under ASan+UBSan, and those of one process under TSan
+#   ./test.sh tidy        clang-tidy over every file (a quarter of an hour on two cores)
 set -euo pipefail
 cd "$(dirname "$0")"
 suite=${1:-full}
-[[ $suite == full || $suite == quick || $suite == tidy ]] || {
-  echo "test.sh: error: unknown argument '$suite' (there are quick and tidy)" >&2
-  exit 2
-}
+case $suite in
+  full | quick | tidy | sanitizers) ;;
+  *)
+    echo "test.sh: error: unknown argument '$suite' (there are quick, tidy and sanitizers)" >&2
+    exit 2
+    ;;
+esac
 exec </dev/null
 export CTEST_OUTPUT_ON_FAILURE=1
 jobs=$(nproc)
@@ -35,18 +38,23 @@ build() {
 section "set-up and release build"
 ./setup.sh --tests
 
+sanitizers() {
+  section "AddressSanitizer and UndefinedBehaviorSanitizer"
+  build asan
+  ctest --preset asan
+  section "ThreadSanitizer"
+  build tsan
+  ctest --preset tsan
+}
+
 case $suite in
   quick) exec ctest --preset quick ;;
   tidy) exec tests/lint/tidy.sh build/release "$jobs" ;;
+  sanitizers)
+    sanitizers
+    exit
+    ;;
 esac
-
-section "AddressSanitizer and UndefinedBehaviorSanitizer"
-build asan
-ctest --preset asan --progress
-
-section "ThreadSanitizer"
-build tsan
-ctest --preset tsan --progress
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 if [[ -n $nvcc ]]; then
@@ -56,11 +64,6 @@ if [[ -n $nvcc ]]; then
 else
   section "CUDA: no nvcc here, so the CUDA device is not compiled"
 fi
-
-section "clang-tidy over what the last commits touched"
-mapfile -t touched < <(git diff --name-only --diff-filter=AMR HEAD~3 HEAD -- \
-  {runtime,ops,partitioner,schedmp,apps}'/*.cc' ':!*/cuda/*' 2>/dev/null | head -n 16)
-((${#touched[@]} == 0)) || tests/lint/tidy.sh build/release "$jobs" "${touched[@]}"
 
 section "all tests of the release build"
 ctest --preset full
