@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Sets everything up and runs all tests. Ends with ctest's summary.
 #
-#   ./test.sh             the release build's full suite, and a CUDA build where nvcc is found
+#   ./test.sh             the full suite, ThreadSanitizer over what runs in one process, and a CUDA
+#                         build where nvcc is found
 #   ./test.sh quick       unit and lint tests of the release build
-#   ./test.sh sanitizers  the suites under ASan+UBSan, and those of one process under TSan
+#   ./test.sh asan        the suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   ./test.sh tidy        clang-tidy over every file (a quarter of an hour on two cores)
 set -euo pipefail
 cd "$(dirname "$0")"
 suite=${1:-full}
 case $suite in
-  full | quick | tidy | sanitizers) ;;
+  full | quick | tidy | asan) ;;
   *)
-    echo "test.sh: error: unknown argument '$suite' (there are quick, tidy and sanitizers)" >&2
+    echo "test.sh: error: unknown argument '$suite' (there are quick, tidy and asan)" >&2
     exit 2
     ;;
 esac
@@ -38,23 +39,19 @@ build() {
 section "set-up and release build"
 ./setup.sh --tests
 
-sanitizers() {
-  section "AddressSanitizer and UndefinedBehaviorSanitizer"
-  build asan
-  ctest --preset asan
-  section "ThreadSanitizer"
-  build tsan
-  ctest --preset tsan
-}
-
 case $suite in
   quick) exec ctest --preset quick ;;
   tidy) exec tests/lint/tidy.sh build/release "$jobs" ;;
-  sanitizers)
-    sanitizers
-    exit
+  asan)
+    section "AddressSanitizer and UndefinedBehaviorSanitizer"
+    build asan
+    exec ctest --preset asan
     ;;
 esac
+
+section "ThreadSanitizer: the suites of one process"
+build tsan
+ctest --preset tsan --progress
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 if [[ -n $nvcc ]]; then
