@@ -86,7 +86,7 @@ build() {
     # Where nobody watches: a sign of life now and then, and everything if it fails.
     local log=build/release/build.log
     cmake --build build/release --target "$target" 2>&1 </dev/null | tee "$log" |
-      awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
+      awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 > 0 && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
       grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' "$log" >&2
       echo "setup.sh: error: the build failed" >&2
       exit 1

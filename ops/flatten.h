@@ -1,7 +1,4 @@
 // Flatten (ONNX, opset 13) with axis 1: [N, ...] read as [N, features], without a copy.
-//
-// A wanted set of features becomes the box of the input that holds the same elements; where there
-// is none (half a channel) it is refused.
 #pragma once
 
 #include <memory>

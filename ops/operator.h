@@ -1,10 +1,10 @@
 // Operators: one class says all there is to know of one kind of node.
 //
-//   infer      shapes of outputs from shapes of inputs
-//   split      which box of each input a wanted box of the output needs        (layouts)
-//   cost       FLOPs and bytes                                                (planner)
-//   keeps      what must stay from the forward pass for the gradients        (memory)
-//   make_kernel  arithmetic on local dense tensors, on a device              (execution)
+//   infer        shapes of outputs from shapes of inputs
+//   split        which box of each input a wanted box of the output needs     (layouts)
+//   cost         FLOPs and bytes                                              (planner)
+//   keeps        what must stay from the forward pass for the gradients       (memory)
+//   make_kernel  arithmetic on local dense tensors, on a device               (execution)
 //
 // An Operator is stateless and shared by all threads. A Kernel belongs to one part and one thread;
 // it caches prepared primitives by shape. Names, inputs and attributes are ONNX's. Kernels are

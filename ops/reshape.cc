@@ -1,7 +1,6 @@
 #include "ops/reshape.h"
 
-#include "ops/cpu/kernels.h"
-#include "ops/refold.h"
+#include "ops/alias.h"
 
 namespace kerf::ops {
 namespace {
@@ -46,36 +45,15 @@ Shape resolve(const std::vector<int64_t>& wanted, const Shape& input) {
   return shape;
 }
 
-class Reshape final : public Operator {
+class Reshape final : public AliasOperator {
  public:
   std::string_view name() const override { return "Reshape"; }
   std::vector<std::string> input_names() const override { return {"data"}; }
-  int required_inputs() const override { return 1; }
   std::vector<std::string> attribute_names() const override { return {"shape"}; }
-  bool follows_input() const override { return true; }
-  bool aliases() const override { return true; }
-  Keeps keeps() const override { return {}; }
 
   std::vector<ValueSpec> infer(const Attributes& attributes,
                                std::span<const ValueSpec> inputs) const override {
     return {{inputs[0].dtype, resolve(attribute_ints(attributes, "shape", {}), inputs[0].shape)}};
-  }
-
-  SplitRule split(const Attributes&, std::span<const ValueSpec> inputs, const ValueSpec& output,
-                  const Box& wanted) const override {
-    if (auto box = refold(wanted, output.shape, inputs[0].shape)) return boxes({{*box, false}});
-    return refuse(format("Reshape cannot give {} of {}: its elements are no box of the input {}",
-                         to_string(wanted), to_string(output.shape), to_string(inputs[0].shape)));
-  }
-
-  Cost cost(const Attributes&, std::span<const ValueSpec>,
-            std::span<const ValueSpec>) const override {
-    return {};
-  }
-
-  std::unique_ptr<Kernel> make_kernel(const Attributes&, runtime::Device& device) const override {
-    if (device.kind() != runtime::DeviceKind::kCpu) throw_no_kernel(name(), device);
-    return cpu::make_alias_kernel();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "partitioner/buffering.h"
 #include "partitioner/objective.h"
 #include "partitioner/plan.h"
 
@@ -23,7 +24,7 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   int optimizer_states = 1;
-  int slots = 2;       // per route beyond what the receiver holds
+  Buffering buffering;
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;

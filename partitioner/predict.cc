@@ -93,7 +93,7 @@ class Prediction {
   }
 
   // Messages of a route that its receiver holds at once: those that its gradients read stay.
-  int held(const Route& route) const {
+  int held_at_most(const Route& route) const {
     int most = 1;
     if (route.gradient) return most;
     for (const auto& [group, values] : kept_arrivals_)
@@ -105,17 +105,17 @@ class Prediction {
 
   void add_traffic() {
     const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
-    std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes of slots
+    std::vector<int> held;
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
       worker_of(route.from).messages += traffic[r].messages;
       worker_of(route.from).bytes_out += traffic[r].bytes;
       worker_of(route.to).bytes_in += traffic[r].bytes;
-      const auto bytes = static_cast<int64_t>(message_bytes(model_, route, largest_));
-      channels[{route.from, route.to}] += (held(route) + request_.slots) * whole_blocks(bytes);
+      held.push_back(held_at_most(route));
     }
-    for (const auto& [ends, slots] : channels)
-      worker_of(ends.first).peak_bytes += whole_pages(slots);
+    const std::vector<int64_t> slots =
+        slot_bytes(model_, plan_, held, request_.buffering, largest_);
+    for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
   }
 
   const Model& model_;

@@ -34,6 +34,10 @@ TransportKind parse_transport(const std::string& name) {
               kerf::format("there is no transport '{}'; choose shm, ipc, tcp or inproc", name));
 }
 
+bool mirrors_slots(TransportKind kind) {
+  return kind == TransportKind::kIpc || kind == TransportKind::kTcp;
+}
+
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
                                         const std::shared_ptr<InprocHub>& hub) {
   switch (kind) {

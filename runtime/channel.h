@@ -141,6 +141,8 @@ class Endpoint {
 enum class TransportKind { kInproc, kShm, kIpc, kTcp };
 
 std::string_view to_string(TransportKind kind);
+// Whether receivers keep what arrives in slots of their own; otherwise they read in the sender's.
+bool mirrors_slots(TransportKind kind);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
 

@@ -2,9 +2,10 @@
 // what was under way when it breaks. Pure bookkeeping: no sockets, no clocks, no threads; shared by
 // the control plane and the data plane of zmq/.
 //
-//   sender:   number() each message, keep it until acknowledged(upto); on lost_after(seq) send
-//   again receiver: see(seq) says deliver, duplicate (drop, count) or gap (drop, ask again from
-//   next())
+//   sender    number() each message, keep it until acknowledged(next), resend_from(next) what was
+//             lost
+//   receiver  see(sequence) says deliver, duplicate (drop, count) or gap (drop, ask again from
+//             next())
 #pragma once
 
 #include <cstddef>

@@ -143,4 +143,17 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   return tensors;
 }
 
+const NamedTensor& find_tensor(const std::vector<NamedTensor>& tensors, const std::string& name,
+                               const ops::ValueSpec& spec, const std::filesystem::path& file) {
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  if (found == tensors.end())
+    throw Error(ErrorCode::kUsage, kerf::format("there is no tensor '{}'", name), file.string());
+  if (found->dtype != spec.dtype || !(found->shape == spec.shape))
+    throw Error(ErrorCode::kUsage,
+                kerf::format("'{}' is {} {}, expected {} {}", name, to_string(found->dtype),
+                             to_string(found->shape), to_string(spec.dtype), to_string(spec.shape)),
+                file.string());
+  return *found;
+}
+
 }  // namespace kerf::schedmp

@@ -1,9 +1,9 @@
 // The built-in schedules: pure functions from stage groups and micro-batches to a Schedule.
 //
 //   forward_only  F of every micro-batch: evaluation
-//   gpipe         all F, then all B (Huang et al. 2018, arXiv:1811.06965), B ascending by
-//   micro-batch 1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020,
-//   arXiv:2006.09503)
+//   gpipe         all F, then all B, ascending by micro-batch (Huang et al. 2018, arXiv:1811.06965)
+//   1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020,
+//                 arXiv:2006.09503)
 #pragma once
 
 #include <string>

@@ -19,7 +19,6 @@ using partitioner::Part;
 using partitioner::Plan;
 using partitioner::Storage;
 using partitioner::whole_blocks;
-using partitioner::whole_pages;
 
 namespace {
 
@@ -249,30 +248,15 @@ class MemoryWalk {
   std::set<std::pair<int, int>> live_;
 };
 
-// Of the slots of all channels that a worker sends on: whole cache lines, and whole pages per
-// channel.
-int64_t slot_bytes(const Model& model, const Plan& plan, int worker, const std::vector<int>& held,
-                   int slots, int64_t samples) {
-  std::map<int, int64_t> channels;  // receiver -> bytes
-  for (const partitioner::Route& route : plan.routes)
-    if (plan.binding[static_cast<size_t>(route.from)] == worker)
-      channels[route.to] +=
-          whole_blocks(static_cast<int64_t>(message_bytes(model, route, samples))) *
-          (held[static_cast<size_t>(route.id)] + slots);
-  int64_t bytes = 0;
-  for (const auto& [receiver, channel] : channels) bytes += whole_pages(channel);
-  return bytes;
-}
-
 }  // namespace
 
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
-               const Schedule& schedule, int slots, int states) {
+               const Schedule& schedule, const partitioner::Buffering& buffering, int states) {
   Verdict verdict;
   verdict.problems = check_order(schedule);
   for (std::string& problem : check_fits(schedule, plan))
     verdict.problems.push_back(std::move(problem));
-  if (slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
+  if (buffering.slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
   if (!verdict.problems.empty()) return verdict;
 
   std::vector<std::vector<Step>> steps;
@@ -281,14 +265,14 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   verdict.held = held_at_most(steps, plan.routes.size());
   for (int k = 0; k <= schedule.micro_batches && verdict.smallest_safe_slots < 0; ++k)
     if (Play(model, plan, steps, verdict.held, k).finished()) verdict.smallest_safe_slots = k;
-  const Play play(model, plan, steps, verdict.held, slots);
+  const Play play(model, plan, steps, verdict.held, buffering.slots);
   if (!play.finished()) verdict.problems.push_back(play.explain());
 
   const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  verdict.peak_bytes = partitioner::slot_bytes(model, plan, verdict.held, buffering, samples);
   for (size_t worker = 0; worker < parts.size(); ++worker)
-    verdict.peak_bytes.push_back(
-        MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states) +
-        slot_bytes(model, plan, static_cast<int>(worker), verdict.held, slots, samples));
+    verdict.peak_bytes[worker] +=
+        MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states);
   return verdict;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/buffering.h"
 #include "partitioner/part.h"
 #include "schedmp/schedule.h"
 
@@ -33,10 +34,10 @@ struct Verdict {
   bool ok() const { return problems.empty(); }
 };
 
-// `slots` >= 1: free slots per route beyond `held`. A rendezvous is slots == 0: a send waits for
-// its receive. `states`: optimizer states per parameter.
+// With buffering.slots >= 1 free slots per route beyond `held`; smallest_safe_slots also tries a
+// rendezvous, where a send waits for its receive. `states`: optimizer states per parameter.
 Verdict verify(const partitioner::Model& model, const partitioner::Plan& plan,
-               const std::vector<partitioner::Part>& parts, const Schedule& schedule, int slots,
-               int states);
+               const std::vector<partitioner::Part>& parts, const Schedule& schedule,
+               const partitioner::Buffering& buffering, int states);
 
 }  // namespace kerf::schedmp

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/models.h"
+#include "runtime/channel.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "schedmp/schedules.h"
@@ -73,6 +74,10 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
 
 std::string PlanFlags::source() const { return model_source(model, sizes); }
 
+partitioner::Buffering PlanFlags::buffering() const {
+  return {slots, runtime::mirrors_slots(runtime::parse_transport(transport))};
+}
+
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("MODEL", flags.model, "lenet5 or mlp")->capture_default_str();
   command.add_option("--sizes", flags.sizes, "Of mlp: inputs, hidden layers, classes")
@@ -104,6 +109,13 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->capture_default_str();
 }
 
+void add_transport_flag(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option("--transport", flags.transport,
+                  "What it will run over: with ipc and tcp, messages take memory on both sides")
+      ->capture_default_str();
+}
+
 schedmp::Schedule find_schedule(const std::string& name,
                                 const std::vector<std::vector<int>>& groups, int micro_batches) {
   if (!is_built_in(name) && std::filesystem::is_regular_file(name))
@@ -129,7 +141,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective);
   request.optimizer_states = flags.momentum > 0 ? 1 : 0;
-  request.slots = flags.slots;
+  request.buffering = flags.buffering();
   const bool free = request.cut == partitioner::Cut::kFree;
   require(free == !flags.shares.empty(), "--shares",
           free ? "a free cut needs a file of shares" : "it is for --cut free only");

@@ -96,7 +96,7 @@ void TrainCommand::complete(const Planned& planned) {
   options.steps = steps;
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
-  options.slots = plan_flags.slots;
+  options.buffering = plan_flags.buffering();
   options.optimizer.momentum = plan_flags.momentum;
   if (!options.weights.empty()) options.weights = fs::absolute(options.weights).string();
 }
@@ -118,6 +118,7 @@ std::string TrainCommand::paths() const {
 
 int TrainCommand::run() {
   check();
+  plan_flags.transport = crew_flags.transport;
   const Planned planned =
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
   const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);

@@ -225,29 +225,44 @@ class Segments {
     return at->second;
   }
 
-  int64_t slot_memory(int s, int i, int j) const {
-    const int slots = facts_.request.slots;
-    int64_t bytes = 0;
-    for (int p = i; p < j; ++p) {
-      const Node& node = facts_.model.node(order_[static_cast<size_t>(p)]);
-      for (const ValueId value : node.outputs) {
-        int64_t readers = 0;  // outside; each may be another stage
-        for (const Use& use : facts_.model.uses(value)) readers += position(use.node) >= j ? 1 : 0;
-        readers = std::min<int64_t>(readers, facts_.stages() - 1 - s);
-        bytes += readers * (facts_.held_after(s) + slots) * facts_.bytes(value);
-      }
-    }
-    std::vector<ValueId> entering;
+  // How many later stages read a value, at most.
+  int64_t readers(int s, int j, ValueId value) const {
+    int64_t outside = 0;  // each may be another stage
+    for (const Use& use : facts_.model.uses(value)) outside += position(use.node) >= j ? 1 : 0;
+    return std::min<int64_t>(outside, facts_.stages() - 1 - s);
+  }
+
+  // Values that the segment reads and does not make.
+  std::vector<ValueId> entering(int i, int j) const {
+    std::vector<ValueId> values;
     for (int p = i; p < j; ++p)
       for (const ValueId value : facts_.model.node(order_[static_cast<size_t>(p)]).inputs) {
         const NodeId producer = facts_.model.value(value).producer;
-        if (producer >= 0 && position(producer) < i && facts_.model.needs_gradient(value))
-          entering.push_back(value);
+        if (producer >= 0 && position(producer) < i) values.push_back(value);
       }
-    std::sort(entering.begin(), entering.end());
-    entering.erase(std::unique(entering.begin(), entering.end()), entering.end());
-    for (const ValueId value : entering) bytes += (1 + slots) * facts_.bytes(value);
-    return bytes == 0 ? 0 : whole_pages(bytes) + (facts_.stages() - 2) * kPage;
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
+  // Of the values and gradients that a stage sends and, if slots are mirrored, of those it receives.
+  int64_t slot_memory(int s, int i, int j) const {
+    const auto [slots, mirrored] = facts_.request.buffering;
+    const int64_t leaving_slots = facts_.held_after(s) + slots;
+    const int64_t gradient_slots = 1 + slots;
+    int64_t bytes = 0;
+    for (int p = i; p < j; ++p)
+      for (const ValueId value : facts_.model.node(order_[static_cast<size_t>(p)]).outputs) {
+        const bool back = mirrored && facts_.model.needs_gradient(value);
+        bytes += readers(s, j, value) * (leaving_slots + (back ? gradient_slots : 0)) *
+                 facts_.bytes(value);
+      }
+    for (const ValueId value : entering(i, j)) {
+      if (facts_.model.needs_gradient(value)) bytes += gradient_slots * facts_.bytes(value);
+      if (mirrored) bytes += (facts_.held_after(s - 1) + slots) * facts_.bytes(value);
+    }
+    const int channels = (facts_.stages() - 1) * (mirrored ? 2 : 1);
+    return bytes == 0 ? 0 : whole_pages(bytes) + (channels - 1) * kPage;
   }
 
   const Facts& facts_;

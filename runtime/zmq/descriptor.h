@@ -2,10 +2,10 @@
 //
 //   kHello    who I am, my lanes and how to reach my slots   body: Hello by wire.h
 //   kWelcome  I understood your hello
-//   kData     message `sequence` lies in (lane, slot)         body: a chunk of it, if payload
-//   travels kCredit   these slots are free again                      body: SlotName[] kProbe    I
-//   sent all messages below `sequence`; and you? kState    I have all messages below `sequence`
-//   body: SlotName[] that I still hold
+//   kData     message `sequence` lies in (lane, slot)         body: a chunk, if payload travels
+//   kCredit   this slot is free again
+//   kProbe    I sent all messages below `sequence`; and you?
+//   kState    I have all messages below `sequence`            body: SlotName[] that I still hold
 //
 // Every number in a header comes from outside: parse_descriptor() checks its form (size, magic,
 // version, checksums), the links check its meaning. Pure functions; thread-safe.

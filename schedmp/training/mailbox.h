@@ -1,31 +1,64 @@
-// The mailbox: messages of all peers, asked for by tag.
+// The mailbox: a worker's messages, route by route.
 //
 // A channel delivers in the order of commits; the executor consumes in the order of its row. What
-// comes early waits here, in its slot. Time spent waiting is counted. One thread.
+// comes early waits here, in its slot. Time spent waiting, and what crossed, is counted.
+//
+// Used by the compute thread only; all references outlive it.
 #pragma once
 
 #include <map>
+#include <string>
+#include <vector>
 
+#include "partitioner/plan.h"
 #include "runtime/worker.h"
+#include "schedmp/training/messages.h"
 
 namespace kerf::schedmp {
 
 class Mailbox {
  public:
-  explicit Mailbox(runtime::Workplace& workplace) : workplace_(workplace) {}
+  Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
+          runtime::Workplace& workplace);
 
-  // Blocks until the message with this tag is there. `what` names it in reports.
-  runtime::View take(int peer, const runtime::Tag& tag, const std::string& what);
+  // What is sent and taken from now on belongs to the task with this number, and counts from 0.
+  void begin(int64_t sequence);
+
   // Blocks until a slot is free.
-  runtime::Slot acquire(int peer, int lane, size_t bytes, const std::string& what);
-  void release(int peer, const runtime::View& view);
+  runtime::Slot acquire(int route, int micro_batch, size_t bytes);
+  void commit(int route, int micro_batch, const runtime::Slot& slot);
+  void abandon(int route, const runtime::Slot& slot);
 
+  // Blocks until the message is there. Throws Error{kProtocol} if it is not of `bytes`.
+  runtime::View take(int route, int micro_batch, size_t bytes);
+  void release(int route, const runtime::View& view);
+
+  // "the gradient of fc1 of micro-batch 3"
+  std::string name_of(int route, int micro_batch) const;
+  // For traces: equal at a send and its receive, different for any two messages of a run.
+  uint64_t flow_of(int route, int micro_batch) const;
+
+  // Since begin().
   int64_t waited_ns() const { return waited_ns_; }
   int64_t bytes_in() const { return bytes_in_; }
+  std::vector<RouteCount> sent() const;  // routes with messages only
 
  private:
+  const partitioner::Route& route(int index) const {
+    return plan_.routes[static_cast<size_t>(index)];
+  }
+  int sender_of(int route) const;
+  int receiver_of(int route) const;
+  runtime::Tag tag_of(int route, int micro_batch) const;
+  runtime::View await(int peer, const runtime::Tag& tag, const std::string& name);
+
+  const partitioner::Model& model_;
+  const partitioner::Plan& plan_;
   runtime::Workplace& workplace_;
+  std::vector<int> lanes_;        // by route
+  std::vector<RouteCount> sent_;  // by route
   std::map<std::pair<int, runtime::Tag>, runtime::View> early_;
+  int32_t sequence_ = 0;
   int64_t waited_ns_ = 0;
   int64_t bytes_in_ = 0;
 };

@@ -117,7 +117,7 @@ struct Training::SchedulerHalf {
   void prove() {
     const int states =
         ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
-    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, options.slots, states);
+    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, options.buffering, states);
     if (!verdict.ok())
       throw Error(ErrorCode::kUsage,
                   kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
@@ -245,7 +245,7 @@ LaneTable Training::lanes(int workers) const {
   KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts",
              scheduler_->plan.parts());
   return size_lanes(scheduler_->model, scheduler_->plan, scheduler_->verdict,
-                    scheduler_->options.slots);
+                    scheduler_->options.buffering.slots);
 }
 
 std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {

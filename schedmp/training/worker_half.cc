@@ -25,7 +25,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
   executor_ = std::make_unique<Executor>(model_, plan_,
                                          std::move(parts[static_cast<size_t>(workplace.worker)]),
                                          workplace, job.optimizer, job.seed);
-  if (!job.weights.empty()) executor_->load(job.weights);
+  if (!job.weights.empty()) executor_->parameters().load(job.weights);
   if (executor_->reads_data()) open_data(factories);
 }
 
@@ -57,7 +57,7 @@ std::span<const int64_t> TrainingWorker::rows_of(const TrainingTask& task) {
 TrainingResult TrainingWorker::update(const TrainingTask& task) {
   if (task.kind == TaskKind::kSave) {
     workplace_.activity.doing("saving weights");
-    executor_->save(shard_file(job_.shards, workplace_.worker));
+    executor_->parameters().save(shard_file(job_.shards, workplace_.worker));
     return {};
   }
   const bool training = task.kind == TaskKind::kTrain;

@@ -35,6 +35,8 @@ class SameAnswer(KerfTest):
                     self.assertEqual(report["evaluations"], reference["evaluations"])
                     self.assertTrue((self.folder / "run" / "weights.safetensors").read_bytes() == weights, "weights differ")
                     self.assertTrue(report["equal"])
+                    for worker in report["workers"]:
+                        self.assertLessEqual(worker["peak_bytes"], worker["predicted_peak_bytes"], worker)
 
     def test_another_seed_gives_another_answer(self):
         a = self.train("lenet5", *UNEVEN, "--transport", "inproc")
