@@ -97,6 +97,12 @@ class Conv final : public Operator {
     return {flops + bias, flops, flops + bias, bytes, bytes, bytes + 4 * bias};
   }
 
+  size_t workspace_bytes(const Attributes& attributes, std::span<const ValueSpec> inputs,
+                         int threads) const override {
+    return cpu::conv_workspace_bytes(window_options("Conv", attributes, KernelShape::kFromWeights),
+                                     inputs, threads);
+  }
+
   std::unique_ptr<Kernel> make_kernel(const Attributes& attributes,
                                       runtime::Device& device) const override {
     if (device.kind() != runtime::DeviceKind::kCpu) throw_no_kernel(name(), device);

@@ -134,6 +134,11 @@ class Operator {
                              std::span<const ValueSpec> /*concrete inputs*/) const {
     return 0;
   }
+  // Scratch memory that its kernel takes from the device while it runs, at most.
+  virtual size_t workspace_bytes(const Attributes&, std::span<const ValueSpec> /*concrete inputs*/,
+                                 int /*threads*/) const {
+    return 0;
+  }
   // For this device. Throws Error{kUnavailable} naming operator and device where there is none.
   virtual std::unique_ptr<Kernel> make_kernel(const Attributes& attributes,
                                               runtime::Device& device) const = 0;

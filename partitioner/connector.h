@@ -35,6 +35,7 @@ struct Computation {
   int box_number = 0;  // among the node's distinct output boxes, in the order of the shares;
                        // replicas have the same, partial sums have one each
   std::vector<ops::SplitRule::Input> inputs;
+  int64_t workspace = 0;  // bytes while it runs, beside its tensors; by measure_workspace()
 };
 
 // One summand of a gradient: use `use` of a value by the computation of distinct output box number

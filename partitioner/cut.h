@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "partitioner/buffering.h"
 #include "partitioner/objective.h"
 #include "partitioner/plan.h"
+#include "partitioner/setting.h"
 
 namespace kerf::partitioner {
 
@@ -23,8 +23,7 @@ struct PlanRequest {
   std::string schedule = "1f1b";
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
-  int optimizer_states = 1;
-  Buffering buffering;
+  Setting setting;
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;

@@ -9,6 +9,19 @@ namespace kerf::partitioner {
 
 namespace {
 
+// Of one execution, for a micro-batch of `samples` rows.
+std::vector<ops::ValueSpec> local_inputs(const Model& model, const Computation& c,
+                                         int64_t samples) {
+  const Node& node = model.node(c.node);
+  std::vector<ops::ValueSpec> specs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ops::ValueSpec& spec = model.value(node.inputs[i]).spec;
+    specs.push_back(
+        {spec.dtype, ops::local_shape(c.inputs[i].box, spec.shape).with_batch(samples)});
+  }
+  return specs;
+}
+
 // Walks F and I of one micro-batch through the locals of a stage. A value that is made here has a
 // local of the box that is held; a value read here that the held box does not cover has another, of
 // the hull of all that is read. Each has a number; an alias has the number of what it shares.
@@ -29,7 +42,7 @@ class Walk {
     }
     for (const int local : kept_) result.kept += bytes_[index(local)];
     result.kept += saved_;
-    result.transient = std::max(forward_peak(), gradient_peak());
+    result.transient = std::max(forward_peak(), gradient_peak()) + workspace();
     for (const auto& [value, local] : read_)
       if (!made_.contains(value) && kept_.contains(local)) result.kept_arrivals.push_back(value);
     return result;
@@ -114,15 +127,20 @@ class Walk {
   }
 
   int64_t saved_bytes(const Computation& c) const {
-    const Node& node = model_.node(c.node);
-    std::vector<ops::ValueSpec> specs;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ops::ValueSpec& spec = model_.value(node.inputs[i]).spec;
-      specs.push_back(
-          {spec.dtype, ops::local_shape(c.inputs[i].box, spec.shape).with_batch(samples_)});
-    }
-    const auto bytes = static_cast<int64_t>(model_.op(c.node).saved_bytes(node.attributes, specs));
-    return whole_blocks(bytes);
+    const auto bytes = model_.op(c.node).saved_bytes(model_.node(c.node).attributes,
+                                                     local_inputs(model_, c, samples_));
+    return whole_blocks(static_cast<int64_t>(bytes));
+  }
+
+  // One kernel or one copy runs at a time. A copy, from the local that a value was made in to the
+  // one that it is read from, packs what it copies.
+  int64_t workspace() const {
+    int64_t most = 0;
+    for (const Computation* c : mine_) most = std::max(most, whole_blocks(c->workspace));
+    for (const auto& [value, made] : made_)
+      if (const auto at = read_.find(value); at != read_.end() && at->second != made)
+        most = std::max(most, std::min(bytes_[index(made)], bytes_[index(at->second)]));
+    return most;
   }
 
   int64_t forward_peak() const {
@@ -210,6 +228,21 @@ class Walk {
 };
 
 }  // namespace
+
+void measure_workspace(const Model& model, std::vector<Computation>& computations, int64_t samples,
+                       int threads) {
+  for (Computation& c : computations) {
+    const Node& node = model.node(c.node);
+    size_t bytes =
+        model.op(c.node).workspace_bytes(node.attributes, local_inputs(model, c, samples), threads);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = model.value(node.inputs[i]);
+      const bool data = value.role == ValueRole::kInput || value.role == ValueRole::kLabel;
+      if (data && !c.inputs[i].box.is_whole()) bytes = std::max(bytes, value.spec.bytes(1));
+    }
+    c.workspace = static_cast<int64_t>(bytes);
+  }
+}
 
 StageMemory stage_memory(const Model& model, const std::vector<const Computation*>& mine,
                          int64_t samples) {

@@ -5,7 +5,8 @@
 //
 //   weights, trained    persistent, of the parameters' boxes
 //   kept                per micro-batch in flight: what the gradients will read
-//   transient           the most beyond `kept` at any instant of one micro-batch's F, I or W
+//   transient           the most beyond `kept` at any instant of one micro-batch's F, I or W, with
+//                       what kernels and copies take while they run
 //
 // Pure functions; no threads.
 #pragma once
@@ -36,6 +37,10 @@ struct StageMemory {
     return weights + trained * (1 + optimizer_states);
   }
 };
+
+// Fills in what the kernels will take, for micro-batches of `samples` rows.
+void measure_workspace(const Model& model, std::vector<Computation>& computations, int64_t samples,
+                       int threads);
 
 // `mine`: the computations of one stage on one part, in model order. `samples`: rows of the largest
 // micro-batch.

@@ -29,6 +29,7 @@ class Prediction {
         objective_(objective),
         largest_(micro_batch_sizes(plan.batch, plan.micro_batches).front()),
         computations_(computations(model, plan.layouts)) {
+    measure_workspace(model, computations_, largest_, request.setting.threads);
     int workers = 0;
     for (const int worker : plan.binding) workers = std::max(workers, worker + 1);
     result_.resize(static_cast<size_t>(workers));
@@ -80,7 +81,7 @@ class Prediction {
       WorkerPrediction& worker = worker_of(group.second);
       const int64_t kept = in_flight(group.first) * memory.kept;
       worker.activation_bytes += kept;
-      worker.peak_bytes += memory.persistent(request_.optimizer_states) + kept;
+      worker.peak_bytes += memory.persistent(request_.setting.optimizer_states) + kept;
       int64_t& most = transient[static_cast<size_t>(worker.worker)];
       most = std::max(most, memory.transient);
       for (const ValueId value : memory.kept_arrivals) kept_arrivals_[group].push_back(value);
@@ -113,8 +114,7 @@ class Prediction {
       worker_of(route.to).bytes_in += traffic[r].bytes;
       held.push_back(held_at_most(route));
     }
-    const std::vector<int64_t> slots =
-        slot_bytes(model_, plan_, held, request_.buffering, largest_);
+    const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
     for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
   }
 

@@ -186,14 +186,18 @@ class Play {
 // Bytes of tensors while a row runs: what the executor will allocate, when it will.
 class MemoryWalk {
  public:
-  MemoryWalk(const Model& model, const Part& part, int64_t samples)
-      : model_(model), part_(part), samples_(samples) {}
+  MemoryWalk(const Model& model, const Part& part, const partitioner::Setting& setting,
+             int64_t samples)
+      : model_(model), part_(part), setting_(setting), samples_(samples) {
+    for (const partitioner::LocalCall& call : part.calls) measure(call);
+  }
 
-  int64_t peak(const std::vector<Action>& row, int states) {
+  int64_t peak(const std::vector<Action>& row) {
     bool trains = false;
     for (const Action& action : row) trains |= action.kind == ActionKind::kUpdate;
     for (const Local& local : part_.locals) {
-      if (local.kind == LocalKind::kParameter) now_ += bytes(local) * (1 + (trains ? states : 0));
+      if (local.kind == LocalKind::kParameter)
+        now_ += bytes(local) * (1 + (trains ? setting_.optimizer_states : 0));
       if (local.kind == LocalKind::kParameterGradient && trains) now_ += bytes(local);
     }
     peak_ = now_;
@@ -208,41 +212,58 @@ class MemoryWalk {
     return whole_blocks(static_cast<int64_t>(local.spec.bytes(samples_)));
   }
 
-  int64_t saved_bytes(int call_index) const {
-    const partitioner::LocalCall& call = part_.calls[static_cast<size_t>(call_index)];
-    if (call.saved == 0) return 0;
+  void measure(const partitioner::LocalCall& call) {
     std::vector<ops::ValueSpec> inputs;
     for (const int input : call.inputs) {
       ops::ValueSpec spec = part_.locals[static_cast<size_t>(input)].spec;
       spec.shape = spec.shape.with_batch(samples_);
       inputs.push_back(spec);
     }
-    const size_t saved =
-        model_.op(call.node).saved_bytes(model_.node(call.node).attributes, inputs);
-    return whole_blocks(static_cast<int64_t>(saved));
+    const ops::Operator& op = model_.op(call.node);
+    const ops::Attributes& attributes = model_.node(call.node).attributes;
+    saved_.push_back(call.saved == 0 ? 0 : in_blocks(op.saved_bytes(attributes, inputs)));
+    workspace_.push_back(in_blocks(op.workspace_bytes(attributes, inputs, setting_.threads)));
   }
+
+  static int64_t in_blocks(size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); }
 
   void take(const Instruction& instruction, int micro_batch) {
     for (const int local : locals_touched(part_, instruction)) allocate(local, micro_batch);
-    if (instruction.kind == Instruction::Kind::kForward) now_ += saved_bytes(instruction.call);
-    peak_ = std::max(peak_, now_);
-    if (instruction.kind == Instruction::Kind::kFreeSaved) now_ -= saved_bytes(instruction.call);
+    const auto call = static_cast<size_t>(instruction.call);
+    if (instruction.kind == Instruction::Kind::kForward) now_ += saved_[call];
+    peak_ = std::max(peak_, now_ + scratch(instruction, micro_batch));
+    if (instruction.kind == Instruction::Kind::kFreeSaved) now_ -= saved_[call];
     if (instruction.kind == Instruction::Kind::kFree &&
         live_.erase({instruction.local, micro_batch}) > 0)
       now_ -= bytes(part_.locals[static_cast<size_t>(instruction.local)]);
   }
 
+  // What is taken while an instruction runs.
+  int64_t scratch(const Instruction& instruction, int micro_batch) const {
+    if (instruction.kind == Instruction::Kind::kForward ||
+        instruction.kind == Instruction::Kind::kGradient)
+      return workspace_[static_cast<size_t>(instruction.call)];
+    if (instruction.kind != Instruction::Kind::kCopy) return 0;
+    const ops::Region& from = instruction.moves[0].region;
+    return from.everything() ? 0 : in_blocks(from.bytes(micro_batch < 0 ? 0 : samples_));
+  }
+
   void allocate(int index, int micro_batch) {
     const Local& local = part_.locals[static_cast<size_t>(index)];
-    const bool persistent =
-        local.kind == LocalKind::kParameter || local.kind == LocalKind::kParameterGradient;
-    if (persistent || local.storage != Storage::kOwn) return;
-    if (live_.insert({index, micro_batch}).second) now_ += bytes(local);
+    if (local.persistent() || local.storage != Storage::kOwn) return;
+    if (!live_.insert({index, micro_batch}).second) return;
+    now_ += bytes(local);
+    // Shares of data are cut out of whole rows, one at a time.
+    if (local.kind == LocalKind::kData && !local.box.is_whole())
+      peak_ = std::max(peak_, now_ + in_blocks(model_.value(local.value).spec.bytes(1)));
   }
 
   const Model& model_;
   const Part& part_;
+  const partitioner::Setting& setting_;
   int64_t samples_;
+  std::vector<int64_t> saved_;      // by call
+  std::vector<int64_t> workspace_;  // by call
   int64_t now_ = 0;
   int64_t peak_ = 0;
   std::set<std::pair<int, int>> live_;
@@ -251,12 +272,12 @@ class MemoryWalk {
 }  // namespace
 
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
-               const Schedule& schedule, const partitioner::Buffering& buffering, int states) {
+               const Schedule& schedule, const partitioner::Setting& setting) {
   Verdict verdict;
   verdict.problems = check_order(schedule);
   for (std::string& problem : check_fits(schedule, plan))
     verdict.problems.push_back(std::move(problem));
-  if (buffering.slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
+  if (setting.slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
   if (!verdict.problems.empty()) return verdict;
 
   std::vector<std::vector<Step>> steps;
@@ -265,14 +286,14 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   verdict.held = held_at_most(steps, plan.routes.size());
   for (int k = 0; k <= schedule.micro_batches && verdict.smallest_safe_slots < 0; ++k)
     if (Play(model, plan, steps, verdict.held, k).finished()) verdict.smallest_safe_slots = k;
-  const Play play(model, plan, steps, verdict.held, buffering.slots);
+  const Play play(model, plan, steps, verdict.held, setting.slots);
   if (!play.finished()) verdict.problems.push_back(play.explain());
 
   const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
-  verdict.peak_bytes = partitioner::slot_bytes(model, plan, verdict.held, buffering, samples);
+  verdict.peak_bytes = partitioner::slot_bytes(model, plan, verdict.held, setting, samples);
   for (size_t worker = 0; worker < parts.size(); ++worker)
     verdict.peak_bytes[worker] +=
-        MemoryWalk(model, parts[worker], samples).peak(schedule.rows[worker], states);
+        MemoryWalk(model, parts[worker], setting, samples).peak(schedule.rows[worker]);
   return verdict;
 }
 

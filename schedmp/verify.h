@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/buffering.h"
 #include "partitioner/part.h"
+#include "partitioner/setting.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
@@ -30,14 +30,14 @@ struct Verdict {
   std::vector<std::string> problems;  // empty: proved
   int smallest_safe_slots = -1;       // -1: no number is safe; 0: rendezvous is
   std::vector<int> held;              // route -> messages a receiver holds at once, at most
-  std::vector<int64_t> peak_bytes;    // worker -> tensors, slots included
+  std::vector<int64_t> peak_bytes;    // worker -> tensors, with slots and workspace
   bool ok() const { return problems.empty(); }
 };
 
-// With buffering.slots >= 1 free slots per route beyond `held`; smallest_safe_slots also tries a
-// rendezvous, where a send waits for its receive. `states`: optimizer states per parameter.
+// With setting.slots >= 1 free slots per route beyond `held`; smallest_safe_slots also tries a
+// rendezvous, where a send waits for its receive.
 Verdict verify(const partitioner::Model& model, const partitioner::Plan& plan,
                const std::vector<partitioner::Part>& parts, const Schedule& schedule,
-               const partitioner::Buffering& buffering, int states);
+               const partitioner::Setting& setting);
 
 }  // namespace kerf::schedmp

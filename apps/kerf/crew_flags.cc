@@ -11,8 +11,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr int kMostThreads = 1024;
-
 runtime::CrewOptions crew_options(const CrewFlags& flags, int workers,
                                   const Interrupts& interrupts) {
   if (flags.threads < 1 || flags.threads > kMostThreads)

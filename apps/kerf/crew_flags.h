@@ -10,6 +10,8 @@
 
 namespace kerf::apps {
 
+inline constexpr int kMostThreads = 1024;  // per worker
+
 struct CrewFlags {
   std::string transport = "shm";
   std::string device = "cpu";

@@ -28,13 +28,14 @@ int EvalCommand::run() {
     throw Error(ErrorCode::kUsage, format("there is no file {}", weights), "--weights");
   if (!plan_flags.workers) plan_flags.workers = 1;
   plan_flags.transport = crew_flags.transport;
+  plan_flags.threads = crew_flags.threads;
   const Planned planned = make_plan_of(plan_flags);
   schedmp::TrainingOptions options;
   options.model_source = plan_flags.source();
   options.dataset = complete_dataset_name(data, planned.model, 8192);
   options.batch = planned.plan.batch;
   options.steps = 0;
-  options.buffering = plan_flags.buffering();
+  options.setting = plan_flags.setting();
   options.trace_steps = 0;
   options.weights = std::filesystem::absolute(weights).string();
   check_dataset(*make_dataset(options.dataset, schedmp::Split::kTest), options.dataset,

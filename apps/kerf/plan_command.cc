@@ -40,7 +40,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<PlanCommand>();
   add_model_flags(*command, state->flags);
   add_cut_flags(*command, state->flags);
-  add_transport_flag(*command, state->flags);
+  add_setting_flags(*command, state->flags);
   command
       ->add_option("--momentum", state->flags.momentum,
                    "Above 0, the optimizer's state counts as memory")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/kerf/crew_flags.h"
 #include "apps/models.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -35,6 +36,7 @@ void check(const PlanFlags& flags) {
   check_range(flags.batch, "--batch", int64_t{1} << 31);
   check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
   check_range(std::optional<int>(flags.slots), "--slots", kMaxText);
+  check_range(std::optional<int>(flags.threads), "--threads", kMostThreads);
   require(flags.momentum >= 0 && flags.momentum < 1, "--momentum",
           format("{} is not within 0 and 1", flags.momentum));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
@@ -74,8 +76,9 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
 
 std::string PlanFlags::source() const { return model_source(model, sizes); }
 
-partitioner::Buffering PlanFlags::buffering() const {
-  return {slots, runtime::mirrors_slots(runtime::parse_transport(transport))};
+partitioner::Setting PlanFlags::setting() const {
+  return {slots, runtime::mirrors_slots(runtime::parse_transport(transport)), momentum > 0 ? 1 : 0,
+          threads};
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
@@ -109,10 +112,12 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->capture_default_str();
 }
 
-void add_transport_flag(CLI::App& command, PlanFlags& flags) {
+void add_setting_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--transport", flags.transport,
                   "What it will run over: with ipc and tcp, messages take memory on both sides")
+      ->capture_default_str();
+  command.add_option("--threads", flags.threads, "Per worker: each takes scratch memory")
       ->capture_default_str();
 }
 
@@ -140,8 +145,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.schedule = flags.schedule.value_or("1f1b");
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective);
-  request.optimizer_states = flags.momentum > 0 ? 1 : 0;
-  request.buffering = flags.buffering();
+  request.setting = flags.setting();
   const bool free = request.cut == partitioner::Cut::kFree;
   require(free == !flags.shares.empty(), "--shares",
           free ? "a free cut needs a file of shares" : "it is for --cut free only");

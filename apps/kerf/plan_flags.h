@@ -26,16 +26,17 @@ struct PlanFlags {
   std::string shares;
   int slots = 2;
   std::string transport = "shm";
+  int threads = 1;  // per worker
   double momentum = 0.9;
 
   std::string source() const;  // of the model
-  partitioner::Buffering buffering() const;
+  partitioner::Setting setting() const;
 };
 
 void add_model_flags(CLI::App& command, PlanFlags& flags);
 void add_cut_flags(CLI::App& command, PlanFlags& flags);
 // For commands that only foresee a run; those that run add_crew_flags().
-void add_transport_flag(CLI::App& command, PlanFlags& flags);
+void add_setting_flags(CLI::App& command, PlanFlags& flags);
 
 struct Planned {
   partitioner::Model model;

@@ -73,8 +73,8 @@ int ScheduleCommand::run() {
     for (std::string& problem : schedmp::check_fits(schedule_, plan))
       problems_.push_back(std::move(problem));
     if (problems_.empty()) {
-      verdict_ = schedmp::verify(model, plan, partitioner::lower(model, plan), schedule_,
-                                 flags.buffering(), flags.momentum > 0 ? 1 : 0);
+      verdict_ =
+          schedmp::verify(model, plan, partitioner::lower(model, plan), schedule_, flags.setting());
       problems_ = verdict_->problems;
     }
   }
@@ -159,7 +159,7 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--micro-batches", state->flags.micro_batches, "Default 8")->type_name("M");
   command->add_option("--slots", state->flags.slots, "Messages ahead per path")
       ->capture_default_str();
-  add_transport_flag(*command, state->flags);
+  add_setting_flags(*command, state->flags);
   command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
   command->add_flag("--json", state->json, "Print JSON");
   command->footer(

@@ -96,7 +96,7 @@ void TrainCommand::complete(const Planned& planned) {
   options.steps = steps;
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
-  options.buffering = plan_flags.buffering();
+  options.setting = plan_flags.setting();
   options.optimizer.momentum = plan_flags.momentum;
   if (!options.weights.empty()) options.weights = fs::absolute(options.weights).string();
 }
@@ -119,6 +119,7 @@ std::string TrainCommand::paths() const {
 int TrainCommand::run() {
   check();
   plan_flags.transport = crew_flags.transport;
+  plan_flags.threads = crew_flags.threads;
   const Planned planned =
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
   const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);

@@ -31,7 +31,7 @@ void add_bias_gradient(const TensorView& dy, float* to, bool accumulate) {
 class ConvKernel final : public Kernel {
  public:
   ConvKernel(const WindowOptions& options, runtime::Device& device)
-      : options_(options), device_(device), dnnl_(device) {}
+      : options_(options), device_(device) {}
 
   void forward(const Call& call) override {
     const TensorView& x = call.inputs[0];
@@ -43,7 +43,7 @@ class ConvKernel final : public Kernel {
     if (suits_direct_conv(problem))
       direct_conv_forward(problem, x.f32(), w.f32(), bias, y, device_);
     else
-      dnnl_.forward(problem, x.f32(), w.f32(), bias, y);
+      dnnl_.forward(problem, x.f32(), w.f32(), bias, y, device_);
   }
 
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
@@ -78,9 +78,9 @@ class ConvKernel final : public Kernel {
     if (target.accumulate) apart = device_.allocate(target.to.bytes());
     float* to = target.accumulate ? reinterpret_cast<float*>(apart.data()) : target.to.f32();
     if (target.input == 0)
-      dnnl_.input_gradient(problem, call.inputs[1].f32(), dy.f32(), to);
+      dnnl_.input_gradient(problem, call.inputs[1].f32(), dy.f32(), to, device_);
     else
-      dnnl_.weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to);
+      dnnl_.weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to, device_);
     if (target.accumulate) copy_or_add(to, count, target.to.f32(), true);
   }
 
@@ -90,6 +90,18 @@ class ConvKernel final : public Kernel {
 };
 
 }  // namespace
+
+size_t conv_workspace_bytes(const WindowOptions& options, std::span<const ValueSpec> inputs,
+                            int threads) {
+  const Shape& x = inputs[0].shape;
+  const Shape& w = inputs[1].shape;
+  if (x[0] == 0) return 0;
+  const auto problem = problem_of(options, x, w);
+  if (suits_direct_conv(problem)) return direct_conv_workspace_bytes(problem, threads);
+  // A gradient that adds is made apart first.
+  const size_t apart = std::max(inputs[0].bytes(0), inputs[1].bytes(0));
+  return apart) + DnnlConv().workspace_bytes(problem;
+}
 
 std::unique_ptr<Kernel> make_conv_kernel(const WindowOptions& options, runtime::Device& device) {
   return std::make_unique<ConvKernel>(options, device);

@@ -112,14 +112,32 @@ runtime::Buffer scratch(runtime::Device& device, int64_t count) {
   return device.allocate(static_cast<size_t>(count) * sizeof(float));
 }
 
+// Floats of scratch memory: padded inputs, and outputs with what lies between their rows.
+struct ScratchSizes {
+  int64_t padded = 0;
+  int64_t wide = 0;
+  size_t bytes() const { return static_cast<size_t>(padded + wide) * sizeof(float); }
+};
+
+// Of each thread.
+ScratchSizes correlation_scratch(const Planes& planes) {
+  return {planes.padded_sample(), kFilterBlock * planes.wide_plane()};
+}
+
+ScratchSizes weight_gradient_scratch(const Planes& planes) {
+  const int64_t filters = rounded_up(planes.to, kFilterBlock);
+  return {kSamplesAtOnce * planes.padded_sample(), kSamplesAtOnce * filters * planes.wide_plane()};
+}
+
 void correlate_samples(const Planes& planes, const PackedFilters& filters, int64_t samples,
                        const float* from, float* to, bool accumulate, runtime::Device& device) {
   const auto offsets = tap_offsets(planes);
   const int64_t from_sample = planes.from * planes.input[0] * planes.input[1];
   const int64_t to_plane = planes.output[0] * planes.output[1];
   parallel_pieces(samples, 2, [&](int64_t begin, int64_t end) {
-    runtime::Buffer padded = scratch(device, planes.padded_sample());
-    runtime::Buffer wide = scratch(device, kFilterBlock * planes.wide_plane());
+    const ScratchSizes sizes = correlation_scratch(planes);
+    runtime::Buffer padded = scratch(device, sizes.padded);
+    runtime::Buffer wide = scratch(device, sizes.wide);
     for (int64_t n = begin; n < end; ++n) {
       pad_sample(planes, from + n * from_sample, floats(padded));
       for (int64_t f = 0; f < planes.to; f += kFilterBlock) {
@@ -182,8 +200,9 @@ void direct_conv_weight_gradient(const ConvProblem& p, const float* x, const flo
   const int64_t wide_sample = filters * planes.wide_plane();
   const int64_t x_sample = planes.from * planes.input[0] * planes.input[1];
   const int64_t dy_sample = planes.to * planes.output[0] * planes.output[1];
-  runtime::Buffer padded = scratch(device, kSamplesAtOnce * planes.padded_sample());
-  runtime::Buffer wide = scratch(device, kSamplesAtOnce * wide_sample);
+  const ScratchSizes sizes = weight_gradient_scratch(planes);
+  runtime::Buffer padded = scratch(device, sizes.padded);
+  runtime::Buffer wide = scratch(device, sizes.wide);
   std::vector<float> sums(static_cast<size_t>(filters * planes.taps()));
   for (int64_t first = 0; first < p.samples; first += kSamplesAtOnce) {
     const int64_t some = std::min(kSamplesAtOnce, p.samples - first);
@@ -201,6 +220,13 @@ void direct_conv_weight_gradient(const ConvProblem& p, const float* x, const flo
     });
   }
   copy_or_add(sums.data(), p.filters * planes.taps(), dw, accumulate);
+}
+
+size_t direct_conv_workspace_bytes(const ConvProblem& p, int threads) {
+  const size_t correlations = std::max(correlation_scratch(planes_of(p)).bytes(),
+                                       correlation_scratch(mirrored_planes_of(p)).bytes());
+  return std::max(static_cast<size_t>(threads) * correlations,
+                  weight_gradient_scratch(planes_of(p)).bytes());
 }
 
 }  // namespace kerf::ops::cpu

@@ -25,5 +25,7 @@ void direct_conv_input_gradient(const ConvProblem& problem, const float* w, cons
                                 float* dx, bool accumulate, runtime::Device& device);
 void direct_conv_weight_gradient(const ConvProblem& problem, const float* x, const float* dy,
                                  float* dw, bool accumulate, runtime::Device& device);
+// The most that one of the three takes from the device while it runs.
+size_t direct_conv_workspace_bytes(const ConvProblem& problem, int threads);
 
 }  // namespace kerf::ops::cpu

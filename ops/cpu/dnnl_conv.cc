@@ -41,19 +41,34 @@ struct Geometry {
 
 }  // namespace
 
-DnnlConv::Side DnnlConv::make_side(const memory::desc& plain, const memory::desc& chosen,
-                                   bool result) {
-  Side side{plain, chosen, {}, {}};
-  if (side.same()) return side;
-  const auto& from = result ? chosen : plain;
-  const auto& to = result ? plain : chosen;
+// Holds the memory of a plan's chosen layouts while a call runs.
+class DnnlConv::Running {
+ public:
+  Running(Plan& plan, runtime::Device& device) : plan_(plan) {
+    for (Side* side : {&plan.x, &plan.w, &plan.y}) side->memory = device.allocate(side->bytes());
+  }
+  ~Running() {
+    for (Side* side : {&plan_.x, &plan_.w, &plan_.y}) side->memory = {};
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Plan& plan_;
+};
+
+void DnnlConv::complete(Plan& plan) const {
   const auto& engine = engine_.engine();
-  side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
-  side.scratch = device_.allocate(chosen.get_size());
-  return side;
+  for (Side* side : {&plan.x, &plan.w, &plan.y}) {
+    if (side->same()) continue;
+    const auto& from = side->result ? side->chosen : side->plain;
+    const auto& to = side->result ? side->plain : side->chosen;
+    side->reorder = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
+  }
+  plan.primitive = dnnl::primitive(plan.description.get());
 }
 
-DnnlConv::Plan DnnlConv::make_plan(Kind kind, const ConvProblem& p) {
+DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p) const {
   const Geometry g(p);
   const auto any = memory::format_tag::any;
   const auto x = tensor(g.x, any);
@@ -62,12 +77,12 @@ DnnlConv::Plan DnnlConv::make_plan(Kind kind, const ConvProblem& p) {
   const auto b = tensor({p.filters}, memory::format_tag::a);
   const auto method = dnnl::algorithm::convolution_direct;
   const auto sides = [&](const auto& pd, const auto& in, const auto& weights, const auto& out) {
+    const bool forward = kind == kForward || kind == kForwardBias;
     Plan plan;
-    plan.x = make_side(tensor(g.x, memory::format_tag::nchw), in, kind == kInput);
-    plan.w = make_side(tensor(g.w, g.plain_weights()), weights, kind == kWeight);
-    plan.y = make_side(tensor(g.y, memory::format_tag::nchw), out,
-                       kind == kForward || kind == kForwardBias);
-    plan.primitive = dnnl::primitive(pd.get());
+    plan.description = pd;
+    plan.x = {tensor(g.x, memory::format_tag::nchw), in, kind == kInput, {}, {}};
+    plan.w = {tensor(g.w, g.plain_weights()), weights, kind == kWeight, {}, {}};
+    plan.y = {tensor(g.y, memory::format_tag::nchw), out, forward, {}, {}};
     plan.bias = b;
     return plan;
   };
@@ -105,21 +120,24 @@ DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p) {
       w.strides[1], w.dilations[0], w.dilations[1], w.pads_begin[0], w.pads_begin[1], w.pads_end[0],
       w.pads_end[1]};
   auto at = plans_.find(key);
-  if (at == plans_.end()) at = plans_.emplace(key, make_plan(kind, p)).first;
+  if (at == plans_.end()) {
+    at = plans_.emplace(key, describe(kind, p)).first;
+    complete(at->second);
+  }
   return at->second;
 }
 
 memory DnnlConv::enter(Side& side, const float* data) {
   auto plain = engine_.wrap(side.plain, data);
   if (side.same()) return plain;
-  auto chosen = engine_.wrap(side.chosen, side.scratch.data());
+  auto chosen = engine_.wrap(side.chosen, side.memory.data());
   engine_.run(side.reorder, {{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, chosen}});
   return chosen;
 }
 
 memory DnnlConv::room(Side& side, float* data) {
   if (side.same()) return engine_.wrap(side.plain, data);
-  return engine_.wrap(side.chosen, side.scratch.data());
+  return engine_.wrap(side.chosen, side.memory.data());
 }
 
 void DnnlConv::leave(Side& side, memory& from, float* data) {
@@ -129,9 +147,10 @@ void DnnlConv::leave(Side& side, memory& from, float* data) {
 }
 
 void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* w,
-                       const float* bias, float* y) {
+                       const float* bias, float* y, runtime::Device& device) {
   guard("Conv", [&] {
     Plan& plan = this->plan(bias != nullptr ? kForwardBias : kForward, problem);
+    const Running running(plan, device);
     auto to = room(plan.y, y);
     std::unordered_map<int, memory> arguments{
         {DNNL_ARG_SRC, enter(plan.x, x)}, {DNNL_ARG_WEIGHTS, enter(plan.w, w)}, {DNNL_ARG_DST, to}};
@@ -142,9 +161,10 @@ void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* 
 }
 
 void DnnlConv::input_gradient(const ConvProblem& problem, const float* w, const float* dy,
-                              float* dx) {
+                              float* dx, runtime::Device& device) {
   guard("Conv", [&] {
     Plan& plan = this->plan(kInput, problem);
+    const Running running(plan, device);
     auto to = room(plan.x, dx);
     engine_.run(plan.primitive, {{DNNL_ARG_DIFF_DST, enter(plan.y, dy)},
                                  {DNNL_ARG_WEIGHTS, enter(plan.w, w)},
@@ -154,14 +174,28 @@ void DnnlConv::input_gradient(const ConvProblem& problem, const float* w, const 
 }
 
 void DnnlConv::weight_gradient(const ConvProblem& problem, const float* x, const float* dy,
-                               float* dw) {
+                               float* dw, runtime::Device& device) {
   guard("Conv", [&] {
     Plan& plan = this->plan(kWeight, problem);
+    const Running running(plan, device);
     auto to = room(plan.w, dw);
     engine_.run(plan.primitive, {{DNNL_ARG_SRC, enter(plan.x, x)},
                                  {DNNL_ARG_DIFF_DST, enter(plan.y, dy)},
                                  {DNNL_ARG_DIFF_WEIGHTS, to}});
     leave(plan.w, to, dw);
+  });
+}
+
+size_t DnnlConv::workspace_bytes(const ConvProblem& problem) {
+  return guard("Conv", [&] {
+    size_t most = 0;
+    for (const Kind kind : {kForwardBias, kForward, kInput, kWeight}) {
+      const Plan plan = describe(kind, problem);
+      size_t bytes = 0;
+      for (const Side* side : {&plan.x, &plan.w, &plan.y}) bytes += side->bytes();
+      most = std::max(most, bytes);
+    }
+    return most;
   });
 }
 

@@ -19,6 +19,9 @@ std::unique_ptr<Kernel> make_add_kernel();
 std::unique_ptr<Kernel> make_alias_kernel();
 std::unique_ptr<Kernel> make_average_pool_kernel(const WindowOptions& options, bool count_padding);
 std::unique_ptr<Kernel> make_conv_kernel(const WindowOptions& options, runtime::Device& device);
+// What make_conv_kernel's kernel takes from its device while it runs, at most.
+size_t conv_workspace_bytes(const WindowOptions& options, std::span<const ValueSpec> inputs,
+                            int threads);
 std::unique_ptr<Kernel> make_dropout_kernel(double ratio);
 std::unique_ptr<Kernel> make_gemm_kernel(const GemmOptions& options);
 std::unique_ptr<Kernel> make_matmul_kernel();

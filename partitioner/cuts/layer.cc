@@ -66,6 +66,7 @@ struct Facts {
         objective(o),
         computations(whole_computations(m)),
         sizes(micro_batch_sizes(r.batch, r.micro_batches)) {
+    measure_workspace(model, computations, sizes.front(), r.setting.threads);
     for (const Computation& c : computations) {
       double price = 0;
       for (const int64_t samples : sizes) {
@@ -83,7 +84,7 @@ struct Facts {
   }
   int64_t persistent_bytes(ValueId parameter) const {
     const auto one = static_cast<int64_t>(model.value(parameter).spec.bytes(0));
-    return model.needs_gradient(parameter) ? one * (2 + request.optimizer_states) : one;
+    return model.needs_gradient(parameter) ? one * (2 + request.setting.optimizer_states) : one;
   }
   // Of one step: values, and their gradients.
   double wire_bytes(ValueId value) const {
@@ -151,8 +152,8 @@ class Segments {
   int64_t memory(int s, int i, int j) {
     const StageMemory& own = stage(i, j);
     const int flight = facts_.objective.in_flight(s, facts_.stages(), facts_.request.micro_batches);
-    return own.persistent(facts_.request.optimizer_states) + flight * own.kept + own.transient +
-           slot_memory(s, i, j);
+    return own.persistent(facts_.request.setting.optimizer_states) + flight * own.kept +
+           own.transient + slot_memory(s, i, j);
   }
 
  private:
@@ -247,7 +248,8 @@ class Segments {
 
   // Of the values and gradients that a stage sends and, if slots are mirrored, of those it receives.
   int64_t slot_memory(int s, int i, int j) const {
-    const auto [slots, mirrored] = facts_.request.buffering;
+    const int slots = facts_.request.setting.slots;
+    const bool mirrored = facts_.request.setting.mirrored;
     const int64_t leaving_slots = facts_.held_after(s) + slots;
     const int64_t gradient_slots = 1 + slots;
     int64_t bytes = 0;

@@ -106,18 +106,21 @@ void Locals::read_data(int index, int micro_batch, const TensorView& to) {
   KERF_CHECK(data_.dataset != nullptr, "no data set for {}", value.name);
   const auto rows = data_.rows.subspan(static_cast<size_t>(first(micro_batch)),
                                        static_cast<size_t>(samples(micro_batch)));
-  const auto read = [&](const TensorView& into) {
+  const auto read = [&](std::span<const int64_t> some, const TensorView& into) {
     if (value.role == partitioner::ValueRole::kLabel)
-      data_.dataset->read_labels(rows, into);
+      data_.dataset->read_labels(some, into);
     else
-      data_.dataset->read_features(rows, into);
+      data_.dataset->read_features(some, into);
   };
-  if (each.box.is_whole()) return read(to);
-  const ops::ValueSpec& whole = value.spec;
-  const ops::Tensor all(device_, whole.dtype, whole.shape.with_batch(samples(micro_batch)));
-  read(all.view());
-  ops::Region(ops::Box::whole(whole.shape.rank()), each.box, whole)
-      .pack(all.view().data, to.data, samples(micro_batch));
+  if (each.box.is_whole()) return read(rows, to);
+  // Row by row, so that no second tensor of this size is needed.
+  const ops::Tensor row(device_, value.spec.dtype, value.spec.shape.with_batch(1));
+  const ops::Region share(ops::Box::whole(value.spec.shape.rank()), each.box, value.spec);
+  std::byte* at = to.data;
+  for (size_t i = 0; i < rows.size(); ++i, at += share.bytes(1)) {
+    read(rows.subspan(i, 1), row.view());
+    share.pack(row.view().data, at, 1);
+  }
 }
 
 }  // namespace kerf::schedmp

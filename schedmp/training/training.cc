@@ -115,9 +115,10 @@ struct Training::SchedulerHalf {
   }
 
   void prove() {
-    const int states =
+    partitioner::Setting setting = options.setting;
+    setting.optimizer_states =
         ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
-    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, options.buffering, states);
+    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, setting);
     if (!verdict.ok())
       throw Error(ErrorCode::kUsage,
                   kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
@@ -245,7 +246,7 @@ LaneTable Training::lanes(int workers) const {
   KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts",
              scheduler_->plan.parts());
   return size_lanes(scheduler_->model, scheduler_->plan, scheduler_->verdict,
-                    scheduler_->options.buffering.slots);
+                    scheduler_->options.setting.slots);
 }
 
 std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {

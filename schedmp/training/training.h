@@ -39,8 +39,8 @@ struct TrainingOptions {
   bool shuffle = true;
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
-  partitioner::Buffering buffering;
-  int64_t trace_steps = 16;  // steps whose spans are kept
+  partitioner::Setting setting;  // its optimizer_states follow from `optimizer`
+  int64_t trace_steps = 16;      // steps whose spans are kept
   std::filesystem::path
       shards;           // folder where workers leave their shares of the weights; empty: none
   std::string weights;  // safetensors file to start from; empty: initialise
@@ -88,7 +88,7 @@ class Training : public Program {
  public:
   // A worker's half.
   explicit Training(TrainingFactories factories);
-  // The scheduler's half. The schedule must have been verified for this plan with options.buffering:
+  // The scheduler's half. The schedule must have been verified for this plan with options.setting:
   // throws Error{kUsage} with the verdict's problems otherwise.
   Training(TrainingFactories factories, const partitioner::Model& model,
            const partitioner::Plan& plan, const Schedule& schedule, TrainingOptions options,

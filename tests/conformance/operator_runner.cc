@@ -1,6 +1,7 @@
 #include "tests/conformance/operator_runner.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace kerf::ops {
 namespace {
@@ -120,11 +121,25 @@ OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inpu
   return placed;
 }
 
+void OperatorRunner::run(const std::vector<HostTensor>& inputs, const std::function<void()>& call) {
+  std::vector<ValueSpec> specs;
+  for (const auto& input : inputs) specs.push_back({input.dtype, input.shape});
+  const auto threads = static_cast<int>(std::thread::hardware_concurrency());
+  const size_t allowed = op_.workspace_bytes(attributes_, specs, threads);
+  const size_t before = device_.memory().current;
+  device_.reset_peak();
+  call();
+  const size_t taken = device_.memory().peak - before;
+  KERF_CHECK(taken <= allowed, "{} took {} bytes of scratch memory, not {}", op_.name(), taken,
+             allowed);
+  KERF_CHECK(device_.memory().current == before, "{} kept scratch memory", op_.name());
+}
+
 HostTensor OperatorRunner::forward(const std::vector<HostTensor>& inputs, const Where& where) {
   Placed placed = place(inputs, where);
   placed.call.inputs = placed.inputs;
   placed.call.outputs = placed.outputs;
-  kernel_->forward(placed.call);
+  run(inputs, [&] { kernel_->forward(placed.call); });
   return download(placed.outputs[0], *stream_);
 }
 
@@ -135,7 +150,7 @@ std::vector<HostTensor> OperatorRunner::gradient(const std::vector<HostTensor>& 
   Placed placed = place(inputs, where);
   placed.call.inputs = placed.inputs;
   placed.call.outputs = placed.outputs;
-  kernel_->forward(placed.call);
+  run(inputs, [&] { kernel_->forward(placed.call); });
 
   const Keeps keeps = op_.keeps();
   const auto kept_inputs = only(placed.inputs, for_weights ? keeps.inputs_for_weight_gradient
@@ -153,7 +168,7 @@ std::vector<HostTensor> OperatorRunner::gradient(const std::vector<HostTensor>& 
     tensors.push_back(upload(one.before, device_, *stream_));
     targets.push_back({one.input, tensors.back().view(), one.accumulate});
   }
-  kernel_->gradient(placed.call, targets);
+  run(inputs, [&] { kernel_->gradient(placed.call, targets); });
   std::vector<HostTensor> results;
   for (const auto& target : targets) results.push_back(download(target.to, *stream_));
   return results;

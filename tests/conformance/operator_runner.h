@@ -1,7 +1,7 @@
 // Runs one operator on one device with values that live on the host.
 //
 // One thread. Every tensor is copied to the device and back through a stream, so the suite is right
-// for asynchronous devices too.
+// for asynchronous devices too. Every call is held to what the operator says of its scratch memory.
 #pragma once
 
 #include <functional>
@@ -54,6 +54,8 @@ class OperatorRunner {
  private:
   struct Placed;
   Placed place(const std::vector<HostTensor>& inputs, const Where& where);
+  // Calls the kernel; an Error if it takes more memory than workspace_bytes() or keeps any.
+  void run(const std::vector<HostTensor>& inputs, const std::function<void()>& call);
 
   const Operator& op_;
   Attributes attributes_;

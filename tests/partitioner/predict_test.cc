@@ -114,10 +114,9 @@ void expect_peak_covers(const Model& model, const PlanRequest& request) {
   const Plan plan = std::get<Plan>(make_plan(model, request, *objective));
   const auto schedule =
       schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
-  const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.buffering,
-                                       request.optimizer_states);
+  const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);
   SCOPED_TRACE(format("{} {} {} over {} workers, mirrored {}", model.name(), to_string(request.cut),
-                      request.schedule, request.workers, request.buffering.mirrored));
+                      request.schedule, request.workers, request.setting.mirrored));
   ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
   double predicted = 0;
   double walked = 0;
@@ -138,7 +137,7 @@ TEST(Predict, PeakMemoryIsNeverUnderWhatRuns) {
             if (model.name() == "lenet5" && cut != Cut::kLayer) continue;
             PlanRequest request = request_of(cut, workers, 64, 8);
             request.schedule = name;
-            request.buffering.mirrored = mirrored;
+            request.setting.mirrored = mirrored;
             expect_peak_covers(model, request);
           }
 }

@@ -31,7 +31,7 @@ Plan plan_of(const Model& model, Cut cut, int workers, int micro_batches) {
 }
 
 Verdict verdict_of(const Plan& plan, const Model& model, const Schedule& schedule, int slots = 1) {
-  return verify(model, plan, partitioner::lower(model, plan), schedule, {slots, false}, 1);
+  return verify(model, plan, partitioner::lower(model, plan), schedule, {.slots = slots});
 }
 
 TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {

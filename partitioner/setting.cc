@@ -1,4 +1,4 @@
-#include "partitioner/buffering.h"
+#include "partitioner/setting.h"
 
 #include <map>
 
@@ -8,19 +8,19 @@ namespace kerf::partitioner {
 
 // A slot is whole cache lines, a channel's slots are whole pages.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
-                                const Buffering& buffering, int64_t samples) {
+                                const Setting& setting, int64_t samples) {
   std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
     const auto bytes = static_cast<int64_t>(message_bytes(model, route, samples));
     channels[{plan.binding[static_cast<size_t>(route.from)],
               plan.binding[static_cast<size_t>(route.to)]}] +=
-        whole_blocks(bytes) * (held[r] + buffering.slots);
+        whole_blocks(bytes) * (held[r] + setting.slots);
   }
   std::vector<int64_t> workers(static_cast<size_t>(plan.parts()));
   for (const auto& [ends, bytes] : channels) {
     workers[static_cast<size_t>(ends.first)] += whole_pages(bytes);
-    if (buffering.mirrored) workers[static_cast<size_t>(ends.second)] += whole_pages(bytes);
+    if (setting.mirrored) workers[static_cast<size_t>(ends.second)] += whole_pages(bytes);
   }
   return workers;
 }
