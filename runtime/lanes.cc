@@ -21,14 +21,14 @@ LaneLayout::LaneLayout(const std::vector<Lane>& lanes) {
     KERF_CHECK(lane.slots >= 0, "a lane of {} slots", lane.slots);
     KERF_CHECK(lane.slot_bytes < kLimit, "a slot of {} bytes", lane.slot_bytes);
     // An empty slot still has an address of its own.
-    const size_t least = std::max<size_t>(lane.slot_bytes, 1);
-    const size_t stride = round_up(least, least < kPage ? kAlignment : kPage);
+    const size_t stride = round_up(std::max<size_t>(lane.slot_bytes, 1), kAlignment);
     KERF_CHECK(lane.slots == 0 || stride <= (kLimit - total_bytes_) / lane.slots,
                "lanes beyond the address space");
     lanes_.push_back({lane.slot_bytes, stride, total_bytes_, total_slots_, lane.slots});
-    total_bytes_ += round_up(stride * lane.slots, kPage);
+    total_bytes_ += stride * lane.slots;
     total_slots_ += lane.slots;
   }
+  total_bytes_ = round_up(total_bytes_, kPage);
 }
 
 bool LaneLayout::contains(int64_t lane, int64_t index) const {

@@ -13,8 +13,7 @@
 
 namespace kerf::runtime {
 
-// Offsets of slots in one block of memory. Slots are aligned to 64, those of a page or more to
-// 4096.
+// Offsets of slots in one block of memory: slots aligned to 64, the block a whole number of pages.
 class LaneLayout {
  public:
   LaneLayout() = default;

@@ -100,7 +100,7 @@ size_t conv_workspace_bytes(const WindowOptions& options, std::span<const ValueS
   if (suits_direct_conv(problem)) return direct_conv_workspace_bytes(problem, threads);
   // A gradient that adds is made apart first.
   const size_t apart = std::max(inputs[0].bytes(0), inputs[1].bytes(0));
-  return apart) + DnnlConv().workspace_bytes(problem;
+  return apart + DnnlConv().workspace_bytes(problem);
 }
 
 std::unique_ptr<Kernel> make_conv_kernel(const WindowOptions& options, runtime::Device& device) {

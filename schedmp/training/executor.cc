@@ -90,8 +90,13 @@ void Executor::run_action(const Action& action) {
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return to_string(action); });
   for (const auto* list : lists_of(part_, action))
     for (const Instruction& instruction : *list) run_instruction(instruction, action.micro_batch);
-  if (!data_.training && action.kind == ActionKind::kForward) locals_.free_all(action.micro_batch);
+  if (!data_.training && action.kind == ActionKind::kForward) forget(action.micro_batch);
   workplace_.activity.progress();
+}
+
+void Executor::forget(int micro_batch) {
+  locals_.free_all(micro_batch);
+  for (runtime::Buffer& buffer : saved_[static_cast<size_t>(micro_batch)]) buffer = {};
 }
 
 void Executor::run_instruction(const Instruction& instruction, int micro_batch) {

@@ -38,6 +38,8 @@ class Executor {
   void send(const partitioner::Instruction& instruction, int micro_batch);
   void receive(const partitioner::Instruction& instruction, int micro_batch);
   void copy(const partitioner::Instruction& instruction, int micro_batch);
+  // Drops what the gradients would have read: there will be none.
+  void forget(int micro_batch);
   void note_loss(const partitioner::LocalCall& call, int micro_batch);
   runtime::Buffer& saved(int call, int micro_batch) {
     return saved_[static_cast<size_t>(micro_batch)][static_cast<size_t>(call)];

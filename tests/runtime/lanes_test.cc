@@ -23,6 +23,7 @@ TEST(LaneLayout, GivesEverySlotItsOwnAlignedPlace) {
       end = layout.offset(lane, index) + std::max<size_t>(lanes[lane].slot_bytes, 1);
     }
   EXPECT_LE(end, layout.total_bytes());
+  EXPECT_EQ(layout.total_bytes() % 4096, 0u);
   EXPECT_EQ(layout.total_slots(), ordinal);
 }
 
