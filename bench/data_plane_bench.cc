@@ -1,7 +1,7 @@
 // The data plane against what bounds it, all in one run: tensors between two processes against
 // memcpy and against a raw TCP socket loop.
 //
-//   data_plane_bench [--rounds N] [--json]
+//   data_plane_bench [--rounds N] [--only hand-over|copy|tcp] [--json]
 //
 // Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
 // of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
@@ -198,12 +198,13 @@ std::string size_name(size_t bytes) {
   return bytes < kMiB ? kerf::format("{} KiB", bytes / kKiB) : kerf::format("{} MiB", bytes / kMiB);
 }
 
-Round measure() {
-  Round round;
-  auto& figures = round.figures;
+void measure_hand_over(std::map<std::string, double>& figures) {
   for (const size_t bytes : {4 * kKiB, kMiB, 16 * kMiB})
     figures["hand-over " + size_name(bytes) + ", us"] =
         1e6 * time_channel(TransportKind::kShm, bytes, 4000, [](std::byte*) {});
+}
+
+void measure_copy(std::map<std::string, double>& figures) {
   for (const size_t bytes : {kMiB, 16 * kMiB}) {
     const int messages = bytes == kMiB ? 3000 : 200;
     const std::vector<std::byte> source(bytes, std::byte{1});
@@ -215,6 +216,9 @@ Round measure() {
     figures["one copy " + size_name(bytes) + ", GB/s"] = bytes / channel / 1e9;
     figures["one copy / memcpy, " + size_name(bytes)] = copy / channel;
   }
+}
+
+void measure_tcp(std::map<std::string, double>& figures) {
   for (const size_t bytes : {256 * kKiB, kMiB}) {
     const int messages = static_cast<int>(1024 * kMiB / bytes);
     const double raw = time_raw_tcp(bytes, messages);
@@ -223,6 +227,16 @@ Round measure() {
     figures["tcp " + size_name(bytes) + ", GB/s"] = bytes / channel / 1e9;
     figures["tcp / raw socket, " + size_name(bytes)] = raw / channel;
   }
+}
+
+const std::map<std::string, void (*)(std::map<std::string, double>&)> kParts{
+    {"hand-over", measure_hand_over}, {"copy", measure_copy}, {"tcp", measure_tcp}};
+
+// All parts, or the one that is named.
+Round measure(const std::string& only) {
+  Round round;
+  for (const auto& [name, part] : kParts)
+    if (only.empty() || only == name) part(round.figures);
   return round;
 }
 
@@ -260,19 +274,23 @@ void report(const std::vector<Round>& rounds, bool as_json) {
 int main(int argc, char** argv) {
   int rounds = 5;
   bool as_json = false;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--json") {
       as_json = true;
     } else if (flag == "--rounds" && i + 1 < argc) {
       rounds = std::max(1, std::atoi(argv[++i]));
+    } else if (flag == "--only" && i + 1 < argc && kerf::bench::kParts.contains(argv[i + 1])) {
+      only = argv[++i];
     } else {
-      fmt::print(stderr, "usage: data_plane_bench [--rounds N] [--json]\n");
+      fmt::print(stderr,
+                 "usage: data_plane_bench [--rounds N] [--only hand-over|copy|tcp] [--json]\n");
       return 2;
     }
   }
   std::vector<kerf::bench::Round> measured;
-  for (int i = 0; i < rounds; ++i) measured.push_back(kerf::bench::measure());
+  for (int i = 0; i < rounds; ++i) measured.push_back(kerf::bench::measure(only));
   kerf::bench::report(measured, as_json);
   return 0;
 }

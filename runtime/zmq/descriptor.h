@@ -25,9 +25,9 @@ namespace kerf::runtime {
 inline constexpr uint32_t kDescriptorMagic = 0x6446524b;  // "KRFd"
 inline constexpr uint16_t kDescriptorVersion = 1;
 // Chunks of a payload that travels: large enough for bandwidth, small enough for the caches.
-inline constexpr size_t kChunkBytes = size_t{1} << 20;
+inline constexpr size_t kChunkBytes = size_t{1} << 18;
 // The largest body of any kind.
-inline constexpr size_t kMaxBodyBytes = kChunkBytes;
+inline constexpr size_t kMaxBodyBytes = size_t{1} << 20;
 
 enum class ParcelKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
 
