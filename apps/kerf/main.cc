@@ -22,10 +22,11 @@ int fail(const std::string& message, int code) {
 // CLI11 may add lines of advice; an error is one line.
 std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
 
-bool has_command(const CLI::App& app, const std::string& name) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::any_of(commands.begin(), commands.end(),
-                     [&](const CLI::App* command) { return command->check_name(name); });
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -50,7 +51,11 @@ int parse_and_run(int argc, char** argv) {
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);
-  if (argc > 1 && argv[1][0] != '-' && !has_command(app, argv[1]))
+  if (argc == 1)
+    return fail(format("name a command: {}; kerf --help explains them",
+                       fmt::join(command_names(app), ", ")),
+                exit_code(ErrorCode::kUsage));
+  if (argv[1][0] != '-' && std::ranges::count(command_names(app), argv[1]) == 0)
     return fail(format("there is no command \"{}\"; kerf --help lists those there are", argv[1]),
                 exit_code(ErrorCode::kUsage));
   try {

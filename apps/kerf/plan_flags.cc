@@ -72,6 +72,16 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
                 file);
 }
 
+void check_cap(const partitioner::Plan& plan, int64_t cap, const std::string& file) {
+  for (const partitioner::WorkerPrediction& worker : plan.workers)
+    if (worker.peak_bytes > cap)
+      throw Error(ErrorCode::kInfeasible,
+                  format("worker {} needs {} bytes more than the memory cap of {} bytes; make "
+                         "another plan with kerf plan --memory {}",
+                         worker.worker, worker.peak_bytes - cap, cap, cap),
+                  file);
+}
+
 }  // namespace
 
 std::string PlanFlags::source() const { return model_source(model, sizes); }
@@ -103,8 +113,8 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("BYTES");
   command
       .add_option("--objective", flags.objective,
-                  "What the layer cut minimises: time or forward-flops")
-      ->capture_default_str();
+                  "What the layer cut minimises: time (default) or forward-flops")
+      ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
   command
@@ -144,8 +154,12 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.micro_batches = micro_batches_of(flags);
   request.schedule = flags.schedule.value_or("1f1b");
   request.memory = flags.memory;
-  request.minimise = parse_objective(flags.objective);
+  request.minimise = parse_objective(flags.objective.value_or("time"));
   request.setting = flags.setting();
+  require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
+          "it is for --cut hybrid only");
+  require(request.cut == partitioner::Cut::kLayer || !flags.objective, "--objective",
+          "it is for --cut layer only");
   const bool free = request.cut == partitioner::Cut::kFree;
   require(free == !flags.shares.empty(), "--shares",
           free ? "a free cut needs a file of shares" : "it is for --cut free only");
@@ -172,7 +186,10 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
   check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
   check_agrees(flags.batch, planned.plan.batch, "--batch", file);
   check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);
+  check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
+  require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
+  if (flags.memory) check_cap(planned.plan, *flags.memory, file);
   return planned;
 }
 

@@ -22,7 +22,7 @@ struct PlanFlags {
   std::optional<int> micro_batches;
   std::optional<std::string> schedule;  // a name or a file
   std::optional<int64_t> memory;
-  std::string objective = "time";
+  std::optional<std::string> objective;
   std::string shares;
   int slots = 2;
   std::string transport = "shm";

@@ -92,6 +92,11 @@ class PlanFiles(KerfTest):
         self.refused("--workers 3", more=("--workers", 3))
         self.refused("--cut feature", more=("--cut", "feature"))
         self.refused("--micro-batches 5", more=("--micro-batches", 5))
+        self.refused("--stages 7", more=("--stages", 7))
+        self.refused("--objective", more=("--objective", "time"))
+
+    def test_a_memory_cap_that_the_plan_does_not_meet(self):
+        self.refused("worker 0", "memory cap of 1000 bytes", more=("--memory", 1000))
 
 
 class Requests(KerfTest):
@@ -125,7 +130,11 @@ class Requests(KerfTest):
     def test_an_unknown_flag_and_an_unknown_command(self):
         self.assert_one_error(run("train", "--colour", "red"), "--colour")
         self.assert_one_error(run("fly"), "fly")
-        self.assert_one_error(run())
+        self.assert_one_error(run(), "train")
+
+    def test_flags_that_the_cut_would_ignore(self):
+        self.assert_one_error(run("plan", "lenet5", "--stages", 2), "--stages")
+        self.assert_one_error(run("plan", "mlp", "--cut", "feature", "--objective", "time"), "--objective")
 
     def test_a_memory_cap_that_cannot_be_met_names_stage_cap_bytes_over_and_what_fits(self):
         answer = run("plan", "lenet5", "--workers", 2, "--memory", 65536)
