@@ -57,6 +57,15 @@ class Plan(KerfTest):
         self.assertEqual((self.folder / "run" / "plan.json").read_text(), plan.read_text())
         self.assertEqual(len(report["workers"]), 2)
 
+    def test_messages_take_memory_on_both_sides_where_they_travel(self):
+        def peaks(*more):
+            answer = run("plan", "lenet5", "--workers", 3, *more, "--json")
+            return [worker["peak_bytes"] for worker in json.loads(answer.stdout)["workers"]]
+        for here, there in zip(peaks("--transport", "shm"), peaks("--transport", "tcp")):
+            self.assertLess(here, there)
+        for one, four in zip(peaks(), peaks("--threads", 4)):
+            self.assertLessEqual(one, four)
+
     def test_messages_of_one_to_all_chains(self):
         """(L-1)*2 for the layer cut, (L-1)*F*(F-1)*2 for feature, (L-1)*F*F*2 for hybrid, times micro-batches."""
         sizes, layers, micro_batches = "512-512-512-512-512", 4, 8
