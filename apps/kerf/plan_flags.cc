@@ -158,8 +158,6 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.setting = flags.setting();
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
-  require(request.cut == partitioner::Cut::kLayer || !flags.objective, "--objective",
-          "it is for --cut layer only");
   const bool free = request.cut == partitioner::Cut::kFree;
   require(free == !flags.shares.empty(), "--shares",
           free ? "a free cut needs a file of shares" : "it is for --cut free only");

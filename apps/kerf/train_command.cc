@@ -143,7 +143,7 @@ int TrainCommand::run() {
   runtime::write_chrome_trace(folder / "trace.json", traces_of(outcome));
   const std::string report = train_report(planned, outcome).dump(2) + "\n";
   runtime::write_file_atomic(folder / "run.json", report);
-  const std::string text = json ? report : train_text(planned, outcome, wants_colour(1)) + paths();
+  const std::string text = json ? report : train_text(outcome, wants_colour(1)) + paths();
   std::fputs(text.c_str(), stdout);
   check_traffic(planned, outcome);
   return 0;

@@ -120,7 +120,7 @@ Json train_report(const Planned& planned, const Outcome& outcome) {
   return report;
 }
 
-std::string train_text(const Planned& planned, const Outcome& outcome, bool colour) {
+std::string train_text(const Outcome& outcome, bool colour) {
   const schedmp::Training& training = *outcome.training;
   std::string text;
   if (!training.steps().empty())
@@ -136,13 +136,15 @@ std::string train_text(const Planned& planned, const Outcome& outcome, bool colo
                    painted(accuracy, Ink::kBold, colour), human_count(last.correct),
                    human_count(last.rows), last.loss);
   }
-  Table table({"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory"});
+  Table table(
+      {"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});
   for (const auto& figures : training.workers())
     table.add({format("{}", figures.worker),
                format("{}", outcome.crew[static_cast<size_t>(figures.worker)].pid),
                human_seconds(figures.compute_seconds), human_seconds(figures.wait_seconds),
                human_count(figures.messages), bytes(figures.bytes_out), bytes(figures.bytes_in),
-               bytes(figures.peak_bytes)});
+               bytes(figures.peak_bytes),
+               bytes(training.verdict().peak_bytes[static_cast<size_t>(figures.worker)])});
   text += "\n" + table.text(colour) + "\n";
   const Traffic traffic = traffic_of(outcome);
   text += format("predicted  {} messages, {} bytes\ncounted    {} messages, {} bytes: {}\n",
@@ -150,7 +152,6 @@ std::string train_text(const Planned& planned, const Outcome& outcome, bool colo
                  human_count(traffic.counted.messages), human_count(traffic.counted.bytes),
                  traffic.equal ? painted("equal", Ink::kGreen, colour)
                                : painted("DIFFERENT", Ink::kRed, colour));
-  static_cast<void>(planned);
   return text;
 }
 

@@ -18,7 +18,7 @@ struct Traffic {
 Traffic traffic_of(const Outcome& outcome);
 
 Json train_report(const Planned& planned, const Outcome& outcome);
-std::string train_text(const Planned& planned, const Outcome& outcome, bool colour);
+std::string train_text(const Outcome& outcome, bool colour);
 // Throws Error{kInternal} that names the first route where they differ.
 void check_traffic(const Planned& planned, const Outcome& outcome);
 // On the scheduler's clock.

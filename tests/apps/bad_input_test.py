@@ -134,7 +134,6 @@ class Requests(KerfTest):
 
     def test_flags_that_the_cut_would_ignore(self):
         self.assert_one_error(run("plan", "lenet5", "--stages", 2), "--stages")
-        self.assert_one_error(run("plan", "mlp", "--cut", "feature", "--objective", "time"), "--objective")
 
     def test_a_memory_cap_that_cannot_be_met_names_stage_cap_bytes_over_and_what_fits(self):
         answer = run("plan", "lenet5", "--workers", 2, "--memory", 65536)
