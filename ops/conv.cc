@@ -64,7 +64,7 @@ class Conv final : public Operator {
 
   SplitRule split(const Attributes& attributes, std::span<const ValueSpec> inputs,
                   const ValueSpec& output, const Box& wanted) const override {
-    const SplitRule by_channel = split_by_channel("Conv", wanted, output);
+    SplitRule by_channel = split_by_channel("Conv", wanted, output);
     if (by_channel.kind != SplitRule::Kind::kBoxes) return by_channel;
     const Box box = normalized(wanted, output.shape);
     const IndexSet& outputs = box.axes[1];

@@ -70,7 +70,7 @@ IndexSet::IndexSet(std::vector<Range> ranges) {
   ranges_ = merged(std::move(ranges));
 }
 
-IndexSet IndexSet::of(std::vector<int64_t> indices) {
+IndexSet IndexSet::of(const std::vector<int64_t>& indices) {
   std::vector<Range> ranges;
   ranges.reserve(indices.size());
   for (const int64_t index : indices) {

@@ -34,7 +34,7 @@ class IndexSet {
   // Any order; empty ranges dropped, repeats, overlaps and neighbours merged. Throws
   // Error{kInternal} on a negative index or a reversed range.
   explicit IndexSet(std::vector<Range> ranges);
-  static IndexSet of(std::vector<int64_t> indices);
+  static IndexSet of(const std::vector<int64_t>& indices);
 
   bool is_all() const { return all_; }
   bool empty() const { return !all_ && ranges_.empty(); }

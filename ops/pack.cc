@@ -56,7 +56,7 @@ Inner add_axis(const Inner& inner, const std::vector<Range>& ranges, int64_t ext
 }
 
 Box checked(const Box& box, const Shape& shape) {
-  const Box clean = normalized(box, shape);
+  Box clean = normalized(box, shape);
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const IndexSet& set = clean.axes[static_cast<size_t>(axis)];
     if (set.is_all() || set.empty()) continue;

@@ -36,7 +36,7 @@ bool factor(std::span<const char> mask, const Shape& shape, int axis, std::vecto
     if (!std::equal(here.begin(), here.end(), pattern.begin())) return false;
     touched.push_back(static_cast<int64_t>(i));
   }
-  sets.push_back(IndexSet::of(std::move(touched)).normalized(shape[axis]));
+  sets.push_back(IndexSet::of(touched).normalized(shape[axis]));
   return factor(pattern, shape, axis + 1, sets);
 }
 

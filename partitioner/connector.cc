@@ -40,7 +40,7 @@ BySender gradient_pieces(const Sources& sources, ValueId value, int part) {
   return pieces;
 }
 
-void add_routes(const Model& model, ValueId value, bool gradient, int to, BySender by_sender,
+void add_routes(const Model& model, ValueId value, bool gradient, int to, BySender&& by_sender,
                 std::vector<Route>& routes) {
   for (auto& [from, pieces] : by_sender) {
     for (Piece& piece : pieces)

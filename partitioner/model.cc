@@ -101,7 +101,7 @@ NodeId Model::add_node(const std::string& name, const std::string& op,
         {format("{}.output{}", name, suffix), results[i], ValueRole::kActivation, id, {}, 0},
         trained && is_float(results[i])));
   }
-  boost::add_vertex(std::move(node), graph_);
+  boost::add_vertex(node, graph_);
   node_names_.emplace(name, id);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto slot = static_cast<size_t>(inputs[i]);

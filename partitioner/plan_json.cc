@@ -93,7 +93,7 @@ void write_json(const Json& json, size_t indent, size_t used, std::string& text)
   bool first = true;
   for (const auto& [key, value] : json.items()) {
     const std::string name = json.is_object() ? Json(key).dump() + ": " : std::string();
-    text += (first ? "\n" : ",\n") + margin + name;
+    text.append(first ? "\n" : ",\n").append(margin).append(name);
     write_json(value, indent + 2, margin.size() + name.size() + 1, text);
     first = false;
   }

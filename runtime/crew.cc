@@ -145,7 +145,7 @@ LiveCrew::~LiveCrew() {
     const auto deadline = after(kPoliteStop);
     while (!everybody_gone() && Clock::now() < deadline)
       if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-        roster_->handle(std::move(*incoming));
+        roster_->handle(*incoming);
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
   }
@@ -300,7 +300,7 @@ void LiveCrew::keep(const std::stop_token& stop) {
 void LiveCrew::step(Deadline deadline) {
   auto incoming = server_->receive(std::min(deadline, check_at_));
   const bool quiet = !incoming;
-  if (incoming) roster_->handle(std::move(*incoming));
+  if (incoming) roster_->handle(*incoming);
   if (interrupt_->raised() && !stopping_ && !over_)
     fail(Error(ErrorCode::kInterrupted, "interrupted"));
   if (quiet || Clock::now() >= check_at_) check();
@@ -310,7 +310,7 @@ void LiveCrew::drain() {
   for (int i = 0; i < kDrainAtMost; ++i) {
     auto incoming = server_->receive(Clock::time_point{});
     if (!incoming) return;
-    roster_->handle(std::move(*incoming));
+    roster_->handle(*incoming);
   }
 }
 
@@ -350,7 +350,7 @@ void LiveCrew::settle(int lost) {
   const auto& members = roster_->members();
   while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {
     if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-      roster_->handle(std::move(*incoming));
+      roster_->handle(*incoming);
     if (interrupt_->raised()) return;
     roster_->look_at_processes();
   }

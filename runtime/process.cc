@@ -134,7 +134,7 @@ void set_process_title(int argc, char** argv, const std::string& title) {
   // The arguments stay readable: as copies that live as long as the process.
   for (int i = 0; i < argc; ++i) argv[i] = ::strdup(argv[i]);
   std::memset(begin, 0, room);
-  std::memcpy(begin, title.data(), std::min(title.size(), room - 1));
+  std::copy_n(title.begin(), std::min(title.size(), room - 1), begin);
 }
 
 }  // namespace kerf::runtime

@@ -15,7 +15,7 @@ Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Me
     if (member.process) server_.watch(member.process->descriptor());
 }
 
-void Roster::handle(ControlServer::Incoming incoming) {
+void Roster::handle(const ControlServer::Incoming& incoming) {
   const auto found = by_peer_.find(incoming.peer);
   if (found == by_peer_.end()) {
     if (incoming.disconnected) return;

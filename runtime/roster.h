@@ -21,7 +21,7 @@ class Roster {
   Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members);
 
   // Takes in what a peer said. A peer that breaks the protocol fails; nothing is thrown.
-  void handle(ControlServer::Incoming incoming);
+  void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
   void look_at_processes();
   // From now on, nobody may join.

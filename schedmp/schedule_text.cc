@@ -145,19 +145,19 @@ class Parser {
       line.number("version", 1, 1);
     } else if (count_ == 1) {
       expect(line, key, "name");
-      schedule.name = std::string(line.word("name"));
+      schedule_.name = std::string(line.word("name"));
     } else if (count_ == 2) {
       expect(line, key, "workers");
-      schedule.rows.resize(static_cast<size_t>(line.number("workers", 1, kMaxWorkers)));
-      seen_.resize(schedule.rows.size());
+      schedule_.rows.resize(static_cast<size_t>(line.number("workers", 1, kMaxWorkers)));
+      seen_.resize(schedule_.rows.size());
     } else if (count_ == 3) {
       expect(line, key, "micro-batches");
-      schedule.micro_batches = line.number("micro-batches", 1, kMaxMicroBatches);
+      schedule_.micro_batches = line.number("micro-batches", 1, kMaxMicroBatches);
     } else if (key == "stage") {
-      parse_group(line, schedule);
+      parse_group(line, schedule_);
     } else {
       expect(line, key, "row");
-      parse_row(line, schedule, seen_);
+      parse_row(line, schedule_, seen_);
     }
     line.end();
     ++count_;
@@ -165,11 +165,11 @@ class Parser {
 
   Schedule finish(const std::string& origin) {
     if (count_ < 4) throw Error(ErrorCode::kUsage, "the header is not complete", origin);
-    if (schedule.groups.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
+    if (schedule_.groups.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
     for (size_t worker = 0; worker < seen_.size(); ++worker)
       if (!seen_[worker])
         throw Error(ErrorCode::kUsage, kerf::format("row {} is missing", worker), origin);
-    return std::move(schedule);
+    return std::move(schedule_);
   }
 
  private:
@@ -177,7 +177,7 @@ class Parser {
     if (key != wanted) line.fail(kerf::format("'{}' expected, not '{}'", wanted, key));
   }
 
-  Schedule schedule;
+  Schedule schedule_;
   std::vector<bool> seen_;
   int count_ = 0;
 };

@@ -20,7 +20,7 @@ int fail(const std::string& message, int code) {
 }
 
 // CLI11 may add lines of advice; an error is one line.
-std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -69,7 +69,7 @@ class SharesFile {
                   const Json& text) const {
     if (!text.is_string())
       fail(name, format("worker {}: indices are text, \"0-99,300\" or \"all\"", key));
-    const IndexSet set =
+    IndexSet set =
         ops::parse_index_set(text.get<std::string>(), format("{}, worker {}", where(name), key));
     if (set.is_all()) return set;
     const int axis = model_.op(node).feature_axis();

@@ -33,7 +33,9 @@ struct Division {
 // wins.
 template <class Weight, class Combine>
 Division divide(int n, int k, const Weight& weight, const Combine& combine) {
-  const auto at = [n](int s, int j) { return static_cast<size_t>(s * (n + 1) + j); };
+  const auto at = [row = static_cast<size_t>(n) + 1](int s, int j) {
+    return static_cast<size_t>(s) * row + static_cast<size_t>(j);
+  };
   std::vector<double> best(at(k, n) + 1, kNever);
   std::vector<int> from(best.size(), -1);
   best[at(0, 0)] = 0;

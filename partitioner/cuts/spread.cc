@@ -128,7 +128,7 @@ Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
   if (!layout && axis >= 0 && axis < shape.rank())
     layout = Layout::split(group, shape.rank(), axis,
                            ops::split_evenly(shape[axis], static_cast<int>(group.size())));
-  const Layout whole = Layout::whole(group.front(), shape.rank());
+  Layout whole = Layout::whole(group.front(), shape.rank());
   if (!layout) return whole;
   for (const ops::Share& share : layout->shares)
     if (ask(model, node, share.box).kind == SplitRule::Kind::kGather) return whole;

@@ -24,6 +24,7 @@ struct Param {
   std::string device;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
 void PrintTo(const Param& param, std::ostream* out) {
   *out << param.scene.name << " on " << param.device;
 }
@@ -57,13 +58,14 @@ class Dice {
 HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
   HostTensor tensor{input.spec.dtype, input.spec.shape.with_batch(samples), {}, {}};
   const int64_t count = tensor.shape.elements();
+  const int64_t middle = count / 2;
   for (int64_t i = 0; i < count; ++i)
     if (input.draw == Draw::kClass)
       tensor.integers.push_back(dice.below(input.classes));
     else if (input.draw == Draw::kUniform)
       tensor.floats.push_back(dice.uniform());
     else
-      tensor.floats.push_back(0.1F * (static_cast<float>(i - count / 2) + 0.5F));
+      tensor.floats.push_back(0.1F * (static_cast<float>(i - middle) + 0.5F));
   if (input.draw == Draw::kApart)
     for (int64_t i = count - 1; i > 0; --i)
       std::swap(tensor.floats[static_cast<size_t>(i)],
@@ -230,8 +232,8 @@ std::vector<IndexSet> random_parts(int64_t extent, int64_t unit, Dice& dice) {
     for (int64_t i = 0; i < unit; ++i) part.push_back(u * unit + i);
   }
   std::vector<IndexSet> sets;
-  for (auto& part : parts)
-    if (!part.empty()) sets.push_back(IndexSet::of(std::move(part)));
+  for (const auto& part : parts)
+    if (!part.empty()) sets.push_back(IndexSet::of(part));
   return sets;
 }
 

@@ -146,7 +146,8 @@ HostTensor OperatorRunner::forward(const std::vector<HostTensor>& inputs, const 
 std::vector<HostTensor> OperatorRunner::gradient(const std::vector<HostTensor>& inputs,
                                                  const Where& where,
                                                  const HostTensor& output_gradient,
-                                                 std::vector<Asked> asked, bool for_weights) {
+                                                 const std::vector<Asked>& asked,
+                                                 bool for_weights) {
   Placed placed = place(inputs, where);
   placed.call.inputs = placed.inputs;
   placed.call.outputs = placed.outputs;

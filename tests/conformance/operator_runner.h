@@ -48,8 +48,8 @@ class OperatorRunner {
   HostTensor forward(const std::vector<HostTensor>& inputs, const Where& where);
   // Forward with `inputs`, then the gradients; views that keeps() does not list are null.
   std::vector<HostTensor> gradient(const std::vector<HostTensor>& inputs, const Where& where,
-                                   const HostTensor& output_gradient, std::vector<Asked> asked,
-                                   bool for_weights);
+                                   const HostTensor& output_gradient,
+                                   const std::vector<Asked>& asked, bool for_weights);
 
  private:
   struct Placed;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-tidy over the floors and the command, in parallel: tidy.sh BUILD_FOLDER [JOBS] [FILE...]
+# clang-tidy over every file that the build compiles, in parallel: tidy.sh BUILD_FOLDER [JOBS] [FILE...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
@@ -8,10 +8,16 @@ shift $(($# < 2 ? $# : 2))
 
 files=("$@")
 if ((${#files[@]} == 0)); then
-  mapfile -t files < <(find runtime ops partitioner schedmp apps -name '*.cc' -not -path '*/cuda/*' | sort)
+  mapfile -t files < <(find runtime ops partitioner schedmp apps tests bench -name '*.cc' \
+    -not -path '*/cuda/*' -not -path 'tests/consumer/*' | sort)
+fi
+# clang-tidy shrugs at a .clang-tidy that it cannot read, and then looks for next to nothing.
+if ! complaint=$(clang-tidy --dump-config "${files[0]}" -- 2>&1 >/dev/null) || [[ -n $complaint ]]; then
+  echo "tidy.sh: error: clang-tidy cannot read .clang-tidy: $complaint"
+  exit 1
 fi
 arguments=(-p "$build" --quiet --extra-arg=-Wno-unknown-warning-option
-  --extra-arg=-include --extra-arg="$PWD/tests/lint/clang14_source_location.h")
+  --extra-arg=-include --extra-arg="$PWD/tests/lint/clang14.h")
 printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy "${arguments[@]}" 2>/dev/null || {
   echo "tidy.sh: error: clang-tidy has complaints"
   exit 1

@@ -136,7 +136,9 @@ TEST(CheckLayout, NamesTheOverlap) {
 
 TEST(CheckLayout, NamesBadSharesOneByOne) {
   const Shape shape{kBatch, 10};
-  const auto fault = [&](std::vector<Share> shares) { return check_layout({shares}, shape); };
+  const auto fault = [&](const std::vector<Share>& shares) {
+    return check_layout({shares}, shape);
+  };
   EXPECT_THAT(fault({{0, box({"all", "0-10"}), false}}), HasSubstr("part 0 holds 0-10 of axis 1"));
   EXPECT_THAT(fault({{0, box({"0-3", "all"}), false}}), HasSubstr("batch"));
   EXPECT_THAT(fault({{0, box({"all", "none"}), false}}), HasSubstr("holds nothing of axis 1"));

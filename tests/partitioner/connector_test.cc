@@ -38,12 +38,12 @@ Counts count(const Model& model, const std::vector<Layout>& layouts) {
 
 class MessageCounts : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
-  int L() const { return std::get<0>(GetParam()); }
-  int F() const { return std::get<1>(GetParam()); }
+  int layers() const { return std::get<0>(GetParam()); }
+  int parts() const { return std::get<1>(GetParam()); }
 };
 
 TEST_P(MessageCounts, LayerCutSendsOneMessagePerBoundaryEachWay) {
-  const Model model = mlp_of(L());
+  const Model model = mlp_of(layers());
   std::vector<Layout> layouts(static_cast<size_t>(model.values()));
   int layer = -1;
   for (NodeId node = 0; node < model.nodes(); ++node) {
@@ -52,27 +52,27 @@ TEST_P(MessageCounts, LayerCutSendsOneMessagePerBoundaryEachWay) {
     layouts[static_cast<size_t>(output)] =
         Layout::whole(layer, model.value(output).spec.shape.rank());
   }
-  EXPECT_EQ(count(model, layouts).layers, (L() - 1) * 2);
+  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * 2);
   EXPECT_EQ(count(model, layouts).loss, 0);
 }
 
 TEST_P(MessageCounts, FeatureCutGathersAndScattersAmongAll) {
-  const Model model = mlp_of(L());
+  const Model model = mlp_of(layers());
   PlanRequest request;
-  request.workers = F();
+  request.workers = parts();
   const auto layouts = cut_feature(model, request).layouts;
-  EXPECT_EQ(count(model, layouts).layers, (L() - 1) * F() * (F() - 1) * 2);
-  EXPECT_EQ(count(model, layouts).loss, (F() - 1) * 2);
+  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * parts() * (parts() - 1) * 2);
+  EXPECT_EQ(count(model, layouts).loss, (parts() - 1) * 2);
 }
 
 TEST_P(MessageCounts, HybridCutOfOneLayerPerStageSendsAllToAll) {
-  const Model model = mlp_of(L());
+  const Model model = mlp_of(layers());
   PlanRequest request;
-  request.workers = L() * F();
-  request.stages = L();
+  request.workers = layers() * parts();
+  request.stages = layers();
   const auto layouts = cut_hybrid(model, request).layouts;
-  EXPECT_EQ(count(model, layouts).layers, (L() - 1) * F() * F() * 2);
-  EXPECT_EQ(count(model, layouts).loss, (F() - 1) * 2);
+  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * parts() * parts() * 2);
+  EXPECT_EQ(count(model, layouts).loss, (parts() - 1) * 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(LayersAndParts, MessageCounts,

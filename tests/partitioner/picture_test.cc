@@ -27,7 +27,7 @@ std::string unbalanced(const std::string& xml) {
   for (size_t at = xml.find('<'); at != std::string::npos; at = xml.find('<', at + 1)) {
     const size_t end = xml.find('>', at);
     if (end == std::string::npos) return xml.substr(at);
-    const std::string tag = xml.substr(at + 1, end - at - 1);
+    std::string tag = xml.substr(at + 1, end - at - 1);
     if (tag.ends_with('/')) continue;
     const std::string name = tag.substr(0, tag.find(' '));
     if (!name.starts_with('/'))

@@ -20,7 +20,7 @@ std::vector<int> some_parts(int parts, Random& random) {
   std::vector<int> all(static_cast<size_t>(parts));
   std::iota(all.begin(), all.end(), 0);
   std::shuffle(all.begin(), all.end(), random);
-  all.resize(static_cast<size_t>(1 + draw(random, parts)));
+  all.resize(1 + static_cast<size_t>(draw(random, parts)));
   return all;
 }
 
@@ -31,7 +31,7 @@ Layout scattered(int parts, const ops::Shape& shape, Random& random) {
   for (int64_t i = 0; i < shape[1]; ++i)
     indices[static_cast<size_t>(draw(random, static_cast<int>(owners.size())))].push_back(i);
   std::vector<IndexSet> sets;
-  for (auto& set : indices) sets.push_back(IndexSet::of(std::move(set)));
+  for (const auto& set : indices) sets.push_back(IndexSet::of(set));
   return Layout::split(owners, shape.rank(), 1, sets);
 }
 
