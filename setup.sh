@@ -15,7 +15,7 @@ target=kerf
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(python3 python3-numpy python3-torch clang-format clang-tidy git util-linux)
+    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread clang-format clang-tidy git util-linux)
     target=all
     ;;
   *)

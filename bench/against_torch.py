@@ -6,6 +6,7 @@ A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round r
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -19,8 +20,20 @@ CASES = {
     "LeNet-5, batch 256": (["lenet5"], 256, 60),
     "MLP 784-4096-4096-10, batch 256": (["mlp", "--sizes", "784-4096-4096-10"], 256, 8),
 }
+
+
+def blas_core():
+    """OpenBLAS takes a processor younger than itself for one of 2004: name the best kernels that this one can run."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    return "SkylakeX" if "avx512f" in flags else "Haswell" if "avx2" in flags else None
+
+
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+if blas_core():
+    ONE_THREAD.setdefault("OPENBLAS_CORETYPE", blas_core())
 CORE = ["taskset", "-c", "0"]
+# Debian's python3-torch is known to Debian's interpreter only.
+TORCH_PYTHON = sys.executable if importlib.util.find_spec("torch") else "/usr/bin/python3"
 
 
 def answer(command):
@@ -41,7 +54,7 @@ def kerf_step(kerf, model, batch, steps):
 
 
 def torch_step(model, batch, steps):
-    report = answer([sys.executable, str(HERE / "peer_torch.py"), *model, "--batch", str(batch), "--steps", str(steps)])
+    report = answer([TORCH_PYTHON, str(HERE / "peer_torch.py"), *model, "--batch", str(batch), "--steps", str(steps)])
     return statistics.median(report["step_seconds"])
 
 

@@ -219,8 +219,8 @@ void measure_copy(std::map<std::string, double>& figures) {
 }
 
 void measure_tcp(std::map<std::string, double>& figures) {
-  for (const size_t bytes : {256 * kKiB, kMiB}) {
-    const int messages = static_cast<int>(1024 * kMiB / bytes);
+  for (const size_t bytes : {256 * kKiB, kMiB, 16 * kMiB}) {
+    const int messages = static_cast<int>(2048 * kMiB / bytes);
     const double raw = time_raw_tcp(bytes, messages);
     const double channel = time_channel(TransportKind::kTcp, bytes, messages, [](std::byte*) {});
     figures["raw socket " + size_name(bytes) + ", GB/s"] = bytes / raw / 1e9;
