@@ -44,8 +44,7 @@ int work(const std::string& scheduler, int index) {
   options.scheduler = scheduler;
   options.index = index;
   options.identity.build = "dispatch_bench";
-  run_worker(options, *control, make_handler);
-  return 0;
+  return run_worker(options, *control, make_handler) ? 1 : 0;
 }
 
 struct Figures {

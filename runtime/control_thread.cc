@@ -94,7 +94,7 @@ bool ControlThread::stopped() {
   return stopped_;
 }
 
-void ControlThread::finish(ControlMessage last) {
+bool ControlThread::finish(ControlMessage last) {
   send(std::move(last));
   {
     const std::lock_guard lock(mutex_);
@@ -103,6 +103,7 @@ void ControlThread::finish(ControlMessage last) {
   }
   control_.wake();
   if (thread_.joinable()) thread_.join();
+  return flushed_;
 }
 
 void ControlThread::run() {
@@ -126,7 +127,7 @@ void ControlThread::run() {
       if (message) handle(std::move(*message));
     }
     // If it does not arrive, the scheduler notices that we are gone.
-    [[maybe_unused]] const bool arrived = control_.flush(after(kFlush));
+    flushed_ = control_.flush(after(kFlush));
   } catch (const Error& error) {
     end_run(error);
   } catch (const std::exception& error) {

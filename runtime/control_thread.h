@@ -39,8 +39,9 @@ class ControlThread {
   void guard(Endpoint* endpoint);
   // Whether the scheduler said stop.
   bool stopped();
-  // Sends a last message, waits a second at most for its arrival, and ends the thread.
-  void finish(ControlMessage last);
+  // Sends a last message, waits a second at most for its arrival, and ends the thread. Whether it
+  // arrived.
+  bool finish(ControlMessage last);
 
  private:
   void run();
@@ -80,6 +81,7 @@ class ControlThread {
   std::optional<Clock::time_point> stuck_at_;  // when to give up on the compute thread
   int reports_ = 0;
   Report best_;
+  bool flushed_ = false;
 
   std::thread thread_;
 };

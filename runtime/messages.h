@@ -31,10 +31,11 @@ struct Welcome {
   int32_t workers = 1;
   int32_t threads = 1;
   std::string transport;
+  bool local = false;  // started by the scheduler, which shows what the worker fails with
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(worker, workers, threads, transport);
+    archive(worker, workers, threads, transport, local);
   }
 };
 

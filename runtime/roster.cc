@@ -109,7 +109,8 @@ void Roster::admit(int peer, const std::string& payload) {
                       encode(Welcome{.worker = member.info.worker,
                                      .workers = static_cast<int32_t>(members_.size()),
                                      .threads = options_.threads,
-                                     .transport = std::string(to_string(options_.transport))})});
+                                     .transport = std::string(to_string(options_.transport)),
+                                     .local = member.process.has_value()})});
 }
 
 // Why this worker may not join; empty if it may.

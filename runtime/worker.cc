@@ -37,6 +37,7 @@ class Server {
 
   void serve() {
     const auto welcome = join();
+    local_ = welcome.local;
     const auto device = make_device(options_.device);
     const auto endpoint = make_endpoint(parse_transport(welcome.transport),
                                         kerf::format("worker {}", welcome.worker), options_.hub);
@@ -66,6 +67,8 @@ class Server {
     // What was not taken by now is not wanted: every result has arrived.
     if (!endpoint->drain(after(kDrain))) activity_.doing("leaving with messages untaken");
   }
+  // Whether the scheduler said that it started this worker.
+  bool local() const { return local_; }
 
  private:
   Welcome join() {
@@ -115,35 +118,39 @@ class Server {
   const HandlerFactory& handlers_;
   Activity& activity_;
   ControlThread& control_;
+  bool local_ = false;
   bool named_ = false;  // what we are doing has a name; the handler may give a better one
 };
 
-ControlMessage failure(ErrorCode code, const std::string& message, const std::string& where) {
-  return {ControlType::kFailed,
-          encode(Failure{.code = static_cast<int32_t>(code), .message = message, .where = where})};
+ControlMessage failure(const Error& error) {
+  return {ControlType::kFailed, encode(Failure{.code = static_cast<int32_t>(error.code()),
+                                               .message = error.message(),
+                                               .where = error.where()})};
 }
 
 }  // namespace
 
-void run_worker(const WorkerOptions& options, ControlClient& control,
-                const HandlerFactory& handlers) {
+std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& control,
+                                const HandlerFactory& handlers) {
   Activity activity;
   ControlThread thread(options, control, activity);
+  Server server(options, handlers, activity, thread);
+  const auto tell = [&](const Error& error) -> std::optional<Error> {
+    const bool told = thread.finish(failure(error));
+    if (told && server.local()) return error;
+    throw error;
+  };
   try {
-    Server(options, handlers, activity, thread).serve();
-    thread.finish({ControlType::kBye, {}});
+    server.serve();
   } catch (const Stopped&) {
-    thread.finish({ControlType::kBye, {}});
   } catch (const Error& error) {
     // Whatever fails once we were told to stop fails because of that.
-    const bool stopped = thread.stopped();
-    thread.finish(stopped ? ControlMessage{ControlType::kBye, {}}
-                          : failure(error.code(), error.message(), error.where()));
-    if (!stopped) throw;
+    if (!thread.stopped()) return tell(error);
   } catch (const std::exception& error) {
-    thread.finish(failure(ErrorCode::kInternal, error.what(), {}));
-    throw;
+    return tell(Error(ErrorCode::kInternal, error.what()));
   }
+  thread.finish({ControlType::kBye, {}});
+  return {};
 }
 
 }  // namespace kerf::runtime

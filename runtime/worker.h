@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,8 +75,10 @@ struct WorkerOptions {
   std::function<void(const Error&)> give_up;
 };
 
-// Serves one run and returns in order, or throws what ended it. `control` is this worker's client.
-void run_worker(const WorkerOptions& options, ControlClient& control,
-                const HandlerFactory& handlers);
+// Serves one run. Returns empty if it ended in order, and the error that ended it if the scheduler
+// started this worker and was told, so that it shows the error; throws every other error.
+// `control` is this worker's client.
+std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& control,
+                                const HandlerFactory& handlers);
 
 }  // namespace kerf::runtime

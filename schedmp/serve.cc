@@ -70,8 +70,8 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     // A computation that does not come back must not keep the process when the run is over.
     full.give_up = [](const Error& error) { std::_Exit(report(error)); };
     const auto control = runtime::make_control_client(options.scheduler);
-    runtime::run_worker(full, *control, handlers_of(programs));
-    return 0;
+    const auto told = runtime::run_worker(full, *control, handlers_of(programs));
+    return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
     return report(error);
   } catch (const std::exception& error) {

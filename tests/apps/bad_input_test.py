@@ -156,8 +156,17 @@ class Requests(KerfTest):
     def test_truncated_weights(self):
         weights = self.folder / "weights.safetensors"
         weights.write_bytes(b"\x10\0\0\0\0\0\0\0{}")
-        answer = run("eval", "lenet5", "--data", "synthetic:64x784x10", "--weights", weights, "--transport", "inproc")
-        self.assert_one_error(answer, "weights.safetensors")
+        for transport in ("inproc", "shm"):
+            with self.subTest(transport=transport):
+                answer = run("eval", "lenet5", "--data", "synthetic:64x784x10", "--weights", weights, "--transport",
+                             transport)
+                self.assert_one_error(answer, "weights.safetensors")
+
+    def test_a_device_that_is_not_there_is_told_once(self):
+        """Local workers leave it to the command to say what they told it."""
+        answer = run("train", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 1, "--device", "cuda:99",
+                     "--out", self.folder / "out")
+        self.assert_one_error(answer, "worker 0", "cuda:99")
 
     def test_a_refuted_schedule(self):
         file = self.folder / "bad.txt"

@@ -134,8 +134,8 @@ int run_test_worker(int argc, char** argv) {
   runtime::set_process_title(argc, argv, "kerf worker");
   try {
     const auto control = runtime::make_control_client(options.scheduler);
-    run_worker(options, *control, make_test_handler);
-    return 0;
+    const auto told = run_worker(options, *control, make_test_handler);
+    return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
     return exit_code(error.code());
   }
