@@ -10,12 +10,15 @@ namespace kerf::apps {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
-constexpr int kBarCells = 24;
+constexpr int kMostCells = 24;
+constexpr int kFewestCells = 4;  // a shorter bar tells nothing
 
-std::string bar_of(double done) {
-  const int full = static_cast<int>(done * kBarCells);
-  return format("[{}{}]", std::string(static_cast<size_t>(full), '='),
-                std::string(static_cast<size_t>(kBarCells - full), ' '));
+// As long as `room` columns allow, with a space behind; empty where they are too few.
+std::string bar_of(double done, int room) {
+  const int cells = std::min(kMostCells, room - 3);
+  if (cells < kFewestCells) return {};
+  const int full = static_cast<int>(done * cells);
+  return format("[{:<{}}] ", std::string(static_cast<size_t>(full), '='), cells);
 }
 
 }  // namespace
@@ -78,13 +81,15 @@ std::string Progress::bar_line(const schedmp::StepRecord& record, int width) con
   const double left = intervals_.empty() ? 0
                                          : seconds_ / static_cast<double>(intervals_.size()) *
                                                static_cast<double>(total - done);
+  const std::string steps = std::to_string(total);
   std::string line =
-      format("{} epoch {}/{}  step {}/{}  loss {:.4f}  {} images/s  {} left",
-             bar_of(static_cast<double>(done) / static_cast<double>(total)), record.epoch + 1,
-             options_.epochs, done, total, record.loss,
+      format("epoch {}/{}  step {:>{}}/{}  loss {:.4f}  {} images/s  {} left", record.epoch + 1,
+             options_.epochs, done, steps.size(), steps, record.loss,
              human_count(static_cast<long long>(images_per_second())), human_seconds(left));
-  const auto room = static_cast<size_t>(std::max(1, width - 1));
-  if (line.size() > room) line.resize(room);
+  const int room = std::max(1, width - 1);
+  line.insert(0, bar_of(static_cast<double>(done) / static_cast<double>(total),
+                        room - static_cast<int>(line.size())));
+  if (line.size() > static_cast<size_t>(room)) line.resize(static_cast<size_t>(room));
   return line;
 }
 

@@ -85,6 +85,23 @@ TEST(Progress, FitsTheTerminal) {
   EXPECT_LE(screen.written.back().size(), 20U + std::string("\r\x1b[K").size());
 }
 
+TEST(Progress, GivesUpTheBarBeforeTheWords) {
+  Screen screen;
+  auto options = screen.options(true, 2345, 5);
+  options.width = [] { return 80; };
+  Progress progress(options);
+  for (int step = 0; step < 2; ++step) {
+    screen.now += 8ms;
+    progress.step({step, 0, 128, 2.3});
+  }
+  screen.now += 1s;
+  progress.step({2, 0, 128, 2.3});
+  const std::string& line = screen.written.back();
+  EXPECT_LE(line.size(), 79U + std::string("\r\x1b[K").size());
+  EXPECT_THAT(line, HasSubstr("["));
+  EXPECT_THAT(line, testing::EndsWith(" left"));
+}
+
 TEST(Progress, WritesOnePlainLinePerEpochWhereThereIsNoTerminal) {
   Screen screen;
   Progress progress(screen.options(false, 4, 2));
