@@ -15,7 +15,7 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr double kMargin = 32;
-constexpr double kBoxWidth = 148;
+constexpr double kBoxWidth = 164;
 constexpr double kBoxHeight = 42;
 constexpr double kLaneGap = 20;   // between boxes of one row
 constexpr double kRowGap = 44;    // where the arrows run
@@ -294,10 +294,10 @@ class Drawing {
           std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
       const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
       const bool right = arrivals.from_left;  // away from the lines
-      svg_.text({right ? at.x + 10 : at.x - 10, at.y - 7}, "bytes", right ? "start" : "end",
-                bytes.size() == 1 ? size
-                : alike           ? format("{} x {}", bytes.size(), size)
-                                  : format("{} from {}", size, bytes.size()));
+      svg_.label({right ? at.x + 10 : at.x - 10, at.y - 7}, right ? "start" : "end",
+                 bytes.size() == 1 ? size
+                 : alike           ? format("{} x {}", bytes.size(), size)
+                                   : format("{} from {}", size, bytes.size()));
     }
   }
 

@@ -17,8 +17,9 @@ constexpr std::string_view kStyle = R"(<style>
   .name { font-size: 13px; font-weight: 600; }
   .small { font-size: 11px; fill: #52606d; }
   .figure { font-size: 12px; font-weight: 600; }
-  .bytes { font-size: 11px; font-weight: 600; fill: #323f4b; stroke: #ffffff; stroke-width: 4px;
-           stroke-linejoin: round; paint-order: stroke; }
+  .bytes { font-size: 11px; font-weight: 600; fill: #323f4b; }
+  .halo { font-size: 11px; font-weight: 600; fill: #ffffff; stroke: #ffffff; stroke-width: 4px;
+          stroke-linejoin: round; }
   .local { fill: none; stroke-width: 1.5px; }
   .bridge { fill: none; stroke-width: 2px; }
 </style>
@@ -66,6 +67,12 @@ void Svg::rectangle(Point corner, double width, double height, double radius, st
 void Svg::text(Point at, std::string_view style, std::string_view anchor, std::string_view words) {
   body_ += format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n",
                   at.x, at.y, style, anchor, escape_xml(words));
+}
+
+// Not by paint-order, which not every viewer knows.
+void Svg::label(Point at, std::string_view anchor, std::string_view words) {
+  text(at, "halo", anchor, words);
+  text(at, "bytes", anchor, words);
 }
 
 void Svg::curve(Point from, Point to, std::string_view style, std::string_view colour, bool arrow) {

@@ -21,6 +21,8 @@ class Svg {
                  std::string_view stroke = "none");
   // `style`: class of the style sheet ("title", "name", "small" ...); `anchor`: start, middle, end.
   void text(Point at, std::string_view style, std::string_view anchor, std::string_view words);
+  // Words over lines, with a white rim.
+  void label(Point at, std::string_view anchor, std::string_view words);
   // A curve that leaves and arrives vertically.
   void curve(Point from, Point to, std::string_view style, std::string_view colour, bool arrow);
   // A curve that leaves to the left, bulges by `bulge` and arrives from the left.
