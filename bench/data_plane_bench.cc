@@ -1,7 +1,7 @@
 // The data plane against what bounds it, all in one run: tensors between two processes against
 // memcpy and against a raw TCP socket loop.
 //
-//   data_plane_bench [--rounds N] [--only hand-over|copy|tcp] [--json]
+//   data_plane_bench [--rounds N] [--slots N] [--only hand-over|copy|tcp] [--json]
 //
 // Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
 // of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
@@ -35,8 +35,9 @@ using runtime::TransportKind;
 
 constexpr size_t kKiB = size_t{1} << 10;
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr int kSlots = 16;
 constexpr auto kPatience = 60s;
+
+int slots = 16;  // of the lane; set once, by main()
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -80,7 +81,7 @@ std::string hear(int socket) {
   return {text, static_cast<size_t>(count)};
 }
 
-// One side of a channel 0 -> 1 with `kSlots` slots of `bytes`.
+// One side of a channel 0 -> 1 with `slots` slots of `bytes`.
 std::unique_ptr<Endpoint> open_side(TransportKind kind, int self, size_t bytes, int socket) {
   auto endpoint = make_endpoint(kind, kerf::format("worker {}", self));
   tell(socket, endpoint->address());
@@ -88,7 +89,7 @@ std::unique_ptr<Endpoint> open_side(TransportKind kind, int self, size_t bytes, 
   wiring.self = self;
   wiring.token = 4711;
   wiring.addresses[1 - self] = hear(socket);
-  (self == 0 ? wiring.send : wiring.receive)[1 - self] = {Lane{bytes, kSlots}};
+  (self == 0 ? wiring.send : wiring.receive)[1 - self] = {Lane{bytes, slots}};
   endpoint->open(wiring, after(kPatience));
   return endpoint;
 }
@@ -106,7 +107,7 @@ void receive_messages(TransportKind kind, size_t bytes, int messages, int socket
 // Seconds per message, sustained. `produce` writes the tensor into its slot.
 double time_channel(TransportKind kind, size_t bytes, int messages,
                     const std::function<void(std::byte*)>& produce) {
-  const int warm_up = 2 * kSlots;
+  const int warm_up = 2 * slots;
   const Child child([&](int socket) { receive_messages(kind, bytes, warm_up + messages, socket); });
   const auto endpoint = open_side(kind, 0, bytes, child.socket());
   Clock::time_point begin;
@@ -126,10 +127,10 @@ double time_channel(TransportKind kind, size_t bytes, int messages,
 // Into a ring of as many buffers as a lane has slots: the same memory, without the path.
 double time_memcpy(const std::vector<std::byte>& from, int times) {
   const size_t bytes = from.size();
-  std::vector<std::byte> ring(kSlots * bytes, std::byte{1});
+  std::vector<std::byte> ring(slots * bytes, std::byte{1});
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < times; ++i) {
-    std::byte* to = ring.data() + (i % kSlots) * bytes;
+    std::byte* to = ring.data() + (i % slots) * bytes;
     std::memcpy(to, from.data(), bytes);
     asm volatile("" : : "r"(to) : "memory");
   }
@@ -151,9 +152,9 @@ void receive_raw(uint16_t port, size_t bytes, int messages, int socket) {
   address.sin_port = port;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   KERF_CHECK(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  std::vector<std::byte> ring(kSlots * bytes);
+  std::vector<std::byte> ring(slots * bytes);
   for (int i = 0; i < messages; ++i) {
-    std::byte* slot = ring.data() + (i % kSlots) * bytes;
+    std::byte* slot = ring.data() + (i % slots) * bytes;
     transfer_all(bytes,
                  [&](size_t done) { return ::recv(connection, slot + done, bytes - done, 0); });
   }
@@ -170,15 +171,15 @@ double time_raw_tcp(size_t bytes, int messages) {
   KERF_CHECK(::listen(listener, 1) == 0);
   KERF_CHECK(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   const Child child(
-      [&](int socket) { receive_raw(address.sin_port, bytes, kSlots + messages, socket); });
+      [&](int socket) { receive_raw(address.sin_port, bytes, slots + messages, socket); });
   const int connection = ::accept(listener, nullptr, nullptr);
   const int one = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  std::vector<std::byte> ring(kSlots * bytes, std::byte{1});
+  std::vector<std::byte> ring(slots * bytes, std::byte{1});
   Clock::time_point begin;
-  for (int i = 0; i < kSlots + messages; ++i) {
-    if (i == kSlots) begin = Clock::now();
-    const std::byte* slot = ring.data() + (i % kSlots) * bytes;
+  for (int i = 0; i < slots + messages; ++i) {
+    if (i == slots) begin = Clock::now();
+    const std::byte* slot = ring.data() + (i % slots) * bytes;
     transfer_all(bytes, [&](size_t done) {
       return ::send(connection, slot + done, bytes - done, MSG_NOSIGNAL);
     });
@@ -281,11 +282,14 @@ int main(int argc, char** argv) {
       as_json = true;
     } else if (flag == "--rounds" && i + 1 < argc) {
       rounds = std::max(1, std::atoi(argv[++i]));
+    } else if (flag == "--slots" && i + 1 < argc) {
+      kerf::bench::slots = std::clamp(std::atoi(argv[++i]), 1, 1024);
     } else if (flag == "--only" && i + 1 < argc && kerf::bench::kParts.contains(argv[i + 1])) {
       only = argv[++i];
     } else {
       fmt::print(stderr,
-                 "usage: data_plane_bench [--rounds N] [--only hand-over|copy|tcp] [--json]\n");
+                 "usage: data_plane_bench [--rounds N] [--slots N] [--only hand-over|copy|tcp] "
+                 "[--json]\n");
       return 2;
     }
   }
