@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing and builds Kerf (Release) in build/release.
+# Installs the Debian packages that are missing and builds Kerf in build/PRESET.
 #
-#   ./setup.sh           what the kerf command needs
-#   ./setup.sh --tests   also what the tests need, and the tests and benchmarks themselves
+#   ./setup.sh                    what the kerf command needs; Release
+#   ./setup.sh --tests [PRESET]   also what the tests need, and the tests and benchmarks themselves;
+#                                 PRESET is release (default), dev, asan, tsan or cuda
 #
 # Needs no input, and changes nothing that is already there.
 set -euo pipefail
@@ -11,12 +12,15 @@ cd "$(dirname "$0")"
 packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libcereal-dev libdnnl-dev
   ocl-icd-opencl-dev libboost-dev libboost-graph-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)
-target=kerf
+preset=release
+target=(--target kerf)
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread clang-format clang-tidy git util-linux)
-    target=all
+    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread clang-format clang-tidy git
+      util-linux)
+    preset=${2:-release}
+    target=()  # what the preset says
     ;;
   *)
     echo "setup.sh: error: unknown argument '$1' (there is only --tests)" >&2
@@ -71,24 +75,25 @@ install_packages() {
 }
 
 build() {
-  if [[ ! -f build/release/build.ninja ]]; then
-    echo "Configuring build/release"
-    quietly cmake --preset release
+  local folder=build/$preset command=(cmake --build --preset "$preset" "${target[@]}")
+  if [[ ! -f $folder/build.ninja ]]; then
+    echo "Configuring $folder"
+    quietly cmake --preset "$preset"
   fi
   # A dry run tells whether there is anything to say.
-  if [[ $(ninja -C build/release -n "$target" 2>&1) == *"no work to do"* ]]; then
+  if [[ $("${command[@]}" -- -n 2>&1) == *"no work to do"* ]]; then
     return
   fi
-  echo "Building build/release ($target)"
+  echo "Building $folder"
   if [[ -t 1 ]]; then
-    cmake --build build/release --target "$target" </dev/null
+    "${command[@]}" </dev/null
   else
     # Where nobody watches: a sign of life now and then, and everything if it fails.
-    local log=build/release/build.log
-    cmake --build build/release --target "$target" 2>&1 </dev/null | tee "$log" |
+    local log=$folder/build.log
+    "${command[@]}" 2>&1 </dev/null | tee "$log" |
       awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 > 0 && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
       grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' "$log" >&2
-      echo "setup.sh: error: the build failed" >&2
+      echo "setup.sh: error: the $preset build failed" >&2
       exit 1
     }
   fi

@@ -22,20 +22,6 @@ jobs=$(nproc)
 
 section() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 
-# Builds a preset, printing only what matters, and runs its tests.
-build() {
-  cmake --preset "$1" >build/"$1".log 2>&1 || {
-    cat build/"$1".log
-    exit 1
-  }
-  cmake --build --preset "$1" 2>&1 | tee build/"$1".log |
-    awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && $2 > 0 && $2 % 25 == 0 { print "  " $2 " of " $3; fflush() }' || {
-    grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)' build/"$1".log
-    echo "test.sh: error: the $1 build failed"
-    exit 1
-  }
-}
-
 section "set-up and release build"
 ./setup.sh --tests
 
@@ -45,17 +31,17 @@ case $suite in
 esac
 
 section "AddressSanitizer and UndefinedBehaviorSanitizer"
-build asan
+./setup.sh --tests asan
 ctest --preset asan --progress
 
 section "ThreadSanitizer: the suites of one process"
-build tsan
+./setup.sh --tests tsan
 ctest --preset tsan --progress
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 if [[ -n $nvcc ]]; then
   section "CUDA: compile and link with $nvcc"
-  PATH="$(dirname "$nvcc"):$PATH" build cuda
+  PATH="$(dirname "$nvcc"):$PATH" ./setup.sh --tests cuda
   ctest --preset gpu --progress
 else
   section "CUDA: no nvcc here, so the CUDA device is not compiled"

@@ -246,7 +246,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What the issue of the data plane promises; empty for figures without a promise.
+// The goals of docs/benchmarks.md; empty for figures without one.
 std::string target(const std::string& name) {
   if (name.starts_with("hand-over")) return "<= 15";
   if (name == "one copy / memcpy, 1 MiB") return ">= 0.6";

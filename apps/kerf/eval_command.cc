@@ -27,8 +27,7 @@ int EvalCommand::run() {
   if (!std::filesystem::is_regular_file(weights))
     throw Error(ErrorCode::kUsage, format("there is no file {}", weights), "--weights");
   if (!plan_flags.workers) plan_flags.workers = 1;
-  plan_flags.transport = crew_flags.transport;
-  plan_flags.threads = crew_flags.threads;
+  plan_flags.run_on(crew_flags);
   const Planned planned = make_plan_of(plan_flags);
   schedmp::TrainingOptions options;
   options.model_source = plan_flags.source();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/kerf/crew_flags.h"
 #include "apps/models.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -89,6 +88,11 @@ std::string PlanFlags::source() const { return model_source(model, sizes); }
 partitioner::Setting PlanFlags::setting() const {
   return {slots, runtime::mirrors_slots(runtime::parse_transport(transport)), momentum > 0 ? 1 : 0,
           threads};
+}
+
+void PlanFlags::run_on(const CrewFlags& crew) {
+  transport = crew.transport;
+  threads = crew.threads;
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {

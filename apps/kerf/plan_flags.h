@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/kerf/crew_flags.h"
 #include "partitioner/cut.h"
 #include "schedmp/schedule.h"
 
@@ -31,6 +32,8 @@ struct PlanFlags {
 
   std::string source() const;  // of the model
   partitioner::Setting setting() const;
+  // Plan for what that crew will be: its transport and threads.
+  void run_on(const CrewFlags& crew);
 };
 
 void add_model_flags(CLI::App& command, PlanFlags& flags);

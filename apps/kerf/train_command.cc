@@ -118,8 +118,7 @@ std::string TrainCommand::paths() const {
 
 int TrainCommand::run() {
   check();
-  plan_flags.transport = crew_flags.transport;
-  plan_flags.threads = crew_flags.threads;
+  plan_flags.run_on(crew_flags);
   const Planned planned =
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
   const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);
