@@ -6,9 +6,8 @@
 // A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
 // stage and F parts per stage a boundary costs F * F messages each way.
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
+#include "partitioner/cuts/divide.h"
 #include "partitioner/cuts/spread.h"
 
 namespace kerf::partitioner {
@@ -36,28 +35,14 @@ std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
   return layers;
 }
 
-// Ends (exclusive) of `stages` runs of consecutive layers whose largest sum is least.
-std::vector<size_t> balance(const std::vector<Layer>& layers, size_t stages) {
-  const size_t n = layers.size();
-  const double never = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(n + 1, never));
-  std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(n + 1, 0));
-  best[0][0] = 0;
-  for (size_t s = 1; s <= stages; ++s)
-    for (size_t end = s; end <= n; ++end) {
-      double sum = 0;
-      for (size_t begin = end; begin-- > s - 1;) {
-        sum += layers[begin].flops;
-        const double most = std::max(best[s - 1][begin], sum);
-        if (most < best[s][end]) {
-          best[s][end] = most;
-          from[s][end] = begin;
-        }
-      }
-    }
-  std::vector<size_t> ends(stages);
-  for (size_t s = stages, end = n; s > 0; end = from[s][end], --s) ends[s - 1] = end;
-  return ends;
+// Ends of `stages` runs of consecutive layers whose largest sum is least.
+std::vector<int> balance(const std::vector<Layer>& layers, int stages) {
+  std::vector<double> before(1, 0.0);  // FLOPs before each layer
+  for (const Layer& layer : layers) before.push_back(before.back() + layer.flops);
+  const auto flops = [&](int, int begin, int end) {
+    return before[static_cast<size_t>(end)] - before[static_cast<size_t>(begin)];
+  };
+  return divide(static_cast<int>(layers.size()), stages, flops, larger).ends;
 }
 
 int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
@@ -81,13 +66,13 @@ int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
 Assignment cut_hybrid(const Model& model, const PlanRequest& request) {
   const auto layers = layers_of(model, request);
   const int count = stages_of(model, request, layers.size());
-  const auto ends = balance(layers, static_cast<size_t>(count));
+  const auto ends = balance(layers, count);
   const auto groups = ops::split_evenly(request.workers, count);
   std::vector<Stage> stages;
   size_t layer = 0;
   for (size_t s = 0; s < ends.size(); ++s) {
     Stage stage;
-    for (; layer < ends[s]; ++layer)
+    for (; layer < static_cast<size_t>(ends[s]); ++layer)
       stage.nodes.insert(stage.nodes.end(), layers[layer].nodes.begin(), layers[layer].nodes.end());
     for (const ops::Range& range : groups[s].ranges(request.workers))
       for (int64_t part = range.begin; part < range.end; ++part)

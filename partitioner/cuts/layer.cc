@@ -9,56 +9,17 @@
 //   order     conv1 relu1 pool1 conv2 | relu2 pool2 flatten fc1 | relu3 fc2 relu4 fc3 loss
 //   stage     0                       | 1                       | 2
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "partitioner/cut.h"
+#include "partitioner/cuts/divide.h"
 #include "partitioner/memory.h"
 #include "partitioner/orders.h"
 
 namespace kerf::partitioner {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-struct Division {
-  double value = kNever;
-  std::vector<int> ends;  // of each segment, exclusive
-};
-
-// The best division of 0..n into k non-empty segments, where weight(s, i, j) is the price of
-// segment [i, j) as number s and combine(so far, price) the price of both. The first of equals
-// wins.
-template <class Weight, class Combine>
-Division divide(int n, int k, const Weight& weight, const Combine& combine) {
-  const auto at = [row = static_cast<size_t>(n) + 1](int s, int j) {
-    return static_cast<size_t>(s) * row + static_cast<size_t>(j);
-  };
-  std::vector<double> best(at(k, n) + 1, kNever);
-  std::vector<int> from(best.size(), -1);
-  best[at(0, 0)] = 0;
-  for (int s = 1; s <= k; ++s)
-    for (int j = s; j <= n - (k - s); ++j)
-      for (int i = s - 1; i < j; ++i) {
-        const double before = best[at(s - 1, i)];
-        if (before >= best[at(s, j)]) continue;
-        const double value = combine(before, weight(s - 1, i, j));
-        if (value < best[at(s, j)]) {
-          best[at(s, j)] = value;
-          from[at(s, j)] = i;
-        }
-      }
-  Division result{best[at(k, n)], {}};
-  if (result.value == kNever) return result;
-  for (int s = k, j = n; s > 0; j = from[at(s, j)], --s) result.ends.push_back(j);
-  std::reverse(result.ends.begin(), result.ends.end());
-  return result;
-}
-
-double larger(double a, double b) { return std::max(a, b); }
-double sum(double a, double b) { return a + b; }
 
 // What all orders share.
 struct Facts {
