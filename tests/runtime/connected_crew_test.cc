@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using tests::end_of;
 
 // A free port, most probably still free when it is bound a moment later.
 std::string free_address() { return make_control_server("tcp://127.0.0.1:*")->address(); }
@@ -37,7 +38,7 @@ CrewOptions options_for(const std::string& address, int workers) {
   options.workers = workers;
   options.transport = TransportKind::kTcp;
   options.listen = address;
-  options.identity = test::test_identity();
+  options.identity = tests::test_identity();
   options.assemble_timeout = 20s;
   return options;
 }
@@ -45,18 +46,6 @@ CrewOptions options_for(const std::string& address, int workers) {
 void start(Crew& crew, int workers) {
   const auto n = static_cast<size_t>(workers);
   crew.start("words", std::vector<std::string>(n), {n, std::vector<std::vector<Lane>>(n)});
-}
-
-// What the crew ends with.
-Error error_of(Crew& crew) {
-  try {
-    const auto deadline = after(20s);
-    while (crew.next(deadline) || Clock::now() < deadline) {
-    }
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorCode::kTimeout, "no error came"};
 }
 
 // What the scheduler answers to a registration.
@@ -97,7 +86,7 @@ TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
   const auto address = free_address();
   auto options = options_for(address, 2);
   auto assembled = std::async(std::launch::async, [&] { return Crew::assemble(options); });
-  Registration registration{.identity = test::test_identity(), .pid = 1, .device = "cpu"};
+  Registration registration{.identity = tests::test_identity(), .pid = 1, .device = "cpu"};
 
   registration.identity.build = "other";
   auto answer = answer_to(address, registration);
@@ -107,7 +96,7 @@ TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
   registration.identity = {.build = "test 1", .instructions = "avx10"};
   EXPECT_THAT(answer_to(address, registration).payload, HasSubstr("'avx10'"));
 
-  registration.identity = test::test_identity();
+  registration.identity = tests::test_identity();
   registration.wish = 2;
   EXPECT_THAT(answer_to(address, registration).payload, HasSubstr("no worker 2 among 2"));
 
@@ -173,7 +162,7 @@ TEST(ConnectedCrew, AKilledWorkerIsNoticedByItsConnection) {
   EXPECT_FALSE(crew->next(after(400ms)));
   const auto begin = Clock::now();
   worker.kill(SIGKILL);
-  const auto error = error_of(*crew);
+  const auto error = end_of(*crew);
   EXPECT_LT(Clock::now() - begin, 2s);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
   EXPECT_THAT(error.message(), AllOf(HasSubstr(kerf::format("worker 0 (pid {})", worker.pid())),
@@ -186,7 +175,7 @@ TEST(ConnectedCrew, AStoppedWorkerIsLostAndEndsWhenItWakesUp) {
   auto crew = Crew::assemble(options_for(address, 1));
   start(*crew, 1);
   worker.kill(SIGSTOP);
-  EXPECT_THAT(error_of(*crew).message(), HasSubstr("silent for 3."));
+  EXPECT_THAT(end_of(*crew).message(), HasSubstr("silent for 3."));
   crew.reset();
   worker.kill(SIGCONT);
   EXPECT_TRUE(worker.wait(after(5s)));

@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using tests::end_of;
 
 const char* const kWorkerProgram = KERF_TEST_WORKER;
 
@@ -26,8 +27,8 @@ CrewOptions options_for(TransportKind transport, int workers) {
   options.workers = workers;
   options.transport = transport;
   options.worker_command = {kWorkerProgram};
-  options.identity = test::test_identity();
-  options.handlers = test::make_test_handler;
+  options.identity = tests::test_identity();
+  options.handlers = tests::make_test_handler;
   options.assemble_timeout = 20s;
   return options;
 }
@@ -58,18 +59,6 @@ std::vector<std::string> take(Crew& crew, size_t count) {
     for (auto& result : batch->results) all.push_back(std::move(result));
   }
   return all;
-}
-
-// What the crew ends with.
-Error error_of(Crew& crew) {
-  try {
-    const auto deadline = after(20s);
-    while (crew.next(deadline) || Clock::now() < deadline) {
-    }
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorCode::kTimeout, "no error came"};
 }
 
 double seconds_since(Clock::time_point begin) {
@@ -132,7 +121,7 @@ TEST_P(CrewOver, JobsAboveAMessageAreCarriedWhole) {
 TEST_P(CrewOver, AWorkersErrorIsThrownWithItsName) {
   const auto crew = start_crew(options_for(GetParam(), 2));
   crew->send(1, {"fail the sky fell"});
-  const Error error = error_of(*crew);
+  const Error error = end_of(*crew);
   EXPECT_EQ(error.code(), ErrorCode::kInternal);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("the sky fell")));
   EXPECT_EQ(error.where(), "test/fail");
@@ -165,7 +154,7 @@ TEST_P(CrewOver, AnInterruptEndsTheWait) {
     crew->interrupt();
   });
   const auto begin = Clock::now();
-  EXPECT_EQ(error_of(*crew).code(), ErrorCode::kInterrupted);
+  EXPECT_EQ(end_of(*crew).code(), ErrorCode::kInterrupted);
   EXPECT_LT(seconds_since(begin), 1);
 }
 
@@ -243,7 +232,7 @@ TEST(Crew, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
   EXPECT_FALSE(crew->next(after(600ms)));
   const auto begin = Clock::now();
   ::kill(crew->workers()[1].pid, SIGKILL);
-  const Error error = error_of(*crew);
+  const Error error = end_of(*crew);
   EXPECT_LT(seconds_since(begin), 1);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
   EXPECT_THAT(error.message(),
@@ -261,7 +250,7 @@ TEST(Crew, AStoppedWorkerIsLostBySilenceAndKilled) {
   const int pid = crew->workers()[0].pid;
   const auto begin = Clock::now();
   ::kill(pid, SIGSTOP);
-  const Error error = error_of(*crew);
+  const Error error = end_of(*crew);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("silent for 3.")));
   crew.reset();
@@ -272,7 +261,7 @@ TEST(Crew, AStoppedWorkerIsLostBySilenceAndKilled) {
 TEST(Crew, AWorkerThatExitsIsLostWithItsExitCode) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
   crew->send(1, {"exit 7"});
-  EXPECT_THAT(error_of(*crew).message(), AllOf(HasSubstr("worker 1"), HasSubstr("exit code 7")));
+  EXPECT_THAT(end_of(*crew).message(), AllOf(HasSubstr("worker 1"), HasSubstr("exit code 7")));
 }
 
 TEST(Crew, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
@@ -281,7 +270,7 @@ TEST(Crew, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
   const auto crew = start_crew(options, true);
   crew->send(0, {"receive 1"});
   crew->send(1, {"sleep 20000"});
-  const Error error = error_of(*crew);
+  const Error error = end_of(*crew);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("no progress for 1."),
                                      HasSubstr("from worker 1")));

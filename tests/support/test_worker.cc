@@ -10,8 +10,9 @@
 
 #include "runtime/control.h"
 #include "runtime/process.h"
+#include "tests/support/errors.h"
 
-namespace kerf::test {
+namespace kerf::tests {
 namespace {
 
 using namespace std::chrono_literals;
@@ -115,6 +116,15 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program) 
   throw Error(ErrorCode::kUsage, kerf::format("no program '{}'; there are words, null", program));
 }
 
+Error end_of(runtime::Crew& crew) {
+  const auto ended = error_of([&] {
+    const auto deadline = runtime::after(20s);
+    while (crew.next(deadline) || runtime::Clock::now() < deadline) {
+    }
+  });
+  return ended.value_or(Error(ErrorCode::kTimeout, "no error came"));
+}
+
 runtime::Identity test_identity() { return {.build = "test 1", .instructions = "any"}; }
 
 int run_test_worker(int argc, char** argv) {
@@ -141,4 +151,4 @@ int run_test_worker(int argc, char** argv) {
   }
 }
 
-}  // namespace kerf::test
+}  // namespace kerf::tests

@@ -1,4 +1,4 @@
-// What the crew's tests and the dispatch benchmark let workers do. A task is a few words:
+// What the crew's tests let workers do. A task is a few words:
 //
 //   echo TEXT       answers TEXT
 //   sum A B         answers A + B
@@ -13,9 +13,9 @@
 
 #include <string>
 
-#include "runtime/worker.h"
+#include "runtime/crew.h"
 
-namespace kerf::test {
+namespace kerf::tests {
 
 // Programs: "words" (the above) and "null" (answers nothing).
 std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program);
@@ -23,7 +23,10 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program);
 // The identity of all of them.
 runtime::Identity test_identity();
 
+// The error that a run of the crew ends with.
+Error end_of(runtime::Crew& crew);
+
 // main() of a worker process: --connect ADDRESS [--index I] [--device NAME]. Returns the exit code.
 int run_test_worker(int argc, char** argv);
 
-}  // namespace kerf::test
+}  // namespace kerf::tests

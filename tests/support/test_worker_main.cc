@@ -1,3 +1,3 @@
 #include "tests/support/test_worker.h"
 
-int main(int argc, char** argv) { return kerf::test::run_test_worker(argc, argv); }
+int main(int argc, char** argv) { return kerf::tests::run_test_worker(argc, argv); }
