@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -59,6 +60,25 @@ def wait_until(condition, seconds):
             return value
         time.sleep(0.02)
     return condition()
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def connect(address, seconds=20):
+    """A connection to whoever listens there, as soon as somebody does."""
+    host, port = address.removeprefix("tcp://").split(":")
+
+    def attempt():
+        try:
+            return socket.create_connection((host, int(port)), timeout=5)
+        except ConnectionRefusedError:
+            return None
+
+    return wait_until(attempt, seconds)
 
 
 def shared_memory():

@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, processes_of, shared_memory, wait_until, workers_of
+from kerf_command import SLOW, KerfTest, connect, free_address, processes_of, shared_memory, wait_until, workers_of
 
 WITHIN = 5 * SLOW  # seconds
 ENDLESS = ("train", "lenet5", "--data", "synthetic:4096x784x10", "--workers", 3, "--epochs", 100000, "--no-test")
@@ -84,8 +84,9 @@ class Lifecycle(KerfTest):
         self.assertEqual(process.returncode, 130)
 
     def test_ctrl_c_while_waiting_for_workers(self):
-        process = self.start(*ENDLESS, "--out", self.folder / "out", "--listen", "tcp://127.0.0.1:*")
-        time.sleep(1 * SLOW)
+        address = free_address()
+        process = self.start(*ENDLESS, "--out", self.folder / "out", "--listen", address)
+        connect(address).close()
         since = time.monotonic()
         process.send_signal(signal.SIGINT)
         self.assert_ends(process, since)

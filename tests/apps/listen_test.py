@@ -1,18 +1,11 @@
 """`kerf train --listen` waits for `kerf worker --connect`, and computes the same."""
 
 import json
-import socket
 import unittest
 
-from kerf_command import SLOW, KerfTest, read_safetensors
+from kerf_command import SLOW, KerfTest, connect, free_address, read_safetensors
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Listen(KerfTest):
@@ -46,18 +39,12 @@ class Listen(KerfTest):
         address = free_address()
         scheduler = self.start("train", *RUN, "--listen", address, "--json", "--out", self.folder / "listened")
         first = self.start("worker", "--connect", address)
-        host, port = address.removeprefix("tcp://").split(":")
-        for _ in range(50):
-            try:
-                with socket.create_connection((host, int(port)), timeout=5) as stranger:
-                    stranger.sendall(b"GET / HTTP/1.1\r\nHost: kerf\r\n\r\n" + bytes(range(256)) * 64)
-                break
-            except ConnectionRefusedError:
-                continue
+        with connect(address) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: kerf\r\n\r\n" + bytes(range(256)) * 64)
         second = self.start("worker", "--connect", address)
         _, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
-        self.assertEqual((first.wait(10), second.wait(10)), (0, 0))
+        self.assertEqual((first.wait(10 * SLOW), second.wait(10 * SLOW)), (0, 0))
 
 
 if __name__ == "__main__":
