@@ -108,12 +108,10 @@ size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
   return static_cast<size_t>(count) * ops::size_of(spec.dtype);
 }
 
-std::string connector_words(const Model& model, const std::vector<Layout>& layouts,
-                            const Route& route) {
-  const Sources sources(model, layouts);
+std::string connector_words(const Sources& sources, const Route& route) {
+  const ops::Shape& shape = sources.model().value(route.value).spec.shape;
   const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
-    return ops::normalized(cut_from(sources, route, p), model.value(route.value).spec.shape) !=
-           p.box;
+    return ops::normalized(cut_from(sources, route, p), shape) != p.box;
   });
   const auto met = route.gradient ? sources.of_gradient(route.value, route.to)
                                   : sources.of_value(route.value, route.to);

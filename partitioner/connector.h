@@ -83,7 +83,7 @@ RouteKind kind_of(const Model& model, const std::vector<ops::Layout>& layouts, c
 // Bytes of one message on this route for a micro-batch of `samples`.
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);
 // "slice -> bridge -> concat": the connectors that a route stands for.
-std::string connector_words(const Model& model, const std::vector<ops::Layout>& layouts,
-                            const Route& route);
+class Sources;
+std::string connector_words(const Sources& sources, const Route& route);
 
 }  // namespace kerf::partitioner

@@ -43,17 +43,22 @@ ValueId Model::add_value(Value value, bool trained) {
   return id;
 }
 
+void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
+  if (!shape.batched())
+    fail(what, format("its shape is {}, but axis 0 must be the batch", ops::to_string(shape)));
+  for (int axis = 1; axis < shape.rank(); ++axis)
+    if (shape[axis] < 1)
+      fail(what, format("its shape is {}, but every extent after the batch must be at least 1",
+                        ops::to_string(shape)));
+}
+
 ValueId Model::add_input(const std::string& name, const ops::ValueSpec& spec) {
-  if (!spec.shape.batched())
-    fail(format("input {}", name),
-         format("its shape is {}, but axis 0 must be the batch", ops::to_string(spec.shape)));
+  check_fed(format("input {}", name), spec.shape);
   return add_value({name, spec, ValueRole::kInput, -1, {}, 0}, false);
 }
 
 ValueId Model::add_label(const std::string& name, const ops::ValueSpec& spec) {
-  if (!spec.shape.batched())
-    fail(format("label {}", name),
-         format("its shape is {}, but axis 0 must be the batch", ops::to_string(spec.shape)));
+  check_fed(format("label {}", name), spec.shape);
   return add_value({name, spec, ValueRole::kLabel, -1, {}, 0}, false);
 }
 
@@ -92,6 +97,10 @@ NodeId Model::add_node(const std::string& name, const std::string& op,
     const std::string& why = error.message();
     fail(where, why.find(op) == std::string::npos ? format("{}: {}", op, why) : why);
   }
+  // Layouts, lifetimes and gradients count on it: only the loss has no row per sample.
+  if (!ops::find_operator(op).is_loss() && !results[0].shape.batched())
+    fail(where, format("its output {} would have no row per sample; feed it a value that has",
+                       ops::to_string(results[0].shape)));
 
   Node node{name, op, attributes, inputs, {}};
   const NodeId id = nodes();

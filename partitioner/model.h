@@ -96,6 +96,8 @@ class Model {
 
  private:
   ValueId add_value(Value value, bool trained);
+  // Inputs and labels: a batch of rows that are not empty.
+  void check_fed(const std::string& what, const ops::Shape& shape) const;
   [[noreturn]] void fail(const std::string& what, const std::string& reason) const;
 
   std::string name_;

@@ -44,17 +44,6 @@ const Colour& colour_of(int stage) {
   return kColours[static_cast<size_t>(std::max(stage, 0)) % kColours.size()];
 }
 
-std::string human_flops(double flops) {
-  constexpr std::array<std::string_view, 6> kUnits = {"FLOP",  "kFLOP", "MFLOP",
-                                                      "GFLOP", "TFLOP", "PFLOP"};
-  size_t unit = 0;
-  while (flops >= 999.5 && unit + 1 < kUnits.size()) {
-    flops /= 1000;
-    ++unit;
-  }
-  return format("{:.{}f} {}", flops, flops < 9.995 ? 2 : flops < 99.95 ? 1 : 0, kUnits[unit]);
-}
-
 // The share of a node that a part computes: "0-127", "" where it is all of it.
 std::string share_text(const ops::Box& box, const ops::Shape& shape) {
   for (int axis = 0; axis < shape.rank(); ++axis) {

@@ -68,11 +68,11 @@ Json stage_to_json(const Model& model, const Stage& stage) {
 }
 
 std::string one_line(const Json& json) {
-  if (!json.is_structured()) return json.dump();
+  if (!json.is_structured()) return json_text(json);
   std::string text;
   for (const auto& [key, value] : json.items()) {
     if (!text.empty()) text += ", ";
-    if (json.is_object()) text += Json(key).dump() + ": ";
+    if (json.is_object()) text += json_text(key) + ": ";
     text += one_line(value);
   }
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
@@ -92,7 +92,7 @@ void write_json(const Json& json, size_t indent, size_t used, std::string& text)
   text += json.is_object() ? "{" : "[";
   bool first = true;
   for (const auto& [key, value] : json.items()) {
-    const std::string name = json.is_object() ? Json(key).dump() + ": " : std::string();
+    const std::string name = json.is_object() ? json_text(key) + ": " : std::string();
     text.append(first ? "\n" : ",\n").append(margin).append(name);
     write_json(value, indent + 2, margin.size() + name.size() + 1, text);
     first = false;
@@ -123,7 +123,7 @@ Json plan_to_json(const Model& model, const Plan& plan) {
 
 std::string plan_checksum(const Json& plan) {
   Fingerprint hash;
-  hash.add(plan.dump());
+  hash.add(json_text(plan));
   return hash.hex();
 }
 

@@ -23,6 +23,7 @@ class Sources {
   // Errors are those of computations().
   Sources(const Model& model, std::vector<ops::Layout> layouts);
 
+  const Model& model() const { return model_; }
   const std::vector<Computation>& computations() const { return computations_; }
   // What `part` needs of `value`; null if it reads nothing of it.
   const ops::Box* need(ValueId value, int part) const;

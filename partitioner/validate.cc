@@ -128,6 +128,17 @@ class Checker {
           problem("the layout of {} has a share on part {}, which is not of its stage", value.name,
                   share.part);
     }
+    check_busy();
+  }
+
+  void check_busy() {
+    std::set<int> busy;
+    for (ValueId id = 0; id < model_.values(); ++id)
+      if (model_.value(id).role == ValueRole::kActivation)
+        for (const ops::Share& share : plan_.layouts[static_cast<size_t>(id)].shares)
+          busy.insert(share.part);
+    for (int part = 0; part < plan_.parts(); ++part)
+      if (!busy.contains(part)) problem("part {} has nothing to compute", part);
   }
 
   void check_connectors() {
@@ -199,6 +210,9 @@ class Checker {
       const WorkerPrediction& have = plan_.workers[w];
       if (have.worker != static_cast<int>(w))
         problem("prediction {} is of worker {}", w, have.worker);
+      if (std::min({have.forward_flops, have.seconds}) < 0 ||
+          std::min({have.weight_bytes, have.activation_bytes, have.peak_bytes}) < 0)
+        problem("worker {} is predicted less than nothing", w);
       if (have.messages != must[w].messages || have.bytes_in != must[w].bytes_in ||
           have.bytes_out != must[w].bytes_out)
         problem(

@@ -31,6 +31,17 @@ std::string human_bytes(double bytes) {
   return format("{} {}", unit == 0 ? format("{:.0f}", bytes) : three_digits(bytes), kUnits[unit]);
 }
 
+std::string human_flops(double flops) {
+  static constexpr std::array<const char*, 6> kUnits = {"", "k", "M", "G", "T", "P"};
+  if (!std::isfinite(flops)) return format("{} FLOP", flops);
+  size_t unit = 0;
+  while (std::fabs(flops) >= 999.5 && unit + 1 < kUnits.size()) {
+    flops /= 1000;
+    ++unit;
+  }
+  return format("{} {}FLOP", three_digits(flops), kUnits[unit]);
+}
+
 std::string human_seconds(double seconds) {
   const double size = std::fabs(seconds);
   if (!std::isfinite(seconds)) return format("{} s", seconds);

@@ -20,6 +20,8 @@ std::string check_message(fmt::format_string<Args...> text, Args&&... args) {
 
 // 1536 -> "1.5 KiB". For people; machine-readable output keeps plain numbers.
 std::string human_bytes(double bytes);
+// 1234567 -> "1.23 MFLOP".
+std::string human_flops(double flops);
 // 0.0123 -> "12.3 ms".
 std::string human_seconds(double seconds);
 // 1234567 -> "1,234,567".

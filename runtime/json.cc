@@ -155,6 +155,10 @@ Json parse_json(std::string_view text, const std::string& origin, size_t max_dep
   return builder.take();
 }
 
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 const Json& json_at(const Json& object, const std::string& key, const std::string& where) {
   if (!object.is_object())
     throw Error(ErrorCode::kUsage, format("must be an object with \"{}\"", key), where);

@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 // Throws Error{kUsage, ..., where "origin:line:column"}.
 Json parse_json(std::string_view text, const std::string& origin, size_t max_depth = 64);
 
+// On one line, or indented; what is not UTF-8 (a path may be anything) becomes U+FFFD.
+std::string json_text(const Json& json, int indent = -1);
+
 // Field access with errors that name the path ("plan.json: stages[2].nodes is missing").
 const Json& json_at(const Json& object, const std::string& key, const std::string& where);
 int64_t json_int(const Json& object, const std::string& key, const std::string& where);

@@ -47,7 +47,7 @@ std::string row_name(int32_t lane) {
 
 // Quoted; names may come from other processes, so bytes that are not UTF-8 are replaced.
 std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(text);
 }
 
 // Spans may come from other processes: sums and differences wrap instead of being undefined.

@@ -93,7 +93,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
         {"data_offsets", {at, at + tensor.bytes.size()}}};
     at += tensor.bytes.size();
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors stay aligned
   const uint64_t length = text.size();
   std::string file(reinterpret_cast<const char*>(&length), sizeof length);

@@ -22,4 +22,11 @@ std::string to_string(const Action& action) {
   return text;
 }
 
+bool Schedule::trains() const {
+  for (const std::vector<Action>& row : rows)
+    for (const Action& action : row)
+      if (action.kind != ActionKind::kForward) return true;
+  return false;
+}
+
 }  // namespace kerf::schedmp

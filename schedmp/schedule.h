@@ -43,6 +43,7 @@ struct Schedule {
 
   int workers() const { return static_cast<int>(rows.size()); }
   int stages() const { return static_cast<int>(groups.size()); }
+  bool trains() const;  // has more than forwards
   bool operator==(const Schedule&) const = default;
 };
 

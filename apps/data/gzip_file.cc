@@ -10,7 +10,8 @@ namespace kerf::apps {
 namespace {
 
 constexpr size_t kMaxCompressed = size_t{1} << 30;
-constexpr size_t kSmallest = 20;  // header 10, empty block 2, trailer 8
+constexpr size_t kSmallest = 20;       // header 10, empty block 2, trailer 8
+constexpr uint64_t kBestRatio = 1032;  // of deflate
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 
 uint32_t little_endian(const std::string& bytes, size_t at) {
@@ -69,6 +70,11 @@ std::vector<uint8_t> GzipFile::head(size_t bytes) const {
 std::vector<uint8_t> GzipFile::inflate(size_t most) const {
   if (size_ > most)
     fail(format("it claims {} bytes of contents; expected at most {}", size_, most));
+  if (size_ > kBestRatio * compressed_.size())
+    fail(format(
+        "it is truncated or damaged: it claims {} bytes of contents, but {} compressed bytes "
+        "cannot hold so many",
+        size_, compressed_.size()));
   std::vector<uint8_t> to(size_);
   Inflater inflater;
   const int answer = inflater.run(compressed_, to);

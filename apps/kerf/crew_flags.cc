@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "apps/programs.h"
+#include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
@@ -43,6 +44,15 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
       .add_option("--listen", flags.listen,
                   "Wait here for `kerf worker --connect` instead of starting local workers")
       ->type_name("tcp://127.0.0.1:PORT");
+}
+
+void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out) {
+  if (flags.device != "cpu") return;  // a device that is full says so itself
+  const auto capacity = static_cast<double>(runtime::make_cpu_device()->memory().capacity);
+  if (capacity > 0 && bytes > capacity)
+    throw Error(ErrorCode::kInfeasible,
+                format("the workers need {} together, but this host has {}; {}", human_bytes(bytes),
+                       human_bytes(capacity), way_out));
 }
 
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,

@@ -10,6 +10,7 @@
 
 namespace kerf::apps {
 
+inline constexpr int kMostWorkers = 1024;
 inline constexpr int kMostThreads = 1024;  // per worker
 
 struct CrewFlags {
@@ -20,6 +21,10 @@ struct CrewFlags {
 };
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
+
+// All workers are on this host. Throws Error{kInfeasible} if together they need more bytes than it
+// has; `way_out` says what to change.
+void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out);
 
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
 // workers and says so on the standard error output. Throws Error.

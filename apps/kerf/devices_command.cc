@@ -24,7 +24,7 @@ int list_devices(bool json) {
         {{"name", name}, {"memory_bytes", capacity}, {"description", device->description()}});
   }
   const std::string text =
-      json ? Json{{"devices", list}}.dump(2) + "\n" : table.text(wants_colour(1));
+      json ? json_text({{"devices", list}}, 2) + "\n" : table.text(wants_colour(1));
   std::fputs(text.c_str(), stdout);
   return 0;
 }

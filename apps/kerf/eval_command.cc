@@ -6,6 +6,7 @@
 #include "apps/data/datasets.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/run_training.h"
+#include "apps/kerf/train_report.h"
 #include "runtime/error.h"
 #include "runtime/json.h"
 
@@ -35,6 +36,7 @@ int EvalCommand::run() {
   options.batch = planned.plan.batch;
   options.steps = 0;
   options.setting = plan_flags.setting();
+  options.memory = plan_flags.memory;
   options.trace_steps = 0;
   options.weights = std::filesystem::absolute(weights).string();
   check_dataset(*make_dataset(options.dataset, schedmp::Split::kTest), options.dataset,
@@ -43,15 +45,15 @@ int EvalCommand::run() {
       run_training(planned, schedule_of(plan_flags, planned.plan), options, crew_flags);
 
   const schedmp::EvaluationRecord& record = outcome.training->evaluations().back();
-  const std::string text = json ? Json{{"model", planned.plan.model},   {"data", options.dataset},
-                                       {"rows", record.rows},           {"correct", record.correct},
-                                       {"accuracy", record.accuracy()}, {"loss", record.loss}}
-                                          .dump(2) +
-                                      "\n"
+  const Json report{{"model", planned.plan.model},   {"data", options.dataset},
+                    {"rows", record.rows},           {"correct", record.correct},
+                    {"accuracy", record.accuracy()}, {"loss", record.loss}};
+  const std::string text = json ? json_text(report, 2) + "\n"
                                 : format("test accuracy {:.2f} % ({} of {}), test loss {:.4f}\n",
                                          record.accuracy() * 100, human_count(record.correct),
                                          human_count(record.rows), record.loss);
   std::fputs(text.c_str(), stdout);
+  check_traffic(planned, outcome);
   return 0;
 }
 

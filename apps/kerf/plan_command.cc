@@ -23,8 +23,8 @@ struct PlanCommand {
     const auto [model, plan] = make_plan_of(flags);
     if (!out.empty()) runtime::write_file_atomic(out, partitioner::write_plan(model, plan));
     if (!picture.empty()) runtime::write_file_atomic(picture, partitioner::draw_svg(model, plan));
-    std::string text =
-        json ? plan_report(model, plan).dump(2) + "\n" : plan_text(model, plan, wants_colour(1));
+    std::string text = json ? json_text(plan_report(model, plan), 2) + "\n"
+                            : plan_text(model, plan, wants_colour(1));
     if (!json && !out.empty()) text += format("plan     {}\n", out);
     if (!json && !picture.empty()) text += format("picture  {}\n", picture);
     std::fputs(text.c_str(), stdout);

@@ -15,8 +15,7 @@ namespace kerf::apps {
 namespace {
 
 constexpr int kDefaultWorkers = 3;
-constexpr int kMostWorkers = 1024;
-constexpr int kMostMicroBatches = 65'536;
+constexpr int kMostSlots = 1024;
 constexpr size_t kMaxText = size_t{64} << 20;
 
 void require(bool fine, const std::string& flag, const std::string& what) {
@@ -34,7 +33,7 @@ void check(const PlanFlags& flags) {
   check_range(flags.stages, "--stages", kMostWorkers);
   check_range(flags.batch, "--batch", int64_t{1} << 31);
   check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
-  check_range(std::optional<int>(flags.slots), "--slots", kMaxText);
+  check_range(std::optional<int>(flags.slots), "--slots", kMostSlots);
   check_range(std::optional<int>(flags.threads), "--threads", kMostThreads);
   require(flags.momentum >= 0 && flags.momentum < 1, "--momentum",
           format("{} is not within 0 and 1", flags.momentum));
@@ -55,9 +54,10 @@ bool is_built_in(const std::string& schedule) {
 
 // What a schedule file says of micro-batches; a built-in one follows the flags.
 int micro_batches_of(const PlanFlags& flags) {
-  if (flags.micro_batches || !flags.schedule || is_built_in(*flags.schedule))
-    return flags.micro_batches.value_or(8);
-  return find_schedule(*flags.schedule, {}, 0).micro_batches;
+  if (!flags.schedule || is_built_in(*flags.schedule)) return flags.micro_batches.value_or(8);
+  const schedmp::Schedule file = find_schedule(*flags.schedule, {}, 0);
+  check_micro_batches(flags, file);
+  return file.micro_batches;
 }
 
 template <class T>
@@ -69,16 +69,6 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
                        "another plan with kerf plan",
                        name, *flag, plan),
                 file);
-}
-
-void check_cap(const partitioner::Plan& plan, int64_t cap, const std::string& file) {
-  for (const partitioner::WorkerPrediction& worker : plan.workers)
-    if (worker.peak_bytes > cap)
-      throw Error(ErrorCode::kInfeasible,
-                  format("worker {} needs {} bytes more than the memory cap of {} bytes; make "
-                         "another plan with kerf plan --memory {}",
-                         worker.worker, worker.peak_bytes - cap, cap, cap),
-                  file);
 }
 
 }  // namespace
@@ -191,8 +181,14 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
-  if (flags.memory) check_cap(planned.plan, *flags.memory, file);
   return planned;
+}
+
+void check_micro_batches(const PlanFlags& flags, const schedmp::Schedule& schedule) {
+  require(flags.micro_batches.value_or(schedule.micro_batches) == schedule.micro_batches,
+          "schedule " + schedule.name,
+          format("it has {} micro-batches, not {}; leave --micro-batches out",
+                 schedule.micro_batches, flags.micro_batches.value_or(0)));
 }
 
 schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {

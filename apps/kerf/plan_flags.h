@@ -12,6 +12,8 @@
 
 namespace kerf::apps {
 
+inline constexpr int kMostMicroBatches = 65'536;
+
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags {
   std::string model = "lenet5";
@@ -51,6 +53,8 @@ Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan; throws Error{kUsage} where a flag contradicts it.
 Planned read_plan_of(const PlanFlags& flags, const std::string& file);
 
+// Throws Error{kUsage} where --micro-batches contradicts a schedule that has its own.
+void check_micro_batches(const PlanFlags& flags, const schedmp::Schedule& schedule);
 // The schedule that the flags name, or else the plan, for the plan's stages.
 schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
 // A built-in schedule or one from a file. Throws Error{kUsage} where it is neither.

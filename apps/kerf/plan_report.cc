@@ -1,6 +1,7 @@
 #include "apps/kerf/plan_report.h"
 
 #include "apps/report/table.h"
+#include "partitioner/sources.h"
 
 namespace kerf::apps {
 
@@ -11,15 +12,8 @@ using partitioner::Traffic;
 
 namespace {
 
-// Whether a route exists because of the loss: it carries the scores, or what leads back from the
-// loss.
-bool is_of_loss(const Model& model, const Route& route) {
-  const partitioner::NodeId loss = model.loss();
-  if (loss < 0) return false;
-  if (model.value(route.value).producer == loss) return true;
-  for (const partitioner::ValueId input : model.node(loss).inputs)
-    if (input == route.value) return true;
-  return false;
+bool is_of_loss(const Model& model, const Plan& plan, const Route& route) {
+  return partitioner::kind_of(model, plan.layouts, route) == partitioner::RouteKind::kLoss;
 }
 
 double gap_of(const Plan& plan) { return plan.bound > 0 ? plan.bottleneck / plan.bound - 1 : 0; }
@@ -50,6 +44,7 @@ Json stages_report(const Model& model, const Plan& plan) {
 
 Json routes_report(const Model& model, const Plan& plan) {
   const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
+  const partitioner::Sources sources(model, plan.layouts);
   Json routes = Json::array();
   for (size_t i = 0; i < plan.routes.size(); ++i) {
     const Route& route = plan.routes[i];
@@ -57,8 +52,8 @@ Json routes_report(const Model& model, const Plan& plan) {
                       {"gradient", route.gradient},
                       {"from", plan.binding[static_cast<size_t>(route.from)]},
                       {"to", plan.binding[static_cast<size_t>(route.to)]},
-                      {"connectors", partitioner::connector_words(model, plan.layouts, route)},
-                      {"of_loss", is_of_loss(model, route)},
+                      {"connectors", partitioner::connector_words(sources, route)},
+                      {"of_loss", is_of_loss(model, plan, route)},
                       {"messages", traffic[i].messages},
                       {"bytes", traffic[i].bytes}});
   }
@@ -77,7 +72,7 @@ StepTraffic step_traffic(const Model& model, const Plan& plan) {
   const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
   StepTraffic step;
   for (size_t i = 0; i < plan.routes.size(); ++i) {
-    Traffic& sum = is_of_loss(model, plan.routes[i]) ? step.loss : step.layers;
+    Traffic& sum = is_of_loss(model, plan, plan.routes[i]) ? step.loss : step.layers;
     sum.messages += traffic[i].messages;
     sum.bytes += traffic[i].bytes;
   }
@@ -129,7 +124,7 @@ std::string plan_text(const Model& model, const Plan& plan, bool colour) {
                  human_count(step.layers.messages), bytes(step.layers.bytes),
                  human_count(step.loss.messages), bytes(step.loss.bytes));
   if (plan.bound > 0)
-    text += format("the slowest worker is {} above the best that any such cut can do\n",
+    text += format("the slowest worker is at most {} above the best that any such cut can do\n",
                    human_percent(gap_of(plan)));
   return text;
 }

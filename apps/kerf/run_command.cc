@@ -1,5 +1,5 @@
 // kerf run: shipped programs that are not training, through the same loop.
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -14,6 +14,9 @@ namespace kerf::apps {
 
 namespace {
 
+// A worker answers a round with block x block numbers, in one message.
+constexpr int kMostBlock = 1024;
+
 struct LeastSquaresCommand {
   LeastSquaresOptions options;
   CrewFlags crew_flags;
@@ -27,11 +30,17 @@ int LeastSquaresCommand::run() const {
   const auto require = [](bool fine, const char* flag, auto value) {
     if (!fine) throw Error(ErrorCode::kUsage, format("{} is out of range", value), flag);
   };
-  require(workers >= 1 && workers <= 1024, "--workers", workers);
+  require(workers >= 1 && workers <= kMostWorkers, "--workers", workers);
   require(options.rows >= workers && options.rows <= 10'000'000, "--rows", options.rows);
   require(options.columns >= 1 && options.columns <= 100'000, "--columns", options.columns);
-  require(options.block >= 1 && options.block <= options.columns, "--block", options.block);
+  require(options.block >= 1 && options.block <= std::min<int64_t>(options.columns, kMostBlock),
+          "--block", options.block);
   require(options.sweeps >= 1, "--sweeps", options.sweeps);
+
+  check_host_memory(
+      crew_flags,
+      static_cast<double>(options.rows) * static_cast<double>(options.columns) * sizeof(double),
+      "use fewer --rows or --columns");
 
   LeastSquares program(options, workers);
   const Interrupts interrupts;
@@ -41,15 +50,14 @@ int LeastSquaresCommand::run() const {
 
   const double first = program.objectives().front();
   const double last = program.objectives().back();
+  const Json report{{"rounds", loop.rounds},
+                    {"tasks", loop.tasks},
+                    {"seconds", loop.seconds},
+                    {"converged", program.converged()},
+                    {"objectives", program.objectives()},
+                    {"solution", program.solution()}};
   const std::string text =
-      json ? Json{{"rounds", loop.rounds},
-                  {"tasks", loop.tasks},
-                  {"seconds", loop.seconds},
-                  {"converged", program.converged()},
-                  {"objectives", program.objectives()},
-                  {"solution", program.solution()}}
-                     .dump(2) +
-                 "\n"
+      json ? json_text(report, 2) + "\n"
            : format("{} rounds in {} over {} workers: objective {:.6g} -> {:.6g}, {}\n",
                     human_count(loop.rounds), human_seconds(loop.seconds), workers, first, last,
                     program.converged() ? "converged" : "not yet converged");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <numeric>
 
 #include "apps/programs.h"
 #include "apps/report/terminal.h"
@@ -41,6 +42,9 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   };
   outcome.training = std::make_unique<schedmp::Training>(training_factories(), planned.model,
                                                          planned.plan, schedule, options, observer);
+  const auto& peaks = outcome.training->verdict().peak_bytes;
+  check_host_memory(flags, std::accumulate(peaks.begin(), peaks.end(), 0.0),
+                    "use more --micro-batches, a smaller --batch or a smaller model");
   Progress::Options how = progress_options();
   how.total_steps = outcome.training->total_steps();
   how.epochs = options.epochs;

@@ -39,10 +39,12 @@ struct ScheduleCommand {
 schedmp::Schedule ScheduleCommand::without_plan() const {
   const int workers = flags.workers.value_or(4);
   const int micro_batches = flags.micro_batches.value_or(8);
-  if (workers < 1 || workers > 1024)
-    throw Error(ErrorCode::kUsage, format("{} is not within 1 and 1024", workers), "--workers");
-  if (micro_batches < 1 || micro_batches > 65'536)
-    throw Error(ErrorCode::kUsage, format("{} is not within 1 and 65536", micro_batches),
+  if (workers < 1 || workers > kMostWorkers)
+    throw Error(ErrorCode::kUsage, format("{} is not within 1 and {}", workers, kMostWorkers),
+                "--workers");
+  if (micro_batches < 1 || micro_batches > kMostMicroBatches)
+    throw Error(ErrorCode::kUsage,
+                format("{} is not within 1 and {}", micro_batches, kMostMicroBatches),
                 "--micro-batches");
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
@@ -52,11 +54,7 @@ schedmp::Schedule ScheduleCommand::without_plan() const {
         ErrorCode::kUsage,
         format("it is for {} workers, not {}; leave --workers out", schedule.workers(), workers),
         name);
-  if (flags.micro_batches && schedule.micro_batches != micro_batches)
-    throw Error(ErrorCode::kUsage,
-                format("it has {} micro-batches, not {}; leave --micro-batches out",
-                       schedule.micro_batches, micro_batches),
-                name);
+  check_micro_batches(flags, schedule);
   return schedule;
 }
 
@@ -79,7 +77,7 @@ int ScheduleCommand::run() {
     }
   }
   if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));
-  const std::string printed = json ? report().dump(2) + "\n" : text();
+  const std::string printed = json ? json_text(report(), 2) + "\n" : text();
   std::fputs(printed.c_str(), stdout);
   if (problems_.empty()) return 0;
   throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(problems_, "; ")),

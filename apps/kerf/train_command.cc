@@ -97,6 +97,7 @@ void TrainCommand::complete(const Planned& planned) {
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
   options.setting = plan_flags.setting();
+  options.memory = plan_flags.memory;
   options.optimizer.momentum = plan_flags.momentum;
   if (!options.weights.empty()) options.weights = fs::absolute(options.weights).string();
 }
@@ -140,7 +141,7 @@ int TrainCommand::run() {
   const fs::path folder = out;
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder / "weights.safetensors");
   runtime::write_chrome_trace(folder / "trace.json", traces_of(outcome));
-  const std::string report = train_report(planned, outcome).dump(2) + "\n";
+  const std::string report = json_text(train_report(planned, outcome), 2) + "\n";
   runtime::write_file_atomic(folder / "run.json", report);
   const std::string text = json ? report : train_text(outcome, wants_colour(1)) + paths();
   std::fputs(text.c_str(), stdout);

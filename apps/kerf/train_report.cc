@@ -62,6 +62,9 @@ Json traffic_json(const partitioner::Traffic& traffic) {
   return {{"messages", traffic.messages}, {"bytes", traffic.bytes}};
 }
 
+// A figure between steps takes two of them.
+Json if_known(double figure) { return figure > 0 ? Json(figure) : Json(nullptr); }
+
 }  // namespace
 
 Traffic traffic_of(const Outcome& outcome) {
@@ -110,8 +113,8 @@ Json train_report(const Planned& planned, const Outcome& outcome) {
   else
     report["accuracy"] = training.evaluations().back().accuracy();
   report["seconds"] = outcome.loop.seconds;
-  report["images_per_second"] = outcome.images_per_second;
-  report["median_step_seconds"] = outcome.median_step_seconds;
+  report["images_per_second"] = if_known(outcome.images_per_second);
+  report["median_step_seconds"] = if_known(outcome.median_step_seconds);
   report["workers"] = workers_report(planned, outcome);
   report["predicted"] = traffic_json(traffic.predicted);
   report["counted"] = traffic_json(traffic.counted);
@@ -123,12 +126,14 @@ Json train_report(const Planned& planned, const Outcome& outcome) {
 std::string train_text(const Outcome& outcome, bool colour) {
   const schedmp::Training& training = *outcome.training;
   std::string text;
-  if (!training.steps().empty())
-    text += format("{} steps in {}, {} images/s, loss of the last step {:.4f}\n",
-                   human_count(static_cast<long long>(training.steps().size())),
-                   human_seconds(outcome.loop.seconds),
-                   human_count(static_cast<long long>(outcome.images_per_second)),
-                   training.steps().back().loss);
+  if (!training.steps().empty()) {
+    text += format("{} steps in {}", human_count(static_cast<long long>(training.steps().size())),
+                   human_seconds(outcome.loop.seconds));
+    if (outcome.images_per_second > 0)
+      text +=
+          format(", {} images/s", human_count(static_cast<long long>(outcome.images_per_second)));
+    text += format(", loss of the last step {:.4f}\n", training.steps().back().loss);
+  }
   if (!training.evaluations().empty()) {
     const auto& last = training.evaluations().back();
     const std::string accuracy = format("{:.2f} %", last.accuracy() * 100);

@@ -62,6 +62,18 @@ void add(std::vector<double>& to, const std::vector<double>& from) {
   for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
+// x* of b = A x* + noise.
+std::vector<double> true_solution(const LeastSquaresOptions& options) {
+  std::vector<double> solution(static_cast<size_t>(options.columns));
+  for (size_t j = 0; j < solution.size(); ++j)
+    solution[j] = ops::normal({options.seed, kSolution, 0, 0}, static_cast<int64_t>(j));
+  return solution;
+}
+
+double noise(const LeastSquaresOptions& options, int64_t row) {
+  return options.noise * ops::normal({options.seed, kNoise, 0, 0}, row);
+}
+
 // Minimises 1/2 d' G d + g' d by Gauss-Seidel: it cannot rise, even where G is singular.
 std::vector<double> solve_block(const std::vector<double>& gram,
                                 const std::vector<double>& gradient) {
@@ -81,10 +93,10 @@ std::vector<double> solve_block(const std::vector<double>& gram,
 double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t column) {
   if (column < options.columns)
     return ops::normal({options.seed, kMatrix, 0, 0}, row * options.columns + column);
-  double value = options.noise * ops::normal({options.seed, kNoise, 0, 0}, row);
+  const std::vector<double> solution = true_solution(options);
+  double value = noise(options, row);
   for (int64_t j = 0; j < options.columns; ++j)
-    value += matrix_entry(options, row, j) *
-             static_cast<double>(ops::normal({options.seed, kSolution, 0, 0}, j));
+    value += matrix_entry(options, row, j) * solution[static_cast<size_t>(j)];
   return value;
 }
 
@@ -160,17 +172,16 @@ void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
   const auto rows = static_cast<size_t>(job.end - job.begin);
   columns_.assign(static_cast<size_t>(options_.columns), std::vector<double>(rows));
   residual_.assign(rows, 0.0);
-  std::vector<double> solution(columns_.size());
-  for (size_t j = 0; j < solution.size(); ++j)
-    solution[j] = ops::normal({options_.seed, kSolution, 0, 0}, static_cast<int64_t>(j));
+  const std::vector<double> solution = true_solution(options_);
   for (size_t i = 0; i < rows; ++i) {
     const int64_t row = job.begin + static_cast<int64_t>(i);
-    double b = options_.noise * ops::normal({options_.seed, kNoise, 0, 0}, row);
+    double b = noise(options_, row);
     for (size_t j = 0; j < columns_.size(); ++j) {
       columns_[j][i] = matrix_entry(options_, row, static_cast<int64_t>(j));
       b += columns_[j][i] * solution[j];
     }
     residual_[i] = -b;
+    workplace.activity.progress();
   }
 }
 

@@ -17,7 +17,6 @@ class Progress {
     int64_t total_steps = 0;
     int epochs = 1;
     bool terminal = false;
-    bool colour = false;
     std::function<int()> width;                     // of the terminal, in columns
     std::function<Time()> now;                      // empty: the clock
     std::function<void(const std::string&)> write;  // to the standard error output, flushed

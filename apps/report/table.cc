@@ -40,16 +40,6 @@ std::string Table::text(bool colour) const {
   return text;
 }
 
-std::string human_flops(double flops) {
-  static constexpr std::array<const char*, 6> kUnits = {"", "k", "M", "G", "T", "P"};
-  size_t unit = 0;
-  while (std::fabs(flops) >= 999.5 && unit + 1 < kUnits.size()) {
-    flops /= 1000;
-    ++unit;
-  }
-  return format("{:.3g} {}FLOP", flops, kUnits[unit]);
-}
-
 std::string human_percent(double fraction) { return format("{:.1f} %", fraction * 100); }
 
 }  // namespace kerf::apps

@@ -20,8 +20,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// 1234567 -> "1.23 MFLOP".
-std::string human_flops(double flops);
 // 0.1234 -> "12.3 %".
 std::string human_percent(double fraction);
 

@@ -24,10 +24,7 @@ bool wants_colour(int descriptor) {
 
 std::string painted(const std::string& text, Ink ink, bool colour) {
   if (!colour) return text;
-  const char* code = ink == Ink::kBold    ? "1"
-                     : ink == Ink::kRed   ? "31"
-                     : ink == Ink::kGreen ? "32"
-                                          : "2";
+  const char* code = ink == Ink::kBold ? "1" : ink == Ink::kRed ? "31" : "32";
   return format("\x1b[{}m{}\x1b[0m", code, text);
 }
 

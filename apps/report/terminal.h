@@ -11,7 +11,7 @@ int terminal_width(int descriptor);
 // A terminal, and the environment has no NO_COLOR (no-color.org).
 bool wants_colour(int descriptor);
 
-enum class Ink { kBold, kRed, kGreen, kDim };
+enum class Ink { kBold, kRed, kGreen };
 std::string painted(const std::string& text, Ink ink, bool colour);
 
 }  // namespace kerf::apps

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 
 // The function is compiled for several instruction sets, and the best is picked when the program is
 // loaded. Sanitizers cannot run in the code that picks, so they get the plain one.
@@ -17,7 +18,8 @@
 namespace kerf::ops::cpu {
 
 // Calls work(begin, end) for contiguous pieces of [0, count), each at least `least` long, on as
-// many threads as the caller has. Pieces must be independent of each other.
+// many threads as the caller has. Pieces must be independent of each other. What one of them throws
+// is thrown here, when all have ended: no exception may leave a parallel region.
 template <class Work>
 void parallel_pieces(int64_t count, int64_t least, const Work& work) {
   const auto pieces = std::min<int64_t>(omp_get_max_threads(), count / std::max<int64_t>(least, 1));
@@ -25,8 +27,15 @@ void parallel_pieces(int64_t count, int64_t least, const Work& work) {
     if (count > 0) work(int64_t{0}, count);
     return;
   }
+  std::exception_ptr failure;
 #pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static)
-  for (int64_t i = 0; i < pieces; ++i) work(count * i / pieces, count * (i + 1) / pieces);
+  for (int64_t i = 0; i < pieces; ++i) try {
+      work(count * i / pieces, count * (i + 1) / pieces);
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+    }
+  if (failure) std::rethrow_exception(failure);
 }
 
 // Below this many elements a second thread costs more than it saves.

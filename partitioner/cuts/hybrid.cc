@@ -15,7 +15,7 @@ namespace {
 
 struct Layer {
   std::vector<NodeId> nodes;
-  double flops = 0;
+  double price = 0;  // on one worker
 };
 
 std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
@@ -29,20 +29,35 @@ std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
     }
     const int rank = model.output_specs(node)[0].shape.rank();
     layers.back().nodes.push_back(node);
-    layers.back().flops +=
-        node_cost(model, node, ops::Box::whole(rank), request.batch).work.forward_flops;
+    layers.back().price += price(model, request, node, ops::Box::whole(rank));
   }
   return layers;
 }
 
-// Ends of `stages` runs of consecutive layers whose largest sum is least.
-std::vector<int> balance(const std::vector<Layer>& layers, int stages) {
-  std::vector<double> before(1, 0.0);  // FLOPs before each layer
-  for (const Layer& layer : layers) before.push_back(before.back() + layer.flops);
-  const auto flops = [&](int, int begin, int end) {
-    return before[static_cast<size_t>(end)] - before[static_cast<size_t>(begin)];
+// The workers of each stage.
+std::vector<std::vector<int>> groups_of(int workers, int stages) {
+  std::vector<std::vector<int>> groups;
+  for (const ops::IndexSet& share : ops::split_evenly(workers, stages)) {
+    std::vector<int>& group = groups.emplace_back();
+    for (const ops::Range& range : share.ranges(workers))
+      for (int64_t part = range.begin; part < range.end; ++part)
+        group.push_back(static_cast<int>(part));
+  }
+  return groups;
+}
+
+// Ends of runs of consecutive layers, one for each group, so that the largest price per worker is
+// least.
+std::vector<int> balance(const std::vector<Layer>& layers,
+                         const std::vector<std::vector<int>>& groups) {
+  std::vector<double> before(1, 0.0);  // each layer
+  for (const Layer& layer : layers) before.push_back(before.back() + layer.price);
+  const auto per_worker = [&](int stage, int begin, int end) {
+    return (before[static_cast<size_t>(end)] - before[static_cast<size_t>(begin)]) /
+           static_cast<double>(groups[static_cast<size_t>(stage)].size());
   };
-  return divide(static_cast<int>(layers.size()), stages, flops, larger).ends;
+  const auto count = static_cast<int>(groups.size());
+  return divide(static_cast<int>(layers.size()), count, per_worker, larger).ends;
 }
 
 int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
@@ -66,17 +81,14 @@ int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
 Assignment cut_hybrid(const Model& model, const PlanRequest& request) {
   const auto layers = layers_of(model, request);
   const int count = stages_of(model, request, layers.size());
-  const auto ends = balance(layers, count);
-  const auto groups = ops::split_evenly(request.workers, count);
+  const auto groups = groups_of(request.workers, count);
+  const auto ends = balance(layers, groups);
   std::vector<Stage> stages;
   size_t layer = 0;
   for (size_t s = 0; s < ends.size(); ++s) {
-    Stage stage;
+    Stage stage{{}, groups[s]};
     for (; layer < static_cast<size_t>(ends[s]); ++layer)
       stage.nodes.insert(stage.nodes.end(), layers[layer].nodes.begin(), layers[layer].nodes.end());
-    for (const ops::Range& range : groups[s].ranges(request.workers))
-      for (int64_t part = range.begin; part < range.end; ++part)
-        stage.parts.push_back(static_cast<int>(part));
     stages.push_back(std::move(stage));
   }
   return spread_all(model, request, std::move(stages),

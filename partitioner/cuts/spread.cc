@@ -67,15 +67,6 @@ std::optional<Layout> follow_any(const Model& model, NodeId node, const std::vec
   return Layout::replicated(group, model.output_specs(node)[0].shape.rank());
 }
 
-double price(const Model& model, const PlanRequest& request, NodeId node, const Box& box) {
-  double sum = 0;
-  for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost = node_cost(model, node, box, samples, request.speed);
-    sum += request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops;
-  }
-  return sum;
-}
-
 void check_busy(int workers, const std::map<int, double>& by_part) {
   for (int worker = 0; worker < workers; ++worker)
     if (!by_part.contains(worker))
@@ -116,6 +107,15 @@ Box feature_box(const Model& model, NodeId node, const IndexSet& set) {
   const int axis = model.op(node).feature_axis();
   if (axis >= 0) box.axes[static_cast<size_t>(axis)] = set.normalized(shape[axis]);
   return box;
+}
+
+double price(const Model& model, const PlanRequest& request, NodeId node, const Box& box) {
+  double sum = 0;
+  for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches)) {
+    const NodeCost cost = node_cost(model, node, box, samples, request.speed);
+    sum += request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops;
+  }
+  return sum;
 }
 
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,

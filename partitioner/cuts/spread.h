@@ -22,6 +22,9 @@ bool is_one_to_all(const Model& model, NodeId node);
 // The whole output's box with `set` on the axis that a feature cut divides.
 ops::Box feature_box(const Model& model, NodeId node, const ops::IndexSet& set);
 
+// What a step of a node's box costs, in what the request minimises.
+double price(const Model& model, const PlanRequest& request, NodeId node, const ops::Box& box);
+
 // `layouts` of what comes before in model order are set.
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
                    const std::vector<ops::Layout>& layouts);

@@ -118,11 +118,27 @@ struct Training::SchedulerHalf {
     partitioner::Setting setting = options.setting;
     setting.optimizer_states =
         ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
+    if (options.steps != 0 && !schedule.trains())
+      throw Error(ErrorCode::kUsage,
+                  "it has no backward and no update, so nothing would be learnt; choose gpipe, "
+                  "1f1b or a file with B and U",
+                  "schedule " + schedule.name);
     verdict = verify(model, plan, partitioner::lower(model, plan), schedule, setting);
     if (!verdict.ok())
       throw Error(ErrorCode::kUsage,
                   kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
                   "schedule " + schedule.name);
+    if (options.memory) check_cap(*options.memory);
+  }
+
+  void check_cap(int64_t cap) const {
+    for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)
+      if (const int64_t over = verdict.peak_bytes[worker] - cap; over > 0)
+        throw Error(ErrorCode::kInfeasible,
+                    kerf::format("worker {} needs {} bytes more than the memory cap of {} bytes; "
+                                 "make another plan with --memory {}",
+                                 worker, over, cap, cap),
+                    plan.model);
   }
 
   void check_data() const {

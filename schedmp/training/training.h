@@ -40,6 +40,7 @@ struct TrainingOptions {
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
   partitioner::Setting setting;  // its optimizer_states follow from `optimizer`
+  std::optional<int64_t> memory;  // bytes that each worker may take
   int64_t trace_steps = 16;      // steps whose spans are kept
   std::filesystem::path
       shards;           // folder where workers leave their shares of the weights; empty: none
@@ -88,8 +89,9 @@ class Training : public Program {
  public:
   // A worker's half.
   explicit Training(TrainingFactories factories);
-  // The scheduler's half. The schedule must have been verified for this plan with options.setting:
-  // throws Error{kUsage} with the verdict's problems otherwise.
+  // The scheduler's half. Verifies the schedule for this plan with options.setting: throws
+  // Error{kUsage} with the verdict's problems, Error{kInfeasible} where a worker would take more
+  // than options.memory.
   Training(TrainingFactories factories, const partitioner::Model& model,
            const partitioner::Plan& plan, const Schedule& schedule, TrainingOptions options,
            TrainingObserver observer = {});

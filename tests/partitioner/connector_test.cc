@@ -202,7 +202,7 @@ TEST(Connect, OnlyTheSliceThatIsNeededTravels) {
   EXPECT_EQ(routes[0].pieces[0].box, (Box{{IndexSet::all(), IndexSet::range(4, 7)}}));
   EXPECT_EQ(message_bytes(m.model, routes[0], 8), 8U * 3 * 4);
   EXPECT_EQ(message_bytes(m.model, routes[0], 0), 0U);
-  EXPECT_EQ(connector_words(m.model, m.layouts, routes[0]), "slice -> bridge");
+  EXPECT_EQ(connector_words({m.model, m.layouts}, routes[0]), "slice -> bridge");
 }
 
 TEST(Connect, ReplicasServeThemselvesAndOthersAskTheFirst) {
@@ -225,7 +225,7 @@ TEST(Connect, PartialSumsComeFromAllWhoHoldThem) {
   ASSERT_EQ(routes.size(), 2U);
   EXPECT_EQ(routes[0].pieces[0].partial, 0);
   EXPECT_EQ(routes[1].pieces[0].partial, 1);
-  EXPECT_EQ(connector_words(m.model, m.layouts, routes[0]), "bridge -> sum");
+  EXPECT_EQ(connector_words({m.model, m.layouts}, routes[0]), "bridge -> sum");
   EXPECT_EQ(m.of(m.b, true).size(), 2U);  // the gradient goes to both
 }
 
