@@ -54,10 +54,14 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
 // The cuts. Contiguous segments of topological orders (dynamic programming, minimum bottleneck,
 // then minimum bytes) under the cap; every operator over all workers; stages times groups; any
 // index sets.
-std::variant<Assignment, Infeasible> cut_layer(const Model& model, const PlanRequest& request,
-                                               const Objective& objective);
-// Whether cut_layer would return an assignment; cheaper, as it does not look for what would.
-bool layer_cut_fits(const Model& model, const PlanRequest& request, const Objective& objective);
+//
+// The layer cut bounds memory while it searches, and what a division takes shows only on the plan:
+// candidates, best first, of which the first that meets the cap is the answer; empty if none can.
+std::vector<Assignment> cut_layer(const Model& model, const PlanRequest& request,
+                                  const Objective& objective);
+// Whatever the cap: the best without one, and the division that needs least.
+std::vector<Assignment> cut_layer_without_cap(const Model& model, const PlanRequest& request,
+                                              const Objective& objective);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);

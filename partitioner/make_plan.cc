@@ -23,17 +23,18 @@ void check_request(const PlanRequest& request) {
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
 
-std::variant<Assignment, Infeasible> cut(const Model& model, const PlanRequest& request,
-                                         const Objective& objective) {
+// The first that fits is taken.
+std::vector<Assignment> cut(const Model& model, const PlanRequest& request,
+                            const Objective& objective) {
   switch (request.cut) {
     case Cut::kLayer:
       return cut_layer(model, request, objective);
     case Cut::kFeature:
-      return cut_feature(model, request);
+      return {cut_feature(model, request)};
     case Cut::kHybrid:
-      return cut_hybrid(model, request);
+      return {cut_hybrid(model, request)};
     case Cut::kFree:
-      return cut_free(model, request);
+      return {cut_free(model, request)};
   }
   throw Error(ErrorCode::kInternal, "there is no such cut");
 }
@@ -75,20 +76,26 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   return result;
 }
 
-std::variant<Plan, Infeasible> try_plan(const Model& model, const PlanRequest& request,
-                                        const Objective& objective) {
-  auto assignment = cut(model, request, objective);
-  if (auto* infeasible = std::get_if<Infeasible>(&assignment)) return std::move(*infeasible);
-  Plan plan =
-      connect_and_predict(model, request, objective, std::get<Assignment>(std::move(assignment)));
-  if (request.memory)
-    if (auto infeasible = check_memory(plan, *request.memory)) return std::move(*infeasible);
-  return plan;
+// The first candidate that meets the cap; else the one that is least over it, if there is any.
+using Attempt = std::variant<Plan, std::optional<Infeasible>>;
+Attempt try_all(const Model& model, const PlanRequest& request, const Objective& objective,
+                std::vector<Assignment> candidates) {
+  std::optional<Infeasible> least;
+  for (Assignment& assignment : candidates) {
+    Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
+    const auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
+    if (!over) return plan;
+    if (!least || over->over < least->over) least = over;
+  }
+  return least;
+}
+
+Attempt try_plan(const Model& model, const PlanRequest& request, const Objective& objective) {
+  return try_all(model, request, objective, cut(model, request, objective));
 }
 
 bool fits(const Model& model, const PlanRequest& request, const Objective& objective) {
   try {
-    if (request.cut == Cut::kLayer) return layer_cut_fits(model, request, objective);
     return std::holds_alternative<Plan>(try_plan(model, request, objective));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
@@ -144,10 +151,13 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
                                          const Objective& objective) {
   check_request(request);
   model.check();
-  auto result = try_plan(model, request, objective);
-  if (auto* infeasible = std::get_if<Infeasible>(&result))
-    find_smallest_change(model, request, objective, *infeasible);
-  return result;
+  Attempt attempt = try_plan(model, request, objective);
+  if (request.cut == Cut::kLayer && !std::holds_alternative<Plan>(attempt))
+    attempt = try_all(model, request, objective, cut_layer_without_cap(model, request, objective));
+  if (auto* plan = std::get_if<Plan>(&attempt)) return std::move(*plan);
+  Infeasible infeasible = std::get<std::optional<Infeasible>>(attempt).value();
+  find_smallest_change(model, request, objective, infeasible);
+  return infeasible;
 }
 
 }  // namespace kerf::partitioner

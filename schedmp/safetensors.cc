@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <fstream>
 
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -15,7 +15,6 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 namespace {
 
 constexpr size_t kMaxHeader = size_t{100} << 20;
-constexpr size_t kMaxFile = size_t{1} << 40;
 
 std::string dtype_name(ops::DType dtype) { return dtype == ops::DType::kFloat32 ? "F32" : "I64"; }
 
@@ -79,6 +78,47 @@ void check_cover(std::vector<Extent> extents, size_t data_bytes, const std::stri
                 origin);
 }
 
+// Nothing is read before it is known to be there.
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : origin_(path.string()) {
+    std::error_code none;
+    if (!std::filesystem::is_regular_file(path, none)) refuse("is not a regular file");
+    size_ = std::filesystem::file_size(path, none);
+    file_.open(path, std::ios::binary);
+    if (!file_) refuse("cannot be opened");
+    uint64_t length = 0;
+    if (size_ < sizeof length) refuse("too short to be a safetensors file");
+    take(reinterpret_cast<char*>(&length), sizeof length);
+    if (length == 0) refuse("it has no header: no safetensors file");
+    if (length > kMaxHeader || length > size_ - sizeof length)
+      refuse("the header is longer than the file: no safetensors file, or cut off");
+    header_.resize(length);
+    take(header_.data(), length);
+  }
+
+  const std::string& origin() const { return origin_; }
+  const std::string& header() const { return header_; }
+  size_t data_bytes() const { return size_ - sizeof(uint64_t) - header_.size(); }
+  std::string data(const Extent& extent) {
+    std::string bytes(extent.end - extent.begin, '\0');
+    file_.seekg(static_cast<std::streamoff>(size_ - data_bytes() + extent.begin));
+    take(bytes.data(), bytes.size());
+    return bytes;
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* why) const { throw Error(ErrorCode::kUsage, why, origin_); }
+  void take(char* to, size_t bytes) {
+    if (!file_.read(to, static_cast<std::streamsize>(bytes))) refuse("cannot be read");
+  }
+
+  std::string origin_;
+  std::ifstream file_;
+  size_t size_ = 0;
+  std::string header_;
+};
+
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
@@ -96,26 +136,17 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors stay aligned
   const uint64_t length = text.size();
-  std::string file(reinterpret_cast<const char*>(&length), sizeof length);
-  file.reserve(file.size() + text.size() + at);
-  file += text;
-  for (const NamedTensor& tensor : tensors) file += tensor.bytes;
-  runtime::write_file_atomic(path, file);
+  runtime::AtomicFile file(path);
+  file.write({reinterpret_cast<const char*>(&length), sizeof length});
+  file.write(text);
+  for (const NamedTensor& tensor : tensors) file.write(tensor.bytes);
+  file.commit();
 }
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
-  const std::string origin = path.string();
-  const std::string file = runtime::read_file(path, kMaxFile);
-  uint64_t length = 0;
-  if (file.size() < sizeof length)
-    throw Error(ErrorCode::kUsage, "too short to be a safetensors file", origin);
-  std::memcpy(&length, file.data(), sizeof length);
-  if (length > kMaxHeader || length > file.size() - sizeof length)
-    throw Error(ErrorCode::kUsage,
-                "the header is longer than the file: no safetensors file, or cut off", origin);
-  const std::string_view text = std::string_view(file).substr(sizeof length, length);
-  const std::string_view data = std::string_view(file).substr(sizeof length + length);
-  const Json header = parse_json(text, origin);
+  Reader reader(path);
+  const std::string& origin = reader.origin();
+  const Json header = parse_json(reader.header(), origin);
   if (!header.is_object()) throw Error(ErrorCode::kUsage, "the header is no JSON object", origin);
 
   std::vector<NamedTensor> tensors;
@@ -128,18 +159,18 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
                        parse_dtype(json_string(entry, "dtype", where), where),
                        parse_shape(entry, where),
                        {}};
-    const Extent extent = parse_extent(entry, data.size(), where);
+    const Extent extent = parse_extent(entry, reader.data_bytes(), where);
     const size_t bytes = static_cast<size_t>(tensor.shape.elements()) * ops::size_of(tensor.dtype);
     if (extent.end - extent.begin != bytes)
       throw Error(
           ErrorCode::kUsage,
           kerf::format("{} bytes of data for a tensor of {}", extent.end - extent.begin, bytes),
           where);
-    tensor.bytes = data.substr(extent.begin, bytes);
     extents.push_back(extent);
     tensors.push_back(std::move(tensor));
   }
-  check_cover(extents, data.size(), origin);
+  check_cover(extents, reader.data_bytes(), origin);
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i].bytes = reader.data(extents[i]);
   return tensors;
 }
 

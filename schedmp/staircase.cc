@@ -1,6 +1,7 @@
 // The staircase: a schedule unfolded in time, with unit costs and free communication.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "runtime/format.h"
 #include "schedmp/schedule.h"
@@ -30,28 +31,51 @@ class Unfolding {
     }
   }
 
+  std::vector<std::string> stuck() const {
+    std::vector<std::string> problems;
+    for (size_t worker = 0; worker < rows.size(); ++worker) {
+      if (rows[worker].size() == schedule_.rows[worker].size()) continue;
+      const Action& action = schedule_.rows[worker][rows[worker].size()];
+      const Action awaited = needed(action).value();  // nothing else can stop a row
+      problems.push_back(
+          kerf::format("worker {}: {}: waits for ever for {} of micro-batch {} on "
+                       "stage {}",
+                       worker, to_string(action),
+                       awaited.kind == ActionKind::kForward ? "the forward" : "the gradient",
+                       awaited.micro_batch, awaited.stage));
+    }
+    return problems;
+  }
+
  private:
   using Key = std::pair<int, int>;  // stage, micro-batch
 
+  // The neighbour's action that this one needs; none at the chain's ends.
+  std::optional<Action> needed(const Action& action) const {
+    if (action.kind == ActionKind::kForward && action.stage > 0)
+      return Action{action.stage - 1, ActionKind::kForward, action.micro_batch};
+    if (is_gradient(action) && action.stage + 1 < schedule_.stages())
+      return Action{action.stage + 1, ActionKind::kInputGradient, action.micro_batch};
+    return std::nullopt;
+  }
+
+  static bool is_gradient(const Action& action) {
+    return action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient;
+  }
+
   bool place(size_t worker) {
     const Action& action = schedule_.rows[worker][rows[worker].size()];
-    const Key here{action.stage, action.micro_batch};
     int ready = rows[worker].empty() ? 0 : rows[worker].back().end;
-    if (action.kind == ActionKind::kForward && action.stage > 0) {
-      const auto before = forward_.find({action.stage - 1, action.micro_batch});
-      if (before == forward_.end()) return false;
-      ready = std::max(ready, before->second);
-    }
-    const bool gradient =
-        action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient;
-    if (gradient && action.stage + 1 < schedule_.stages()) {
-      const auto after = gradient_.find({action.stage + 1, action.micro_batch});
-      if (after == gradient_.end()) return false;
-      ready = std::max(ready, after->second);
+    if (const auto before = needed(action)) {
+      const auto& ends = before->kind == ActionKind::kForward ? forward_ : gradient_;
+      const auto at = ends.find({before->stage, before->micro_batch});
+      if (at == ends.end()) return false;
+      ready = std::max(ready, at->second);
     }
     const int end = ready + duration(action.kind);
+    const Key here{action.stage, action.micro_batch};
     if (action.kind == ActionKind::kForward) forward_[here] = std::max(forward_[here], end);
-    if (gradient) gradient_[here] = std::max(gradient_[here], end);
+    if (is_gradient(action)) gradient_[here] = std::max(gradient_[here], end);
     rows[worker].push_back({action, ready, end});
     return true;
   }
@@ -64,6 +88,10 @@ class Unfolding {
 };
 
 }  // namespace
+
+std::vector<std::string> check_chain(const Schedule& schedule) {
+  return Unfolding(schedule).stuck();
+}
 
 std::string draw_staircase(const Schedule& schedule) {
   const Unfolding unfolding(schedule);

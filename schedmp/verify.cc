@@ -269,6 +269,20 @@ class MemoryWalk {
   std::set<std::pair<int, int>> live_;
 };
 
+// The first of [low, high] for which `holds`, which holds for `high` and all above the first: a
+// slot more never blocks anybody.
+template <class Holds>
+int first_true(int low, int high, const Holds& holds) {
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (holds(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 }  // namespace
 
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
@@ -284,8 +298,9 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   for (size_t worker = 0; worker < parts.size(); ++worker)
     steps.push_back(message_steps(parts[worker], schedule.rows[worker]));
   verdict.held = held_at_most(steps, plan.routes.size());
-  for (int k = 0; k <= schedule.micro_batches && verdict.smallest_safe_slots < 0; ++k)
-    if (Play(model, plan, steps, verdict.held, k).finished()) verdict.smallest_safe_slots = k;
+  const auto safe = [&](int k) { return Play(model, plan, steps, verdict.held, k).finished(); };
+  if (safe(schedule.micro_batches))
+    verdict.smallest_safe_slots = first_true(0, schedule.micro_batches, safe);
   const Play play(model, plan, steps, verdict.held, setting.slots);
   if (!play.finished()) verdict.problems.push_back(play.explain());
 

@@ -121,8 +121,12 @@ std::vector<std::string> check_order(const Schedule& schedule) {
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
     for (const int member : group)
-      if (schedule.rows[static_cast<size_t>(member)] !=
-          schedule.rows[static_cast<size_t>(group[0])])
+      if (member < 0 || member >= schedule.workers() || group[0] < 0 ||
+          group[0] >= schedule.workers())
+        problems.push_back(
+            kerf::format("stage {} is on worker {}, which does not exist", stage, member));
+      else if (schedule.rows[static_cast<size_t>(member)] !=
+               schedule.rows[static_cast<size_t>(group[0])])
         problems.push_back(kerf::format("workers {} and {} share stage {} but not their row",
                                         group[0], member, stage));
   }

@@ -57,7 +57,7 @@ std::vector<int> balance(const std::vector<Layer>& layers,
            static_cast<double>(groups[static_cast<size_t>(stage)].size());
   };
   const auto count = static_cast<int>(groups.size());
-  return divide(static_cast<int>(layers.size()), count, per_worker, larger).ends;
+  return divide(static_cast<int>(layers.size()), count, per_worker, per_worker, larger).ends;
 }
 
 int stages_of(const Model& model, const PlanRequest& request, size_t layers) {

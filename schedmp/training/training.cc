@@ -102,7 +102,7 @@ struct Training::SchedulerHalf {
       : model(model_in),
         plan(plan_in),
         schedule(schedule_in),
-        options(std::move(options_in)),
+        options(checked(std::move(options_in), plan)),
         observer(std::move(observer_in)),
         train(factories.dataset(options.dataset, Split::kTrain)),
         test(factories.dataset(options.dataset, Split::kTest)),
@@ -112,6 +112,15 @@ struct Training::SchedulerHalf {
         spans(workers.size()) {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].worker = static_cast<int>(worker);
+  }
+
+  static TrainingOptions checked(TrainingOptions options, const Plan& plan) {
+    if (options.batch < 1 || options.batch > plan.batch)
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("a batch of {} rows, but the plan is for 1 to {}", options.batch,
+                               plan.batch),
+                  plan.model);
+    return options;
   }
 
   void prove() {

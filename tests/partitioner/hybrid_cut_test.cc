@@ -48,9 +48,11 @@ TEST_F(HybridCut, AStageBeginsAtALayerAndFollowersStayWithTheirProducer) {
   EXPECT_THAT(nodes(1), ElementsAre("fc3", "relu3", "fc4", "loss"));
 }
 
-TEST_F(HybridCut, StagesAreBalancedByForwardFlops) {
+TEST_F(HybridCut, StagesAreBalancedByWhatEachWorkerComputes) {
   cut(make_zoo_model("mlp", {{1000, 100, 10, 10, 10}}), 2, 2);
   EXPECT_THAT(nodes(0), ElementsAre("fc1", "relu1"));
+  cut(make_zoo_model("mlp", {{512, 512, 512, 512, 10}}), 3, 2);  // two workers, then one
+  EXPECT_THAT(nodes(0), ElementsAre("fc1", "relu1", "fc2", "relu2"));
 }
 
 TEST_F(HybridCut, EachStageIsDividedOverItsGroup) {

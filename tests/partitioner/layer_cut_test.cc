@@ -145,6 +145,15 @@ TEST(LayerCut, OfEqualBottlenecksItTakesTheFewestBytes) {
     EXPECT_EQ(model.value(route.value).spec.shape[1], route.from + route.to == 1 ? 64 : 4);
 }
 
+// The scores are few bytes, but a worker for the loss alone would only wait.
+TEST(LayerCut, OfEqualBottlenecksTheLossStaysWithItsScores) {
+  PlanRequest request = request_of(Cut::kLayer, 3);
+  request.minimise = Minimise::kForwardFlops;
+  const Model model = make_zoo_model("mlp", {{784, 512, 512, 10}});
+  const Plan plan = plan_of(model, request);
+  EXPECT_EQ(plan.stage_of(model.loss()), plan.stage_of(model.find_node("fc3")));
+}
+
 TEST(LayerCut, TimeCountsTransfers) {
   PlanRequest request = request_of(Cut::kLayer, 2);
   request.speed.link_bytes_per_second = 1e3;  // a wire so slow that only bytes matter
@@ -207,6 +216,19 @@ TEST(MemoryCap, IsKeptAndMovesTheBoundary) {
         EXPECT_GE(plan->bottleneck, free.bottleneck);
       }
     }
+}
+
+TEST(MemoryCap, APlanFitsIntoWhatItSaysThatItTakes) {
+  for (const Model& model : sample_models())
+    for (int workers = 1; workers <= std::min(6, model.nodes()); ++workers)
+      for (const bool mirrored : {false, true}) {
+        PlanRequest request = request_of(Cut::kLayer, workers);
+        request.setting.mirrored = mirrored;
+        request.memory = largest_peak(std::get<Plan>(make_plan(model, request, Descending())));
+        const auto again = make_plan(model, request, Descending());
+        ASSERT_TRUE(std::holds_alternative<Plan>(again)) << model.name() << " over " << workers;
+        EXPECT_LE(largest_peak(std::get<Plan>(again)), *request.memory);
+      }
 }
 
 // Follows the advice in `change` ("--memory 52428800", ...).

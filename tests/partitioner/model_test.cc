@@ -52,6 +52,17 @@ TEST(Model, ErrorsNameModelNodeAndReason) {
               HasSubstr("lenet5: node odd: there is no value number 99"));
 }
 
+TEST(Model, WhatIsComputedHasARowPerSample) {
+  Model model("m");
+  const ValueId w = model.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {});
+  EXPECT_THAT(complaint([&] { model.add_node("odd", "Relu", {}, {w}); }),
+              HasSubstr("m: node odd: its output [4, 4] would have no row per sample"));
+  EXPECT_THAT(complaint([&] {
+                model.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 0}});
+              }),
+              HasSubstr("at least 1"));
+}
+
 TEST(Model, ARefusedNodeLeavesNothingBehind) {
   Model model("m");
   const ValueId x = model.add_input("x", kRows);

@@ -49,6 +49,14 @@ TEST_F(Broken, Binding) {
   EXPECT_THAT(problems([](Plan& p) { p.binding = {}; }), Contains(HasSubstr("no part")));
 }
 
+TEST_F(Broken, IdleParts) {
+  EXPECT_THAT(problems([](Plan& p) {
+                p.binding.push_back(3);
+                p.stages[1].parts.push_back(3);
+              }),
+              Contains("part 3 has nothing to compute"));
+}
+
 TEST_F(Broken, Stages) {
   EXPECT_THAT(problems([](Plan& p) { p.stages[0].nodes.pop_back(); }),
               Contains(HasSubstr("is in 0 stages")));
@@ -102,6 +110,8 @@ TEST_F(Broken, Routes) {
 }
 
 TEST_F(Broken, Predictions) {
+  EXPECT_THAT(problems([](Plan& p) { p.workers[1].peak_bytes = -1; }),
+              Contains("worker 1 is predicted less than nothing"));
   EXPECT_THAT(problems([](Plan& p) { p.workers.pop_back(); }), Contains(HasSubstr("2 workers")));
   EXPECT_THAT(problems([](Plan& p) { ++p.workers[1].bytes_in; }), Contains(HasSubstr("worker 1")));
   EXPECT_THAT(problems([](Plan& p) { p.workers[2].worker = 0; }),

@@ -65,6 +65,12 @@ TEST_F(Safetensors, RefuseEveryTruncation) {
     EXPECT_NE(complaint(whole.substr(0, length)), "accepted") << length;
 }
 
+TEST_F(Safetensors, HugeFilesOfNothingAreRefusedUnread) {
+  EXPECT_NE(complaint(std::string(64, '\0')).find("no header"), std::string::npos);
+  std::filesystem::resize_file(file_, uintmax_t{1} << 33);  // sparse
+  EXPECT_THROW(read_safetensors(file_), Error);
+}
+
 TEST_F(Safetensors, RefuseHolesOverlapsAndWrongSizes) {
   const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_EQ(complaint(with_header("{" + a + "}", 4)), "accepted");

@@ -128,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"0B0 0F0 0F1 0B1 0U", "0B0: comes before its forward"},
         Wrong{"0F0 0F1 0B1 0B0 0U", "weight gradients must go up"},
         Wrong{"0F0 0F1 0I0 0I1 0W0 0U", "0W1 is missing"},
+        Wrong{"0F0 0F1 0I0 0I1", "0W0 is missing"}, Wrong{"0F0 0F1 0I0 0I1", "0U is missing"},
         Wrong{"0F0 0F1 0W0 0I0 0I1 0W1 0U", "comes before its input gradient"},
         Wrong{"0F0 0F1 0B0 0U 0B1", "comes before every weight gradient"},
         Wrong{"0F0 0F1 0B0 0B1", "0U is missing"},
@@ -135,6 +136,19 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
         // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
         Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
+
+TEST(CheckChain, NamesWhoWaitsForEver) {
+  EXPECT_TRUE(check_chain(one_f_one_b(chain(3), 4)).empty());
+  const Schedule stuck = parse_schedule(
+      "kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
+      "row 0: 0F0 0B0 0F1 0B1 0U\n"
+      "row 1: 1F0 1F1 1B0 1B1 1U\n",
+      "test");
+  EXPECT_THAT(check_chain(stuck),
+              testing::ElementsAre(
+                  "worker 0: 0B0: waits for ever for the gradient of micro-batch 0 on stage 1",
+                  "worker 1: 1F1: waits for ever for the forward of micro-batch 1 on stage 0"));
+}
 
 TEST(CheckOrder, SplitBackwardIsLegal) {
   EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"

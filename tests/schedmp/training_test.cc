@@ -255,15 +255,36 @@ INSTANTIATE_TEST_SUITE_P(WorkersAndCuts, CutsAgree,
 TEST(Training, RefusesWhatDoesNotFit) {
   const Model model = make_model("12-24-5");
   const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
-  TrainingOptions options;
-  options.model_source = "12-24-5";
+  TrainingOptions sound;
+  sound.model_source = "12-24-5";
+  sound.dataset = "rows";
+  sound.batch = plan.batch;
+  const auto complaint = [&](const TrainingOptions& options, const Schedule& schedule) {
+    try {
+      Training(factories(), model, plan, schedule, options);
+      return std::string("accepted");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const auto groups = groups_of(plan);
+  const Schedule schedule = make_schedule("1f1b", groups, 4);
+  EXPECT_EQ(complaint(sound, schedule), "accepted");
+  EXPECT_THAT(complaint(sound, make_schedule("1f1b", groups, 5)), testing::HasSubstr("the plan 4"));
+  EXPECT_THAT(complaint(sound, forward_only(groups, 4)), testing::HasSubstr("no backward"));
+
+  TrainingOptions options = sound;
   options.dataset = "images";
-  const Schedule schedule = make_schedule("1f1b", groups_of(plan), 4);
-  EXPECT_THROW(Training(factories(), model, plan, schedule, options), Error) << "784 features";
-  options.dataset = "rows";
-  EXPECT_THROW(
-      Training(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 5), options), Error)
-      << "five micro-batches for a plan of four";
+  EXPECT_THAT(complaint(options, schedule), testing::HasSubstr("784 features"));
+  options = sound;
+  options.batch = plan.batch + 1;
+  EXPECT_THAT(complaint(options, schedule), testing::HasSubstr("but the plan is for"));
+  options = sound;
+  options.memory = 1000;
+  EXPECT_THAT(complaint(options, schedule), testing::HasSubstr("memory cap of 1000 bytes"));
+  options = sound;
+  options.steps = 0;
+  EXPECT_EQ(complaint(options, forward_only(groups, 4)), "accepted") << "to evaluate";
 }
 
 }  // namespace
