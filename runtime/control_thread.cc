@@ -16,8 +16,6 @@ constexpr auto kStuckAfter = 1s;
 constexpr auto kFlush = 1s;
 constexpr int kDrain = 64;  // messages taken in before results are looked at
 constexpr auto kSpin = std::chrono::microseconds(5);
-// Results above this go into a message of their own.
-constexpr size_t kBatchBytes = size_t{256} << 10;
 constexpr size_t kLargestResult = kMaxControlMessage - 64;
 
 }  // namespace
@@ -157,23 +155,9 @@ void ControlThread::exchange() {
     outgoing.swap(outgoing_);
     results.swap(results_);
   }
-  if (!results.empty()) send_results(std::move(results));
+  for (auto& payload : encode_batches(std::move(results)))
+    control_.send({ControlType::kResults, std::move(payload)});
   for (auto& message : outgoing) control_.send(std::move(message));
-}
-
-void ControlThread::send_results(std::vector<std::string> results) {
-  std::vector<std::string> batch;
-  size_t bytes = 0;
-  for (auto& result : results) {
-    if (!batch.empty() && bytes + result.size() > kBatchBytes) {
-      control_.send({ControlType::kResults, encode(batch)});
-      batch.clear();
-      bytes = 0;
-    }
-    bytes += result.size();
-    batch.push_back(std::move(result));
-  }
-  control_.send({ControlType::kResults, encode(batch)});
 }
 
 void ControlThread::handle(ControlMessage message) {

@@ -54,7 +54,6 @@ class ControlThread {
   void give_up_if_stuck(Clock::time_point now);
   bool sleep_if_nothing_to_send();
   Clock::time_point next_alarm() const;
-  void send_results(std::vector<std::string> results);
 
   const WorkerOptions& options_;
   ControlClient& control_;

@@ -26,8 +26,6 @@ constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
 constexpr int kDrainAtMost = 10'000;
 constexpr uint32_t kFirstEpoch = 1;
-// Tasks above this travel in several messages.
-constexpr size_t kBatchBytes = size_t{256} << 10;
 
 class LiveCrew final : public Crew {
  public:
@@ -53,7 +51,7 @@ class LiveCrew final : public Crew {
   void step(Deadline deadline);
   void drain();
   void check();
-  void settle(int lost);
+  void settle();
   void fail(Error error);
   void throw_if_over() const;
   void tell_all_to_stop();
@@ -183,6 +181,7 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
              "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
              members.size());
   started_ = true;
+  for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
     step(after(kCheckEvery));
     throw_if_over();
@@ -225,19 +224,10 @@ void LiveCrew::send(int worker, std::vector<std::string> tasks) {
   const std::lock_guard lock(mutex_);
   KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
   throw_if_over();
-  const int peer = roster_->members()[static_cast<size_t>(worker)].peer;
-  std::vector<std::string> batch;
-  size_t bytes = 0;
-  for (auto& task : tasks) {
-    if (!batch.empty() && bytes + task.size() > kBatchBytes) {
-      server_->send(peer, {ControlType::kWork, encode(batch)});
-      batch.clear();
-      bytes = 0;
-    }
-    bytes += task.size();
-    batch.push_back(std::move(task));
-  }
-  if (!batch.empty()) server_->send(peer, {ControlType::kWork, encode(batch)});
+  auto& member = roster_->members()[static_cast<size_t>(worker)];
+  member.progressed = Clock::now();
+  for (auto& payload : encode_batches(std::move(tasks)))
+    server_->send(member.peer, {ControlType::kWork, std::move(payload)});
 }
 
 std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
@@ -321,30 +311,32 @@ void LiveCrew::check() {
   if (over_) return;
   auto& members = roster_->members();
   const auto failed = [](const Member& member) { return member.failure.has_value(); };
-  const bool failure = std::any_of(members.begin(), members.end(), failed);
-  const auto loss = find_loss(members, options_, Clock::now());
-  if (!failure && !loss) return;
-  settle(loss ? loss->worker : -1);
+  if (std::none_of(members.begin(), members.end(), failed) &&
+      !find_loss(members, options_, Clock::now()))
+    return;
+  settle();
   // When a worker dies, others fail because of it: the loss is the cause.
-  if (const auto cause = loss ? loss : find_loss(members, options_, Clock::now())) {
+  if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
     return fail(loss_error(members, *cause, Clock::now()));
   }
-  const auto& member = *std::find_if(members.begin(), members.end(), failed);
+  const auto found = std::find_if(members.begin(), members.end(), failed);
+  if (found == members.end()) return;  // the fresh reports told of progress
+  const Member& member = *found;
   fail(Error(member.failure->code(),
              kerf::format("{}: {}", name_of(member), member.failure->message()),
              member.failure->where()));
 }
 
-// Waits until everybody else has reported once more, so that the error can tell who waits for whom,
-// and until a cause had time to show.
-void LiveCrew::settle(int lost) {
+// Waits until everybody who still speaks has reported once more, so that the error can tell who
+// waits for whom, and until a cause had time to show.
+void LiveCrew::settle() {
   const auto begin = Clock::now();
   const auto deadline = begin + kSettle;
   const auto fresh = [&](const Member& member) {
-    return member.info.worker == lost || member.state == State::kLeft ||
-           member.state == State::kAbsent || member.failure || member.process_end ||
+    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
+           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
            member.reported > begin + kSettle / 4;
   };
   const auto& members = roster_->members();

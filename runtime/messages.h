@@ -89,4 +89,7 @@ struct Failure {
 
 // kWork and kResults are std::vector<std::string>; kAddress and kRefuse are plain text.
 
+// Payloads of kWork or kResults that carry `items` in order: 256 KiB each, or a single larger item.
+std::vector<std::string> encode_batches(std::vector<std::string> items);
+
 }  // namespace kerf::runtime

@@ -76,7 +76,7 @@ void Roster::take_report(Member& member, const std::string& payload) {
                                                                      .scheduler_ns = now_ns()})});
   auto& info = member.info;
   const bool moved = report.activity.progress != info.activity.progress ||
-                     info.activity.doing.empty() || report.activity.doing.empty();
+                     info.activity.doing.empty() != report.activity.doing.empty();
   info.clock_offset_ns = report.clock_offset_ns;
   info.round_trip_ns = report.round_trip_ns;
   info.activity = std::move(report.activity);

@@ -38,14 +38,17 @@ class Server {
   void serve() {
     const auto welcome = join();
     local_ = welcome.local;
+    activity_.doing("opening device");
     const auto device = make_device(options_.device);
     const auto endpoint = make_endpoint(parse_transport(welcome.transport),
                                         kerf::format("worker {}", welcome.worker), options_.hub);
     const Guard guard(control_, *endpoint);
+    activity_.doing("");
     control_.send({ControlType::kAddress, endpoint->address()});
     const auto start = decode<Start>(expect(ControlType::kStart).payload);
     activity_.doing("opening channels");
     endpoint->open(start.wiring, after(kOpen));
+    activity_.progress();
 
     Trace trace;
     Workplace workplace{.worker = welcome.worker,

@@ -36,7 +36,9 @@ struct Workplace {
   Trace& trace;
 };
 
-// What a worker does; implemented above this floor. Called by the compute thread only.
+// What a worker does; implemented above this floor. Called by the compute thread only. What takes
+// longer than the crew's no_progress calls Activity::progress() now and then; waiting for another
+// worker, told by Activity::awaits(), may take any time.
 class Handler {
  public:
   virtual ~Handler() = default;
