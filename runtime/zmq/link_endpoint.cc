@@ -124,7 +124,7 @@ bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
-    post_.wait(deadline, kPatience);
+    post_.wait(std::min(deadline, after(kPatience)));
     probe_all();
   }
 }

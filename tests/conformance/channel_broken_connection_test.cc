@@ -73,6 +73,17 @@ TEST_F(BrokenConnection, LosesNothingAndRepeatsNothing) {
   EXPECT_EQ(net_.receiver(0, 1).counters().messages, kMessages);
 }
 
+// A receiver that computes does not touch its endpoint while the connection comes back.
+TEST_F(BrokenConnection, IsMendedWhileTheReceiverComputes) {
+  open({{64, 2}});
+  to_1_.cut();
+  std::this_thread::sleep_for(1s);  // it reconnects after 0.1 s
+  ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 8, 7));
+  const auto view = net_.receiver(0, 1).receive(after(20s));
+  ASSERT_TRUE(view);
+  EXPECT_TRUE(holds(*view, 7));
+}
+
 TEST_F(BrokenConnection, ReturnsCreditsThatWereLost) {
   open({{64, 1}});
   ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 8, 0));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -69,6 +70,31 @@ TEST_F(HostileControl, GarbageOfAnyLengthIsDropped) {
     send(bytes);
   }
   expect_dropped(200);
+}
+
+TEST_F(HostileControl, AFloodOfGarbageHoldsNobody) {
+  constexpr int kFlood = 900;
+  for (int i = 0; i < kFlood; ++i) send("garbage");
+  const auto deadline = after(10s);
+  for (int64_t before = 0; before < kFlood && Clock::now() < deadline;) {
+    std::this_thread::sleep_for(10ms);  // for the flood to rise
+    EXPECT_FALSE(server_->receive(Clock::time_point{}));
+    EXPECT_LE(server_->counters().dropped - before, 64) << "one call looked at the deadline";
+    before = server_->counters().dropped;
+  }
+  expect_dropped(kFlood);
+}
+
+TEST_F(HostileControl, WhoSendsMoreThanIsReadIsHeldBack) {
+  zmq::socket_t stranger(context_, zmq::socket_type::dealer);
+  stranger.set(zmq::sockopt::linger, 0);
+  stranger.set(zmq::sockopt::sndhwm, 1);
+  stranger.set(zmq::sockopt::sndtimeo, 300);
+  stranger.connect(server_->address());
+  int sent = 0;
+  while (sent < 500 && stranger.send(zmq::buffer(std::string(1 << 20, 'x')))) ++sent;
+  EXPECT_LT(sent, 250) << "they lie in our memory";
+  expect_dropped(1);
 }
 
 TEST_F(HostileControl, TruncatedAndFlippedRegistrationsAreDropped) {
@@ -155,6 +181,26 @@ TEST_F(HostileControl, APeerThatNeverEndsItsMessageIsHeldToTheLimit) {
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 101, "end"));
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 102, "next"));
   EXPECT_EQ(server_->receive(after(10s))->message.payload, "next");
+}
+
+TEST(LocalControl, ProcessesOfOtherUsersGetNoConnection) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  const auto server = make_control_server(random_local_address());
+  const auto address = server->address();
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    try {
+      if (::setuid(65534) != 0) ::_exit(1);
+      const auto client = make_control_client(address);
+      client->send({ControlType::kRegister, "stranger"});
+      ::_exit(client->flush(after(1s)) ? 2 : 0);
+    } catch (const std::exception&) {
+      ::_exit(3);
+    }
+  }
+  int status = -1;
+  while (::waitpid(stranger, &status, WNOHANG) == 0) EXPECT_FALSE(server->receive(after(20ms)));
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(HostileControl, RegistrationsThatAreForgottenLeaveRoom) {
