@@ -121,7 +121,8 @@ class Endpoint {
   // Where peers find this endpoint; meaningful to the same transport only.
   virtual std::string address() const = 0;
   // Opens every channel of the wiring. Returns when all peers are reachable; throws Error{kTimeout}
-  // naming the peer otherwise. Once.
+  // naming the peer otherwise. The time that making our own slots takes is added to the deadline.
+  // Once.
   virtual void open(const Wiring& wiring, Deadline deadline) = 0;
   // Valid after open(), for peers in the wiring; owned by the endpoint.
   virtual SendChannel& sender(int peer) = 0;

@@ -13,6 +13,7 @@ constexpr auto kReportEvery = 250ms;
 constexpr int kFirstReports = 5;  // come quickly, to learn the clock before work begins
 constexpr auto kFirstReportEvery = 20ms;
 constexpr auto kStuckAfter = 1s;
+constexpr auto kLeaveWithin = 5s;  // less than a scheduler waits in stop()
 constexpr auto kFlush = 1s;
 constexpr int kDrain = 64;  // messages taken in before results are looked at
 constexpr auto kSpin = std::chrono::microseconds(5);
@@ -52,7 +53,10 @@ ControlMessage ControlThread::next_order() {
   arrived_.wait(lock, [&] { return !orders_.empty() || stopped_ || ended_; });
   busy_ = true;
   if (ended_) throw *ended_;
-  if (stopped_) return {ControlType::kStop, {}};
+  if (stopped_) {
+    leaving_ = true;
+    return {ControlType::kStop, {}};
+  }
   ControlMessage order = std::move(orders_.front());
   orders_.pop_front();
   waiting_orders_.fetch_sub(1, std::memory_order_relaxed);
@@ -178,6 +182,7 @@ void ControlThread::handle(ControlMessage message) {
     }
     case ControlType::kWelcome:
       joined_ = true;
+      local_ = decode<Welcome>(message.payload).local;
       report_at_ = heard_;
       break;
     case ControlType::kRefuse:
@@ -235,16 +240,22 @@ void ControlThread::end_run(const Error& error) {
   // finishing_ has no waker of its own here: look again now and then, for a second.
   const auto until = after(kStuckAfter);
   while (busy_ && !finishing_ && Clock::now() < until) arrived_.wait_for(lock, 10ms);
-  if (busy_ && !finishing_ && options_.give_up) options_.give_up(error);
+  if (busy_ && !finishing_ && options_.give_up) options_.give_up(error, false);
 }
 
 void ControlThread::give_up_if_stuck(Clock::time_point now) {
   if (!stuck_at_ || now < *stuck_at_) return;
   const std::lock_guard lock(mutex_);
   if (!busy_ || finishing_) return;
+  // It was told after all, and tears down what it has; once more, that may take longer.
+  if (std::exchange(leaving_, false)) {
+    stuck_at_ = now + kLeaveWithin;
+    return;
+  }
   stuck_at_ = now + kStuckAfter;
   if (options_.give_up)
-    options_.give_up(Error(ErrorCode::kInterrupted, "told to stop, but the work does not end"));
+    options_.give_up(Error(ErrorCode::kInterrupted, "told to stop, but the work does not end"),
+                     local_);
 }
 
 }  // namespace kerf::runtime

@@ -70,11 +70,13 @@ class ControlThread {
   bool busy_ = true;     // the compute thread is not in next_order()
   bool asleep_ = false;  // the control thread must be woken
   bool finishing_ = false;
+  bool leaving_ = false;  // the compute thread was told to stop
 
   std::atomic<int> waiting_orders_{0};
 
   // Of the control thread alone.
   bool joined_ = false;
+  bool local_ = false;  // the scheduler started this worker
   Clock::time_point heard_;
   Clock::time_point report_at_;
   std::optional<Clock::time_point> stuck_at_;  // when to give up on the compute thread

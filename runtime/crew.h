@@ -63,10 +63,11 @@ class Crew {
  public:
   virtual ~Crew() = default;
 
-  // `waiting` is told how many have registered so far (for a progress line); may be empty. Throws
-  // Error{kUnavailable} for an address in use, Error{kTimeout} that counts who came in time.
-  static std::unique_ptr<Crew> assemble(const CrewOptions& options,
-                                        const std::function<void(int)>& waiting = {});
+  // Told how many have registered so far, and the address that was bound (for a progress line).
+  using Waiting = std::function<void(int here, const std::string& address)>;
+  // `waiting` may be empty. Throws Error{kUnavailable} for an address in use, Error{kTimeout} that
+  // counts who came in time.
+  static std::unique_ptr<Crew> assemble(const CrewOptions& options, const Waiting& waiting = {});
 
   // send[u][v]: lanes of the channel from worker u to worker v; empty: no channel. Returns when all
   // are ready. Once.

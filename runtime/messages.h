@@ -17,11 +17,10 @@ struct Registration {
   int32_t pid = 0;
   int32_t wish = -1;  // the number it wants; -1: any
   std::string device;
-  uint64_t incarnation = 0;  // another one each time a worker is started
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(identity, pid, wish, device, incarnation);
+    archive(identity, pid, wish, device);
   }
 };
 

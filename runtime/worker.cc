@@ -79,8 +79,7 @@ class Server {
         {ControlType::kRegister, encode(Registration{.identity = options_.identity,
                                                      .pid = static_cast<int32_t>(::getpid()),
                                                      .wish = options_.index,
-                                                     .device = options_.device,
-                                                     .incarnation = random_bits()})});
+                                                     .device = options_.device})});
     return decode<Welcome>(expect(ControlType::kWelcome).payload);
   }
 

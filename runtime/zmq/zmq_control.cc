@@ -17,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kPeersAtMost = 1024;  // links at a time; more registrations are dropped
 constexpr int kReceiveQueue = 128;  // messages of one connection before it is held back
 constexpr int kReconnectMs = 20;
 constexpr int kTickEvery = 64;  // messages, or dropped frames, between looks at the clock
@@ -52,8 +51,9 @@ std::string_view text(const zmq::message_t& message) {
 
 class ZmqControlServer final : public ControlServer {
  public:
-  explicit ZmqControlServer(const std::string& address)
-      : context_(make_zmq_context()),
+  ZmqControlServer(const std::string& address, int peers_at_most)
+      : peers_at_most_(static_cast<size_t>(peers_at_most)),
+        context_(make_zmq_context()),
         router_(control_socket(context_, zmq::socket_type::router, {})),
         waited_({bell_.descriptor()}) {
     address_ = bind_socket(router_, address);
@@ -178,7 +178,7 @@ class ZmqControlServer final : public ControlServer {
   // -1 for a stranger.
   int find_or_admit(std::string id, const Frame& frame) {
     if (const auto found = numbers_.find(id); found != numbers_.end()) return found->second;
-    if (!ControlLink::opens(frame) || peers_.size() >= kPeersAtMost) return -1;
+    if (!ControlLink::opens(frame) || peers_.size() >= peers_at_most_) return -1;
     const int number = next_number_++;
     const auto emit_to_it = [this, id, number](const std::string& out) {
       if (!emit(id, out)) mark_broken(number);
@@ -210,6 +210,7 @@ class ZmqControlServer final : public ControlServer {
     }
   }
 
+  const size_t peers_at_most_;
   zmq::context_t context_;
   zmq::socket_t router_;
   Bell bell_;
@@ -307,9 +308,9 @@ class ZmqControlClient final : public ControlClient {
 
 }  // namespace
 
-std::unique_ptr<ControlServer> make_control_server(const std::string& address) {
+std::unique_ptr<ControlServer> make_control_server(const std::string& address, int peers_at_most) {
   check_local_address(address);
-  return std::make_unique<ZmqControlServer>(address);
+  return std::make_unique<ZmqControlServer>(address, peers_at_most);
 }
 
 std::unique_ptr<ControlClient> make_control_client(const std::string& address) {
