@@ -43,19 +43,21 @@ bool ControlThread::idle() {
   return orders_.empty() && !stopped_ && !ended_;
 }
 
-ControlMessage ControlThread::next_order() {
+std::optional<ControlMessage> ControlThread::next_order(Deadline deadline) {
   // A wake-up across cores costs 20 us; work that follows at once is cheaper to wait for awake.
   const auto spin_until = after(kSpin);
   while (waiting_orders_.load(std::memory_order_relaxed) == 0 && Clock::now() < spin_until) {
   }
   std::unique_lock lock(mutex_);
   busy_ = false;
-  arrived_.wait(lock, [&] { return !orders_.empty() || stopped_ || ended_; });
+  const bool come =
+      arrived_.wait_until(lock, deadline, [&] { return !orders_.empty() || stopped_ || ended_; });
   busy_ = true;
+  if (!come) return {};
   if (ended_) throw *ended_;
   if (stopped_) {
     leaving_ = true;
-    return {ControlType::kStop, {}};
+    return ControlMessage{ControlType::kStop, {}};
   }
   ControlMessage order = std::move(orders_.front());
   orders_.pop_front();

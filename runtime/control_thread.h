@@ -28,9 +28,9 @@ class ControlThread {
   ControlThread(const WorkerOptions& options, ControlClient& control, const Activity& activity);
   ~ControlThread();
 
-  // The next kRefuse, kWelcome, kStart, kWork or kStop. Blocks. Throws what ended the run, such as
-  // a silent scheduler. Nothing comes after kStop.
-  ControlMessage next_order();
+  // The next kRefuse, kWelcome, kStart, kWork or kStop; empty when the deadline passed. Throws what
+  // ended the run, such as a silent scheduler. Nothing comes after kStop.
+  [[nodiscard]] std::optional<ControlMessage> next_order(Deadline deadline);
   // Whether next_order() would block.
   bool idle();
   void send(ControlMessage message);

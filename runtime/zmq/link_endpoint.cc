@@ -154,6 +154,11 @@ ReceiveChannel& LinkEndpoint::receiver(int peer) {
   return *found->second.receive;
 }
 
+void LinkEndpoint::tend() {
+  while (const auto parcel = post_.receive()) handle(*parcel);
+  probe_all();
+}
+
 bool LinkEndpoint::drain(Deadline deadline) {
   post_.check_interrupted();
   const auto released = [](const auto& entry) {
