@@ -234,7 +234,8 @@ void LiveCrew::send(int worker, std::vector<std::string> tasks) {
   KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
   throw_if_over();
   auto& member = roster_->members()[static_cast<size_t>(worker)];
-  member.progressed = Clock::now();
+  // Whoever waited for an idle worker waited for us.
+  if (member.info.activity.doing.empty()) member.progressed = Clock::now();
   for (auto& payload : encode_batches(std::move(tasks)))
     server_->send(member.peer, {ControlType::kWork, std::move(payload)});
 }

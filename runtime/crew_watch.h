@@ -25,7 +25,7 @@ struct Member {
   std::optional<Clock::time_point> broken_at;  // its connection
   Clock::time_point heard;
   Clock::time_point reported;
-  Clock::time_point progressed;  // last got work, or finished, began or ended something
+  Clock::time_point progressed;  // finished or began something, or got work while idle
   std::optional<Error> failure;  // what it said that ended it
 };
 
