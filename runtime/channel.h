@@ -16,7 +16,7 @@
 //
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
 // and slots die with their Endpoint. While an endpoint waits for anything it serves all its
-// channels.
+// channels: what a broken connection lost is sent again by threads that wait in it, or tend() it.
 #pragma once
 
 #include <array>
@@ -121,7 +121,8 @@ class Endpoint {
   // Where peers find this endpoint; meaningful to the same transport only.
   virtual std::string address() const = 0;
   // Opens every channel of the wiring. Returns when all peers are reachable; throws Error{kTimeout}
-  // naming the peer otherwise. Once.
+  // naming the peer otherwise. The time that making our own slots takes is added to the deadline.
+  // Once.
   virtual void open(const Wiring& wiring, Deadline deadline) = 0;
   // Valid after open(), for peers in the wiring; owned by the endpoint.
   virtual SendChannel& sender(int peer) = 0;
@@ -129,6 +130,9 @@ class Endpoint {
   // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called
   // later.
   virtual void interrupt() = 0;
+  // Answers peers, and asks after what has been under way for long, without waiting. For a thread
+  // that waits elsewhere, about once a second. Nothing to do where nothing can get lost.
+  virtual void tend() {}
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
   [[nodiscard]] virtual bool drain(Deadline deadline) = 0;

@@ -101,7 +101,10 @@ class ControlClient {
 // "tcp://127.0.0.1:5555", "tcp://127.0.0.1:*" or "ipc://@name" (an abstract socket: no file is left
 // behind). Throws Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one or
 // one beyond loopback. Workers that are threads use inproc/inproc_control.h.
-std::unique_ptr<ControlServer> make_control_server(const std::string& address);
+// Beyond `peers_at_most` at a time, registrations are dropped.
+inline constexpr int kStrangersAtMost = 1024;  // that registered and were not forgotten yet
+std::unique_ptr<ControlServer> make_control_server(const std::string& address,
+                                                   int peers_at_most = kStrangersAtMost);
 // Connects in the background and again after every break, for as long as it lives.
 std::unique_ptr<ControlClient> make_control_client(const std::string& address);
 // Throws Error{kUsage}: only loopback and local addresses are allowed until workers authenticate.

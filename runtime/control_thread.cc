@@ -13,11 +13,10 @@ constexpr auto kReportEvery = 250ms;
 constexpr int kFirstReports = 5;  // come quickly, to learn the clock before work begins
 constexpr auto kFirstReportEvery = 20ms;
 constexpr auto kStuckAfter = 1s;
+constexpr auto kLeaveWithin = 5s;  // less than a scheduler waits in stop()
 constexpr auto kFlush = 1s;
 constexpr int kDrain = 64;  // messages taken in before results are looked at
 constexpr auto kSpin = std::chrono::microseconds(5);
-// Results above this go into a message of their own.
-constexpr size_t kBatchBytes = size_t{256} << 10;
 constexpr size_t kLargestResult = kMaxControlMessage - 64;
 
 }  // namespace
@@ -44,17 +43,22 @@ bool ControlThread::idle() {
   return orders_.empty() && !stopped_ && !ended_;
 }
 
-ControlMessage ControlThread::next_order() {
+std::optional<ControlMessage> ControlThread::next_order(Deadline deadline) {
   // A wake-up across cores costs 20 us; work that follows at once is cheaper to wait for awake.
   const auto spin_until = after(kSpin);
   while (waiting_orders_.load(std::memory_order_relaxed) == 0 && Clock::now() < spin_until) {
   }
   std::unique_lock lock(mutex_);
   busy_ = false;
-  arrived_.wait(lock, [&] { return !orders_.empty() || stopped_ || ended_; });
+  const bool come =
+      arrived_.wait_until(lock, deadline, [&] { return !orders_.empty() || stopped_ || ended_; });
   busy_ = true;
+  if (!come) return {};
   if (ended_) throw *ended_;
-  if (stopped_) return {ControlType::kStop, {}};
+  if (stopped_) {
+    leaving_ = true;
+    return ControlMessage{ControlType::kStop, {}};
+  }
   ControlMessage order = std::move(orders_.front());
   orders_.pop_front();
   waiting_orders_.fetch_sub(1, std::memory_order_relaxed);
@@ -157,23 +161,9 @@ void ControlThread::exchange() {
     outgoing.swap(outgoing_);
     results.swap(results_);
   }
-  if (!results.empty()) send_results(std::move(results));
+  for (auto& payload : encode_batches(std::move(results)))
+    control_.send({ControlType::kResults, std::move(payload)});
   for (auto& message : outgoing) control_.send(std::move(message));
-}
-
-void ControlThread::send_results(std::vector<std::string> results) {
-  std::vector<std::string> batch;
-  size_t bytes = 0;
-  for (auto& result : results) {
-    if (!batch.empty() && bytes + result.size() > kBatchBytes) {
-      control_.send({ControlType::kResults, encode(batch)});
-      batch.clear();
-      bytes = 0;
-    }
-    bytes += result.size();
-    batch.push_back(std::move(result));
-  }
-  control_.send({ControlType::kResults, encode(batch)});
 }
 
 void ControlThread::handle(ControlMessage message) {
@@ -194,6 +184,7 @@ void ControlThread::handle(ControlMessage message) {
     }
     case ControlType::kWelcome:
       joined_ = true;
+      local_ = decode<Welcome>(message.payload).local;
       report_at_ = heard_;
       break;
     case ControlType::kRefuse:
@@ -251,16 +242,22 @@ void ControlThread::end_run(const Error& error) {
   // finishing_ has no waker of its own here: look again now and then, for a second.
   const auto until = after(kStuckAfter);
   while (busy_ && !finishing_ && Clock::now() < until) arrived_.wait_for(lock, 10ms);
-  if (busy_ && !finishing_ && options_.give_up) options_.give_up(error);
+  if (busy_ && !finishing_ && options_.give_up) options_.give_up(error, false);
 }
 
 void ControlThread::give_up_if_stuck(Clock::time_point now) {
   if (!stuck_at_ || now < *stuck_at_) return;
   const std::lock_guard lock(mutex_);
   if (!busy_ || finishing_) return;
+  // It was told after all, and tears down what it has; once more, that may take longer.
+  if (std::exchange(leaving_, false)) {
+    stuck_at_ = now + kLeaveWithin;
+    return;
+  }
   stuck_at_ = now + kStuckAfter;
   if (options_.give_up)
-    options_.give_up(Error(ErrorCode::kInterrupted, "told to stop, but the work does not end"));
+    options_.give_up(Error(ErrorCode::kInterrupted, "told to stop, but the work does not end"),
+                     local_);
 }
 
 }  // namespace kerf::runtime

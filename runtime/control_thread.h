@@ -28,9 +28,9 @@ class ControlThread {
   ControlThread(const WorkerOptions& options, ControlClient& control, const Activity& activity);
   ~ControlThread();
 
-  // The next kRefuse, kWelcome, kStart, kWork or kStop. Blocks. Throws what ended the run, such as
-  // a silent scheduler. Nothing comes after kStop.
-  ControlMessage next_order();
+  // The next kRefuse, kWelcome, kStart, kWork or kStop; empty when the deadline passed. Throws what
+  // ended the run, such as a silent scheduler. Nothing comes after kStop.
+  [[nodiscard]] std::optional<ControlMessage> next_order(Deadline deadline);
   // Whether next_order() would block.
   bool idle();
   void send(ControlMessage message);
@@ -54,7 +54,6 @@ class ControlThread {
   void give_up_if_stuck(Clock::time_point now);
   bool sleep_if_nothing_to_send();
   Clock::time_point next_alarm() const;
-  void send_results(std::vector<std::string> results);
 
   const WorkerOptions& options_;
   ControlClient& control_;
@@ -71,11 +70,13 @@ class ControlThread {
   bool busy_ = true;     // the compute thread is not in next_order()
   bool asleep_ = false;  // the control thread must be woken
   bool finishing_ = false;
+  bool leaving_ = false;  // the compute thread was told to stop
 
   std::atomic<int> waiting_orders_{0};
 
   // Of the control thread alone.
   bool joined_ = false;
+  bool local_ = false;  // the scheduler started this worker
   Clock::time_point heard_;
   Clock::time_point report_at_;
   std::optional<Clock::time_point> stuck_at_;  // when to give up on the compute thread

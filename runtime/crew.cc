@@ -26,15 +26,19 @@ constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
 constexpr int kDrainAtMost = 10'000;
 constexpr uint32_t kFirstEpoch = 1;
-// Tasks above this travel in several messages.
-constexpr size_t kBatchBytes = size_t{256} << 10;
+
+// Whether it has left, as far as it tells; of a process, whether that has ended.
+bool has_left(const Member& member) {
+  if (member.process) return member.process_end.has_value();
+  return member.state == State::kLeft || member.state == State::kAbsent || member.failure;
+}
 
 class LiveCrew final : public Crew {
  public:
   explicit LiveCrew(const CrewOptions& options);
   ~LiveCrew() override;
 
-  void assemble(const std::function<void(int)>& waiting);
+  void assemble(const Waiting& waiting);
   void start(const std::string& program, const std::vector<std::string>& jobs,
              const std::vector<std::vector<std::vector<Lane>>>& send) override;
   void send(int worker, std::vector<std::string> tasks) override;
@@ -53,11 +57,11 @@ class LiveCrew final : public Crew {
   void step(Deadline deadline);
   void drain();
   void check();
-  void settle(int lost);
+  void settle();
   void fail(Error error);
   void throw_if_over() const;
   void tell_all_to_stop();
-  bool everybody_gone();
+  bool all_of_members(bool (*is)(const Member&));
   Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
 
   const CrewOptions options_;
@@ -65,6 +69,7 @@ class LiveCrew final : public Crew {
   std::shared_ptr<Interrupt> interrupt_;
   InprocControl inproc_;
   std::shared_ptr<InprocHub> hub_;
+  std::vector<std::jthread> threads_;  // inproc workers; they see when their server goes
   std::unique_ptr<ControlServer> server_;
   std::optional<Roster> roster_;
   std::optional<Error> over_;  // what ended the run; thrown by every later call
@@ -72,7 +77,6 @@ class LiveCrew final : public Crew {
   bool started_ = false;
   bool stopping_ = false;
   uint64_t token_ = random_bits();
-  std::vector<std::jthread> threads_;  // inproc workers
   std::jthread keeper_;
 };
 
@@ -93,7 +97,7 @@ LiveCrew::LiveCrew(const CrewOptions& options)
   } else if (options.listen.empty()) {
     start_processes(members);
   } else {
-    server_ = make_control_server(options.listen);
+    server_ = make_control_server(options.listen, options.workers + kStrangersAtMost);
   }
   server_->watch(interrupt_->descriptor());
   roster_.emplace(options_, *server_, std::move(members));
@@ -104,8 +108,11 @@ void LiveCrew::start_threads() {
   KERF_CHECK(options_.handlers, "inproc workers need handlers");
   server_ = inproc_.server();
   hub_ = make_inproc_hub();
+  // All of them before the first thread, which would wait for its scheduler if one failed.
+  std::vector<std::unique_ptr<ControlClient>> clients;
+  for (int index = 0; index < options_.workers; ++index) clients.push_back(inproc_.connect());
   for (int index = 0; index < options_.workers; ++index)
-    threads_.emplace_back([this, index] {
+    threads_.emplace_back([this, index, control = std::move(clients[static_cast<size_t>(index)])] {
       const WorkerOptions mine{.scheduler = "inproc",
                                .index = index,
                                .device = options_.device,
@@ -114,7 +121,6 @@ void LiveCrew::start_threads() {
                                .join_timeout = options_.assemble_timeout,
                                .silence = options_.silence,
                                .give_up = {}};
-      const auto control = inproc_.connect();
       try {
         run_worker(mine, *control, options_.handlers);
       } catch (const std::exception&) {
@@ -134,7 +140,7 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
     member.process = Process::spawn(command);
     member.info.pid = member.process->pid();
   }
-  server_ = make_control_server(address);
+  server_ = make_control_server(address, options_.workers + kStrangersAtMost);
 }
 
 LiveCrew::~LiveCrew() {
@@ -143,7 +149,8 @@ LiveCrew::~LiveCrew() {
   try {
     tell_all_to_stop();
     const auto deadline = after(kPoliteStop);
-    while (!everybody_gone() && Clock::now() < deadline)
+    const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
+    while (!all_of_members(gone) && Clock::now() < deadline)
       if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
         roster_->handle(*incoming);
   } catch (const std::exception&) {
@@ -154,14 +161,14 @@ LiveCrew::~LiveCrew() {
   threads_.clear();  // joins
 }
 
-void LiveCrew::assemble(const std::function<void(int)>& waiting) {
+void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard lock(mutex_);
   const auto deadline = after(options_.assemble_timeout);
   int told = -1;
   while (true) {
     throw_if_over();
     const int here = roster_->joined();
-    if (waiting && here != told) waiting(here);
+    if (waiting && here != told) waiting(here, server_->address());
     told = here;
     if (roster_->all(State::kJoined)) return;
     if (Clock::now() >= deadline)
@@ -183,6 +190,7 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
              "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
              members.size());
   started_ = true;
+  for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
     step(after(kCheckEvery));
     throw_if_over();
@@ -225,19 +233,11 @@ void LiveCrew::send(int worker, std::vector<std::string> tasks) {
   const std::lock_guard lock(mutex_);
   KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
   throw_if_over();
-  const int peer = roster_->members()[static_cast<size_t>(worker)].peer;
-  std::vector<std::string> batch;
-  size_t bytes = 0;
-  for (auto& task : tasks) {
-    if (!batch.empty() && bytes + task.size() > kBatchBytes) {
-      server_->send(peer, {ControlType::kWork, encode(batch)});
-      batch.clear();
-      bytes = 0;
-    }
-    bytes += task.size();
-    batch.push_back(std::move(task));
-  }
-  if (!batch.empty()) server_->send(peer, {ControlType::kWork, encode(batch)});
+  auto& member = roster_->members()[static_cast<size_t>(worker)];
+  // Whoever waited for an idle worker waited for us.
+  if (member.info.activity.doing.empty()) member.progressed = Clock::now();
+  for (auto& payload : encode_batches(std::move(tasks)))
+    server_->send(member.peer, {ControlType::kWork, std::move(payload)});
 }
 
 std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
@@ -255,7 +255,7 @@ void LiveCrew::stop() {
   throw_if_over();
   tell_all_to_stop();
   const auto deadline = after(kOrderlyStop);
-  while (!everybody_gone()) {
+  while (!all_of_members(has_left)) {
     if (Clock::now() >= deadline)
       fail(Error(ErrorCode::kTimeout,
                  kerf::format("not all workers left within {:.0f} s:{}",
@@ -321,30 +321,32 @@ void LiveCrew::check() {
   if (over_) return;
   auto& members = roster_->members();
   const auto failed = [](const Member& member) { return member.failure.has_value(); };
-  const bool failure = std::any_of(members.begin(), members.end(), failed);
-  const auto loss = find_loss(members, options_, Clock::now());
-  if (!failure && !loss) return;
-  settle(loss ? loss->worker : -1);
+  if (std::none_of(members.begin(), members.end(), failed) &&
+      !find_loss(members, options_, Clock::now()))
+    return;
+  settle();
   // When a worker dies, others fail because of it: the loss is the cause.
-  if (const auto cause = loss ? loss : find_loss(members, options_, Clock::now())) {
+  if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
     return fail(loss_error(members, *cause, Clock::now()));
   }
-  const auto& member = *std::find_if(members.begin(), members.end(), failed);
+  const auto found = std::find_if(members.begin(), members.end(), failed);
+  if (found == members.end()) return;  // the fresh reports told of progress
+  const Member& member = *found;
   fail(Error(member.failure->code(),
              kerf::format("{}: {}", name_of(member), member.failure->message()),
              member.failure->where()));
 }
 
-// Waits until everybody else has reported once more, so that the error can tell who waits for whom,
-// and until a cause had time to show.
-void LiveCrew::settle(int lost) {
+// Waits until everybody who still speaks has reported once more, so that the error can tell who
+// waits for whom, and until a cause had time to show.
+void LiveCrew::settle() {
   const auto begin = Clock::now();
   const auto deadline = begin + kSettle;
   const auto fresh = [&](const Member& member) {
-    return member.info.worker == lost || member.state == State::kLeft ||
-           member.state == State::kAbsent || member.failure || member.process_end ||
+    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
+           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
            member.reported > begin + kSettle / 4;
   };
   const auto& members = roster_->members();
@@ -379,21 +381,15 @@ void LiveCrew::tell_all_to_stop() {
   }
 }
 
-// Whether every worker has left, and every process has ended.
-bool LiveCrew::everybody_gone() {
+bool LiveCrew::all_of_members(bool (*is)(const Member&)) {
   roster_->look_at_processes();
   const auto& members = roster_->members();
-  return std::all_of(members.begin(), members.end(), [](const Member& member) {
-    if (member.process) return member.process_end.has_value();
-    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
-           member.broken_at;
-  });
+  return std::all_of(members.begin(), members.end(), is);
 }
 
 }  // namespace
 
-std::unique_ptr<Crew> Crew::assemble(const CrewOptions& options,
-                                     const std::function<void(int)>& waiting) {
+std::unique_ptr<Crew> Crew::assemble(const CrewOptions& options, const Waiting& waiting) {
   auto crew = std::make_unique<LiveCrew>(options);
   crew->assemble(waiting);
   return crew;

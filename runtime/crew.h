@@ -2,9 +2,10 @@
 //
 // assemble() starts local workers (or waits for those that connect), checks their identity and
 // gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
-// worker whose process ends, whose connection breaks, that is silent for `silence`, or that makes
-// no progress for `no_progress` is lost: next() throws Error{kLost} that names it, what it was
-// doing, and who waited for what. Destroying a crew ends every worker, in order if it can, and
+// worker whose process ends, whose connection breaks, that is silent for `silence`, or that computes
+// without progress for `no_progress` is lost: next() throws Error{kLost} that names it, what it was
+// doing, and who waited for what. A worker that waits for another is lost only when all that are at
+// work wait, and nothing has moved for `no_progress`. Destroying a crew ends every worker, in order if it can, and
 // reaps every child.
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
@@ -39,6 +40,7 @@ struct CrewOptions {
   std::shared_ptr<Interrupt> interrupt;  // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
   std::chrono::milliseconds silence{3'000};
+  // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).
   std::chrono::milliseconds no_progress{30'000};
 };
 
@@ -61,10 +63,11 @@ class Crew {
  public:
   virtual ~Crew() = default;
 
-  // `waiting` is told how many have registered so far (for a progress line); may be empty. Throws
-  // Error{kUnavailable} for an address in use, Error{kTimeout} that counts who came in time.
-  static std::unique_ptr<Crew> assemble(const CrewOptions& options,
-                                        const std::function<void(int)>& waiting = {});
+  // Told how many have registered so far, and the address that was bound (for a progress line).
+  using Waiting = std::function<void(int here, const std::string& address)>;
+  // `waiting` may be empty. Throws Error{kUnavailable} for an address in use, Error{kTimeout} that
+  // counts who came in time.
+  static std::unique_ptr<Crew> assemble(const CrewOptions& options, const Waiting& waiting = {});
 
   // send[u][v]: lanes of the channel from worker u to worker v; empty: no channel. Returns when all
   // are ready. Once.

@@ -23,11 +23,31 @@ std::optional<std::string> lost(const Member& member, const CrewOptions& options
   return {};
 }
 
-bool stuck(const Member& member, const CrewOptions& options, Clock::time_point now) {
-  const bool working =
-      member.state == Member::State::kStarted || member.state == Member::State::kReady;
-  return working && !member.info.activity.doing.empty() &&
-         now >= member.progressed + options.no_progress;
+bool busy(const Member& member) {
+  const bool working = member.state == Member::State::kJoined ||
+                       member.state == Member::State::kStarted ||
+                       member.state == Member::State::kReady;
+  return working && !member.failure && !member.info.activity.doing.empty();
+}
+
+bool waits(const Member& member) { return !member.info.activity.awaits.empty(); }
+
+// Who waits is held up by somebody else: only who computes can stand still by itself.
+const Member* find_stuck(const std::vector<Member>& members, Clock::time_point since) {
+  for (const auto& member : members)
+    if (busy(member) && !waits(member) && member.progressed <= since) return &member;
+  return nullptr;
+}
+
+// When everybody at work waits and nothing has happened anywhere: who has waited longest.
+const Member* find_deadlocked(const std::vector<Member>& members, Clock::time_point since) {
+  const Member* longest = nullptr;
+  for (const auto& member : members) {
+    if (member.progressed > since || (busy(member) && !waits(member))) return nullptr;
+    if (busy(member) && (longest == nullptr || member.progressed < longest->progressed))
+      longest = &member;
+  }
+  return longest;
 }
 
 }  // namespace
@@ -36,15 +56,15 @@ std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOpti
                               Clock::time_point now) {
   for (const auto& member : members)
     if (auto how = lost(member, options, now)) return Loss{member.info.worker, std::move(*how)};
-  // Of several that stand still, the one that waits for nobody is the cause.
-  const Member* cause = nullptr;
-  for (const auto& member : members)
-    if (stuck(member, options, now) && (cause == nullptr || (!cause->info.activity.awaits.empty() &&
-                                                             member.info.activity.awaits.empty())))
-      cause = &member;
-  if (cause == nullptr) return {};
-  return Loss{cause->info.worker,
-              kerf::format("no progress for {:.1f} s", seconds(now - cause->progressed))};
+  const auto since = now - options.no_progress;
+  if (const Member* stuck = find_stuck(members, since))
+    return Loss{stuck->info.worker,
+                kerf::format("no progress for {:.1f} s", seconds(now - stuck->progressed))};
+  if (const Member* waiting = find_deadlocked(members, since))
+    return Loss{waiting->info.worker,
+                kerf::format("no progress for {:.1f} s: everybody who is at work waits",
+                             seconds(now - waiting->progressed))};
+  return {};
 }
 
 std::string name_of(const Member& member) {

@@ -25,7 +25,7 @@ struct Member {
   std::optional<Clock::time_point> broken_at;  // its connection
   Clock::time_point heard;
   Clock::time_point reported;
-  Clock::time_point progressed;
+  Clock::time_point progressed;  // finished or began something, or got work while idle
   std::optional<Error> failure;  // what it said that ended it
 };
 
@@ -34,7 +34,8 @@ struct Loss {
   std::string how;  // "signal 9 (Killed)", "silent for 3.0 s"
 };
 
-// The first loss found at `now`. A worker that left in order or said why it failed is not lost.
+// The first loss found at `now`. A worker that left in order or said why it failed is not lost, nor
+// is one that waits for another, unless all that are at work wait.
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
                               Clock::time_point now);
 

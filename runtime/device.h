@@ -65,7 +65,8 @@ class Event {
   virtual void* native() const { return nullptr; }  // cudaEvent_t on a CUDA device
 };
 
-// Work in order. All calls return at once on an asynchronous device.
+// Work in order. On an asynchronous device calls return at once, but for synchronize(), and for
+// copies from or to host memory that is not pinned, which may wait until the bytes are staged.
 class Stream {
  public:
   virtual ~Stream() = default;

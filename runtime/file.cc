@@ -10,26 +10,13 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/open_file.h"
 
 namespace kerf::runtime {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-class Descriptor {
- public:
-  explicit Descriptor(int file) : file_(file) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (file_ >= 0) ::close(file_);
-  }
-  int get() const { return file_; }
-
- private:
-  int file_;
-};
 
 [[noreturn]] void refuse(const fs::path& path, std::string message) {
   throw Error(ErrorCode::kUsage, std::move(message), path.string());
@@ -47,10 +34,10 @@ fs::path temporary_beside(const fs::path& path) {
 
 std::string read_file(const fs::path& path, size_t max_bytes) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) refuse(path, format("cannot be opened: {}", std::strerror(errno)));
+  const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number() < 0) refuse(path, format("cannot be opened: {}", std::strerror(errno)));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+  if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode))
     refuse(path, "is not a regular file");
   if (static_cast<uint64_t>(status.st_size) > max_bytes)
     refuse(path, format("has {} bytes, more than the {} that are read", status.st_size, max_bytes));
@@ -58,7 +45,7 @@ std::string read_file(const fs::path& path, size_t max_bytes) {
   std::string text(static_cast<size_t>(status.st_size), '\0');
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t count = ::read(file.get(), text.data() + done, text.size() - done);
+    const ssize_t count = ::read(file.number(), text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) refuse(path, format("cannot be read: {}", std::strerror(errno)));
     if (count == 0) break;  // it shrank since
@@ -102,9 +89,9 @@ void AtomicFile::commit() {
   check(::rename(temporary_.c_str(), path_.c_str()) == 0, "replaced");
   temporary_.clear();
   const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OpenFile directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems cannot fsync a folder (EINVAL); there the rename is as durable as it gets.
-  check(directory.get() >= 0 && (::fsync(directory.get()) == 0 || errno == EINVAL),
+  check(directory.number() >= 0 && (::fsync(directory.number()) == 0 || errno == EINVAL),
         "written to disk");
 }
 

@@ -17,11 +17,10 @@ struct Registration {
   int32_t pid = 0;
   int32_t wish = -1;  // the number it wants; -1: any
   std::string device;
-  uint64_t incarnation = 0;  // another one each time a worker is started
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(identity, pid, wish, device, incarnation);
+    archive(identity, pid, wish, device);
   }
 };
 
@@ -88,5 +87,8 @@ struct Failure {
 };
 
 // kWork and kResults are std::vector<std::string>; kAddress and kRefuse are plain text.
+
+// Payloads of kWork or kResults that carry `items` in order: 256 KiB each, or a single larger item.
+std::vector<std::string> encode_batches(std::vector<std::string> items);
 
 }  // namespace kerf::runtime

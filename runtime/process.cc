@@ -25,7 +25,7 @@ std::string how_it_ended(int status) {
   return kerf::format("exit code {}", WEXITSTATUS(status));
 }
 
-// By number: the header of Debian 12's C library declares pidfd_open as a C++ function.
+// By number: the header of Debian 12's C library declares these as C++ functions.
 int open_pidfd(pid_t child) { return static_cast<int>(::syscall(SYS_pidfd_open, child, 0)); }
 
 // Runs in the child between fork and exec, where only async-signal-safe calls are allowed. On
@@ -107,8 +107,12 @@ Process::~Process() {
 }
 
 std::optional<std::string> Process::ended() {
+  if (ended_) return ended_;
   int status = 0;
-  if (!ended_ && ::waitpid(pid_, &status, WNOHANG) == pid_) ended_ = how_it_ended(status);
+  const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
+  if (reaped == pid_) ended_ = how_it_ended(status);
+  // Where SIGCHLD is ignored, which is inherited, the kernel reaps and tells nobody.
+  if (reaped < 0 && errno == ECHILD) ended_ = "an end in an unknown way";
   return ended_;
 }
 
@@ -118,7 +122,8 @@ std::optional<std::string> Process::wait(Deadline deadline) {
 }
 
 void Process::kill(int signal) {
-  if (pid_ > 0 && !ended_) ::kill(pid_, signal);
+  // Not by number, which may be another's by now.
+  if (pid_ > 0 && !ended_) ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0);
 }
 
 std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }

@@ -28,7 +28,8 @@ class Process {
   pid_t pid() const { return pid_; }
   // Readable once it has ended (a pidfd).
   int descriptor() const { return descriptor_; }
-  // How it ended ("exit code 1", "signal 9 (Killed)"), empty while it runs. Reaps.
+  // How it ended ("exit code 1", "signal 9 (Killed)"), empty while it runs. Reaps. Where SIGCHLD is
+  // ignored nobody can know how.
   std::optional<std::string> ended();
   // Empty when the deadline passed.
   std::optional<std::string> wait(Deadline deadline);

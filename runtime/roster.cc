@@ -76,7 +76,7 @@ void Roster::take_report(Member& member, const std::string& payload) {
                                                                      .scheduler_ns = now_ns()})});
   auto& info = member.info;
   const bool moved = report.activity.progress != info.activity.progress ||
-                     info.activity.doing.empty() || report.activity.doing.empty();
+                     info.activity.doing.empty() != report.activity.doing.empty();
   info.clock_offset_ns = report.clock_offset_ns;
   info.round_trip_ns = report.round_trip_ns;
   info.activity = std::move(report.activity);
@@ -89,10 +89,17 @@ void Roster::admit(int peer, const std::string& payload) {
   try {
     registration = decode<Registration>(payload);
   } catch (const Error& error) {
-    return refuse(peer, 0, kerf::format("your registration is malformed: {}", error.message()));
+    return refuse(peer, kerf::format("your registration is malformed: {}", error.message()));
   }
-  if (const auto why = objection(registration); !why.empty())
-    return refuse(peer, registration.pid, why);
+  if (const auto why = no_place_for(registration); !why.empty()) return refuse(peer, why);
+  if (const auto why = objection(registration); !why.empty()) {
+    refuse(peer, why);
+    // A child of our own that we refuse cannot be replaced by another.
+    for (auto& member : members_)
+      if (member.process && member.info.worker == registration.wish)
+        member.failure = Error(ErrorCode::kUnavailable, kerf::format("refused: {}", why));
+    return;
+  }
   const auto place = registration.wish >= 0
                          ? members_.begin() + registration.wish
                          : std::find_if(members_.begin(), members_.end(), [](const Member& member) {
@@ -113,7 +120,24 @@ void Roster::admit(int peer, const std::string& payload) {
                                      .local = member.process.has_value()})});
 }
 
-// Why this worker may not join; empty if it may.
+// Why there is no place for it; empty if there is.
+std::string Roster::no_place_for(const Registration& registration) const {
+  if (closed_) return "this run is over";
+  if (all(State::kJoined))
+    return kerf::format("this run has all of its {} workers already", members_.size());
+  const int wish = registration.wish;
+  if (wish < -1 || wish >= static_cast<int>(members_.size()))
+    return kerf::format("there is no worker {} among {}", wish, members_.size());
+  // All members have processes, or none has.
+  const auto& place = members_[static_cast<size_t>(std::max(wish, 0))];
+  if (place.process && (wish < 0 || registration.pid != place.process->pid()))
+    return "this run starts its workers itself";
+  if (wish >= 0 && place.state != State::kAbsent)
+    return kerf::format("{} has that number already", name_of(place));
+  return {};
+}
+
+// Why this worker may not take part; empty if it may.
 std::string Roster::objection(const Registration& registration) const {
   const Identity& mine = options_.identity;
   const Identity& its = registration.identity;
@@ -124,26 +148,12 @@ std::string Roster::objection(const Registration& registration) const {
     return kerf::format(
         "your arithmetic is '{}' and mine is '{}', so results would differ in their last bits",
         its.instructions, mine.instructions);
-  if (closed_) return "this run is over";
-  if (all(State::kJoined))
-    return kerf::format("this run has all of its {} workers already", members_.size());
-  if (registration.wish < -1 || registration.wish >= static_cast<int>(members_.size()))
-    return kerf::format("there is no worker {} among {}", registration.wish, members_.size());
-  if (registration.wish >= 0) {
-    const auto& taken = members_[static_cast<size_t>(registration.wish)];
-    if (taken.state != State::kAbsent)
-      return kerf::format("{} has that number already", name_of(taken));
-  }
   return {};
 }
 
-void Roster::refuse(int peer, int pid, const std::string& why) {
+void Roster::refuse(int peer, const std::string& why) {
   server_.send(peer, {ControlType::kRefuse, why});
   server_.forget(peer);
-  // A child of our own that we refuse cannot be replaced by another.
-  for (auto& member : members_)
-    if (member.process && member.process->pid() == pid && member.state == State::kAbsent)
-      member.failure = Error(ErrorCode::kUnavailable, kerf::format("refused: {}", why));
 }
 
 void Roster::look_at_processes() {

@@ -39,7 +39,8 @@ class Roster {
   void take_report(Member& member, const std::string& payload);
   void admit(int peer, const std::string& payload);
   std::string objection(const Registration& registration) const;
-  void refuse(int peer, int pid, const std::string& why);
+  std::string no_place_for(const Registration& registration) const;
+  void refuse(int peer, const std::string& why);
 
   const CrewOptions& options_;
   ControlServer& server_;

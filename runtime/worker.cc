@@ -11,8 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kOpen = 20s;     // for all channels
-constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
+constexpr auto kOpen = 20s;      // for all channels
+constexpr auto kTendEvery = 1s;  // the endpoint of an idle worker
+constexpr auto kDrain = 500ms;   // for messages that nobody took yet when the run ends
 
 // While this exists, the end of the run interrupts the endpoint.
 class Guard {
@@ -38,14 +39,17 @@ class Server {
   void serve() {
     const auto welcome = join();
     local_ = welcome.local;
+    activity_.doing("opening device");
     const auto device = make_device(options_.device);
     const auto endpoint = make_endpoint(parse_transport(welcome.transport),
                                         kerf::format("worker {}", welcome.worker), options_.hub);
     const Guard guard(control_, *endpoint);
+    activity_.doing("");
     control_.send({ControlType::kAddress, endpoint->address()});
     const auto start = decode<Start>(expect(ControlType::kStart).payload);
     activity_.doing("opening channels");
     endpoint->open(start.wiring, after(kOpen));
+    activity_.progress();
 
     Trace trace;
     Workplace workplace{.worker = welcome.worker,
@@ -61,7 +65,7 @@ class Server {
     activity_.progress();
     activity_.doing("");
     control_.send({ControlType::kReady, {}});
-    while (work(*handler)) {
+    while (work(*handler, *endpoint)) {
     }
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
@@ -76,13 +80,12 @@ class Server {
         {ControlType::kRegister, encode(Registration{.identity = options_.identity,
                                                      .pid = static_cast<int32_t>(::getpid()),
                                                      .wish = options_.index,
-                                                     .device = options_.device,
-                                                     .incarnation = random_bits()})});
+                                                     .device = options_.device})});
     return decode<Welcome>(expect(ControlType::kWelcome).payload);
   }
 
   ControlMessage expect(ControlType type) {
-    auto order = control_.next_order();
+    ControlMessage order = *control_.next_order(Deadline::max());
     if (order.type == type) return order;
     if (order.type == ControlType::kStop) throw Stopped{};
     if (order.type == ControlType::kRefuse)
@@ -94,13 +97,14 @@ class Server {
                              static_cast<int>(order.type), static_cast<int>(type)));
   }
 
-  // One batch of tasks; false when told to stop.
-  bool work(Handler& handler) {
-    auto order = control_.next_order();
-    if (order.type == ControlType::kStop) return false;
-    if (order.type != ControlType::kWork)
+  // One batch of tasks; false when told to stop. While there is none, the endpoint is tended.
+  bool work(Handler& handler, Endpoint& endpoint) {
+    auto order = control_.next_order(after(kTendEvery));
+    for (; !order; order = control_.next_order(after(kTendEvery))) endpoint.tend();
+    if (order->type == ControlType::kStop) return false;
+    if (order->type != ControlType::kWork)
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");
-    const auto tasks = decode<std::vector<std::string>>(order.payload);
+    const auto tasks = decode<std::vector<std::string>>(order->payload);
     for (const auto& task : tasks) {
       if (!named_) activity_.doing("a task");
       named_ = true;

@@ -36,7 +36,9 @@ struct Workplace {
   Trace& trace;
 };
 
-// What a worker does; implemented above this floor. Called by the compute thread only.
+// What a worker does; implemented above this floor. Called by the compute thread only. What takes
+// longer than the crew's no_progress calls Activity::progress() now and then; waiting for another
+// worker, told by Activity::awaits(), may take any time.
 class Handler {
  public:
   virtual ~Handler() = default;
@@ -70,9 +72,9 @@ struct WorkerOptions {
   std::chrono::milliseconds join_timeout{60'000};
   std::chrono::milliseconds silence{3'000};
   // Called by the control thread when the run is over but the compute thread did not come back
-  // within a second: a process prints the error and ends itself. Empty (threads): it waits for
-  // ever.
-  std::function<void(const Error&)> give_up;
+  // within a second: a process ends itself, and prints the error unless `known`: then the scheduler,
+  // which started this worker, asked for the end. Empty (threads): it waits for ever.
+  std::function<void(const Error&, bool known)> give_up;
 };
 
 // Serves one run. Returns empty if it ended in order, and the error that ended it if the scheduler

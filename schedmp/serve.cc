@@ -68,7 +68,9 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     runtime::WorkerOptions full = options;
     full.identity = identity();
     // A computation that does not come back must not keep the process when the run is over.
-    full.give_up = [](const Error& error) { std::_Exit(report(error)); };
+    full.give_up = [](const Error& error, bool known) {
+      std::_Exit(known ? exit_code(error.code()) : report(error));
+    };
     const auto control = runtime::make_control_client(options.scheduler);
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;

@@ -57,14 +57,14 @@ void check_host_memory(const CrewFlags& flags, double bytes, const std::string& 
 
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
                                              const Interrupts& interrupts) {
-  return runtime::Crew::assemble(crew_options(flags, workers, interrupts), [&](int here) {
+  const auto tell = [&](int here, const std::string& address) {
     if (flags.listen.empty()) return;
     if (here == 0)
-      fmt::print(stderr, "listening; start {} times: kerf worker --connect {}\n", workers,
-                 flags.listen);
+      fmt::print(stderr, "listening; start {} times: kerf worker --connect {}\n", workers, address);
     else
       fmt::print(stderr, "{} of {} workers are here\n", here, workers);
-  });
+  };
+  return runtime::Crew::assemble(crew_options(flags, workers, interrupts), tell);
 }
 
 }  // namespace kerf::apps

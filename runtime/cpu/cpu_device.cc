@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "runtime/cpu/block_pool.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/memory_meter.h"
 
 namespace kerf::runtime {
 
@@ -68,30 +68,27 @@ class CpuDevice : public Device {
       throw Error(ErrorCode::kUnavailable,
                   format("no memory for {} bytes ({}): {} of {} are in use", bytes,
                          human_bytes(static_cast<double>(bytes)),
-                         human_bytes(static_cast<double>(current_.load())),
+                         human_bytes(static_cast<double>(meter_.current())),
                          human_bytes(static_cast<double>(capacity_))),
                   "cpu");
-    const size_t current = current_.fetch_add(bytes) + bytes;
-    size_t peak = peak_.load();
-    while (peak < current && !peak_.compare_exchange_weak(peak, current)) continue;
+    meter_.add(bytes);
     return Buffer(this, data, bytes);
   }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
-  MemoryStats memory() const override { return {current_.load(), peak_.load(), capacity_}; }
-  void reset_peak() override { peak_.store(current_.load()); }
+  MemoryStats memory() const override { return meter_.stats(capacity_); }
+  void reset_peak() override { meter_.reset_peak(); }
 
  protected:
   void release(void* data, size_t bytes) noexcept override {
-    current_.fetch_sub(bytes);
+    meter_.subtract(bytes);
     pool_.give(data, bytes);
   }
 
  private:
   const size_t capacity_ = physical_bytes();
   BlockPool pool_;
-  std::atomic<size_t> current_{0};
-  std::atomic<size_t> peak_{0};
+  MemoryMeter meter_;
 };
 
 }  // namespace

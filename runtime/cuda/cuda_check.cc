@@ -16,6 +16,10 @@ ErrorCode code_of(cudaError_t status) {
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorSystemNotReady:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorStubLibrary:
+    case cudaErrorOperatingSystem:
+    case cudaErrorUnknown:  // what a driver in disorder says
       return ErrorCode::kUnavailable;
     default:
       return ErrorCode::kInternal;
@@ -33,14 +37,13 @@ void check_cuda(cudaError_t status, const char* call, const std::string& where) 
               where);
 }
 
-OnCudaDevice::OnCudaDevice(int index) : index_(index) {
-  const std::string where = format("cuda:{}", index);
-  check_cuda(cudaGetDevice(&before_), "cudaGetDevice", where);
-  if (before_ != index_) check_cuda(cudaSetDevice(index_), "cudaSetDevice", where);
+void use_cuda_device(int index) {
+  const cudaError_t status = cudaSetDevice(index);
+  if (status != cudaSuccess) check_cuda(status, "cudaSetDevice", format("cuda:{}", index));
 }
 
-OnCudaDevice::~OnCudaDevice() {
-  if (before_ != index_) cudaSetDevice(before_);
+void ignore_cuda_error(cudaError_t status) noexcept {
+  if (status != cudaSuccess) cudaGetLastError();
 }
 
 }  // namespace kerf::runtime

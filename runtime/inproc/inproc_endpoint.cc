@@ -66,7 +66,9 @@ class InprocEndpoint final : public Endpoint {
 
   void open(const Wiring& wiring, Deadline deadline) override {
     KERF_CHECK(senders_.empty() && receivers_.empty(), "{} was opened before", label_);
+    const auto begin = Clock::now();
     for (const auto& [peer, lanes] : wiring.send) offer(wiring, peer, lanes);
+    if (deadline != Deadline::max()) deadline += Clock::now() - begin;
     for (const auto& [peer, lanes] : wiring.receive) accept(wiring, peer, lanes, deadline);
     const auto stop = [this] { return interrupted_.load(); };
     for (const auto& [peer, lanes] : wiring.send)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/open_file.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -33,24 +34,9 @@ struct Offer {
               "shared memory");
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
 class Mapping {
  public:
-  Mapping(const Descriptor& file, size_t bytes, int protection) : bytes_(bytes) {
+  Mapping(const OpenFile& file, size_t bytes, int protection) : bytes_(bytes) {
     if (bytes == 0) return;
     void* data = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, file.number(), 0);
     if (data == MAP_FAILED)
@@ -71,8 +57,8 @@ class Mapping {
 };
 
 // Memory is reserved in full here: a host that has too little says so now, not by SIGBUS later.
-Descriptor make_sealed(size_t bytes) {
-  Descriptor file(::memfd_create("kerf-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+OpenFile make_sealed(size_t bytes) {
+  OpenFile file(::memfd_create("kerf-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file.number() < 0) fail("cannot make shared memory");
   const auto length = static_cast<off_t>(bytes);
   if (::ftruncate(file.number(), length) != 0 ||
@@ -93,21 +79,21 @@ class SharedMemory final : public SlotMemory {
   size_t allocated() const override { return mapping_.bytes(); }
 
  private:
-  Descriptor file_;
+  OpenFile file_;
   Mapping mapping_;
 };
 
 // O_NONBLOCK: should the number name a pipe, opening it must not wait.
-Descriptor open_offer(const std::string& text) {
+OpenFile open_offer(const std::string& text) {
   const auto offer = decode<Offer>(text);
   const std::string path = kerf::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) fail(kerf::format("cannot open the memory of process {}", offer.process));
   return file;
 }
 
 // Seals are proof that it is a memfd, and that it keeps its size while it is mapped.
-void check_sealed(const Descriptor& file, size_t bytes) {
+void check_sealed(const OpenFile& file, size_t bytes) {
   struct stat status {};
   const int seals = ::fcntl(file.number(), F_GET_SEALS);
   if (seals < 0 || ::fstat(file.number(), &status) != 0)
@@ -119,7 +105,7 @@ void check_sealed(const Descriptor& file, size_t bytes) {
 
 class MappedMemory final : public SlotMemory {
  public:
-  MappedMemory(const Descriptor& file, size_t bytes) : mapping_(file, bytes, PROT_READ) {}
+  MappedMemory(const OpenFile& file, size_t bytes) : mapping_(file, bytes, PROT_READ) {}
   std::byte* data() override { return mapping_.data(); }
   size_t allocated() const override { return 0; }
 
@@ -134,7 +120,7 @@ std::unique_ptr<SlotMemory> make_shared_memory(size_t bytes) {
 }
 
 std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer) {
-  const Descriptor file = open_offer(offer);
+  const OpenFile file = open_offer(offer);
   check_sealed(file, bytes);
   return std::make_unique<MappedMemory>(file, bytes);
 }

@@ -39,7 +39,10 @@ void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
   std::set<int> peers;
   for (const auto& [peer, lanes] : wiring.send) peers.insert(peer);
   for (const auto& [peer, lanes] : wiring.receive) peers.insert(peer);
+  const auto begin = Clock::now();
   for (const int peer : peers) add_peer(wiring, peer);
+  // Large slots take long to make; the others shall not have less time because of ours.
+  if (deadline != Deadline::max()) deadline += Clock::now() - begin;
 
   const auto ready = [](const auto& entry) {
     return entry.second.greeted && entry.second.welcomed;
@@ -124,7 +127,7 @@ bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
-    post_.wait(deadline, kPatience);
+    post_.wait(std::min(deadline, after(kPatience)));
     probe_all();
   }
 }
@@ -149,6 +152,11 @@ ReceiveChannel& LinkEndpoint::receiver(int peer) {
   KERF_CHECK(found != peers_.end() && found->second.receive, "{} has no channel from worker {}",
              post_.label(), peer);
   return *found->second.receive;
+}
+
+void LinkEndpoint::tend() {
+  while (const auto parcel = post_.receive()) handle(*parcel);
+  probe_all();
 }
 
 bool LinkEndpoint::drain(Deadline deadline) {

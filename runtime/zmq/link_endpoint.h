@@ -29,6 +29,7 @@ class LinkEndpoint final : public Endpoint {
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
   void interrupt() override { post_.interrupt(); }
+  void tend() override;
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
   int64_t dropped() const override { return post_.dropped(); }

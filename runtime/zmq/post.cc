@@ -3,14 +3,16 @@
 #include <poll.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "runtime/control.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
 namespace {
+
+// Of one connection: a quarter of a GiB in chunks, far more than one wants to receive ahead.
+constexpr int kReceiveQueue = 1024;
+constexpr int kDropsAtATime = 64;
 
 std::string listening_address(const std::string& scheme) {
   return scheme == "tcp" ? "tcp://127.0.0.1:*" : random_local_address();
@@ -20,10 +22,15 @@ SocketSettings data_settings(std::string routing_id) {
   SocketSettings settings;
   settings.routing_id = std::move(routing_id);
   settings.max_frame_bytes = kMaxBodyBytes;
+  settings.receive_queue = kReceiveQueue;
   return settings;
 }
 
 void keep(void*, void*) {}  // pinned memory belongs to its slot
+
+[[noreturn]] void cannot_send(int32_t peer) {
+  throw to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
+}
 
 }  // namespace
 
@@ -60,46 +67,41 @@ void Post::send_head(int32_t peer, Descriptor& head, std::string_view body, bool
   head.from = self_;
   head.token = token_;
   seal(head, body);
-  const auto flags = more ? zmq::send_flags::sndmore : zmq::send_flags::none;
-  dealer(peer).send(zmq::const_buffer(&head, sizeof head), flags);
+  send_frame(peer, {reinterpret_cast<const char*>(&head), sizeof head}, more);
 }
 
-void Post::send(int32_t peer, Descriptor head, std::string_view body) try {
+void Post::send_frame(int32_t peer, std::string_view bytes, bool more) {
+  void* const socket = dealer(peer).handle();
+  const int flags = more ? ZMQ_SNDMORE : 0;
+  if (uninterrupted([&] { return zmq_send(socket, bytes.data(), bytes.size(), flags); }) < 0)
+    cannot_send(peer);
+}
+
+void Post::send(int32_t peer, Descriptor head, std::string_view body) {
   send_head(peer, head, body, !body.empty());
-  if (!body.empty())
-    dealer(peer).send(zmq::const_buffer(body.data(), body.size()), zmq::send_flags::none);
-} catch (const zmq::error_t& error) {
-  throw to_error(error, kerf::format("sending to worker {}", peer));
+  if (!body.empty()) send_frame(peer, body, false);
 }
 
-void Post::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) try {
+void Post::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) {
   head.body_bytes = static_cast<uint32_t>(bytes);
   send_head(peer, head, {}, bytes > 0);
   if (bytes == 0) return;
   // ZeroMQ only reads what it sends, but its interface knows no constant memory.
   zmq::message_t payload(const_cast<std::byte*>(data), bytes, keep, nullptr);
-  dealer(peer).send(std::move(payload), zmq::send_flags::none);
-} catch (const zmq::error_t& error) {
-  throw to_error(error, kerf::format("sending to worker {}", peer));
-}
-
-bool Post::receive_frame(zmq::message_t& frame) {
-  while (true) try {
-      return router_.recv(frame, zmq::recv_flags::dontwait).has_value();
-    } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) throw to_error(error, "receiving from peers");
-    }
+  void* const socket = dealer(peer).handle();
+  if (uninterrupted([&] { return zmq_msg_send(payload.handle(), socket, 0); }) < 0)
+    cannot_send(peer);
 }
 
 // The next message whatever it is; its head has kind 0 if it is not a sound parcel.
 std::optional<Parcel> Post::read_parcel() {
   zmq::message_t frame;
-  if (!receive_frame(frame)) return std::nullopt;  // the routing id, of no interest
+  if (!receive_now(router_, frame)) return std::nullopt;  // the routing id, of no interest
   std::array<zmq::message_t, 2> parts;
   size_t count = 0;
   for (bool more = frame.more(); more; ++count) {
     // Frames of one message arrive together.
-    KERF_CHECK(receive_frame(frame), "a message without an end");
+    KERF_CHECK(receive_now(router_, frame), "a message without an end");
     more = frame.more();
     if (count < parts.size()) parts[count] = std::move(frame);
   }
@@ -113,7 +115,10 @@ std::optional<Parcel> Post::read_parcel() {
 }
 
 std::optional<Parcel> Post::receive() {
-  while (auto parcel = read_parcel()) {
+  for (int taken = 0; taken < kDropsAtATime; ++taken) {
+    auto parcel = read_parcel();
+    more_ = parcel.has_value();
+    if (!more_) return std::nullopt;
     const Descriptor& head = parcel->head;
     if (head.kind != ParcelKind{} && head.epoch == epoch_ && head.token == token_ &&
         dealers_.contains(head.from))
@@ -123,9 +128,10 @@ std::optional<Parcel> Post::receive() {
   return std::nullopt;
 }
 
-void Post::wait(Deadline deadline, std::chrono::milliseconds at_most) {
+void Post::wait(Deadline deadline) {
+  if (more_) return;
   std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
-  ::poll(items.data(), items.size(), static_cast<int>(poll_time(deadline, at_most).count()));
+  ::poll(items.data(), items.size(), milliseconds_left(deadline));
 }
 
 void Post::interrupt() {

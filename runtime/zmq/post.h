@@ -41,12 +41,13 @@ class Post {
   void send(int32_t peer, Descriptor head, std::string_view body = {});
   // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
   void send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes);
-  // The next sound parcel, without waiting.
+  // The next sound parcel, without waiting. Returns empty as well after many unsound ones, so that
+  // their sender cannot hold us; wait() then returns at once.
   [[nodiscard]] std::optional<Parcel> receive();
 
   // Blocks until a parcel may be there, interrupt(), a signal, or `deadline`. Only after receive()
   // returned empty: ZeroMQ tells of new messages once, not of those still unread.
-  void wait(Deadline deadline, std::chrono::milliseconds at_most);
+  void wait(Deadline deadline);
   void interrupt();
   // Throws Error{kInterrupted} after interrupt().
   void check_interrupted() const;
@@ -57,7 +58,7 @@ class Post {
  private:
   zmq::socket_t& dealer(int32_t peer);
   void send_head(int32_t peer, Descriptor& head, std::string_view body, bool more);
-  bool receive_frame(zmq::message_t& frame);
+  void send_frame(int32_t peer, std::string_view bytes, bool more);
   std::optional<Parcel> read_parcel();
 
   const std::string label_;
@@ -71,6 +72,7 @@ class Post {
   uint32_t epoch_ = 0;
   uint64_t token_ = 0;
   int64_t dropped_ = 0;
+  bool more_ = false;  // receive() stopped before it had read everything
   std::atomic<bool> interrupted_{false};
   Bell bell_;
 };

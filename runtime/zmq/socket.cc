@@ -1,7 +1,6 @@
 #include "runtime/zmq/socket.h"
 
-#include <algorithm>
-#include <cerrno>
+#include <unistd.h>
 
 namespace kerf::runtime {
 namespace {
@@ -20,6 +19,17 @@ void set_liveness(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::tcp_keepalive_idle, 5);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, 1);
   socket.set(zmq::sockopt::tcp_keepalive_cnt, 5);
+}
+
+// Anybody of this host may connect to what we bind; a peer that reconnects replaces its connection.
+void guard_router(zmq::socket_t& socket, int receive_queue) {
+  socket.set(zmq::sockopt::rcvhwm, receive_queue);
+  socket.set(zmq::sockopt::router_mandatory, true);
+  // Otherwise a peer that is back before we noticed its going is taken for an impostor, for good.
+  socket.set(zmq::sockopt::router_handover, true);
+  // Fails, and changes nothing, where ZeroMQ was built without it.
+  const uid_t we = ::geteuid();
+  zmq_setsockopt(socket.handle(), ZMQ_IPC_FILTER_UID, &we, sizeof we);
 }
 
 // Only where asked for: with IPv6 on, 127.0.0.1 would be told to peers as [::ffff:127.0.0.1].
@@ -46,7 +56,7 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type,
     socket.set(zmq::sockopt::rcvhwm, 0);
     socket.set(zmq::sockopt::maxmsgsize, settings.max_frame_bytes);
     set_liveness(socket);
-    if (type == zmq::socket_type::router) socket.set(zmq::sockopt::router_mandatory, true);
+    if (type == zmq::socket_type::router) guard_router(socket, settings.receive_queue);
     if (!settings.routing_id.empty()) socket.set(zmq::sockopt::routing_id, settings.routing_id);
     return socket;
   } catch (const zmq::error_t& error) {
@@ -91,11 +101,13 @@ Error to_error(const zmq::error_t& error, const std::string& what) {
   }
 }
 
-std::chrono::milliseconds poll_time(Deadline deadline, std::chrono::milliseconds at_most) {
-  const Clock::time_point now = Clock::now();
-  if (deadline <= now) return std::chrono::milliseconds{0};
-  if (deadline - now >= at_most) return at_most;
-  return std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
+bool receive_now(zmq::socket_t& socket, zmq::message_t& message) {
+  const auto receive = [&] {
+    return zmq_msg_recv(message.handle(), socket.handle(), ZMQ_DONTWAIT);
+  };
+  if (uninterrupted(receive) >= 0) return true;
+  if (zmq_errno() != EAGAIN) throw to_error(zmq::error_t(), "receiving");
+  return false;
 }
 
 }  // namespace kerf::runtime

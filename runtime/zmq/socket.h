@@ -2,12 +2,17 @@
 // or losing messages in silence, and for turning its errors into kerf::Error.
 //
 // ZMTP heartbeats stay off: with a finite receive high-water mark they abort the process
-// (zeromq/libzmq#3937), and they do not notice an application that hangs. Bounds come from credits,
-// so high-water marks are off as well. A context must be made after any child process was started.
+// (zeromq/libzmq#3937), and they do not notice an application that hangs. What we send is bounded by
+// credits, so sending has no high-water mark. What a ROUTER receives is bounded per connection,
+// because anybody may connect; beyond it the connection is not read, and nothing is lost. ZeroMQ
+// counts messages: one of endless parts, or a thousand connections, may still fill the memory. On
+// ipc only processes of the same user get in, so that is left to strangers over loopback tcp. A
+// context must be made after any child process was started.
 //
 // Threads: a socket belongs to one thread.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <zmq.hpp>
@@ -23,6 +28,7 @@ zmq::context_t make_zmq_context();
 struct SocketSettings {
   std::string routing_id;  // of a DEALER: unique per incarnation; empty: ZeroMQ picks one
   int64_t max_frame_bytes = int64_t{1} << 20;  // a peer that sends more is disconnected
+  int receive_queue = 0;                       // messages of one connection; 0: any number
   std::chrono::milliseconds linger{500};       // how long closing may wait for unsent messages
 };
 zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type,
@@ -37,7 +43,15 @@ void connect_socket(zmq::socket_t& socket, const std::string& address);
 // What a failed call of ZeroMQ means, `what` being what was tried.
 Error to_error(const zmq::error_t& error, const std::string& what);
 
-// Milliseconds for zmq_poll: until the deadline or `at_most`, whichever is sooner.
-std::chrono::milliseconds poll_time(Deadline deadline, std::chrono::milliseconds at_most);
+// What a call of ZeroMQ's C interface returns when no signal interrupts it, which may happen to any,
+// even one that does not block. Negative: failed, as zmq_errno() tells.
+template <class Call>
+int uninterrupted(const Call& call) {
+  while (true)
+    if (const int result = call(); result >= 0 || zmq_errno() != EINTR) return result;
+}
+
+// False if there is no message.
+bool receive_now(zmq::socket_t& socket, zmq::message_t& message);
 
 }  // namespace kerf::runtime

@@ -17,40 +17,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kPeersAtMost = 1024;   // links at a time; more registrations are dropped
-constexpr int kReceiveQueue = 1000;  // messages of one connection before it is held back
+constexpr int kReceiveQueue = 128;  // messages of one connection before it is held back
 constexpr int kReconnectMs = 20;
-constexpr int kTickEvery = 64;  // messages between looks at the clock under load
+constexpr int kTickEvery = 64;  // messages, or dropped frames, between looks at the clock
 
 zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                              std::string routing_id) {
   return make_socket(context, type,
                      {.routing_id = std::move(routing_id),
                       .max_frame_bytes = static_cast<int64_t>(kMaxControlBytes + kHeaderBytes),
+                      .receive_queue = type == zmq::socket_type::router ? kReceiveQueue : 0,
                       .linger = 500ms});
 }
 
-// A signal (Ctrl-C) may interrupt any call, even one that does not block.
-template <class Call>
-bool done(const Call& call) {
-  int result = 0;
-  do {
-    result = call();
-  } while (result < 0 && zmq_errno() == EINTR);
-  return result >= 0;
-}
-
-bool receive_now(zmq::socket_t& socket, zmq::message_t& message) {
-  return done([&] { return zmq_msg_recv(message.handle(), socket.handle(), ZMQ_DONTWAIT); });
-}
-
 bool send_now(zmq::socket_t& socket, std::string_view bytes, int flags = 0) {
-  return done(
-      [&] { return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags | ZMQ_DONTWAIT); });
+  return uninterrupted([&] {
+           return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags | ZMQ_DONTWAIT);
+         }) >= 0;
 }
-
-// With IPv6 on, ZeroMQ tells an IPv4 address as [::ffff:127.0.0.1], which nobody would type.
-bool is_ipv6(const std::string& address) { return address.find('[') != std::string::npos; }
 
 // Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
 void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
@@ -67,14 +51,11 @@ std::string_view text(const zmq::message_t& message) {
 
 class ZmqControlServer final : public ControlServer {
  public:
-  explicit ZmqControlServer(const std::string& address)
-      : context_(make_zmq_context()),
+  ZmqControlServer(const std::string& address, int peers_at_most)
+      : peers_at_most_(static_cast<size_t>(peers_at_most)),
+        context_(make_zmq_context()),
         router_(control_socket(context_, zmq::socket_type::router, {})),
         waited_({bell_.descriptor()}) {
-    // A stranger must not fill our memory; a worker that reconnects replaces its old connection.
-    router_.set(zmq::sockopt::rcvhwm, kReceiveQueue);
-    router_.set(zmq::sockopt::router_handover, true);
-    router_.set(zmq::sockopt::ipv6, is_ipv6(address));
     address_ = bind_socket(router_, address);
   }
 
@@ -95,20 +76,23 @@ class ZmqControlServer final : public ControlServer {
   std::optional<Incoming> receive(Deadline deadline) override {
     if (++received_ % kTickEvery == 0) tick_if_due();
     while (true) {
-      if (!broken_.empty()) {
-        const int peer = broken_.front();
-        broken_.pop_front();
-        return Incoming{.peer = peer, .message = {}, .disconnected = true};
-      }
-      zmq::message_t id;
-      if (receive_now(router_, id)) {
+      bool more = true;
+      // In portions: a flood of garbage must not hold us.
+      for (int taken = 0; more && taken < kTickEvery; ++taken) {
+        if (!broken_.empty()) {
+          const int peer = broken_.front();
+          broken_.pop_front();
+          return Incoming{.peer = peer, .message = {}, .disconnected = true};
+        }
+        zmq::message_t id;
+        more = receive_now(router_, id);
+        if (!more) break;
         if (auto incoming = take(id)) return incoming;
-        continue;
       }
       if (bell_.rung()) return {};
       tick_if_due();
       if (Clock::now() >= deadline) return {};
-      wait_for(router_, waited_, std::min(deadline, tick_at_));
+      if (!more) wait_for(router_, waited_, std::min(deadline, tick_at_));
       if (watched_readable()) return {};
     }
   }
@@ -194,7 +178,7 @@ class ZmqControlServer final : public ControlServer {
   // -1 for a stranger.
   int find_or_admit(std::string id, const Frame& frame) {
     if (const auto found = numbers_.find(id); found != numbers_.end()) return found->second;
-    if (!ControlLink::opens(frame) || peers_.size() >= kPeersAtMost) return -1;
+    if (!ControlLink::opens(frame) || peers_.size() >= peers_at_most_) return -1;
     const int number = next_number_++;
     const auto emit_to_it = [this, id, number](const std::string& out) {
       if (!emit(id, out)) mark_broken(number);
@@ -226,6 +210,7 @@ class ZmqControlServer final : public ControlServer {
     }
   }
 
+  const size_t peers_at_most_;
   zmq::context_t context_;
   zmq::socket_t router_;
   Bell bell_;
@@ -250,7 +235,6 @@ class ZmqControlClient final : public ControlClient {
         link_([this](const std::string& frame) { send_now(dealer_, frame); }) {
     // A worker is often up before its scheduler listens.
     dealer_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-    dealer_.set(zmq::sockopt::ipv6, is_ipv6(address));
     connect_socket(dealer_, address);
   }
 
@@ -324,9 +308,9 @@ class ZmqControlClient final : public ControlClient {
 
 }  // namespace
 
-std::unique_ptr<ControlServer> make_control_server(const std::string& address) {
+std::unique_ptr<ControlServer> make_control_server(const std::string& address, int peers_at_most) {
   check_local_address(address);
-  return std::make_unique<ZmqControlServer>(address);
+  return std::make_unique<ZmqControlServer>(address, peers_at_most);
 }
 
 std::unique_ptr<ControlClient> make_control_client(const std::string& address) {

@@ -73,6 +73,17 @@ TEST_F(BrokenConnection, LosesNothingAndRepeatsNothing) {
   EXPECT_EQ(net_.receiver(0, 1).counters().messages, kMessages);
 }
 
+// A receiver that computes does not touch its endpoint while the connection comes back.
+TEST_F(BrokenConnection, IsMendedWhileTheReceiverComputes) {
+  open({{64, 2}});
+  to_1_.cut();
+  std::this_thread::sleep_for(1s);  // it reconnects after 0.1 s
+  ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 8, 7));
+  const auto view = net_.receiver(0, 1).receive(after(20s));
+  ASSERT_TRUE(view);
+  EXPECT_TRUE(holds(*view, 7));
+}
+
 TEST_F(BrokenConnection, ReturnsCreditsThatWereLost) {
   open({{64, 1}});
   ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 8, 0));
@@ -86,6 +97,24 @@ TEST_F(BrokenConnection, ReturnsCreditsThatWereLost) {
   const auto serving = serve_worker_1();
   EXPECT_TRUE(net_.sender(0, 1).acquire(0, 8, after(20s)));
   EXPECT_GT(net_.sender(0, 1).counters().control_messages, 0) << "it asked";
+}
+
+// Its thread has sent all it had to send, and waits for its next work elsewhere.
+TEST_F(BrokenConnection, WhoIsIdleSendsAgainWhatWasLostWhenItIsTended) {
+  open({{64, 3}});
+  to_1_.swallow();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(send_message(net_.sender(0, 1), 0, 64, i));
+  std::this_thread::sleep_for(200ms);
+  to_1_.cut();
+  const std::jthread tending([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(50ms)) net_[0].tend();
+  });
+  for (int i = 0; i < 3; ++i) {
+    const auto view = net_.receiver(0, 1).receive(after(20s));
+    ASSERT_TRUE(view);
+    EXPECT_TRUE(holds(*view, i));
+    net_.receiver(0, 1).release(*view);
+  }
 }
 
 TEST_F(BrokenConnection, SendsAgainWhatWasLost) {

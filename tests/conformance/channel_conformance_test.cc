@@ -312,7 +312,7 @@ TEST_P(Channel, OpenWaitsForAPeerThatComesLate) {
 TEST_P(Channel, OpenRefusesLanesThatDiffer) {
   Net net(GetParam(), 2);
   const auto thrown =
-      net.try_open([&](int self) { return net.wiring(self, one_lane(100 + self, 1)); }, 500ms);
+      net.try_open([&](int self) { return net.wiring(self, one_lane(100 + self, 1)); }, 5s);
   EXPECT_THAT(thrown, testing::Contains(HasSubstr("other lanes")));
 }
 

@@ -147,6 +147,34 @@ TEST_P(Besieged, CutsOffWhoSendsTooMuch) {
   expect_it_works();
 }
 
+TEST_P(Besieged, IsNotHeldByAFlood) {
+  constexpr int kFlood = 900;
+  for (int i = 0; i < kFlood; ++i) intruder_.send({"garbage"});
+  const Deadline deadline = after(10s);
+  for (int64_t before = 0; before < kFlood && Clock::now() < deadline;) {
+    std::this_thread::sleep_for(10ms);  // for the flood to rise
+    EXPECT_FALSE(net_.receiver(0, 1).receive(Deadline{}));
+    EXPECT_LE(net_[1].dropped() - before, 64) << "one call looked at the deadline";
+    before = net_[1].dropped();
+  }
+  EXPECT_EQ(net_[1].dropped(), kFlood);
+  for (int i = 0; i < kFlood; ++i) intruder_.send({"garbage"});
+  expect_it_works();
+}
+
+TEST_P(Besieged, HoldsBackWhoSendsMoreThanItReads) {
+  zmq::context_t context;
+  zmq::socket_t stranger(context, zmq::socket_type::dealer);
+  stranger.set(zmq::sockopt::linger, 0);
+  stranger.set(zmq::sockopt::sndhwm, 1);
+  stranger.set(zmq::sockopt::sndtimeo, 300);
+  stranger.connect(net_[1].address());
+  int sent = 0;
+  while (sent < 3'000 && stranger.send(zmq::buffer(std::string(64 << 10, 'x')))) ++sent;
+  EXPECT_LT(sent, 2'000) << "they lie in our memory";
+  expect_it_works();
+}
+
 TEST_P(Besieged, DropsMessagesThatCameBefore) {
   expect_it_works();  // messages 0 to 3
   for (uint64_t sequence = 0; sequence < 4; ++sequence)

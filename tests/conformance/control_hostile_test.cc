@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -40,6 +41,12 @@ class HostileControl : public testing::Test {
 
   void send(const std::string& bytes) { stranger_.send(zmq::buffer(bytes)); }
 
+  void expect_message(const std::string& payload) {
+    const auto incoming = server_->receive(after(10s));
+    ASSERT_TRUE(incoming);
+    EXPECT_EQ(incoming->message.payload, payload);
+  }
+
   // Nothing is delivered, and a registered worker is served as ever.
   void expect_dropped(int64_t least) {
     const auto deadline = after(5s);
@@ -52,7 +59,9 @@ class HostileControl : public testing::Test {
     ASSERT_TRUE(incoming);
     EXPECT_EQ(incoming->message.payload, "good");
     server_->send(incoming->peer, {ControlType::kWelcome, "welcome"});
-    EXPECT_EQ(client->receive(after(5s))->payload, "welcome");
+    const auto welcome = client->receive(after(5s));
+    ASSERT_TRUE(welcome);
+    EXPECT_EQ(welcome->payload, "welcome");
     server_->forget(incoming->peer);
   }
 
@@ -69,6 +78,31 @@ TEST_F(HostileControl, GarbageOfAnyLengthIsDropped) {
     send(bytes);
   }
   expect_dropped(200);
+}
+
+TEST_F(HostileControl, AFloodOfGarbageHoldsNobody) {
+  constexpr int kFlood = 900;
+  for (int i = 0; i < kFlood; ++i) send("garbage");
+  const auto deadline = after(10s);
+  for (int64_t before = 0; before < kFlood && Clock::now() < deadline;) {
+    std::this_thread::sleep_for(10ms);  // for the flood to rise
+    EXPECT_FALSE(server_->receive(Clock::time_point{}));
+    EXPECT_LE(server_->counters().dropped - before, 64) << "one call looked at the deadline";
+    before = server_->counters().dropped;
+  }
+  expect_dropped(kFlood);
+}
+
+TEST_F(HostileControl, WhoSendsMoreThanIsReadIsHeldBack) {
+  zmq::socket_t stranger(context_, zmq::socket_type::dealer);
+  stranger.set(zmq::sockopt::linger, 0);
+  stranger.set(zmq::sockopt::sndhwm, 1);
+  stranger.set(zmq::sockopt::sndtimeo, 300);
+  stranger.connect(server_->address());
+  int sent = 0;
+  while (sent < 500 && stranger.send(zmq::buffer(std::string(1 << 20, 'x')))) ++sent;
+  EXPECT_LT(sent, 250) << "they lie in our memory";
+  expect_dropped(1);
 }
 
 TEST_F(HostileControl, TruncatedAndFlippedRegistrationsAreDropped) {
@@ -135,14 +169,14 @@ TEST_F(HostileControl, AnotherVersionIsDroppedAndToldOurs) {
 
 TEST_F(HostileControl, ARegisteredPeerThatSendsGarbageOnlyLosesIt) {
   send(frame_of(kRegister, 0, "me"));
-  EXPECT_EQ(server_->receive(after(5s))->message.payload, "me");
+  expect_message("me");
   send("garbage");
   send(frame_of(0x7777, 1, "no such type"));
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 0, "again"));  // came before
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 9, "too early"));
   send(make_frame({.type = static_cast<uint16_t>(ControlType::kResults), .sequence = 1}, "short"));
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 1, "good"));
-  EXPECT_EQ(server_->receive(after(5s))->message.payload, "good");
+  expect_message("good");
   EXPECT_EQ(server_->counters().dropped, 5);
 }
 
@@ -154,7 +188,27 @@ TEST_F(HostileControl, APeerThatNeverEndsItsMessageIsHeldToTheLimit) {
     send(frame_of(0x8000 | static_cast<uint16_t>(ControlType::kResults), sequence, piece));
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 101, "end"));
   send(frame_of(static_cast<uint16_t>(ControlType::kResults), 102, "next"));
-  EXPECT_EQ(server_->receive(after(10s))->message.payload, "next");
+  expect_message("next");
+}
+
+TEST(LocalControl, ProcessesOfOtherUsersGetNoConnection) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  const auto server = make_control_server(random_local_address());
+  const auto address = server->address();
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    try {
+      if (::setuid(65534) != 0) ::_exit(1);
+      const auto client = make_control_client(address);
+      client->send({ControlType::kRegister, "stranger"});
+      ::_exit(client->flush(after(1s)) ? 2 : 0);
+    } catch (const std::exception&) {
+      ::_exit(3);
+    }
+  }
+  int status = -1;
+  while (::waitpid(stranger, &status, WNOHANG) == 0) EXPECT_FALSE(server->receive(after(20ms)));
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(HostileControl, RegistrationsThatAreForgottenLeaveRoom) {
@@ -167,6 +221,30 @@ TEST_F(HostileControl, RegistrationsThatAreForgottenLeaveRoom) {
     server_->forget(incoming->peer);
   }
   expect_dropped(0);
+}
+
+TEST(ControlServer, TakesSoManyPeersAtATime) {
+  const auto server = make_control_server(random_local_address(), 2);
+  std::vector<std::unique_ptr<ControlClient>> clients;
+  const auto register_one = [&] {
+    clients.push_back(make_control_client(server->address()));
+    clients.back()->send({ControlType::kRegister, "me"});
+  };
+  for (int i = 0; i < 2; ++i) {
+    register_one();
+    ASSERT_TRUE(server->receive(after(5s)));
+  }
+  register_one();
+  const auto deadline = after(5s);
+  while (server->counters().dropped == 0 && Clock::now() < deadline)
+    EXPECT_FALSE(server->receive(after(20ms)));
+  EXPECT_GE(server->counters().dropped, 1);
+  clients.pop_back();
+  server->forget(0);
+  register_one();
+  const auto incoming = server->receive(after(5s));
+  ASSERT_TRUE(incoming);
+  EXPECT_EQ(incoming->peer, 2);
 }
 
 TEST(HostileScheduler, AnotherVersionIsAnErrorThatSaysSo) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <set>
 #include <thread>
@@ -18,7 +20,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 using tests::end_of;
+using tests::wait_for_report;
 
 const char* const kWorkerProgram = KERF_TEST_WORKER;
 
@@ -213,8 +217,8 @@ TEST(Crew, WorkersThatNobodyWelcomedEndWithTheCrew) {
 
 TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
-  crew->send(1, {"sleep 200", "die"});
-  static_cast<void>(crew->next(after(50ms)));  // so that it has begun
+  crew->send(1, {"echo begun", "sleep 200", "die"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
   try {
     crew->stop();
     FAIL() << "stopped";
@@ -223,13 +227,45 @@ TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   }
 }
 
+TEST(Crew, AWorkerMayTakeItsTimeToTearDown) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
+  // Told to stop while it works, and then busy for longer than a stuck worker is given.
+  crew->send(0, {"linger 1500", "sleep 300"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("will linger"));
+  EXPECT_NO_THROW(crew->stop());
+}
+
+TEST(Crew, AWorkerOfOursThatDoesNotStopLeavesTheErrorToUs) {
+  testing::internal::CaptureStderr();
+  {
+    const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
+    crew->send(0, {"echo begun", "sleep 20000"});
+    EXPECT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
+    EXPECT_THROW(crew->stop(), Error);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Crew, TooFewDescriptorsForItsThreadsAreAnError) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(STDERR_FILENO);
+  ::close(next);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next) + 6;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_THROW(Crew::assemble(options_for(TransportKind::kInproc, 8)), Error);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
 TEST(Crew, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
   auto crew = start_crew(options_for(TransportKind::kShm, 3), true);
   std::set<int> pids;
   for (const auto& worker : crew->workers()) pids.insert(worker.pid);
   crew->send(0, {"receive 1"});
   crew->send(1, {"sleep 20000"});
-  EXPECT_FALSE(crew->next(after(600ms)));
+  ASSERT_TRUE(wait_for_report(*crew, 0, "a greeting"));
+  ASSERT_TRUE(wait_for_report(*crew, 1, "'sleep 20000'"));
   const auto begin = Clock::now();
   ::kill(crew->workers()[1].pid, SIGKILL);
   const Error error = end_of(*crew);
@@ -273,8 +309,30 @@ TEST(Crew, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
   crew->send(1, {"sleep 20000"});
   const Error error = end_of(*crew);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
-  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("no progress for 1."),
+  EXPECT_THAT(error.message(), AllOf(StartsWith("worker 1"), HasSubstr("no progress for 1."),
                                      HasSubstr("from worker 1")));
+}
+
+TEST(Crew, WorkersThatWaitForEachOtherEndTheRun) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"receive 0"});
+  EXPECT_THAT(end_of(*crew).message(),
+              AllOf(HasSubstr("no progress for 1."), HasSubstr("everybody who is at work waits"),
+                    HasSubstr("from worker 0"), HasSubstr("from worker 1")));
+}
+
+TEST(Crew, AWorkerMayWaitForOneThatHadNoWorkForLong) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  std::this_thread::sleep_for(1500ms);  // the scheduler thinks
+  crew->send(1, {"send 0 at last"});
+  EXPECT_THAT(take(*crew, 2), testing::UnorderedElementsAre("at last", "sent"));
+  crew->stop();
 }
 
 TEST(Crew, AWorkerThatCannotStartIsAnError) {

@@ -37,8 +37,17 @@ TEST(Process, TellsHowItEnded) {
   EXPECT_EQ(child.ended(), "exit code 3");  // and remembers
 }
 
+TEST(Process, AnEndIsNoticedWhereSigchldIsIgnored) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  auto child = shell("exec sleep 30");
+  child.kill(SIGTERM);
+  EXPECT_EQ(child.wait(after(5s)), "an end in an unknown way");
+  { const auto killed = shell("exec sleep 30"); }  // nor does destruction wait for a status
+  ::signal(SIGCHLD, before);
+}
+
 TEST(Process, TheDeadlineOfAWaitPasses) {
-  auto child = shell("sleep 30");
+  auto child = shell("exec sleep 30");
   EXPECT_EQ(child.ended(), std::nullopt);
   EXPECT_EQ(child.wait(after(20ms)), std::nullopt);
   child.kill(SIGTERM);

@@ -20,6 +20,8 @@ using runtime::Workplace;
 
 class WordsHandler final : public runtime::Handler {
  public:
+  ~WordsHandler() override { std::this_thread::sleep_for(linger_); }
+
   void start(Workplace& workplace, std::string_view job) override {
     workplace_ = &workplace;
     job_ = std::string(job);
@@ -37,6 +39,7 @@ class WordsHandler final : public runtime::Handler {
                           workplace_->threads);
     if (verb == "sum") return sum(words);
     if (verb == "sleep") return sleep(words);
+    if (verb == "linger") return linger(words);
     if (verb == "send") return send(words);
     if (verb == "receive") return receive(words);
     return end(verb, words);
@@ -61,6 +64,13 @@ class WordsHandler final : public runtime::Handler {
     words >> milliseconds;
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     return "slept";
+  }
+
+  std::string linger(std::istringstream& words) {
+    int64_t milliseconds = 0;
+    words >> milliseconds;
+    linger_ = std::chrono::milliseconds(milliseconds);
+    return "will linger";
   }
 
   std::string send(std::istringstream& words) {
@@ -100,6 +110,7 @@ class WordsHandler final : public runtime::Handler {
 
   Workplace* workplace_ = nullptr;
   std::string job_;
+  std::chrono::milliseconds linger_{0};
 };
 
 class NullHandler final : public runtime::Handler {
@@ -114,6 +125,16 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program) 
   if (program == "words") return std::make_unique<WordsHandler>();
   if (program == "null") return std::make_unique<NullHandler>();
   throw Error(ErrorCode::kUsage, kerf::format("no program '{}'; there are words, null", program));
+}
+
+bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text) {
+  const auto deadline = runtime::after(10s);
+  while (runtime::Clock::now() < deadline) {
+    if (crew.next(runtime::after(20ms))) return false;
+    const auto activity = crew.workers().at(worker).activity;
+    if ((activity.doing + "\n" + activity.awaits).find(text) != std::string::npos) return true;
+  }
+  return false;
 }
 
 Error end_of(runtime::Crew& crew) {
@@ -137,8 +158,8 @@ int run_test_worker(int argc, char** argv) {
     if (flag == "--device") options.device = argv[i + 1];
     if (flag == "--build") options.identity.build = argv[i + 1];
   }
-  options.give_up = [](const Error& error) {
-    std::fprintf(stderr, "worker: %s\n", error.what());
+  options.give_up = [](const Error& error, bool known) {
+    if (!known) std::fprintf(stderr, "worker: %s\n", error.what());
     ::_exit(exit_code(error.code()));
   };
   runtime::set_process_title(argc, argv, "kerf worker");

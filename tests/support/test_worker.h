@@ -3,6 +3,7 @@
 //   echo TEXT       answers TEXT
 //   sum A B         answers A + B
 //   sleep MS        answers after MS milliseconds, the compute thread being busy
+//   linger MS       what it has takes MS milliseconds to tear down at the end
 //   fail TEXT       throws Error{kInternal, TEXT}
 //   exit CODE       the process ends
 //   die             the process is killed by SIGKILL
@@ -22,6 +23,10 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program);
 
 // The identity of all of them.
 runtime::Identity test_identity();
+
+// Lets the crew run until the worker reports that it does or awaits something with `text` in it;
+// false if it does not within ten seconds. No results may be under way.
+bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text);
 
 // The error that a run of the crew ends with.
 Error end_of(runtime::Crew& crew);
