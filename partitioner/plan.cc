@@ -24,8 +24,10 @@ std::string_view to_string(Cut cut) {
 Cut parse_cut(const std::string& name) {
   for (const auto& [value, known] : kCuts)
     if (known == name) return value;
+  std::vector<std::string_view> names;
+  for (const auto& [value, known] : kCuts) names.push_back(known);
   throw Error(ErrorCode::kUsage,
-              format("there is no cut \"{}\"; the cuts are layer, feature, hybrid, free", name));
+              format("there is no cut \"{}\"; the cuts are {}", name, fmt::join(names, ", ")));
 }
 
 int Plan::stage_of(NodeId node) const {

@@ -1,5 +1,8 @@
 #include "apps/kerf/crew_flags.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include "apps/programs.h"
@@ -12,8 +15,10 @@ namespace kerf::apps {
 
 namespace {
 
-runtime::CrewOptions crew_options(const CrewFlags& flags, int workers,
-                                  const Interrupts& interrupts) {
+constexpr double kMostPatience = 24 * 3600.0;  // seconds
+
+runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Interrupts& interrupts,
+                                  double longest_action_seconds) {
   if (flags.threads < 1 || flags.threads > kMostThreads)
     throw Error(ErrorCode::kUsage, format("{} is not within 1 and {}", flags.threads, kMostThreads),
                 "--threads");
@@ -27,6 +32,10 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers,
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(program_factories());
   options.interrupt = interrupts.request();
+  const double patience = std::min(10 * longest_action_seconds, kMostPatience);
+  options.no_progress =
+      std::max(options.no_progress,
+               std::chrono::milliseconds(static_cast<int64_t>(std::ceil(patience * 1e3))));
   // Somebody starts the workers by hand.
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
   return options;
@@ -56,7 +65,8 @@ void check_host_memory(const CrewFlags& flags, double bytes, const std::string& 
 }
 
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
-                                             const Interrupts& interrupts) {
+                                             const Interrupts& interrupts,
+                                             double longest_action_seconds) {
   const auto tell = [&](int here, const std::string& address) {
     if (flags.listen.empty()) return;
     if (here == 0)
@@ -64,7 +74,8 @@ std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers
     else
       fmt::print(stderr, "{} of {} workers are here\n", here, workers);
   };
-  return runtime::Crew::assemble(crew_options(flags, workers, interrupts), tell);
+  return runtime::Crew::assemble(crew_options(flags, workers, interrupts, longest_action_seconds),
+                                 tell);
 }
 
 }  // namespace kerf::apps

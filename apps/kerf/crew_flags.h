@@ -27,8 +27,10 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags);
 void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out);
 
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
-// workers and says so on the standard error output. Throws Error.
+// workers and says so on the standard error output. A worker may compute for ten times as long as
+// the longest action is predicted to take (at least 30 s) before it counts as stuck. Throws Error.
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
-                                             const Interrupts& interrupts);
+                                             const Interrupts& interrupts,
+                                             double longest_action_seconds = 0);
 
 }  // namespace kerf::apps

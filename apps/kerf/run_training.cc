@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 
@@ -29,6 +30,13 @@ Progress::Options progress_options() {
   return options;
 }
 
+// What a worker computes for one micro-batch, at most: an action is a part of it.
+double longest_action_seconds(const partitioner::Plan& plan) {
+  double most = 0;
+  for (const auto& worker : plan.workers) most = std::max(most, worker.seconds);
+  return most / plan.micro_batches;
+}
+
 }  // namespace
 
 Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
@@ -51,7 +59,8 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   progress = std::make_unique<Progress>(std::move(how));
 
   const Interrupts interrupts;
-  const auto crew = assemble_crew(flags, planned.plan.parts(), interrupts);
+  const auto crew =
+      assemble_crew(flags, planned.plan.parts(), interrupts, longest_action_seconds(planned.plan));
   outcome.crew = crew->workers();
   try {
     outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});
