@@ -31,6 +31,7 @@ class FashionMnist : public schedmp::Dataset {
 
  private:
   GzipFile images_;
+  size_t bytes_ = 0;  // of the images' file, inflated
   uint32_t labels_checksum_ = 0;
   int64_t rows_ = 0;
   int64_t features_ = 0;

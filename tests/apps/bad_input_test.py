@@ -30,8 +30,11 @@ class DataFiles(KerfTest):
         self.refused(self.images)
 
     def test_a_truncated_file(self):
-        self.images.write_bytes(self.images.read_bytes()[:-100])
-        self.refused(self.images)
+        whole = self.images.read_bytes()
+        for keep in (len(whole) // 2, len(whole) - 100, len(whole) - 1):
+            with self.subTest(keep=keep):
+                self.images.write_bytes(whole[:keep])
+                self.refused(self.images, "truncated", f"announces {16 + 64 * 784} bytes, found ", "copy it anew")
 
     def test_a_file_damaged_in_the_middle(self):
         data = bytearray(self.images.read_bytes())
