@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "apps/kerf/flag_values.h"
 #include "apps/programs.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -36,6 +37,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers,
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags) {
   command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc")
+      ->check(parsed_by(runtime::parse_transport))
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "Per worker")->capture_default_str();
   command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N")

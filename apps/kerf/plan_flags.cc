@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/kerf/flag_values.h"
 #include "apps/models.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -93,6 +94,7 @@ void add_model_flags(CLI::App& command, PlanFlags& flags) {
 
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
+      ->check(parsed_by(partitioner::parse_cut))
       ->type_name("CUT");
   command.add_option("--workers", flags.workers, "How many parts to cut into (default 3)")
       ->type_name("N");
@@ -102,8 +104,8 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("M");
   command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
       ->type_name("NAME");
-  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M")
-      ->transform(CLI::AsSizeValue(false))
+  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
+      ->transform(byte_size())
       ->type_name("BYTES");
   command
       .add_option("--objective", flags.objective,
@@ -120,6 +122,7 @@ void add_setting_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--transport", flags.transport,
                   "What it will run over: with ipc and tcp, messages take memory on both sides")
+      ->check(parsed_by(runtime::parse_transport))
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "Per worker: each takes scratch memory")
       ->capture_default_str();

@@ -23,7 +23,7 @@ void write_progress(const std::string& text) {
 
 Progress::Options progress_options() {
   Progress::Options options;
-  options.terminal = is_terminal(STDERR_FILENO);
+  options.terminal = takes_escapes(STDERR_FILENO);
   options.width = [] { return terminal_width(STDERR_FILENO); };
   options.write = write_progress;
   return options;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/report/table.h"
 #include "runtime/error.h"
@@ -149,6 +150,7 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       ->type_name("FILE");
   command->add_option("--sizes", state->flags.sizes, "Of mlp")->type_name("784-512-512-10");
   command->add_option("--cut", state->flags.cut, "layer, feature or hybrid, with --model")
+      ->check(parsed_by(partitioner::parse_cut))
       ->type_name("CUT");
   command->add_option("--stages", state->flags.stages, "Of a hybrid cut")->type_name("N");
   command->add_option("--batch", state->flags.batch, "Rows per step, with --model")

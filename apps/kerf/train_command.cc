@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "apps/data/datasets.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/train_report.h"
 #include "apps/report/terminal.h"
 #include "partitioner/picture.h"
@@ -59,7 +61,7 @@ struct TrainCommand {
   std::string plan_file;
   std::string out = "kerf-run";
   std::string picture;
-  int64_t steps = -1;
+  std::optional<int64_t> steps;
   bool no_shuffle = false;
   bool no_test = false;
   bool json = false;
@@ -81,7 +83,6 @@ void TrainCommand::check() const {
     if (!fine) throw Error(ErrorCode::kUsage, what, flag);
   };
   require(options.epochs >= 1, "--epochs", format("{} is not at least 1", options.epochs));
-  require(steps >= -1, "--steps", format("{} is negative", steps));
   require(options.trace_steps >= 0, "--trace-steps", format("{} is negative", options.trace_steps));
   if (!options.weights.empty())
     require(fs::is_regular_file(options.weights), "--weights",
@@ -93,7 +94,7 @@ void TrainCommand::complete(const Planned& planned) {
   options.dataset = complete_dataset_name(data, planned.model,
                                           std::max<int64_t>(kSyntheticRows, planned.plan.batch));
   options.batch = planned.plan.batch;
-  options.steps = steps;
+  options.steps = steps.value_or(-1);
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
   options.setting = plan_flags.setting();
@@ -126,7 +127,7 @@ int TrainCommand::run() {
   complete(planned);
   const auto rows = make_dataset(options.dataset, schedmp::Split::kTrain);
   check_dataset(*rows, options.dataset, planned.model);
-  if (steps >= 0) options.epochs = epochs_of(steps, rows->rows(), options.batch);
+  if (steps) options.epochs = epochs_of(*steps, rows->rows(), options.batch);
 
   std::error_code failure;
   fs::create_directories(out, failure);
@@ -160,8 +161,10 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   command
       .add_option("--steps", state.steps,
                   "Stop after this many steps; 0 only writes initial weights")
+      ->check(whole_number<int64_t>())
       ->type_name("S");
   command.add_option("--seed", options.seed, "Of initial weights and data order")
+      ->check(whole_number<uint64_t>())
       ->capture_default_str();
   command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
   command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")

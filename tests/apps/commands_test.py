@@ -2,9 +2,11 @@
 
 import json
 import os
+import pty
+import subprocess
 import unittest
 
-from kerf_command import KerfTest, read_safetensors, run
+from kerf_command import KERF, KerfTest, read_safetensors, run
 
 COMMANDS = ("plan", "train", "eval", "run", "worker", "schedule", "devices")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
@@ -87,6 +89,22 @@ class Plan(KerfTest):
     def test_no_colour_reaches_a_pipe(self):
         for arguments in (("plan", "lenet5"), ("devices",), ("schedule", "1f1b")):
             self.assertNotIn("\x1b", run(*arguments).stdout)
+
+
+    def test_only_a_terminal_that_obeys_escapes_gets_them(self):
+        def escapes(**environment):
+            ours, theirs = pty.openpty()
+            with open(ours, "rb", buffering=0) as screen, open(theirs, "wb", buffering=0) as terminal:
+                keep = {key: value for key, value in os.environ.items() if key not in ("TERM", "NO_COLOR")}
+                subprocess.run([KERF, "plan", "mlp"], stdout=terminal, env={**keep, **environment}, check=True)
+                terminal.write(b"#")
+                shown = b""
+                while b"#" not in shown:
+                    shown += screen.read(4096)
+            return b"\x1b" in shown
+        self.assertTrue(escapes(TERM="xterm"))
+        for environment in ({"TERM": "dumb"}, {"TERM": ""}, {}, {"TERM": "xterm", "NO_COLOR": "1"}):
+            self.assertFalse(escapes(**environment), environment)
 
 
 class Schedule(KerfTest):
