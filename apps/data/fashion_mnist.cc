@@ -71,8 +71,12 @@ std::string FashionMnist::fingerprint() const {
                 labels_checksum_);
 }
 
-void FashionMnist::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {
+void FashionMnist::prepare() const {
   std::call_once(inflate_once_, [this] { pixels_ = images_.inflate(bytes_); });
+}
+
+void FashionMnist::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  prepare();
   KERF_CHECK(to.dtype == ops::DType::kFloat32 &&
              to.elements() == static_cast<int64_t>(rows.size()) * features_);
   const uint8_t* first = pixels_.data() + idx_header_bytes(3);
