@@ -56,7 +56,7 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   try {
     outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});
   } catch (const Error&) {
-    progress->finish();
+    progress->abandon();
     throw;
   }
   progress->finish();
