@@ -57,11 +57,11 @@ int LeastSquaresCommand::run() const {
                     {"converged", program.converged()},
                     {"objectives", program.objectives()},
                     {"solution", program.solution()}};
-  const std::string text =
-      json ? json_text(report, 2) + "\n"
-           : format("{} rounds in {} over {} workers: objective {:.6g} -> {:.6g}, {}\n",
-                    human_count(loop.rounds), human_seconds(loop.seconds), workers, first, last,
-                    program.converged() ? "converged" : "not yet converged");
+  const std::string text = json ? json_text(report, 2) + "\n"
+                                : format("{} in {} over {}: objective {:.6g} -> {:.6g}, {}\n",
+                                         plural(loop.rounds, "round"), human_seconds(loop.seconds),
+                                         plural(workers, "worker"), first, last,
+                                         program.converged() ? "converged" : "not yet converged");
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -2,11 +2,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "apps/data/datasets.h"
 #include "apps/kerf/commands.h"
@@ -32,11 +36,27 @@ int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
   return static_cast<int>(std::clamp<int64_t>((steps + per_epoch - 1) / per_epoch, 1, INT32_MAX));
 }
 
-// Where workers leave their shares of the weights; gone when the run is over, however it ends.
+constexpr std::string_view kShares = ".shares-";
+
+// Share folders that killed runs left here.
+void remove_abandoned_shares(const fs::path& out) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kShares)) continue;
+    pid_t owner = 0;
+    std::from_chars(name.data() + kShares.size(), name.data() + name.size(), owner);
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+// Where workers leave their shares of the weights: OUT/.shares-PID-XXXXXX. Gone when the run is
+// over, however it ends; after a SIGKILL, when the next one begins.
 class ShareFolder {
  public:
   explicit ShareFolder(const fs::path& out) {
-    std::string name = (fs::absolute(out) / ".shares-XXXXXX").string();
+    remove_abandoned_shares(out);
+    std::string name = (fs::absolute(out) / format("{}{}-XXXXXX", kShares, ::getpid())).string();
     if (::mkdtemp(name.data()) == nullptr)
       throw Error(ErrorCode::kUnavailable, "cannot make a folder here", out.string());
     path_ = name;
@@ -123,7 +143,7 @@ int TrainCommand::run() {
   plan_flags.run_on(crew_flags);
   const Planned planned =
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
-  const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);
+  const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   complete(planned);
   const auto rows = make_dataset(options.dataset, schedmp::Split::kTrain);
   check_dataset(*rows, options.dataset, planned.model);

@@ -207,6 +207,17 @@ class Requests(KerfTest):
                              transport)
                 self.assert_one_error(answer, "weights.safetensors")
 
+    def test_weights_that_are_no_numbers_are_not_blamed_on_the_learning_rate(self):
+        common = ("--data", "synthetic:64x784x10", "--transport", "inproc")
+        self.train("mlp", *common, "--workers", 1, "--steps", 0, "--no-test")
+        weights = self.folder / "run" / "weights.safetensors"
+        data = weights.read_bytes()
+        head = 8 + int.from_bytes(data[:8], "little")
+        weights.write_bytes(data[:head] + b"\x00\x00\xc0\x7f" * ((len(data) - head) // 4))
+        answer = run("eval", "mlp", *common, "--weights", weights)
+        self.assert_one_error(answer, "the loss of these weights is no finite number")
+        self.assertNotIn("--lr", answer.stderr)
+
     def test_a_device_that_is_not_there_is_told_once(self):
         """Local workers leave it to the command to say what they told it."""
         answer = run("train", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 1, "--device", "cuda:99",
