@@ -22,12 +22,23 @@ namespace fs = std::filesystem;
   throw Error(ErrorCode::kUsage, std::move(message), path.string());
 }
 
-// Beside the target, so that rename stays within one file system; unlike any other process's.
+// Beside the target, so that rename stays within one file system; unlike any other process's, and
+// short where the target's name is as long as names may be.
 fs::path temporary_beside(const fs::path& path) {
   std::random_device random;
-  fs::path temporary = path;
-  temporary += format(".{:08x}{:08x}.tmp", random(), random());
-  return temporary;
+  return path.parent_path() / format(".kerf-{:08x}{:08x}.tmp", random(), random());
+}
+
+// Where symbolic links lead, whether or not something is there.
+fs::path follow_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::error_code no_link;
+  for (int i = 0; i < kMostLinks; ++i) {
+    const fs::path target = fs::read_symlink(path, no_link);
+    if (no_link) break;
+    path = path.parent_path() / target;  // an absolute target replaces all of it
+  }
+  return path;
 }
 
 }  // namespace
@@ -55,10 +66,21 @@ std::string read_file(const fs::path& path, size_t max_bytes) {
   return text;
 }
 
-AtomicFile::AtomicFile(fs::path path)
-    : path_(std::move(path)), temporary_(temporary_beside(path_)) {
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(follow_links(path_)) {
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  check(exists || errno == ENOENT, "opened");
+  if (exists && !S_ISREG(status.st_mode)) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    check(file_ >= 0, "opened");
+    return;
+  }
+  const mode_t mode = exists ? status.st_mode & 0777 : 0666;
+  temporary_ = temporary_beside(target_);
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   check(file_ >= 0, "created");
+  // Where it cannot be had, the file has no more than that.
+  if (exists) static_cast<void>(::fchmod(file_, mode));
 }
 
 AtomicFile::~AtomicFile() {
@@ -84,11 +106,12 @@ void AtomicFile::write(std::string_view bytes) {
 
 void AtomicFile::commit() {
   KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
-  check(::fsync(file_) == 0, "written to disk");
+  if (!temporary_.empty()) check(::fsync(file_) == 0, "written to disk");
   check(::close(std::exchange(file_, -1)) == 0, "written");
-  check(::rename(temporary_.c_str(), path_.c_str()) == 0, "replaced");
+  if (temporary_.empty()) return;
+  check(::rename(temporary_.c_str(), target_.c_str()) == 0, "replaced");
   temporary_.clear();
-  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   const OpenFile directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems cannot fsync a folder (EINVAL); there the rename is as durable as it gets.
   check(directory.number() >= 0 && (::fsync(directory.number()) == 0 || errno == EINVAL),

@@ -15,7 +15,9 @@ std::string read_file(const std::filesystem::path& path, size_t max_bytes = size
 
 // A file written piece by piece to a temporary beside `path`; commit() is fsync, rename, fsync of
 // the folder. A reader sees the old or the new file, never a part; without commit() nothing is
-// left. Every call throws Error{kUnavailable} that names the path when the system refuses.
+// left. Symbolic links are followed, and a file keeps its mode. What is there but is no regular
+// file (a device, a pipe) is written into as the bytes come. Every call throws Error{kUnavailable}
+// that names the path when the system refuses.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -30,7 +32,8 @@ class AtomicFile {
   void check(bool fine, const char* step) const;
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path target_;     // where the path's links lead
+  std::filesystem::path temporary_;  // empty where the target is no regular file
   int file_ = -1;
 };
 

@@ -63,4 +63,9 @@ std::string human_count(long long count) {
   return digits;
 }
 
+std::string plural(long long count, std::string_view noun) {
+  const char* ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
+  return format("{} {}{}", human_count(count), noun, ending);
+}
+
 }  // namespace kerf

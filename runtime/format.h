@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace kerf {
@@ -26,5 +27,7 @@ std::string human_flops(double flops);
 std::string human_seconds(double seconds);
 // 1234567 -> "1,234,567".
 std::string human_count(long long count);
+// (1, "slot") -> "1 slot", (8, "micro-batch") -> "8 micro-batches".
+std::string plural(long long count, std::string_view noun);
 
 }  // namespace kerf

@@ -46,9 +46,7 @@ std::string row_name(int32_t lane) {
 }
 
 // Quoted; names may come from other processes, so bytes that are not UTF-8 are replaced.
-std::string quoted(const std::string& text) {
-  return json_text(text);
-}
+std::string quoted(const std::string& text) { return json_text(text); }
 
 // Spans may come from other processes: sums and differences wrap instead of being undefined.
 int64_t plus(int64_t a, int64_t b) {
@@ -87,9 +85,11 @@ class Writer {
 
   void span(int32_t worker, const Span& span) {
     const int64_t length = std::max<int64_t>(0, minus(span.end_ns, span.begin_ns));
-    event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+    const std::string step =
+        span.step < 0 ? std::string() : format(R"(,"args":{{"step":{}}})", span.step);
+    event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}{}}})",
           quoted(span.name), category(span.kind), worker, span.lane, at(span.begin_ns),
-          microseconds(length));
+          microseconds(length), step);
     // An arrow leaves where the send begins and ends where the receive ends: both within their
     // spans, to which the viewer attaches them, and in order even if clocks are aligned a little
     // wrongly.

@@ -20,10 +20,11 @@ struct Span {
   int64_t begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t end_ns = 0;
   uint64_t flow = 0;  // equal at a send and its receive; 0: none
+  int64_t step = -1;  // that it is of; -1: of none
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(name, kind, lane, begin_ns, end_ns, flow);
+    archive(name, kind, lane, begin_ns, end_ns, flow, step);
   }
 };
 

@@ -23,6 +23,8 @@ class Dataset {
   // Row `rows[i]` to row i of `to` ([n, features...] float32, or [n] int64).
   virtual void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
   virtual void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
+  // Does now what the first read_features would do for all of them, so that no step pays for it.
+  virtual void prepare() const {}
 };
 
 enum class Split : uint8_t { kTrain, kTest };

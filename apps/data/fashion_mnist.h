@@ -2,8 +2,8 @@
 // grey pixels, 10 classes, as the Debian package dataset-fashion-mnist installs it.
 //
 // A pixel becomes (x / 255 - 0.2860) / 0.3530: mean and deviation of the training set. Pixels stay
-// bytes in memory. Opening reads the headers and labels; the images are inflated when the first
-// one is read, so a process that needs none (the scheduler, a middle stage) pays nothing.
+// bytes in memory. Opening reads the headers and labels; the images are inflated by
+// prepare() or when the first one is read, so a process that needs none (the scheduler, a middle stage) pays nothing.
 #pragma once
 
 #include <array>
@@ -26,11 +26,13 @@ class FashionMnist : public schedmp::Dataset {
   int64_t features() const override { return features_; }
   int64_t classes() const override { return 10; }
   std::string fingerprint() const override;
+  void prepare() const override;
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
 
  private:
   GzipFile images_;
+  size_t bytes_ = 0;  // of the images' file, inflated
   uint32_t labels_checksum_ = 0;
   int64_t rows_ = 0;
   int64_t features_ = 0;

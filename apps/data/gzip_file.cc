@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <string_view>
+
 #include "runtime/error.h"
 #include "runtime/file.h"
 
@@ -43,16 +45,20 @@ struct Inflater {
 
 }  // namespace
 
-GzipFile::GzipFile(std::filesystem::path path) : path_(std::move(path)) {
+GzipFile::GzipFile(std::filesystem::path path, std::string way_out)
+    : path_(std::move(path)), way_out_(std::move(way_out)) {
   compressed_ = runtime::read_file(path_, kMaxCompressed);
-  if (compressed_.size() < kSmallest || compressed_[0] != '\x1f' || compressed_[1] != '\x8b')
+  const std::string_view magic = "\x1f\x8b";
+  if (!std::string_view(compressed_).starts_with(magic.substr(0, compressed_.size())))
     fail("it is no gzip file (expected one that begins with 1f 8b)");
+  if (compressed_.size() < kSmallest)
+    fail(format("it is truncated: {} bytes are no whole gzip file", compressed_.size()));
   checksum_ = little_endian(compressed_, compressed_.size() - 8);
   size_ = little_endian(compressed_, compressed_.size() - 4);
 }
 
 void GzipFile::fail(const std::string& what) const {
-  throw Error(ErrorCode::kUsage, what, path_.string());
+  throw Error(ErrorCode::kUsage, format("{}; {}", what, way_out_), path_.string());
 }
 
 std::vector<uint8_t> GzipFile::head(size_t bytes) const {
@@ -62,28 +68,38 @@ std::vector<uint8_t> GzipFile::head(size_t bytes) const {
   if (answer != Z_STREAM_END && answer != Z_BUF_ERROR && answer != Z_OK)
     fail("it is damaged: its first bytes do not decompress");
   if (inflater.stream.avail_out != 0)
-    fail(format("it is too short: expected at least {} bytes, found {}", bytes,
+    fail(format("it is truncated: expected at least {} bytes of contents, found {}", bytes,
                 bytes - inflater.stream.avail_out));
   return to;
 }
 
-std::vector<uint8_t> GzipFile::inflate(size_t most) const {
-  if (size_ > most)
-    fail(format("it claims {} bytes of contents; expected at most {}", size_, most));
-  if (size_ > kBestRatio * compressed_.size())
+std::vector<uint8_t> GzipFile::inflate(size_t announced) const {
+  if (announced > kBestRatio * compressed_.size())
     fail(format(
-        "it is truncated or damaged: it claims {} bytes of contents, but {} compressed bytes "
-        "cannot hold so many",
-        size_, compressed_.size()));
-  std::vector<uint8_t> to(size_);
+        "it is truncated or damaged: its header announces {} bytes, which {} compressed bytes "
+        "cannot hold",
+        announced, compressed_.size()));
+  std::vector<uint8_t> to(announced);
   Inflater inflater;
   const int answer = inflater.run(compressed_, to);
-  if (answer == Z_DATA_ERROR) fail("it is damaged: its contents do not match their checksum");
+  const size_t found = announced - inflater.stream.avail_out;
+  if (answer == Z_DATA_ERROR && inflater.stream.avail_out == 0)
+    fail("it is damaged: its contents do not match their checksum");
+  if (answer == Z_DATA_ERROR)
+    fail(
+        format("it is damaged: after {} of the {} bytes that its header announces, it does not "
+               "decompress",
+               found, announced));
+  if (answer == Z_STREAM_END && found < announced)
+    fail(format("it is damaged: its header announces {} bytes, found {}", announced, found));
+  if (answer != Z_STREAM_END && inflater.stream.avail_in == 0)
+    fail(format("it is truncated: its header announces {} bytes, found {}{}", announced, found,
+                found < announced ? "" : " but not the file's end"));
   if (answer != Z_STREAM_END)
-    fail(format("it is truncated or damaged: expected {} bytes of contents, found {}", size_,
-                size_ - inflater.stream.avail_out));
+    fail(format("it is damaged: more bytes follow than the {} that its header announces",
+                announced));
   if (inflater.stream.avail_in != 0)
-    fail(format("{} bytes follow after its end", inflater.stream.avail_in));
+    fail(format("it is damaged: {} bytes follow after its end", inflater.stream.avail_in));
   return to;
 }
 

@@ -46,17 +46,4 @@ IdxHeader parse_idx_header(std::span<const uint8_t> head, int rank, const std::s
   return header;
 }
 
-void check_idx_size(const IdxHeader& header, uint64_t bytes, const std::string& origin) {
-  const uint64_t expected = header.bytes() + static_cast<uint64_t>(header.elements());
-  if (bytes < expected)
-    throw Error(ErrorCode::kUsage,
-                format("it is truncated: its header announces {} bytes, found {}", expected, bytes),
-                origin);
-  if (bytes > expected)
-    throw Error(ErrorCode::kUsage,
-                format("{} bytes follow after the {} that its header announces", bytes - expected,
-                       expected),
-                origin);
-}
-
 }  // namespace kerf::apps

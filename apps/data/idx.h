@@ -19,6 +19,8 @@ struct IdxHeader {
 
   size_t bytes() const { return 4 + 4 * extents.size(); }  // of the header
   int64_t elements() const;
+  // Of the whole file.
+  size_t file_bytes() const { return bytes() + static_cast<size_t>(elements()); }
 };
 
 // The bytes that a header of this rank takes.
@@ -27,8 +29,5 @@ constexpr size_t idx_header_bytes(int rank) { return 4 + 4 * static_cast<size_t>
 // Throws Error{kUsage} that names `origin` unless `head` begins with the header of an array of
 // unsigned bytes of this rank, with at least one and at most 2^31 elements.
 IdxHeader parse_idx_header(std::span<const uint8_t> head, int rank, const std::string& origin);
-
-// Throws Error{kUsage} unless a file of `bytes` is exactly header and elements.
-void check_idx_size(const IdxHeader& header, uint64_t bytes, const std::string& origin);
 
 }  // namespace kerf::apps

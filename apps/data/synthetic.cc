@@ -26,7 +26,12 @@ std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int6
 int64_t parse_size(const char*& at, const char* end, const std::string& sizes) {
   int64_t value = 0;
   const auto [next, fault] = std::from_chars(at, end, value);
-  if (fault != std::errc() || value < 1 || value > kMostValues || (next != end && *next != 'x'))
+  if (fault == std::errc::result_out_of_range || value > kMostValues)
+    throw Error(
+        ErrorCode::kUsage,
+        format("\"{}\": a size is at most {}, and so is the number of values", sizes, kMostValues),
+        "--data");
+  if (fault != std::errc() || value < 1 || (next != end && *next != 'x'))
     throw Error(
         ErrorCode::kUsage,
         format("\"{}\": expected ROWSxFEATURESxCLASSES, as in synthetic:4096x784x10", sizes),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/kerf/flag_values.h"
 #include "apps/programs.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -45,6 +46,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags) {
   command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc")
+      ->check(parsed_by(runtime::parse_transport))
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "Per worker")->capture_default_str();
   command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N")

@@ -27,7 +27,6 @@ struct EvalCommand {
 int EvalCommand::run() {
   if (!std::filesystem::is_regular_file(weights))
     throw Error(ErrorCode::kUsage, format("there is no file {}", weights), "--weights");
-  if (!plan_flags.workers) plan_flags.workers = 1;
   plan_flags.run_on(crew_flags);
   const Planned planned = make_plan_of(plan_flags);
   schedmp::TrainingOptions options;
@@ -42,7 +41,7 @@ int EvalCommand::run() {
   check_dataset(*make_dataset(options.dataset, schedmp::Split::kTest), options.dataset,
                 planned.model);
   const Outcome outcome =
-      run_training(planned, schedule_of(plan_flags, planned.plan), options, crew_flags);
+      run_training(planned, fitting_schedule_of(plan_flags, planned.plan), options, crew_flags);
 
   const schedmp::EvaluationRecord& record = outcome.training->evaluations().back();
   const Json report{{"model", planned.plan.model},   {"data", options.dataset},
@@ -63,6 +62,7 @@ void add_eval_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("eval", "Measures test accuracy and loss of a model with given weights.");
   auto state = std::make_shared<EvalCommand>();
+  state->plan_flags.default_workers = 1;
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);

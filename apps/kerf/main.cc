@@ -1,8 +1,14 @@
 // kerf: one command, one subcommand per thing that a person does.
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
 
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/programs.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
@@ -15,8 +21,18 @@ namespace {
 int fail(const std::string& message, int code) {
   std::fflush(stdout);
   const std::string head = painted("kerf: error:", Ink::kRed, wants_colour(2));
-  std::fprintf(stderr, "%s %s\n", head.c_str(), message.c_str());
+  std::fprintf(stderr, "%s %s\n", head.c_str(), printable(message).c_str());
   return code;
+}
+
+// What was printed may still be on its way: a full disk is noticed here or never.
+int finish(int code) {
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written || code != 0) return code;
+  return fail(format("the standard output cannot be written{}{}", errno == 0 ? "" : ": ",
+                     errno == 0 ? "" : std::strerror(errno)),
+              1);
 }
 
 // CLI11 may add lines of advice; an error is one line.
@@ -51,6 +67,7 @@ int parse_and_run(int argc, char** argv) {
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);
+  refuse_empty_values(app);
   if (argc == 1)
     return fail(format("name a command: {}; kerf --help explains them",
                        fmt::join(command_names(app), ", ")),
@@ -61,11 +78,11 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return finish(app.exit(help));
   } catch (const CLI::ParseError& error) {
     return fail(first_line(error.what()), exit_code(ErrorCode::kUsage));
   }
-  return chosen.run();
+  return finish(chosen.run());
 }
 
 bool asks_for_help(int argc, char** argv) {
@@ -75,12 +92,17 @@ bool asks_for_help(int argc, char** argv) {
 }
 
 int main_with_errors(int argc, char** argv) {
+  // A write beyond the limit on the size of files fails then, and is told; workers inherit this.
+  std::signal(SIGXFSZ, SIG_IGN);
   if (!asks_for_help(argc, argv))
     if (const auto code = schedmp::serve_if_worker(argc, argv, program_factories())) return *code;
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), exit_code(error.code()));
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(format("{}: {}", error.path1().string(), error.code().message()),
+                exit_code(ErrorCode::kUnavailable));
   } catch (const std::exception& error) {
     return fail(format("bug: {}", error.what()), exit_code(ErrorCode::kInternal));
   }

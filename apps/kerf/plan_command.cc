@@ -21,6 +21,7 @@ struct PlanCommand {
 
   int run() const {
     const auto [model, plan] = make_plan_of(flags);
+    fitting_schedule_of(flags, plan);  // a plan that its schedule cannot run is none
     if (!out.empty()) runtime::write_file_atomic(out, partitioner::write_plan(model, plan));
     if (!picture.empty()) runtime::write_file_atomic(picture, partitioner::draw_svg(model, plan));
     std::string text = json ? json_text(plan_report(model, plan), 2) + "\n"

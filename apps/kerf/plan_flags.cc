@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/kerf/flag_values.h"
 #include "apps/models.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -14,7 +15,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr int kDefaultWorkers = 3;
 constexpr int kMostSlots = 1024;
 constexpr size_t kMaxText = size_t{64} << 20;
 
@@ -52,12 +52,32 @@ bool is_built_in(const std::string& schedule) {
   return std::find(names.begin(), names.end(), schedule) != names.end();
 }
 
-// What a schedule file says of micro-batches; a built-in one follows the flags.
-int micro_batches_of(const PlanFlags& flags) {
-  if (!flags.schedule || is_built_in(*flags.schedule)) return flags.micro_batches.value_or(8);
-  const schedmp::Schedule file = find_schedule(*flags.schedule, {}, 0);
-  check_micro_batches(flags, file);
-  return file.micro_batches;
+schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file) {
+  if (!std::filesystem::is_regular_file(file))
+    throw Error(ErrorCode::kUsage,
+                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
+                       file, fmt::join(schedmp::schedule_names(), ", ")),
+                "--schedule");
+  schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
+  const auto check_agrees = [&](const std::optional<int>& flag, int own, const char* name) {
+    require(flag.value_or(own) == own, file,
+            format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,
+                   flag.value_or(0), name));
+  };
+  check_agrees(flags.workers, schedule.workers(), "workers");
+  check_agrees(flags.micro_batches, schedule.micro_batches, "micro-batches");
+  return schedule;
+}
+
+// Where the flags name a file.
+std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
+  if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
+  return read_schedule(flags, *flags.schedule);
+}
+
+// A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
+std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::objective_of(schedule) : partitioner::hold_everything();
 }
 
 template <class T>
@@ -69,6 +89,15 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
                        "another plan with kerf plan",
                        name, *flag, plan),
                 file);
+}
+
+// The plan stays; what it will take does not.
+void run_under(const PlanFlags& flags, Planned& planned) {
+  planned.plan.schedule = *flags.schedule;
+  partitioner::PlanRequest request;
+  request.setting = flags.setting();
+  planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
+                                              *objective_of(planned.plan.schedule));
 }
 
 }  // namespace
@@ -93,8 +122,12 @@ void add_model_flags(CLI::App& command, PlanFlags& flags) {
 
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
+      ->check(parsed_by(partitioner::parse_cut))
       ->type_name("CUT");
-  command.add_option("--workers", flags.workers, "How many parts to cut into (default 3)")
+  command
+      .add_option("--workers", flags.workers,
+                  format("How many parts to cut into (default {}, or a schedule file's)",
+                         flags.default_workers))
       ->type_name("N");
   command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N");
   command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS");
@@ -102,8 +135,8 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("M");
   command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
       ->type_name("NAME");
-  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M")
-      ->transform(CLI::AsSizeValue(false))
+  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
+      ->transform(byte_size())
       ->type_name("BYTES");
   command
       .add_option("--objective", flags.objective,
@@ -120,21 +153,16 @@ void add_setting_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--transport", flags.transport,
                   "What it will run over: with ipc and tcp, messages take memory on both sides")
+      ->check(parsed_by(runtime::parse_transport))
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "Per worker: each takes scratch memory")
       ->capture_default_str();
 }
 
-schedmp::Schedule find_schedule(const std::string& name,
+schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const std::vector<std::vector<int>>& groups, int micro_batches) {
-  if (!is_built_in(name) && std::filesystem::is_regular_file(name))
-    return schedmp::parse_schedule(runtime::read_file(name, kMaxText), name);
-  if (!is_built_in(name))
-    throw Error(ErrorCode::kUsage,
-                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
-                       name, fmt::join(schedmp::schedule_names(), ", ")),
-                "--schedule");
-  return schedmp::make_schedule(name, groups, micro_batches);
+  return is_built_in(name) ? schedmp::make_schedule(name, groups, micro_batches)
+                           : read_schedule(flags, name);
 }
 
 Planned make_plan_of(const PlanFlags& flags) {
@@ -142,10 +170,11 @@ Planned make_plan_of(const PlanFlags& flags) {
   Planned planned{make_model(flags.source()), {}};
   partitioner::PlanRequest request;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
-  request.workers = flags.workers.value_or(kDefaultWorkers);
+  const auto file = schedule_in_file(flags);
+  request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
-  request.micro_batches = micro_batches_of(flags);
+  request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
   request.schedule = flags.schedule.value_or("1f1b");
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
@@ -160,10 +189,7 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
-  // A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
-  const auto objective = is_built_in(request.schedule) ? schedmp::objective_of(request.schedule)
-                                                       : partitioner::hold_everything();
-  auto answer = partitioner::make_plan(planned.model, request, *objective);
+  auto answer = partitioner::make_plan(planned.model, request, *objective_of(request.schedule));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
@@ -181,19 +207,25 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
+  if (flags.schedule && *flags.schedule != planned.plan.schedule) run_under(flags, planned);
   return planned;
 }
 
-void check_micro_batches(const PlanFlags& flags, const schedmp::Schedule& schedule) {
-  require(flags.micro_batches.value_or(schedule.micro_batches) == schedule.micro_batches,
-          "schedule " + schedule.name,
-          format("it has {} micro-batches, not {}; leave --micro-batches out",
-                 schedule.micro_batches, flags.micro_batches.value_or(0)));
+schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
+  return find_schedule(flags, flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
+                       plan.micro_batches);
 }
 
-schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
-  return find_schedule(flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
-                       plan.micro_batches);
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
+  schedmp::Schedule schedule = schedule_of(flags, plan);
+  const std::string& name = flags.schedule.value_or(plan.schedule);
+  if (is_built_in(name)) return schedule;
+  std::vector<std::string> problems = schedmp::check_order(schedule);
+  for (std::string& problem : schedmp::check_fits(schedule, plan))
+    problems.push_back(std::move(problem));
+  require(problems.empty(), name,
+          format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")));
+  return schedule;
 }
 
 }  // namespace kerf::apps

@@ -20,6 +20,7 @@ struct PlanFlags {
   std::string sizes;
   std::optional<std::string> cut;
   std::optional<int> workers;
+  int default_workers = 3;  // where no flag and no file says how many
   std::optional<int> stages;
   std::optional<int64_t> batch;
   std::optional<int> micro_batches;
@@ -53,12 +54,14 @@ Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan; throws Error{kUsage} where a flag contradicts it.
 Planned read_plan_of(const PlanFlags& flags, const std::string& file);
 
-// Throws Error{kUsage} where --micro-batches contradicts a schedule that has its own.
-void check_micro_batches(const PlanFlags& flags, const schedmp::Schedule& schedule);
 // The schedule that the flags name, or else the plan, for the plan's stages.
 schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
-// A built-in schedule or one from a file. Throws Error{kUsage} where it is neither.
-schedmp::Schedule find_schedule(const std::string& name,
+// That, after a look at its text: throws Error{kUsage} that names the file where one from a file is
+// out of order or is for other workers, groups or micro-batches than the plan's.
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+// A built-in schedule or one from a file. Throws Error{kUsage} where it is neither, and where
+// --workers or --micro-batches contradict a file's.
+schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const std::vector<std::vector<int>>& groups, int micro_batches);
 
 }  // namespace kerf::apps

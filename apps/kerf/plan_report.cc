@@ -100,9 +100,9 @@ Json plan_report(const Model& model, const Plan& plan) {
 }
 
 std::string plan_text(const Model& model, const Plan& plan, bool colour) {
-  std::string text = format("{}, {} cut over {} workers, batch {} in {} micro-batches, {}\n\n",
-                            plan.model, partitioner::to_string(plan.cut), plan.parts(), plan.batch,
-                            plan.micro_batches, plan.schedule);
+  std::string text = format("{}, {} cut over {}, batch {} in {}, {}\n\n", plan.model,
+                            partitioner::to_string(plan.cut), plural(plan.parts(), "worker"),
+                            plan.batch, plural(plan.micro_batches, "micro-batch"), plan.schedule);
   Table table({"worker", "forward", "time/step", "weights", "activations", "peak", "messages",
                "out", "in"});
   for (const auto& worker : plan.workers)
@@ -120,8 +120,8 @@ std::string plan_text(const Model& model, const Plan& plan, bool colour) {
     text += format("stage {} on {}: {}\n", s, fmt::join(workers, ","), fmt::join(nodes, " "));
   }
   const StepTraffic step = step_traffic(model, plan);
-  text += format("\nper step: {} messages of {} between layers, {} of {} for the loss\n",
-                 human_count(step.layers.messages), bytes(step.layers.bytes),
+  text += format("\nper step: {} of {} between layers, {} of {} for the loss\n",
+                 plural(step.layers.messages, "message"), bytes(step.layers.bytes),
                  human_count(step.loss.messages), bytes(step.loss.bytes));
   if (plan.bound > 0)
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",

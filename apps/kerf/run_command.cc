@@ -5,6 +5,7 @@
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/crew_flags.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/least_squares/least_squares.h"
 #include "runtime/error.h"
 #include "runtime/json.h"
@@ -56,11 +57,11 @@ int LeastSquaresCommand::run() const {
                     {"converged", program.converged()},
                     {"objectives", program.objectives()},
                     {"solution", program.solution()}};
-  const std::string text =
-      json ? json_text(report, 2) + "\n"
-           : format("{} rounds in {} over {} workers: objective {:.6g} -> {:.6g}, {}\n",
-                    human_count(loop.rounds), human_seconds(loop.seconds), workers, first, last,
-                    program.converged() ? "converged" : "not yet converged");
+  const std::string text = json ? json_text(report, 2) + "\n"
+                                : format("{} in {} over {}: objective {:.6g} -> {:.6g}, {}\n",
+                                         plural(loop.rounds, "round"), human_seconds(loop.seconds),
+                                         plural(workers, "worker"), first, last,
+                                         program.converged() ? "converged" : "not yet converged");
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -81,7 +82,9 @@ void add_run_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
       ->capture_default_str();
-  command->add_option("--seed", state->options.seed, "Of the matrix")->capture_default_str();
+  command->add_option("--seed", state->options.seed, "Of the matrix")
+      ->check(whole_number<uint64_t>())
+      ->capture_default_str();
   command->add_option("--workers", state->workers, "Rows are divided over them")
       ->capture_default_str();
   add_crew_flags(*command, state->crew_flags);

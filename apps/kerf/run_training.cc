@@ -24,7 +24,7 @@ void write_progress(const std::string& text) {
 
 Progress::Options progress_options() {
   Progress::Options options;
-  options.terminal = is_terminal(STDERR_FILENO);
+  options.terminal = takes_escapes(STDERR_FILENO);
   options.width = [] { return terminal_width(STDERR_FILENO); };
   options.write = write_progress;
   return options;
@@ -65,7 +65,7 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   try {
     outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});
   } catch (const Error&) {
-    progress->finish();
+    progress->abandon();
     throw;
   }
   progress->finish();

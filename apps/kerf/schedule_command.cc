@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/report/table.h"
 #include "runtime/error.h"
@@ -16,10 +17,10 @@ namespace kerf::apps {
 namespace {
 
 struct ScheduleCommand {
-  std::string name = "1f1b";
   PlanFlags flags;
   std::string plan_file;
-  bool with_model = false;
+  bool with_plan = false;
+  std::string needs_plan;  // a flag that says nothing without one
   std::string out;
   bool json = false;
 
@@ -37,30 +38,23 @@ struct ScheduleCommand {
 
 // One worker per stage, unless the file says otherwise.
 schedmp::Schedule ScheduleCommand::without_plan() const {
-  const int workers = flags.workers.value_or(4);
+  const auto require = [](bool fine, const std::string& flag, const std::string& what) {
+    if (!fine) throw Error(ErrorCode::kUsage, what, flag);
+  };
+  require(needs_plan.empty(), needs_plan, "it needs --model or --plan");
+  const int workers = flags.workers.value_or(flags.default_workers);
   const int micro_batches = flags.micro_batches.value_or(8);
-  if (workers < 1 || workers > kMostWorkers)
-    throw Error(ErrorCode::kUsage, format("{} is not within 1 and {}", workers, kMostWorkers),
-                "--workers");
-  if (micro_batches < 1 || micro_batches > kMostMicroBatches)
-    throw Error(ErrorCode::kUsage,
-                format("{} is not within 1 and {}", micro_batches, kMostMicroBatches),
-                "--micro-batches");
+  require(workers >= 1 && workers <= kMostWorkers, "--workers",
+          format("{} is not within 1 and {}", workers, kMostWorkers));
+  require(micro_batches >= 1 && micro_batches <= kMostMicroBatches, "--micro-batches",
+          format("{} is not within 1 and {}", micro_batches, kMostMicroBatches));
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  schedmp::Schedule schedule = find_schedule(name, groups, micro_batches);
-  if (flags.workers && schedule.workers() != workers)
-    throw Error(
-        ErrorCode::kUsage,
-        format("it is for {} workers, not {}; leave --workers out", schedule.workers(), workers),
-        name);
-  check_micro_batches(flags, schedule);
-  return schedule;
+  return find_schedule(flags, flags.schedule.value_or("1f1b"), groups, micro_batches);
 }
 
 int ScheduleCommand::run() {
-  flags.schedule = name;
-  if (!with_model && plan_file.empty()) {
+  if (!with_plan) {
     schedule_ = without_plan();
     problems_ = schedmp::check_order(schedule_);
   } else {
@@ -81,7 +75,7 @@ int ScheduleCommand::run() {
   std::fputs(printed.c_str(), stdout);
   if (problems_.empty()) return 0;
   throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(problems_, "; ")),
-              "schedule " + schedule_.name);
+              "schedule " + flags.schedule.value_or(schedule_.name));
 }
 
 Json ScheduleCommand::report() const {
@@ -111,20 +105,20 @@ Json ScheduleCommand::report() const {
 
 std::string ScheduleCommand::text() const {
   const schedmp::Bubble idle = schedmp::bubble(schedule_);
-  std::string text = format("{}: {} workers, {} stages, {} micro-batches\n\n{}\n", schedule_.name,
-                            schedule_.workers(), schedule_.stages(), schedule_.micro_batches,
-                            schedmp::draw_staircase(schedule_));
+  std::string text =
+      format("{}: {}, {}, {}\n\n{}\n", schedule_.name, plural(schedule_.workers(), "worker"),
+             plural(schedule_.stages(), "stage"), plural(schedule_.micro_batches, "micro-batch"),
+             schedmp::draw_staircase(schedule_));
   text += format("idle: {} of the step, {} between each worker's first and last action\n",
                  human_percent(idle.makespan), human_percent(idle.span));
   if (problems_.empty())
-    text += verdict_
-                ? format("proved: every action once, legal order, no deadlock with {} slots\n",
-                         flags.slots)
-                : "proved: every action once, legal order (give a MODEL or --plan to prove more)\n";
+    text += verdict_ ? format("proved: every action once, legal order, no deadlock with {}\n",
+                              plural(flags.slots, "slot"))
+                     : "proved: every action once, legal order (--model or --plan to prove more)\n";
   if (verdict_ && problems_.empty()) {
     text += verdict_->smallest_safe_slots == 0
                 ? "safe even when every send waits for its receive\n"
-                : format("needs at least {} slots\n", verdict_->smallest_safe_slots);
+                : format("needs at least {}\n", plural(verdict_->smallest_safe_slots, "slot"));
     Table table({"worker", "peak"});
     for (size_t worker = 0; worker < verdict_->peak_bytes.size(); ++worker)
       table.add(
@@ -135,6 +129,22 @@ std::string ScheduleCommand::text() const {
   return text;
 }
 
+// Those that a schedule by itself has no use for.
+std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
+  const std::vector<CLI::Option*> before = command.get_options();
+  command.add_option("--sizes", flags.sizes, "Of mlp")->type_name("784-512-512-10");
+  command.add_option("--cut", flags.cut, "layer, feature or hybrid, with --model")
+      ->check(parsed_by(partitioner::parse_cut))
+      ->type_name("CUT");
+  command.add_option("--stages", flags.stages, "Of a hybrid cut")->type_name("N");
+  command.add_option("--batch", flags.batch, "Rows per step, with --model")->type_name("ROWS");
+  command.add_option("--slots", flags.slots, "Messages ahead per path")->capture_default_str();
+  add_setting_flags(command, flags);
+  std::vector<CLI::Option*> all = command.get_options();
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  return all;
+}
+
 }  // namespace
 
 void add_schedule_command(CLI::App& app, Chosen& chosen) {
@@ -142,22 +152,18 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       "schedule",
       "Draws a pipeline schedule, proves or refutes it, and says how idle it leaves the workers.");
   auto state = std::make_shared<ScheduleCommand>();
-  command->add_option("NAME", state->name, "gpipe, 1f1b or a file")->capture_default_str();
+  state->flags.default_workers = 4;
+  command->add_option("NAME", state->flags.schedule,
+                      "gpipe, 1f1b or a file (default: the plan's, or 1f1b)");
   CLI::Option* model =
       command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
-  command->add_option("--plan", state->plan_file, "Prove it for this plan (of --model)")
-      ->type_name("FILE");
-  command->add_option("--sizes", state->flags.sizes, "Of mlp")->type_name("784-512-512-10");
-  command->add_option("--cut", state->flags.cut, "layer, feature or hybrid, with --model")
-      ->type_name("CUT");
-  command->add_option("--stages", state->flags.stages, "Of a hybrid cut")->type_name("N");
-  command->add_option("--batch", state->flags.batch, "Rows per step, with --model")
-      ->type_name("ROWS");
-  command->add_option("--workers", state->flags.workers, "Default 4")->type_name("N");
+  CLI::Option* plan =
+      command->add_option("--plan", state->plan_file, "Prove it for this plan (of --model)")
+          ->type_name("FILE");
+  command->add_option("--workers", state->flags.workers, "Default 4, or as many as the file's")
+      ->type_name("N");
   command->add_option("--micro-batches", state->flags.micro_batches, "Default 8")->type_name("M");
-  command->add_option("--slots", state->flags.slots, "Messages ahead per path")
-      ->capture_default_str();
-  add_setting_flags(*command, state->flags);
+  const std::vector<CLI::Option*> of_plan = add_plan_flags(*command, state->flags);
   command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
   command->add_flag("--json", state->json, "Print JSON");
   command->footer(
@@ -165,8 +171,10 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       "  kerf schedule 1f1b --workers 4 --micro-batches 8\n"
       "  kerf schedule gpipe --workers 2 --micro-batches 4 --out mine.txt   edit it, then\n"
       "  kerf schedule mine.txt --model lenet5 --workers 2");
-  command->callback([&chosen, state, model] {
-    state->with_model = model->count() > 0;
+  command->callback([&chosen, state, model, plan, of_plan] {
+    state->with_plan = model->count() + plan->count() > 0;
+    for (const CLI::Option* option : of_plan)
+      if (option->count() > 0) state->needs_plan = option->get_name();
     chosen.run = [state] { return state->run(); };
   });
 }

@@ -2,13 +2,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "apps/data/datasets.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/train_report.h"
 #include "apps/report/terminal.h"
 #include "partitioner/picture.h"
@@ -30,11 +36,27 @@ int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
   return static_cast<int>(std::clamp<int64_t>((steps + per_epoch - 1) / per_epoch, 1, INT32_MAX));
 }
 
-// Where workers leave their shares of the weights; gone when the run is over, however it ends.
+constexpr std::string_view kShares = ".shares-";
+
+// Share folders that killed runs left here.
+void remove_abandoned_shares(const fs::path& out) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kShares)) continue;
+    pid_t owner = 0;
+    std::from_chars(name.data() + kShares.size(), name.data() + name.size(), owner);
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+// Where workers leave their shares of the weights: OUT/.shares-PID-XXXXXX. Gone when the run is
+// over, however it ends; after a SIGKILL, when the next one begins.
 class ShareFolder {
  public:
   explicit ShareFolder(const fs::path& out) {
-    std::string name = (fs::absolute(out) / ".shares-XXXXXX").string();
+    remove_abandoned_shares(out);
+    std::string name = (fs::absolute(out) / format("{}{}-XXXXXX", kShares, ::getpid())).string();
     if (::mkdtemp(name.data()) == nullptr)
       throw Error(ErrorCode::kUnavailable, "cannot make a folder here", out.string());
     path_ = name;
@@ -59,7 +81,7 @@ struct TrainCommand {
   std::string plan_file;
   std::string out = "kerf-run";
   std::string picture;
-  int64_t steps = -1;
+  std::optional<int64_t> steps;
   bool no_shuffle = false;
   bool no_test = false;
   bool json = false;
@@ -81,7 +103,6 @@ void TrainCommand::check() const {
     if (!fine) throw Error(ErrorCode::kUsage, what, flag);
   };
   require(options.epochs >= 1, "--epochs", format("{} is not at least 1", options.epochs));
-  require(steps >= -1, "--steps", format("{} is negative", steps));
   require(options.trace_steps >= 0, "--trace-steps", format("{} is negative", options.trace_steps));
   if (!options.weights.empty())
     require(fs::is_regular_file(options.weights), "--weights",
@@ -93,7 +114,7 @@ void TrainCommand::complete(const Planned& planned) {
   options.dataset = complete_dataset_name(data, planned.model,
                                           std::max<int64_t>(kSyntheticRows, planned.plan.batch));
   options.batch = planned.plan.batch;
-  options.steps = steps;
+  options.steps = steps.value_or(-1);
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
   options.setting = plan_flags.setting();
@@ -122,11 +143,11 @@ int TrainCommand::run() {
   plan_flags.run_on(crew_flags);
   const Planned planned =
       plan_file.empty() ? make_plan_of(plan_flags) : read_plan_of(plan_flags, plan_file);
-  const schedmp::Schedule schedule = schedule_of(plan_flags, planned.plan);
+  const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   complete(planned);
   const auto rows = make_dataset(options.dataset, schedmp::Split::kTrain);
   check_dataset(*rows, options.dataset, planned.model);
-  if (steps >= 0) options.epochs = epochs_of(steps, rows->rows(), options.batch);
+  if (steps) options.epochs = epochs_of(*steps, rows->rows(), options.batch);
 
   std::error_code failure;
   fs::create_directories(out, failure);
@@ -160,8 +181,10 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   command
       .add_option("--steps", state.steps,
                   "Stop after this many steps; 0 only writes initial weights")
+      ->check(whole_number<int64_t>())
       ->type_name("S");
   command.add_option("--seed", options.seed, "Of initial weights and data order")
+      ->check(whole_number<uint64_t>())
       ->capture_default_str();
   command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
   command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")

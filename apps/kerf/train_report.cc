@@ -14,7 +14,7 @@ std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)
 Json evaluations_report(const schedmp::Training& training) {
   Json list = Json::array();
   for (const auto& record : training.evaluations())
-    list.push_back({{"epoch", record.after_epoch},
+    list.push_back({{"epoch", record.after_epoch + 1},  // as people count
                     {"rows", record.rows},
                     {"correct", record.correct},
                     {"loss", record.loss},
@@ -127,7 +127,7 @@ std::string train_text(const Outcome& outcome, bool colour) {
   const schedmp::Training& training = *outcome.training;
   std::string text;
   if (!training.steps().empty()) {
-    text += format("{} steps in {}", human_count(static_cast<long long>(training.steps().size())),
+    text += format("{} in {}", plural(static_cast<long long>(training.steps().size()), "step"),
                    human_seconds(outcome.loop.seconds));
     if (outcome.images_per_second > 0)
       text +=
@@ -137,9 +137,9 @@ std::string train_text(const Outcome& outcome, bool colour) {
   if (!training.evaluations().empty()) {
     const auto& last = training.evaluations().back();
     const std::string accuracy = format("{:.2f} %", last.accuracy() * 100);
-    text += format("test accuracy {} ({} of {} images), test loss {:.4f}\n",
+    text += format("test accuracy {} ({} of {}), test loss {:.4f}\n",
                    painted(accuracy, Ink::kBold, colour), human_count(last.correct),
-                   human_count(last.rows), last.loss);
+                   plural(last.rows, "image"), last.loss);
   }
   Table table(
       {"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});
@@ -152,11 +152,12 @@ std::string train_text(const Outcome& outcome, bool colour) {
                bytes(training.verdict().peak_bytes[static_cast<size_t>(figures.worker)])});
   text += "\n" + table.text(colour) + "\n";
   const Traffic traffic = traffic_of(outcome);
-  text += format("predicted  {} messages, {} bytes\ncounted    {} messages, {} bytes: {}\n",
-                 human_count(traffic.predicted.messages), human_count(traffic.predicted.bytes),
-                 human_count(traffic.counted.messages), human_count(traffic.counted.bytes),
-                 traffic.equal ? painted("equal", Ink::kGreen, colour)
-                               : painted("DIFFERENT", Ink::kRed, colour));
+  text +=
+      format("predicted  {}, {}\ncounted    {}, {}: {}\n",
+             plural(traffic.predicted.messages, "message"), plural(traffic.predicted.bytes, "byte"),
+             plural(traffic.counted.messages, "message"), plural(traffic.counted.bytes, "byte"),
+             traffic.equal ? painted("equal", Ink::kGreen, colour)
+                           : painted("DIFFERENT", Ink::kRed, colour));
   return text;
 }
 

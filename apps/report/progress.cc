@@ -1,6 +1,9 @@
 #include "apps/report/progress.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "apps/report/terminal.h"
 #include "runtime/format.h"
@@ -12,6 +15,7 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr int kMostCells = 24;
 constexpr int kFewestCells = 4;  // a shorter bar tells nothing
+constexpr std::string_view kUsualPace = "  99,999 images/s  99 s left";
 
 // As long as `room` columns allow, with a space behind; empty where they are too few.
 std::string bar_of(double done, int room) {
@@ -47,12 +51,17 @@ void Progress::step(const schedmp::StepRecord& record) {
 }
 
 void Progress::evaluation(const schedmp::EvaluationRecord& record) {
+  if (options_.total_steps == 0) return;  // it is all that there is to report
   last_ = options_.now();
   close_epoch(&record);
 }
 
 void Progress::finish() {
   close_epoch(nullptr);
+  abandon();
+}
+
+void Progress::abandon() {
   if (bar_) options_.write("\n");
   bar_ = false;
 }
@@ -75,22 +84,31 @@ void Progress::draw(const schedmp::StepRecord& record, Time now) {
   bar_ = true;
 }
 
-std::string Progress::bar_line(const schedmp::StepRecord& record, int width) const {
+std::string Progress::bar_line(const schedmp::StepRecord& record, int width) {
   const int64_t done = record.step + 1;
   const int64_t total = std::max(options_.total_steps, done);
-  const double left = intervals_.empty() ? 0
-                                         : seconds_ / static_cast<double>(intervals_.size()) *
-                                               static_cast<double>(total - done);
   const std::string steps = std::to_string(total);
-  std::string line =
-      format("epoch {}/{}  step {:>{}}/{}  loss {:.4f}  {} images/s  {} left", record.epoch + 1,
-             options_.epochs, done, steps.size(), steps, record.loss,
-             human_count(static_cast<long long>(images_per_second())), human_seconds(left));
+  std::string line = format("epoch {}/{}  step {:>{}}/{}  loss {:.4f}", record.epoch + 1,
+                            options_.epochs, done, steps.size(), steps, record.loss);
+  // Unknown until two steps are done; the bar leaves room for it from the start.
+  std::string pace;
+  if (!intervals_.empty())
+    pace = format("  {:>6} images/s  {:>4} left",
+                  human_count(static_cast<long long>(images_per_second())),
+                  human_seconds(seconds_left(total - done)));
   const int room = std::max(1, width - 1);
-  line.insert(0, bar_of(static_cast<double>(done) / static_cast<double>(total),
-                        room - static_cast<int>(line.size())));
+  const int words = static_cast<int>(line.size() + std::max(pace.size(), kUsualPace.size()));
+  if (width != std::exchange(width_, width)) bar_room_ = room;
+  bar_room_ = std::min(bar_room_, room - words);
+  line = bar_of(static_cast<double>(done) / static_cast<double>(total), bar_room_) + line + pace;
   if (line.size() > static_cast<size_t>(room)) line.resize(static_cast<size_t>(room));
   return line;
+}
+
+double Progress::seconds_left(int64_t steps) const {
+  if (steps == 0) return 0;
+  const double mean = seconds_ / static_cast<double>(intervals_.size());
+  return std::max(1.0, std::round(mean * static_cast<double>(steps)));
 }
 
 void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {

@@ -25,8 +25,10 @@ class Progress {
   explicit Progress(Options options);
   void step(const schedmp::StepRecord& record);
   void evaluation(const schedmp::EvaluationRecord& record);
-  // Leaves the cursor at the start of an empty line.
+  // The run is over: ends the last epoch, and leaves the cursor at the start of an empty line.
   void finish();
+  // The run ended before its time: no epoch did. Leaves the cursor likewise.
+  void abandon();
 
   // Training only: from the first step's end, without evaluations.
   double images_per_second() const;
@@ -34,7 +36,9 @@ class Progress {
 
  private:
   void draw(const schedmp::StepRecord& record, Time now);
-  std::string bar_line(const schedmp::StepRecord& record, int width) const;
+  std::string bar_line(const schedmp::StepRecord& record, int width);
+  // Whole seconds, at least one while steps are left.
+  double seconds_left(int64_t steps) const;
   void close_epoch(const schedmp::EvaluationRecord* evaluation);
   void permanent_line(const std::string& line);
 
@@ -43,6 +47,8 @@ class Progress {
   Time drawn_{};
   bool running_ = false;           // last_ is the end of a step or of an evaluation
   bool bar_ = false;               // one is on the screen
+  int width_ = 0;                  // of the terminal when bar_room_ was found
+  int bar_room_ = 0;               // columns of the bar: shrinks only, so that it does not jump
   std::vector<double> intervals_;  // seconds, per step but the first
   double seconds_ = 0;             // their sum
   int64_t images_ = 0;             // of those steps

@@ -1,17 +1,22 @@
-// What may be written where: colours and redrawn lines are for terminals only.
+// What may be written where: colours and redrawn lines are for terminals that obey them.
 #pragma once
 
 #include <string>
 
 namespace kerf::apps {
 
-bool is_terminal(int descriptor);
 // Columns, 80 where unknown.
 int terminal_width(int descriptor);
-// A terminal, and the environment has no NO_COLOR (no-color.org).
+// A terminal that obeys escape sequences: TERM names one, and not "dumb".
+bool takes_escapes(int descriptor);
+// It does, and the environment has no NO_COLOR (no-color.org).
 bool wants_colour(int descriptor);
 
 enum class Ink { kBold, kRed, kGreen };
 std::string painted(const std::string& text, Ink ink, bool colour);
+
+// Control characters of a message, which may come from arguments and files, as \x1b. A line break
+// stays where an indented line follows: a report of several lines.
+std::string printable(const std::string& message);
 
 }  // namespace kerf::apps

@@ -63,6 +63,13 @@ bool Executor::reads_data() const {
                      [](const Local& each) { return each.kind == LocalKind::kData; });
 }
 
+bool Executor::reads_inputs() const {
+  return std::any_of(part_.locals.begin(), part_.locals.end(), [&](const Local& each) {
+    return each.kind == LocalKind::kData &&
+           model_.value(each.value).role == partitioner::ValueRole::kInput;
+  });
+}
+
 TrainingResult Executor::run(const std::vector<Action>& row, int micro_batches,
                              const StepData& data) {
   const int64_t begin_ns = runtime::now_ns();
@@ -168,7 +175,9 @@ void Executor::note_loss(const LocalCall& call, int micro_batch) {
   result_.has_loss = true;
   if (!data_.training) result_.correct += ops::count_correct(inputs_[0], inputs_[1]);
   if (!std::isfinite(loss))
-    throw Error(ErrorCode::kUsage, "the loss is no longer a finite number; a smaller --lr may help",
+    throw Error(ErrorCode::kUsage,
+                data_.training ? "the loss is no longer a finite number; a smaller --lr may help"
+                               : "the loss of these weights is no finite number",
                 kerf::format("{}, step {}", model_.node(call.node).name, data_.step));
 }
 

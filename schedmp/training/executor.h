@@ -23,6 +23,7 @@ class Executor {
   TrainingResult run(const std::vector<Action>& row, int micro_batches, const StepData& data);
   // Reads inputs or labels from the data set.
   bool reads_data() const;
+  bool reads_inputs() const;
 
   // This worker's shares.
   Parameters& parameters() { return parameters_; }

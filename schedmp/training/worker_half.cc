@@ -38,6 +38,15 @@ void TrainingWorker::open_data(const TrainingFactories& factories) {
     throw Error(ErrorCode::kUsage,
                 kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
                 kerf::format("worker {}", workplace_.worker));
+  // A run that keeps no shares evaluates, and needs no training rows.
+  if (!job_.shards.empty()) prepare(train_.get());
+}
+
+void TrainingWorker::prepare(const Dataset* data) {
+  if (!executor_->reads_inputs()) return;
+  workplace_.activity.doing("loading data set " + job_.dataset);
+  data->prepare();
+  workplace_.activity.progress();
 }
 
 std::span<const int64_t> TrainingWorker::rows_of(const TrainingTask& task) {
@@ -65,9 +74,11 @@ TrainingResult TrainingWorker::update(const TrainingTask& task) {
   const Schedule& schedule = training ? training_ : evaluation_;
   const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence,
                       task.step, training};
+  prepare(data.dataset);
   TrainingResult result = executor_->run(schedule.rows[static_cast<size_t>(workplace_.worker)],
                                          schedule.micro_batches, data);
   if (task.trace) result.spans = workplace_.trace.take();
+  for (runtime::Span& span : result.spans) span.step = task.step;
   return result;
 }
 

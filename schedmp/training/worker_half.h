@@ -21,6 +21,8 @@ class TrainingWorker {
 
  private:
   void open_data(const TrainingFactories& factories);
+  // Before a step that reads it, so that loading is not taken for computing.
+  void prepare(const Dataset* data);
   // Row numbers of the task's rows, in the order of its epoch.
   std::span<const int64_t> rows_of(const TrainingTask& task);
 

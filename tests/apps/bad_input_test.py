@@ -3,10 +3,13 @@
 import gzip
 import json
 import pathlib
+import re
+import resource
 import socket
+import subprocess
 import unittest
 
-from kerf_command import KerfTest, run, write_images
+from kerf_command import KERF, SLOW, KerfTest, run, write_images
 
 QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
 
@@ -30,8 +33,11 @@ class DataFiles(KerfTest):
         self.refused(self.images)
 
     def test_a_truncated_file(self):
-        self.images.write_bytes(self.images.read_bytes()[:-100])
-        self.refused(self.images)
+        whole = self.images.read_bytes()
+        for keep in (len(whole) // 2, len(whole) - 100, len(whole) - 1):
+            with self.subTest(keep=keep):
+                self.images.write_bytes(whole[:keep])
+                self.refused(self.images, "truncated", f"announces {16 + 64 * 784} bytes, found ", "copy it anew")
 
     def test_a_file_damaged_in_the_middle(self):
         data = bytearray(self.images.read_bytes())
@@ -46,6 +52,10 @@ class DataFiles(KerfTest):
 
     def test_an_unknown_data_set(self):
         self.assert_one_error(run("train", "--data", "imagenet", *QUICK), "imagenet", "fashion-mnist")
+
+    def test_sizes_that_are_too_large(self):
+        answer = run("train", "mlp", "--data", "synthetic:99999999999x784x10", *QUICK, "--out", self.folder / "out")
+        self.assert_one_error(answer, "--data", "99999999999x784x10", "at most")
 
     def test_data_that_does_not_fit_the_model(self):
         answer = run("train", "mlp", "--sizes", "20-10-10", "--data", f"fashion-mnist:{self.folder}", *QUICK)
@@ -116,6 +126,39 @@ class Requests(KerfTest):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *flag, "--out", self.folder / "out")
                 self.assert_one_error(answer, "learning rate" if flag[0] == "--lr" else flag[0])
 
+    def test_whole_numbers_are_neither_wrapped_nor_cut(self):
+        for flag in ("--seed", "--steps"):
+            for value in ("-1", "18446744073709551616", "1.5", "x"):
+                with self.subTest(flag=flag, value=value):
+                    answer = run("train", "mlp", "--data", "synthetic:64x784x10", flag, value, "--out", self.folder / "out")
+                    self.assert_one_error(answer, f"{flag}: ", value)
+        self.assert_one_error(run("run", "least-squares", "--seed", -1), "--seed")
+        self.train("mlp", "--data", "synthetic:64x784x10", *QUICK, "--seed", 2**64 - 1)
+
+    def test_no_option_takes_an_empty_value(self):
+        """An unset variable of a script is not zero, and not a default."""
+        for command in ("plan", "train", "eval", "run", "schedule"):
+            text = run(command, "--help").stdout
+            for flag in sorted(set(re.findall(r"^ +(--[a-z-]+)(?: \S+)?(?: +[A-Z=].*)?$", text, re.MULTILINE))
+                               - {"--help", "--json", "--no-shuffle", "--no-test"}):
+                with self.subTest(command=command, flag=flag):
+                    needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
+                    self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
+        for flag in ("--steps", "--seed", "--momentum", "--workers", "--plan", "--weights", "--listen", "--picture",
+                     "--shares", "--out", "--sizes", "--memory"):
+            with self.subTest(flag=flag):
+                self.assert_one_error(run("train", flag, ""), f"{flag}: ")
+        self.assert_one_error(run("plan", ""), "MODEL: ")
+
+    def test_sizes_in_bytes(self):
+        for good in ("65536000", "64m", "64M", "64MB", "0.1GiB", "1.5G"):
+            with self.subTest(good=good):
+                self.assertEqual(run("plan", "mlp", "--memory", good).returncode, 0)
+        for bad in ("99999999999999999999", "1e9", "M", "-1M", "500X", "1.5.5G", "64Mx", "inf", "9000P"):
+            with self.subTest(bad=bad):
+                self.assert_one_error(run("plan", "mlp", "--memory", bad), "--memory: ", f'"{bad}"', "1.5G")
+        self.assert_one_error(run("plan", "mlp", "--memory", "1.5K"), "1536 bytes")
+
     def test_names_that_nobody_knows_are_answered_with_those_there_are(self):
         for flag, known in ((("--cut", "diagonal"), "layer"), (("--schedule", "zigzag"), "1f1b"),
                             (("--transport", "pigeon"), "shm"), (("--optimizer", "adamw"), "sgd")):
@@ -123,6 +166,8 @@ class Requests(KerfTest):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--steps", 1, *flag, "--out",
                              self.folder / "out")
                 self.assert_one_error(answer, flag[1], known)
+                if flag[0] != "--optimizer":
+                    self.assertIn(flag[0], answer.stderr)
         self.assert_one_error(run("train", "resnet"), "resnet", "lenet5")
         self.assert_one_error(run("plan", "mlp", "--sizes", "784-x-10"), "--sizes")
         self.assert_one_error(run("plan", "lenet5", "--objective", "beauty"), "beauty")
@@ -161,6 +206,17 @@ class Requests(KerfTest):
                 answer = run("eval", "lenet5", "--data", "synthetic:64x784x10", "--weights", weights, "--transport",
                              transport)
                 self.assert_one_error(answer, "weights.safetensors")
+
+    def test_weights_that_are_no_numbers_are_not_blamed_on_the_learning_rate(self):
+        common = ("--data", "synthetic:64x784x10", "--transport", "inproc")
+        self.train("mlp", *common, "--workers", 1, "--steps", 0, "--no-test")
+        weights = self.folder / "run" / "weights.safetensors"
+        data = weights.read_bytes()
+        head = 8 + int.from_bytes(data[:8], "little")
+        weights.write_bytes(data[:head] + b"\x00\x00\xc0\x7f" * ((len(data) - head) // 4))
+        answer = run("eval", "mlp", *common, "--weights", weights)
+        self.assert_one_error(answer, "the loss of these weights is no finite number")
+        self.assertNotIn("--lr", answer.stderr)
 
     def test_a_device_that_is_not_there_is_told_once(self):
         """Local workers leave it to the command to say what they told it."""
@@ -211,6 +267,39 @@ class Addresses(KerfTest):
 
 
 class Output(KerfTest):
+    def test_a_full_disk_behind_the_standard_output_is_noticed(self):
+        weights = self.folder / "run" / "weights.safetensors"
+        self.train("mlp", "--data", "synthetic:64x784x10", *QUICK)
+        common = ("--data", "synthetic:64x784x10", "--transport", "inproc")
+        for command in (("plan", "mlp", "--json"), ("schedule", "1f1b"), ("devices",), ("--help",), ("plan", "--help"),
+                        ("--version",), ("run", "least-squares", "--rows", 50, "--columns", 5, "--block", 5),
+                        ("eval", "mlp", *common, "--weights", weights),
+                        ("train", "mlp", *common, *QUICK, "--json", "--out", self.folder / "out")):
+            with self.subTest(command=command), open("/dev/full", "w", encoding="utf-8") as full:
+                answer = subprocess.run([KERF, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=60 * SLOW, check=False)
+                self.assertEqual(answer.returncode, 1, answer.stderr)
+                self.assertIn("kerf: error: the standard output cannot be written", answer.stderr.splitlines()[-1])
+
+    def test_a_limit_on_the_size_of_files(self):
+        plan = self.folder / "plan.json"
+        answer = run("plan", "mlp", "--out", plan, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+        self.assert_one_error(answer, "plan.json", "File too large")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_names_that_are_too_long(self):
+        for arguments in (("plan", "--out", "a" * 300), ("plan", "--schedule", "a" * 300),
+                          ("train", "--weights", "a" * 300), ("train", "--data", "fashion-mnist:" + "a" * 300),
+                          ("train", *QUICK, "--data", "synthetic", "--out", "a" * 300), ("schedule", "a/" * 3000)):
+            with self.subTest(arguments=arguments[0] + arguments[1]):
+                self.assert_one_error(run(*arguments, cwd=self.folder), "aaa" if arguments[0] != "schedule" else "a/a/",
+                                      "File name too long")
+
+    def test_control_characters_are_shown_not_obeyed(self):
+        self.assert_one_error(run("plan", "x\n\x1b[31m\x7f"), r"x\x0a\x1b[31m\x7f")
+        self.assert_one_error(run("x\r\t"), r'"x\x0d\x09"')
+        self.assert_one_error(run("plan", "mlp", "--schedule", "größe"), '"größe"')
+
     def test_an_output_folder_that_is_a_file(self):
         file = self.folder / "file"
         file.write_text("here already")

@@ -2,11 +2,14 @@
 
 import json
 import os
+import pty
+import subprocess
 import unittest
 
-from kerf_command import KerfTest, read_safetensors, run
+from kerf_command import KERF, KerfTest, read_safetensors, run, write_images
 
 COMMANDS = ("plan", "train", "eval", "run", "worker", "schedule", "devices")
+BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
 
 
@@ -57,6 +60,18 @@ class Plan(KerfTest):
         self.assertEqual((self.folder / "run" / "plan.json").read_text(), plan.read_text())
         self.assertEqual(len(report["workers"]), 2)
 
+    def test_a_plan_under_another_schedule_is_kept_with_what_it_takes_then(self):
+        plan = self.folder / "plan.json"
+        flags = ("mlp", "--workers", 2, "--transport", "inproc", "--micro-batches", 8)
+        self.assertEqual(run("plan", *flags, "--schedule", "1f1b", "--out", plan).returncode, 0)
+        gpipe = json.loads(run("plan", *flags, "--schedule", "gpipe", "--json").stdout)
+        report = self.train("mlp", *SYNTHETIC, "--plan", plan, "--schedule", "gpipe", "--steps", 1, "--no-test", "--transport",
+                            "inproc")
+        kept = json.loads((self.folder / "run" / "plan.json").read_text())
+        self.assertEqual((report["plan"]["schedule"], kept["schedule"]), ("gpipe", "gpipe"))
+        self.assertEqual([worker["peak_bytes"] for worker in report["plan"]["workers"]],
+                         [worker["peak_bytes"] for worker in gpipe["workers"]])
+
     def test_messages_take_memory_on_both_sides_where_they_travel(self):
         def peaks(*more):
             answer = run("plan", "lenet5", "--workers", 3, *more, "--json")
@@ -89,6 +104,22 @@ class Plan(KerfTest):
             self.assertNotIn("\x1b", run(*arguments).stdout)
 
 
+    def test_only_a_terminal_that_obeys_escapes_gets_them(self):
+        def escapes(**environment):
+            ours, theirs = pty.openpty()
+            with open(ours, "rb", buffering=0) as screen, open(theirs, "wb", buffering=0) as terminal:
+                keep = {key: value for key, value in os.environ.items() if key not in ("TERM", "NO_COLOR")}
+                subprocess.run([KERF, "plan", "mlp"], stdout=terminal, env={**keep, **environment}, check=True)
+                terminal.write(b"#")
+                shown = b""
+                while b"#" not in shown:
+                    shown += screen.read(4096)
+            return b"\x1b" in shown
+        self.assertTrue(escapes(TERM="xterm"))
+        for environment in ({"TERM": "dumb"}, {"TERM": ""}, {}, {"TERM": "xterm", "NO_COLOR": "1"}):
+            self.assertFalse(escapes(**environment), environment)
+
+
 class Schedule(KerfTest):
     def test_draws_and_proves(self):
         answer = run("schedule", "1f1b", "--workers", 3, "--micro-batches", 4)
@@ -108,6 +139,60 @@ class Schedule(KerfTest):
         report = json.loads(answer.stdout)
         self.assertGreaterEqual(report["smallest_safe_slots"], 0)
         self.assertEqual(len(report["peak_bytes"]), 3)
+
+
+    def test_a_plan_brings_its_schedule(self):
+        plan = self.folder / "plan.json"
+        self.assertEqual(run("plan", "mlp", "--workers", 2, "--schedule", "gpipe", "--out", plan).returncode, 0)
+        for name, expected in (((), "gpipe"), (("1f1b",), "1f1b")):
+            answer = run("schedule", *name, "--model", "mlp", "--plan", plan, "--json")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertEqual(json.loads(answer.stdout)["name"], expected)
+
+    def test_four_workers_with_a_model_and_without(self):
+        for more in ((), ("--model", "lenet5")):
+            self.assertEqual(json.loads(run("schedule", *more, "--json").stdout)["workers"], 4)
+
+    def test_one_of_a_thing_is_not_several(self):
+        answer = run("schedule", "gpipe", "--model", "mlp", "--workers", 1, "--micro-batches", 1, "--slots", 1)
+        self.assertIn("gpipe: 1 worker, 1 stage, 1 micro-batch\n", answer.stdout)
+        self.assertIn("no deadlock with 1 slot\n", answer.stdout)
+
+    def test_flags_that_need_a_plan(self):
+        for flag, value in (("--batch", 64), ("--cut", "feature"), ("--sizes", "4-4"), ("--stages", 2), ("--slots", 3),
+                            ("--transport", "tcp"), ("--threads", 2)):
+            with self.subTest(flag=flag):
+                self.assert_one_error(run("schedule", "1f1b", flag, value), flag, "needs --model or --plan")
+
+
+class ScheduleFiles(KerfTest):
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "mine.txt"
+        made = run("schedule", "1f1b", "--workers", 2, "--micro-batches", 4, "--out", self.file)
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def test_say_how_many_workers_and_micro_batches(self):
+        report = self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", self.file)
+        self.assertEqual(len(report["workers"]), 2)
+        self.assertEqual(report["plan"]["micro_batches"], 4)
+        for command in (("plan", "mlp"), ("eval", "mlp", *SYNTHETIC, "--weights", self.folder / "run/weights.safetensors"),
+                        ("schedule", self.file, "--model", "mlp")):
+            with self.subTest(command=command[0]):
+                flags = () if command[0] == "schedule" else ("--schedule", self.file)
+                self.assertEqual(run(*command, *flags).returncode, 0)
+
+    def test_that_do_not_fit_are_refused_by_the_name_of_the_file(self):
+        train = ("train", "mlp", *SYNTHETIC, *BRIEFLY, "--out", self.folder / "out")
+        for command in (("plan", "mlp"), train):
+            for flags, part in ((("--workers", 3), "2 workers, not 3"), (("--micro-batches", 8), "4 micro-batches, not 8"),
+                                (("--cut", "feature"), "not on the workers where the plan has them")):
+                with self.subTest(command=command[0], flags=flags):
+                    self.assert_one_error(run(*command, "--schedule", self.file, *flags), self.file, "schedule 1f1b", part)
+
+    def test_out_of_order_are_refused_by_the_name_of_the_file(self):
+        self.file.write_text(self.file.read_text().replace("1B1", "1B0"))
+        self.assert_one_error(run("plan", "mlp", "--schedule", self.file), self.file, "refuted")
 
 
 class Run(KerfTest):
@@ -145,9 +230,42 @@ class Train(KerfTest):
         self.assertGreater(report["counted"]["messages"], 0)
         self.assertEqual(report["accuracy"], report["evaluations"][-1]["accuracy"])
         events = json.loads((out / "trace.json").read_text())
-        self.assertGreater(len(events["traceEvents"] if isinstance(events, dict) else events), 10)
+        spans = [event for event in events["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual({event["args"]["step"] for event in spans}, {0, 1, 2, 3})
+        for step in range(4):
+            self.assertEqual(len([event for event in spans if event["name"] == "0F3" and event["args"]["step"] == step]), 1)
         weights = read_safetensors(out / "weights.safetensors")
         self.assertEqual(weights["conv1.weight"][0], [6, 1, 5, 5])
+
+    def test_epochs_count_from_one(self):
+        report = self.train("mlp", *SYNTHETIC, "--workers", 1, "--epochs", 2, "--transport", "inproc")
+        self.assertEqual([evaluation["epoch"] for evaluation in report["evaluations"]], [1, 2])
+
+    def test_images_are_loaded_before_the_first_step_by_who_reads_them(self):
+        """Damage inside is found by loading them all: in a run of no steps as well, but not in an evaluation of others."""
+        data = ("mlp", "--data", f"fashion-mnist:{self.folder}")
+        write_images(self.folder, 64)
+        self.train(*data, *BRIEFLY)
+        images = self.folder / "train-images-idx3-ubyte.gz"
+        damaged = bytearray(images.read_bytes())
+        damaged[len(damaged) // 2] ^= 0x10
+        images.write_bytes(damaged)
+        self.assert_one_error(run("train", *data, "--steps", 0, "--no-test", "--workers", 2, "--out", self.folder / "out"),
+                              images, "damaged")
+        answer = run("eval", *data, "--weights", self.folder / "run" / "weights.safetensors", "--transport", "inproc")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def test_shares_that_a_killed_run_left_go_with_the_next(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        out = self.folder / "run"
+        mine, others = out / f".shares-{gone.pid}-AbCdEf", out / f".shares-{os.getpid()}-AbCdEf"
+        for folder in (mine, others, out / ".shares-of-mine"):
+            folder.mkdir(parents=True)
+            (folder / "0.safetensors").write_bytes(b"share")
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertEqual(sorted(path.name for path in out.iterdir() if path.name.startswith(".")),
+                         sorted([others.name, ".shares-of-mine"]))
 
     def test_the_human_report_names_figures_and_paths(self):
         answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 2, "--out", self.folder / "run")
@@ -172,6 +290,7 @@ class Train(KerfTest):
         weights = self.folder / "run" / "weights.safetensors"
         answer = run("eval", "lenet5", *SYNTHETIC, "--weights", weights, "--workers", 3, "--json")
         self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(answer.stderr, "", "what is on the standard output is enough")
         self.assertEqual(json.loads(answer.stdout)["accuracy"], report["accuracy"])
         self.assertAlmostEqual(json.loads(answer.stdout)["loss"], report["evaluations"][-1]["loss"], places=12)
         self.train("lenet5", *SYNTHETIC, "--steps", 0, "--no-test", "--weights", weights, out="again")

@@ -92,11 +92,27 @@ TEST_F(FashionMnistFiles, TruncatedAnywhere) {
   for (const auto& file : {images(), labels()}) {
     const std::string whole = runtime::read_file(file);
     for (const size_t keep :
-         {size_t{0}, size_t{9}, size_t{19}, whole.size() / 2, whole.size() - 1}) {
+         {size_t{0}, size_t{1}, size_t{9}, size_t{19}, whole.size() / 2, whole.size() - 1}) {
       std::ofstream(file, std::ios::trunc | std::ios::binary) << whole.substr(0, keep);
-      expect_refused(file, "");
+      expect_refused(file, "it is truncated: ");
+      expect_refused(file, "copy it anew");
     }
     std::ofstream(file, std::ios::trunc | std::ios::binary) << whole;
+  }
+}
+
+// The size that a gzip file claims is in its last bytes, which are others now.
+TEST_F(FashionMnistFiles, TruncatedImagesSayWhatTheyAnnounceAndWhatIsThere) {
+  const std::string whole = runtime::read_file(images());
+  std::ofstream(images(), std::ios::trunc | std::ios::binary) << whole.substr(0, whole.size() / 2);
+  expect_refused(images(), "it is truncated: its header announces 15696 bytes, found ");
+}
+
+TEST_F(FashionMnistFiles, GarbageAfterTheEnd) {
+  for (const auto& file : {images(), labels()}) {
+    std::ofstream(file, std::ios::app | std::ios::binary) << "garbage";
+    expect_refused(file, "damaged: 7 bytes follow after its end");
+    tests::write_fashion_mnist(folder_.path(), 20);
   }
 }
 
@@ -116,12 +132,12 @@ TEST_F(FashionMnistFiles, WrongMagicNumber) {
 
 TEST_F(FashionMnistFiles, FewerElementsThanAnnounced) {
   write_gzip(images(), idx_header(kImages, {21, 28, 28}) + std::string(20 * 784, '\0'));
-  expect_refused(images(), "truncated");
+  expect_refused(images(), "damaged: its header announces 16480 bytes, found 15696");
 }
 
 TEST_F(FashionMnistFiles, BytesAfterTheEnd) {
   write_gzip(images(), idx_header(kImages, {20, 28, 28}) + std::string(20 * 784 + 3, '\0'));
-  expect_refused(images(), "3 bytes follow");
+  expect_refused(images(), "damaged: more bytes follow than the 15696");
 }
 
 TEST_F(FashionMnistFiles, AbsurdSizes) {

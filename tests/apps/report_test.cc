@@ -63,6 +63,59 @@ TEST(Progress, ShowsEpochStepLossRateAndTimeLeft) {
     EXPECT_THAT(line, HasSubstr(part));
 }
 
+TEST(Progress, TellsRateAndTimeLeftOnceTheyAreKnownAndInWholeSeconds) {
+  Screen screen;
+  screen.now += 1h;
+  Progress progress(screen.options(true, 3, 1));
+  progress.step({0, 0, 100, 2.0});
+  EXPECT_THAT(screen.written.back(), testing::EndsWith("step 1/3  loss 2.0000"));
+  screen.now += 300ms;
+  progress.step({1, 0, 100, 2.0});
+  EXPECT_THAT(screen.written.back(), testing::EndsWith("   333 images/s   1 s left"));
+  screen.now += 300ms;
+  progress.step({2, 0, 100, 2.0});
+  EXPECT_THAT(screen.written.back(), testing::EndsWith("   0 s left"));
+}
+
+TEST(Progress, KeepsTheBarWhereItIs) {
+  Screen screen;
+  screen.now += 1h;
+  auto options = screen.options(true, 2000, 1);
+  options.width = [] { return 100; };
+  Progress progress(options);
+  std::vector<size_t> ends;
+  for (int step = 0; step < 40; ++step) {
+    progress.step({step, 0, 128, 2.3});
+    // Rates from 128 to 1,280 images/s, half an hour left and more.
+    screen.now += step % 2 == 0 ? 1s : 100ms;
+    ends.push_back(screen.written.back().find(']'));
+  }
+  // The first frame leaves room for a minute and a half, which is not enough here.
+  for (size_t i = 2; i < ends.size(); ++i) EXPECT_EQ(ends[i], ends[1]) << "frame " << i;
+}
+
+TEST(Progress, SaysNothingOfAnEpochThatDidNotEnd) {
+  Screen screen;
+  screen.now += 1h;
+  Progress plain(screen.options(false, 4, 2));
+  plain.step({0, 0, 10, 1.0});
+  plain.abandon();
+  EXPECT_TRUE(screen.written.empty());
+  Progress bar(screen.options(true, 4, 2));
+  bar.step({0, 0, 10, 1.0});
+  bar.abandon();
+  EXPECT_EQ(screen.written.size(), 2U);
+  EXPECT_EQ(screen.written.back(), "\n");
+}
+
+TEST(Progress, LeavesTheResultOfAnEvaluationAloneToTheReport) {
+  Screen screen;
+  Progress progress(screen.options(false, 0, 1));
+  progress.evaluation({0, 200, 150, 0.5});
+  progress.finish();
+  EXPECT_TRUE(screen.written.empty());
+}
+
 TEST(Progress, RedrawsAtMostTenTimesASecond) {
   Screen screen;
   screen.now += 1h;
@@ -138,6 +191,12 @@ TEST(Progress, RateLeavesOutStartUpAndTests) {
   progress.step({2, 1, 10, 1.0});
   EXPECT_DOUBLE_EQ(progress.images_per_second(), 10.0);
   EXPECT_DOUBLE_EQ(progress.median_step_seconds(), 1.0);
+}
+
+TEST(Terminal, ShowsControlCharactersInsteadOfObeyingThem) {
+  EXPECT_EQ(printable("x\n\x1b[31m\x7f\t"), "x\\x0a\\x1b[31m\\x7f\\x09");
+  EXPECT_EQ(printable("größe"), "größe");
+  EXPECT_EQ(printable("worker 1 is lost\n  worker 0 waits"), "worker 1 is lost\n  worker 0 waits");
 }
 
 TEST(Terminal, PaintsOnlyWhenAsked) {

@@ -74,5 +74,12 @@ TEST(HumanText, ReadsCounts) {
   EXPECT_EQ(human_count(-123456), "-123,456");
 }
 
+TEST(HumanText, CountsThings) {
+  EXPECT_EQ(plural(1, "slot"), "1 slot");
+  EXPECT_EQ(plural(0, "slot"), "0 slots");
+  EXPECT_EQ(plural(1234, "step"), "1,234 steps");
+  EXPECT_EQ(plural(8, "micro-batch"), "8 micro-batches");
+}
+
 }  // namespace
 }  // namespace kerf

@@ -1,7 +1,9 @@
 #include "runtime/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -72,6 +74,66 @@ TEST_F(File, ThatIsNotCommittedNeverWas) {
     file.write("new");
   }
   EXPECT_EQ(read_file(folder_ / "data"), "old");
+  EXPECT_EQ(files_in(folder_.path()), 1u);
+}
+
+TEST_F(File, ThatIsALinkIsReplacedWhereTheLinkLeads) {
+  namespace fs = std::filesystem;
+  fs::create_directory(folder_ / "real");
+  write_file_atomic(folder_ / "real/data", "old");
+  fs::create_symlink("real/data", folder_ / "relative");
+  fs::create_symlink(folder_ / "relative", folder_ / "link");
+  write_file_atomic(folder_ / "link", "new");
+  EXPECT_EQ(read_file(folder_ / "real/data"), "new");
+
+  fs::create_symlink("real/not yet", folder_ / "dangling");
+  write_file_atomic(folder_ / "dangling", "made");
+  EXPECT_EQ(read_file(folder_ / "real/not yet"), "made");
+  for (const char* link : {"relative", "link", "dangling"})
+    EXPECT_TRUE(fs::is_symlink(folder_ / link));
+
+  fs::create_symlink("circle", folder_ / "circle");
+  EXPECT_TRUE(error_of([&] { write_file_atomic(folder_ / "circle", "x"); }));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "circle"));
+  EXPECT_EQ(files_in(folder_ / "real"), 2u);
+}
+
+TEST_F(File, KeepsTheModeOfTheOneItReplaces) {
+  for (const mode_t mode : {mode_t{0600}, mode_t{0666}, mode_t{0755}}) {
+    write_file_atomic(folder_ / "data", "old");
+    ASSERT_EQ(::chmod((folder_ / "data").c_str(), mode), 0);
+    write_file_atomic(folder_ / "data", "new");
+    struct stat status {};
+    ASSERT_EQ(::stat((folder_ / "data").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, mode);
+  }
+}
+
+TEST_F(File, ThatIsAPipeIsWrittenInto) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", folder_ / "link");
+  const int reader = ::open((folder_ / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  write_file_atomic(folder_ / "link", "through");
+  // As a shell names what it made for >(command).
+  const int writer = ::open((folder_ / "pipe").c_str(), O_WRONLY | O_CLOEXEC);
+  write_file_atomic(format("/dev/fd/{}", writer), " and through");
+  char bytes[64] = {};
+  EXPECT_EQ(::read(reader, bytes, sizeof bytes), 19);
+  EXPECT_STREQ(bytes, "through and through");
+  ::close(writer);
+  ::close(reader);
+  EXPECT_EQ(std::filesystem::status(folder_ / "pipe").type(), std::filesystem::file_type::fifo);
+  EXPECT_EQ(files_in(folder_.path()), 2u);
+}
+
+TEST_F(File, MayHaveTheLongestName) {
+  const std::string longest(255, 'a');
+  write_file_atomic(folder_ / longest, "x");
+  EXPECT_EQ(read_file(folder_ / longest), "x");
+  const auto error = error_of([&] { write_file_atomic(folder_ / (longest + "a"), "x"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("File name too long"));
   EXPECT_EQ(files_in(folder_.path()), 1u);
 }
 

@@ -37,13 +37,14 @@ TEST_F(ChromeTrace, ShowsSpansInMicrosecondsFromTheFirst) {
   const Json all = events({{1,
                             "worker 1 (pid 4711, cpu)",
                             {{"1F3", Kind::kCompute, 0, 5'000'000, 5'001'500, 0},
-                             {"conv1", Kind::kCompute, 1, 5'000'250, 5'000'251, 0}}}});
+                             {"conv1", Kind::kCompute, 1, 5'000'250, 5'000'251, 0, 12}}}});
   const auto spans = of_phase(all, "X");
   ASSERT_EQ(spans.size(), 2u);
   EXPECT_EQ(spans[0].dump(),
             R"({"ph":"X","name":"1F3","cat":"compute","pid":1,"tid":0,"ts":0.0,"dur":1.5})");
-  EXPECT_EQ(spans[1].dump(),
-            R"({"ph":"X","name":"conv1","cat":"compute","pid":1,"tid":1,"ts":0.25,"dur":0.001})");
+  EXPECT_EQ(
+      spans[1].dump(),
+      R"({"ph":"X","name":"conv1","cat":"compute","pid":1,"tid":1,"ts":0.25,"dur":0.001,"args":{"step":12}})");
 }
 
 TEST_F(ChromeTrace, NamesWorkersAndRows) {

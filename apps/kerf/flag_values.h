@@ -1,0 +1,43 @@
+// What the value of a flag may be, beyond what CLI11 converts by itself: its refusals name the
+// flag. Pure functions.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+// "65536", "500M", "1.5G", "64KiB": units of 1024, in any case, with or without B. Empty for all
+// else, and for 2^63 bytes and more.
+std::optional<int64_t> parse_bytes(std::string_view text);
+// Makes a number of bytes of such a text.
+CLI::Validator byte_size();
+
+// Digits that T can hold: CLI11 wraps negative numbers and cuts large ones to the largest.
+template <class T>
+CLI::Validator whole_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [next, fault] = std::from_chars(text.data(), end, value);
+    if (fault == std::errc() && next == end && text.front() != '-') return {};
+    return format("\"{}\" is no whole number within 0 and {}", text, std::numeric_limits<T>::max());
+  };
+  return {check, ""};
+}
+
+// What `parse` takes; its refusal, an Error, becomes the flag's.
+CLI::Validator parsed_by(const std::function<void(const std::string&)>& parse);
+
+// Refuses "" as the value of any option of any command: an unset variable of a script.
+void refuse_empty_values(CLI::App& app);
+
+}  // namespace kerf::apps
