@@ -70,6 +70,7 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   }
   progress->finish();
   outcome.crew = crew->workers();
+  outcome.control = crew->counters();
   crew->stop();
   outcome.images_per_second = progress->images_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();

@@ -17,6 +17,7 @@ struct Outcome {
   std::unique_ptr<schedmp::Training> training;  // its records
   std::vector<runtime::WorkerInfo> crew;
   schedmp::LoopReport loop;
+  runtime::ControlCounters control;  // messages between scheduler and workers
   double images_per_second = 0;    // of training, start-up and tests left out; 0: unknown
   double median_step_seconds = 0;  // likewise
 };

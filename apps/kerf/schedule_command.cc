@@ -57,6 +57,7 @@ int ScheduleCommand::run() {
   if (!with_plan) {
     schedule_ = without_plan();
     problems_ = schedmp::check_order(schedule_);
+    if (problems_.empty()) problems_ = schedmp::check_chain(schedule_);
   } else {
     const auto [model, plan] =
         plan_file.empty() ? make_plan_of(flags) : read_plan_of(flags, plan_file);
@@ -112,9 +113,12 @@ std::string ScheduleCommand::text() const {
   text += format("idle: {} of the step, {} between each worker's first and last action\n",
                  human_percent(idle.makespan), human_percent(idle.span));
   if (problems_.empty())
-    text += verdict_ ? format("proved: every action once, legal order, no deadlock with {}\n",
-                              plural(flags.slots, "slot"))
-                     : "proved: every action once, legal order (--model or --plan to prove more)\n";
+    text +=
+        verdict_
+            ? format("proved: every action once, legal order, no deadlock with {}\n",
+                     plural(flags.slots, "slot"))
+            : "proved: every action once, legal order, a chain of stages ends (--model or --plan "
+              "to prove more)\n";
   if (verdict_ && problems_.empty()) {
     text += verdict_->smallest_safe_slots == 0
                 ? "safe even when every send waits for its receive\n"

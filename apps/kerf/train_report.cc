@@ -119,6 +119,10 @@ Json train_report(const Planned& planned, const Outcome& outcome) {
   report["predicted"] = traffic_json(traffic.predicted);
   report["counted"] = traffic_json(traffic.counted);
   report["equal"] = traffic.equal;
+  report["control"] = {{"sent", outcome.control.sent},
+                       {"received", outcome.control.received},
+                       {"resent", outcome.control.resent},
+                       {"dropped", outcome.control.dropped}};
   report["routes"] = routes_report(planned, outcome);
   return report;
 }
@@ -158,6 +162,9 @@ std::string train_text(const Outcome& outcome, bool colour) {
              plural(traffic.counted.messages, "message"), plural(traffic.counted.bytes, "byte"),
              traffic.equal ? painted("equal", Ink::kGreen, colour)
                            : painted("DIFFERENT", Ink::kRed, colour));
+  if (outcome.control.dropped > 0)
+    text += format("dropped    {} that nobody of this run sent, or twice\n",
+                   plural(outcome.control.dropped, "control message"));
   return text;
 }
 

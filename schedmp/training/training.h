@@ -39,9 +39,9 @@ struct TrainingOptions {
   bool shuffle = true;
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
-  partitioner::Setting setting;  // its optimizer_states follow from `optimizer`
+  partitioner::Setting setting;   // its optimizer_states follow from `optimizer`
   std::optional<int64_t> memory;  // bytes that each worker may take
-  int64_t trace_steps = 16;      // steps whose spans are kept
+  int64_t trace_steps = 16;       // steps whose spans are kept
   std::filesystem::path
       shards;           // folder where workers leave their shares of the weights; empty: none
   std::string weights;  // safetensors file to start from; empty: initialise

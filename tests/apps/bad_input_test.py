@@ -105,11 +105,25 @@ class PlanFiles(KerfTest):
         self.refused("--stages 7", more=("--stages", 7))
         self.refused("--objective", more=("--objective", "time"))
 
+    def test_a_memory_cap_that_the_transport_breaks(self):
+        """The plan's own peak is for shared memory; tcp needs slots on both sides."""
+        cap = max(worker["peak_bytes"] for worker in json.loads(self.plan.read_text())["workers"])
+        self.refused("worker", f"memory cap of {cap} bytes", more=("--memory", cap, "--transport", "tcp", "--slots", 20))
+
     def test_a_memory_cap_that_the_plan_does_not_meet(self):
         self.refused("worker 0", "memory cap of 1000 bytes", more=("--memory", 1000))
 
 
 class Requests(KerfTest):
+    def test_a_schedule_that_does_not_train(self):
+        self.assert_one_error(run("train", "lenet5", "--data", "synthetic", "--steps", 1, "--schedule", "forward-only",
+                                  "--out", self.folder / "out"), "schedule forward-only", "no backward")
+
+    def test_more_memory_than_the_host_has(self):
+        self.assert_one_error(run("train", "mlp", "--sizes", "784-16777216-16777216-10", "--data", "synthetic", "--steps", 1,
+                                  "--out", self.folder / "out"), "together", "this host has")
+        self.assert_one_error(run("run", "least-squares", "--rows", 10000000, "--columns", 100000), "this host has")
+
     def test_more_workers_than_operators(self):
         self.assert_one_error(run("plan", "lenet5", "--workers", 50), "50")
         self.assert_one_error(run("train", "lenet5", "--workers", 50, "--data", "synthetic"), "50")

@@ -158,6 +158,14 @@ class Schedule(KerfTest):
         self.assertIn("gpipe: 1 worker, 1 stage, 1 micro-batch\n", answer.stdout)
         self.assertIn("no deadlock with 1 slot\n", answer.stdout)
 
+    def test_a_deadlock_is_refuted_without_a_model(self):
+        file = self.folder / "stuck.txt"
+        file.write_text("kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
+                        "row 0: 0F0 0B0 0F1 0B1 0U\nrow 1: 1F0 1F1 1B0 1B1 1U\n")
+        answer = run("schedule", file)
+        self.assert_one_error(answer, "stuck.txt", "worker 0: 0B0: waits for ever", "worker 1: 1F1: waits for ever")
+        self.assertNotIn("proved", answer.stdout)
+
     def test_flags_that_need_a_plan(self):
         for flag, value in (("--batch", 64), ("--cut", "feature"), ("--sizes", "4-4"), ("--stages", 2), ("--slots", 3),
                             ("--transport", "tcp"), ("--threads", 2)):
@@ -226,6 +234,7 @@ class Train(KerfTest):
         self.assertEqual(json.loads((out / "run.json").read_text()), report)
         self.assertEqual(len(report["losses"]), 4)
         self.assertTrue(report["equal"])
+        self.assertEqual((report["control"]["dropped"], report["control"]["resent"]), (0, 0))
         self.assertEqual(report["predicted"], report["counted"])
         self.assertGreater(report["counted"]["messages"], 0)
         self.assertEqual(report["accuracy"], report["evaluations"][-1]["accuracy"])
