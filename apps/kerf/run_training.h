@@ -18,8 +18,8 @@ struct Outcome {
   std::vector<runtime::WorkerInfo> crew;
   schedmp::LoopReport loop;
   runtime::ControlCounters control;  // messages between scheduler and workers
-  double images_per_second = 0;    // of training, start-up and tests left out; 0: unknown
-  double median_step_seconds = 0;  // likewise
+  double images_per_second = 0;      // of training, start-up and tests left out; 0: unknown
+  double median_step_seconds = 0;    // likewise
 };
 
 // Throws what ended the run. Workers are gone when it returns or throws.
