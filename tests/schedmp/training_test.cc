@@ -259,9 +259,9 @@ TEST(Training, RefusesWhatDoesNotFit) {
   sound.model_source = "12-24-5";
   sound.dataset = "rows";
   sound.batch = plan.batch;
-  const auto complaint = [&](const TrainingOptions& options, const Schedule& schedule) {
+  const auto complaint = [&](const TrainingOptions& options, const Schedule& with) {
     try {
-      Training(factories(), model, plan, schedule, options);
+      const Training training(factories(), model, plan, with, options);
       return std::string("accepted");
     } catch (const Error& error) {
       return std::string(error.what());
