@@ -2,11 +2,11 @@
 //
 // assemble() starts local workers (or waits for those that connect), checks their identity and
 // gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
-// worker whose process ends, whose connection breaks, that is silent for `silence`, or that computes
+// worker whose process ends, whose connection breaks, that is silent for `silence`, or computes
 // without progress for `no_progress` is lost: next() throws Error{kLost} that names it, what it was
-// doing, and who waited for what. A worker that waits for another is lost only when all that are at
-// work wait, and nothing has moved for `no_progress`. Destroying a crew ends every worker, in order if it can, and
-// reaps every child.
+// doing, and who waited for what. Who waits for another is lost only when all that are at work wait
+// and nothing has moved for `no_progress`. Destroying a crew ends every worker, in order if it can,
+// and reaps every child.
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //

@@ -1,4 +1,5 @@
 // What the text of a schedule alone can prove: every action once, in a legal order.
+#include <algorithm>
 #include <map>
 
 #include "runtime/format.h"
@@ -118,15 +119,16 @@ std::vector<std::string> check_order(const Schedule& schedule) {
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
   for (int worker = 0; worker < schedule.workers(); ++worker)
     RowCheck(schedule, worker, problems).run();
+  const auto exists = [&](int worker) { return worker >= 0 && worker < schedule.workers(); };
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
+    if (!std::ranges::all_of(group, exists)) {
+      problems.push_back(kerf::format("stage {} is on a worker that does not exist", stage));
+      continue;
+    }
     for (const int member : group)
-      if (member < 0 || member >= schedule.workers() || group[0] < 0 ||
-          group[0] >= schedule.workers())
-        problems.push_back(
-            kerf::format("stage {} is on worker {}, which does not exist", stage, member));
-      else if (schedule.rows[static_cast<size_t>(member)] !=
-               schedule.rows[static_cast<size_t>(group[0])])
+      if (schedule.rows[static_cast<size_t>(member)] !=
+          schedule.rows[static_cast<size_t>(group[0])])
         problems.push_back(kerf::format("workers {} and {} share stage {} but not their row",
                                         group[0], member, stage));
   }

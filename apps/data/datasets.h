@@ -17,6 +17,9 @@ namespace kerf::apps {
 // Throws Error{kUsage} that lists the names, or names the file at fault.
 std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split);
 
+// Of synthetic data without sizes: enough for a few steps, little enough for every worker's memory.
+inline constexpr int64_t kSyntheticRows = 8192;
+
 // The name with everything spelled out that follows from the model, as workers get it. `rows`: of
 // synthetic data without sizes.
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,

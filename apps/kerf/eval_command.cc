@@ -31,7 +31,7 @@ int EvalCommand::run() {
   const Planned planned = make_plan_of(plan_flags);
   schedmp::TrainingOptions options;
   options.model_source = plan_flags.source();
-  options.dataset = complete_dataset_name(data, planned.model, 8192);
+  options.dataset = complete_dataset_name(data, planned.model, kSyntheticRows);
   options.batch = planned.plan.batch;
   options.steps = 0;
   options.setting = plan_flags.setting();

@@ -27,9 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Synthetic data without sizes: enough for a few steps, little enough for every worker's memory.
-constexpr int64_t kSyntheticRows = 8192;
-
 // Epochs that so many steps touch, at least one.
 int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
   const int64_t per_epoch = (rows + batch - 1) / batch;

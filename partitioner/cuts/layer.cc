@@ -28,7 +28,7 @@ class Allowed {
   bool one(int s, int i, int j) const {
     return !segments_.parts_users(i, j) && (!cap_ || segments_.memory(s, i, j) <= *cap_);
   }
-  // [i, j) or a longer one up to j.
+  // [i, j) or one that contains it.
   bool any(int s, int i, int j) const { return !cap_ || segments_.lasting(s, i, j) <= *cap_; }
 
  private:
@@ -97,6 +97,19 @@ struct Choice {
   double bottleneck = 0;
 };
 
+// The largest of `figure` over the stages of a choice.
+template <class Figure>
+auto most_of(const Choice& choice, const Figure& figure) {
+  decltype(figure(0, 0, 0)) most{};
+  int begin = 0;
+  for (size_t s = 0; s < choice.division.ends.size(); ++s) {
+    const int end = choice.division.ends[s];
+    most = std::max(most, figure(static_cast<int>(s), begin, end));
+    begin = end;
+  }
+  return most;
+}
+
 // The least bottleneck, then the fewest bytes; the loss parted from its scores only where the
 // bottleneck demands it.
 std::optional<Choice> fastest(const LayerFacts& facts, std::vector<Segments>& all,
@@ -127,25 +140,9 @@ std::optional<Choice> smallest(const LayerFacts& facts, std::vector<Segments>& a
     best.segments = &segments;
   }
   if (best.segments == nullptr) return std::nullopt;
-  for (int s = 0, begin = 0; s < facts.stages(); ++s) {
-    const int end = best.division.ends[static_cast<size_t>(s)];
-    best.bottleneck = std::max(best.bottleneck, best.segments->price(begin, end));
-    begin = end;
-  }
+  best.bottleneck =
+      most_of(best, [&](int, int begin, int end) { return best.segments->price(begin, end); });
   return best;
-}
-
-// The largest of `bytes` over the stages of a choice.
-template <class Bytes>
-int64_t most_of(const Choice& choice, const Bytes& bytes) {
-  int64_t most = 0;
-  int begin = 0;
-  for (size_t s = 0; s < choice.division.ends.size(); ++s) {
-    const int end = choice.division.ends[s];
-    most = std::max(most, bytes(static_cast<int>(s), begin, end));
-    begin = end;
-  }
-  return most;
 }
 
 Assignment assign(const LayerFacts& facts, const Choice& choice) {

@@ -150,6 +150,13 @@ TEST(CheckChain, NamesWhoWaitsForEver) {
                   "worker 1: 1F1: waits for ever for the forward of micro-batch 1 on stage 0"));
 }
 
+TEST(CheckOrder, NamesAStageOnNobody) {
+  Schedule schedule = gpipe(chain(2), 2);
+  schedule.groups[1].push_back(7);
+  EXPECT_THAT(check_order(schedule),
+              testing::Contains("stage 1 is on a worker that does not exist"));
+}
+
 TEST(CheckOrder, SplitBackwardIsLegal) {
   EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"
                                          "stage 0 on 0\nrow 0: 0F0 0I0 0F1 0I1 0W0 0W1 0U\n",
