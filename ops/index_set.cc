@@ -129,6 +129,11 @@ IndexSet intersect(const IndexSet& a, const IndexSet& b) {
   return IndexSet(std::move(both));
 }
 
+IndexSet clip(const IndexSet& set, int64_t extent) {
+  if (set.is_all() || set.empty() || set.ranges().back().end <= extent) return set;
+  return intersect(set, IndexSet::range(0, extent));
+}
+
 IndexSet unite(const IndexSet& a, const IndexSet& b) {
   if (a.is_all() || b.is_all()) return IndexSet::all();
   std::vector<Range> either = a.ranges();

@@ -25,8 +25,8 @@ std::string check_box(const Share& share, const Shape& shape) {
     const IndexSet& set = share.box.axes[static_cast<size_t>(axis)];
     if (set.is_all()) continue;
     if (set.empty()) return format("part {} holds nothing of axis {}", share.part, axis);
-    if (shape[axis] == kBatch)
-      return format("part {} holds {} of axis {}, the batch, which is not divided by index",
+    if (shape[axis] < 0)
+      return format("part {} holds {} of axis {}, the batch, whose extent is not known here",
                     share.part, to_string(set), axis);
     if (set.ranges().back().end > shape[axis])
       return format("part {} holds {} of axis {}, whose indices end at {}", share.part,
@@ -38,7 +38,7 @@ std::string check_box(const Share& share, const Shape& shape) {
 std::string check_pair(const Share& a, const Share& b) {
   if (a.part == b.part) return format("part {} has two shares", a.part);
   if (a.box == b.box)
-    return a.partial == b.partial
+    return a.partial() == b.partial()
                ? std::string()
                : format("parts {} and {} hold {}, one a partial sum and the other not", a.part,
                         b.part, to_string(a.box));
@@ -59,7 +59,7 @@ std::string describe_hole(const Layout& layout, const Shape& shape, int64_t miss
     IndexSet held = IndexSet::none();
     for (const Share& share : layout.shares)
       held = unite(held, share.box.axes[static_cast<size_t>(axis)]);
-    if (held.is_all() || shape[axis] == kBatch) continue;
+    if (held.is_all() || shape[axis] < 0) continue;
     const IndexSet hole = subtract(IndexSet::all(), held, shape[axis]);
     if (!hole.empty()) return format("no part holds {} of axis {}", to_string(hole), axis);
   }
@@ -94,7 +94,7 @@ std::string list_parts(const Layout& layout, const Box* box = nullptr) {
 int divided_axis(const Layout& layout) {
   int divided = -1;
   for (const Share& share : layout.shares) {
-    if (share.partial || share.box.is_whole()) return -1;
+    if (share.partial() || share.box.is_whole()) return -1;
     for (int axis = 0; axis < static_cast<int>(share.box.axes.size()); ++axis) {
       if (share.box.axes[static_cast<size_t>(axis)].is_all()) continue;
       if (divided >= 0 && divided != axis) return -1;
@@ -114,7 +114,7 @@ std::string spell_out(const Layout& layout) {
                     [&](const Share& earlier) { return earlier.box == share->box; }))
       continue;
     if (!text.empty()) text += "; ";
-    text += format("{}{} on {}", share->partial ? "partial sums of " : "", to_string(share->box),
+    text += format("{}{} on {}", share->partial() ? "partial sums of " : "", to_string(share->box),
                    list_parts(layout, &share->box));
   }
   return text;
@@ -169,6 +169,15 @@ Shape local_shape(const Box& box, const Shape& shape) {
   return local;
 }
 
+Shape local_shape(const Box& box, const Shape& shape, int64_t samples) {
+  Shape local = shape.with_batch(samples);
+  KERF_CHECK(static_cast<int>(box.axes.size()) == shape.rank(), "box {} of a tensor of shape {}",
+             to_string(box), to_string(shape));
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    local[axis] = clip(box.axes[static_cast<size_t>(axis)], local[axis]).size(local[axis]);
+  return local;
+}
+
 std::string to_string(const Box& box) {
   std::string text = "[";
   for (size_t axis = 0; axis < box.axes.size(); ++axis) {
@@ -180,7 +189,7 @@ std::string to_string(const Box& box) {
 
 Layout Layout::replicated(const std::vector<int>& parts, int rank) {
   Layout layout;
-  for (const int part : parts) layout.shares.push_back({part, Box::whole(rank), false});
+  for (const int part : parts) layout.shares.push_back({part, Box::whole(rank)});
   return layout;
 }
 
@@ -193,7 +202,7 @@ Layout Layout::split(const std::vector<int>& parts, int rank, int axis,
     if (sets[i].empty()) continue;
     Box box = Box::whole(rank);
     box.axes[static_cast<size_t>(axis)] = sets[i];
-    layout.shares.push_back({parts[i], std::move(box), false});
+    layout.shares.push_back({parts[i], std::move(box)});
   }
   return layout;
 }
@@ -231,7 +240,7 @@ std::string describe(const Layout& layout) {
   const bool whole =
       std::all_of(shares.begin(), shares.end(), [](const Share& s) { return s.box.is_whole(); });
   const auto partials =
-      std::count_if(shares.begin(), shares.end(), [](const Share& s) { return s.partial; });
+      std::count_if(shares.begin(), shares.end(), [](const Share& s) { return s.partial(); });
   if (whole && partials == 0)
     return format("{} on {}", shares.size() == 1 ? "whole" : "replicated", parts);
   if (whole && partials == std::ssize(shares)) return format("partial sums on {}", parts);

@@ -2,9 +2,11 @@
 //
 // An index set is any set of indices of one axis. A box is one index set per axis; the elements it
 // holds are their product, stored dense and row-major in ascending index order. A layout is a list
-// of shares {part, box, partial}: boxes of one tensor are disjoint or identical; identical boxes on
-// several parts mean replicas, or partial sums where `partial` is set. Whole, replicated,
-// feature-split ... are names for common shapes of it. Plain values; no threads.
+// of shares {part, box, slices}: boxes of one tensor are disjoint or identical; identical boxes on
+// several parts mean replicas, or partial sums where they name the slices that they sum. Whole,
+// replicated, feature-split ... are names for common shapes of it. Index sets of a symbolic axis
+// refer to the largest micro-batch of a plan; a smaller one clips them, and may leave them empty.
+// Plain values; no threads.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +58,8 @@ class IndexSet {
 
 IndexSet intersect(const IndexSet& a, const IndexSet& b);
 IndexSet unite(const IndexSet& a, const IndexSet& b);
+// The indices below `extent`.
+IndexSet clip(const IndexSet& set, int64_t extent);
 // Normalized. Throws Error{kInternal} for "all but some" of a batch.
 IndexSet subtract(const IndexSet& a, const IndexSet& b, int64_t extent);
 // `parts` contiguous sets whose sizes differ by at most one, larger first: 10 over 4 is 3+3+2+2.
@@ -80,22 +84,27 @@ struct Box {
 Box intersect(const Box& a, const Box& b);
 Box hull(const Box& a, const Box& b);  // the smallest box that holds both
 Box normalized(const Box& box, const Shape& shape);
-// Extents of the dense local tensor that holds `box` of a tensor of `shape`; all of kBatch stays
-// kBatch.
+// Extents of the dense local tensor that holds `box` of a tensor of `shape`; all of a symbolic axis
+// stays symbolic, which a part of it cannot.
 Shape local_shape(const Box& box, const Shape& shape);
+// The same for a micro-batch of `samples`, its index sets clipped.
+Shape local_shape(const Box& box, const Shape& shape, int64_t samples);
 std::string to_string(const Box& box);  // "[all, 0-127]"
 
 struct Share {
   int part = 0;
   Box box;
-  bool partial = false;
+  // Of the iteration axes that are summed over, in order: what a partial sum has summed. The
+  // slices of identical boxes are disjoint and cover. Empty: no partial sum.
+  std::vector<IndexSet> slices = {};
+  bool partial() const { return !slices.empty(); }
   bool operator==(const Share&) const = default;
 };
 
 struct Layout {
   std::vector<Share> shares;
 
-  static Layout whole(int part, int rank) { return {{{part, Box::whole(rank), false}}}; }
+  static Layout whole(int part, int rank) { return {{{part, Box::whole(rank)}}}; }
   static Layout replicated(const std::vector<int>& parts, int rank);
   // Axis `axis` divided over `parts`, sets[i] to parts[i]; empty sets get no share.
   static Layout split(const std::vector<int>& parts, int rank, int axis,
@@ -105,8 +114,9 @@ struct Layout {
 };
 
 Layout normalized(const Layout& layout, const Shape& shape);
-// Why `layout` is no layout of a tensor of `shape` (holes, overlaps, bad indices, a divided batch,
-// a part with two shares); empty if it is one. Boxes need not be normalized.
+// Why `layout` is no layout of a tensor of `shape` (holes, overlaps, bad indices, a part with two
+// shares, a symbolic axis that is divided); empty if it is one. Boxes need not be normalized. With
+// the shape of the largest micro-batch the batch may be divided like any axis.
 std::string check_layout(const Layout& layout, const Shape& shape);
 // "whole on 2", "replicated on 0,1", "partial sums on 0,1", "split on axis 1 over 0,1,2",
 // "nowhere", or the shares spelled out: "[all, 0-3] on 0,1; [all, 4-9] on 2". Of normalized boxes.

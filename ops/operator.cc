@@ -1,82 +1,147 @@
 #include "ops/operator.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
 namespace kerf::ops {
 namespace {
 
-template <class T>
-T attribute_as(const Attributes& attributes, const std::string& name, T otherwise,
-               std::string_view type) {
-  const auto at = attributes.find(name);
-  if (at == attributes.end()) return otherwise;
-  if (const T* value = std::get_if<T>(&at->second)) return *value;
-  throw Error(ErrorCode::kUsage, format("attribute '{}' must be {}", name, type));
+constexpr std::array<std::string_view, 7> kRoleNames = {
+    "input", "label", "activation", "parameter", "frozen parameter", "constant", "state"};
+
+using Count = FormalOperand::Count;
+
+bool is_variadic(const OperatorDefinition& definition) {
+  return !definition.inputs.empty() && definition.inputs.back().count == Count::kVariadic;
+}
+
+size_t least_inputs(const OperatorDefinition& definition) {
+  size_t least = 0;
+  for (size_t i = 0; i < definition.inputs.size(); ++i)
+    if (definition.inputs[i].count != Count::kOptional) least = i + 1;
+  return least;
+}
+
+void check_inputs(const OperatorDefinition& definition, const std::vector<Operand>& inputs) {
+  const size_t least = least_inputs(definition);
+  const size_t most = definition.inputs.size();
+  if (inputs.size() < least || (inputs.size() > most && !is_variadic(definition))) {
+    const std::string takes = is_variadic(definition) ? format("at least {}", least)
+                              : least == most         ? format("{}", least)
+                                                      : format("{} to {}", least, most);
+    throw Error(ErrorCode::kUsage,
+                format("{} takes {} inputs, not {}", definition.name, takes, inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const FormalOperand& formal = definition.inputs[std::min(i, most - 1)];
+    if (!inputs[i].present && formal.count != Count::kOptional)
+      throw Error(ErrorCode::kUsage,
+                  format("{} needs its input {}", definition.name, formal.name));
+  }
+}
+
+void check_outputs(const OperatorDefinition& definition, int outputs) {
+  const size_t most = definition.outputs.size();
+  const bool variadic = most > 0 && definition.outputs.back().count == Count::kVariadic;
+  if (outputs < 1 || (static_cast<size_t>(outputs) > most && !variadic))
+    throw Error(ErrorCode::kUsage,
+                format("{} gives 1 to {} outputs, not {}", definition.name, most, outputs));
+}
+
+void check_attributes(const OperatorDefinition& definition, const Attributes& attributes) {
+  for (const auto& [name, value] : attributes) {
+    const auto formal =
+        std::find_if(definition.attributes.begin(), definition.attributes.end(),
+                     [&](const FormalAttribute& each) { return each.name == name; });
+    if (formal == definition.attributes.end()) {
+      std::vector<std::string> known;
+      for (const FormalAttribute& each : definition.attributes) known.push_back(each.name);
+      throw Error(ErrorCode::kUsage,
+                  format("{} has no attribute '{}'; it has: {}", definition.name, name,
+                         known.empty() ? "none" : format("{}", fmt::join(known, ", "))));
+    }
+    if (value.index() != static_cast<size_t>(formal->type))
+      throw Error(ErrorCode::kUsage, format("{}: attribute '{}' must be {}", definition.name, name,
+                                            to_string(formal->type)));
+  }
+}
+
+Box box_of(const BoundOperator& op, const OperandMap& map, const Shape& shape,
+           const Box& iterations, int64_t largest) {
+  return operand_box(op.space(), map, shape, iterations, largest);
+}
+
+ValueSpec local(const ValueSpec& spec, const Box& box, int64_t samples) {
+  return {spec.dtype, local_shape(box, spec.shape, samples)};
 }
 
 }  // namespace
 
-int64_t attribute_int(const Attributes& attributes, const std::string& name, int64_t otherwise) {
-  return attribute_as<int64_t>(attributes, name, otherwise, "an integer");
+std::string_view to_string(Role role) { return kRoleNames[static_cast<size_t>(role)]; }
+
+BackwardReads product_reads(const BoundOperator& op) {
+  BackwardReads reads;
+  for (int i = 0; i < 2; ++i) {
+    const Operand& operand = op.inputs()[static_cast<size_t>(i)];
+    if (operand.in_input_gradient()) reads.inputs_for_input_gradient.push_back(1 - i);
+    if (operand.in_weight_gradient()) reads.inputs_for_weight_gradient.push_back(1 - i);
+  }
+  return reads;
 }
 
-double attribute_float(const Attributes& attributes, const std::string& name, double otherwise) {
-  return attribute_as<double>(attributes, name, otherwise, "a number with a fraction");
+std::shared_ptr<const BoundOperator> bind_operator(const OperatorDefinition& definition,
+                                                   const NodeFacts& facts) {
+  check_inputs(definition, facts.inputs);
+  check_outputs(definition, facts.outputs);
+  check_attributes(definition, facts.attributes);
+  std::shared_ptr<const BoundOperator> bound = definition.bind(facts);
+  const IterationSpace& space = bound->space();
+  KERF_CHECK(space.inputs.size() == facts.inputs.size() &&
+                 space.outputs.size() == bound->outputs().size() &&
+                 bound->outputs().size() >= static_cast<size_t>(facts.outputs),
+             "{} is bound with {} inputs and {} outputs, its node has {} and {}", definition.name,
+             space.inputs.size(), space.outputs.size(), facts.inputs.size(), facts.outputs);
+  return bound;
 }
 
-std::string attribute_string(const Attributes& attributes, const std::string& name,
-                             std::string otherwise) {
-  return attribute_as<std::string>(attributes, name, std::move(otherwise), "a string");
+Box input_box(const BoundOperator& op, int input, const Box& iterations, int64_t largest) {
+  const auto i = static_cast<size_t>(input);
+  if (!op.has(input)) return {};
+  return box_of(op, op.space().inputs[i], op.inputs()[i].spec.shape, iterations, largest);
 }
 
-std::vector<int64_t> attribute_ints(const Attributes& attributes, const std::string& name,
-                                    std::vector<int64_t> otherwise) {
-  return attribute_as<std::vector<int64_t>>(attributes, name, std::move(otherwise),
-                                            "a list of integers");
+Box output_box(const BoundOperator& op, int output, const Box& iterations, int64_t largest) {
+  const auto i = static_cast<size_t>(output);
+  return box_of(op, op.space().outputs[i], op.outputs()[i].shape, iterations, largest);
 }
 
-void check_node(const Operator& op, const Attributes& attributes, size_t inputs) {
-  const auto most = op.input_names().size();
-  const auto least = static_cast<size_t>(op.required_inputs());
-  if (inputs < least || inputs > most)
+LocalSpecs local_specs(const BoundOperator& op, const Box& iterations, int64_t largest,
+                       int64_t samples) {
+  LocalSpecs specs;
+  for (size_t i = 0; i < op.inputs().size(); ++i)
+    specs.inputs.push_back(
+        op.has(static_cast<int>(i))
+            ? local(op.inputs()[i].spec, input_box(op, static_cast<int>(i), iterations, largest),
+                    samples)
+            : ValueSpec{});
+  for (size_t i = 0; i < op.outputs().size(); ++i)
+    specs.outputs.push_back(local(op.outputs()[i],
+                                  output_box(op, static_cast<int>(i), iterations, largest),
+                                  samples));
+  return specs;
+}
+
+void want_float32(std::string_view op, const Operand& operand, std::string_view name) {
+  if (operand.present && operand.spec.dtype != DType::kFloat32)
     throw Error(ErrorCode::kUsage,
-                least == most
-                    ? format("{} takes {} inputs, not {}", op.name(), least, inputs)
-                    : format("{} takes {} to {} inputs, not {}", op.name(), least, most, inputs));
-  const auto known = op.attribute_names();
-  for (const auto& [name, value] : attributes)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(ErrorCode::kUsage,
-                  format("{} has no attribute '{}'; it has: {}", op.name(), name,
-                         known.empty() ? "none" : format("{}", fmt::join(known, ", "))));
+                format("{} wants float32 for {}, not {}", op, name, to_string(operand.spec.dtype)));
 }
 
-void throw_no_kernel(std::string_view op, const runtime::Device& device) {
-  throw Error(
-      ErrorCode::kUnavailable,
-      format("operator {} has no kernel for device {}; run it on device cpu", op, device.name()));
-}
-
-SplitRule boxes(std::vector<SplitRule::Input> inputs) {
-  SplitRule rule;
-  rule.inputs = std::move(inputs);
-  return rule;
-}
-
-SplitRule gather(int axis, std::string reason) {
-  SplitRule rule;
-  rule.kind = SplitRule::Kind::kGather;
-  rule.axis = axis;
-  rule.reason = std::move(reason);
-  return rule;
-}
-
-SplitRule refuse(std::string reason) {
-  SplitRule rule;
-  rule.kind = SplitRule::Kind::kRefuse;
-  rule.reason = std::move(reason);
-  return rule;
+int resolved_axis(std::string_view op, int64_t axis, int rank) {
+  const int64_t resolved = axis < 0 ? axis + rank : axis;
+  if (resolved < 0 || resolved >= rank)
+    throw Error(ErrorCode::kUsage, format("{}: there is no axis {} among {}", op, axis, rank));
+  return static_cast<int>(resolved);
 }
 
 }  // namespace kerf::ops

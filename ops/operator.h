@@ -1,42 +1,58 @@
-// Operators: one class says all there is to know of one kind of node.
+// Operators: a definition per kind of node, and an operator bound to each node.
 //
-//   infer        shapes of outputs from shapes of inputs
-//   split        which box of each input a wanted box of the output needs     (layouts)
-//   cost         FLOPs and bytes                                              (planner)
-//   keeps        what must stay from the forward pass for the gradients       (memory)
-//   make_kernel  arithmetic on local dense tensors, on a device               (execution)
+//   OperatorDefinition   what ONNX's schema says: names, optional operands, attributes, opsets
+//        | bind          attributes parsed and checked, operands known
+//   BoundOperator        shapes, iterations, costs, what the gradients read, memory
+//        | make_kernel   arithmetic on local dense tensors, on a device   (ops/kernel.h)
+//   Kernel
 //
-// An Operator is stateless and shared by all threads. A Kernel belongs to one part and one thread;
-// it caches prepared primitives by shape. Names, inputs and attributes are ONNX's. Kernels are
-// pure: what they compute depends on the Call only, never on neighbours, earlier calls or the
-// clock.
+// A definition is one file in operators/ and names no device; CMake makes the registry from the
+// folder. A BoundOperator is immutable and shared by all threads. Names, inputs and attributes are
+// ONNX's.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "ops/layout.h"
-#include "ops/random.h"
+#include "ops/attributes.h"
+#include "ops/iteration.h"
 #include "ops/tensor.h"
 
 namespace kerf::ops {
 
-using Attribute =
-    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
-using Attributes = std::map<std::string, Attribute>;
+// What a value is to its model.
+enum class Role : uint8_t {
+  kInput,      // rows of a data set
+  kLabel,      // likewise
+  kActivation,
+  kParameter,  // trained
+  kFrozen,     // a parameter that is not
+  kConstant,   // of the model
+  kState,      // changed by running it (running statistics): once per step, in micro-batch order
+};
+std::string_view to_string(Role role);
 
-// The attribute or `otherwise`. Throws Error{kUsage} if it has another type.
-int64_t attribute_int(const Attributes& attributes, const std::string& name, int64_t otherwise);
-double attribute_float(const Attributes& attributes, const std::string& name, double otherwise);
-std::string attribute_string(const Attributes& attributes, const std::string& name,
-                             std::string otherwise);
-std::vector<int64_t> attribute_ints(const Attributes& attributes, const std::string& name,
-                                    std::vector<int64_t> otherwise);
+// An input of a node, as its operator is told of it.
+struct Operand {
+  ValueSpec spec;
+  Role role = Role::kActivation;
+  bool wants_gradient = false;
+  bool present = true;
+  // Its gradient is one of I's, not of W's.
+  bool in_input_gradient() const { return wants_gradient && role == Role::kActivation; }
+  bool in_weight_gradient() const { return wants_gradient && role == Role::kParameter; }
+};
+
+// What a node says to its operator.
+struct NodeFacts {
+  Attributes attributes;
+  std::vector<Operand> inputs;
+  int outputs = 1;  // that it names
+};
 
 // Floating-point operations and bytes touched, for concrete local shapes.
 struct Cost {
@@ -48,114 +64,132 @@ struct Cost {
   double weight_gradient_bytes = 0;
 };
 
-// The answer to "what does a wanted box of output 0 need?"
-struct SplitRule {
-  enum class Kind {
-    kBoxes,   // `inputs` says it
-    kGather,  // this operator needs `axis` of its output (and input) whole: gather it first
-    kRefuse,  // cannot honour it; `reason` says why
-  };
-  struct Input {
-    Box box;
-    // The gradient that this box's computation gives for the input is a partial sum over the other
-    // output boxes (true), or complete (false).
-    bool gradient_partial = false;
-  };
-  Kind kind = Kind::kBoxes;
-  std::vector<Input> inputs;
-  int axis = -1;
-  std::string reason;
-};
-
-// Which forward values the gradients read, by index into inputs and outputs.
-struct Keeps {
+// Which forward values I and W read, by index into inputs and outputs; whether W reads the output
+// gradients and what forward reserved (I may always).
+struct BackwardReads {
   std::vector<int> inputs_for_input_gradient;
-  std::vector<int> inputs_for_weight_gradient;
   std::vector<int> outputs_for_input_gradient;
+  std::vector<int> inputs_for_weight_gradient;
+  std::vector<int> outputs_for_weight_gradient;
+  bool reserve_for_weight_gradient = false;
+  bool output_gradients_for_weight_gradient = true;
 };
 
-// One execution for one micro-batch on local tensors. In gradient() the data of views that keeps()
-// does not list may be null; their shapes hold. Shapes are concrete; axis 0 may be 0 (an empty
-// micro-batch). A loss's output gradient may be absent: it is 1.
-struct Call {
-  std::span<const TensorView> inputs;
-  std::span<const TensorView> outputs;
-  std::span<const TensorView> output_gradients;  // gradient() only
-  std::byte* saved = nullptr;         // saved_bytes() of memory, kept from forward to the gradients
-  const Box* output_box = nullptr;    // of output 0 within the global tensor
-  Shape output_shape;                 // global, concrete in this micro-batch
-  RandomKey key;                      // seed, node, step, micro-batch
-  int64_t first_sample = 0;           // of this micro-batch within its step
-  bool training = true;               // false: evaluation (dropout passes through)
-  double normaliser = 1;              // samples of the whole step: divides the loss
-  runtime::Stream* stream = nullptr;  // orders the work on a device that has streams
+// Concrete local shapes of one call; absent operands have an empty spec.
+struct LocalSpecs {
+  std::vector<ValueSpec> inputs;
+  std::vector<ValueSpec> outputs;
 };
 
-struct GradientTarget {
-  int input = 0;
-  TensorView to;
-  bool accumulate = false;  // add to `to` instead of overwriting it
+// A state input that is changed by what the forward pass gave as an output: per micro-batch that
+// is not empty, in order, state = keep * state + (1 - keep) * output.
+struct StateUpdate {
+  int input = -1;
+  int output = -1;
+  float keep = 0;
 };
 
-class Kernel {
+struct OperatorDefinition;
+
+class BoundOperator {
  public:
-  virtual ~Kernel() = default;
-  virtual void forward(const Call& call) = 0;
-  // Gradients of the listed inputs: all activations' (the I part) or all parameters' (the W part).
-  virtual void gradient(const Call& call, std::span<const GradientTarget> targets) = 0;
-};
+  BoundOperator(std::string_view name, const NodeFacts& facts)
+      : name_(name), inputs_(facts.inputs) {}
+  virtual ~BoundOperator() = default;
 
-class Operator {
- public:
-  virtual ~Operator() = default;
-  virtual std::string_view name() const = 0;
-  virtual std::vector<std::string> input_names() const = 0;  // in order; optional ones last
-  virtual int required_inputs() const = 0;
-  // Attribute names it understands; any other is refused by check_node.
-  virtual std::vector<std::string> attribute_names() const { return {}; }
-  // Throws Error{kUsage} on wrong ranks, extents, types or attribute values.
-  virtual std::vector<ValueSpec> infer(const Attributes& attributes,
-                                       std::span<const ValueSpec> inputs) const = 0;
-  virtual SplitRule split(const Attributes& attributes, std::span<const ValueSpec> inputs,
-                          const ValueSpec& output, const Box& wanted) const = 0;
-  // True if output box follows input 0's box one to one (Relu, Add, Flatten ...): a cut lets it
-  // inherit its input's layout. False for one-to-all (Gemm, Conv).
-  virtual bool follows_input() const = 0;
-  // The axis of output 0 that a feature cut divides; -1 if none.
-  virtual int feature_axis() const { return 1; }
-  virtual Cost cost(const Attributes& attributes, std::span<const ValueSpec> inputs,
-                    std::span<const ValueSpec> outputs) const = 0;
-  virtual Keeps keeps() const = 0;
+  const std::string& name() const { return name_; }
+  const std::vector<Operand>& inputs() const { return inputs_; }
+  bool has(int input) const {
+    return static_cast<size_t>(input) < inputs_.size() &&
+           inputs_[static_cast<size_t>(input)].present;
+  }
+  const std::vector<ValueSpec>& outputs() const { return outputs_; }
+  const IterationSpace& space() const { return space_; }
+
+  virtual Cost cost(const LocalSpecs& local) const = 0;
+  virtual BackwardReads backward_reads() const = 0;
+  // Memory that forward fills and I, or W too, reads.
+  virtual size_t reserve_bytes(const LocalSpecs& /*local*/) const { return 0; }
+  // Memory that I fills and W reads. Where it is not 0, I runs even if no activation wants a
+  // gradient.
+  virtual size_t handed_bytes(const LocalSpecs& /*local*/) const { return 0; }
   // Output 0 is input 0 with another shape: no arithmetic, shared memory.
   virtual bool aliases() const { return false; }
+  // Whether output 0 may be written over input `input`, which nobody reads later.
+  virtual bool may_overwrite(int /*input*/) const { return false; }
   // A scalar sum over samples that training starts from.
   virtual bool is_loss() const { return false; }
-  virtual size_t saved_bytes(const Attributes&,
-                             std::span<const ValueSpec> /*concrete inputs*/) const {
-    return 0;
-  }
-  // Scratch memory that its kernel takes from the device while it runs, at most.
-  virtual size_t workspace_bytes(const Attributes&, std::span<const ValueSpec> /*concrete inputs*/,
-                                 int /*threads*/) const {
-    return 0;
-  }
-  // For this device. Throws Error{kUnavailable} naming operator and device where there is none.
-  virtual std::unique_ptr<Kernel> make_kernel(const Attributes& attributes,
-                                              runtime::Device& device) const = 0;
+  virtual std::vector<StateUpdate> state_updates() const { return {}; }
+
+ protected:
+  const Operand& input(int index) const { return inputs_[static_cast<size_t>(index)]; }
+  const Shape& shape(int index) const { return input(index).spec.shape; }
+
+  std::vector<ValueSpec> outputs_;  // set by the constructor of each operator, as is space_
+  IterationSpace space_;
+
+ private:
+  std::string name_;
+  std::vector<Operand> inputs_;
 };
 
-// All operators there are, by ONNX name. Throws Error{kUsage} that names the operator and lists the
-// known ones. The reference lives as long as the program.
-const Operator& find_operator(const std::string& name);
-std::vector<std::string> operator_names();
-// Input count and attribute names; throws Error{kUsage}.
-void check_node(const Operator& op, const Attributes& attributes, size_t inputs);
-// What make_kernel does for a device that the operator has no kernel for: Error{kUnavailable}.
-[[noreturn]] void throw_no_kernel(std::string_view op, const runtime::Device& device);
+// Of an operator bilinear in inputs 0 and 1 (products, convolutions): the gradient of one reads the
+// other.
+BackwardReads product_reads(const BoundOperator& op);
 
-// A box of the output that the operator computes from these boxes of its inputs.
-SplitRule boxes(std::vector<SplitRule::Input> inputs);
-SplitRule gather(int axis, std::string reason);
-SplitRule refuse(std::string reason);
+// ---- definitions
+
+struct FormalOperand {
+  enum class Count : uint8_t { kOne, kOptional, kVariadic };  // variadic: the last, one or more
+  std::string name;
+  Count count = Count::kOne;
+};
+
+struct FormalAttribute {
+  std::string name;
+  AttributeType type = AttributeType::kInt;
+};
+
+// The newest opset whose meaning is known.
+inline constexpr int kNewestOpset = 17;
+
+struct OperatorDefinition {
+  std::string name = {};
+  std::vector<FormalOperand> inputs = {};
+  std::vector<FormalOperand> outputs = {};
+  std::vector<FormalAttribute> attributes = {};
+  // Throws Error{kUsage} on wrong ranks, extents, types or attribute values.
+  std::function<std::unique_ptr<const BoundOperator>(const NodeFacts&)> bind = {};
+  // Opsets in which the name has this meaning.
+  int first_opset = 1;
+  int last_opset = kNewestOpset;
+};
+using OperatorDefinitions = std::vector<OperatorDefinition>;
+
+// `bind` of an operator that is a class with a constructor from NodeFacts.
+template <class Op>
+std::unique_ptr<const BoundOperator> bind_as(const NodeFacts& facts) {
+  return std::make_unique<Op>(facts);
+}
+
+// All operators there are, by ONNX name. Throws Error{kUsage} that names the operator and lists the
+// known ones, or the opsets in which it is known. The reference lives as long as the program.
+const OperatorDefinition& find_operator(const std::string& name, int opset = kNewestOpset);
+std::vector<std::string> operator_names();
+// Checks number and presence of operands and names and types of attributes, and binds. Throws
+// Error{kUsage}.
+std::shared_ptr<const BoundOperator> bind_operator(const OperatorDefinition& definition,
+                                                   const NodeFacts& facts);
+
+// Of the call that computes `iterations`, for a micro-batch of `samples` of `largest` at most.
+Box input_box(const BoundOperator& op, int input, const Box& iterations, int64_t largest);
+Box output_box(const BoundOperator& op, int output, const Box& iterations, int64_t largest);
+LocalSpecs local_specs(const BoundOperator& op, const Box& iterations, int64_t largest,
+                       int64_t samples);
+
+// What operands must be: Error{kUsage} that names operator and operand.
+void want_float32(std::string_view op, const Operand& operand, std::string_view name);
+// `axis` counted from the end where it is negative. Throws Error{kUsage} where there is none.
+int resolved_axis(std::string_view op, int64_t axis, int rank);
 
 }  // namespace kerf::ops

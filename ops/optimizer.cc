@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 #include "ops/operator.h"
 
 namespace kerf::ops {
@@ -49,8 +49,8 @@ class Sgd : public Optimizer {
     float* w = parameter.f32();
     const float* g = gradient.f32();
     float* v = states.empty() ? nullptr : states[0].f32();
-    cpu::parallel_pieces(
-        parameter.elements(), cpu::kLeastElements, [&](int64_t begin, int64_t end) {
+    simd::parallel_pieces(
+        parameter.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
           if (v == nullptr)
             plain_step(w + begin, g + begin, end - begin, rate_);
           else

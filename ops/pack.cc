@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops {
 namespace {
@@ -113,14 +113,14 @@ size_t Region::bytes(int64_t samples) const {
 template <class Move>
 void Region::for_each_run(int64_t samples, const Move& move) const {
   if (everything_) {
-    cpu::parallel_pieces(repeats(samples) * piece_stride_, cpu::kLeastElements,
+    simd::parallel_pieces(repeats(samples) * piece_stride_, simd::kLeastElements,
                          [&](int64_t begin, int64_t end) { move(begin, begin, end - begin); });
     return;
   }
   const auto count = static_cast<int64_t>(runs_.size());
   if (count == 0) return;
-  const int64_t least = cpu::kLeastElements * count / std::max<int64_t>(piece_stride_, 1) + 1;
-  cpu::parallel_pieces(repeats(samples) * count, least, [&](int64_t begin, int64_t end) {
+  const int64_t least = simd::kLeastElements * count / std::max<int64_t>(piece_stride_, 1) + 1;
+  simd::parallel_pieces(repeats(samples) * count, least, [&](int64_t begin, int64_t end) {
     int64_t sample = begin / count;
     int64_t index = begin % count;
     for (int64_t i = begin; i < end; ++i) {

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 #include "runtime/error.h"
 
 namespace kerf::ops {

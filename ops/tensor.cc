@@ -2,9 +2,31 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace kerf::ops {
 namespace {
+
+struct Type {
+  std::string_view name;
+  size_t bytes;
+  bool floating;
+};
+
+// By DType.
+constexpr std::array<Type, 7> kTypes = {{{"float32", 4, true},
+                                         {"float64", 8, true},
+                                         {"float16", 2, true},
+                                         {"bfloat16", 2, true},
+                                         {"int32", 4, false},
+                                         {"int64", 8, false},
+                                         {"bool", 1, false}}};
+
+const Type& type_of(DType dtype) {
+  const auto index = static_cast<size_t>(dtype);
+  KERF_CHECK(index < kTypes.size(), "element type {} is unknown", index);
+  return kTypes[index];
+}
 
 // Extents come from model files: a product that overflows must not become a small allocation.
 int64_t checked_product(std::span<const int64_t> extents, const Shape& shape) {
@@ -24,36 +46,38 @@ int64_t checked_product(std::span<const int64_t> extents, const Shape& shape) {
 
 }  // namespace
 
-size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return 4;
-    case DType::kInt64:
-      return 8;
-  }
-  KERF_CHECK(false, "element type {} is unknown", static_cast<int>(dtype));
-  return 0;
-}
+size_t size_of(DType dtype) { return type_of(dtype).bytes; }
 
-std::string_view to_string(DType dtype) { return dtype == DType::kFloat32 ? "float32" : "int64"; }
+std::string_view to_string(DType dtype) { return type_of(dtype).name; }
+
+bool is_floating(DType dtype) { return type_of(dtype).floating; }
 
 DType parse_dtype(const std::string& name) {
-  for (const DType dtype : {DType::kFloat32, DType::kInt64})
-    if (name == to_string(dtype)) return dtype;
-  throw Error(ErrorCode::kUsage,
-              format("element type \"{}\" is unknown; use float32 or int64", name));
+  std::vector<std::string_view> known;
+  for (size_t i = 0; i < kTypes.size(); ++i) {
+    if (name == kTypes[i].name) return static_cast<DType>(i);
+    known.push_back(kTypes[i].name);
+  }
+  throw Error(ErrorCode::kUsage, format("element type \"{}\" is unknown; use one of {}", name,
+                                        fmt::join(known, ", ")));
 }
 
 Shape::Shape(std::span<const int64_t> extents) {
   if (extents.size() > kMaxRank)
     throw Error(ErrorCode::kUsage,
                 format("a tensor has {} axes; at most {} are supported", extents.size(), kMaxRank));
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] < 0 && !(axis == 0 && extents[axis] == kBatch))
-      throw Error(ErrorCode::kUsage, format("axis {} has the extent {}", axis, extents[axis]));
-  }
   std::copy(extents.begin(), extents.end(), extents_.begin());
   rank_ = static_cast<int>(extents.size());
+  for (int axis = batch_axis() + 1; batched() && axis < rank_; ++axis)
+    if (extents_[axis] < 0)
+      throw Error(ErrorCode::kUsage, format("axes {} and {} both count samples; one axis may",
+                                            batch_axis(), axis));
+}
+
+int Shape::batch_axis() const {
+  for (int axis = 0; axis < rank_; ++axis)
+    if (extents_[axis] < 0) return axis;
+  return -1;
 }
 
 int64_t Shape::elements() const {
@@ -63,14 +87,16 @@ int64_t Shape::elements() const {
 }
 
 int64_t Shape::elements_per_sample() const {
-  return checked_product({begin() + (batched() ? 1 : 0), end()}, *this);
+  const Shape one = with_batch(1);
+  return checked_product({one.begin(), one.end()}, *this);
 }
 
 Shape Shape::with_batch(int64_t samples) const {
   Shape result = *this;
-  if (!batched()) return result;
+  const int axis = batch_axis();
+  if (axis < 0) return result;
   KERF_CHECK(samples >= 0, "a batch of {} samples", samples);
-  result[0] = samples;
+  result[axis] = concrete_extent(result[axis], samples);
   return result;
 }
 
@@ -82,7 +108,10 @@ std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (axis > 0) text += ", ";
-    text += axis == 0 && shape.batched() ? "N" : std::to_string(shape[axis]);
+    if (shape[axis] < 0)
+      text += shape[axis] == kBatch ? "N" : format("{}N", -shape[axis]);
+    else
+      text += std::to_string(shape[axis]);
   }
   return text + "]";
 }

@@ -16,22 +16,32 @@
 
 namespace kerf::ops {
 
-enum class DType : uint8_t { kFloat32, kInt64 };
+// The element types, in the order of their table in tensor.cc. Arithmetic is float32 today; memory,
+// messages, layouts and files treat all alike.
+enum class DType : uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt32, kInt64, kBool };
 
 size_t size_of(DType dtype);
-std::string_view to_string(DType dtype);  // "float32", "int64"
+std::string_view to_string(DType dtype);  // "float32", "bfloat16", "int64", ...
+// Whether gradients of such values exist.
+bool is_floating(DType dtype);
 // Throws Error{kUsage} that lists the known names.
 DType parse_dtype(const std::string& name);
 
-// The symbolic extent of axis 0 of everything that has one row per sample. Micro-batches of one
-// step may differ in size, so it is bound only when a micro-batch runs.
+// The symbolic extent of an axis that has one index per sample. Micro-batches of one step may
+// differ in size, so it is bound only when a micro-batch runs. c * kBatch is the extent of an axis
+// that has c indices per sample: [N, T, D] read as [N * T, D] has the extent T * kBatch.
 inline constexpr int64_t kBatch = -1;
 
-// Up to kMaxRank extents, stored in place. Made from extents that are not negative, but for kBatch
-// on axis 0; throws Error{kUsage} on others.
+// What a symbolic extent is for a micro-batch of `samples`; any other extent itself.
+inline int64_t concrete_extent(int64_t extent, int64_t samples) {
+  return extent < 0 ? -extent * samples : extent;
+}
+
+// Up to kMaxRank extents, stored in place, of which at most one is symbolic (negative), on any
+// axis. Throws Error{kUsage} for more.
 class Shape {
  public:
-  static constexpr int kMaxRank = 6;
+  static constexpr int kMaxRank = 8;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents)
@@ -43,13 +53,15 @@ class Shape {
   int64_t& operator[](int axis) { return extents_[axis]; }
   const int64_t* begin() const { return extents_.data(); }
   const int64_t* end() const { return extents_.data() + rank_; }
-  bool batched() const { return rank_ > 0 && extents_[0] == kBatch; }
+  // The axis whose extent is symbolic; -1 if there is none.
+  int batch_axis() const;
+  bool batched() const { return batch_axis() >= 0; }
   // The product of all extents; 1 for a scalar. Must not be batched. Throws Error{kUsage} where its
   // bytes could not be counted.
   int64_t elements() const;
-  // The product of all extents but a symbolic batch.
+  // The product of all extents, with those of one sample for a symbolic one.
   int64_t elements_per_sample() const;
-  Shape with_batch(int64_t samples) const;  // kBatch replaced; unbatched shapes unchanged
+  Shape with_batch(int64_t samples) const;  // concrete; unbatched shapes unchanged
   bool operator==(const Shape& other) const;
 
  private:
@@ -57,7 +69,7 @@ class Shape {
   int rank_ = 0;
 };
 
-std::string to_string(const Shape& shape);  // "[N, 6, 28, 28]"
+std::string to_string(const Shape& shape);  // "[N, 6, 28, 28]", "[12N, 64]"
 
 // What is known of a value before it has memory.
 struct ValueSpec {

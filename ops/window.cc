@@ -57,8 +57,12 @@ int64_t windows_on_axis(const WindowOptions& options, const Window& window, size
 
 }  // namespace
 
-std::vector<std::string> window_attribute_names() {
-  return {"auto_pad", "dilations", "kernel_shape", "pads", "strides"};
+std::vector<FormalAttribute> window_attributes() {
+  return {{"auto_pad", AttributeType::kString},
+          {"dilations", AttributeType::kInts},
+          {"kernel_shape", AttributeType::kInts},
+          {"pads", AttributeType::kInts},
+          {"strides", AttributeType::kInts}};
 }
 
 WindowOptions window_options(std::string_view op, const Attributes& attributes,
@@ -101,15 +105,34 @@ Window make_window(std::string_view op, const WindowOptions& options, const Exte
   return window;
 }
 
-SplitRule split_by_channel(std::string_view op, const Box& wanted, const ValueSpec& output) {
-  const Box box = normalized(wanted, output.shape);
-  for (size_t axis = 2; axis < box.axes.size(); ++axis)
-    if (!box.axes[axis].is_all())
-      return refuse(
-          format("{} cannot give {}: it divides axis {}, along which windows overlap; "
-                 "divide axis 1 (channels) instead",
-                 op, to_string(wanted), axis));
-  return boxes({{box, false}});
+bool sees_input(const Window& window, size_t axis, int64_t o) {
+  const int64_t first = o * window.strides[axis] - window.pads_begin[axis];
+  if (first >= window.input[axis]) return false;
+  const int64_t skipped = first < 0 ? (-first + window.dilations[axis] - 1) / window.dilations[axis] : 0;
+  return skipped < window.kernel[axis] && first + skipped * window.dilations[axis] < window.input[axis];
+}
+
+SlidingWindow sliding(const Window& window, size_t axis) {
+  return {window.kernel[axis], window.strides[axis], window.dilations[axis],
+          window.pads_begin[axis]};
+}
+
+Window local_window(const Window& whole, const IndexSet& rows, const IndexSet& columns) {
+  Window local = whole;
+  for (size_t i = 0; i < 2; ++i) {
+    const IndexSet& outputs = i == 0 ? rows : columns;
+    if (outputs.is_all()) continue;
+    const IndexSet inputs = under_windows(sliding(whole, i), outputs, whole.input[i]);
+    const Range out = outputs.ranges().front();
+    const Range in = inputs.is_all() ? Range{0, whole.input[i]} : inputs.ranges().front();
+    local.output[i] = out.size();
+    local.input[i] = in.size();
+    local.pads_begin[i] = in.begin - (out.begin * whole.strides[i] - whole.pads_begin[i]);
+    const int64_t reach = (whole.kernel[i] - 1) * whole.dilations[i] + 1;
+    local.pads_end[i] =
+        (out.size() - 1) * whole.strides[i] + reach - local.pads_begin[i] - local.input[i];
+  }
+  return local;
 }
 
 }  // namespace kerf::ops

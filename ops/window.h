@@ -21,8 +21,8 @@ struct WindowOptions {
   bool ceil_mode = false;
 };
 
-// The ONNX attributes that both have: kernel_shape, strides, dilations, pads, auto_pad, ceil_mode.
-std::vector<std::string> window_attribute_names();
+// The ONNX attributes that both have: kernel_shape, strides, dilations, pads, auto_pad.
+std::vector<FormalAttribute> window_attributes();
 // Throws Error{kUsage} that names `op` and the attribute. kFromWeights: kernel_shape may be absent,
 // which leaves WindowOptions::kernel at 0.
 enum class KernelShape : uint8_t { kRequired, kFromWeights };
@@ -43,8 +43,12 @@ struct Window {
 // Throws Error{kUsage} that names `op` where the window does not fit.
 Window make_window(std::string_view op, const WindowOptions& options, const Extent2& input);
 
-// The answer of an operator that works channel by channel: the wanted box, unless it divides an
-// axis of space.
-SplitRule split_by_channel(std::string_view op, const Box& wanted, const ValueSpec& output);
+// Whether any entry of window `o` of an axis lies on the input.
+bool sees_input(const Window& window, size_t axis, int64_t o);
+// How an axis of the input follows from the same axis of the output.
+SlidingWindow sliding(const Window& window, size_t axis);
+// The window over the rows and columns of the input that these ranges of the output read: local
+// extents, and padding only where the whole is padded.
+Window local_window(const Window& whole, const IndexSet& rows, const IndexSet& columns);
 
 }  // namespace kerf::ops

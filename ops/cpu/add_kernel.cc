@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -70,13 +70,13 @@ class AddKernel final : public Kernel {
     const TensorView& full = call.inputs[first_is_full ? 0 : 1];
     const TensorView& other = call.inputs[first_is_full ? 1 : 0];
     if (other.shape == y.shape) {
-      parallel_pieces(y.elements(), kLeastElements, [&](int64_t begin, int64_t end) {
+      simd::parallel_pieces(y.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
         add_to(full.f32() + begin, other.f32() + begin, end - begin, y.f32() + begin);
       });
       return;
     }
     if (y.elements() == 0) return;
-    copy_or_add(full.f32(), y.elements(), y.f32(), false);
+    simd::copy_or_add(full.f32(), y.elements(), y.f32(), false);
     const auto axes = merged_axes(other.shape, y.shape);
     for_rows(axes, axes.size() - 1, 0, 0,
              [&](int64_t to, int64_t from, int64_t count, int64_t stride) {
@@ -91,7 +91,7 @@ class AddKernel final : public Kernel {
     for (const auto& target : targets) {
       const TensorView& dy = call.output_gradients[0];
       if (target.to.shape == dy.shape)
-        copy_or_add(dy.f32(), dy.elements(), target.to.f32(), target.accumulate);
+        simd::copy_or_add(dy.f32(), dy.elements(), target.to.f32(), target.accumulate);
       else
         sum_repetitions(dy, target);
     }
@@ -109,7 +109,7 @@ class AddKernel final : public Kernel {
                if (stride == 1)
                  add_row(dy.f32() + from, count, to + at);
                else
-                 to[at] += sum_of(dy.f32() + from, count);
+                 to[at] += simd::sum_of(dy.f32() + from, count);
              });
   }
 };

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -19,7 +19,7 @@ class AliasKernel final : public Kernel {
     const float* from = call.output_gradients[0].f32();
     for (const auto& target : targets) {
       if (target.to.f32() == from && !target.accumulate) continue;
-      copy_or_add(from, target.to.elements(), target.to.f32(), target.accumulate);
+      simd::copy_or_add(from, target.to.elements(), target.to.f32(), target.accumulate);
     }
   }
 };

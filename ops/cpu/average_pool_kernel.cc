@@ -1,7 +1,7 @@
 // AveragePool on the CPU. Padding counts only where count_include_pad says so.
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/pool_taps.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -80,7 +80,7 @@ class AveragePoolKernel final : public Kernel {
  private:
   template <class Work>
   static void for_planes(const TensorView& tensor, const Window& w, const Work& work) {
-    parallel_pieces(tensor.shape[0] * tensor.shape[1], 1 + kLeastElements / input_plane(w),
+    simd::parallel_pieces(tensor.shape[0] * tensor.shape[1], 1 + simd::kLeastElements / input_plane(w),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t p = begin; p < end; ++p) work(p);
                     });

@@ -3,7 +3,7 @@
 #include "ops/cpu/direct_conv.h"
 #include "ops/cpu/dnnl_conv.h"
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -17,12 +17,12 @@ void add_bias_gradient(const TensorView& dy, float* to, bool accumulate) {
   const int64_t samples = dy.shape[0];
   const int64_t filters = dy.shape[1];
   const int64_t plane = dy.shape[2] * dy.shape[3];
-  parallel_pieces(filters, 1 + kLeastElements / (1 + samples * plane),
+  simd::parallel_pieces(filters, 1 + simd::kLeastElements / (1 + samples * plane),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t f = begin; f < end; ++f) {
                       float sum = 0;
                       for (int64_t n = 0; n < samples; ++n)
-                        sum += sum_of(dy.f32() + (n * filters + f) * plane, plane);
+                        sum += simd::sum_of(dy.f32() + (n * filters + f) * plane, plane);
                       to[f] = (accumulate ? to[f] : 0.0F) + sum;
                     }
                   });
@@ -81,7 +81,7 @@ class ConvKernel final : public Kernel {
       dnnl_.input_gradient(problem, call.inputs[1].f32(), dy.f32(), to, device_);
     else
       dnnl_.weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to, device_);
-    if (target.accumulate) copy_or_add(to, count, target.to.f32(), true);
+    if (target.accumulate) simd::copy_or_add(to, count, target.to.f32(), true);
   }
 
   WindowOptions options_;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/cpu/correlate.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -134,7 +134,7 @@ void correlate_samples(const Planes& planes, const PackedFilters& filters, int64
   const auto offsets = tap_offsets(planes);
   const int64_t from_sample = planes.from * planes.input[0] * planes.input[1];
   const int64_t to_plane = planes.output[0] * planes.output[1];
-  parallel_pieces(samples, 2, [&](int64_t begin, int64_t end) {
+  simd::parallel_pieces(samples, 2, [&](int64_t begin, int64_t end) {
     const ScratchSizes sizes = correlation_scratch(planes);
     runtime::Buffer padded = scratch(device, sizes.padded);
     runtime::Buffer wide = scratch(device, sizes.wide);
@@ -206,20 +206,20 @@ void direct_conv_weight_gradient(const ConvProblem& p, const float* x, const flo
   std::vector<float> sums(static_cast<size_t>(filters * planes.taps()));
   for (int64_t first = 0; first < p.samples; first += kSamplesAtOnce) {
     const int64_t some = std::min(kSamplesAtOnce, p.samples - first);
-    parallel_pieces(some, 4, [&](int64_t begin, int64_t end) {
+    simd::parallel_pieces(some, 4, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         pad_sample(planes, x + (first + n) * x_sample, floats(padded) + n * planes.padded_sample());
         widen_sample(planes, filters, dy + (first + n) * dy_sample, floats(wide) + n * wide_sample);
       }
     });
-    parallel_pieces(filters / kFilterBlock, 1, [&](int64_t begin, int64_t end) {
+    simd::parallel_pieces(filters / kFilterBlock, 1, [&](int64_t begin, int64_t end) {
       for (int64_t f = begin * kFilterBlock; f < end * kFilterBlock; f += kFilterBlock)
         sum_taps({floats(wide) + f * planes.wide_plane(), planes.wide_plane(), wide_sample,
                   floats(padded), planes.padded_sample(), offsets.data(), planes.taps(), some,
                   planes.count(), sums.data() + f * planes.taps(), planes.taps()});
     });
   }
-  copy_or_add(sums.data(), p.filters * planes.taps(), dw, accumulate);
+  simd::copy_or_add(sums.data(), p.filters * planes.taps(), dw, accumulate);
 }
 
 size_t direct_conv_workspace_bytes(const ConvProblem& p, int threads) {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 #include "ops/dropout.h"
 
 namespace kerf::ops::cpu {
@@ -45,7 +45,7 @@ class DropoutKernel final : public Kernel {
     if (call.training && ratio > 0)
       drop<false>(call, ratio, x.f32(), call.outputs[0].f32());
     else
-      copy_or_add(x.f32(), x.elements(), call.outputs[0].f32(), false);
+      simd::copy_or_add(x.f32(), x.elements(), call.outputs[0].f32(), false);
   }
 
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
@@ -57,7 +57,7 @@ class DropoutKernel final : public Kernel {
       if (target.input == 1) {  // the ratio is no function's argument
         if (!target.accumulate) *to = 0;
       } else if (!call.training || ratio == 0) {
-        copy_or_add(dy, target.to.elements(), to, target.accumulate);
+        simd::copy_or_add(dy, target.to.elements(), to, target.accumulate);
       } else if (target.accumulate) {
         drop<true>(call, ratio, dy, to);
       } else {

@@ -6,7 +6,7 @@
 
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/pool_taps.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 #include "ops/pool.h"
 
 namespace kerf::ops::cpu {
@@ -180,7 +180,7 @@ class MaxPoolKernel final : public Kernel {
     const int64_t planes = y.shape[0] * y.shape[1];
     const bool fast = call.saved != nullptr && tiles_2x2(w);
     with_index(call.saved, [&](auto* index) {
-      parallel_pieces(planes, 1 + kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
+      simd::parallel_pieces(planes, 1 + simd::kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
           const float* from = x.f32() + p * input_plane(w);
           float* to = y.f32() + p * output_plane(w);
@@ -201,8 +201,8 @@ class MaxPoolKernel final : public Kernel {
       const bool fast = tiles_2x2(w) && !target.accumulate;
       const float* dy = call.output_gradients[0].f32();
       with_index(call.saved, [&](const auto* index) {
-        parallel_pieces(
-            planes, 1 + kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
+        simd::parallel_pieces(
+            planes, 1 + simd::kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
               for (int64_t p = begin; p < end; ++p) {
                 float* to = target.to.f32() + p * input_plane(w);
                 const float* from = dy + p * output_plane(w);

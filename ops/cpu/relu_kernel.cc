@@ -1,6 +1,6 @@
 // Relu on the CPU. NaN stays NaN, so that a diverged run shows.
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -25,7 +25,7 @@ class ReluKernel final : public Kernel {
   void forward(const Call& call) override {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
-    parallel_pieces(call.outputs[0].elements(), kLeastElements,
+    simd::parallel_pieces(call.outputs[0].elements(), simd::kLeastElements,
                     [&](int64_t begin, int64_t end) { relu(x + begin, end - begin, y + begin); });
   }
 
@@ -35,7 +35,7 @@ class ReluKernel final : public Kernel {
     for (const auto& target : targets) {
       float* dx = target.to.f32();
       const auto work = target.accumulate ? add_relu_gradient : relu_gradient;
-      parallel_pieces(target.to.elements(), kLeastElements, [&](int64_t begin, int64_t end) {
+      simd::parallel_pieces(target.to.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
         work(y + begin, dy + begin, end - begin, dx + begin);
       });
     }

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -45,7 +45,7 @@ class SoftmaxCrossEntropyKernel final : public Kernel {
       KERF_CHECK(target.input == 0, "labels have no gradient");
       const TensorView& scores = call.inputs[0];
       const int64_t classes = scores.shape[1];
-      parallel_pieces(scores.shape[0], 1 + 4096 / classes, [&](int64_t begin, int64_t end) {
+      simd::parallel_pieces(scores.shape[0], 1 + 4096 / classes, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) row_gradient(call, row, scale, target);
       });
     }

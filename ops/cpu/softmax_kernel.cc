@@ -5,7 +5,7 @@
 
 #include "ops/cpu/dnnl_engine.h"
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -41,7 +41,7 @@ class SoftmaxKernel final : public Kernel {
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const auto& target : targets) {
       const Folded f = fold(target.to.shape);
-      parallel_pieces(f.outer, 1 + kLeastElements / (f.length * f.inner),
+      simd::parallel_pieces(f.outer, 1 + simd::kLeastElements / (f.length * f.inner),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t o = begin; o < end; ++o)
                           for (int64_t i = 0; i < f.inner; ++i)

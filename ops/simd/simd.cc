@@ -1,8 +1,8 @@
-#include "ops/cpu/simd.h"
+#include "ops/simd/simd.h"
 
 #include <cstring>
 
-namespace kerf::ops::cpu {
+namespace kerf::ops::simd {
 namespace {
 
 KERF_CLONES void add(const float* from, int64_t count, float* to) {
@@ -36,4 +36,4 @@ KERF_CLONES float sum_of(const float* x, int64_t count) {
   return sums[0];
 }
 
-}  // namespace kerf::ops::cpu
+}  // namespace kerf::ops::simd

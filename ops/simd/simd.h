@@ -15,7 +15,7 @@
 #define KERF_CLONES
 #endif
 
-namespace kerf::ops::cpu {
+namespace kerf::ops::simd {
 
 // Calls work(begin, end) for contiguous pieces of [0, count), each at least `least` long, on as
 // many threads as the caller has. Pieces must be independent of each other. What one of them throws
@@ -46,4 +46,4 @@ void copy_or_add(const float* from, int64_t count, float* to, bool accumulate);
 // The sum of `count` numbers, in an order that depends on `count` only.
 float sum_of(const float* x, int64_t count);
 
-}  // namespace kerf::ops::cpu
+}  // namespace kerf::ops::simd

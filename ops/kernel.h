@@ -1,0 +1,98 @@
+// Kernels: arithmetic on local dense tensors, on a device.
+//
+// Kernels register by (operator, kind of device): one file each in cpu/ (and cuda/), from which
+// CMake makes the registry. A Kernel belongs to one call of one part and to one thread; it caches
+// prepared primitives by shape. Kernels are pure: what they compute depends on the Call only, never
+// on neighbours, earlier calls or the clock.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "ops/operator.h"
+#include "ops/random.h"
+#include "runtime/device.h"
+
+namespace kerf::ops {
+
+// What a kernel is made for: the iterations that its calls compute, of an operator that outlives
+// it, on a device that does.
+struct KernelSite {
+  const BoundOperator& op;
+  Box iterations;
+  int64_t largest = 0;  // samples of the largest micro-batch, to which `iterations` refer
+  runtime::Device& device;
+
+  // The operator as what it is known to be.
+  template <class Op>
+  const Op& as() const {
+    return static_cast<const Op&>(op);
+  }
+};
+
+// One execution for one micro-batch. Shapes are concrete; any extent may be 0 (an empty
+// micro-batch, or a share of it that is). The data of absent operands, of operands whose box is
+// empty, and in gradients of what backward_reads() does not list, is null.
+struct Call {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  std::span<const TensorView> output_gradients;  // null data: absent, and 1 for a loss
+  std::byte* reserve = nullptr;                  // reserve_bytes()
+  std::byte* handed = nullptr;                   // handed_bytes()
+  std::span<std::byte> workspace;                // scratch, of workspace_bytes() at least
+  int64_t samples = 0;                           // of the whole micro-batch
+  RandomKey key;                                 // seed, node, step, micro-batch
+  bool training = true;                          // false: evaluation (dropout passes through)
+  double normaliser = 1;                         // of the whole step: divides the loss
+  runtime::Stream* stream = nullptr;             // orders the work on a device that has streams
+};
+
+struct GradientTarget {
+  int input = 0;
+  TensorView to;
+  bool accumulate = false;  // W only: add to `to` instead of overwriting it
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void forward(const Call& call) = 0;
+  // I: gradients of activations, overwritten; and what W is handed. W: gradients of parameters.
+  virtual void input_gradient(const Call& call, std::span<const GradientTarget> targets) = 0;
+  virtual void weight_gradient(const Call& call, std::span<const GradientTarget> targets) = 0;
+};
+
+// A kernel that treats all gradients alike and hands nothing over.
+class PlainKernel : public Kernel {
+ public:
+  void input_gradient(const Call& call, std::span<const GradientTarget> targets) final {
+    gradient(call, targets);
+  }
+  void weight_gradient(const Call& call, std::span<const GradientTarget> targets) final {
+    gradient(call, targets);
+  }
+
+ protected:
+  virtual void gradient(const Call& call, std::span<const GradientTarget> targets) = 0;
+};
+
+// A kernel for an operator on one kind of device.
+struct KernelEntry {
+  std::string op;
+  std::unique_ptr<Kernel> (*make)(const KernelSite& site) = nullptr;
+  // Scratch memory that one call on local tensors of these shapes takes with so many threads, at
+  // most; null: none. It is granted by the plan: a kernel takes no other memory.
+  size_t (*workspace)(const BoundOperator& op, const LocalSpecs& local, int threads) = nullptr;
+};
+using KernelEntries = std::vector<KernelEntry>;
+
+// Throws Error{kUnavailable} naming operator and device where there is no kernel.
+std::unique_ptr<Kernel> make_kernel(const KernelSite& site);
+bool has_kernel(const std::string& op, runtime::DeviceKind device);
+// Of one call on a device of that kind; 0 where there is no kernel.
+size_t workspace_bytes(const BoundOperator& op, runtime::DeviceKind device, const LocalSpecs& local,
+                       int threads);
+// What is said of a device that an operator has no kernel for: Error{kUnavailable}.
+[[noreturn]] void throw_no_kernel(std::string_view op, const runtime::Device& device);
+
+}  // namespace kerf::ops

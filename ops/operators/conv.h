@@ -1,0 +1,34 @@
+// Conv (ONNX, opset 11): cross-correlation over two axes of space.
+//
+//   X [N, C, H, W]   W [O, C/group, kh, kw]   B [O], optional   Y [N, O, H', W']
+//
+// Iterations: samples, groups (if there are several), output channels of a group, input channels of
+// a group (summed), rows and columns of the output. Space is divided into ranges, whose windows
+// overlap in X (a halo). B is added by the call that has input channel 0.
+#pragma once
+
+#include "ops/window.h"
+
+namespace kerf::ops {
+
+class Conv final : public BoundOperator {
+ public:
+  explicit Conv(const NodeFacts& facts);
+
+  const Window& window() const { return window_; }  // of the whole
+  // The window of the call that computes these iterations: its local extents, with padding only
+  // where it lies at the border.
+  Window local_window(const Box& iterations) const;
+  int64_t groups() const { return groups_; }
+
+  Cost cost(const LocalSpecs& local) const override;
+  BackwardReads backward_reads() const override { return product_reads(*this); }
+
+ private:
+  void set_space();
+
+  int64_t groups_;
+  Window window_;
+};
+
+}  // namespace kerf::ops
