@@ -7,7 +7,7 @@ namespace kerf::ops {
 namespace {
 
 constexpr std::array<std::string_view, 7> kRoleNames = {
-    "input", "label", "activation", "parameter", "frozen parameter", "constant", "state"};
+    "input", "label", "parameter", "activation", "frozen parameter", "constant", "state"};
 
 using Count = FormalOperand::Count;
 

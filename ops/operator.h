@@ -28,12 +28,17 @@ namespace kerf::ops {
 enum class Role : uint8_t {
   kInput,      // rows of a data set
   kLabel,      // likewise
-  kActivation,
   kParameter,  // trained
-  kFrozen,     // a parameter that is not
-  kConstant,   // of the model
-  kState,      // changed by running it (running statistics): once per step, in micro-batch order
+  kActivation,
+  kFrozen,    // a parameter that is not trained
+  kConstant,  // of the model
+  kState,     // changed by running it (running statistics): once per step, in micro-batch order
 };
+// Whether a worker keeps it from step to step.
+inline bool is_kept(Role role) {
+  return role == Role::kParameter || role == Role::kFrozen || role == Role::kConstant ||
+         role == Role::kState;
+}
 std::string_view to_string(Role role);
 
 // An input of a node, as its operator is told of it.

@@ -1,7 +1,10 @@
 #include "ops/pack.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
+#include <numeric>
 
 #include "ops/simd/simd.h"
 
@@ -10,57 +13,21 @@ namespace {
 
 using Run = Region::Run;
 
-// The piece's indices of one axis, numbered as the holder's local tensor numbers them.
-std::vector<Range> local_ranges(const IndexSet& holder, const IndexSet& piece, int64_t extent) {
-  const std::vector<Range> held = holder.ranges(extent);
-  std::vector<Range> local;
-  auto home = held.begin();
-  int64_t before = 0;  // indices of the holder below *home
-  for (const Range& range : piece.ranges(extent)) {
-    while (home->end < range.end) before += (home++)->size();
-    const int64_t begin = before + range.begin - home->begin;
-    local.push_back({begin, begin + range.size()});
-  }
-  return IndexSet(std::move(local)).ranges(extent);
-}
+constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max() / 4;
 
 void append(std::vector<Run>& runs, const Run& run) {
-  if (!runs.empty() && runs.back().at + runs.back().count == run.at)
+  if (!runs.empty() && runs.back().at + runs.back().count == run.at &&
+      runs.back().from + runs.back().count == run.from)
     runs.back().count += run.count;
   else
     runs.push_back(run);
-}
-
-// Runs of the inner axes, and the elements that those axes have in the local tensor and the piece.
-struct Inner {
-  std::vector<Run> runs{{0, 0, 1}};
-  int64_t local = 1;
-  int64_t piece = 1;
-};
-
-Inner add_axis(const Inner& inner, const std::vector<Range>& ranges, int64_t extent) {
-  Inner outer{{}, inner.local * extent, 0};
-  for (const Range& range : ranges) {
-    if (inner.piece == inner.local) {
-      append(outer.runs, {range.begin * inner.local, outer.piece, range.size() * inner.local});
-      outer.piece += range.size() * inner.piece;
-      continue;
-    }
-    for (int64_t index = range.begin; index < range.end; ++index) {
-      for (const Run& run : inner.runs)
-        append(outer.runs, {index * inner.local + run.at, outer.piece + run.from, run.count});
-      outer.piece += inner.piece;
-    }
-  }
-  return outer;
 }
 
 Box checked(const Box& box, const Shape& shape) {
   Box clean = normalized(box, shape);
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const IndexSet& set = clean.axes[static_cast<size_t>(axis)];
-    if (set.is_all() || set.empty()) continue;
-    KERF_CHECK(shape[axis] != kBatch, "box {} divides the batch", to_string(box));
+    if (set.is_all() || set.empty() || shape[axis] < 0) continue;
     KERF_CHECK(set.ranges().back().end <= shape[axis], "box {} of a tensor of shape {}",
                to_string(box), to_string(shape));
   }
@@ -84,76 +51,208 @@ void copy(const std::byte* from, std::byte* to, int64_t count) {
     std::memcpy(to, from, kElement);
 }
 
+// Calls work(constant of the element's size) for the sizes that element types have.
+template <class Work>
+void with_size(DType dtype, const Work& work) {
+  switch (size_of(dtype)) {
+    case 1:
+      return work(std::integral_constant<size_t, 1>());
+    case 2:
+      return work(std::integral_constant<size_t, 2>());
+    case 4:
+      return work(std::integral_constant<size_t, 4>());
+    default:
+      return work(std::integral_constant<size_t, 8>());
+  }
+}
+
 }  // namespace
 
-Region::Region(const Box& holder, const Box& piece, const ValueSpec& spec)
-    : dtype_(spec.dtype), batched_(spec.shape.batched()) {
+Region::Axis Region::make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
+  Axis axis{{}, 0, held, extent};
+  const auto ranges = [&](const IndexSet& set) {
+    if (set.is_all() && extent < 0) return std::vector<Range>{{0, kNoEnd}};
+    return set.is_all() ? set.ranges(extent) : set.ranges();
+  };
+  const std::vector<Range> home_ranges = ranges(held);
+  auto home = home_ranges.begin();
+  int64_t before = 0;  // indices of the holder below *home
+  int64_t piece = 0;
+  for (const Range& range : ranges(wanted)) {
+    while (home->end < range.end) before += (home++)->size();
+    axis.stretches.push_back({range.begin, before + range.begin - home->begin, piece, range.size()});
+    piece += range.size();
+  }
+  axis.local = extent < 0 ? 0 : held.size(extent);
+  return axis;
+}
+
+int64_t Region::held_count(const Axis& axis, int64_t samples) {
+  if (axis.extent >= 0) return axis.local;
+  const int64_t extent = concrete_extent(axis.extent, samples);
+  return clip(axis.held, extent).size(extent);
+}
+
+int64_t Region::piece_count(const Axis& axis, int64_t samples) {
+  int64_t count = 0;
+  const int64_t extent = axis.extent < 0 ? concrete_extent(axis.extent, samples) : kNoEnd;
+  for (const Stretch& stretch : axis.stretches) count += stretch.clipped(extent);
+  return count;
+}
+
+Region::Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::vector<int> order)
+    : order_(std::move(order)), batch_(spec.shape.batch_axis()), dtype_(spec.dtype) {
   const Box held = checked(holder, spec.shape);
   const Box wanted = checked(piece, spec.shape);
   KERF_CHECK(held.contains(wanted), "{} does not hold {}", to_string(holder), to_string(piece));
-  Inner all;
-  for (int axis = spec.shape.rank() - 1; axis >= (batched_ ? 1 : 0); --axis) {
-    const IndexSet& local = held.axes[static_cast<size_t>(axis)];
-    const IndexSet part =
-        wanted.empty() ? IndexSet::none() : wanted.axes[static_cast<size_t>(axis)];
-    const int64_t extent = spec.shape[axis];
-    all = add_axis(all, local_ranges(local, part, extent), local.size(extent));
+  const int rank = spec.shape.rank();
+  KERF_CHECK(order_.empty() || static_cast<int>(order_.size()) == rank, "an order of {} axes for {}",
+             order_.size(), to_string(spec.shape));
+  if (std::is_sorted(order_.begin(), order_.end())) order_.clear();
+  nothing_ = wanted.empty();
+  everything_ = order_.empty() && !nothing_ && held == wanted;
+  for (int axis = 0; axis < rank && !nothing_; ++axis)
+    axes_.push_back(make_axis(held.axes[static_cast<size_t>(axis)],
+                              wanted.axes[static_cast<size_t>(axis)], spec.shape[axis]));
+  if (nothing_) return;
+
+  runs_ = {{0, 0, 1}};
+  for (int axis = rank - 1; axis > batch_; --axis) {
+    const Axis& one = axes_[static_cast<size_t>(axis)];
+    std::vector<Run> outer;
+    int64_t count = 0;
+    for (const Stretch& s : one.stretches) {
+      count += s.count;
+      if (inner_piece_ == inner_local_) {
+        append(outer, {s.local * inner_local_, s.piece * inner_piece_, s.count * inner_local_});
+        continue;
+      }
+      for (int64_t i = 0; i < s.count; ++i)
+        for (const Run& run : runs_)
+          append(outer, {(s.local + i) * inner_local_ + run.at,
+                         (s.piece + i) * inner_piece_ + run.from, run.count});
+    }
+    runs_ = std::move(outer);
+    inner_local_ *= one.local;
+    inner_piece_ *= count;
   }
-  runs_ = std::move(all.runs);
-  if (wanted.empty()) runs_.clear();
-  local_stride_ = all.local;
-  piece_stride_ = wanted.empty() ? 0 : all.piece;
-  everything_ = local_stride_ == piece_stride_;
+  outer_ = {{}};
+  int64_t outer_local = 1;
+  for (int axis = batch_ - 1; axis >= 0; --axis) {
+    const Axis& one = axes_[static_cast<size_t>(axis)];
+    std::vector<Stretch> all;
+    int64_t count = 0;
+    for (const Stretch& s : one.stretches) {
+      count += s.count;
+      for (int64_t i = 0; i < s.count; ++i)
+        for (const Stretch& inner : outer_)
+          all.push_back({0, (s.local + i) * outer_local + inner.local,
+                         (s.piece + i) * outer_piece_ + inner.piece, 1});
+    }
+    outer_ = std::move(all);
+    outer_local *= one.local;
+    outer_piece_ *= count;
+  }
 }
 
 size_t Region::bytes(int64_t samples) const {
-  return static_cast<size_t>(repeats(samples) * piece_stride_) * size_of(dtype_);
+  if (nothing_) return 0;
+  const int64_t rows = batch_ < 0 ? 1 : piece_count(axes_[static_cast<size_t>(batch_)], samples);
+  return static_cast<size_t>(outer_piece_ * rows * inner_piece_) * size_of(dtype_);
 }
 
 template <class Move>
 void Region::for_each_run(int64_t samples, const Move& move) const {
+  if (nothing_) return;
   if (everything_) {
-    simd::parallel_pieces(repeats(samples) * piece_stride_, simd::kLeastElements,
-                         [&](int64_t begin, int64_t end) { move(begin, begin, end - begin); });
+    simd::parallel_pieces(static_cast<int64_t>(bytes(samples) / size_of(dtype_)),
+                          simd::kLeastElements,
+                          [&](int64_t begin, int64_t end) { move(begin, begin, end - begin); });
     return;
   }
-  const auto count = static_cast<int64_t>(runs_.size());
-  if (count == 0) return;
-  const int64_t least = simd::kLeastElements * count / std::max<int64_t>(piece_stride_, 1) + 1;
-  simd::parallel_pieces(repeats(samples) * count, least, [&](int64_t begin, int64_t end) {
-    int64_t sample = begin / count;
-    int64_t index = begin % count;
-    for (int64_t i = begin; i < end; ++i) {
-      const Run& run = runs_[static_cast<size_t>(index)];
-      move(sample * local_stride_ + run.at, sample * piece_stride_ + run.from, run.count);
-      if (++index == count) {
-        index = 0;
-        ++sample;
+  if (!order_.empty()) return for_each_ordered(samples, move);
+  static const std::vector<Stretch> kOne{{0, 0, 0, 1}};
+  const bool batched = batch_ >= 0;
+  const Axis* rows = batched ? &axes_[static_cast<size_t>(batch_)] : nullptr;
+  const int64_t extent = batched ? concrete_extent(rows->extent, samples) : 1;
+  const int64_t held = batched ? held_count(*rows, samples) : 1;
+  const int64_t wanted = batched ? piece_count(*rows, samples) : 1;
+  const int64_t per_row = std::max<int64_t>(inner_piece_, 1);
+  for (const Stretch& outer : outer_)
+    for (const Stretch& s : batched ? rows->stretches : kOne) {
+      const int64_t count = s.clipped(extent);
+      const int64_t at = (outer.local * held + s.local) * inner_local_;
+      const int64_t from = (outer.piece * wanted + s.piece) * inner_piece_;
+      if (inner_piece_ == inner_local_) {
+        simd::parallel_pieces(count * per_row, simd::kLeastElements,
+                              [&](int64_t begin, int64_t end) {
+                                move(at + begin, from + begin, end - begin);
+                              });
+        continue;
       }
+      // Rows and their runs together, so that a tensor without rows is shared out too.
+      const auto runs = static_cast<int64_t>(runs_.size());
+      const int64_t least = simd::kLeastElements * runs / per_row + 1;
+      simd::parallel_pieces(count * runs, least, [&](int64_t begin, int64_t end) {
+        int64_t row = begin / runs;
+        int64_t index = begin % runs;
+        for (int64_t i = begin; i < end; ++i) {
+          const Run& run = runs_[static_cast<size_t>(index)];
+          move(at + row * inner_local_ + run.at, from + row * inner_piece_ + run.from, run.count);
+          if (++index == runs) {
+            index = 0;
+            ++row;
+          }
+        }
+      });
     }
-  });
+}
+
+// Element by element: the piece's axes in their own order, the local tensor's by strides.
+template <class Move>
+void Region::for_each_ordered(int64_t samples, const Move& move) const {
+  const size_t rank = axes_.size();
+  std::array<int64_t, Shape::kMaxRank> local_stride{};
+  std::array<int64_t, Shape::kMaxRank> piece_stride{};
+  int64_t stride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    const auto axis = static_cast<size_t>(order_[i]);
+    local_stride[axis] = stride;
+    stride *= held_count(axes_[axis], samples);
+  }
+  stride = 1;
+  for (size_t axis = rank; axis-- > 0;) {
+    piece_stride[axis] = stride;
+    stride *= piece_count(axes_[axis], samples);
+  }
+  const auto visit = [&](const auto& self, size_t axis, int64_t at, int64_t from) -> void {
+    if (axis == rank) return move(at, from, int64_t{1});
+    const Axis& one = axes_[axis];
+    const int64_t extent = one.extent < 0 ? concrete_extent(one.extent, samples) : kNoEnd;
+    for (const Stretch& s : one.stretches)
+      for (int64_t i = 0; i < s.clipped(extent); ++i)
+        self(self, axis + 1, at + (s.local + i) * local_stride[axis],
+             from + (s.piece + i) * piece_stride[axis]);
+  };
+  visit(visit, 0, 0, 0);
 }
 
 void Region::pack(const std::byte* local, std::byte* dense, int64_t samples) const {
-  if (dtype_ == DType::kFloat32)
+  with_size(dtype_, [&](auto size) {
+    constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
-      copy<4>(local + at * 4, dense + from * 4, count);
+      copy<kSize>(local + at * kSize, dense + from * kSize, count);
     });
-  else
-    for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
-      copy<8>(local + at * 8, dense + from * 8, count);
-    });
+  });
 }
 
 void Region::unpack(const std::byte* dense, std::byte* local, int64_t samples) const {
-  if (dtype_ == DType::kFloat32)
+  with_size(dtype_, [&](auto size) {
+    constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
-      copy<4>(dense + from * 4, local + at * 4, count);
+      copy<kSize>(dense + from * kSize, local + at * kSize, count);
     });
-  else
-    for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
-      copy<8>(dense + from * 8, local + at * 8, count);
-    });
+  });
 }
 
 void Region::unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const {
@@ -162,6 +261,15 @@ void Region::unpack_add(const std::byte* dense, std::byte* local, int64_t sample
   auto* to_data = reinterpret_cast<float*>(local);
   for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
     add(from_data + from, count, to_data + at);
+  });
+}
+
+void Region::pack_add(const std::byte* local, std::byte* dense, int64_t samples) const {
+  KERF_CHECK(dtype_ == DType::kFloat32, "sums of {}", to_string(dtype_));
+  const auto* from_data = reinterpret_cast<const float*>(local);
+  auto* to_data = reinterpret_cast<float*>(dense);
+  for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
+    add(from_data + at, count, to_data + from);
   });
 }
 

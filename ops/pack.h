@@ -1,11 +1,13 @@
 // Pack and unpack: moving a box of a tensor between a local dense tensor and a dense message.
 //
-// A Region is computed once per (holder box, piece box, shape) and used for every micro-batch: it
-// is a list of contiguous runs within one sample, repeated over the batch. Pure functions of
-// memory; one thread at a time per destination. Host memory only. Large regions use the calling
-// thread's OpenMP threads; every element is copied or added once, so their number changes no bit.
+// A Region is computed once per (holder box, piece box, shape) and used for every micro-batch: what
+// lies within one index of the batch axis is a list of contiguous runs, and index sets of the batch
+// axis are clipped to the micro-batch. Pure functions of memory; one thread at a time per
+// destination. Host memory only. Large regions use the calling thread's OpenMP threads; every
+// element is copied or added once, so their number changes no bit.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -15,11 +17,11 @@
 namespace kerf::ops {
 
 // Where the elements of `piece` lie within the dense local tensor that holds `holder`. `spec` is
-// the global tensor's. Throws Error{kInternal} unless holder contains piece, or if either divides a
-// batch.
+// the global tensor's; a divided batch refers to the largest micro-batch. Throws Error{kInternal}
+// unless holder contains piece.
 class Region {
  public:
-  // Elements, within one sample of a batched tensor, within all of another.
+  // Elements, within one index of the batch axis, or within all where there is none.
   struct Run {
     int64_t at = 0;    // in the local tensor
     int64_t from = 0;  // in the dense piece
@@ -27,31 +29,59 @@ class Region {
   };
 
   Region() = default;
-  Region(const Box& holder, const Box& piece, const ValueSpec& spec);
+  // `order`: the tensor's axes as the local tensor has them in memory, the slowest first; empty: in
+  // their own order. Messages and files always have the tensor's.
+  Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::vector<int> order = {});
 
-  // The piece is the whole holder: dense copy, or no copy at all.
+  // The piece is the whole holder, in the same order: dense copy, or no copy at all.
   bool everything() const { return everything_; }
-  // Ascending both in the local tensor and in the piece; as long as they can be.
+  // Ascending both in the local tensor and in the piece; as long as they can be. Of a local tensor
+  // in the tensor's own order.
   std::span<const Run> runs() const { return runs_; }
-  // Bytes of the piece for a micro-batch of `samples` (ignored by unbatched tensors).
+  // Bytes of the piece for a micro-batch of `samples` (ignored by tensors without a batch axis).
   size_t bytes(int64_t samples) const;
 
   void pack(const std::byte* local, std::byte* dense, int64_t samples) const;
   void unpack(const std::byte* dense, std::byte* local, int64_t samples) const;
-  // float32 only: local += dense.
+  // float32 only: local += dense, and dense += local.
   void unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const;
+  void pack_add(const std::byte* local, std::byte* dense, int64_t samples) const;
 
  private:
-  int64_t repeats(int64_t samples) const { return batched_ ? samples : 1; }
-  // Calls move(at, from, count) for every run of every sample, in elements from the start.
+  // Consecutive indices of one axis: in the tensor, in the local tensor and in the piece.
+  struct Stretch {
+    int64_t index = 0;
+    int64_t local = 0;
+    int64_t piece = 0;
+    int64_t count = 0;
+    int64_t clipped(int64_t extent) const { return std::clamp<int64_t>(extent - index, 0, count); }
+  };
+  struct Axis {
+    std::vector<Stretch> stretches;
+    int64_t local = 0;  // indices held; of the batch axis, by clip() of `held`
+    IndexSet held;
+    int64_t extent = 0;  // maybe symbolic
+  };
+  static Axis make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent);
+  static int64_t held_count(const Axis& axis, int64_t samples);
+  static int64_t piece_count(const Axis& axis, int64_t samples);
+
+  // Calls move(at, from, count) for every run, in elements from the start.
   template <class Move>
   void for_each_run(int64_t samples, const Move& move) const;
+  template <class Move>
+  void for_each_ordered(int64_t samples, const Move& move) const;
 
-  std::vector<Run> runs_;
-  int64_t local_stride_ = 0;  // elements per sample of the local tensor
-  int64_t piece_stride_ = 0;  // elements per sample of the piece
+  std::vector<Axis> axes_;
+  std::vector<int> order_;
+  int batch_ = -1;                      // axis; -1: none
+  std::vector<Stretch> outer_;          // of the axes before the batch, one index each
+  std::vector<Run> runs_;               // of the axes after it
+  int64_t inner_local_ = 1;
+  int64_t inner_piece_ = 1;
+  int64_t outer_piece_ = 1;
   DType dtype_ = DType::kFloat32;
-  bool batched_ = false;
+  bool nothing_ = false;
   bool everything_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "partitioner/model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "partitioner/fingerprint.h"
@@ -7,6 +8,16 @@
 namespace kerf::partitioner {
 
 namespace {
+
+std::string spec_text(const ops::ValueSpec& spec) {
+  return format("{} {}", ops::to_string(spec.dtype), ops::to_string(spec.shape));
+}
+
+std::string literal_text(const ops::TensorLiteral& literal) {
+  Fingerprint hash;
+  hash.add(literal.bytes);
+  return format("T{} {}", spec_text({literal.dtype, literal.shape}), hash.hex());
+}
 
 struct AttributeText {
   std::string operator()(int64_t value) const { return format("i{}", value); }
@@ -18,13 +29,11 @@ struct AttributeText {
   std::string operator()(const std::vector<double>& value) const {
     return format("F{}", fmt::join(value, ","));
   }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return format("S{}", fmt::join(value, ","));
+  }
+  std::string operator()(const ops::TensorLiteral& value) const { return literal_text(value); }
 };
-
-std::string spec_text(const ops::ValueSpec& spec) {
-  return format("{} {}", ops::to_string(spec.dtype), ops::to_string(spec.shape));
-}
-
-bool is_float(const ops::ValueSpec& spec) { return spec.dtype == ops::DType::kFloat32; }
 
 }  // namespace
 
@@ -54,65 +63,91 @@ void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
 
 ValueId Model::add_input(const std::string& name, const ops::ValueSpec& spec) {
   check_fed(format("input {}", name), spec.shape);
-  return add_value({name, spec, ValueRole::kInput, -1, {}, 0}, false);
+  return add_value({name, spec, Role::kInput}, false);
 }
 
 ValueId Model::add_label(const std::string& name, const ops::ValueSpec& spec) {
   check_fed(format("label {}", name), spec.shape);
-  return add_value({name, spec, ValueRole::kLabel, -1, {}, 0}, false);
+  return add_value({name, spec, Role::kLabel}, false);
 }
 
 ValueId Model::add_parameter(const std::string& name, const ops::ValueSpec& spec,
-                             const ops::Initializer& initializer) {
-  if (spec.shape.batched())
-    fail(format("parameter {}", name), "a parameter has no row per sample; its shape is fixed");
+                             const ops::Initializer& initializer, Role role) {
+  const std::string what = format("{} {}", ops::to_string(role), name);
+  KERF_CHECK(ops::is_kept(role) && role != Role::kConstant, "{} is no parameter", what);
+  if (spec.shape.batched()) fail(what, "a parameter has no row per sample; its shape is fixed");
   for (const int64_t extent : spec.shape)
     if (extent < 1)
-      fail(format("parameter {}", name),
-           format("its shape is {}, but every extent must be at least 1",
-                  ops::to_string(spec.shape)));
-  return add_value({name, spec, ValueRole::kParameter, -1, initializer, parameters_++},
-                   is_float(spec));
+      fail(what, format("its shape is {}, but every extent must be at least 1",
+                        ops::to_string(spec.shape)));
+  Value value{name, spec, role};
+  value.initializer = initializer;
+  value.parameter = parameters_++;
+  return add_value(std::move(value), role == Role::kParameter && ops::is_floating(spec.dtype));
+}
+
+ValueId Model::add_constant(const std::string& name, ops::TensorLiteral literal) {
+  const ops::ValueSpec spec{literal.dtype, literal.shape};
+  if (spec.shape.batched() || literal.bytes.size() != spec.bytes(0))
+    fail(format("constant {}", name), format("has {} bytes for a tensor {}", literal.bytes.size(),
+                                             ops::to_string(spec.shape)));
+  Value value{name, spec, Role::kConstant};
+  value.parameter = parameters_++;
+  value.literal = std::make_shared<const ops::TensorLiteral>(std::move(literal));
+  return add_value(std::move(value), false);
+}
+
+ops::NodeFacts Model::facts_of(const std::string& where, const ops::Attributes& attributes,
+                               const std::vector<ValueId>& inputs, int outputs) const {
+  ops::NodeFacts facts{attributes, {}, outputs};
+  for (const ValueId input : inputs) {
+    if (input < -1 || input >= values()) fail(where, format("there is no value number {}", input));
+    ops::Operand& operand = facts.inputs.emplace_back();
+    operand.present = input >= 0;
+    if (input < 0) continue;
+    operand.spec = value(input).spec;
+    operand.role = value(input).role;
+    operand.wants_gradient = needs_gradient(input);
+  }
+  return facts;
 }
 
 NodeId Model::add_node(const std::string& name, const std::string& op,
-                       const ops::Attributes& attributes, const std::vector<ValueId>& inputs) {
+                       const ops::Attributes& attributes, const std::vector<ValueId>& inputs,
+                       int outputs) {
   const std::string where = format("node {}", name);
   if (name.empty()) fail("node", format("a {} has an empty name", op));
   if (node_names_.contains(name)) fail(where, "another node has this name; names are unique");
-  std::vector<ops::ValueSpec> specs;
-  bool trained = false;
-  for (const ValueId input : inputs) {
-    if (input < 0 || input >= values()) fail(where, format("there is no value number {}", input));
-    specs.push_back(value(input).spec);
-    trained = trained || needs_gradient(input);
-  }
-  std::vector<ops::ValueSpec> results;
+  const ops::NodeFacts facts = facts_of(where, attributes, inputs, outputs);
+  Node node{name, op, attributes, inputs, {}};
   try {
-    const ops::Operator& kind = ops::find_operator(op);
-    ops::check_node(kind, attributes, inputs.size());
-    results = kind.infer(attributes, specs);
+    node.bound = ops::bind_operator(ops::find_operator(op), facts);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     const std::string& why = error.message();
     fail(where, why.find(op) == std::string::npos ? format("{}: {}", op, why) : why);
   }
-  // Layouts, lifetimes and gradients count on it: only the loss has no row per sample.
-  if (!ops::find_operator(op).is_loss() && !results[0].shape.batched())
+  const std::vector<ops::ValueSpec>& results = node.bound->outputs();
+  // Micro-batches count on it: only the loss has no row per sample.
+  if (!node.bound->is_loss() && !results[0].shape.batched())
     fail(where, format("its output {} would have no row per sample; feed it a value that has",
                        ops::to_string(results[0].shape)));
 
-  Node node{name, op, attributes, inputs, {}};
   const NodeId id = nodes();
+  const bool trained = std::any_of(facts.inputs.begin(), facts.inputs.end(),
+                                   [](const ops::Operand& each) { return each.wants_gradient; });
   for (size_t i = 0; i < results.size(); ++i) {
-    const std::string suffix = i == 0 ? "" : format("{}", i + 1);
-    node.outputs.push_back(add_value(
-        {format("{}.output{}", name, suffix), results[i], ValueRole::kActivation, id, {}, 0},
-        trained && is_float(results[i])));
+    Value value{format("{}.output{}", name, i == 0 ? "" : std::to_string(i + 1)), results[i]};
+    value.producer = id;
+    value.output = static_cast<int>(i);
+    node.outputs.push_back(
+        add_value(std::move(value), trained && ops::is_floating(results[i].dtype)));
   }
+  if (node.bound->is_loss() && loss_ < 0) loss_ = id;
   boost::add_vertex(node, graph_);
   node_names_.emplace(name, id);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] < 0) continue;
     const auto slot = static_cast<size_t>(inputs[i]);
     uses_[slot].push_back({id, static_cast<int>(i)});
     if (values_[slot].producer >= 0)
@@ -132,28 +167,22 @@ NodeId Model::find_node(const std::string& name) const {
   return at == node_names_.end() ? -1 : at->second;
 }
 
-NodeId Model::loss() const {
-  for (NodeId id = 0; id < nodes(); ++id)
-    if (op(id).is_loss()) return id;
-  return -1;
+bool Model::differentiates(NodeId id) const {
+  return loss_ >= 0 && std::any_of(node(id).outputs.begin(), node(id).outputs.end(),
+                                   [&](ValueId output) { return needs_gradient(output); });
 }
 
 std::vector<ValueId> Model::parameters() const {
   std::vector<ValueId> result;
   for (ValueId id = 0; id < values(); ++id)
-    if (value(id).role == ValueRole::kParameter) result.push_back(id);
+    if (value(id).role == Role::kParameter) result.push_back(id);
   return result;
 }
 
-std::vector<ops::ValueSpec> Model::input_specs(NodeId id) const {
-  std::vector<ops::ValueSpec> result;
-  for (const ValueId input : node(id).inputs) result.push_back(value(input).spec);
-  return result;
-}
-
-std::vector<ops::ValueSpec> Model::output_specs(NodeId id) const {
-  std::vector<ops::ValueSpec> result;
-  for (const ValueId output : node(id).outputs) result.push_back(value(output).spec);
+std::vector<ValueId> Model::kept_values() const {
+  std::vector<ValueId> result;
+  for (ValueId id = 0; id < values(); ++id)
+    if (ops::is_kept(value(id).role)) result.push_back(id);
   return result;
 }
 
@@ -172,6 +201,7 @@ std::string Model::fingerprint() const {
     hash.add(format("value {} {} role {} init {} {} number {}", v.name, spec_text(v.spec),
                     static_cast<int>(v.role), ops::to_string(v.initializer.kind),
                     v.initializer.scale, v.parameter));
+    if (v.literal != nullptr) hash.add(literal_text(*v.literal));
   }
   for (NodeId id = 0; id < nodes(); ++id) {
     const Node& n = node(id);
@@ -193,7 +223,7 @@ void Model::check() const {
   for (ValueId id = 0; id < values(); ++id) {
     const Value& v = value(id);
     if (!uses(id).empty()) continue;
-    if (v.role != ValueRole::kActivation)
+    if (v.role != Role::kActivation)
       fail(format("value {}", v.name), "no node reads it; remove it or use it");
     const bool main_output = node(v.producer).outputs.front() == id;
     if (first_loss >= 0 && main_output && v.producer != first_loss)

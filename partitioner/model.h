@@ -10,6 +10,7 @@
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,23 +22,26 @@ namespace kerf::partitioner {
 using NodeId = int;
 using ValueId = int;
 
-enum class ValueRole : uint8_t { kInput, kLabel, kParameter, kActivation };
+using ops::Role;
 
 struct Value {
   std::string name;
   ops::ValueSpec spec;
-  ValueRole role = ValueRole::kActivation;
+  Role role = Role::kActivation;
   NodeId producer = -1;          // of an activation
-  ops::Initializer initializer;  // of a parameter
-  uint32_t parameter = 0;        // number of a parameter, in model order
+  int output = 0;                // of its producer
+  ops::Initializer initializer = {};  // of a parameter or state
+  uint32_t parameter = 0;        // number of what is_kept(), in model order
+  std::shared_ptr<const ops::TensorLiteral> literal = nullptr;  // of a constant
 };
 
 struct Node {
   std::string name;
   std::string op;
   ops::Attributes attributes;
-  std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;
+  std::vector<ValueId> inputs;  // -1: absent
+  std::vector<ValueId> outputs = {};
+  std::shared_ptr<const ops::BoundOperator> bound = nullptr;
 };
 
 struct Edge {
@@ -61,17 +65,20 @@ class Model {
   // Names are unique; each throws Error{kUsage} that names model, node and what is wrong.
   ValueId add_input(const std::string& name, const ops::ValueSpec& spec);
   ValueId add_label(const std::string& name, const ops::ValueSpec& spec);
+  // `role`: kParameter, kFrozen or kState.
   ValueId add_parameter(const std::string& name, const ops::ValueSpec& spec,
-                        const ops::Initializer& initializer);
-  // Infers the outputs' shapes; the first output is named "NODE.output".
+                        const ops::Initializer& initializer, Role role = Role::kParameter);
+  ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
+  // Binds the operator, which infers the outputs' shapes. Inputs of -1 are absent. The outputs are
+  // named "NODE.output", "NODE.output2", ...
   NodeId add_node(const std::string& name, const std::string& op, const ops::Attributes& attributes,
-                  const std::vector<ValueId>& inputs);
+                  const std::vector<ValueId>& inputs, int outputs = 1);
 
   const std::string& name() const { return name_; }
   int nodes() const { return static_cast<int>(boost::num_vertices(graph_)); }
   int values() const { return static_cast<int>(values_.size()); }
   const Node& node(NodeId id) const { return graph_[static_cast<size_t>(id)]; }
-  const ops::Operator& op(NodeId id) const { return ops::find_operator(node(id).op); }
+  const ops::BoundOperator& op(NodeId id) const { return *node(id).bound; }
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
   // In model order.
   const std::vector<Use>& uses(ValueId id) const { return uses_[static_cast<size_t>(id)]; }
@@ -79,12 +86,14 @@ class Model {
   ValueId find_value(const std::string& name) const;
   NodeId find_node(const std::string& name) const;
   // The loss node (the one operator that is_loss()), -1 if none; scores are its input 0.
-  NodeId loss() const;
+  NodeId loss() const { return loss_; }
   // Whether a gradient flows into this value: a parameter, or an activation with one upstream.
   bool needs_gradient(ValueId id) const { return trained_[static_cast<size_t>(id)]; }
+  // Whether the node has a backward pass: a gradient flows into one of its outputs.
+  bool differentiates(NodeId id) const;
   std::vector<ValueId> parameters() const;
-  std::vector<ops::ValueSpec> input_specs(NodeId id) const;
-  std::vector<ops::ValueSpec> output_specs(NodeId id) const;
+  // All that workers keep from step to step: parameters, frozen ones, constants, states.
+  std::vector<ValueId> kept_values() const;
   const Graph& graph() const { return graph_; }
   FrozenGraph freeze() const;
 
@@ -96,6 +105,8 @@ class Model {
 
  private:
   ValueId add_value(Value value, bool trained);
+  ops::NodeFacts facts_of(const std::string& where, const ops::Attributes& attributes,
+                          const std::vector<ValueId>& inputs, int outputs) const;
   // Inputs and labels: a batch of rows that are not empty.
   void check_fed(const std::string& what, const ops::Shape& shape) const;
   [[noreturn]] void fail(const std::string& what, const std::string& reason) const;
@@ -108,6 +119,7 @@ class Model {
   std::map<std::string, NodeId> node_names_;
   std::map<std::string, ValueId> value_names_;
   uint32_t parameters_ = 0;
+  NodeId loss_ = -1;  // the first
 };
 
 }  // namespace kerf::partitioner
