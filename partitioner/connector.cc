@@ -9,14 +9,13 @@ namespace kerf::partitioner {
 namespace {
 
 using ops::Box;
-using ops::Layout;
 
 using BySender = std::map<int, std::vector<Piece>>;
 
 BySender value_pieces(const Sources& sources, ValueId value, int part) {
   BySender pieces;
   for (const Source& source : sources.of_value(value, part))
-    if (source.part != part) pieces[source.part].push_back({source.box, {}, source.partial});
+    if (source.part != part) pieces[source.part].push_back({source.box, source.contributions});
   return pieces;
 }
 
@@ -27,31 +26,26 @@ BySender gradient_pieces(const Sources& sources, ValueId value, int part) {
     return s.part == all.front().part;
   });
   if (one_maker && all.front().part != part) {
-    Piece sum{all.front().box, {}, -1};
+    Piece sum{all.front().box};
     for (const Source& source : all) {
       sum.box = ops::hull(sum.box, source.box);
-      sum.contributions.push_back(source.contribution);
+      sum.contributions.push_back(source.contributions.front());
     }
     pieces[all.front().part].push_back(std::move(sum));
     return pieces;
   }
   for (const Source& source : all)
-    if (source.part != part) pieces[source.part].push_back({source.box, {source.contribution}, -1});
+    if (source.part != part) pieces[source.part].push_back({source.box, source.contributions});
   return pieces;
 }
 
-void add_routes(const Model& model, ValueId value, bool gradient, int to, BySender&& by_sender,
+void add_routes(const Sources& sources, ValueId value, bool gradient, int to, BySender&& by_sender,
                 std::vector<Route>& routes) {
   for (auto& [from, pieces] : by_sender) {
-    for (Piece& piece : pieces)
-      piece.box = ops::normalized(piece.box, model.value(value).spec.shape);
+    for (Piece& piece : pieces) piece.box = ops::normalized(piece.box, sources.shape(value));
     routes.push_back(
         {static_cast<int>(routes.size()), value, gradient, from, to, std::move(pieces)});
   }
-}
-
-int64_t elements(const Box& box, const ops::Shape& shape, int64_t samples) {
-  return ops::local_shape(box, shape).with_batch(samples).elements();
 }
 
 // What `part` has of the value (or of the contribution) from which it cuts the piece.
@@ -61,19 +55,19 @@ Box cut_from(const Sources& sources, const Route& route, const Piece& piece) {
   for (const Contribution& contribution : piece.contributions)
     for (const Computation& computation : sources.computations())
       if (computation.node == contribution.use.node && computation.part == route.from)
-        all = ops::hull(all, computation.inputs[static_cast<size_t>(contribution.use.input)].box);
+        all = ops::hull(all, computation.inputs[static_cast<size_t>(contribution.use.input)]);
   return all;
 }
 
 }  // namespace
 
-std::vector<Route> connect(const Model& model, const std::vector<Layout>& layouts) {
-  const Sources sources(model, layouts);
+std::vector<Route> connect(const Model& model, const Division& division) {
+  const Sources sources(model, division);
   std::vector<Route> routes;
   for (ValueId value = 0; value < model.values(); ++value) {
-    if (model.value(value).role != ValueRole::kActivation) continue;
+    if (model.value(value).role != Role::kActivation) continue;
     for (const int part : sources.readers(value))
-      add_routes(model, value, false, part, value_pieces(sources, value, part), routes);
+      add_routes(sources, value, false, part, value_pieces(sources, value, part), routes);
   }
   for (ValueId value = model.values() - 1; value >= 0; --value) {
     if (!sources.differentiable(value)) continue;
@@ -81,12 +75,12 @@ std::vector<Route> connect(const Model& model, const std::vector<Layout>& layout
     for (const ops::Share& share : sources.shares(value)) holders.push_back(share.part);
     std::sort(holders.begin(), holders.end());
     for (const int part : holders)
-      add_routes(model, value, true, part, gradient_pieces(sources, value, part), routes);
+      add_routes(sources, value, true, part, gradient_pieces(sources, value, part), routes);
   }
   return routes;
 }
 
-RouteKind kind_of(const Model& model, const std::vector<Layout>& layouts, const Route& route) {
+RouteKind kind_of(const Model& model, const Division& division, const Route& route) {
   const NodeId loss = model.loss();
   if (route.gradient) {
     for (const Piece& piece : route.pieces)
@@ -94,22 +88,23 @@ RouteKind kind_of(const Model& model, const std::vector<Layout>& layouts, const 
         if (contribution.use.node != loss) return RouteKind::kLayer;
     return RouteKind::kLoss;
   }
-  for (const Use& use : model.uses(route.value)) {
-    const auto& readers = layouts[static_cast<size_t>(model.node(use.node).outputs[0])];
-    if (use.node != loss && readers.find(route.to) != nullptr) return RouteKind::kLayer;
-  }
+  for (const Use& use : model.uses(route.value))
+    if (use.node != loss &&
+        division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr)
+      return RouteKind::kLayer;
   return RouteKind::kLoss;
 }
 
 size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
   const ops::ValueSpec& spec = model.value(route.value).spec;
   int64_t count = 0;
-  for (const Piece& piece : route.pieces) count += elements(piece.box, spec.shape, samples);
+  for (const Piece& piece : route.pieces)
+    count += ops::local_shape(piece.box, spec.shape, samples).elements();
   return static_cast<size_t>(count) * ops::size_of(spec.dtype);
 }
 
 std::string connector_words(const Sources& sources, const Route& route) {
-  const ops::Shape& shape = sources.model().value(route.value).spec.shape;
+  const ops::Shape shape = sources.shape(route.value);
   const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
     return ops::normalized(cut_from(sources, route, p), shape) != p.box;
   });

@@ -1,17 +1,19 @@
 // Connectors: what is inserted where layouts differ.
 //
-// One general rule, run twice. For values: part w needs, of every value that its boxes read, the
-// hull of the boxes that their split rules name; what it does not hold comes from the holders:
+// A node's *division* is a layout of its iterations (ops/iteration.h): which part computes which
+// box of them. Layouts of values follow from it, and so does all that travels, by one general rule
+// that is run twice. For values: part w needs, of every value that its calls read, the hull of the
+// boxes that their iterations touch; what it does not hold comes from the holders:
 //     pieces(u -> w) = held by u  intersected with  needed by w.
 // A box held by several parts comes from the first of them; a box held as partial sums comes from
-// all of them, summed in the order of the shares. For gradients: part u, which holds a box of a
-// value, needs the sum of all contributions to that box; a contribution is what one output box of
-// one consumer (one use) gives. They are summed in reverse model order (the order in which the
-// backward pass makes them), wherever they come from; a contribution that replicas make comes from
-// u itself if it is one of them, else from the lowest part. One route per (value, direction,
-// sender, receiver), however many edges cross. If one part makes all contributions of another's
-// box, it sums before it sends: one piece. Together the two are each other's adjoint, a replicated
-// element counted once.
+// all of them, summed in the order of the division's boxes. For gradients: part u, which holds a
+// box of a value, needs the sum of all contributions to that box; a contribution is what one box of
+// iterations of one consumer (one use) gives. They are summed in reverse model order (the order in
+// which the backward pass makes them), wherever they come from; a contribution that replicas make
+// comes from u itself if it is one of them, else from the lowest part. One route per (value,
+// direction, sender, receiver), however many edges cross. If one part makes all contributions of
+// another's box, it sums before it sends: one piece. Together the two are each other's adjoint, a
+// replicated element counted once.
 //
 // In the words of the literature a route is a bridge; it begins with a slice where a piece is not
 // all that is held, and ends in a concat or a sum where several pieces meet. Inputs, labels and
@@ -20,6 +22,7 @@
 // Plain values and pure functions. sources.h answers the same rule one part and value at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,19 +30,29 @@
 
 namespace kerf::partitioner {
 
-// Output box `box` of `node`, as computed by `part`: what each input needs. Boxes are normalized.
+// How a plan divides a model: by node, a layout of its iterations; index sets of symbolic axes
+// refer to micro-batches of `largest` samples.
+struct Division {
+  std::vector<ops::Layout> nodes;
+  int64_t largest = 1;
+  bool operator==(const Division&) const = default;
+};
+
+// A box of a node's iterations, as computed by `part`: what of each operand it touches. Boxes are
+// normalized; without axes where an operand is absent, empty where it is not used.
 struct Computation {
   NodeId node = -1;
   int part = 0;
-  ops::Box box;
-  int box_number = 0;  // among the node's distinct output boxes, in the order of the shares;
-                       // replicas have the same, partial sums have one each
-  std::vector<ops::SplitRule::Input> inputs;
+  ops::Box iterations;
+  int box_number = 0;  // among the node's distinct boxes, in the order of the shares; replicas have
+                       // the same
+  std::vector<ops::Box> inputs = {};
+  std::vector<ops::Box> outputs = {};
   int64_t workspace = 0;  // bytes while it runs, beside its tensors; by measure_workspace()
 };
 
-// One summand of a gradient: use `use` of a value by the computation of distinct output box number
-// `box_number` of its node.
+// One summand of a tensor: of a gradient, what box number `box_number` of the consumer's iterations
+// gives for its input `use.input`; of a value, what the producer's gives for its output `use.input`.
 struct Contribution {
   Use use;
   int box_number = 0;
@@ -47,9 +60,9 @@ struct Contribution {
 };
 
 struct Piece {
-  ops::Box box;                             // of the global value
-  std::vector<Contribution> contributions;  // of a gradient: what this piece sums; empty for values
-  int partial = -1;                         // of partial-sum values: the share number, else -1
+  ops::Box box;  // of the global value
+  // What this piece sums; empty where it is no summand but the value itself.
+  std::vector<Contribution> contributions = {};
   bool operator==(const Piece&) const = default;
 };
 
@@ -63,22 +76,27 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
-// layouts[value] must be set for every activation. In model order, then in the order of shares.
-// Throws Error{kUsage} that names node, layout and reason where an operator cannot honour its
-// layout.
-std::vector<Computation> computations(const Model& model, const std::vector<ops::Layout>& layouts);
-// Layouts of inputs, labels and parameters follow from what reads them: an input is where it is
+// In model order, then in the order of shares. Throws Error{kUsage} that names node, division and
+// reason where an operator cannot be divided so.
+std::vector<Computation> computations(const Model& model, const Division& division);
+// Whole nodes on the parts: what a layer cut is made of.
+ops::Layout whole_division(const Model& model, NodeId node, int part);
+// The layouts of all values: of activations those that the division gives; an input is where it is
 // read (whole, where the boxes that are read would be no layout), a parameter where its box is
 // used. Throws Error{kUsage} naming the parameter whose gradient would have to be summed over
 // parts.
-std::vector<ops::Layout> complete_layouts(const Model& model, std::vector<ops::Layout> layouts);
+std::vector<ops::Layout> layouts_of(const Model& model, const Division& division);
+// The division of a node whose output 0 has this layout; nothing where its boxes are no boxes of
+// iterations.
+std::optional<ops::Layout> division_of(const Model& model, NodeId node, const ops::Layout& output,
+                                       int64_t largest);
 // Values' routes first, by value, receiver, sender; then gradients', by value from the last.
-std::vector<Route> connect(const Model& model, const std::vector<ops::Layout>& layouts);
+std::vector<Route> connect(const Model& model, const Division& division);
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
 // loss adds (gathering the scores, scattering their gradient) is listed apart.
 enum class RouteKind : uint8_t { kLayer, kLoss };
-RouteKind kind_of(const Model& model, const std::vector<ops::Layout>& layouts, const Route& route);
+RouteKind kind_of(const Model& model, const Division& division, const Route& route);
 
 // Bytes of one message on this route for a micro-batch of `samples`.
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);

@@ -26,9 +26,10 @@ struct NodeCost {
   }
 };
 
-// Of the share of `node` that computes `box` of its output, for `samples` rows.
-NodeCost node_cost(const Model& model, NodeId node, const ops::Box& box, int64_t samples,
-                   const DeviceSpeed& speed = {});
+// Of the share of `node` that computes `iterations`, for a micro-batch of `samples` rows of
+// `largest` at most.
+NodeCost node_cost(const Model& model, NodeId node, const ops::Box& iterations, int64_t largest,
+                   int64_t samples, const DeviceSpeed& speed = {});
 
 // Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some
 // may be empty when the batch is small.

@@ -8,88 +8,131 @@ namespace {
 using ops::Box;
 using ops::Layout;
 using ops::Share;
-using ops::SplitRule;
 
-[[noreturn]] void throw_refused(const Model& model, NodeId node, const Layout& layout,
-                                const Box& box, const SplitRule& rule) {
-  const std::string why = rule.kind == SplitRule::Kind::kGather
-                              ? format("needs axis {} whole (gather it first)", rule.axis)
-                              : rule.reason;
+[[noreturn]] void refuse(const Model& model, NodeId node, const Layout& division, const Box& box,
+                         const std::string& why) {
   throw Error(ErrorCode::kUsage,
-              format("{} cannot compute {}: {}; layout {}", model.node(node).op,
-                     ops::to_string(box), why, ops::describe(layout)),
+              format("{} cannot compute {}: {}; its iterations are {}", model.node(node).op,
+                     ops::to_string(box), why, ops::describe(division)),
               format("node {}", model.node(node).name));
 }
 
-// Per share, the number of its output box.
+// Per share, the number of its box.
 std::vector<int> number_boxes(const std::vector<Share>& shares) {
   std::vector<int> numbers;
   int next = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
     int number = -1;
-    for (size_t j = 0; j < i && !shares[i].partial && number < 0; ++j)
-      if (!shares[j].partial && shares[j].box == shares[i].box) number = numbers[j];
+    for (size_t j = 0; j < i && number < 0; ++j)
+      if (shares[j].box == shares[i].box) number = numbers[j];
     numbers.push_back(number < 0 ? next++ : number);
   }
   return numbers;
 }
 
-std::vector<Layout> normalized_layouts(const Model& model, std::vector<Layout> layouts) {
-  KERF_CHECK(layouts.size() == static_cast<size_t>(model.values()), "{} layouts for {} values",
-             layouts.size(), model.values());
-  for (ValueId value = 0; value < model.values(); ++value)
-    for (Share& share : layouts[static_cast<size_t>(value)].shares)
-      share.box = ops::normalized(share.box, model.value(value).spec.shape);
-  return layouts;
-}
-
-void add_computations(const Model& model, const Layout& layout, NodeId node,
+void add_computations(const Model& model, const Layout& given, NodeId node, int64_t largest,
                       std::vector<Computation>& to) {
-  const auto inputs = model.input_specs(node);
-  const auto output = model.output_specs(node)[0];
-  const auto numbers = number_boxes(layout.shares);
-  for (size_t i = 0; i < layout.shares.size(); ++i) {
-    const Share& share = layout.shares[i];
-    SplitRule rule = model.op(node).split(model.node(node).attributes, inputs, output, share.box);
-    if (rule.kind != SplitRule::Kind::kBoxes) throw_refused(model, node, layout, share.box, rule);
-    KERF_CHECK(rule.inputs.size() == inputs.size(), "{}: {} boxes for {} inputs",
-               model.node(node).name, rule.inputs.size(), inputs.size());
-    for (size_t k = 0; k < inputs.size(); ++k)
-      rule.inputs[k].box = ops::normalized(rule.inputs[k].box, inputs[k].shape);
-    to.push_back({node, share.part, share.box, numbers[i], std::move(rule.inputs)});
+  const ops::BoundOperator& op = model.op(node);
+  const ops::Shape extents = op.space().extents().with_batch(largest);
+  const Layout division = ops::normalized(given, extents);
+  if (const std::string fault = ops::check_layout(division, extents); !fault.empty())
+    throw Error(ErrorCode::kUsage, format("its iterations: {}", fault),
+                format("node {}", model.node(node).name));
+  const auto numbers = number_boxes(division.shares);
+  for (size_t i = 0; i < division.shares.size(); ++i) {
+    const Share& share = division.shares[i];
+    const std::string why = ops::check_iterations(op.space(), share.box, largest);
+    if (!why.empty()) refuse(model, node, division, share.box, why);
+    Computation computation{node, share.part, share.box, numbers[i]};
+    for (int k = 0; k < static_cast<int>(op.inputs().size()); ++k)
+      computation.inputs.push_back(ops::input_box(op, k, share.box, largest));
+    for (int k = 0; k < static_cast<int>(op.outputs().size()); ++k)
+      computation.outputs.push_back(ops::output_box(op, k, share.box, largest));
+    to.push_back(std::move(computation));
   }
 }
 
 }  // namespace
 
-std::vector<Computation> computations(const Model& model, const std::vector<Layout>& layouts) {
-  const auto normal = normalized_layouts(model, layouts);
+std::vector<Computation> computations(const Model& model, const Division& division) {
+  KERF_CHECK(division.nodes.size() == static_cast<size_t>(model.nodes()),
+             "{} divisions for {} nodes", division.nodes.size(), model.nodes());
   std::vector<Computation> all;
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const Layout& layout = normal[static_cast<size_t>(model.node(node).outputs[0])];
-    KERF_CHECK(!layout.shares.empty(), "node {} has no layout", model.node(node).name);
-    add_computations(model, layout, node, all);
-  }
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    add_computations(model, division.nodes[static_cast<size_t>(node)], node, division.largest, all);
   return all;
 }
 
-Sources::Sources(const Model& model, std::vector<Layout> layouts)
+Layout whole_division(const Model& model, NodeId node, int part) {
+  return Layout::whole(part, static_cast<int>(model.op(node).space().axes.size()));
+}
+
+std::optional<Layout> division_of(const Model& model, NodeId node, const Layout& output,
+                                  int64_t largest) {
+  const ops::BoundOperator& op = model.op(node);
+  Layout division;
+  for (const Share& share : output.shares) {
+    if (share.partial()) return std::nullopt;
+    auto box = ops::iterations_of(op.space(), op.space().outputs[0], op.outputs()[0].shape,
+                                  share.box, largest);
+    if (!box) return std::nullopt;
+    division.shares.push_back({share.part, std::move(*box)});
+  }
+  return division;
+}
+
+Sources::Sources(const Model& model, const Division& division)
     : model_(model),
-      layouts_(normalized_layouts(model, std::move(layouts))),
-      computations_(partitioner::computations(model, layouts_)),
+      largest_(division.largest),
+      computations_(partitioner::computations(model, division)),
       by_node_(at(model.nodes())) {
-  for (size_t i = 0; i < computations_.size(); ++i) {
-    const Computation& computation = computations_[i];
-    by_node_[at(computation.node)].push_back(static_cast<int>(i));
-    const auto& inputs = model.node(computation.node).inputs;
+  for (size_t i = 0; i < computations_.size(); ++i)
+    by_node_[at(computations_[i].node)].push_back(static_cast<int>(i));
+  find_needs();
+  find_layouts();
+  find_differentiable();
+}
+
+void Sources::find_needs() {
+  for (const Computation& computation : computations_) {
+    const auto& inputs = model_.node(computation.node).inputs;
     for (size_t k = 0; k < inputs.size(); ++k) {
-      const Box& box = computation.inputs[k].box;
-      if (box.empty()) continue;
+      const Box& box = computation.inputs[k];
+      if (inputs[k] < 0 || box.empty()) continue;
       const auto [found, fresh] = needs_.try_emplace({inputs[k], computation.part}, box);
       if (!fresh)
-        found->second =
-            ops::normalized(ops::hull(found->second, box), model.value(inputs[k]).spec.shape);
+        found->second = ops::normalized(ops::hull(found->second, box), shape(inputs[k]));
     }
+  }
+}
+
+void Sources::find_layouts() {
+  layouts_.resize(at(model_.values()));
+  for (const Computation& computation : computations_) {
+    const ops::IterationSpace& space = model_.op(computation.node).space();
+    const auto& outputs = model_.node(computation.node).outputs;
+    for (size_t k = 0; k < outputs.size(); ++k)
+      if (!computation.outputs[k].empty())
+        layouts_[at(outputs[k])].shares.push_back(
+            {computation.part, computation.outputs[k],
+             ops::partial_slices(space, space.outputs[k], computation.iterations)});
+  }
+}
+
+// From the last node to the first: what the loss, or a value with a gradient, is made of.
+void Sources::find_differentiable() {
+  differentiable_.resize(at(model_.values()));
+  for (NodeId node = model_.nodes() - 1; node >= 0; --node) {
+    const auto& outputs = model_.node(node).outputs;
+    const bool reaches = node == model_.loss() ||
+                         std::any_of(outputs.begin(), outputs.end(),
+                                     [&](ValueId output) { return differentiable(output); });
+    if (!reaches) continue;
+    if (node == model_.loss()) differentiable_[at(outputs[0])] = model_.needs_gradient(outputs[0]);
+    const auto& operands = model_.op(node).inputs();
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (operands[k].present && operands[k].in_input_gradient())
+        differentiable_[at(model_.node(node).inputs[k])] = true;
   }
 }
 
@@ -108,37 +151,35 @@ std::vector<int> Sources::readers(ValueId value) const {
   return parts;
 }
 
-bool Sources::differentiable(ValueId value) const {
-  const Value& v = model_.value(value);
-  return v.role == ValueRole::kActivation && v.spec.dtype == ops::DType::kFloat32 &&
-         model_.loss() >= 0 && model_.needs_gradient(value);
-}
-
+// A box is taken from `part` itself if it holds it, else from the first part that does.
 std::vector<Source> Sources::of_value(ValueId value, int part) const {
   std::vector<Source> sources;
   const Box* needed = need(value, part);
   if (needed == nullptr) return sources;
-  const auto& all = shares(value);
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto same = [&](const Share& other) { return !other.partial && other.box == all[i].box; };
-    const bool first = all[i].partial || std::find_if(all.begin(), all.end(), same) - all.begin() ==
-                                             static_cast<std::ptrdiff_t>(i);
-    if (!first) continue;
-    const Box box =
-        ops::normalized(ops::intersect(all[i].box, *needed), model_.value(value).spec.shape);
+  const Value& v = model_.value(value);
+  const auto& all = by_node_[at(v.producer)];
+  int next = 0;  // box number that was not seen yet
+  for (const int i : all) {
+    const Computation& computation = computations_[at(i)];
+    if (computation.box_number != next) continue;
+    ++next;
+    const Box& held_box = computation.outputs[at(v.output)];
+    if (held_box.empty()) continue;
+    const Box box = ops::normalized(ops::intersect(held_box, *needed), shape(value));
     if (box.empty()) continue;
-    const bool own =
-        !all[i].partial && std::any_of(all.begin(), all.end(), [&](const Share& other) {
-          return same(other) && other.part == part;
-        });
-    sources.push_back(
-        {own ? part : all[i].part, box, {}, all[i].partial ? static_cast<int>(i) : -1});
+    const bool own = std::any_of(all.begin(), all.end(), [&](int j) {
+      const Computation& other = computations_[at(j)];
+      return other.part == part && other.box_number == computation.box_number;
+    });
+    Source source{own ? part : computation.part, box, {}};
+    if (held(value, computation.part)->partial())
+      source.contributions = {{{v.producer, v.output}, computation.box_number}};
+    sources.push_back(std::move(source));
   }
   return sources;
 }
 
-// The part from which `part` gets what the computation of that output box gives; -1 if there is
-// none.
+// The part from which `part` gets what the computation of that box gives; -1 if there is none.
 int Sources::maker(NodeId node, int box_number, int part) const {
   int lowest = -1;
   for (const int i : by_node_[at(node)]) {
@@ -156,20 +197,22 @@ std::vector<Source> Sources::of_gradient(ValueId value, int part) const {
   if (share == nullptr || !differentiable(value)) return sources;
   const auto& uses = model_.uses(value);
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
-    if (!differentiable(model_.node(use->node).outputs[0])) continue;
+    const auto& outputs = model_.node(use->node).outputs;
+    if (std::none_of(outputs.begin(), outputs.end(),
+                     [&](ValueId output) { return differentiable(output); }))
+      continue;
     int next = 0;  // box number that was not seen yet
     for (const int i : by_node_[at(use->node)]) {
       const Computation& computation = computations_[at(i)];
       if (computation.box_number != next) continue;
       ++next;
-      const Box box =
-          ops::normalized(ops::intersect(computation.inputs[at(use->input)].box, share->box),
-                          model_.value(value).spec.shape);
+      const Box& read = computation.inputs[at(use->input)];
+      if (read.empty()) continue;
+      const Box box = ops::normalized(ops::intersect(read, share->box), shape(value));
       if (box.empty()) continue;
       sources.push_back({maker(use->node, computation.box_number, part),
                          box,
-                         {*use, computation.box_number},
-                         -1});
+                         {{*use, computation.box_number}}});
     }
   }
   return sources;

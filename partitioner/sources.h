@@ -12,18 +12,23 @@
 namespace kerf::partitioner {
 
 struct Source {
-  int part = 0;               // that holds or makes it
-  ops::Box box;               // of the global value, within what is needed; never empty
-  Contribution contribution;  // of a gradient
-  int partial = -1;           // of a partial-sum value: the share number
+  int part = 0;  // that holds or makes it
+  ops::Box box;  // of the global value, within what is needed; never empty
+  // The one summand that it is; none where it is the value itself.
+  std::vector<Contribution> contributions;
 };
 
 class Sources {
  public:
   // Errors are those of computations().
-  Sources(const Model& model, std::vector<ops::Layout> layouts);
+  Sources(const Model& model, const Division& division);
 
   const Model& model() const { return model_; }
+  int64_t largest() const { return largest_; }
+  // Of a value in the largest micro-batch: what boxes are normalized against.
+  ops::Shape shape(ValueId value) const {
+    return model_.value(value).spec.shape.with_batch(largest_);
+  }
   const std::vector<Computation>& computations() const { return computations_; }
   // What `part` needs of `value`; null if it reads nothing of it.
   const ops::Box* need(ValueId value, int part) const;
@@ -32,11 +37,12 @@ class Sources {
   // The parts that read `value`, ascending, and those that hold it, in the order of its shares.
   std::vector<int> readers(ValueId value) const;
   const std::vector<ops::Share>& shares(ValueId value) const { return layouts_[at(value)].shares; }
-  // Whether the backward pass has a gradient of this activation.
-  bool differentiable(ValueId value) const;
+  // Whether the backward pass has a gradient of this activation: it comes from a parameter and
+  // reaches the loss.
+  bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
 
-  // Disjoint boxes (partial sums: identical ones) that together are the need of `part`, in the
-  // order of shares. Sources on `part` itself included.
+  // Boxes that together are the need of `part` (disjoint ones, or summands), in the order of
+  // shares. Sources on `part` itself included.
   std::vector<Source> of_value(ValueId value, int part) const;
   // All contributions to the box of `value` that `part` holds, in the order in which they are
   // summed.
@@ -44,12 +50,17 @@ class Sources {
 
  private:
   static size_t at(int index) { return static_cast<size_t>(index); }
+  void find_needs();
+  void find_layouts();
+  void find_differentiable();
   int maker(NodeId node, int box_number, int part) const;
 
   const Model& model_;
-  std::vector<ops::Layout> layouts_;
+  int64_t largest_;
   std::vector<Computation> computations_;
   std::vector<std::vector<int>> by_node_;  // node -> computations
+  std::vector<ops::Layout> layouts_;       // of activations, by value
+  std::vector<bool> differentiable_;       // by value
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
 };
 

@@ -13,7 +13,7 @@ using ops::Share;
 Layout data_layout(const Sources& sources, ValueId value, const ops::Shape& shape) {
   Layout layout;
   const auto readers = sources.readers(value);
-  for (const int part : readers) layout.shares.push_back({part, *sources.need(value, part), false});
+  for (const int part : readers) layout.shares.push_back({part, *sources.need(value, part)});
   return ops::check_layout(layout, shape).empty() ? layout
                                                   : Layout::replicated(readers, shape.rank());
 }
@@ -29,7 +29,8 @@ std::vector<Reading> readings_of(const Model& model, const Sources& sources, Val
   for (const Computation& computation : sources.computations()) {
     const auto& inputs = model.node(computation.node).inputs;
     for (size_t k = 0; k < inputs.size(); ++k)
-      if (inputs[k] == value) readings.push_back({&computation, computation.inputs[k].box});
+      if (inputs[k] == value && !computation.inputs[k].empty())
+        readings.push_back({&computation, computation.inputs[k]});
   }
   return readings;
 }
@@ -50,7 +51,7 @@ Layout parameter_layout(const Model& model, const Sources& sources, ValueId valu
     const Reading& b = readings[i];
     for (size_t j = 0; j < i; ++j) {
       const Reading& a = readings[j];
-      if (independent(a, b)) continue;
+      if (independent(a, b) || !model.needs_gradient(value)) continue;
       throw Error(
           ErrorCode::kUsage,
           format("node {} on part {} reads {} and node {} on part {} reads {}: its gradient "
@@ -62,7 +63,7 @@ Layout parameter_layout(const Model& model, const Sources& sources, ValueId valu
     }
     const Share* known = layout.find(b.computation->part);
     if (known == nullptr) {
-      layout.shares.push_back({b.computation->part, b.box, false});
+      layout.shares.push_back({b.computation->part, b.box});
     } else if (known->box != b.box) {
       throw Error(ErrorCode::kUsage,
                   format("part {} reads it as {} and as {}: not supported yet; give the nodes "
@@ -76,15 +77,15 @@ Layout parameter_layout(const Model& model, const Sources& sources, ValueId valu
 
 }  // namespace
 
-std::vector<Layout> complete_layouts(const Model& model, std::vector<Layout> layouts) {
-  const Sources sources(model, layouts);
+std::vector<Layout> layouts_of(const Model& model, const Division& division) {
+  const Sources sources(model, division);
+  std::vector<Layout> layouts(static_cast<size_t>(model.values()));
   for (ValueId id = 0; id < model.values(); ++id) {
-    const Value& value = model.value(id);
     const auto at = static_cast<size_t>(id);
-    if (value.role == ValueRole::kParameter)
+    if (ops::is_kept(model.value(id).role))
       layouts[at] = parameter_layout(model, sources, id);
-    else if (value.role != ValueRole::kActivation)
-      layouts[at] = data_layout(sources, id, value.spec.shape);
+    else if (model.value(id).role != Role::kActivation)
+      layouts[at] = data_layout(sources, id, sources.shape(id));
     else
       layouts[at].shares = sources.shares(id);
   }
