@@ -48,4 +48,12 @@ std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches) {
   return sizes;
 }
 
+std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
+  std::map<int64_t, int> result;
+  const auto larger = static_cast<int>(batch % micro_batches);
+  if (larger > 0) result[batch / micro_batches + 1] = larger;
+  result[batch / micro_batches] = micro_batches - larger;
+  return result;
+}
+
 }  // namespace kerf::partitioner

@@ -4,6 +4,8 @@
 // the device's; `default_speed` is a modest CPU core, measured rates can replace it.
 #pragma once
 
+#include <map>
+
 #include "partitioner/model.h"
 
 namespace kerf::partitioner {
@@ -34,5 +36,7 @@ NodeCost node_cost(const Model& model, NodeId node, const ops::Box& iterations, 
 // Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some
 // may be empty when the batch is small.
 std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches);
+// Rows -> how many micro-batches of a step have so many: two sizes at most.
+std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches);
 
 }  // namespace kerf::partitioner

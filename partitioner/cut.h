@@ -27,12 +27,16 @@ struct PlanRequest {
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
+
+  int64_t largest_micro_batch() const {
+    return micro_batches < 1 ? batch : (batch + micro_batches - 1) / micro_batches;
+  }
 };
 
-// What a cut fills in. Activations' layouts only; parts are 0..parts-1.
+// What a cut fills in. Parts are 0..parts-1.
 struct Assignment {
   std::vector<Stage> stages;
-  std::vector<ops::Layout> layouts;  // by value
+  Division division;
   double bottleneck = 0;
   double bound = 0;
 };

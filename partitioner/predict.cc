@@ -12,13 +12,6 @@ namespace {
 
 using Group = std::pair<int, int>;  // stage, part
 
-// Rows -> how many micro-batches of a step have so many.
-std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
-  std::map<int64_t, int> result;
-  for (const int64_t samples : micro_batch_sizes(batch, micro_batches)) ++result[samples];
-  return result;
-}
-
 class Prediction {
  public:
   Prediction(const Model& model, const Plan& plan, const PlanRequest& request,

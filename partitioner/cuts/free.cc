@@ -1,9 +1,13 @@
 // The free cut (free-neuron): any index set of any operator to any worker, from a file:
 //
 //   {"kerf_shares": 1,
-//    "shares": {"fc1": {"0": "0-99,300", "1": "100-299,301-511"}, "loss": {"2": "all"}}}
+//    "shares": {"fc1": {"0": "0-99,300", "1": "100-299,301-511"},
+//               "fc2": {"0": {"inputs": "0-99,300"}, "1": {"inputs": "100-299,301-511"}},
+//               "conv": {"0": {"samples": "0-7", "rows": "0-13"}, ...}, "loss": {"2": "all"}}}
 //
-// node -> worker -> indices of its feature axis; "all" is the whole. Nodes that are not listed
+// node -> worker -> what it computes: indices of axis 1 of its output, or a set for each axis of its
+// iterations that is divided (of "samples": within a micro-batch); "all" is the whole. Where an axis
+// is divided that results are summed over, workers hold partial sums. Nodes that are not listed
 // follow their input, or are divided evenly. One stage of all workers.
 #include <charconv>
 #include <numeric>
@@ -14,6 +18,7 @@
 namespace kerf::partitioner {
 namespace {
 
+using ops::Box;
 using ops::IndexSet;
 using ops::Layout;
 
@@ -23,6 +28,7 @@ class SharesFile {
   SharesFile(const Model& model, const PlanRequest& request)
       : model_(model),
         workers_(request.workers),
+        largest_(request.largest_micro_batch()),
         origin_(request.shares_origin.empty() ? "shares" : request.shares_origin) {
     if (request.shares.empty())
       throw Error(
@@ -32,7 +38,7 @@ class SharesFile {
     file_ = parse_json(request.shares, origin_);
   }
 
-  std::vector<std::optional<Layout>> layouts() const {
+  std::vector<std::optional<Layout>> divisions() const {
     if (json_int(file_, "kerf_shares", origin_) != 1)
       throw Error(ErrorCode::kUsage, "\"kerf_shares\" must be 1, the version that is understood",
                   origin_);
@@ -46,7 +52,7 @@ class SharesFile {
     for (const auto& [name, by_worker] : shares.items()) {
       const NodeId node = model_.find_node(name);
       if (node < 0) fail(name, format("{} has no node of this name", model_.name()));
-      result[static_cast<size_t>(node)] = layout_of(node, name, by_worker);
+      result[static_cast<size_t>(node)] = division_of(node, name, by_worker);
     }
     return result;
   }
@@ -65,70 +71,119 @@ class SharesFile {
     return worker;
   }
 
-  IndexSet set_of(NodeId node, const std::string& name, const std::string& key,
-                  const Json& text) const {
+  IndexSet set_of(const std::string& name, const std::string& key, const Json& text,
+                  int64_t extent) const {
     if (!text.is_string())
       fail(name, format("worker {}: indices are text, \"0-99,300\" or \"all\"", key));
     IndexSet set =
         ops::parse_index_set(text.get<std::string>(), format("{}, worker {}", where(name), key));
-    if (set.is_all()) return set;
-    const int axis = model_.op(node).feature_axis();
-    if (axis < 0)
-      fail(name,
-           format("{} has no features to divide; give one worker \"all\"", model_.node(node).op));
-    const int64_t extent = model_.output_specs(node)[0].shape[axis];
-    if (!set.empty() && set.ranges().back().end > extent)
+    if (!set.is_all() && !set.empty() && set.ranges().back().end > extent)
       fail(name, format("worker {}: index {} is beyond the last, {}", key,
                         set.ranges().back().end - 1, extent - 1));
     return set.normalized(extent);
   }
 
-  Layout layout_of(NodeId node, const std::string& name, const Json& by_worker) const {
-    if (!by_worker.is_object() || by_worker.empty())
-      fail(name, "must be an object, {\"WORKER\": \"INDICES\"}");
-    std::vector<IndexSet> sets(static_cast<size_t>(workers_), IndexSet::none());
-    std::vector<bool> named(sets.size(), false);
-    for (const auto& [key, text] : by_worker.items()) {
-      const auto worker = static_cast<size_t>(worker_of(name, key));
-      if (named[worker]) fail(name, format("worker {} is there twice", worker));
-      named[worker] = true;
-      sets[worker] = set_of(node, name, key, text);
+  // The box of iterations that gives these indices of axis 1 of the output.
+  Box of_output(NodeId node, const std::string& name, const std::string& key,
+                const Json& text) const {
+    const ops::BoundOperator& op = model_.op(node);
+    const ops::Shape shape = op.outputs()[0].shape.with_batch(largest_);
+    Box box = Box::whole(shape.rank());
+    if (text.is_string() && text.get<std::string>() == "all") {
+      return Box::whole(static_cast<int>(op.space().axes.size()));
     }
-    Layout layout;
-    for (size_t worker = 0; worker < sets.size(); ++worker)
-      if (!sets[worker].empty())
-        layout.shares.push_back(
-            {static_cast<int>(worker), feature_box(model_, node, sets[worker]), false});
-    if (model_.op(node).is_loss() && layout.shares.size() > 1)
-      fail(name, "the loss is computed by one worker; give it \"all\"");
-    check_cover(node, name, sets);
-    const std::string fault = ops::check_layout(layout, model_.output_specs(node)[0].shape);
-    if (!fault.empty()) fail(name, fault);
-    return layout;
+    if (op.is_loss() || shape.rank() < 2)
+      fail(name,
+           format("{} has no features to divide; give one worker \"all\"", model_.node(node).op));
+    box.axes[1] = set_of(name, key, text, shape[1]);
+    if (box.empty()) return {};
+    const auto iterations = ops::iterations_of(op.space(), op.space().outputs[0],
+                                               op.outputs()[0].shape, box, largest_);
+    if (!iterations)
+      fail(name, format("worker {}: {} cannot compute {} of its output by itself; divide it by "
+                        "whole channels",
+                        key, model_.node(node).op, ops::to_string(box)));
+    return *iterations;
   }
 
-  // Every feature on some worker, and on several only where they compute the very same features.
-  void check_cover(NodeId node, const std::string& name, const std::vector<IndexSet>& sets) const {
-    const int axis = model_.op(node).feature_axis();
-    const int64_t extent = axis < 0 ? 1 : model_.output_specs(node)[0].shape[axis];
-    IndexSet covered = IndexSet::none();
-    for (size_t w = 0; w < sets.size(); ++w) {
-      for (size_t v = 0; v < w; ++v) {
-        const IndexSet common = ops::intersect(sets[v], sets[w]);
-        if (!common.empty() && sets[v] != sets[w])
-          fail(name, format("workers {} and {} both have {}; give it to one of them", v, w,
-                            ops::to_string(common)));
+  // A set for each axis of the iterations that is named.
+  Box of_axes(NodeId node, const std::string& name, const std::string& key,
+              const Json& sets) const {
+    const ops::IterationSpace& space = model_.op(node).space();
+    Box box = Box::whole(static_cast<int>(space.axes.size()));
+    for (const auto& [axis_name, text] : sets.items()) {
+      const int axis = space.find(axis_name);
+      if (axis < 0) {
+        std::vector<std::string> known;
+        for (const ops::IterationAxis& each : space.axes) known.push_back(each.name);
+        fail(name, format("worker {}: {} has no axis \"{}\"; it has {}", key, model_.node(node).op,
+                          axis_name, fmt::join(known, ", ")));
       }
-      covered = ops::unite(covered, sets[w]);
+      const auto at = static_cast<size_t>(axis);
+      box.axes[at] = set_of(name, key, text, ops::concrete_extent(space.axes[at].extent, largest_));
     }
-    const IndexSet missing = ops::subtract(IndexSet::all(), covered, extent);
-    if (!missing.empty())
-      fail(name, format("nobody has {}; give every index from 0 to {} to a worker",
-                        ops::to_string(missing), extent - 1));
+    return box;
+  }
+
+  Layout division_of(NodeId node, const std::string& name, const Json& by_worker) const {
+    if (!by_worker.is_object() || by_worker.empty())
+      fail(name, "must be an object, {\"WORKER\": \"INDICES\"}");
+    std::vector<std::optional<Box>> boxes(static_cast<size_t>(workers_));
+    for (const auto& [key, said] : by_worker.items()) {
+      const auto worker = static_cast<size_t>(worker_of(name, key));
+      if (boxes[worker]) fail(name, format("worker {} is there twice", worker));
+      boxes[worker] =
+          said.is_object() ? of_axes(node, name, key, said) : of_output(node, name, key, said);
+    }
+    Layout division;
+    for (size_t worker = 0; worker < boxes.size(); ++worker)
+      if (boxes[worker] && !boxes[worker]->axes.empty() && !boxes[worker]->empty())
+        division.shares.push_back({static_cast<int>(worker), *boxes[worker]});
+    check_cover(node, name, division);
+    return division;
+  }
+
+  // Every index on some worker, and on several only where they compute the very same.
+  void check_cover(NodeId node, const std::string& name, const Layout& division) const {
+    const ops::IterationSpace& space = model_.op(node).space();
+    for (const ops::Share& share : division.shares)
+      if (const std::string why = ops::check_iterations(space, share.box, largest_); !why.empty())
+        fail(name, format("worker {}: {}", share.part, why));
+    for (size_t i = 0; i < division.shares.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        const Box common = ops::intersect(division.shares[i].box, division.shares[j].box);
+        if (common.empty() || division.shares[i].box == division.shares[j].box) continue;
+        fail(name, format("workers {} and {} both have {}; give it to one of them",
+                          division.shares[j].part, division.shares[i].part, divided(space, common)));
+      }
+    const ops::Shape extents = space.extents().with_batch(largest_);
+    for (size_t axis = 0; axis < space.axes.size(); ++axis) {
+      IndexSet covered = IndexSet::none();
+      for (const ops::Share& share : division.shares)
+        covered = ops::unite(covered, share.box.axes[axis]);
+      const int64_t extent = extents[static_cast<int>(axis)];
+      const IndexSet missing = ops::subtract(IndexSet::all(), covered, extent);
+      if (!missing.empty())
+        fail(name, format("nobody has {} of its {}; give every index from 0 to {} to a worker",
+                          ops::to_string(missing), space.axes[axis].name, extent - 1));
+    }
+    const std::string fault = ops::check_layout(division, extents);
+    if (!fault.empty()) fail(name, fault);
+  }
+
+  // "outputs 3-4", of the axes that the box divides.
+  static std::string divided(const ops::IterationSpace& space, const Box& box) {
+    std::string text;
+    for (size_t axis = 0; axis < space.axes.size(); ++axis)
+      if (!box.axes[axis].is_all())
+        text += format("{}{} {}", text.empty() ? "" : ", ", space.axes[axis].name,
+                       ops::to_string(box.axes[axis]));
+    return text.empty() ? "all" : text;
   }
 
   const Model& model_;
   const int workers_;
+  const int64_t largest_;
   const std::string origin_;
   Json file_;
 };
@@ -141,7 +196,7 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts.resize(static_cast<size_t>(request.workers));
   std::iota(all.parts.begin(), all.parts.end(), 0);
-  return spread_all(model, request, {std::move(all)}, SharesFile(model, request).layouts());
+  return spread_all(model, request, {std::move(all)}, SharesFile(model, request).divisions());
 }
 
 }  // namespace kerf::partitioner

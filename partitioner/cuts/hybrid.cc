@@ -27,9 +27,9 @@ std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
       if (begun) layers.emplace_back();
       begun = true;
     }
-    const int rank = model.output_specs(node)[0].shape.rank();
     layers.back().nodes.push_back(node);
-    layers.back().price += price(model, request, node, ops::Box::whole(rank));
+    layers.back().price +=
+        price(model, request, node, whole_division(model, node, 0).shares[0].box);
   }
   return layers;
 }

@@ -3,68 +3,55 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/refold.h"
-
 namespace kerf::partitioner {
 namespace {
 
 using ops::Box;
 using ops::IndexSet;
 using ops::Layout;
-using ops::SplitRule;
 
-SplitRule ask(const Model& model, NodeId node, const Box& box) {
-  return model.op(node).split(model.node(node).attributes, model.input_specs(node),
-                              model.output_specs(node)[0], box);
+// Whether the iterations divide an axis that results are summed over.
+bool divides_sums(const ops::IterationSpace& space, const Box& iterations) {
+  for (size_t i = 0; i < space.axes.size(); ++i)
+    if (space.axes[i].kind == ops::AxisKind::kSummed && !iterations.axes[i].is_all()) return true;
+  return false;
 }
 
-// The box of the output that follows `box` of input `k`, if the operator agrees.
-std::optional<Box> followed(const Model& model, NodeId node, size_t k, const Box& box) {
-  const ops::Shape from = model.input_specs(node)[k].shape;
-  const ops::Shape to = model.output_specs(node)[0].shape;
-  std::optional<Box> output;
-  if (from.rank() != to.rank()) {
-    output = ops::refold(box, from, to);
-  } else {
-    output = box;
-    for (int axis = 0; axis < to.rank(); ++axis)
-      if (from[axis] != to[axis] && !box.axes[static_cast<size_t>(axis)].is_all()) return {};
-  }
-  if (!output) return {};
-  const SplitRule rule = ask(model, node, *output);
-  if (rule.kind != SplitRule::Kind::kBoxes || ops::normalized(rule.inputs[k].box, from) != box)
-    return {};
-  return output;
-}
-
-// The layout that follows that of input `k`; none if that is elsewhere or cannot be followed.
+// The division that follows the layout of input `k`; nothing where that is elsewhere, or is not
+// to be followed without dividing a sum.
 std::optional<Layout> follow(const Model& model, NodeId node, size_t k,
-                             const std::vector<int>& group, const std::vector<Layout>& layouts) {
-  const ValueId value = model.node(node).inputs[k];
-  Layout layout = layouts[static_cast<size_t>(value)];
-  if (layout.shares.empty()) return {};
-  for (ops::Share& share : layout.shares) {
+                             const std::vector<int>& group, const Division& division) {
+  const Value& value = model.value(model.node(node).inputs[k]);
+  const Layout& source = division.nodes[static_cast<size_t>(value.producer)];
+  const ops::BoundOperator& producer = model.op(value.producer);
+  const ops::BoundOperator& op = model.op(node);
+  Layout layout;
+  for (const ops::Share& share : source.shares) {
     if (std::find(group.begin(), group.end(), share.part) == group.end()) return {};
-    const auto box = followed(model, node, k, share.box);
-    if (!box) return {};
-    share.box = *box;
+    const Box held = ops::output_box(producer, value.output, share.box, division.largest);
+    auto box = ops::iterations_of(op.space(), op.space().inputs[k], value.spec.shape, held,
+                                  division.largest);
+    if (!box || divides_sums(op.space(), *box)) return {};
+    if (!ops::check_iterations(op.space(), *box, division.largest).empty()) return {};
+    layout.shares.push_back({share.part, std::move(*box)});
   }
+  const ops::Shape extents = op.space().extents().with_batch(division.largest);
+  if (!ops::check_layout(layout, extents).empty()) return {};
   return layout;
 }
 
+// Nothing where the node reads activations and can follow none.
 std::optional<Layout> follow_any(const Model& model, NodeId node, const std::vector<int>& group,
-                                 const std::vector<Layout>& layouts) {
+                                 const Division& division) {
   const auto& inputs = model.node(node).inputs;
   bool data_only = true;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    const ValueRole role = model.value(inputs[k]).role;
-    if (role == ValueRole::kActivation) {
-      data_only = false;
-      if (auto layout = follow(model, node, k, group, layouts)) return layout;
-    }
+    if (inputs[k] < 0 || model.value(inputs[k]).role != Role::kActivation) continue;
+    data_only = false;
+    if (auto layout = follow(model, node, k, group, division)) return layout;
   }
   if (!data_only) return {};
-  return Layout::replicated(group, model.output_specs(node)[0].shape.rank());
+  return Layout::replicated(group, static_cast<int>(model.op(node).space().axes.size()));
 }
 
 void check_busy(int workers, const std::map<int, double>& by_part) {
@@ -80,11 +67,10 @@ void measure(const Model& model, const PlanRequest& request, Assignment& assignm
   std::map<int, double> by_part;
   double total = 0;
   for (NodeId node = 0; node < model.nodes(); ++node) {
-    const ValueId output = model.node(node).outputs[0];
-    const auto& shares = assignment.layouts[static_cast<size_t>(output)].shares;
-    for (const ops::Share& share : shares)
+    const Layout& layout = assignment.division.nodes[static_cast<size_t>(node)];
+    for (const ops::Share& share : layout.shares)
       by_part[share.part] += price(model, request, node, share.box);
-    total += price(model, request, node, Box::whole(model.value(output).spec.shape.rank()));
+    total += price(model, request, node, whole_division(model, node, 0).shares[0].box);
   }
   check_busy(request.workers, by_part);
   for (const auto& [part, sum] : by_part)
@@ -95,57 +81,63 @@ void measure(const Model& model, const PlanRequest& request, Assignment& assignm
 }  // namespace
 
 bool is_one_to_all(const Model& model, NodeId node) {
-  const ops::Operator& op = model.op(node);
-  if (op.follows_input() || op.is_loss() || op.feature_axis() < 0) return false;
-  return ask(model, node, feature_box(model, node, IndexSet::range(0, 1))).kind !=
-         SplitRule::Kind::kGather;
+  const int axis = feature_axis(model, node);
+  if (axis < 0 || model.op(node).is_loss()) return false;
+  const auto& operands = model.op(node).inputs();
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (operands[k].present && !ops::is_kept(operands[k].role) &&
+        ops::has_axis(model.op(node).space().inputs[k], axis))
+      return false;
+  return true;
 }
 
-Box feature_box(const Model& model, NodeId node, const IndexSet& set) {
-  const ops::Shape shape = model.output_specs(node)[0].shape;
-  Box box = Box::whole(shape.rank());
-  const int axis = model.op(node).feature_axis();
-  if (axis >= 0) box.axes[static_cast<size_t>(axis)] = set.normalized(shape[axis]);
-  return box;
+int feature_axis(const Model& model, NodeId node) {
+  const auto& axes = model.op(node).space().axes;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].kind == ops::AxisKind::kFeature && axes[i].undivided.empty())
+      return static_cast<int>(i);
+  return -1;
 }
 
-double price(const Model& model, const PlanRequest& request, NodeId node, const Box& box) {
+double price(const Model& model, const PlanRequest& request, NodeId node, const Box& iterations) {
   double sum = 0;
-  for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost = node_cost(model, node, box, samples, request.speed);
-    sum += request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops;
+  for (const auto& [samples, count] : counted_sizes(request.batch, request.micro_batches)) {
+    const NodeCost cost = node_cost(model, node, iterations, request.largest_micro_batch(), samples,
+                                    request.speed);
+    sum += count *
+           (request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops);
   }
   return sum;
 }
 
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-              const std::vector<Layout>& layouts) {
-  const ops::Operator& op = model.op(node);
-  const ops::Shape shape = model.output_specs(node)[0].shape;
-  const int axis = op.feature_axis();
-  std::optional<Layout> layout;
-  if (op.follows_input()) layout = follow_any(model, node, group, layouts);
-  if (!layout && axis >= 0 && axis < shape.rank())
-    layout = Layout::split(group, shape.rank(), axis,
-                           ops::split_evenly(shape[axis], static_cast<int>(group.size())));
-  Layout whole = Layout::whole(group.front(), shape.rank());
-  if (!layout) return whole;
-  for (const ops::Share& share : layout->shares)
-    if (ask(model, node, share.box).kind == SplitRule::Kind::kGather) return whole;
-  return *layout;
+              const Division& division) {
+  if (!is_one_to_all(model, node))
+    if (auto layout = follow_any(model, node, group, division)) return *layout;
+  const int axis = feature_axis(model, node);
+  if (axis < 0) return whole_division(model, node, group.front());
+  const ops::IterationAxis& features = model.op(node).space().axes[static_cast<size_t>(axis)];
+  std::vector<IndexSet> sets;
+  for (const IndexSet& units :
+       ops::split_evenly(features.extent / features.unit, static_cast<int>(group.size()))) {
+    std::vector<ops::Range> ranges;
+    for (const ops::Range& range : units.ranges(features.extent / features.unit))
+      ranges.push_back({range.begin * features.unit, range.end * features.unit});
+    sets.push_back(IndexSet(std::move(ranges)).normalized(features.extent));
+  }
+  return Layout::split(group, static_cast<int>(model.op(node).space().axes.size()), axis, sets);
 }
 
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<Layout>>& given) {
   Assignment assignment;
-  assignment.layouts.resize(static_cast<size_t>(model.values()));
+  Division& division = assignment.division;
+  division.largest = request.largest_micro_batch();
+  division.nodes.resize(static_cast<size_t>(model.nodes()));
   for (const Stage& stage : stages)
     for (const NodeId node : stage.nodes) {
       const auto at = static_cast<size_t>(node);
-      const Layout layout =
-          given[at] ? *given[at] : spread(model, node, stage.parts, assignment.layouts);
-      for (const ValueId output : model.node(node).outputs)
-        assignment.layouts[static_cast<size_t>(output)] = layout;
+      division.nodes[at] = given[at] ? *given[at] : spread(model, node, stage.parts, division);
     }
   assignment.stages = std::move(stages);
   measure(model, request, assignment);

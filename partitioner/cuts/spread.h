@@ -1,12 +1,12 @@
-// Spreading: the layout of one operator's output over a group of parts, given its inputs' layouts.
-// What the feature, hybrid and free cuts have in common.
+// Spreading: the division of one operator over a group of parts, given those of what it reads. What
+// the feature, hybrid and free cuts have in common.
 //
-//   one-to-all (Gemm, Conv)   its features divided evenly: 10 over 4 is 3+3+2+2
-//   follower (Relu, Add ...)  the layout of its first input on the same group that it can follow;
-//                             replicated on the group where it follows data
-//   needs an axis whole       whole on the first part of the group (Softmax, the loss)
+//   one-to-all (Gemm, Conv)   its features divided evenly: 10 over 4 is 3+3+2+2, in whole units
+//   follower (Relu, Add ...)  as the first input on the same group that it can follow; replicated on
+//                             the group where it reads data only
+//   else                      whole on the first part of the group (Softmax, the loss)
 //
-// An operator that refuses is left to connect(), which names it. Pure functions; no threads.
+// Pure functions; no threads.
 #pragma once
 
 #include <optional>
@@ -16,21 +16,22 @@
 
 namespace kerf::partitioner {
 
-// Whether a feature of the output needs all of the input, so that layers begin here.
+// Whether a feature of the output needs all of the activations, so that layers begin here.
 bool is_one_to_all(const Model& model, NodeId node);
 
-// The whole output's box with `set` on the axis that a feature cut divides.
-ops::Box feature_box(const Model& model, NodeId node, const ops::IndexSet& set);
+// The axis of a node's iterations that a feature cut divides; -1 if there is none.
+int feature_axis(const Model& model, NodeId node);
 
-// What a step of a node's box costs, in what the request minimises.
-double price(const Model& model, const PlanRequest& request, NodeId node, const ops::Box& box);
+// What a step of a box of a node's iterations costs, in what the request minimises.
+double price(const Model& model, const PlanRequest& request, NodeId node,
+             const ops::Box& iterations);
 
-// `layouts` of what comes before in model order are set.
+// `division` of what comes before in model order is set.
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-                   const std::vector<ops::Layout>& layouts);
+                   const Division& division);
 
-// Fills in layouts of the nodes of all stages, in model order, `given` (by node) where there is
-// one; and bottleneck and bound, by what the request minimises.
+// Divides the nodes of all stages, in model order, as `given` (by node) where that says; and
+// bottleneck and bound, by what the request minimises.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<ops::Layout>>& given);
 
