@@ -56,9 +56,9 @@ void Conv::set_space() {
   };
   const int groups = grouped ? add({AxisKind::kFeature, "groups", groups_}) : -1;
   const int filters = add({grouped ? AxisKind::kOther : AxisKind::kFeature,
-                           grouped ? "output channels of a group" : "output channels",
+                           grouped ? "outputs of a group" : "outputs",
                            w[0] / groups_});
-  const int channels = add({AxisKind::kSummed, "input channels", w[1]});
+  const int channels = add({AxisKind::kSummed, "inputs", w[1]});
   const int rows = add(space_axis(window_, 0, "rows"));
   const int columns = add(space_axis(window_, 1, "columns"));
   const auto of_group = [&](int axis) {

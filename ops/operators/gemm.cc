@@ -35,9 +35,9 @@ Gemm::Gemm(const NodeFacts& facts)
                                           to_string(b), transpose_b_ ? " transposed" : ""));
   outputs_ = {{DType::kFloat32, {a[0], columns}}};
   enum : int { kRows, kColumns, kInner };
-  space_.axes = {{AxisKind::kSample, "rows", a[0]},
-                 {AxisKind::kFeature, "columns", columns},
-                 {AxisKind::kSummed, "inner", inner}};
+  space_.axes = {{AxisKind::kSample, "samples", a[0]},
+                 {AxisKind::kFeature, "outputs", columns},
+                 {AxisKind::kSummed, "inputs", inner}};
   space_.inputs = {operand_axes({{kRows}, {kInner}}),
                    transpose_b_ ? operand_axes({{kColumns}, {kInner}})
                                 : operand_axes({{kInner}, {kColumns}})};

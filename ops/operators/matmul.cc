@@ -58,7 +58,8 @@ MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
     space_.axes.push_back({kind, extent < 0 ? "samples" : format("stack {}", i), extent});
   }
   const int64_t rows = a[a.rank() - 2];
-  space_.axes.push_back({rows < 0 ? AxisKind::kSample : AxisKind::kSpace, "rows", rows});
+  space_.axes.push_back(rows < 0 ? IterationAxis{AxisKind::kSample, "samples", rows}
+                                 : IterationAxis{AxisKind::kSpace, "rows", rows});
   space_.axes.push_back({AxisKind::kFeature, "columns", columns});
   space_.axes.push_back({AxisKind::kSummed, "inner", inner});
   extents.insert(extents.end(), {rows, columns});
