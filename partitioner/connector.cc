@@ -65,7 +65,8 @@ std::vector<Route> connect(const Model& model, const Division& division) {
   const Sources sources(model, division);
   std::vector<Route> routes;
   for (ValueId value = 0; value < model.values(); ++value) {
-    if (model.value(value).role != Role::kActivation) continue;
+    const Role role = model.value(value).role;
+    if (role != Role::kActivation && role != Role::kParameter) continue;
     for (const int part : sources.readers(value))
       add_routes(sources, value, false, part, value_pieces(sources, value, part), routes);
   }
@@ -82,6 +83,7 @@ std::vector<Route> connect(const Model& model, const Division& division) {
 
 RouteKind kind_of(const Model& model, const Division& division, const Route& route) {
   const NodeId loss = model.loss();
+  if (is_of_step(model, route)) return RouteKind::kWeight;
   if (route.gradient) {
     for (const Piece& piece : route.pieces)
       for (const Contribution& contribution : piece.contributions)
@@ -93,6 +95,10 @@ RouteKind kind_of(const Model& model, const Division& division, const Route& rou
         division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr)
       return RouteKind::kLayer;
   return RouteKind::kLoss;
+}
+
+bool is_of_step(const Model& model, const Route& route) {
+  return model.value(route.value).role == Role::kParameter;
 }
 
 size_t message_bytes(const Model& model, const Route& route, int64_t samples) {

@@ -15,9 +15,12 @@
 // another's box, it sums before it sends: one piece. Together the two are each other's adjoint, a
 // replicated element counted once.
 //
+// Parameters are values too: their homes (homes.h) hold them, gradients are summed into homes by the
+// second rule, once a step, after every micro-batch; what parts read beyond their homes is published
+// by the first, after the update. Inputs and labels never travel: every part reads its own.
+//
 // In the words of the literature a route is a bridge; it begins with a slice where a piece is not
-// all that is held, and ends in a concat or a sum where several pieces meet. Inputs, labels and
-// parameters never travel: every part reads or keeps its own.
+// all that is held, and ends in a concat or a sum where several pieces meet.
 //
 // Plain values and pure functions. sources.h answers the same rule one part and value at a time.
 #pragma once
@@ -82,9 +85,7 @@ std::vector<Computation> computations(const Model& model, const Division& divisi
 // Whole nodes on the parts: what a layer cut is made of.
 ops::Layout whole_division(const Model& model, NodeId node, int part);
 // The layouts of all values: of activations those that the division gives; an input is where it is
-// read (whole, where the boxes that are read would be no layout), a parameter where its box is
-// used. Throws Error{kUsage} naming the parameter whose gradient would have to be summed over
-// parts.
+// read (whole, where the boxes that are read would be no layout); of a parameter its homes.
 std::vector<ops::Layout> layouts_of(const Model& model, const Division& division);
 // The division of a node whose output 0 has this layout; nothing where its boxes are no boxes of
 // iterations.
@@ -94,9 +95,13 @@ std::optional<ops::Layout> division_of(const Model& model, NodeId node, const op
 std::vector<Route> connect(const Model& model, const Division& division);
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
-// loss adds (gathering the scores, scattering their gradient) is listed apart.
-enum class RouteKind : uint8_t { kLayer, kLoss };
+// loss adds (gathering the scores, scattering their gradient) and what parameters cost once a step
+// are listed apart.
+enum class RouteKind : uint8_t { kLayer, kLoss, kWeight };
 RouteKind kind_of(const Model& model, const Division& division, const Route& route);
+
+// Whether it carries a parameter, or its gradient: one message a step.
+bool is_of_step(const Model& model, const Route& route);
 
 // Bytes of one message on this route for a micro-batch of `samples`.
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);

@@ -49,10 +49,11 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
   plan.stages = std::move(assignment.stages);
-  plan.layouts = complete_layouts(model, std::move(assignment.layouts));
+  plan.division = std::move(assignment.division);
+  plan.layouts = layouts_of(model, plan.division);
   plan.binding.resize(static_cast<size_t>(request.workers));
   std::iota(plan.binding.begin(), plan.binding.end(), 0);
-  plan.routes = connect(model, plan.layouts);
+  plan.routes = connect(model, plan.division);
   plan.bottleneck = assignment.bottleneck;
   plan.bound = assignment.bound;
   plan.workers = predict(model, plan, request, objective);

@@ -44,7 +44,12 @@ std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64
   std::vector<Traffic> result;
   for (const Route& route : plan.routes) {
     Traffic& traffic = result.emplace_back();
-    if (route.gradient && !gradients) continue;
+    const bool of_step = is_of_step(model, route);
+    if ((route.gradient || of_step) && !gradients) continue;
+    if (of_step) {
+      traffic = {1, static_cast<int64_t>(message_bytes(model, route, 0))};
+      continue;
+    }
     for (const int64_t samples : sizes) {
       ++traffic.messages;
       traffic.bytes += static_cast<int64_t>(message_bytes(model, route, samples));

@@ -45,7 +45,8 @@ struct Plan {
   int micro_batches = 0;
   std::string schedule;  // name that the prediction assumed
   std::vector<Stage> stages;
-  std::vector<ops::Layout> layouts;  // by value, completed
+  Division division;                 // what each part computes of each node
+  std::vector<ops::Layout> layouts;  // by value; follow from the division
   std::vector<int> binding;          // part -> worker
   std::vector<Route> routes;
   std::vector<WorkerPrediction> workers;

@@ -21,7 +21,10 @@ Json layout_to_json(const ops::Layout& layout) {
   Json shares = Json::array();
   for (const ops::Share& share : layout.shares) {
     Json one = {{"part", share.part}, {"box", box_to_json(share.box)}};
-    if (share.partial) one["partial"] = true;
+    if (share.partial()) {
+      Json& slices = one["slices"] = Json::array();
+      for (const ops::IndexSet& set : share.slices) slices.push_back(ops::to_string(set));
+    }
     shares.push_back(std::move(one));
   }
   return shares;
@@ -29,7 +32,6 @@ Json layout_to_json(const ops::Layout& layout) {
 
 Json piece_to_json(const Model& model, const Piece& piece) {
   Json result = {{"box", box_to_json(piece.box)}};
-  if (piece.partial >= 0) result["partial"] = piece.partial;
   if (piece.contributions.empty()) return result;
   Json& from = result["contributions"] = Json::array();
   for (const Contribution& c : piece.contributions)
@@ -100,6 +102,16 @@ void write_json(const Json& json, size_t indent, size_t used, std::string& text)
   text += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
 }
 
+// The nodes whose division does not follow from the layout of their first output.
+void add_divisions(const Model& model, const Plan& plan, Json& json) {
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const ops::Layout& division = plan.division.nodes[static_cast<size_t>(id)];
+    const ops::Layout& output = plan.layouts[static_cast<size_t>(model.node(id).outputs[0])];
+    if (division_of(model, id, output, plan.division.largest) == division) continue;
+    json["divisions"][model.node(id).name] = layout_to_json(division);
+  }
+}
+
 }  // namespace
 
 Json plan_to_json(const Model& model, const Plan& plan) {
@@ -112,6 +124,7 @@ Json plan_to_json(const Model& model, const Plan& plan) {
   Json& layouts = json["layouts"] = Json::object();
   for (ValueId id = 0; id < model.values(); ++id)
     layouts[model.value(id).name] = layout_to_json(plan.layouts[static_cast<size_t>(id)]);
+  add_divisions(model, plan, json);
   Json& routes = json["routes"] = Json::array();
   for (const Route& route : plan.routes) routes.push_back(route_to_json(model, route));
   Json& workers = json["workers"] = Json::array();

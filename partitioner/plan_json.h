@@ -5,6 +5,8 @@
 //    "schedule": ..., "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
 //    "layouts": {"fc1.weight": [{"part": 0, "box": ["0-127", "all"]}, ...], ...},
+//    "divisions": {"fc2": [{"part": 0, "box": ["all", "all", "0-99"]}, ...], ...},  where they do
+//                 not follow from the layout of the node's first output
 //    "routes":  [{"value": "relu1.output", "direction": "forward", "from": 0, "to": 1,
 //                 "pieces": [{"box": "all"}]}, ...],
 //    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],

@@ -50,7 +50,7 @@ class Reader {
     check_members(
         json,
         {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-         "binding", "stages", "layouts", "routes", "workers", "bottleneck", "bound", "checksum"},
+         "binding", "stages", "layouts", "divisions", "routes", "workers", "bottleneck", "bound", "checksum"},
         origin_);
     Plan plan;
     plan.model = json_string(json, "model", origin_);
@@ -64,6 +64,7 @@ class Reader {
       plan.stages.push_back(read_stage(one, where));
     });
     plan.layouts = read_layouts(json_at(json, "layouts", origin_));
+    plan.division = read_divisions(json, plan);
     each(json, "routes", [&](const Json& one, const std::string& where) {
       plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
     });
@@ -154,7 +155,8 @@ class Reader {
       if (value < 0) fail(where, format("{} has no value of this name", model_.name()));
       if (!shares.is_array()) fail(where, "must be an array of shares");
       for (const Json& share : shares)
-        layouts[static_cast<size_t>(value)].shares.push_back(read_share(value, share, where));
+        layouts[static_cast<size_t>(value)].shares.push_back(
+            read_share(share, model_.value(value).spec.shape.rank(), where));
     }
     for (ValueId value = 0; value < model_.values(); ++value)
       if (!json.contains(model_.value(value).name))
@@ -162,20 +164,68 @@ class Reader {
     return layouts;
   }
 
-  ops::Share read_share(ValueId value, const Json& json, const std::string& where) const {
-    check_members(json, {"part", "box", "partial"}, where);
+  // What each node computes where: said, or such that its first output has its layout.
+  Division read_divisions(const Json& json, const Plan& plan) const {
+    Division division;
+    division.largest = (plan.batch + plan.micro_batches - 1) / plan.micro_batches;
+    division.nodes.resize(static_cast<size_t>(model_.nodes()));
+    const Json said = json.contains("divisions") ? json["divisions"] : Json::object();
+    if (!said.is_object()) fail(at("divisions"), "must be an object");
+    for (const auto& [name, shares] : said.items()) {
+      const std::string where = at(format("divisions.{}", name));
+      const NodeId node = model_.find_node(name);
+      if (node < 0) fail(where, format("{} has no node of this name", model_.name()));
+      if (!shares.is_array()) fail(where, "must be an array of shares");
+      const auto rank = static_cast<int>(model_.op(node).space().axes.size());
+      for (const Json& share : shares)
+        division.nodes[static_cast<size_t>(node)].shares.push_back(read_share(share, rank, where));
+    }
+    for (NodeId node = 0; node < model_.nodes(); ++node) {
+      const std::string& name = model_.node(node).name;
+      if (said.contains(name)) continue;
+      const ops::Layout& output = plan.layouts[static_cast<size_t>(model_.node(node).outputs[0])];
+      check_boxes(node, output);
+      auto follows = division_of(model_, node, output, division.largest);
+      if (!follows)
+        fail(at("layouts"), format("node {} cannot give {} {}", name, model_.node(node).outputs[0],
+                                   ops::describe(output)));
+      division.nodes[static_cast<size_t>(node)] = std::move(*follows);
+    }
+    return division;
+  }
+
+  // Boxes beyond the tensor are named here, where its name is known.
+  void check_boxes(NodeId node, const ops::Layout& layout) const {
+    const Value& value = model_.value(model_.node(node).outputs[0]);
+    for (const ops::Share& share : layout.shares)
+      for (int axis = 0; axis < value.spec.shape.rank(); ++axis) {
+        const ops::IndexSet& set = share.box.axes[static_cast<size_t>(axis)];
+        const int64_t extent = value.spec.shape[axis];
+        if (!set.is_all() && !set.empty() && extent >= 0 && set.ranges().back().end > extent)
+          fail(at(format("layouts.{}", value.name)),
+               format("part {} holds {} of axis {}, whose indices end at {}", share.part,
+                      ops::to_string(set), axis, extent - 1));
+      }
+  }
+
+  ops::Share read_share(const Json& json, int rank, const std::string& where) const {
+    check_members(json, {"part", "box", "partial", "slices"}, where);
     ops::Share share;
     share.part = json_small(json, "part", 0, where);
-    share.box = read_box(value, json_at(json, "box", where), where + ".box");
+    share.box = read_box(json_at(json, "box", where), rank, where + ".box");
     if (const auto partial = json.find("partial"); partial != json.end()) {
-      if (!partial->is_boolean()) fail(where, "\"partial\" must be true or false");
-      share.partial = partial->get<bool>();
+      if (!partial->is_boolean() || partial->get<bool>())
+        fail(where, "\"partial\" is said by \"slices\": which slices are summed");
     }
+    if (json.contains("slices"))
+      for (const Json& set : json_array(json, "slices", where)) {
+        if (!set.is_string()) fail(where, "an index set must be a string, as \"0-3,7\"");
+        share.slices.push_back(ops::parse_index_set(set.get<std::string>(), where));
+      }
     return share;
   }
 
-  ops::Box read_box(ValueId value, const Json& json, const std::string& where) const {
-    const int rank = model_.value(value).spec.shape.rank();
+  ops::Box read_box(const Json& json, int rank, const std::string& where) const {
     if (json.is_string() && json.get<std::string>() == "all") return ops::Box::whole(rank);
     if (!json.is_array() || json.size() != static_cast<size_t>(rank))
       fail(where, format("must be \"all\" or an array of {} index sets, one per axis", rank));
@@ -206,10 +256,9 @@ class Reader {
   }
 
   Piece read_piece(ValueId value, const Json& json, const std::string& where) const {
-    check_members(json, {"box", "partial", "contributions"}, where);
+    check_members(json, {"box", "contributions"}, where);
     Piece piece;
-    piece.box = read_box(value, json_at(json, "box", where), where);
-    if (json.contains("partial")) piece.partial = json_small(json, "partial", 0, where);
+    piece.box = read_box(json_at(json, "box", where), model_.value(value).spec.shape.rank(), where);
     if (!json.contains("contributions")) return piece;
     for (const Json& one : json_array(json, "contributions", where)) {
       check_members(one, {"node", "input", "box_number"}, where);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "partitioner/homes.h"
+
 namespace kerf::partitioner {
 namespace {
 
@@ -91,6 +93,8 @@ Sources::Sources(const Model& model, const Division& division)
   find_needs();
   find_layouts();
   find_differentiable();
+  for (ValueId value = 0; value < model.values(); ++value)
+    if (ops::is_kept(model.value(value).role)) find_homes(value);
 }
 
 void Sources::find_needs() {
@@ -124,16 +128,69 @@ void Sources::find_differentiable() {
   differentiable_.resize(at(model_.values()));
   for (NodeId node = model_.nodes() - 1; node >= 0; --node) {
     const auto& outputs = model_.node(node).outputs;
-    const bool reaches = node == model_.loss() ||
-                         std::any_of(outputs.begin(), outputs.end(),
-                                     [&](ValueId output) { return differentiable(output); });
-    if (!reaches) continue;
+    if (node != model_.loss() && !reaches_loss(node)) continue;
     if (node == model_.loss()) differentiable_[at(outputs[0])] = model_.needs_gradient(outputs[0]);
     const auto& operands = model_.op(node).inputs();
     for (size_t k = 0; k < operands.size(); ++k)
-      if (operands[k].present && operands[k].in_input_gradient())
+      if (operands[k].in_input_gradient() || operands[k].in_weight_gradient())
         differentiable_[at(model_.node(node).inputs[k])] = true;
   }
+}
+
+bool Sources::reaches_loss(NodeId node) const {
+  const auto& outputs = model_.node(node).outputs;
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](ValueId output) { return differentiable(output); });
+}
+
+void Sources::find_homes(ValueId value) {
+  std::map<int, Reader> readers;
+  std::vector<Box> summands;
+  for (const Use& use : model_.uses(value)) {
+    const auto first = static_cast<int>(summands.size());  // of this use, by box number
+    for (const int i : by_node_[at(use.node)]) {
+      const Computation& computation = computations_[at(i)];
+      const Box& box = computation.inputs[at(use.input)];
+      if (box.empty()) continue;
+      Reader& reader = readers[computation.part];
+      reader.part = computation.part;
+      if (!differentiable(value) || !reaches_loss(use.node)) continue;
+      const auto number = static_cast<size_t>(first + computation.box_number);
+      if (summands.size() <= number)
+        summands.resize(number + 1, Box{std::vector<ops::IndexSet>(
+                                        box.axes.size(), ops::IndexSet::none())});
+      summands[number] = box;
+      reader.summands.push_back(static_cast<int>(number));
+    }
+  }
+  std::vector<Reader> all;
+  for (auto& [part, reader] : readers) {
+    reader.need = *need(value, part);
+    all.push_back(std::move(reader));
+  }
+  layouts_[at(value)] = partitioner::find_homes(all, summands, shape(value));
+}
+
+bool Sources::has_read_copy(ValueId value, int part) const {
+  const Box* needed = need(value, part);
+  const Share* home = held(value, part);
+  return needed != nullptr && (home == nullptr || home->box != *needed);
+}
+
+// Of a parameter: from the homes.
+std::vector<Source> Sources::of_kept(ValueId value, int part) const {
+  std::vector<Source> sources;
+  const Box* needed = need(value, part);
+  const auto& homes = shares(value);
+  for (size_t i = 0; needed != nullptr && i < homes.size(); ++i) {
+    const auto same = [&](const Share& other) { return other.box == homes[i].box; };
+    if (std::any_of(homes.begin(), homes.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
+    Box box = ops::normalized(ops::intersect(homes[i].box, *needed), shape(value));
+    if (box.empty()) continue;
+    const Share* own = held(value, part);
+    sources.push_back({own != nullptr && same(*own) ? part : homes[i].part, std::move(box), {}});
+  }
+  return sources;
 }
 
 const Box* Sources::need(ValueId value, int part) const {
@@ -157,6 +214,7 @@ std::vector<Source> Sources::of_value(ValueId value, int part) const {
   const Box* needed = need(value, part);
   if (needed == nullptr) return sources;
   const Value& v = model_.value(value);
+  if (ops::is_kept(v.role)) return of_kept(value, part);
   const auto& all = by_node_[at(v.producer)];
   int next = 0;  // box number that was not seen yet
   for (const int i : all) {
@@ -197,10 +255,7 @@ std::vector<Source> Sources::of_gradient(ValueId value, int part) const {
   if (share == nullptr || !differentiable(value)) return sources;
   const auto& uses = model_.uses(value);
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
-    const auto& outputs = model_.node(use->node).outputs;
-    if (std::none_of(outputs.begin(), outputs.end(),
-                     [&](ValueId output) { return differentiable(output); }))
-      continue;
+    if (!reaches_loss(use->node)) continue;
     int next = 0;  // box number that was not seen yet
     for (const int i : by_node_[at(use->node)]) {
       const Computation& computation = computations_[at(i)];

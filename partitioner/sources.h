@@ -32,13 +32,16 @@ class Sources {
   const std::vector<Computation>& computations() const { return computations_; }
   // What `part` needs of `value`; null if it reads nothing of it.
   const ops::Box* need(ValueId value, int part) const;
+  // Whether the part keeps what it reads of a parameter beside its home: it reads more.
+  bool has_read_copy(ValueId value, int part) const;
   // The share of `value` on `part`; null if it has none.
   const ops::Share* held(ValueId value, int part) const;
-  // The parts that read `value`, ascending, and those that hold it, in the order of its shares.
+  // The parts that read `value`, ascending, and those that hold it (of a parameter: its homes), in
+  // the order of its shares.
   std::vector<int> readers(ValueId value) const;
   const std::vector<ops::Share>& shares(ValueId value) const { return layouts_[at(value)].shares; }
-  // Whether the backward pass has a gradient of this activation: it comes from a parameter and
-  // reaches the loss.
+  // Whether the backward pass has a gradient of this activation or parameter: it comes from a
+  // parameter and reaches the loss.
   bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
 
   // Boxes that together are the need of `part` (disjoint ones, or summands), in the order of
@@ -53,13 +56,16 @@ class Sources {
   void find_needs();
   void find_layouts();
   void find_differentiable();
+  void find_homes(ValueId value);
+  bool reaches_loss(NodeId node) const;
+  std::vector<Source> of_kept(ValueId value, int part) const;
   int maker(NodeId node, int box_number, int part) const;
 
   const Model& model_;
   int64_t largest_;
   std::vector<Computation> computations_;
   std::vector<std::vector<int>> by_node_;  // node -> computations
-  std::vector<ops::Layout> layouts_;       // of activations, by value
+  std::vector<ops::Layout> layouts_;       // of activations and what is kept, by value
   std::vector<bool> differentiable_;       // by value
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
 };

@@ -24,7 +24,7 @@ class Checker {
     check_binding();
     check_stages();
     if (problems_.empty()) check_stage_graph();
-    check_layouts();
+    if (problems_.empty()) check_layouts();
     if (problems_.empty()) check_connectors();  // only these index by what was checked above
     if (problems_.empty()) check_predictions();
     return std::move(problems_);
@@ -113,10 +113,11 @@ class Checker {
       problem("it has {} layouts for {} values", plan_.layouts.size(), model_.values());
       return;
     }
+    const int64_t rows = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
-      const std::string why = ops::check_layout(layout, value.spec.shape);
+      const std::string why = ops::check_layout(layout, value.spec.shape.with_batch(rows));
       if (!why.empty()) problem("the layout of {}: {}", value.name, why);
       std::set<int> group;
       if (const int stage = value.producer < 0 ? -1 : plan_.stage_of(value.producer); stage >= 0) {
@@ -128,13 +129,30 @@ class Checker {
           problem("the layout of {} has a share on part {}, which is not of its stage", value.name,
                   share.part);
     }
+    check_division();
     check_busy();
+  }
+
+  void check_division() {
+    if (plan_.division.nodes.size() != static_cast<size_t>(model_.nodes())) {
+      problem("it divides {} nodes of {}", plan_.division.nodes.size(), model_.nodes());
+      return;
+    }
+    const int64_t largest = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+    if (plan_.division.largest != largest)
+      problem("its divisions are for micro-batches of {} rows, but the largest has {}",
+              plan_.division.largest, largest);
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      for (const ops::Share& share : plan_.division.nodes[static_cast<size_t>(node)].shares)
+        if (!is_part(share.part))
+          problem("node {} is divided over part {}, which does not exist", model_.node(node).name,
+                  share.part);
   }
 
   void check_busy() {
     std::set<int> busy;
     for (ValueId id = 0; id < model_.values(); ++id)
-      if (model_.value(id).role == ValueRole::kActivation)
+      if (model_.value(id).role == Role::kActivation)
         for (const ops::Share& share : plan_.layouts[static_cast<size_t>(id)].shares)
           busy.insert(share.part);
     for (int part = 0; part < plan_.parts(); ++part)
@@ -142,19 +160,16 @@ class Checker {
   }
 
   void check_connectors() {
-    std::vector<ops::Layout> given = plan_.layouts;
-    for (ValueId id = 0; id < model_.values(); ++id)
-      if (model_.value(id).role != ValueRole::kActivation) given[static_cast<size_t>(id)] = {};
     try {
-      const std::vector<ops::Layout> complete = complete_layouts(model_, std::move(given));
+      const std::vector<ops::Layout> complete = layouts_of(model_, plan_.division);
       for (ValueId id = 0; id < model_.values(); ++id) {
         const auto& have = plan_.layouts[static_cast<size_t>(id)];
         const auto& must = complete[static_cast<size_t>(id)];
         if (have == must) continue;
-        problem("the layout of {} is {}, but what reads it needs {}", model_.value(id).name,
+        problem("the layout of {} is {}, but what is computed needs {}", model_.value(id).name,
                 ops::describe(have), ops::describe(must));
       }
-      if (problems_.empty()) compare_routes(connect(model_, complete));
+      if (problems_.empty()) compare_routes(connect(model_, plan_.division));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage) throw;
       problem("{}", error.what());
