@@ -76,6 +76,19 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   return result;
 }
 
+// Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
+// cap leaves no room for that, it makes the gradients of weights in between.
+const Plan& interleave(const Model& model, const PlanRequest& request, const Objective& objective,
+                       Plan& plan) {
+  for (Stage& stage : plan.stages)
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
+    }
+  plan.workers = predict(model, plan, request, objective);
+  return plan;
+}
+
 // The first candidate that meets the cap; else the one that is least over it, if there is any.
 using Attempt = std::variant<Plan, std::optional<Infeasible>>;
 Attempt try_all(const Model& model, const PlanRequest& request, const Objective& objective,
@@ -83,7 +96,8 @@ Attempt try_all(const Model& model, const PlanRequest& request, const Objective&
   std::optional<Infeasible> least;
   for (Assignment& assignment : candidates) {
     Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
-    const auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
+    auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
+    if (over) over = check_memory(interleave(model, request, objective, plan), *request.memory);
     if (!over) return plan;
     if (!least || over->over < least->over) least = over;
   }

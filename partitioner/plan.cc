@@ -30,6 +30,10 @@ Cut parse_cut(const std::string& name) {
               format("there is no cut \"{}\"; the cuts are {}", name, fmt::join(names, ", ")));
 }
 
+int Plan::workers_bound() const {
+  return binding.empty() ? 0 : 1 + *std::max_element(binding.begin(), binding.end());
+}
+
 int Plan::stage_of(NodeId node) const {
   for (size_t s = 0; s < stages.size(); ++s) {
     const std::vector<NodeId>& nodes = stages[s].nodes;
