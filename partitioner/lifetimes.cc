@@ -132,6 +132,11 @@ void PartMemory::read_data() {
       known[static_cast<size_t>(root)] = true;
       with_reads.push_back(make(Kind::kRead));
       with_reads.back().local = root;
+      if (const Local& data = local(root); !data.box.is_whole()) {
+        const ops::ValueSpec& spec = model_.value(data.value).spec;
+        with_reads.back().moves = {
+            {root, ops::Region(ops::Box::whole(spec.shape.rank()), data.box, spec), false}};
+      }
     }
     with_reads.push_back(std::move(instruction));
   }

@@ -42,6 +42,11 @@ int Plan::stage_of(NodeId node) const {
   return -1;
 }
 
+bool is_local(const Plan& plan, const Route& route) {
+  return plan.binding[static_cast<size_t>(route.from)] ==
+         plan.binding[static_cast<size_t>(route.to)];
+}
+
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients) {
   const std::vector<int64_t> sizes = micro_batch_sizes(batch, plan.micro_batches);

@@ -59,6 +59,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Whether both ends of a route are parts of one worker: no transport carries its messages.
+bool is_local(const Plan& plan, const Route& route);
+
 // Messages and bytes of a route in one step.
 struct Traffic {
   int64_t messages = 0;
