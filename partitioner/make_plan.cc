@@ -19,6 +19,10 @@ void check_request(const PlanRequest& request) {
   if (request.micro_batches > request.batch)
     fail(format("--micro-batches {}: a batch of {} rows has no more than {}", request.micro_batches,
                 request.batch, request.batch));
+  if (!request.placement.empty() &&
+      request.placement.size() != static_cast<size_t>(request.workers))
+    fail(format("a placement of {} parts, but there are {}", request.placement.size(),
+                request.workers));
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
@@ -50,8 +54,9 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.schedule = request.schedule;
   plan.stages = std::move(assignment.stages);
   plan.layouts = complete_layouts(model, std::move(assignment.layouts));
+  plan.binding = request.placement;
   plan.binding.resize(static_cast<size_t>(request.workers));
-  std::iota(plan.binding.begin(), plan.binding.end(), 0);
+  if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = connect(model, plan.layouts);
   plan.bottleneck = assignment.bottleneck;
   plan.bound = assignment.bound;
@@ -132,7 +137,8 @@ int more_micro_batches(const Model& model, PlanRequest request, const Objective&
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.
 int more_workers(const Model& model, PlanRequest request, const Objective& objective) {
-  if (request.cut == Cut::kFree) return 0;  // its workers are those of the shares file
+  // Its workers are those of the shares file, or of the schedule's.
+  if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
   const int most = 2 * request.workers;
   while (++request.workers <= most)
     if (fits(model, request, objective)) return request.workers;

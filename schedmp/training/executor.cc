@@ -65,10 +65,10 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       seed_(seed),
       micro_batches_(plan.micro_batches),
       training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
-                                                     micro_batches_, *this)
+                                                     micro_batches_, static_cast<Machine&>(*this))
                          : nullptr),
       evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker, micro_batches_,
-                                            *this)),
+                                            static_cast<Machine&>(*this))),
       current_(training_ ? training_.get() : evaluation_.get()),
       parameters_(model, current_->parts, workplace.device, optimizer, seed, training_ != nullptr),
       mailbox_(model, plan, credits, workplace),

@@ -165,23 +165,21 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
   return true;
 }
 
-std::byte* PartRunner::at(size_t p, const Place& place, int micro_batch) {
+std::byte* PartRunner::memory_at(size_t p, const Place& place, int micro_batch) {
   if (!place.exists()) return nullptr;
   if (place.region == RegionKind::kTransient) return players_[p].transient.data() + place.offset;
-  auto& regions = players_[p].micro_batches[partitioner::at(micro_batch)].regions;
+  auto& regions = players_[p].micro_batches[at(micro_batch)].regions;
   const auto found = regions.find(place.region);
   return found == regions.end() ? nullptr : found->second.data() + place.offset;
 }
 
 std::byte* PartRunner::memory_of(size_t p, int root, int micro_batch) {
   Player& player = players_[p];
-  const Local& local = parts_[p].locals[partitioner::at(root)];
+  const Local& local = parts_[p].locals[at(root)];
   if (local.persistent()) return player.persistent.at(root).data();
-  if (local.storage == Storage::kOwn)
-    return at(p, list(p).places[partitioner::at(root)], micro_batch);
-  auto& messages = local.storage == Storage::kSent
-                       ? player.slots
-                       : player.micro_batches[partitioner::at(micro_batch)].views;
+  if (local.storage == Storage::kOwn) return memory_at(p, list(p).places[at(root)], micro_batch);
+  auto& messages =
+      local.storage == Storage::kSent ? player.slots : player.micro_batches[at(micro_batch)].views;
   const auto found = messages.find(local.route);
   return found == messages.end() ? nullptr : found->second.data();
 }
@@ -205,11 +203,10 @@ void PartRunner::own(size_t p, int root, const TensorView& view, Access access) 
 }
 
 TensorView PartRunner::view(size_t p, int index, int micro_batch, Access access) {
-  const Local& local = parts_[p].locals[partitioner::at(index)];
+  const Local& local = parts_[p].locals[at(index)];
   const int root = root_of(parts_[p], index);
-  const Local& holder = parts_[p].locals[partitioner::at(root)];
-  TensorView view{local.spec.dtype,
-                  local.spec.shape.with_batch(sizes_[partitioner::at(micro_batch)]),
+  const Local& holder = parts_[p].locals[at(root)];
+  TensorView view{local.spec.dtype, local.spec.shape.with_batch(sizes_[at(micro_batch)]),
                   memory_of(p, root, micro_batch)};
   if (holder.persistent()) return view;
   if (access == Access::kWrite && holder.storage == Storage::kReceived)
@@ -221,13 +218,13 @@ TensorView PartRunner::view(size_t p, int index, int micro_batch, Access access)
 
 std::string PartRunner::name(size_t p, int local) const {
   return format("part {}: local {} ({})", p, local,
-                model_.value(parts_[p].locals[partitioner::at(local)].value).name);
+                model_.value(parts_[p].locals[at(local)].value).name);
 }
 
 // Rows are numbered through the step; everything else follows from the number.
 void PartRunner::read_data(const Local& local, std::byte* to, int micro_batch) const {
   const ops::ValueSpec& spec = model_.value(local.value).spec;
-  const int64_t samples = sizes_[partitioner::at(micro_batch)];
+  const int64_t samples = sizes_[at(micro_batch)];
   const int64_t first = std::accumulate(sizes_.begin(), sizes_.begin() + micro_batch, int64_t{0});
   const int64_t row = spec.shape.elements_per_sample();
   std::vector<std::byte> whole(spec.bytes(samples));
@@ -245,7 +242,7 @@ void PartRunner::read_data(const Local& local, std::byte* to, int micro_batch) c
 
 void PartRunner::call(size_t p, const Instruction& instruction, int micro_batch) {
   const Part& part = parts_[p];
-  const LocalCall& local = part.calls[partitioner::at(instruction.call)];
+  const LocalCall& local = part.calls[at(instruction.call)];
   const Node& node = model_.node(local.node);
   const Pass pass = pass_of(part, instruction);
   const std::vector<int> read = locals_read(model_, local, pass);
@@ -258,9 +255,9 @@ void PartRunner::call(size_t p, const Instruction& instruction, int micro_batch)
     outputs.push_back(
         view(p, output, micro_batch, pass == Pass::kForward ? Access::kWrite : access(output)));
   ops::Call made;
-  made.saved = at(p, list(p).saved[partitioner::at(instruction.call)], micro_batch);
+  made.saved = memory_at(p, list(p).saved[at(instruction.call)], micro_batch);
   if (local.saved > 0 && made.saved == nullptr) fault(format("{} lacks what it saved", node.name));
-  const auto m = partitioner::at(micro_batch);
+  const auto m = at(micro_batch);
   made.output_box = &local.box;
   made.output_shape = model_.value(node.outputs[0]).spec.shape.with_batch(sizes_[m]);
   made.key = {7, static_cast<uint32_t>(local.node), 0, micro_batch};
@@ -268,17 +265,17 @@ void PartRunner::call(size_t p, const Instruction& instruction, int micro_batch)
   made.normaliser = static_cast<double>(std::accumulate(sizes_.begin(), sizes_.end(), int64_t{0}));
   made.inputs = inputs;
   made.outputs = outputs;
-  ops::Kernel& kernel = *players_[p].kernels[partitioner::at(instruction.call)];
+  ops::Kernel& kernel = *players_[p].kernels[at(instruction.call)];
   if (pass == Pass::kForward) return kernel.forward(made);
   for (const int each : local.output_gradients)
     gradients.push_back(each < 0 ? TensorView{} : view(p, each, micro_batch, Access::kRead));
   made.output_gradients = gradients;
   std::vector<ops::GradientTarget> targets;
   for (const auto& target : instruction.targets) {
-    const bool persistent = part.locals[partitioner::at(target.local)].persistent();
+    const bool persistent = part.locals[at(target.local)].persistent();
     targets.push_back({target.input, view(p, target.local, micro_batch, Access::kWrite),
-                       persistent && !players_[p].cleared[partitioner::at(target.local)]});
-    if (persistent) players_[p].cleared[partitioner::at(target.local)] = false;
+                       persistent && !players_[p].cleared[at(target.local)]});
+    if (persistent) players_[p].cleared[at(target.local)] = false;
   }
   kernel.gradient(made, targets);
 }
@@ -286,7 +283,7 @@ void PartRunner::call(size_t p, const Instruction& instruction, int micro_batch)
 bool PartRunner::send(size_t p, const Instruction& instruction, int micro_batch) {
   auto& mail = mail_[instruction.route];
   if (!mail.empty()) return false;  // one message under way
-  const int64_t samples = sizes_[partitioner::at(micro_batch)];
+  const int64_t samples = sizes_[at(micro_batch)];
   if (instruction.moves.empty()) view(p, instruction.local, micro_batch, Access::kRead);
   const auto slot = players_[p].slots.extract(instruction.route);
   if (slot.empty()) {
@@ -310,13 +307,13 @@ bool PartRunner::send(size_t p, const Instruction& instruction, int micro_batch)
 bool PartRunner::receive(size_t p, const Instruction& instruction, int micro_batch) {
   auto& mail = mail_[instruction.route];
   if (mail.empty()) return false;
-  const int64_t samples = sizes_[partitioner::at(micro_batch)];
-  auto& views = players_[p].micro_batches[partitioner::at(micro_batch)].views;
+  const int64_t samples = sizes_[at(micro_batch)];
+  auto& views = players_[p].micro_batches[at(micro_batch)].views;
   const auto [held, fresh] = views.emplace(instruction.route, std::move(mail.front()));
   mail.pop_front();
   if (!fresh) fault(format("part {} receives route {} twice", p, instruction.route));
   if (instruction.moves.empty()) {
-    const Local& local = parts_[p].locals[partitioner::at(instruction.local)];
+    const Local& local = parts_[p].locals[at(instruction.local)];
     own(p, instruction.local,
         {local.spec.dtype, local.spec.shape.with_batch(samples), held->second.data()},
         Access::kWrite);
@@ -337,7 +334,7 @@ bool PartRunner::receive(size_t p, const Instruction& instruction, int micro_bat
 void PartRunner::copy(size_t p, const Instruction& instruction, int micro_batch) {
   const Move& from = instruction.moves[0];
   const Move& to = instruction.moves[1];
-  const int64_t samples = sizes_[partitioner::at(micro_batch)];
+  const int64_t samples = sizes_[at(micro_batch)];
   std::vector<std::byte> piece(from.region.bytes(samples));
   from.region.pack(view(p, from.local, micro_batch, Access::kRead).data, piece.data(), samples);
   std::byte* target = view(p, to.local, micro_batch, to.add ? Access::kRead : Access::kWrite).data;
@@ -363,9 +360,9 @@ void PartRunner::collect(size_t p, StepResult& result) {
       for (size_t i = 0; i < player.persistent.at(instruction.moves[0].local).size() / 4; ++i)
         reinterpret_cast<float*>(player.persistent.at(instruction.moves[1].local).data())[i] +=
             reinterpret_cast<float*>(player.persistent.at(instruction.moves[0].local).data())[i];
-    if (instruction.kind == Kind::kClear) player.cleared[partitioner::at(instruction.local)] = true;
+    if (instruction.kind == Kind::kClear) player.cleared[at(instruction.local)] = true;
     if (instruction.kind != Kind::kUpdate) continue;
-    const Local& local = parts_[p].locals[partitioner::at(instruction.other)];
+    const Local& local = parts_[p].locals[at(instruction.other)];
     const Value& value = model_.value(local.value);
     auto& whole = result.gradients[value.name];
     whole.resize(static_cast<size_t>(value.spec.shape.elements()));

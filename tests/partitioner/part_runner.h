@@ -71,7 +71,7 @@ class PartRunner {
   enum class Access { kRead, kWrite, kPeek };
   ops::TensorView view(size_t part, int local, int micro_batch, Access access);
   std::byte* memory_of(size_t part, int root, int micro_batch);
-  std::byte* at(size_t part, const Place& place, int micro_batch);
+  std::byte* memory_at(size_t part, const Place& place, int micro_batch);
   void own(size_t part, int root, const ops::TensorView& view, Access access);
   const InstructionList& list(size_t part) const {
     return *players_[part].row[players_[part].action].first;
