@@ -19,6 +19,10 @@ void check_request(const PlanRequest& request) {
   if (request.micro_batches > request.batch)
     fail(format("--micro-batches {}: a batch of {} rows has no more than {}", request.micro_batches,
                 request.batch, request.batch));
+  if (!request.placement.empty() &&
+      request.placement.size() != static_cast<size_t>(request.workers))
+    fail(format("a placement of {} parts, but there are {}", request.placement.size(),
+                request.workers));
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
@@ -51,8 +55,9 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.stages = std::move(assignment.stages);
   plan.division = std::move(assignment.division);
   plan.layouts = layouts_of(model, plan.division);
+  plan.binding = request.placement;
   plan.binding.resize(static_cast<size_t>(request.workers));
-  std::iota(plan.binding.begin(), plan.binding.end(), 0);
+  if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = connect(model, plan.division);
   plan.bottleneck = assignment.bottleneck;
   plan.bound = assignment.bound;
@@ -77,6 +82,19 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   return result;
 }
 
+// Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
+// cap leaves no room for that, it makes the gradients of weights in between.
+const Plan& interleave(const Model& model, const PlanRequest& request, const Objective& objective,
+                       Plan& plan) {
+  for (Stage& stage : plan.stages)
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
+    }
+  plan.workers = predict(model, plan, request, objective);
+  return plan;
+}
+
 // The first candidate that meets the cap; else the one that is least over it, if there is any.
 using Attempt = std::variant<Plan, std::optional<Infeasible>>;
 Attempt try_all(const Model& model, const PlanRequest& request, const Objective& objective,
@@ -84,7 +102,8 @@ Attempt try_all(const Model& model, const PlanRequest& request, const Objective&
   std::optional<Infeasible> least;
   for (Assignment& assignment : candidates) {
     Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
-    const auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
+    auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
+    if (over) over = check_memory(interleave(model, request, objective, plan), *request.memory);
     if (!over) return plan;
     if (!least || over->over < least->over) least = over;
   }
@@ -119,7 +138,8 @@ int more_micro_batches(const Model& model, PlanRequest request, const Objective&
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.
 int more_workers(const Model& model, PlanRequest request, const Objective& objective) {
-  if (request.cut == Cut::kFree) return 0;  // its workers are those of the shares file
+  // Its workers are those of the shares file, or of the schedule's.
+  if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
   const int most = 2 * request.workers;
   while (++request.workers <= most)
     if (fits(model, request, objective)) return request.workers;

@@ -66,7 +66,9 @@ Json worker_to_json(const WorkerPrediction& w) {
 Json stage_to_json(const Model& model, const Stage& stage) {
   Json nodes = Json::array();
   for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
-  return {{"parts", stage.parts}, {"nodes", std::move(nodes)}};
+  Json json{{"parts", stage.parts}, {"nodes", std::move(nodes)}};
+  if (stage.interleaved) json["interleaved"] = true;
+  return json;
 }
 
 std::string one_line(const Json& json) {

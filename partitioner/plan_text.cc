@@ -138,8 +138,12 @@ class Reader {
   }
 
   Stage read_stage(const Json& json, const std::string& where) const {
-    check_members(json, {"parts", "nodes"}, where);
+    check_members(json, {"parts", "nodes", "interleaved"}, where);
     Stage stage;
+    if (const auto found = json.find("interleaved"); found != json.end()) {
+      if (!found->is_boolean()) fail(where, "\"interleaved\" must be true or false");
+      stage.interleaved = found->get<bool>();
+    }
     stage.parts = read_numbers(json_array(json, "parts", where), where + ".parts");
     for (const Json& name : json_array(json, "nodes", where))
       stage.nodes.push_back(read_node(name, where + ".nodes"));

@@ -75,9 +75,20 @@ std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   return read_schedule(flags, *flags.schedule);
 }
 
-// A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
-std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
-  return is_built_in(schedule) ? schedmp::objective_of(schedule) : partitioner::hold_everything();
+// A schedule from a file holds what its rows say.
+std::unique_ptr<partitioner::Objective> objective_of(const std::string& name,
+                                                     const std::optional<schedmp::Schedule>& file) {
+  return file ? schedmp::objective_of(*file) : schedmp::objective_of(name);
+}
+
+// Stages that are one worker's each go where the file has them, several to a worker too.
+std::vector<int> placement_of(const schedmp::Schedule& schedule) {
+  std::vector<int> placement;
+  for (const std::vector<int>& group : schedule.groups) {
+    if (group.size() != 1) return {};
+    placement.push_back(group[0]);
+  }
+  return placement;
 }
 
 template <class T>
@@ -96,8 +107,9 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   planned.plan.schedule = *flags.schedule;
   partitioner::PlanRequest request;
   request.setting = flags.setting();
-  planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
-                                              *objective_of(planned.plan.schedule));
+  planned.plan.workers =
+      partitioner::predict(planned.model, planned.plan, request,
+                           *objective_of(planned.plan.schedule, schedule_in_file(flags)));
 }
 
 }  // namespace
@@ -172,6 +184,8 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
   const auto file = schedule_in_file(flags);
   request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
+  if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
+  if (!request.placement.empty()) request.workers = file->stages();
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
   request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
@@ -189,7 +203,8 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
-  auto answer = partitioner::make_plan(planned.model, request, *objective_of(request.schedule));
+  auto answer =
+      partitioner::make_plan(planned.model, request, *objective_of(request.schedule, file));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
@@ -200,7 +215,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
   check(flags);
   Planned planned{make_model(flags.source()), {}};
   planned.plan = partitioner::read_plan(planned.model, runtime::read_file(file, kMaxText), file);
-  check_agrees(flags.workers, planned.plan.parts(), "--workers", file);
+  check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);
   check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
   check_agrees(flags.batch, planned.plan.batch, "--batch", file);
   check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);

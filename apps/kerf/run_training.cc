@@ -60,7 +60,7 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
 
   const Interrupts interrupts;
   const auto crew =
-      assemble_crew(flags, planned.plan.parts(), interrupts, longest_action_seconds(planned.plan));
+      assemble_crew(flags, planned.plan.workers_bound(), interrupts, longest_action_seconds(planned.plan));
   outcome.crew = crew->workers();
   try {
     outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});

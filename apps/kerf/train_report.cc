@@ -35,7 +35,10 @@ Json workers_report(const Planned& planned, const Outcome& outcome) {
                     {"messages", figures.messages},
                     {"bytes_in", figures.bytes_in},
                     {"bytes_out", figures.bytes_out},
+                    {"local_messages", figures.local_messages},
+                    {"local_bytes", figures.local_bytes},
                     {"peak_bytes", figures.peak_bytes},
+                    {"proved_bytes", figures.proved_bytes},
                     {"predicted_peak_bytes", outcome.training->verdict().peak_bytes[at]},
                     {"predicted_step_seconds", prediction.seconds}});
   }
