@@ -22,7 +22,8 @@ Box nothing(int rank) {
 IndexSet within_stretch(const IndexSet& set, int64_t offset, int64_t extent) {
   if (set.is_all()) return set;
   std::vector<Range> ranges;
-  for (const Range& range : intersect(set, IndexSet::range(offset, offset + extent)).ranges())
+  const IndexSet seen = intersect(set, IndexSet::range(offset, offset + extent));
+  for (const Range& range : seen.ranges())
     ranges.push_back({range.begin - offset, range.end - offset});
   return IndexSet(std::move(ranges));
 }

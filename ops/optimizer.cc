@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/simd/simd.h"
-#include "ops/operator.h"
+#include "ops/kernel.h"
 
 namespace kerf::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Add on the CPU, with one input repeated over the other.
-#include <vector>
+#include <array>
 
-#include "ops/cpu/kernels.h"
+#include "ops/kernel.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -12,39 +12,44 @@ struct Axis {
   int64_t stride = 0;  // of the repeated input, in elements; 0 where it is repeated
 };
 
+// Last axis first.
+struct Axes {
+  std::array<Axis, Shape::kMaxRank> of{};
+  size_t count = 0;
+};
+
 // The axes of `output` as `input` repeats over them, with neighbours that behave alike merged.
-std::vector<Axis> merged_axes(const Shape& input, const Shape& output) {
+Axes merged_axes(const Shape& input, const Shape& output) {
   const int shift = output.rank() - input.rank();
-  std::vector<Axis> axes;  // last axis first
+  Axes axes;
   int64_t stride = 1;
   for (int axis = output.rank() - 1; axis >= 0; --axis) {
     const int64_t extent = output[axis];
     const int64_t own = axis < shift ? 1 : input[axis - shift];
     if (extent == 1) continue;
     const bool repeated = own == 1;
-    if (!axes.empty() && (axes.back().stride == 0) == repeated)
-      axes.back().extent *= extent;
+    if (axes.count > 0 && (axes.of[axes.count - 1].stride == 0) == repeated)
+      axes.of[axes.count - 1].extent *= extent;
     else
-      axes.push_back({extent, repeated ? 0 : stride});
+      axes.of[axes.count++] = {extent, repeated ? 0 : stride};
     stride *= own;
   }
-  if (axes.empty()) axes.push_back({1, 1});
+  if (axes.count == 0) axes.of[axes.count++] = {1, 1};
   return axes;
 }
 
 // Calls row(output offset, input offset, length, input stride 0 or 1) for every innermost row in
 // order.
 template <class Row>
-void for_rows(const std::vector<Axis>& axes, size_t depth, int64_t output, int64_t input,
-              const Row& row) {
+void for_rows(const Axes& axes, size_t depth, int64_t output, int64_t input, const Row& row) {
   if (depth == 0) {
-    row(output, input, axes[0].extent, axes[0].stride);
+    row(output, input, axes.of[0].extent, axes.of[0].stride);
     return;
   }
   int64_t inside = 1;
-  for (size_t i = 0; i < depth; ++i) inside *= axes[i].extent;
-  for (int64_t i = 0; i < axes[depth].extent; ++i)
-    for_rows(axes, depth - 1, output + i * inside, input + i * axes[depth].stride, row);
+  for (size_t i = 0; i < depth; ++i) inside *= axes.of[i].extent;
+  for (int64_t i = 0; i < axes.of[depth].extent; ++i)
+    for_rows(axes, depth - 1, output + i * inside, input + i * axes.of[depth].stride, row);
 }
 
 KERF_CLONES void add_row(const float* x, int64_t count, float* y) {
@@ -62,7 +67,7 @@ KERF_CLONES void add_to(const float* a, const float* b, int64_t count, float* y)
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
 }
 
-class AddKernel final : public Kernel {
+class AddKernel final : public PlainKernel {
  public:
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
@@ -76,9 +81,9 @@ class AddKernel final : public Kernel {
       return;
     }
     if (y.elements() == 0) return;
-    simd::copy_or_add(full.f32(), y.elements(), y.f32(), false);
+    if (full.data != y.data) simd::copy_or_add(full.f32(), y.elements(), y.f32(), false);
     const auto axes = merged_axes(other.shape, y.shape);
-    for_rows(axes, axes.size() - 1, 0, 0,
+    for_rows(axes, axes.count - 1, 0, 0,
              [&](int64_t to, int64_t from, int64_t count, int64_t stride) {
                if (stride == 1)
                  add_row(other.f32() + from, count, y.f32() + to);
@@ -87,6 +92,7 @@ class AddKernel final : public Kernel {
              });
   }
 
+ protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const auto& target : targets) {
       const TensorView& dy = call.output_gradients[0];
@@ -104,7 +110,7 @@ class AddKernel final : public Kernel {
     if (!target.accumulate) std::fill_n(to, target.to.elements(), 0.0F);
     if (dy.elements() == 0) return;
     const auto axes = merged_axes(target.to.shape, dy.shape);
-    for_rows(axes, axes.size() - 1, 0, 0,
+    for_rows(axes, axes.count - 1, 0, 0,
              [&](int64_t from, int64_t at, int64_t count, int64_t stride) {
                if (stride == 1)
                  add_row(dy.f32() + from, count, to + at);
@@ -114,8 +120,10 @@ class AddKernel final : public Kernel {
   }
 };
 
+std::unique_ptr<Kernel> make(const KernelSite&) { return std::make_unique<AddKernel>(); }
+
 }  // namespace
 
-std::unique_ptr<Kernel> make_add_kernel() { return std::make_unique<AddKernel>(); }
+KernelEntries register_add() { return {{"Add", make}}; }
 
 }  // namespace kerf::ops::cpu

@@ -1,15 +1,15 @@
 // Conv on the CPU: few channels by hand, all else by oneDNN.
-#include "ops/conv.h"
 #include "ops/cpu/direct_conv.h"
 #include "ops/cpu/dnnl_conv.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernel.h"
+#include "ops/operators/conv.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
 
-ConvProblem problem_of(const WindowOptions& options, const Shape& x, const Shape& w) {
-  return {x[0], x[1], w[0], x[1] / w[1], conv_window(options, x, w)};
+ConvProblem problem_of(const Window& window, const Shape& x, const Shape& w) {
+  return {x[0], x[1], w[0], x[1] / w[1], window};
 }
 
 // to[filter] (+)= the sum over samples and space, samples in ascending order.
@@ -18,93 +18,118 @@ void add_bias_gradient(const TensorView& dy, float* to, bool accumulate) {
   const int64_t filters = dy.shape[1];
   const int64_t plane = dy.shape[2] * dy.shape[3];
   simd::parallel_pieces(filters, 1 + simd::kLeastElements / (1 + samples * plane),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t f = begin; f < end; ++f) {
-                      float sum = 0;
-                      for (int64_t n = 0; n < samples; ++n)
-                        sum += simd::sum_of(dy.f32() + (n * filters + f) * plane, plane);
-                      to[f] = (accumulate ? to[f] : 0.0F) + sum;
-                    }
-                  });
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t f = begin; f < end; ++f) {
+                            float sum = 0;
+                            for (int64_t n = 0; n < samples; ++n)
+                              sum += simd::sum_of(dy.f32() + (n * filters + f) * plane, plane);
+                            to[f] = (accumulate ? to[f] : 0.0F) + sum;
+                          }
+                        });
 }
 
-class ConvKernel final : public Kernel {
+class ConvKernel final : public PlainKernel {
  public:
-  ConvKernel(const WindowOptions& options, runtime::Device& device)
-      : options_(options), device_(device) {}
+  explicit ConvKernel(const KernelSite& site) {
+    if (!site.iterations.empty()) window_ = site.as<Conv>().local_window(site.iterations);
+  }
 
   void forward(const Call& call) override {
     const TensorView& x = call.inputs[0];
     const TensorView& w = call.inputs[1];
+    // Absent, or left to the call that has input channel 0.
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     float* y = call.outputs[0].f32();
     if (call.outputs[0].elements() == 0) return;
-    const auto problem = problem_of(options_, x.shape, w.shape);
+    const ConvProblem problem = problem_of(window_, x.shape, w.shape);
+    Workspace workspace(call.workspace);
     if (suits_direct_conv(problem))
-      direct_conv_forward(problem, x.f32(), w.f32(), bias, y, device_);
+      direct_conv_forward(problem, x.f32(), w.f32(), bias, y, workspace);
     else
-      dnnl_.forward(problem, x.f32(), w.f32(), bias, y, device_);
+      dnnl_.forward(problem, x.f32(), w.f32(), bias, y, workspace);
   }
 
+ protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    for (const auto& target : targets) {
-      if (target.input == 2)
-        add_bias_gradient(call.output_gradients[0], target.to.f32(), target.accumulate);
-      else
-        large_gradient(call, target);
+    const TensorView& dy = call.output_gradients[0];
+    for (const GradientTarget& target : targets) {
+      float* to = target.to.f32();
+      if (dy.elements() == 0) {
+        if (!target.accumulate) std::fill_n(to, target.to.elements(), 0.0F);
+      } else if (target.input == 0) {
+        input_gradient_of(call, dy, target);
+      } else if (target.input == 1) {
+        weight_gradient_of(call, dy, target);
+      } else {
+        add_bias_gradient(dy, to, target.accumulate);
+      }
     }
   }
 
  private:
-  void large_gradient(const Call& call, const GradientTarget& target) {
-    const TensorView& dy = call.output_gradients[0];
-    const int64_t count = target.to.elements();
-    if (dy.elements() == 0) {
-      if (!target.accumulate) std::fill_n(target.to.f32(), count, 0.0F);
-      return;
-    }
-    const auto problem = problem_of(options_, call.inputs[0].shape, call.inputs[1].shape);
-    if (suits_direct_conv(problem)) {
-      float* to = target.to.f32();
-      if (target.input == 0)
-        direct_conv_input_gradient(problem, call.inputs[1].f32(), dy.f32(), to, target.accumulate,
-                                   device_);
-      else
-        direct_conv_weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to, target.accumulate,
-                                    device_);
-      return;
-    }
-    runtime::Buffer apart;  // oneDNN's convolution gradients cannot add
-    if (target.accumulate) apart = device_.allocate(target.to.bytes());
-    float* to = target.accumulate ? reinterpret_cast<float*>(apart.data()) : target.to.f32();
-    if (target.input == 0)
-      dnnl_.input_gradient(problem, call.inputs[1].f32(), dy.f32(), to, device_);
+  void input_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
+    KERF_CHECK(!target.accumulate, "Conv's input is an activation, whose gradient is no sum");
+    const TensorView& w = call.inputs[1];
+    const ConvProblem problem = problem_of(window_, target.to.shape, w.shape);
+    Workspace workspace(call.workspace);
+    if (suits_direct_conv(problem))
+      direct_conv_input_gradient(problem, w.f32(), dy.f32(), target.to.f32(), workspace);
     else
-      dnnl_.weight_gradient(problem, call.inputs[0].f32(), dy.f32(), to, device_);
+      dnnl_.input_gradient(problem, w.f32(), dy.f32(), target.to.f32(), workspace);
+  }
+
+  void weight_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
+    const TensorView& x = call.inputs[0];
+    const int64_t count = target.to.elements();
+    const ConvProblem problem = problem_of(window_, x.shape, target.to.shape);
+    Workspace workspace(call.workspace);
+    if (suits_direct_conv(problem)) {
+      direct_conv_weight_gradient(problem, x.f32(), dy.f32(), target.to.f32(), target.accumulate,
+                                  workspace);
+      return;
+    }
+    // oneDNN's convolution gradients cannot add: made apart first.
+    float* to = target.accumulate ? workspace.take<float>(count) : target.to.f32();
+    dnnl_.weight_gradient(problem, x.f32(), dy.f32(), to, workspace);
     if (target.accumulate) simd::copy_or_add(to, count, target.to.f32(), true);
   }
 
-  WindowOptions options_;
-  runtime::Device& device_;
+  Window window_;
   DnnlConv dnnl_;
 };
 
-}  // namespace
+std::unique_ptr<Kernel> make(const KernelSite& site) { return std::make_unique<ConvKernel>(site); }
 
-size_t conv_workspace_bytes(const WindowOptions& options, std::span<const ValueSpec> inputs,
-                            int threads) {
-  const Shape& x = inputs[0].shape;
-  const Shape& w = inputs[1].shape;
-  if (x[0] == 0) return 0;
-  const auto problem = problem_of(options, x, w);
+// A window with these local extents. Which of the whole's pads a part has is not known from its
+// extents alone: taken to lie before its input, as far as they can.
+Window window_of(const Conv& op, const Shape& x, const Shape& y) {
+  Window window = op.window();
+  for (size_t i = 0; i < 2; ++i) {
+    const auto axis = static_cast<int>(i) + 2;
+    if (x[axis] == window.input[i] && y[axis] == window.output[i]) continue;
+    window.input[i] = x[axis];
+    window.output[i] = y[axis];
+    const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t pads = (y[axis] - 1) * window.strides[i] + reach - x[axis];
+    window.pads_begin[i] = std::clamp<int64_t>(pads, 0, window.pads_begin[i]);
+    window.pads_end[i] = std::max<int64_t>(0, pads - window.pads_begin[i]);
+  }
+  return window;
+}
+
+size_t workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
+  const Shape& x = local.inputs[0].shape;
+  const Shape& w = local.inputs[1].shape;
+  const Shape& y = local.outputs[0].shape;
+  if (y.elements() == 0) return 0;
+  const ConvProblem problem = problem_of(window_of(static_cast<const Conv&>(op), x, y), x, w);
   if (suits_direct_conv(problem)) return direct_conv_workspace_bytes(problem, threads);
   // A gradient that adds is made apart first.
-  const size_t apart = std::max(inputs[0].bytes(0), inputs[1].bytes(0));
-  return apart + DnnlConv().workspace_bytes(problem);
+  return piece_bytes<float>(w.elements()) + DnnlConv().workspace_bytes(problem);
 }
 
-std::unique_ptr<Kernel> make_conv_kernel(const WindowOptions& options, runtime::Device& device) {
-  return std::make_unique<ConvKernel>(options, device);
-}
+}  // namespace
+
+KernelEntries register_conv() { return {{"Conv", make, workspace}}; }
 
 }  // namespace kerf::ops::cpu

@@ -1,7 +1,7 @@
 #include "ops/cpu/direct_conv.h"
 
+#include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "ops/cpu/correlate.h"
 #include "ops/simd/simd.h"
@@ -47,13 +47,15 @@ Planes mirrored_planes_of(const ConvProblem& p) {
   return planes;
 }
 
-std::vector<int64_t> tap_offsets(const Planes& planes) {
-  std::vector<int64_t> offsets;
+// Where in a padded sample each tap of the window of output 0 lies.
+const int64_t* tap_offsets(const Planes& planes, Workspace& workspace) {
+  int64_t* offsets = workspace.take<int64_t>(planes.taps());
+  int64_t* next = offsets;
   for (int64_t c = 0; c < planes.from; ++c)
     for (int64_t ky = 0; ky < planes.kernel[0]; ++ky)
       for (int64_t kx = 0; kx < planes.kernel[1]; ++kx)
-        offsets.push_back(c * planes.padded_plane() + ky * planes.dilations[0] * planes.width() +
-                          kx * planes.dilations[1]);
+        *next++ = c * planes.padded_plane() + ky * planes.dilations[0] * planes.width() +
+                  kx * planes.dilations[1];
   return offsets;
 }
 
@@ -73,80 +75,76 @@ void pad_sample(const Planes& planes, const float* from, float* to) {
 
 // Blocks of kFilterBlock output channels, taps outside: what correlate() wants.
 struct PackedFilters {
-  std::vector<float> w;
-  std::vector<float> bias;
+  const float* w = nullptr;
+  const float* bias = nullptr;
 };
+
+int64_t rounded_filters(const Planes& planes) { return rounded_up(planes.to, kFilterBlock); }
 
 // weight(to, from, ky, kx) is the entry of the filter.
 template <class Weight>
-PackedFilters pack_filters(const Planes& planes, const float* bias, const Weight& weight) {
-  const int64_t filters = rounded_up(planes.to, kFilterBlock);
-  PackedFilters packed{std::vector<float>(static_cast<size_t>(filters * planes.taps())),
-                       std::vector<float>(static_cast<size_t>(filters))};
+PackedFilters pack_filters(const Planes& planes, const float* bias, Workspace& workspace,
+                           const Weight& weight) {
+  const int64_t filters = rounded_filters(planes);
+  float* w = workspace.take<float>(filters * planes.taps());
+  float* biases = workspace.take<float>(filters);
+  std::fill_n(w, filters * planes.taps(), 0.0F);
+  std::fill_n(biases, filters, 0.0F);
   for (int64_t f = 0; f < planes.to; ++f) {
-    if (bias != nullptr) packed.bias[static_cast<size_t>(f)] = bias[f];
-    float* to =
-        packed.w.data() + f / kFilterBlock * kFilterBlock * planes.taps() + f % kFilterBlock;
+    if (bias != nullptr) biases[f] = bias[f];
+    float* to = w + f / kFilterBlock * kFilterBlock * planes.taps() + f % kFilterBlock;
     for (int64_t c = 0; c < planes.from; ++c)
       for (int64_t ky = 0; ky < planes.kernel[0]; ++ky)
         for (int64_t kx = 0; kx < planes.kernel[1]; ++kx, to += kFilterBlock)
           *to = weight(f, c, ky, kx);
   }
-  return packed;
+  return {w, biases};
 }
 
-void copy_rows(const Planes& planes, const float* wide, float* to, bool accumulate) {
-  for (int64_t y = 0; y < planes.output[0]; ++y) {
-    const float* from = wide + y * planes.width();
-    float* row = to + y * planes.output[1];
-    if (accumulate)
-      for (int64_t x = 0; x < planes.output[1]; ++x) row[x] += from[x];
-    else
-      std::memcpy(row, from, static_cast<size_t>(planes.output[1]) * sizeof(float));
-  }
+void copy_rows(const Planes& planes, const float* wide, float* to) {
+  for (int64_t y = 0; y < planes.output[0]; ++y)
+    std::memcpy(to + y * planes.output[1], wide + y * planes.width(),
+                static_cast<size_t>(planes.output[1]) * sizeof(float));
 }
 
-float* floats(runtime::Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+// Of one piece: a padded sample, and a block of outputs with what lies between their rows.
+struct CorrelationRoom {
+  explicit CorrelationRoom(const Planes& planes)
+      : padded(planes.padded_sample()), wide(kFilterBlock * planes.wide_plane()) {}
+  size_t bytes() const { return piece_bytes<float>(padded) + piece_bytes<float>(wide); }
 
-runtime::Buffer scratch(runtime::Device& device, int64_t count) {
-  return device.allocate(static_cast<size_t>(count) * sizeof(float));
-}
-
-// Floats of scratch memory: padded inputs, and outputs with what lies between their rows.
-struct ScratchSizes {
-  int64_t padded = 0;
-  int64_t wide = 0;
-  size_t bytes() const { return static_cast<size_t>(padded + wide) * sizeof(float); }
+  int64_t padded;
+  int64_t wide;
 };
 
-// Of each thread.
-ScratchSizes correlation_scratch(const Planes& planes) {
-  return {planes.padded_sample(), kFilterBlock * planes.wide_plane()};
-}
-
-ScratchSizes weight_gradient_scratch(const Planes& planes) {
-  const int64_t filters = rounded_up(planes.to, kFilterBlock);
-  return {kSamplesAtOnce * planes.padded_sample(), kSamplesAtOnce * filters * planes.wide_plane()};
+size_t correlation_bytes(const Planes& planes, int threads) {
+  const int64_t filters = rounded_filters(planes);
+  return piece_bytes<float>(filters * planes.taps()) + piece_bytes<float>(filters) +
+         piece_bytes<int64_t>(planes.taps()) +
+         static_cast<size_t>(threads) * CorrelationRoom(planes).bytes();
 }
 
 void correlate_samples(const Planes& planes, const PackedFilters& filters, int64_t samples,
-                       const float* from, float* to, bool accumulate, runtime::Device& device) {
-  const auto offsets = tap_offsets(planes);
+                       const float* from, float* to, Workspace& workspace) {
+  const int64_t* offsets = tap_offsets(planes, workspace);
   const int64_t from_sample = planes.from * planes.input[0] * planes.input[1];
   const int64_t to_plane = planes.output[0] * planes.output[1];
-  simd::parallel_pieces(samples, 2, [&](int64_t begin, int64_t end) {
-    const ScratchSizes sizes = correlation_scratch(planes);
-    runtime::Buffer padded = scratch(device, sizes.padded);
-    runtime::Buffer wide = scratch(device, sizes.wide);
+  const CorrelationRoom room(planes);
+  const auto threads = static_cast<int64_t>(workspace.bytes_left() / room.bytes());
+  auto* rooms = workspace.take<std::byte>(threads * static_cast<int64_t>(room.bytes()));
+  simd::parallel_numbered_pieces(samples, 2, [&](int64_t piece, int64_t begin, int64_t end) {
+    KERF_CHECK(piece < threads, "workspace for {} threads, a piece {}", threads, piece);
+    Workspace own({rooms + piece * static_cast<int64_t>(room.bytes()), room.bytes()});
+    float* padded = own.take<float>(room.padded);
+    float* wide = own.take<float>(room.wide);
     for (int64_t n = begin; n < end; ++n) {
-      pad_sample(planes, from + n * from_sample, floats(padded));
+      pad_sample(planes, from + n * from_sample, padded);
       for (int64_t f = 0; f < planes.to; f += kFilterBlock) {
-        correlate({floats(padded), offsets.data(), planes.taps(),
-                   filters.w.data() + f * planes.taps(), filters.bias.data() + f, floats(wide),
-                   planes.wide_plane(), planes.count()});
+        correlate({padded, offsets, planes.taps(), filters.w + f * planes.taps(), filters.bias + f,
+                   wide, planes.wide_plane(), planes.count()});
         for (int64_t i = f; i < std::min(f + kFilterBlock, planes.to); ++i)
-          copy_rows(planes, floats(wide) + (i - f) * planes.wide_plane(),
-                    to + (n * planes.to + i) * to_plane, accumulate);
+          copy_rows(planes, wide + (i - f) * planes.wide_plane(),
+                    to + (n * planes.to + i) * to_plane);
       }
     }
   });
@@ -171,62 +169,67 @@ bool suits_direct_conv(const ConvProblem& p) {
 }
 
 void direct_conv_forward(const ConvProblem& p, const float* x, const float* w, const float* bias,
-                         float* y, runtime::Device& device) {
+                         float* y, Workspace& workspace) {
   const Planes planes = planes_of(p);
   const auto filters =
-      pack_filters(planes, bias, [&](int64_t f, int64_t c, int64_t ky, int64_t kx) {
+      pack_filters(planes, bias, workspace, [&](int64_t f, int64_t c, int64_t ky, int64_t kx) {
         return w[((f * p.channels + c) * planes.kernel[0] + ky) * planes.kernel[1] + kx];
       });
-  correlate_samples(planes, filters, p.samples, x, y, false, device);
+  correlate_samples(planes, filters, p.samples, x, y, workspace);
 }
 
 void direct_conv_input_gradient(const ConvProblem& p, const float* w, const float* dy, float* dx,
-                                bool accumulate, runtime::Device& device) {
+                                Workspace& workspace) {
   const Planes planes = mirrored_planes_of(p);
   const auto filters =
-      pack_filters(planes, nullptr, [&](int64_t c, int64_t f, int64_t ky, int64_t kx) {
+      pack_filters(planes, nullptr, workspace, [&](int64_t c, int64_t f, int64_t ky, int64_t kx) {
         const int64_t filter = f * p.channels + c;
         return w[(filter * planes.kernel[0] + planes.kernel[0] - 1 - ky) * planes.kernel[1] +
                  planes.kernel[1] - 1 - kx];
       });
-  correlate_samples(planes, filters, p.samples, dy, dx, accumulate, device);
+  correlate_samples(planes, filters, p.samples, dy, dx, workspace);
 }
 
 void direct_conv_weight_gradient(const ConvProblem& p, const float* x, const float* dy, float* dw,
-                                 bool accumulate, runtime::Device& device) {
+                                 bool accumulate, Workspace& workspace) {
   const Planes planes = planes_of(p);
-  const auto offsets = tap_offsets(planes);
-  const int64_t filters = rounded_up(p.filters, kFilterBlock);
+  const int64_t* offsets = tap_offsets(planes, workspace);
+  const int64_t filters = rounded_filters(planes);
   const int64_t wide_sample = filters * planes.wide_plane();
   const int64_t x_sample = planes.from * planes.input[0] * planes.input[1];
   const int64_t dy_sample = planes.to * planes.output[0] * planes.output[1];
-  const ScratchSizes sizes = weight_gradient_scratch(planes);
-  runtime::Buffer padded = scratch(device, sizes.padded);
-  runtime::Buffer wide = scratch(device, sizes.wide);
-  std::vector<float> sums(static_cast<size_t>(filters * planes.taps()));
+  auto* padded = workspace.take<float>(kSamplesAtOnce * planes.padded_sample());
+  auto* wide = workspace.take<float>(kSamplesAtOnce * wide_sample);
+  auto* sums = workspace.take<float>(filters * planes.taps());
+  std::fill_n(sums, filters * planes.taps(), 0.0F);
   for (int64_t first = 0; first < p.samples; first += kSamplesAtOnce) {
     const int64_t some = std::min(kSamplesAtOnce, p.samples - first);
     simd::parallel_pieces(some, 4, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        pad_sample(planes, x + (first + n) * x_sample, floats(padded) + n * planes.padded_sample());
-        widen_sample(planes, filters, dy + (first + n) * dy_sample, floats(wide) + n * wide_sample);
+        pad_sample(planes, x + (first + n) * x_sample, padded + n * planes.padded_sample());
+        widen_sample(planes, filters, dy + (first + n) * dy_sample, wide + n * wide_sample);
       }
     });
     simd::parallel_pieces(filters / kFilterBlock, 1, [&](int64_t begin, int64_t end) {
       for (int64_t f = begin * kFilterBlock; f < end * kFilterBlock; f += kFilterBlock)
-        sum_taps({floats(wide) + f * planes.wide_plane(), planes.wide_plane(), wide_sample,
-                  floats(padded), planes.padded_sample(), offsets.data(), planes.taps(), some,
-                  planes.count(), sums.data() + f * planes.taps(), planes.taps()});
+        sum_taps({wide + f * planes.wide_plane(), planes.wide_plane(), wide_sample, padded,
+                  planes.padded_sample(), offsets, planes.taps(), some, planes.count(),
+                  sums + f * planes.taps(), planes.taps()});
     });
   }
-  simd::copy_or_add(sums.data(), p.filters * planes.taps(), dw, accumulate);
+  simd::copy_or_add(sums, p.filters * planes.taps(), dw, accumulate);
 }
 
 size_t direct_conv_workspace_bytes(const ConvProblem& p, int threads) {
-  const size_t correlations = std::max(correlation_scratch(planes_of(p)).bytes(),
-                                       correlation_scratch(mirrored_planes_of(p)).bytes());
-  return std::max(static_cast<size_t>(threads) * correlations,
-                  weight_gradient_scratch(planes_of(p)).bytes());
+  const Planes planes = planes_of(p);
+  const int64_t filters = rounded_filters(planes);
+  const size_t weight_gradient =
+      piece_bytes<int64_t>(planes.taps()) +
+      piece_bytes<float>(kSamplesAtOnce * planes.padded_sample()) +
+      piece_bytes<float>(kSamplesAtOnce * filters * planes.wide_plane()) +
+      piece_bytes<float>(filters * planes.taps());
+  return std::max({weight_gradient, correlation_bytes(planes, threads),
+                   correlation_bytes(mirrored_planes_of(p), threads)});
 }
 
 }  // namespace kerf::ops::cpu

@@ -20,12 +20,12 @@ namespace kerf::ops::cpu {
 bool suits_direct_conv(const ConvProblem& problem);
 
 void direct_conv_forward(const ConvProblem& problem, const float* x, const float* w,
-                         const float* bias, float* y, runtime::Device& device);
+                         const float* bias, float* y, Workspace& workspace);
 void direct_conv_input_gradient(const ConvProblem& problem, const float* w, const float* dy,
-                                float* dx, bool accumulate, runtime::Device& device);
+                                float* dx, Workspace& workspace);
 void direct_conv_weight_gradient(const ConvProblem& problem, const float* x, const float* dy,
-                                 float* dw, bool accumulate, runtime::Device& device);
-// The most that one of the three takes from the device while it runs.
+                                 float* dw, bool accumulate, Workspace& workspace);
+// What the one of the three takes that takes most, on so many threads.
 size_t direct_conv_workspace_bytes(const ConvProblem& problem, int threads);
 
 }  // namespace kerf::ops::cpu

@@ -41,49 +41,40 @@ struct Geometry {
 
 }  // namespace
 
-// Holds the memory of a plan's chosen layouts while a call runs.
-class DnnlConv::Running {
- public:
-  Running(Plan& plan, runtime::Device& device) : plan_(plan) {
-    for (Side* side : {&plan.x, &plan.w, &plan.y}) side->memory = device.allocate(side->bytes());
-  }
-  ~Running() {
-    for (Side* side : {&plan_.x, &plan_.w, &plan_.y}) side->memory = {};
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
- private:
-  Plan& plan_;
-};
-
 void DnnlConv::complete(Plan& plan) const {
   const auto& engine = engine_.engine();
   for (Side* side : {&plan.x, &plan.w, &plan.y}) {
+    side->outside = engine_.room_for(side->plain);
     if (side->same()) continue;
+    side->inside = engine_.room_for(side->chosen);
     const auto& from = side->result ? side->chosen : side->plain;
     const auto& to = side->result ? side->plain : side->chosen;
     side->reorder = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
   }
+  plan.bias = engine_.room_for(plan.bias_desc);
   plan.primitive = dnnl::primitive(plan.description.get());
 }
 
-DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p) const {
+DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p, Layouts layouts) const {
   const Geometry g(p);
-  const auto any = memory::format_tag::any;
-  const auto x = tensor(g.x, any);
-  const auto w = tensor(g.w, any);
-  const auto y = tensor(g.y, any);
+  const auto layout = [&](memory::format_tag plain) {
+    return layouts == Layouts::kPlain ? plain : memory::format_tag::any;
+  };
+  const auto x = tensor(g.x, layout(memory::format_tag::nchw));
+  const auto w = tensor(g.w, layout(g.plain_weights()));
+  const auto y = tensor(g.y, layout(memory::format_tag::nchw));
   const auto b = tensor({p.filters}, memory::format_tag::a);
   const auto method = dnnl::algorithm::convolution_direct;
   const auto sides = [&](const auto& pd, const auto& in, const auto& weights, const auto& out) {
     const bool forward = kind == kForward || kind == kForwardBias;
     Plan plan;
     plan.description = pd;
-    plan.x = {tensor(g.x, memory::format_tag::nchw), in, kind == kInput, {}, {}};
-    plan.w = {tensor(g.w, g.plain_weights()), weights, kind == kWeight, {}, {}};
-    plan.y = {tensor(g.y, memory::format_tag::nchw), out, forward, {}, {}};
-    plan.bias = b;
+    plan.x = {
+        .plain = tensor(g.x, memory::format_tag::nchw), .chosen = in, .result = kind == kInput};
+    plan.w = {
+        .plain = tensor(g.w, g.plain_weights()), .chosen = weights, .result = kind == kWeight};
+    plan.y = {.plain = tensor(g.y, memory::format_tag::nchw), .chosen = out, .result = forward};
+    plan.bias_desc = b;
     return plan;
   };
 
@@ -112,7 +103,7 @@ DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p) const {
   return sides(hint, hint.src_desc(), hint.weights_desc(), hint.dst_desc());
 }
 
-DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p) {
+DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, const Workspace& workspace) {
   const Window& w = p.window;
   const Key key{
       kind,         p.samples,      p.channels,     p.filters,       p.groups,        w.input[0],
@@ -121,80 +112,86 @@ DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p) {
       w.pads_end[1]};
   auto at = plans_.find(key);
   if (at == plans_.end()) {
-    at = plans_.emplace(key, describe(kind, p)).first;
-    complete(at->second);
+    Plan plan = describe(kind, p, Layouts::kChosen);
+    if (plan.bytes() > workspace.bytes_left()) plan = describe(kind, p, Layouts::kPlain);
+    complete(plan);
+    at = plans_.emplace(key, std::move(plan)).first;
   }
   return at->second;
 }
 
-memory DnnlConv::enter(Side& side, const float* data) {
-  auto plain = engine_.wrap(side.plain, data);
-  if (side.same()) return plain;
-  auto chosen = engine_.wrap(side.chosen, side.memory.data());
-  engine_.run(side.reorder, {{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, chosen}});
-  return chosen;
+const memory& DnnlConv::enter(Side& side, const float* data, Workspace& workspace) {
+  point(side.outside, data);
+  if (side.same()) return side.outside;
+  point(side.inside, workspace.take<std::byte>(static_cast<int64_t>(side.chosen.get_size())));
+  engine_.run(side.reorder, {{DNNL_ARG_FROM, side.outside}, {DNNL_ARG_TO, side.inside}});
+  return side.inside;
 }
 
-memory DnnlConv::room(Side& side, float* data) {
-  if (side.same()) return engine_.wrap(side.plain, data);
-  return engine_.wrap(side.chosen, side.memory.data());
+const memory& DnnlConv::room(Side& side, float* data, Workspace& workspace) {
+  point(side.outside, data);
+  if (side.same()) return side.outside;
+  point(side.inside, workspace.take<std::byte>(static_cast<int64_t>(side.chosen.get_size())));
+  return side.inside;
 }
 
-void DnnlConv::leave(Side& side, memory& from, float* data) {
+void DnnlConv::leave(Side& side) {
   if (side.same()) return;
-  auto plain = engine_.wrap(side.plain, data);
-  engine_.run(side.reorder, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, plain}});
+  engine_.run(side.reorder, {{DNNL_ARG_FROM, side.inside}, {DNNL_ARG_TO, side.outside}});
 }
 
 void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* w,
-                       const float* bias, float* y, runtime::Device& device) {
+                       const float* bias, float* y, Workspace& workspace) {
   guard("Conv", [&] {
-    Plan& plan = this->plan(bias != nullptr ? kForwardBias : kForward, problem);
-    const Running running(plan, device);
-    auto to = room(plan.y, y);
-    std::unordered_map<int, memory> arguments{
-        {DNNL_ARG_SRC, enter(plan.x, x)}, {DNNL_ARG_WEIGHTS, enter(plan.w, w)}, {DNNL_ARG_DST, to}};
-    if (bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, engine_.wrap(plan.bias, bias));
-    engine_.run(plan.primitive, arguments);
-    leave(plan.y, to, y);
+    Plan& plan = this->plan(bias != nullptr ? kForwardBias : kForward, problem, workspace);
+    const memory& to = room(plan.y, y, workspace);
+    const memory& from = enter(plan.x, x, workspace);
+    const memory& weights = enter(plan.w, w, workspace);
+    if (bias == nullptr) {
+      engine_.run(plan.primitive,
+                  {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}});
+    } else {
+      point(plan.bias, bias);
+      engine_.run(plan.primitive, {{DNNL_ARG_SRC, from},
+                                   {DNNL_ARG_WEIGHTS, weights},
+                                   {DNNL_ARG_BIAS, plan.bias},
+                                   {DNNL_ARG_DST, to}});
+    }
+    leave(plan.y);
   });
 }
 
 void DnnlConv::input_gradient(const ConvProblem& problem, const float* w, const float* dy,
-                              float* dx, runtime::Device& device) {
+                              float* dx, Workspace& workspace) {
   guard("Conv", [&] {
-    Plan& plan = this->plan(kInput, problem);
-    const Running running(plan, device);
-    auto to = room(plan.x, dx);
-    engine_.run(plan.primitive, {{DNNL_ARG_DIFF_DST, enter(plan.y, dy)},
-                                 {DNNL_ARG_WEIGHTS, enter(plan.w, w)},
-                                 {DNNL_ARG_DIFF_SRC, to}});
-    leave(plan.x, to, dx);
+    Plan& plan = this->plan(kInput, problem, workspace);
+    const memory& to = room(plan.x, dx, workspace);
+    const memory& from = enter(plan.y, dy, workspace);
+    const memory& weights = enter(plan.w, w, workspace);
+    engine_.run(plan.primitive,
+                {{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_SRC, to}});
+    leave(plan.x);
   });
 }
 
 void DnnlConv::weight_gradient(const ConvProblem& problem, const float* x, const float* dy,
-                               float* dw, runtime::Device& device) {
+                               float* dw, Workspace& workspace) {
   guard("Conv", [&] {
-    Plan& plan = this->plan(kWeight, problem);
-    const Running running(plan, device);
-    auto to = room(plan.w, dw);
-    engine_.run(plan.primitive, {{DNNL_ARG_SRC, enter(plan.x, x)},
-                                 {DNNL_ARG_DIFF_DST, enter(plan.y, dy)},
-                                 {DNNL_ARG_DIFF_WEIGHTS, to}});
-    leave(plan.w, to, dw);
+    Plan& plan = this->plan(kWeight, problem, workspace);
+    const memory& to = room(plan.w, dw, workspace);
+    const memory& from = enter(plan.x, x, workspace);
+    const memory& upstream = enter(plan.y, dy, workspace);
+    engine_.run(plan.primitive,
+                {{DNNL_ARG_SRC, from}, {DNNL_ARG_DIFF_DST, upstream}, {DNNL_ARG_DIFF_WEIGHTS, to}});
+    leave(plan.w);
   });
 }
 
-size_t DnnlConv::workspace_bytes(const ConvProblem& problem) {
+size_t DnnlConv::workspace_bytes(const ConvProblem& problem) const {
   return guard("Conv", [&] {
     size_t most = 0;
-    for (const Kind kind : {kForwardBias, kForward, kInput, kWeight}) {
-      const Plan plan = describe(kind, problem);
-      size_t bytes = 0;
-      for (const Side* side : {&plan.x, &plan.w, &plan.y}) bytes += side->bytes();
-      most = std::max(most, bytes);
-    }
+    for (const Kind kind : {kForwardBias, kForward, kInput, kWeight})
+      most = std::max(most, describe(kind, problem, Layouts::kChosen).bytes());
     return most;
   });
 }

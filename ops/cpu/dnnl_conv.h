@@ -1,8 +1,8 @@
 // Convolution by oneDNN: layouts of its choice inside, plain NCHW outside, primitives cached by
 // shape.
 //
-// Owned by a kernel; belongs to its thread. Scratch memory comes from the device, for the time of
-// the call.
+// Owned by a kernel; belongs to its thread. Tensors in chosen layouts lie in the workspace; where
+// that is too small for them, the plain layouts are used throughout, slower.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <map>
 
 #include "ops/cpu/dnnl_engine.h"
+#include "ops/cpu/workspace.h"
 #include "ops/window.h"
 
 namespace kerf::ops::cpu {
@@ -27,42 +28,48 @@ class DnnlConv {
  public:
   // bias may be null.
   void forward(const ConvProblem& problem, const float* x, const float* w, const float* bias,
-               float* y, runtime::Device& device);
+               float* y, Workspace& workspace);
   void input_gradient(const ConvProblem& problem, const float* w, const float* dy, float* dx,
-                      runtime::Device& device);
+                      Workspace& workspace);
   void weight_gradient(const ConvProblem& problem, const float* x, const float* dy, float* dw,
-                       runtime::Device& device);
-  // The most that one of the three takes from the device while it runs.
-  size_t workspace_bytes(const ConvProblem& problem);
+                       Workspace& workspace);
+  // What the layouts of choice take, of the one of the three that takes most.
+  size_t workspace_bytes(const ConvProblem& problem) const;
 
  private:
   enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight };
+  enum class Layouts : uint8_t { kChosen, kPlain };
   // A tensor in the layout the primitive chose, and the way there from the plain one (or back).
   struct Side {
     dnnl::memory::desc plain;
     dnnl::memory::desc chosen;
-    bool result = false;     // leaves by the reorder; the others enter by it
-    dnnl::reorder reorder;   // empty if they are the same
-    runtime::Buffer memory;  // in the chosen layout, while a call runs
+    bool result = false;         // leaves by the reorder; the others enter by it
+    dnnl::reorder reorder = {};  // empty if they are the same
+    dnnl::memory outside = {};   // in the plain layout
+    dnnl::memory inside = {};    // in the chosen one
     bool same() const { return plain == chosen; }
-    size_t bytes() const { return same() ? 0 : chosen.get_size(); }
+    size_t bytes() const {
+      return same() ? 0 : piece_bytes<std::byte>(static_cast<int64_t>(chosen.get_size()));
+    }
   };
   struct Plan {
     dnnl::primitive_desc_base description;
     dnnl::primitive primitive;
     Side x, w, y;
-    dnnl::memory::desc bias;
+    dnnl::memory::desc bias_desc;
+    dnnl::memory bias;
+    size_t bytes() const { return x.bytes() + w.bytes() + y.bytes(); }
   };
-  class Running;
   using Key = std::array<int64_t, 19>;
 
-  Plan& plan(Kind kind, const ConvProblem& problem);
+  Plan& plan(Kind kind, const ConvProblem& problem, const Workspace& workspace);
   // Without primitives, which take long to make.
-  Plan describe(Kind kind, const ConvProblem& problem) const;
+  Plan describe(Kind kind, const ConvProblem& problem, Layouts layouts) const;
   void complete(Plan& plan) const;
-  dnnl::memory enter(Side& side, const float* data);
-  dnnl::memory room(Side& side, float* data);
-  void leave(Side& side, dnnl::memory& from, float* data);
+  // The memory that the primitive reads or writes for the plain tensor at `data`.
+  const dnnl::memory& enter(Side& side, const float* data, Workspace& workspace);
+  const dnnl::memory& room(Side& side, float* data, Workspace& workspace);
+  void leave(Side& side);
 
   DnnlEngine engine_;
   std::map<Key, Plan> plans_;

@@ -3,8 +3,9 @@
 // oneDNN lives in this folder only. Belongs to its kernel's thread.
 #pragma once
 
+#include <array>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/error.h"
@@ -17,20 +18,37 @@ class DnnlEngine {
 
   const dnnl::engine& engine() const { return engine_; }
 
-  // Runs it to its end. oneDNN on the CPU has no other wait.
-  void run(const dnnl::primitive& primitive,
-           const std::unordered_map<int, dnnl::memory>& arguments) {
-    primitive.execute(stream_, arguments);
+  struct Argument {
+    int name = 0;  // DNNL_ARG_SRC, ...
+    const dnnl::memory& memory;
+  };
+  // Runs it to its end. oneDNN on the CPU has no other wait. Allocates nothing, unlike the map that
+  // dnnl::primitive::execute takes.
+  void run(const dnnl::primitive& primitive, std::initializer_list<Argument> arguments) {
+    std::array<dnnl_exec_arg_t, 8> list{};
+    KERF_CHECK(arguments.size() <= list.size(), "{} arguments", arguments.size());
+    int count = 0;
+    for (const Argument& argument : arguments)
+      list[static_cast<size_t>(count++)] = {argument.name, argument.memory.get()};
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive.get(), stream_.get(), count, list.data()),
+        "could not execute a primitive");
     stream_.wait();
   }
-  dnnl::memory wrap(const dnnl::memory::desc& desc, const void* data) const {
-    return dnnl::memory(desc, engine_, const_cast<void*>(data));
+  // A tensor whose data is set for each call.
+  dnnl::memory room_for(const dnnl::memory::desc& desc) const {
+    return dnnl::memory(desc, engine_, DNNL_MEMORY_NONE);
   }
 
  private:
   dnnl::engine engine_;
   dnnl::stream stream_;
 };
+
+// oneDNN writes through const pointers only where it is told to.
+inline void point(dnnl::memory& memory, const void* data) {
+  memory.set_data_handle(const_cast<void*>(data));
+}
 
 // Calls `work` and turns oneDNN's exception into Error{kInternal} that names the operator.
 template <class Work>

@@ -45,10 +45,10 @@ DnnlMatmul::Plan DnnlMatmul::make_plan(const Problem& p, int64_t columns, bool t
   const auto desc = bias ? dnnl::matmul::desc(a, b, bias_desc, to) : dnnl::matmul::desc(a, b, to);
   Plan plan;
   plan.primitive = dnnl::matmul(dnnl::matmul::primitive_desc(desc, attr, engine_.engine()));
-  plan.a = engine_.wrap(a, nullptr);
-  plan.b = engine_.wrap(b, nullptr);
-  plan.to = engine_.wrap(to, nullptr);
-  if (bias) plan.bias = engine_.wrap(bias_desc, nullptr);
+  plan.a = engine_.room_for(a);
+  plan.b = engine_.room_for(b);
+  plan.to = engine_.room_for(to);
+  if (bias) plan.bias = engine_.room_for(bias_desc);
   return plan;
 }
 
@@ -70,16 +70,19 @@ void DnnlMatmul::run_columns(const Problem& p, int64_t columns, Matrix a, Matrix
       at = plans_.emplace(key, make_plan(p, columns, a.transposed, b.transposed, bias != nullptr))
                .first;
     Plan& plan = at->second;
-    plan.a.set_data_handle(const_cast<float*>(a.data));
-    plan.b.set_data_handle(const_cast<float*>(b.data));
-    plan.to.set_data_handle(to);
-    std::unordered_map<int, memory> arguments{
-        {DNNL_ARG_SRC, plan.a}, {DNNL_ARG_WEIGHTS, plan.b}, {DNNL_ARG_DST, plan.to}};
-    if (bias != nullptr) {
-      plan.bias.set_data_handle(const_cast<float*>(bias));
-      arguments.emplace(DNNL_ARG_BIAS, plan.bias);
+    point(plan.a, a.data);
+    point(plan.b, b.data);
+    point(plan.to, to);
+    if (bias == nullptr) {
+      engine_.run(plan.primitive,
+                  {{DNNL_ARG_SRC, plan.a}, {DNNL_ARG_WEIGHTS, plan.b}, {DNNL_ARG_DST, plan.to}});
+      return;
     }
-    engine_.run(plan.primitive, arguments);
+    point(plan.bias, bias);
+    engine_.run(plan.primitive, {{DNNL_ARG_SRC, plan.a},
+                                 {DNNL_ARG_WEIGHTS, plan.b},
+                                 {DNNL_ARG_BIAS, plan.bias},
+                                 {DNNL_ARG_DST, plan.to}});
   });
 }
 

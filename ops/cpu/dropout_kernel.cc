@@ -1,102 +1,112 @@
 // Dropout on the CPU.
 #include <array>
 #include <cstring>
+#include <vector>
 
-#include "ops/cpu/kernels.h"
+#include "ops/kernel.h"
+#include "ops/operators/dropout.h"
 #include "ops/simd/simd.h"
-#include "ops/dropout.h"
 
 namespace kerf::ops::cpu {
 namespace {
 
-// Calls run(local, global, count) for each stretch of elements of axes [axis, rank) of the box that
-// lies dense in the global tensor.
-template <class Run>
-void for_stretches(const Box& box, const Shape& shape, int axis, int64_t& local, int64_t global,
-                   const Run& run) {
-  const IndexSet& set = box.axes[static_cast<size_t>(axis)];
-  int64_t inside = 1;
-  bool whole_inside = true;
-  for (int i = axis + 1; i < shape.rank(); ++i) {
-    inside *= shape[i];
-    whole_inside = whole_inside && box.axes[static_cast<size_t>(i)].is_all();
-  }
-  for (const Range& range : set.ranges(shape[axis])) {
-    if (whole_inside) {
-      run(local, global + range.begin * inside, range.size() * inside);
-      local += range.size() * inside;
-      continue;
-    }
-    for (int64_t i = range.begin; i < range.end; ++i)
-      for_stretches(box, shape, axis + 1, local, global + i * inside, run);
-  }
-}
-
-class DropoutKernel final : public Kernel {
+class DropoutKernel final : public PlainKernel {
  public:
-  explicit DropoutKernel(double ratio) : ratio_(ratio) {}
+  explicit DropoutKernel(const KernelSite& site)
+      : ratio_(site.as<Dropout>().ratio()), shape_(site.op.outputs()[0].shape) {
+    const Shape largest = shape_.with_batch(site.largest);
+    const Box box = normalized(site.iterations, largest);
+    for (int axis = 0; axis < largest.rank(); ++axis) {
+      const IndexSet& set = box.axes[static_cast<size_t>(axis)];
+      ranges_.push_back(set.ranges(largest[axis]));
+      whole_.push_back(set.is_all());
+    }
+  }
 
   void forward(const Call& call) override {
     double ratio = ratio_;
-    if (call.inputs.size() > 1) ratio = static_cast<double>(*call.inputs[1].f32());
+    if (call.inputs.size() > 1 && call.inputs[1].data != nullptr)
+      ratio = static_cast<double>(*call.inputs[1].f32());
     check_dropout_ratio(ratio);
-    if (call.saved != nullptr) std::memcpy(call.saved, &ratio, sizeof ratio);
-    const TensorView& x = call.inputs[0];
-    if (call.training && ratio > 0)
-      drop<false>(call, ratio, x.f32(), call.outputs[0].f32());
-    else
-      simd::copy_or_add(x.f32(), x.elements(), call.outputs[0].f32(), false);
+    if (call.reserve != nullptr) std::memcpy(call.reserve, &ratio, sizeof ratio);
+    pass(call, ratio, call.inputs[0].f32(), call.outputs[0]);
   }
 
+ protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    double ratio = 0;
-    std::memcpy(&ratio, call.saved, sizeof ratio);
-    const float* dy = call.output_gradients[0].f32();
-    for (const auto& target : targets) {
-      float* to = target.to.f32();
+    for (const GradientTarget& target : targets) {
       if (target.input == 1) {  // the ratio is no function's argument
-        if (!target.accumulate) *to = 0;
-      } else if (!call.training || ratio == 0) {
-        simd::copy_or_add(dy, target.to.elements(), to, target.accumulate);
-      } else if (target.accumulate) {
-        drop<true>(call, ratio, dy, to);
-      } else {
-        drop<false>(call, ratio, dy, to);
+        if (!target.accumulate && target.to.data != nullptr) *target.to.f32() = 0;
+        continue;
       }
+      KERF_CHECK(!target.accumulate, "Dropout's data is an activation, whose gradient is no sum");
+      double ratio = 0;
+      std::memcpy(&ratio, call.reserve, sizeof ratio);
+      pass(call, ratio, call.output_gradients[0].f32(), target.to);
     }
   }
 
  private:
-  template <bool kAccumulate>
-  static void drop(const Call& call, double ratio, const float* from, float* to) {
-    const Shape& shape = call.output_shape;
-    int64_t features = 1;
-    for (int i = 1; i < shape.rank(); ++i) features *= shape[i];
+  void pass(const Call& call, double ratio, const float* from, const TensorView& to) const {
+    if (to.elements() == 0) return;
+    if (!call.training || ratio == 0) {
+      simd::copy_or_add(from, to.elements(), to.f32(), false);
+      return;
+    }
     const auto least = static_cast<float>(ratio);
     const auto scale = static_cast<float>(1 / (1 - ratio));
     int64_t local = 0;
-    for_stretches(normalized(*call.output_box, shape), shape, 0, local,
-                  call.first_sample * features, [&](int64_t at, int64_t global, int64_t count) {
-                    std::array<float, 256> draws;
-                    for (int64_t done = 0; done < count; done += 256) {
-                      const auto some = static_cast<size_t>(std::min<int64_t>(256, count - done));
-                      fill_uniform(call.key, global + done, std::span(draws).first(some));
-                      for (size_t i = 0; i < some; ++i) {
-                        const auto j = static_cast<size_t>(at + done) + i;
-                        const float kept = draws[i] >= least ? from[j] * scale : 0.0F;
-                        to[j] = kAccumulate ? to[j] + kept : kept;
-                      }
-                    }
-                  });
+    const Shape shape = shape_.with_batch(call.samples);
+    for_stretches(shape, 0, local, 0, [&](int64_t at, int64_t global, int64_t count) {
+      std::array<float, 256> draws;
+      for (int64_t done = 0; done < count; done += 256) {
+        const auto some = static_cast<size_t>(std::min<int64_t>(256, count - done));
+        fill_uniform(call.key, global + done, std::span(draws).first(some));
+        for (size_t i = 0; i < some; ++i) {
+          const auto j = static_cast<size_t>(at + done) + i;
+          to.f32()[j] = draws[i] >= least ? from[j] * scale : 0.0F;
+        }
+      }
+    });
+  }
+
+  // Calls run(local, global, count) for each stretch of elements of axes [axis, rank) of this part
+  // that lies dense in the global tensor of the micro-batch, which has this shape.
+  template <class Run>
+  void for_stretches(const Shape& shape, int axis, int64_t& local, int64_t global,
+                     const Run& run) const {
+    if (axis == shape.rank()) return run(local++, global, 1);
+    int64_t inside = 1;
+    bool whole_inside = true;
+    for (int i = axis + 1; i < shape.rank(); ++i) {
+      inside *= shape[i];
+      whole_inside = whole_inside && whole_[static_cast<size_t>(i)];
+    }
+    for (Range range : ranges_[static_cast<size_t>(axis)]) {
+      range.end = std::min(range.end, shape[axis]);  // of the samples, some may be absent
+      if (range.end <= range.begin) continue;
+      if (whole_inside) {
+        run(local, global + range.begin * inside, range.size() * inside);
+        local += range.size() * inside;
+        continue;
+      }
+      for (int64_t i = range.begin; i < range.end; ++i)
+        for_stretches(shape, axis + 1, local, global + i * inside, run);
+    }
   }
 
   double ratio_;
+  Shape shape_;                             // of the whole, maybe symbolic
+  std::vector<std::vector<Range>> ranges_;  // of this part, per axis
+  std::vector<bool> whole_;
 };
+
+std::unique_ptr<Kernel> make(const KernelSite& site) {
+  return std::make_unique<DropoutKernel>(site);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dropout_kernel(double ratio) {
-  return std::make_unique<DropoutKernel>(ratio);
-}
+KernelEntries register_dropout() { return {{"Dropout", make}}; }
 
 }  // namespace kerf::ops::cpu

@@ -1,13 +1,13 @@
-// MaxPool on the CPU. The forward pass saves which entry of its window each output took, so that
+// MaxPool on the CPU. The forward pass reserves which entry of its window each output took, so that
 // the gradient reads neither input nor output. NaN wins, so that a diverged run shows.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/activation_kernel.h"
 #include "ops/cpu/pool_taps.h"
+#include "ops/operators/pool.h"
 #include "ops/simd/simd.h"
-#include "ops/pool.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -169,72 +169,76 @@ void add_max_plane_gradient(const Window& w, const float* dy, const Index* index
     }
 }
 
-class MaxPoolKernel final : public Kernel {
+class MaxPoolKernel final : public ActivationKernel {
  public:
-  explicit MaxPoolKernel(const WindowOptions& options) : options_(options) {}
+  explicit MaxPoolKernel(const KernelSite& site) : index_bytes_(site.as<Pool>().index_bytes()) {
+    if (!site.iterations.empty()) window_ = site.as<Pool>().local_window(site.iterations);
+  }
 
   void forward(const Call& call) override {
-    const TensorView& x = call.inputs[0];
-    const TensorView& y = call.outputs[0];
-    const Window w = make_window("MaxPool", options_, {x.shape[2], x.shape[3]});
-    const int64_t planes = y.shape[0] * y.shape[1];
-    const bool fast = call.saved != nullptr && tiles_2x2(w);
-    with_index(call.saved, [&](auto* index) {
-      simd::parallel_pieces(planes, 1 + simd::kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) {
-          const float* from = x.f32() + p * input_plane(w);
-          float* to = y.f32() + p * output_plane(w);
-          auto* at = index == nullptr ? nullptr : index + p * output_plane(w);
-          if (fast)
-            max_plane_2x2(w, from, to, reinterpret_cast<uint8_t*>(at));
-          else
-            max_plane(w, from, to, at);
-        }
+    const float* x = call.inputs[0].f32();
+    float* y = call.outputs[0].f32();
+    const bool fast = call.reserve != nullptr && tiles_2x2(window_);
+    with_index(call.reserve, [&](auto* index) {
+      for_planes(call.outputs[0], [&](int64_t p) {
+        const float* from = x + p * input_plane(window_);
+        float* to = y + p * output_plane(window_);
+        auto* at = index == nullptr ? nullptr : index + p * output_plane(window_);
+        if (fast)
+          max_plane_2x2(window_, from, to, reinterpret_cast<uint8_t*>(at));
+        else
+          max_plane(window_, from, to, at);
       });
     });
   }
 
-  void gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    for (const auto& target : targets) {
-      const Window w = make_window("MaxPool", options_, {target.to.shape[2], target.to.shape[3]});
-      const int64_t planes = target.to.shape[0] * target.to.shape[1];
-      const bool fast = tiles_2x2(w) && !target.accumulate;
-      const float* dy = call.output_gradients[0].f32();
-      with_index(call.saved, [&](const auto* index) {
-        simd::parallel_pieces(
-            planes, 1 + simd::kLeastElements / input_plane(w), [&](int64_t begin, int64_t end) {
-              for (int64_t p = begin; p < end; ++p) {
-                float* to = target.to.f32() + p * input_plane(w);
-                const float* from = dy + p * output_plane(w);
-                const auto* at = index + p * output_plane(w);
-                if (fast) {
-                  max_plane_gradient_2x2(w, from, reinterpret_cast<const uint8_t*>(at), to);
-                  continue;
-                }
-                if (!target.accumulate) std::fill_n(to, input_plane(w), 0.0F);
-                add_max_plane_gradient(w, from, at, to);
-              }
-            });
+  void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
+    const float* dy = call.output_gradients[0].f32();
+    const bool fast = tiles_2x2(window_);
+    for (const GradientTarget& target : targets)
+      with_index(call.reserve, [&](const auto* index) {
+        for_planes(target.to, [&](int64_t p) {
+          float* to = target.to.f32() + p * input_plane(window_);
+          const float* from = dy + p * output_plane(window_);
+          const auto* at = index + p * output_plane(window_);
+          if (fast) {
+            max_plane_gradient_2x2(window_, from, reinterpret_cast<const uint8_t*>(at), to);
+            return;
+          }
+          std::fill_n(to, input_plane(window_), 0.0F);
+          add_max_plane_gradient(window_, from, at, to);
+        });
       });
-    }
   }
 
  private:
   template <class Work>
-  void with_index(std::byte* saved, const Work& work) const {
-    if (max_pool_index_bytes(options_) == 1)
-      work(reinterpret_cast<uint8_t*>(saved));
+  void for_planes(const TensorView& tensor, const Work& work) const {
+    if (tensor.elements() == 0) return;
+    simd::parallel_pieces(tensor.shape[0] * tensor.shape[1],
+                          1 + simd::kLeastElements / input_plane(window_),
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t p = begin; p < end; ++p) work(p);
+                          });
+  }
+  template <class Work>
+  void with_index(std::byte* reserve, const Work& work) const {
+    if (index_bytes_ == 1)
+      work(reinterpret_cast<uint8_t*>(reserve));
     else
-      work(reinterpret_cast<int32_t*>(saved));
+      work(reinterpret_cast<int32_t*>(reserve));
   }
 
-  WindowOptions options_;
+  int64_t index_bytes_;
+  Window window_;
 };
+
+std::unique_ptr<Kernel> make(const KernelSite& site) {
+  return std::make_unique<MaxPoolKernel>(site);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_max_pool_kernel(const WindowOptions& options) {
-  return std::make_unique<MaxPoolKernel>(options);
-}
+KernelEntries register_max_pool() { return {{"MaxPool", make}}; }
 
 }  // namespace kerf::ops::cpu

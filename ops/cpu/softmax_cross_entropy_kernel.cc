@@ -1,75 +1,125 @@
 // Cross-entropy of softmax on the CPU: with m the row's maximum,
 //   loss = log(sum exp(s - m)) + m - s[label],   d loss / d s = exp(s - logsumexp) - [label].
+//
+// Scores [N, C, ...] are N blocks of C x positions; a row is one position of one sample.
 #include <cmath>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/activation_kernel.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
 
-double log_sum_exp(const float* scores, int64_t classes) {
-  const float most = *std::max_element(scores, scores + classes);
+struct Rows {
+  explicit Rows(const Shape& scores) : samples(scores[0]), classes(scores[1]) {
+    for (int i = 2; i < scores.rank(); ++i) positions *= scores[i];
+  }
+  int64_t count() const { return samples * positions; }
+  // Of its first score; the others are `positions` apart.
+  int64_t begin(int64_t row) const {
+    return row / positions * classes * positions + row % positions;
+  }
+
+  int64_t samples;
+  int64_t classes;
+  int64_t positions = 1;
+};
+
+double log_sum_exp(const float* scores, int64_t classes, int64_t stride) {
+  float most = scores[0];
+  for (int64_t c = 1; c < classes; ++c) most = std::max(most, scores[c * stride]);
   double sum = 0;
-  for (int64_t c = 0; c < classes; ++c) sum += std::exp(scores[c] - most);
+  for (int64_t c = 0; c < classes; ++c) sum += std::exp(scores[c * stride] - most);
   return static_cast<double>(most) + std::log(sum);
 }
 
-class SoftmaxCrossEntropyKernel final : public Kernel {
+class SoftmaxCrossEntropyKernel final : public ActivationKernel {
  public:
+  explicit SoftmaxCrossEntropyKernel(const KernelSite& site)
+      : iterations_(site.iterations), labels_(site.op.inputs()[1].spec.shape) {}
+
   void forward(const Call& call) override {
     const TensorView& scores = call.inputs[0];
-    const int64_t rows = scores.shape[0];
-    const int64_t classes = scores.shape[1];
-    auto* saved = reinterpret_cast<float*>(call.saved);
+    const Rows rows(scores.shape);
+    const int64_t* labels = call.inputs[1].i64();
+    auto* denominators = reinterpret_cast<double*>(call.reserve);
     double loss = 0;
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* s = scores.f32() + row * classes;
-      const int64_t label = call.inputs[1].i64()[row];
-      if (label < 0 || label >= classes)
-        throw Error(ErrorCode::kUsage,
-                    format("the label of sample {} of the step is {}, but there are {} classes",
-                           call.first_sample + row, label, classes));
-      const double denominator = log_sum_exp(s, classes);
-      if (saved != nullptr) saved[row] = static_cast<float>(denominator);
-      loss += denominator - static_cast<double>(s[label]);
+    for (int64_t row = 0; row < rows.count(); ++row) {
+      const float* s = scores.f32() + rows.begin(row);
+      const int64_t label = labels[row];
+      if (label < 0 || label >= rows.classes) refuse_label(call, row, label, rows.classes);
+      const double denominator = log_sum_exp(s, rows.classes, rows.positions);
+      if (denominators != nullptr) denominators[row] = denominator;
+      loss += denominator - static_cast<double>(s[label * rows.positions]);
     }
     *call.outputs[0].f32() = static_cast<float>(loss / call.normaliser);
   }
 
-  void gradient(const Call& call, std::span<const GradientTarget> targets) override {
+  void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const bool given = !call.output_gradients.empty() && call.output_gradients[0].data != nullptr;
     const double upstream = given ? static_cast<double>(*call.output_gradients[0].f32()) : 1.0;
     const auto scale = static_cast<float>(upstream / call.normaliser);
-    for (const auto& target : targets) {
+    for (const GradientTarget& target : targets) {
       KERF_CHECK(target.input == 0, "labels have no gradient");
-      const TensorView& scores = call.inputs[0];
-      const int64_t classes = scores.shape[1];
-      simd::parallel_pieces(scores.shape[0], 1 + 4096 / classes, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) row_gradient(call, row, scale, target);
+      const Rows rows(call.inputs[0].shape);
+      simd::parallel_pieces(rows.count(), 1 + 4096 / rows.classes, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          row_gradient(call, rows, row, scale, target.to.f32());
       });
     }
   }
 
  private:
-  static void row_gradient(const Call& call, int64_t row, float scale,
-                           const GradientTarget& target) {
-    const int64_t classes = call.inputs[0].shape[1];
-    const float* s = call.inputs[0].f32() + row * classes;
-    const float denominator = reinterpret_cast<const float*>(call.saved)[row];
+  // Scores near 1e4 leave a float denominator 5e-4 wrong: it is subtracted in double.
+  static void row_gradient(const Call& call, const Rows& rows, int64_t row, float scale,
+                           float* to) {
+    const float* s = call.inputs[0].f32() + rows.begin(row);
+    const double denominator = reinterpret_cast<const double*>(call.reserve)[row];
     const int64_t label = call.inputs[1].i64()[row];
-    float* to = target.to.f32() + row * classes;
-    for (int64_t c = 0; c < classes; ++c) {
-      const float gradient = (std::exp(s[c] - denominator) - (c == label ? 1.0F : 0.0F)) * scale;
-      to[c] = target.accumulate ? to[c] + gradient : gradient;
+    to += rows.begin(row);
+    for (int64_t c = 0; c < rows.classes; ++c) {
+      const int64_t i = c * rows.positions;
+      const auto exponent = static_cast<float>(static_cast<double>(s[i]) - denominator);
+      to[i] = (std::exp(exponent) - (c == label ? 1.0F : 0.0F)) * scale;
     }
   }
+
+  // Names the row by its place in the whole micro-batch, of which this part may have a share.
+  [[noreturn]] void refuse_label(const Call& call, int64_t row, int64_t label,
+                                 int64_t classes) const {
+    const Shape& local = call.inputs[1].shape;
+    const Shape whole = labels_.with_batch(call.samples);
+    std::vector<int64_t> place(static_cast<size_t>(local.rank()));
+    for (int axis = local.rank() - 1; axis >= 0; --axis) {
+      int64_t left = row % local[axis];
+      row /= local[axis];
+      const IndexSet& set = iterations_.axes[axis == 0 ? 0 : static_cast<size_t>(axis) + 1];
+      for (const Range& range : set.ranges(whole[axis])) {
+        place[static_cast<size_t>(axis)] = range.begin + left;
+        if (left < range.size()) break;
+        left -= range.size();
+      }
+    }
+    const std::string position =
+        local.rank() > 1
+            ? format(" at position [{}]", fmt::join(place.begin() + 1, place.end(), ", "))
+            : "";
+    throw Error(
+        ErrorCode::kUsage,
+        format("the label of sample {}{} of the micro-batch is {}, but there are {} classes",
+               place[0], position, label, classes));
+  }
+
+  Box iterations_;
+  Shape labels_;  // of the whole, maybe symbolic
 };
+
+std::unique_ptr<Kernel> make(const KernelSite& site) {
+  return std::make_unique<SoftmaxCrossEntropyKernel>(site);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_softmax_cross_entropy_kernel() {
-  return std::make_unique<SoftmaxCrossEntropyKernel>();
-}
+KernelEntries register_softmax_cross_entropy() { return {{"SoftmaxCrossEntropyLoss", make}}; }
 
 }  // namespace kerf::ops::cpu

@@ -11,7 +11,7 @@ HOMES = [
     (r"cereal/.*", r"runtime/wire\.(h|cc)"),
     (r"zmq(\.h|\.hpp|_addon\.hpp)", r"runtime/zmq/.*"),
     (r"(oneapi/)?dnnl.*", r"ops/cpu/.*"),
-    (r"(omp\.h|immintrin\.h|cblas\.h)", r"ops/cpu/.*"),
+    (r"(omp\.h|immintrin\.h|cblas\.h)", r"ops/(cpu|simd)/.*"),
     (r"boost/(graph|property_map|pending|adjacency).*", r"partitioner/.*"),
     (r"boost/crc\.hpp", r"runtime/.*"),
     (r"boost/.*", r"(partitioner|runtime)/.*"),
