@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "ops/simd/simd.h"
@@ -39,15 +40,42 @@ void scale_centred(const float* x, float mean, float scale, float shift, int64_t
 void centred_gradient(const float* dy, float scale, const float* x, float mean, float slope,
                       float shift, int64_t count, float* dx);
 
-// Calls row(channel, offset) for the rows of channels [begin, end): blocks of channels, in each the
-// samples in ascending order.
+// Channels that are worked on at once: a sample's stretch of them, where inner is 1.
+inline constexpr int64_t kChannelBlock = 64;
+using ChannelSums = std::array<double, kChannelBlock>;
+using ChannelValues = std::array<float, kChannelBlock>;
+
+// At most kChannelBlock channels, [begin, end).
+struct ChannelBlock {
+  int64_t begin = 0;
+  int64_t end = 0;
+  size_t local(int64_t channel) const { return static_cast<size_t>(channel - begin); }
+};
+
+// Calls work(block) for all channels, on as many threads as there are.
+template <class Work>
+void for_blocks(const Channels& c, const Work& work) {
+  simd::parallel_pieces(c.channels, c.least(), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += kChannelBlock)
+      work(ChannelBlock{first, std::min(first + kChannelBlock, end)});
+  });
+}
+
+// Calls row(channel, offset) for the rows of the block, the samples in ascending order.
 template <class Row>
-void for_rows(const Channels& c, int64_t begin, int64_t end, const Row& row) {
-  constexpr int64_t kBlock = 64;  // a sample's stretch of them, where inner is 1
-  for (int64_t first = begin; first < end; first += kBlock)
-    for (int64_t n = 0; n < c.samples; ++n)
-      for (int64_t i = first; i < std::min(first + kBlock, end); ++i)
-        row(i, (n * c.channels + i) * c.inner);
+void for_rows(const Channels& c, const ChannelBlock& block, const Row& row) {
+  for (int64_t n = 0; n < c.samples; ++n)
+    for (int64_t i = block.begin; i < block.end; ++i) row(i, (n * c.channels + i) * c.inner);
+}
+
+// Per channel of the block the sum of its rows' terms: rows in float, sums of them in double.
+template <class Term>
+ChannelSums channel_sums(const Channels& c, const ChannelBlock& block, const Term& term) {
+  ChannelSums sums{};
+  for_rows(c, block, [&](int64_t i, int64_t at) {
+    sums[block.local(i)] += static_cast<double>(term(i, at));
+  });
+  return sums;
 }
 
 }  // namespace kerf::ops::cpu

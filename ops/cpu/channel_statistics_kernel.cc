@@ -1,26 +1,11 @@
 // ChannelSum, CenteredSquareSum and ChannelStatistics on the CPU.
 #include "ops/operators/channel_statistics.h"
 
-#include <vector>
-
 #include "ops/cpu/channel_rows.h"
 #include "ops/kernel.h"
 
 namespace kerf::ops::cpu {
 namespace {
-
-// The rows' terms of each channel, added in double.
-template <class Term>
-void sum_channels(const Channels& c, float* to, const Term& term) {
-  simd::parallel_pieces(c.channels, c.least(), [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(end - begin));
-    for_rows(c, begin, end, [&](int64_t i, int64_t at) {
-      sums[static_cast<size_t>(i - begin)] += static_cast<double>(term(i, at));
-    });
-    for (int64_t i = begin; i < end; ++i)
-      to[i] = static_cast<float>(sums[static_cast<size_t>(i - begin)]);
-  });
-}
 
 void put(const GradientTarget& target, int64_t at, float gradient) {
   float& entry = target.to.f32()[at];
@@ -33,7 +18,12 @@ class ChannelSumKernel final : public PlainKernel {
     const Channels c = channels_of(call.inputs[0].shape);
     const float* x = call.inputs[0].f32();
     float* totals = call.outputs[0].f32();
-    sum_channels(c, totals, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); });
+    for_blocks(c, [&](const ChannelBlock& block) {
+      const ChannelSums sums =
+          channel_sums(c, block, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); });
+      for (int64_t i = block.begin; i < block.end; ++i)
+        totals[i] = static_cast<float>(sums[block.local(i)]);
+    });
     std::fill_n(totals + c.channels, c.channels, static_cast<float>(c.count()));
   }
 
@@ -43,8 +33,8 @@ class ChannelSumKernel final : public PlainKernel {
     const float* dy = call.output_gradients[0].f32();
     for (const GradientTarget& target : targets) {
       const Channels c = channels_of(target.to.shape);
-      simd::parallel_pieces(c.channels, c.least(), [&](int64_t begin, int64_t end) {
-        for_rows(c, begin, end, [&](int64_t i, int64_t at) {
+      for_blocks(c, [&](const ChannelBlock& block) {
+        for_rows(c, block, [&](int64_t i, int64_t at) {
           for (int64_t j = at; j < at + c.inner; ++j) put(target, j, dy[i]);
         });
       });
@@ -57,8 +47,12 @@ class CenteredSquareSumKernel final : public PlainKernel {
   void forward(const Call& call) override {
     const Channels c = channels_of(call.inputs[0].shape);
     const float* x = call.inputs[0].f32();
-    sum_channels(c, call.outputs[0].f32(), [&](int64_t i, int64_t at) {
-      return sum_centred_squares(x + at, mean(call, c, i), c.inner);
+    for_blocks(c, [&](const ChannelBlock& block) {
+      const ChannelSums sums = channel_sums(c, block, [&](int64_t i, int64_t at) {
+        return sum_centred_squares(x + at, mean(call, c, i), c.inner);
+      });
+      for (int64_t i = block.begin; i < block.end; ++i)
+        call.outputs[0].f32()[i] = static_cast<float>(sums[block.local(i)]);
     });
   }
 
@@ -83,8 +77,8 @@ class CenteredSquareSumKernel final : public PlainKernel {
     const Channels c = channels_of(target.to.shape);
     const float* x = call.inputs[0].f32();
     const float* dy = call.output_gradients[0].f32();
-    simd::parallel_pieces(c.channels, c.least(), [&](int64_t begin, int64_t end) {
-      for_rows(c, begin, end, [&](int64_t i, int64_t at) {
+    for_blocks(c, [&](const ChannelBlock& block) {
+      for_rows(c, block, [&](int64_t i, int64_t at) {
         for (int64_t j = at; j < at + c.inner; ++j)
           put(target, j, 2 * dy[i] * (x[j] - mean(call, c, i)));
       });
@@ -96,17 +90,18 @@ class CenteredSquareSumKernel final : public PlainKernel {
     const Channels c = channels_of(call.inputs[0].shape);
     const float* x = call.inputs[0].f32();
     const float* dy = call.output_gradients[0].f32();
-    std::vector<float> sums(static_cast<size_t>(c.channels));
-    sum_channels(c, sums.data(), [&](int64_t i, int64_t at) {
-      return sum_centred(x + at, mean(call, c, i), c.inner);
+    for_blocks(c, [&](const ChannelBlock& block) {
+      const ChannelSums sums = channel_sums(c, block, [&](int64_t i, int64_t at) {
+        return sum_centred(x + at, mean(call, c, i), c.inner);
+      });
+      for (int64_t i = block.begin; i < block.end; ++i) {
+        const float count = call.inputs[1].f32()[c.channels + i];
+        const float gradient =
+            count == 0 ? 0.0F : -2 * dy[i] * static_cast<float>(sums[block.local(i)]) / count;
+        put(target, i, gradient);
+        put(target, c.channels + i, -gradient * mean(call, c, i));
+      }
     });
-    for (int64_t i = 0; i < c.channels; ++i) {
-      const float count = call.inputs[1].f32()[c.channels + i];
-      const float gradient =
-          count == 0 ? 0.0F : -2 * dy[i] * sums[static_cast<size_t>(i)] / count;
-      put(target, i, gradient);
-      put(target, c.channels + i, -gradient * mean(call, c, i));
-    }
   }
 };
 

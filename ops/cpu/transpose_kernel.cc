@@ -3,7 +3,7 @@
 #include "ops/operators/transpose.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
@@ -20,11 +20,33 @@ struct Axis {
   int64_t to = 0;    // in the output
 };
 
-std::vector<Axis> axes_of(const Shape& input, const std::vector<int>& perm) {
-  std::vector<int64_t> strides(perm.size(), 1);
-  for (int i = input.rank() - 2; i >= 0; --i)
-    strides[static_cast<size_t>(i)] = strides[static_cast<size_t>(i) + 1] * input[i + 1];
-  std::vector<Axis> axes;
+class Axes {
+ public:
+  bool empty() const { return count_ == 0; }
+  Axis& back() { return axes_[count_ - 1]; }
+  void push_back(const Axis& axis) { axes_[count_++] = axis; }
+  void erase(Axis* at) {
+    std::copy(at + 1, end(), at);
+    --count_;
+  }
+  Axis* begin() { return axes_.data(); }
+  Axis* end() { return axes_.data() + count_; }
+  const Axis* begin() const { return axes_.data(); }
+  const Axis* end() const { return axes_.data() + count_; }
+
+ private:
+  std::array<Axis, Shape::kMaxRank> axes_{};
+  size_t count_ = 0;
+};
+
+Axes axes_of(const Shape& input, const std::vector<int>& perm) {
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  int64_t step = 1;
+  for (int i = input.rank() - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = step;
+    step *= input[i];
+  }
+  Axes axes;
   for (const int axis : perm) {
     const Axis next{input[axis], strides[static_cast<size_t>(axis)], 0};
     if (next.extent == 1) continue;
@@ -35,7 +57,7 @@ std::vector<Axis> axes_of(const Shape& input, const std::vector<int>& perm) {
   }
   if (axes.empty()) axes.push_back({1, 1, 0});
   int64_t stride = 1;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+  for (Axis* axis = axes.end(); axis-- != axes.begin();) {
     axis->to = stride;
     stride *= axis->extent;
   }
@@ -48,9 +70,9 @@ struct Offsets {
   int64_t to = 0;
 };
 
-Offsets offsets_of(const std::vector<Axis>& axes, int64_t i) {
+Offsets offsets_of(const Axes& axes, int64_t i) {
   Offsets offsets;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+  for (const Axis* axis = axes.end(); axis-- != axes.begin();) {
     offsets.from += i % axis->extent * axis->from;
     offsets.to += i % axis->extent * axis->to;
     i /= axis->extent;
@@ -77,12 +99,12 @@ void copy_tiles(const T* from, const Axis& tile, const Axis& last, int64_t first
 }
 
 template <class T, bool kAdd>
-void transpose(const T* from, std::vector<Axis> axes, T* to) {
+void transpose(const T* from, Axes axes, T* to) {
   const Axis last = axes.back();
-  axes.pop_back();
+  axes.erase(&axes.back());
   Axis tile;  // of one index, where the input's rows are the output's
   if (last.from != 1) {
-    const auto fastest =
+    Axis* fastest =
         std::find_if(axes.begin(), axes.end(), [](const Axis& axis) { return axis.from == 1; });
     tile = *fastest;
     axes.erase(fastest);
@@ -103,7 +125,7 @@ void transpose(const T* from, std::vector<Axis> axes, T* to) {
 void transpose(const TensorView& from, const std::vector<int>& perm, const TensorView& to,
                bool accumulate) {
   if (from.elements() == 0) return;
-  const std::vector<Axis> axes = axes_of(from.shape, perm);
+  const Axes axes = axes_of(from.shape, perm);
   if (accumulate) return transpose<float, true>(from.f32(), axes, to.f32());
   switch (size_of(from.dtype)) {
     case 1: return transpose<uint8_t, false>(from.as<uint8_t>(), axes, to.as<uint8_t>());
