@@ -22,9 +22,31 @@ Box nothing(int rank) {
 IndexSet within_stretch(const IndexSet& set, int64_t offset, int64_t extent) {
   if (set.is_all()) return set;
   std::vector<Range> ranges;
-  const IndexSet seen = intersect(set, IndexSet::range(offset, offset + extent));
-  for (const Range& range : seen.ranges())
+  const IndexSet within = intersect(set, IndexSet::range(offset, offset + extent));
+  for (const Range& range : within.ranges())
     ranges.push_back({range.begin - offset, range.end - offset});
+  return IndexSet(std::move(ranges));
+}
+
+// What the segments with these numbers hold.
+IndexSet within_segments(const IndexSet& numbers, const std::vector<int64_t>& segments) {
+  if (numbers.is_all()) return numbers;
+  std::vector<Range> ranges;
+  for (const Range& range : numbers.ranges())
+    ranges.push_back({segments.at(static_cast<size_t>(range.begin)),
+                      segments.at(static_cast<size_t>(range.end))});
+  return IndexSet(std::move(ranges));
+}
+
+// The numbers of the segments that make up the set; nothing where it ends within one.
+std::optional<IndexSet> segments_of(const IndexSet& set, const std::vector<int64_t>& segments) {
+  std::vector<Range> ranges;
+  for (const Range& range : set.ranges()) {
+    const auto begin = std::lower_bound(segments.begin(), segments.end(), range.begin);
+    const auto end = std::lower_bound(segments.begin(), segments.end(), range.end);
+    if (end == segments.end() || *begin != range.begin || *end != range.end) return std::nullopt;
+    ranges.push_back({begin - segments.begin(), end - segments.begin()});
+  }
   return IndexSet(std::move(ranges));
 }
 
@@ -182,6 +204,8 @@ Box operand_box(const IterationSpace& space, const OperandMap& map, const Shape&
       box.axes.push_back(IndexSet::all());
     else if (axis.window)
       box.axes.push_back(under_windows(*axis.window, set_of(iterations, axis.axes[0]), shape[i]));
+    else if (!axis.segments.empty())
+      box.axes.push_back(within_segments(set_of(iterations, axis.axes[0]), axis.segments));
     else if (axis.axes.size() == 1)
       box.axes.push_back(within_stretch(set_of(iterations, axis.axes[0]), axis.offset, shape[i]));
     else
@@ -214,6 +238,12 @@ std::optional<Box> iterations_of(const IterationSpace& space, const OperandMap& 
     const IndexSet& set = wanted.axes[static_cast<size_t>(i)];
     if (set.is_all()) continue;
     if (axis.axes.empty() || axis.window) return std::nullopt;
+    if (!axis.segments.empty()) {
+      const auto numbers = segments_of(set, axis.segments);
+      if (!numbers) return std::nullopt;
+      iterations.axes[static_cast<size_t>(axis.axes[0])] = *numbers;
+      continue;
+    }
     const bool stretch =
         axis.axes.size() == 1 && extent_of(space, axis.axes[0], samples) != shape[i];
     if (stretch || !unflatten(space, axis.axes, set, samples, iterations)) return std::nullopt;

@@ -60,6 +60,9 @@ struct OperandAxis {
   std::optional<SlidingWindow> window = {};  // over the one iteration axis in `axes`
   int64_t offset = 0;    // of the operand's index 0 along the one iteration axis in `axes`: operands
                          // that are stretches of it (Concat's inputs, Split's outputs)
+  // Index i of the one iteration axis in `axes` touches [segments[i], segments[i + 1]) of the
+  // operand: slices of classes.
+  std::vector<int64_t> segments = {};
 };
 
 struct OperandMap {
