@@ -7,9 +7,8 @@ namespace {
 
 using ops::Box;
 
-// Elements of a box, per sample where the batch is symbolic.
 int64_t elements(const Box& box, const ops::Shape& shape) {
-  return ops::local_shape(box, shape).elements_per_sample();
+  return ops::local_shape(box, shape).elements();
 }
 
 }  // namespace
@@ -19,8 +18,7 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
   local.value = value;
   local.kind = kind;
   local.box = box;
-  const ops::ValueSpec& spec = model.value(value).spec;
-  local.spec = {spec.dtype, ops::local_shape(box, spec.shape)};
+  local.whole = model.value(value).spec;
   part.locals.push_back(std::move(local));
   return static_cast<int>(part.locals.size()) - 1;
 }
@@ -30,10 +28,10 @@ Move move_of(const Model& model, const Part& part, int local, const Box& piece, 
   return {local, ops::Region(holder.box, piece, model.value(holder.value).spec), add};
 }
 
-Assembly::Assembly(const Model& model, ValueId value, LocalKind kind, Box box,
-                   std::vector<Term> terms)
+Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> terms,
+                   const ops::Shape& shape)
     : value_(value), kind_(kind), box_(std::move(box)), terms_(std::move(terms)) {
-  choose_writes(model.value(value).spec.shape);
+  choose_writes(shape);
 }
 
 // The first term to touch an element overwrites it, later ones add; where a term does both, and

@@ -26,8 +26,9 @@ struct Term {
 
 class Assembly {
  public:
-  Assembly(const Model& model, ValueId value, LocalKind kind, ops::Box box,
-           std::vector<Term> terms);
+  // `shape`: of the value in the largest micro-batch.
+  Assembly(ValueId value, LocalKind kind, ops::Box box, std::vector<Term> terms,
+           const ops::Shape& shape);
 
   ValueId value() const { return value_; }
   const std::vector<Term>& terms() const { return terms_; }

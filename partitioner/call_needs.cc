@@ -1,54 +1,64 @@
 #include "partitioner/call_needs.h"
 
+#include "ops/kernel.h"
 #include "partitioner/memory.h"
 
 namespace kerf::partitioner {
 namespace {
 
-// A kernel divides what it is granted into blocks of 64 bytes, at most so many.
-constexpr int64_t kMostBuffers = 4;
-
 void add(const std::vector<int>& locals, const std::vector<int>& which, std::vector<int>& to) {
   for (const int k : which)
-    if (static_cast<size_t>(k) < locals.size()) to.push_back(locals[static_cast<size_t>(k)]);
+    if (static_cast<size_t>(k) < locals.size() && locals[static_cast<size_t>(k)] >= 0)
+      to.push_back(locals[static_cast<size_t>(k)]);
+}
+
+void add_all(const std::vector<int>& locals, std::vector<int>& to) {
+  for (const int local : locals)
+    if (local >= 0) to.push_back(local);
 }
 
 }  // namespace
 
-Pass pass_of(const Part& part, const Instruction& instruction) {
+Pass pass_of(const Instruction& instruction) {
   if (instruction.kind == Instruction::Kind::kForward) return Pass::kForward;
-  const int target = instruction.targets.at(0).local;
-  return part.locals[static_cast<size_t>(target)].persistent() ? Pass::kWeightGradient
-                                                               : Pass::kInputGradient;
+  return instruction.weights ? Pass::kWeightGradient : Pass::kInputGradient;
 }
 
 std::vector<int> locals_read(const Model& model, const LocalCall& call, Pass pass) {
-  if (pass == Pass::kForward) return call.inputs;
-  const ops::Keeps keeps = model.op(call.node).keeps();
   std::vector<int> read;
-  if (pass == Pass::kWeightGradient) {
-    add(call.inputs, keeps.inputs_for_weight_gradient, read);
+  if (pass == Pass::kForward) {
+    add_all(call.inputs, read);
     return read;
   }
-  add(call.inputs, keeps.inputs_for_input_gradient, read);
-  add(call.outputs, keeps.outputs_for_input_gradient, read);
+  const ops::BackwardReads reads = model.op(call.node).backward_reads();
+  const bool weights = pass == Pass::kWeightGradient;
+  add(call.inputs, weights ? reads.inputs_for_weight_gradient : reads.inputs_for_input_gradient,
+      read);
+  add(call.outputs, weights ? reads.outputs_for_weight_gradient : reads.outputs_for_input_gradient,
+      read);
+  if (!weights || reads.output_gradients_for_weight_gradient) add_all(call.output_gradients, read);
   return read;
+}
+
+bool uses_reserve(const Model& model, const LocalCall& call, Pass pass) {
+  return call.reserve > 0 && (pass != Pass::kWeightGradient ||
+                              model.op(call.node).backward_reads().reserve_for_weight_gradient);
+}
+
+bool uses_handed(const LocalCall& call, Pass pass) {
+  return call.handed > 0 && pass != Pass::kForward;
 }
 
 bool shares_memory(const Model& model, NodeId node) { return model.op(node).aliases(); }
 
-void measure_call(const Model& model, const Part& part, int64_t samples, int threads,
-                  LocalCall& call) {
-  const Node& node = model.node(call.node);
-  const ops::Operator& op = model.op(call.node);
-  std::vector<ops::ValueSpec> inputs;
-  for (const int input : call.inputs) {
-    const ops::ValueSpec& spec = part.locals[static_cast<size_t>(input)].spec;
-    inputs.push_back({spec.dtype, spec.shape.with_batch(samples)});
-  }
-  call.saved = whole_blocks(static_cast<int64_t>(op.saved_bytes(node.attributes, inputs)));
-  const auto workspace = static_cast<int64_t>(op.workspace_bytes(node.attributes, inputs, threads));
-  call.workspace = workspace == 0 ? 0 : whole_blocks(workspace) + kMostBuffers * 64;
+void measure_call(const Model& model, int64_t largest, int threads, LocalCall& call) {
+  const ops::BoundOperator& op = model.op(call.node);
+  const ops::LocalSpecs local = ops::local_specs(op, call.iterations, largest, largest);
+  const auto blocks = [](size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); };
+  call.reserve = blocks(op.reserve_bytes(local));
+  call.handed = blocks(op.handed_bytes(local));
+  call.workspace =
+      blocks(ops::workspace_bytes(op, runtime::DeviceKind::kCpu, local, threads));
 }
 
 }  // namespace kerf::partitioner

@@ -10,14 +10,16 @@ namespace kerf::partitioner {
 
 enum class Pass : uint8_t { kForward, kInputGradient, kWeightGradient };
 
-// Of a kForward or kGradient of `part`.
-Pass pass_of(const Part& part, const Instruction& instruction);
-// The locals whose contents the kernel reads, but for the gradients of outputs.
+// Of a kForward or kGradient.
+Pass pass_of(const Instruction& instruction);
+// The locals whose contents the kernel reads, the gradients of outputs included.
 std::vector<int> locals_read(const Model& model, const LocalCall& call, Pass pass);
+// Whether the pass has to do with what forward reserved, and with what I hands to W.
+bool uses_reserve(const Model& model, const LocalCall& call, Pass pass);
+bool uses_handed(const LocalCall& call, Pass pass);
 // Output 0 is input 0 with another shape, and nothing is computed.
 bool shares_memory(const Model& model, NodeId node);
-// Fills in the call's saved and workspace bytes, in blocks, for micro-batches of up to `samples`.
-void measure_call(const Model& model, const Part& part, int64_t samples, int threads,
-                  LocalCall& call);
+// Fills in the call's bytes, in blocks, for micro-batches of up to `largest`.
+void measure_call(const Model& model, int64_t largest, int threads, LocalCall& call);
 
 }  // namespace kerf::partitioner

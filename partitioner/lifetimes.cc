@@ -14,8 +14,8 @@ namespace {
 
 using Kind = Instruction::Kind;
 
-// The lists of a micro-batch. I and W run apart, or B instead of both.
-enum ListIndex : size_t { kF, kI, kW, kB, kLists };
+// The lists of a micro-batch (I and W run apart, or B instead of both), and those of a step.
+enum ListIndex : size_t { kF, kI, kW, kB, kContribute, kUpdate, kFetch, kLists };
 
 class PartMemory {
  public:
@@ -23,7 +23,8 @@ class PartMemory {
       : model_(model),
         part_(part),
         samples_(samples),
-        lists_{&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward} {}
+        lists_{&part.forward,    &part.input_gradient, &part.weight_gradient, &part.backward,
+               &part.contribute, &part.update,         &part.fetch} {}
 
   void place() {
     read_data();
@@ -32,7 +33,6 @@ class PartMemory {
     write_into_slots();
     choose_regions();
     for (size_t list = 0; list < kLists; ++list) place_transient(list, *lists_[list]);
-    place_transient(kLists, part_.update);
     insert_instructions();
   }
 
@@ -52,7 +52,7 @@ class PartMemory {
   std::vector<Instruction>& instructions(size_t list) { return lists_[list]->instructions; }
   Local& local(int index) { return part_.locals[static_cast<size_t>(index)]; }
   int64_t bytes_of(int index) {
-    return whole_blocks(static_cast<int64_t>(local(index).spec.bytes(samples_)));
+    return whole_blocks(static_cast<int64_t>(local(index).bytes(samples_)));
   }
 
   void read_data();
@@ -78,7 +78,8 @@ class PartMemory {
   const int64_t samples_;
   std::array<InstructionList*, kLists> lists_;
   std::map<int, Uses> locals_;  // by root
-  std::map<int, Uses> saved_;   // by call
+  std::map<int, Uses> reserves_;  // by call
+  std::map<int, Uses> handed_;    // by call
   std::array<Insertions, kLists> before_, after_;
 };
 
@@ -110,15 +111,23 @@ std::vector<int> PartMemory::touched(const Instruction& instruction) const {
     add(call.inputs);
     return result;
   }
-  const Pass pass = pass_of(part_, instruction);
+  const Pass pass = pass_of(instruction);
   add(locals_read(model_, call, pass));
-  if (pass == Pass::kForward) {
-    add(call.outputs);
-  } else {
-    add(call.output_gradients);
-    for (const Instruction::Target& target : instruction.targets) add({target.local});
-  }
+  if (pass == Pass::kForward) add(call.outputs);
+  for (const Instruction::Target& target : instruction.targets) add({target.local});
   return result;
+}
+
+// Whether a row of data is not read whole.
+bool divides_rows(const ops::Box& box) {
+  return std::any_of(box.axes.begin() + 1, box.axes.end(),
+                     [](const ops::IndexSet& set) { return !set.is_all(); });
+}
+
+ops::Region share_of_row(const Local& data) {
+  ops::Box row = data.box;
+  row.axes[0] = ops::IndexSet::all();
+  return {ops::Box::whole(data.whole.shape.rank()), row, data.whole};
 }
 
 // Data are read right before their first use.
@@ -132,11 +141,8 @@ void PartMemory::read_data() {
       known[static_cast<size_t>(root)] = true;
       with_reads.push_back(make(Kind::kRead));
       with_reads.back().local = root;
-      if (const Local& data = local(root); !data.box.is_whole()) {
-        const ops::ValueSpec& spec = model_.value(data.value).spec;
-        with_reads.back().moves = {
-            {root, ops::Region(ops::Box::whole(spec.shape.rank()), data.box, spec), false}};
-      }
+      if (const Local& data = local(root); divides_rows(data.box))
+        with_reads.back().moves = {{root, share_of_row(data), false}};
     }
     with_reads.push_back(std::move(instruction));
   }
@@ -161,9 +167,11 @@ void PartMemory::note(size_t list, size_t index) {
     for (const Move& move : instruction.moves)
       if (const auto found = locals_.find(root_of(part_, move.local)); found != locals_.end())
         found->second.sends.emplace_back(list, index);
-  const bool runs = instruction.kind == Kind::kForward || instruction.kind == Kind::kGradient;
-  if (runs && part_.calls[static_cast<size_t>(instruction.call)].saved > 0)
-    extend(saved_[instruction.call], list, index);
+  if (instruction.kind != Kind::kForward && instruction.kind != Kind::kGradient) return;
+  const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
+  const Pass pass = pass_of(instruction);
+  if (uses_reserve(model_, call, pass)) extend(reserves_[instruction.call], list, index);
+  if (uses_handed(call, pass)) extend(handed_[instruction.call], list, index);
 }
 
 // Made here, in one list, and last used by a send of the whole of it to one part. (A send of
@@ -171,9 +179,9 @@ void PartMemory::note(size_t list, size_t index) {
 bool PartMemory::may_be_in_slot(int root, const Uses& uses) {
   const Local& made = local(root);
   if (made.storage != Storage::kOwn || made.kind == LocalKind::kData) return false;
-  const bool forward = uses.in_list(kF);
-  if (uses.sends.size() != (forward ? 1 : 2)) return false;
-  if (forward ? uses.in_list(kB) : uses.in_list(kW)) return false;
+  const bool backward = !uses.in_list(kF) && uses.in_list(kB);
+  if (uses.sends.size() != (backward ? 2 : 1)) return false;
+  if (backward ? uses.in_list(kW) : uses.in_list(kB)) return false;
   for (const auto& [list, index] : uses.sends) {
     const Instruction& send = instructions(list)[index];
     if (send.moves.size() != 1 || !send.moves[0].region.everything()) return false;
@@ -221,25 +229,29 @@ std::array<Place, kLists> PartMemory::keep(const Uses& uses, int64_t bytes) {
 void PartMemory::choose_regions() {
   for (InstructionList* list : lists_) {
     list->places.resize(part_.locals.size());
-    list->saved.resize(part_.calls.size());
+    list->reserve.resize(part_.calls.size());
+    list->handed.resize(part_.calls.size());
   }
-  part_.update.places.resize(part_.locals.size());
-  part_.update.saved.resize(part_.calls.size());
   for (const auto& [root, uses] : locals_) {
     if (local(root).storage != Storage::kOwn) continue;
     const auto places = keep(uses, bytes_of(root));
     for (size_t list = 0; list < kLists; ++list)
       lists_[list]->places[static_cast<size_t>(root)] = places[list];
   }
-  for (const auto& [call, uses] : saved_) {
-    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].saved);
+  for (const auto& [call, uses] : reserves_) {
+    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].reserve);
     for (size_t list = 0; list < kLists; ++list)
-      lists_[list]->saved[static_cast<size_t>(call)] = places[list];
+      lists_[list]->reserve[static_cast<size_t>(call)] = places[list];
+  }
+  for (const auto& [call, uses] : handed_) {
+    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].handed);
+    for (size_t list = 0; list < kLists; ++list)
+      lists_[list]->handed[static_cast<size_t>(call)] = places[list];
   }
 }
 
-// A copy between a piece of one tensor and a piece of another, or that adds a piece, goes through a
-// dense one; shares of data are cut out of whole rows, one at a time.
+// A copy between a piece of one tensor and a piece of another goes through a dense one; shares of
+// rows of data are cut out of whole rows, one at a time.
 int64_t PartMemory::scratch_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Kind::kForward:
@@ -247,14 +259,12 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
       return part_.calls[static_cast<size_t>(instruction.call)].workspace;
     case Kind::kCopy: {
       const auto& [from, to] = std::tie(instruction.moves[0], instruction.moves[1]);
-      const bool direct = from.region.everything() || (to.region.everything() && !to.add);
+      const bool direct = from.region.everything() || to.region.everything();
       return direct ? 0 : whole_blocks(static_cast<int64_t>(from.region.bytes(samples_)));
     }
     case Kind::kRead: {
       const Local& data = local(instruction.local);
-      return data.box.is_whole()
-                 ? 0
-                 : whole_blocks(static_cast<int64_t>(model_.value(data.value).spec.bytes(1)));
+      return divides_rows(data.box) ? whole_blocks(static_cast<int64_t>(data.whole.bytes(1))) : 0;
     }
     default:
       return 0;
@@ -268,15 +278,16 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
     blocks.push_back({bytes, use.first, use.last});
     offsets.push_back(offset);
   };
-  if (list < kLists) {
-    for (auto& [root, uses] : locals_)
-      if (Place& place = to.places[static_cast<size_t>(root)];
-          uses.in_list(list) && local(root).storage == Storage::kOwn && !place.exists())
-        add(bytes_of(root), *uses.in[list], &place.offset);
-    for (auto& [call, uses] : saved_)
-      if (Place& place = to.saved[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
-        add(part_.calls[static_cast<size_t>(call)].saved, *uses.in[list], &place.offset);
-  }
+  for (auto& [root, uses] : locals_)
+    if (Place& place = to.places[static_cast<size_t>(root)];
+        uses.in_list(list) && local(root).storage == Storage::kOwn && !place.exists())
+      add(bytes_of(root), *uses.in[list], &place.offset);
+  for (auto& [call, uses] : reserves_)
+    if (Place& place = to.reserve[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
+      add(part_.calls[static_cast<size_t>(call)].reserve, *uses.in[list], &place.offset);
+  for (auto& [call, uses] : handed_)
+    if (Place& place = to.handed[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
+      add(part_.calls[static_cast<size_t>(call)].handed, *uses.in[list], &place.offset);
   for (size_t i = 0; i < to.instructions.size(); ++i) {
     Instruction& instruction = to.instructions[i];
     instruction.scratch_bytes = scratch_of(instruction);
@@ -300,8 +311,10 @@ std::optional<PartMemory::Use> PartMemory::use_of_region(RegionKind region, size
   };
   for (const auto& [root, uses] : locals_)
     extend(lists_[list]->places[static_cast<size_t>(root)], uses);
-  for (const auto& [call, uses] : saved_)
-    extend(lists_[list]->saved[static_cast<size_t>(call)], uses);
+  for (const auto& [call, uses] : reserves_)
+    extend(lists_[list]->reserve[static_cast<size_t>(call)], uses);
+  for (const auto& [call, uses] : handed_)
+    extend(lists_[list]->handed[static_cast<size_t>(call)], uses);
   return result;
 }
 
@@ -334,8 +347,14 @@ void PartMemory::insert_views() {
       instruction.local = root;
       after_[list][uses.in[list]->last].push_back(std::move(instruction));
     };
+    for (const size_t list : {kContribute, kUpdate, kFetch})
+      if (uses.in_list(list)) release(list);
     if (uses.in_list(kB)) release(kB);
-    release(uses.in_list(kW) ? kW : uses.in_list(kI) ? kI : kF);
+    for (const size_t list : {kW, kI, kF})
+      if (uses.in_list(list)) {
+        release(list);
+        break;
+      }
   }
 }
 

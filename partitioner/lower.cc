@@ -36,19 +36,6 @@ void check_stages(const Plan& plan) {
   }
 }
 
-void check_results(const Model& model, const Sources& sources) {
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const auto& shares = sources.shares(model.node(node).outputs[0]);
-    const std::string where = format("node {}", model.node(node).name);
-    for (const ops::Share& share : shares)
-      if (share.partial)
-        refuse(where, format("{} gives results, not partial sums, on part {}", model.node(node).op,
-                             share.part));
-    if (node == model.loss() && shares.size() > 1)
-      refuse(where, "the loss is computed by one part; make its layout whole on it");
-  }
-}
-
 }  // namespace
 
 bool interleaves(const Plan& plan, int stage) {
@@ -62,21 +49,24 @@ bool interleaves(const Plan& plan, int stage) {
          });
 }
 
-int64_t persistent_bytes(const Part& part, int optimizer_states, bool trains) {
+int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains) {
   int64_t bytes = 0;
   for (const Local& local : part.locals) {
     if (!local.persistent()) continue;
-    const int64_t own = whole_blocks(static_cast<int64_t>(local.spec.bytes(0)));
-    if (local.kind == LocalKind::kParameter) bytes += own * (1 + (trains ? optimizer_states : 0));
-    if (local.kind == LocalKind::kParameterGradient && trains) bytes += own;
+    const int64_t own = whole_blocks(static_cast<int64_t>(local.bytes(0)));
+    const bool weights = local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
+    if (weights) bytes += own;
+    if (!trains) continue;
+    if (local.trained) bytes += own * optimizer_states;
+    if (local.kind == LocalKind::kParameterGradient) bytes += own;
+    if (local.kind == LocalKind::kStatistics) bytes += own * micro_batches;
   }
   return bytes;
 }
 
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
-  const Sources sources(model, plan.layouts);
+  const Sources sources(model, plan.division);
   check_stages(plan);
-  check_results(model, sources);
   std::vector<Part> parts(plan.binding.size());
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts)

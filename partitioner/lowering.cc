@@ -17,13 +17,16 @@ Part Lowering::run(int part, int stage) {
   to_.gradients = options_.gradients;
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const Computation& computation : sources_.computations())
-    if (computation.part == part_ && !computation.box.empty() &&
+    if (computation.part == part_ && !computation.iterations.empty() &&
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
-  const int64_t samples = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
-  for (LocalCall& call : to_.calls) measure_call(model_, to_, samples, options_.threads, call);
-  if (options_.gradients) add_gradients();
-  place_memory(model_, to_, samples);
+  const int64_t largest = sources_.largest();
+  for (LocalCall& call : to_.calls) measure_call(model_, largest, options_.threads, call);
+  if (options_.gradients) {
+    add_gradients();
+    add_parameters();
+  }
+  place_memory(model_, to_, largest);
   return std::move(to_);
 }
 
@@ -31,16 +34,20 @@ void Lowering::add_call(const Computation& computation) {
   const Node& node = model_.node(computation.node);
   LocalCall call;
   call.node = computation.node;
-  call.box = computation.box;
+  call.iterations = computation.iterations;
   for (size_t k = 0; k < node.inputs.size(); ++k)
-    call.inputs.push_back(operand(node.inputs[k], computation.inputs[k].box));
-  for (const ValueId output : node.outputs) {
-    const ops::Share* share = sources_.held(output, part_);
-    KERF_CHECK(share != nullptr, "{} has no share on part {}", model_.value(output).name, part_);
-    const int local = add_local(model_, to_, output, LocalKind::kActivation, share->box);
+    call.inputs.push_back(node.inputs[k] < 0 ? -1 : operand(node.inputs[k], computation.inputs[k]));
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const ValueId output = node.outputs[k];
+    const int local =
+        add_local(model_, to_, output, LocalKind::kActivation, computation.outputs[k]);
     call.outputs.push_back(local);
-    produced_[output] = local;
+    if (!computation.outputs[k].empty()) produced_[output] = local;
   }
+  if (options_.gradients)
+    for (const ops::StateUpdate& update : model_.op(call.node).state_updates())
+      to_.locals[static_cast<size_t>(call.outputs[static_cast<size_t>(update.output)])].kind =
+          LocalKind::kStatistics;
   if (shares_memory(model_, call.node)) {
     Local& output = to_.locals[static_cast<size_t>(call.outputs[0])];
     output.storage = Storage::kAlias;
@@ -54,7 +61,8 @@ void Lowering::add_call(const Computation& computation) {
   report_loss(call);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
   to_.calls.push_back(std::move(call));
-  for (const ValueId output : node.outputs) send_values(output);
+  for (const ValueId output : node.outputs)
+    if (produced_.contains(output)) send_values(output);
 }
 
 void Lowering::report_loss(const LocalCall& call) {
@@ -67,13 +75,11 @@ void Lowering::report_loss(const LocalCall& call) {
 
 // The local tensor that holds exactly `box` of a value.
 int Lowering::operand(ValueId value, const Box& box) {
+  if (box.empty()) return add_local(model_, to_, value, LocalKind::kActivation, box);
   const int base = base_of(value);
   if (box_of(base) == box) return base;
   const auto [found, fresh] = slices_.try_emplace({value, ops::to_string(box)}, -1);
   if (!fresh) return found->second;
-  const LocalKind kind = to_.locals[static_cast<size_t>(base)].kind;
-  KERF_CHECK(kind != LocalKind::kParameter, "{} is read as {}, but held as {}",
-             model_.value(value).name, ops::to_string(box), ops::to_string(box_of(base)));
   found->second = add_local(model_, to_, value, LocalKind::kActivation, box);
   Instruction slice;
   slice.kind = Kind::kCopy;
@@ -86,19 +92,25 @@ int Lowering::operand(ValueId value, const Box& box) {
 int Lowering::base_of(ValueId value) {
   const auto [found, fresh] = base_.try_emplace(value, -1);
   if (!fresh) return found->second;
-  const ValueRole role = model_.value(value).role;
-  if (role == ValueRole::kActivation) return found->second = gather(value);
-  const ops::Share* share = sources_.held(value, part_);
-  KERF_CHECK(share != nullptr, "{} is not laid out on part {}", model_.value(value).name, part_);
-  const LocalKind kind = role == ValueRole::kParameter ? LocalKind::kParameter : LocalKind::kData;
-  return found->second = add_local(model_, to_, value, kind, share->box);
+  const Role role = model_.value(value).role;
+  if (role == Role::kActivation) return found->second = gather(value);
+  const bool kept = ops::is_kept(role);
+  const ops::Share* share = plan_.layouts[static_cast<size_t>(value)].find(part_);
+  KERF_CHECK(kept || share != nullptr, "{} is not laid out on part {}", model_.value(value).name,
+             part_);
+  const int local = add_local(model_, to_, value, kept ? LocalKind::kParameter : LocalKind::kData,
+                              kept ? *sources_.need(value, part_) : share->box);
+  to_.locals[static_cast<size_t>(local)].trained =
+      kept && sources_.differentiable(value) && !sources_.has_read_copy(value, part_);
+  return found->second = local;
 }
 
 // What this part reads of an activation: its own share if that is enough, else put together.
 int Lowering::gather(ValueId value) {
   const Box& need = *sources_.need(value, part_);
   const ops::Share* share = sources_.held(value, part_);
-  if (share != nullptr && !share->partial && share->box.contains(need)) return produced_.at(value);
+  if (share != nullptr && !share->partial() && share->box.contains(need))
+    return produced_.at(value);
   std::vector<Term> terms;
   std::map<int, int> next_piece;
   for (const Source& source : sources_.of_value(value, part_)) {
@@ -115,7 +127,7 @@ int Lowering::gather(ValueId value) {
     }
     terms.push_back(std::move(term));
   }
-  Assembly assembly(model_, value, LocalKind::kActivation, need, std::move(terms));
+  Assembly assembly(value, LocalKind::kActivation, need, std::move(terms), sources_.shape(value));
   return assembly.finish(model_, to_, plan_.routes, forward());
 }
 

@@ -50,7 +50,17 @@ class Lowering {
   Consumers consumers_of(ValueId value, const Contribution& contribution) const;
   void settle(ValueId value);
   bool weight_gradient(int call);
-  void updates();
+  std::vector<Term> gradient_terms(ValueId value) const;
+
+  // lowering_parameters.cc
+  void add_parameters();
+  int home_of(ValueId value);
+  void contribute(const Route& route);
+  void update_home(ValueId value);
+  void publish(ValueId value, int home);
+  void fetch(ValueId value);
+  void update_states();
+  void clear_accumulators();
   Contribution contribution_of(const LocalCall& call, size_t input) const;
   const Route* find_route(ValueId value, bool gradient, int from, int to) const;
 
@@ -72,7 +82,8 @@ class Lowering {
   std::map<ValueId, int> own_sum_;  // value -> sum that is the gradient of its box on this part
   std::vector<Outgoing> outgoing_;
   std::map<std::pair<NodeId, int>, int> contribution_local_;  // use -> local
-  std::map<ValueId, std::vector<int>> parameter_gradients_;
+  std::map<std::pair<NodeId, int>, int> accumulators_;  // use of a parameter -> local
+  std::map<ValueId, int> homes_;                        // value -> local
 };
 
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:

@@ -22,7 +22,35 @@ void Lowering::add_gradients() {
     if (weight_gradient(call) && interleaved) both.push_back(weights.back());
   }
   if (!interleaved) both.insert(both.end(), weights.begin(), weights.end());
-  updates();
+}
+
+// What the gradient of a value's box on this part is summed from, in order.
+std::vector<Term> Lowering::gradient_terms(ValueId value) const {
+  std::vector<Term> terms;
+  for (const Source& source : sources_.of_gradient(value, part_)) {
+    Term term;
+    term.box = source.box;
+    term.contributions = source.contributions;
+    if (source.part != part_) {
+      const Route* route = find_route(value, true, source.part, part_);
+      KERF_CHECK(route != nullptr, "no route brings the gradient of {} from part {} to {}",
+                 model_.value(value).name, source.part, part_);
+      const auto piece =
+          std::find_if(route->pieces.begin(), route->pieces.end(), [&](const Piece& p) {
+            return std::find(p.contributions.begin(), p.contributions.end(),
+                             source.contributions[0]) != p.contributions.end();
+          });
+      KERF_CHECK(piece != route->pieces.end(), "route {} lacks a contribution", route->id);
+      term.route = route->id;
+      term.piece = static_cast<int>(piece - route->pieces.begin());
+      term.box = piece->box;
+      term.contributions = piece->contributions;
+      if (!terms.empty() && terms.back().route == term.route && terms.back().piece == term.piece)
+        continue;  // another summand of the same piece
+    }
+    terms.push_back(std::move(term));
+  }
+  return terms;
 }
 
 // Which sums this part makes: the gradient of every box that it holds, and those that it sends
@@ -30,35 +58,13 @@ void Lowering::add_gradients() {
 void Lowering::prepare_sums() {
   for (const auto& [value, local] : produced_) {
     if (!sources_.differentiable(value) || model_.value(value).producer == model_.loss()) continue;
-    std::vector<Term> terms;
-    for (const Source& source : sources_.of_gradient(value, part_)) {
-      Term term;
-      term.box = source.box;
-      term.contributions = {source.contribution};
-      if (source.part != part_) {
-        const Route* route = find_route(value, true, source.part, part_);
-        KERF_CHECK(route != nullptr, "no route brings the gradient of {} from part {} to {}",
-                   model_.value(value).name, source.part, part_);
-        const auto piece =
-            std::find_if(route->pieces.begin(), route->pieces.end(), [&](const Piece& p) {
-              return std::find(p.contributions.begin(), p.contributions.end(),
-                               source.contribution) != p.contributions.end();
-            });
-        KERF_CHECK(piece != route->pieces.end(), "route {} lacks a contribution", route->id);
-        term.route = route->id;
-        term.piece = static_cast<int>(piece - route->pieces.begin());
-        term.box = piece->box;
-        term.contributions = piece->contributions;
-        if (!terms.empty() && terms.back().route == term.route && terms.back().piece == term.piece)
-          continue;  // another summand of the same piece
-      }
-      terms.push_back(std::move(term));
-    }
     own_sum_[value] = static_cast<int>(sums_.size());
-    sums_.emplace_back(model_, value, LocalKind::kGradient, box_of(local), std::move(terms));
+    sums_.emplace_back(value, LocalKind::kGradient, box_of(local), gradient_terms(value),
+                       sources_.shape(value));
   }
   for (const Route& route : plan_.routes)
-    if (route.gradient && route.from == part_) prepare_outgoing(route);
+    if (route.gradient && route.from == part_ && !is_of_step(model_, route))
+      prepare_outgoing(route);
 }
 
 void Lowering::prepare_outgoing(const Route& route) {
@@ -74,15 +80,15 @@ void Lowering::prepare_outgoing(const Route& route) {
         if (other.value == route.value && other.from == part_ &&
             p.contributions == piece.contributions)
           hull = ops::hull(hull, p.box);
-    hull = ops::normalized(hull, model_.value(route.value).spec.shape);
+    hull = ops::normalized(hull, sources_.shape(route.value));
     for (const Contribution& contribution : piece.contributions)
       for (size_t call = 0; call < to_.calls.size(); ++call) {
         if (to_.calls[call].node != contribution.use.node) continue;
         Term term;
         const auto input = static_cast<size_t>(contribution.use.input);
         term.box =
-            ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input].box, hull);
-        term.box = ops::normalized(term.box, model_.value(route.value).spec.shape);
+            ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input], hull);
+        term.box = ops::normalized(term.box, sources_.shape(route.value));
         term.contributions = {contribution};
         terms.push_back(std::move(term));
       }
@@ -96,7 +102,8 @@ void Lowering::prepare_outgoing(const Route& route) {
     auto found = std::find_if(sums_.begin(), sums_.end(), same);
     outgoing.sums.back() = static_cast<int>(found - sums_.begin());
     if (found == sums_.end())
-      sums_.emplace_back(model_, route.value, LocalKind::kGradient, hull, std::move(terms));
+      sums_.emplace_back(route.value, LocalKind::kGradient, hull, std::move(terms),
+                         sources_.shape(route.value));
   }
   outgoing_.push_back(std::move(outgoing));
 }
@@ -121,36 +128,46 @@ Lowering::Consumers Lowering::consumers_of(ValueId value, const Contribution& co
   return consumers;
 }
 
-// The I part of one call: its output's gradient, the gradients of its inputs, and what they
+// The I part of one call: its outputs' gradients, the gradients of its inputs, and what they
 // complete.
 void Lowering::differentiate(int index) {
   LocalCall& call = to_.calls[static_cast<size_t>(index)];
   const Node& node = model_.node(call.node);
-  if (!sources_.differentiable(node.outputs[0])) return;
-  int output_gradient = -1;
-  if (call.node != model_.loss())
-    output_gradient = sums_[static_cast<size_t>(own_sum_.at(node.outputs[0]))].finish(
-        model_, to_, plan_.routes, input_gradient());
-  call.output_gradients = {output_gradient};
+  const bool loss = call.node == model_.loss();
+  std::vector<int> output_gradients;
+  for (const ValueId output : node.outputs) {
+    const auto sum = own_sum_.find(output);
+    output_gradients.push_back(sum == own_sum_.end()
+                                   ? -1
+                                   : sums_[static_cast<size_t>(sum->second)].finish(
+                                         model_, to_, plan_.routes, input_gradient()));
+  }
+  const bool reached = std::any_of(output_gradients.begin(), output_gradients.end(),
+                                   [](int local) { return local >= 0; });
+  if (!reached && !(loss && sources_.differentiable(node.outputs[0]))) return;
+  call.output_gradients = output_gradients;
 
   Instruction gradient;
   gradient.kind = Kind::kGradient;
   gradient.call = index;
   const bool aliases = shares_memory(model_, call.node);
-  std::vector<ValueId> reached;
+  std::vector<ValueId> changed;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const ValueId value = node.inputs[k];
+    if (!model_.op(call.node).inputs()[k].in_input_gradient()) continue;
+    if (box_of(call.inputs[k]).empty() || !sources_.differentiable(value)) continue;
     const Contribution contribution = contribution_of(call, k);
-    if (!sources_.differentiable(value) || consumers_of(value, contribution).none()) continue;
-    const int local =
-        target_of(contribution, value, box_of(call.inputs[k]), aliases ? output_gradient : -1);
+    if (consumers_of(value, contribution).none()) continue;
+    const int local = target_of(contribution, value, box_of(call.inputs[k]),
+                                aliases ? call.output_gradients[0] : -1);
     contribution_local_[{call.node, static_cast<int>(k)}] = local;
     for (Assembly& sum : sums_) sum.computed(contribution, local);
     gradient.targets.push_back({static_cast<int>(k), local});
-    reached.push_back(value);
+    changed.push_back(value);
   }
-  if (!aliases && !gradient.targets.empty()) input_gradient().push_back(std::move(gradient));
-  for (const ValueId value : reached) settle(value);
+  if (!aliases && (!gradient.targets.empty() || call.handed > 0))
+    input_gradient().push_back(std::move(gradient));
+  for (const ValueId value : changed) settle(value);
 }
 
 // Where the kernel writes this contribution. Straight into the sum that it begins, unless somebody
@@ -200,7 +217,7 @@ void Lowering::settle(ValueId value) {
   }
 }
 
-// Every use of a parameter has its own accumulator; U adds them up. Whether there is anything to do.
+// Every use of a parameter has its own accumulator. Whether there is anything to do.
 bool Lowering::weight_gradient(int index) {
   const LocalCall& call = to_.calls[static_cast<size_t>(index)];
   const Node& node = model_.node(call.node);
@@ -208,39 +225,18 @@ bool Lowering::weight_gradient(int index) {
   Instruction gradient;
   gradient.kind = Kind::kGradient;
   gradient.call = index;
+  gradient.weights = true;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
-    if (model_.value(node.inputs[k]).role != ValueRole::kParameter) continue;
+    if (!model_.op(call.node).inputs()[k].in_weight_gradient()) continue;
+    if (box_of(call.inputs[k]).empty()) continue;
     const int local = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
                                 box_of(call.inputs[k]));
-    parameter_gradients_[node.inputs[k]].push_back(local);
+    accumulators_[{call.node, static_cast<int>(k)}] = local;
     gradient.targets.push_back({static_cast<int>(k), local});
   }
   if (gradient.targets.empty()) return false;
   to_.weight_gradient.instructions.push_back(std::move(gradient));
   return true;
-}
-
-void Lowering::updates() {
-  for (const auto& [parameter, gradients] : parameter_gradients_) {
-    for (size_t i = 1; i < gradients.size(); ++i) {
-      Instruction add;
-      add.kind = Kind::kCopy;
-      add.moves = {move_of(model_, to_, gradients[i], box_of(gradients[i]), false),
-                   move_of(model_, to_, gradients[0], box_of(gradients[i]), true)};
-      to_.update.instructions.push_back(std::move(add));
-    }
-    Instruction update;
-    update.kind = Kind::kUpdate;
-    update.local = base_.at(parameter);
-    update.other = gradients[0];
-    to_.update.instructions.push_back(std::move(update));
-    for (const int accumulator : gradients) {
-      Instruction clear;
-      clear.kind = Kind::kClear;
-      clear.local = accumulator;
-      to_.update.instructions.push_back(std::move(clear));
-    }
-  }
 }
 
 }  // namespace kerf::partitioner

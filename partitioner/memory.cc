@@ -1,5 +1,7 @@
 #include "partitioner/memory.h"
 
+#include "ops/kernel.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,19 +10,6 @@
 namespace kerf::partitioner {
 
 namespace {
-
-// Of one execution, for a micro-batch of `samples` rows.
-std::vector<ops::ValueSpec> local_inputs(const Model& model, const Computation& c,
-                                         int64_t samples) {
-  const Node& node = model.node(c.node);
-  std::vector<ops::ValueSpec> specs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const ops::ValueSpec& spec = model.value(node.inputs[i]).spec;
-    specs.push_back(
-        {spec.dtype, ops::local_shape(c.inputs[i].box, spec.shape).with_batch(samples)});
-  }
-  return specs;
-}
 
 // Walks F and I of one micro-batch through the locals of a stage. A value that is made here has a
 // local of the box that is held; a value read here that the held box does not cover has another, of
@@ -53,9 +42,8 @@ class Walk {
 
   int64_t size(ValueId value, const ops::Box& box) const {
     const ops::ValueSpec& spec = model_.value(value).spec;
-    const ops::ValueSpec local{spec.dtype, ops::local_shape(box, spec.shape)};
-    const auto bytes = static_cast<int64_t>(local.bytes(samples_));
-    return whole_blocks(bytes);
+    const int64_t elements = ops::local_shape(box, spec.shape, samples_).elements();
+    return whole_blocks(elements * static_cast<int64_t>(ops::size_of(spec.dtype)));
   }
 
   int add_local(ValueId value, const ops::Box& box) {
@@ -69,32 +57,31 @@ class Walk {
       const Computation* c = mine_[t];
       const Node& node = model_.node(c->node);
       for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] < 0 || c->inputs[i].empty()) continue;
         first_reader_.emplace(node.inputs[i], t);
-        auto [at, is_new] = needed.emplace(node.inputs[i], c->inputs[i].box);
-        if (!is_new) at->second = ops::hull(at->second, c->inputs[i].box);
+        auto [at, is_new] = needed.emplace(node.inputs[i], c->inputs[i]);
+        if (!is_new) at->second = ops::hull(at->second, c->inputs[i]);
       }
     }
     for (const Computation* c : mine_) {
       const Node& node = model_.node(c->node);
-      for (const ValueId value : node.inputs) add_read(value, needed.at(value));
+      for (const ValueId value : node.inputs)
+        if (const auto need = needed.find(value); need != needed.end())
+          add_read(value, need->second);
       const bool shares = model_.op(c->node).aliases();
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         const ValueId value = node.outputs[i];
-        const ops::Box box = i == 0 ? c->box : whole(value);
+        const ops::Box& box = c->outputs[i];
         made_[value] = shares && i == 0 ? read_.at(node.inputs[0]) : add_local(value, box);
         made_boxes_.emplace(value, box);
       }
     }
   }
 
-  ops::Box whole(ValueId value) const {
-    return ops::Box::whole(model_.value(value).spec.shape.rank());
-  }
-
   void add_read(ValueId value, const ops::Box& needed) {
     if (read_.contains(value)) return;
-    const ops::Shape& shape = model_.value(value).spec.shape;
-    if (model_.value(value).role == ValueRole::kParameter) {
+    const ops::Shape shape = model_.value(value).spec.shape.with_batch(samples_);
+    if (ops::is_kept(model_.value(value).role)) {
       parameters_.emplace(value, needed);
       return;
     }
@@ -109,15 +96,14 @@ class Walk {
     for (const Computation* c : mine_) {
       const Node& node = model_.node(c->node);
       if (!model_.needs_gradient(node.outputs[0])) continue;
-      const ops::Keeps keeps = model_.op(c->node).keeps();
+      const ops::BackwardReads reads = model_.op(c->node).backward_reads();
       for (const auto* inputs :
-           {&keeps.inputs_for_input_gradient, &keeps.inputs_for_weight_gradient})
-        for (const int i : *inputs)
-          if (index(i) < node.inputs.size()) keep(read_, node.inputs[index(i)]);
-      for (const int i : keeps.outputs_for_input_gradient)
-        if (index(i) < node.outputs.size()) keep(made_, node.outputs[index(i)]);
-      if (model_.op(c->node).is_loss()) keep(made_, node.outputs[0]);  // read when the step ends
-      saved_ += saved_bytes(*c);
+           {&reads.inputs_for_input_gradient, &reads.inputs_for_weight_gradient})
+        for (const int i : *inputs) keep(read_, node.inputs[index(i)]);
+      for (const auto* outputs :
+           {&reads.outputs_for_input_gradient, &reads.outputs_for_weight_gradient})
+        for (const int i : *outputs) keep(made_, node.outputs[index(i)]);
+      saved_ += reserve_bytes(*c);
     }
   }
 
@@ -126,10 +112,10 @@ class Walk {
     if (at != locals.end()) kept_.insert(at->second);
   }
 
-  int64_t saved_bytes(const Computation& c) const {
-    const auto bytes = model_.op(c.node).saved_bytes(model_.node(c.node).attributes,
-                                                     local_inputs(model_, c, samples_));
-    return whole_blocks(static_cast<int64_t>(bytes));
+  int64_t reserve_bytes(const Computation& c) const {
+    const ops::BoundOperator& op = model_.op(c.node);
+    const ops::LocalSpecs local = ops::local_specs(op, c.iterations, samples_, samples_);
+    return whole_blocks(static_cast<int64_t>(op.reserve_bytes(local) + op.handed_bytes(local)));
   }
 
   // One kernel or one copy runs at a time. A copy, from the local that a value was made in to the
@@ -181,7 +167,7 @@ class Walk {
     int64_t peak = 0;
     const auto hold = [&](const std::map<ValueId, int>& locals, ValueId value) {
       const auto at = locals.find(value);
-      if (at == locals.end() || !model_.needs_gradient(value)) return;
+      if (value < 0 || at == locals.end() || !model_.needs_gradient(value)) return;
       if (live.insert(at->second).second) bytes += bytes_[index(at->second)];
     };
     for (size_t t = mine_.size(); t-- > 0;) {
@@ -201,7 +187,7 @@ class Walk {
     std::vector<int> result;
     const Node& node = model_.node(mine_[t]->node);
     const auto has_weights = [&](ValueId v) {
-      return model_.value(v).role == ValueRole::kParameter && model_.needs_gradient(v);
+      return v >= 0 && model_.value(v).role == Role::kParameter && model_.needs_gradient(v);
     };
     const bool waits_for_w = std::any_of(node.inputs.begin(), node.inputs.end(), has_weights);
     const bool shares = model_.op(mine_[t]->node).aliases();
@@ -232,13 +218,15 @@ class Walk {
 void measure_workspace(const Model& model, std::vector<Computation>& computations, int64_t samples,
                        int threads) {
   for (Computation& c : computations) {
-    const Node& node = model.node(c.node);
-    size_t bytes =
-        model.op(c.node).workspace_bytes(node.attributes, local_inputs(model, c, samples), threads);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const Value& value = model.value(node.inputs[i]);
-      const bool data = value.role == ValueRole::kInput || value.role == ValueRole::kLabel;
-      if (data && !c.inputs[i].box.is_whole()) bytes = std::max(bytes, value.spec.bytes(1));
+    const ops::BoundOperator& op = model.op(c.node);
+    size_t bytes = ops::workspace_bytes(op, runtime::DeviceKind::kCpu,
+                                        ops::local_specs(op, c.iterations, samples, samples),
+                                        threads);
+    for (size_t i = 0; i < c.inputs.size(); ++i) {
+      if (model.node(c.node).inputs[i] < 0) continue;
+      const Value& value = model.value(model.node(c.node).inputs[i]);
+      const bool data = value.role == Role::kInput || value.role == Role::kLabel;
+      if (data && !c.inputs[i].is_whole()) bytes = std::max(bytes, value.spec.bytes(1));
     }
     c.workspace = static_cast<int64_t>(bytes);
   }
@@ -250,19 +238,10 @@ StageMemory stage_memory(const Model& model, const std::vector<const Computation
 }
 
 std::vector<Computation> whole_computations(const Model& model) {
-  std::vector<Computation> result;
-  for (NodeId id = 0; id < model.nodes(); ++id) {
-    const ops::ValueSpec& output = model.value(model.node(id).outputs.front()).spec;
-    const ops::Box box = ops::Box::whole(output.shape.rank());
-    ops::SplitRule rule =
-        model.op(id).split(model.node(id).attributes, model.input_specs(id), output, box);
-    if (rule.kind != ops::SplitRule::Kind::kBoxes)
-      throw Error(ErrorCode::kUsage,
-                  format("{} cannot compute its whole output: {}", model.node(id).op, rule.reason),
-                  format("{}: node {}", model.name(), model.node(id).name));
-    result.push_back({id, 0, box, 0, std::move(rule.inputs)});
-  }
-  return result;
+  Division division;
+  for (NodeId id = 0; id < model.nodes(); ++id)
+    division.nodes.push_back(whole_division(model, id, 0));
+  return computations(model, division);
 }
 
 }  // namespace kerf::partitioner

@@ -63,7 +63,7 @@ Order least_alive(const Model& model, const Graph& graph) {
     int64_t alive = 0;
     for (const ValueId output : model.node(id).outputs) alive += bytes(output);
     for (const ValueId input : model.node(id).inputs)
-      if (model.value(input).role == ValueRole::kActivation &&
+      if (model.value(input).role == Role::kActivation &&
           readers[static_cast<size_t>(input)] == 1)
         alive -= bytes(input);
     return alive;

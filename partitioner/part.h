@@ -1,9 +1,11 @@
 // Parts: a numbered share of a plan's work, as data.
 //
 // Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
-// local tensors, kernel calls, and five instruction lists: F forward, I input gradients, W weight
-// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it),
-// U update. A schedule's action runs one list for one micro-batch; U runs once per step.
+// local tensors, kernel calls, and instruction lists: F forward, I input gradients, W weight
+// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it); and
+// once a step: `contribute` sends what other parts' homes sum, `update` sums, updates and publishes,
+// `fetch` receives what other homes published. A schedule's action runs one list for one
+// micro-batch; U runs the last three, where it comes after REDUCE_GRAD the last two.
 //
 // Memory. Every local that is neither persistent nor in a message has an offset within a region:
 //
@@ -38,10 +40,12 @@ namespace kerf::partitioner {
 
 enum class LocalKind : uint8_t {
   kData,               // inputs and labels: read from the data set by kRead
-  kParameter,          // persistent
+  kParameter,          // persistent: what calls read of anything that is kept from step to step
+  kHome,               // persistent: the master of a parameter, where calls read more than it
   kParameterGradient,  // persistent; summed over micro-batches in the order in which W runs
+  kStatistics,         // persistent; what each micro-batch says of a state, until U
   kActivation,
-  kGradient,  // of an activation
+  kGradient,  // of an activation; of a parameter, summed into a home
 };
 
 enum class Storage : uint8_t {
@@ -55,25 +59,30 @@ struct Local {
   ValueId value = -1;
   LocalKind kind = LocalKind::kActivation;
   ops::Box box;
-  ops::ValueSpec spec;  // local shape; kBatch where batched
+  ops::ValueSpec whole;  // the value's
   Storage storage = Storage::kOwn;
   int alias_of = -1;
   int route = -1;
+  bool trained = false;  // a home: with optimizer states
 
-  bool persistent() const {
-    return kind == LocalKind::kParameter || kind == LocalKind::kParameterGradient;
+  bool persistent() const { return kind <= LocalKind::kStatistics && kind != LocalKind::kData; }
+  // Of the local tensor, for a micro-batch of `samples`.
+  ops::Shape shape(int64_t samples) const { return ops::local_shape(box, whole.shape, samples); }
+  size_t bytes(int64_t samples) const {
+    return static_cast<size_t>(shape(samples).elements()) * ops::size_of(whole.dtype);
   }
 };
 
 // One node on one part. An operator that aliases() has a call, but no kForward or kGradient.
 struct LocalCall {
   NodeId node = -1;
-  std::vector<int> inputs;            // locals
+  std::vector<int> inputs;            // locals; -1: absent
   std::vector<int> outputs;           // locals
-  std::vector<int> output_gradients;  // locals; -1 for the loss (whose gradient is 1); empty if the
-                                      // call has no backward pass
-  ops::Box box;                       // of output 0
-  int64_t saved = 0;                  // bytes that go from its forward to its gradients
+  std::vector<int> output_gradients;  // locals; -1: none (of a loss, 1); empty if the call has no
+                                      // backward pass
+  ops::Box iterations;
+  int64_t reserve = 0;                // bytes that go from its forward to its gradients
+  int64_t handed = 0;                 // bytes that go from its I to its W
   int64_t workspace = 0;              // bytes that its kernel may take while it runs
 };
 
@@ -108,7 +117,8 @@ struct Instruction {
     kRelease,   // route: the view
     kCopy,      // moves[0] (from) to moves[1] (to, add)
     kZero,      // local
-    kUpdate,    // local is the parameter, other its gradient
+    kUpdate,    // local is the home, other its gradient
+    kUpdateState,  // local is the state, other its statistics, keep
     kClear,     // local, an accumulator: it counts as zero, and what comes first overwrites it
   };
   struct Target {
@@ -121,6 +131,8 @@ struct Instruction {
   int route = -1;
   int local = -1;
   int other = -1;
+  float keep = 0;        // of the state, against the statistics
+  bool weights = false;  // kGradient: W's, not I's
   std::vector<Move> moves;
   std::vector<Target> targets;
   int64_t scratch = -1;       // offset in the transient region of what it takes while it runs
@@ -129,8 +141,9 @@ struct Instruction {
 
 struct InstructionList {
   std::vector<Instruction> instructions;
-  std::vector<Place> places;  // by local (an alias has its root's)
-  std::vector<Place> saved;   // by call
+  std::vector<Place> places;   // by local (an alias has its root's)
+  std::vector<Place> reserve;  // by call
+  std::vector<Place> handed;   // by call
 };
 
 struct Part {
@@ -144,7 +157,9 @@ struct Part {
   InstructionList input_gradient;
   InstructionList weight_gradient;
   InstructionList backward;
+  InstructionList contribute;
   InstructionList update;
+  InstructionList fetch;
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
 
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
@@ -157,8 +172,7 @@ struct LowerOptions {
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
 // those with gradients do. The plan must be valid. Throws Error{kUsage} for what plans can say and
-// no part can do yet: one part in two stages, two parts of one stage on one worker, operators that
-// give partial sums, a loss on several parts.
+// no part can do yet: one part in two stages, two parts of one stage on one worker.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
 
 // Whether the B of this stage makes the gradients of weights node by node among those of inputs:
@@ -168,11 +182,12 @@ bool interleaves(const Plan& plan, int stage);
 // The local whose memory `local` shares: itself unless it is an alias.
 int root_of(const Part& part, int local);
 
-// Parameters and, where it trains, their gradients and optimizer states, in blocks.
-int64_t persistent_bytes(const Part& part, int optimizer_states, bool trains);
+// Parameters and, where it trains, their gradients, optimizer states and statistics of each of the
+// micro-batches, in blocks.
+int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
-// 2".
+// 2". The lists are F, I, W, B, C (contribute), U, R (fetch).
 std::string describe(const Model& model, const Plan& plan, const Part& part);
 
 }  // namespace kerf::partitioner

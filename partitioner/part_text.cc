@@ -14,7 +14,7 @@ class PartWriter {
     return format("part {} of stage {} on worker {}\n", part_.part, part_.stage, part_.worker) +
            lines("F", part_.forward) + lines("I", part_.input_gradient) +
            lines("W", part_.weight_gradient) + lines("B", part_.backward) +
-           lines("U", part_.update);
+           lines("C", part_.contribute) + lines("U", part_.update) + lines("R", part_.fetch);
   }
 
  private:
@@ -24,7 +24,8 @@ class PartWriter {
     const Local& l = part_.locals[static_cast<size_t>(local)];
     const bool gradient = l.kind == LocalKind::kGradient || l.kind == LocalKind::kParameterGradient;
     const std::string& value = model_.value(l.value).name;
-    return format("{}{}", gradient ? format("d({})", value) : value,
+    return format("{}{}{}", l.kind == LocalKind::kHome ? "home of " : "",
+                  gradient ? format("d({})", value) : value,
                   l.box.is_whole() ? "" : ops::to_string(l.box));
   }
   // The same with where it lives, if it is borrowed.
@@ -100,6 +101,8 @@ class PartWriter {
                       peer(i.route, false));
       case Kind::kUpdate:
         return format("update {}", name(i.local));
+      case Kind::kUpdateState:
+        return format("update {} by {}", name(i.local), name(i.other));
       case Kind::kClear:
         return format("{} counts as 0", name(i.local));
     }

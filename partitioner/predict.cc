@@ -43,7 +43,8 @@ class Prediction {
     const std::map<int64_t, int> sizes = counted_sizes(plan_.batch, plan_.micro_batches);
     for (const Computation& c : computations_)
       for (const auto& [samples, count] : sizes) {
-        const NodeCost cost = node_cost(model_, c.node, c.iterations, largest_, samples, request_.speed);
+        const NodeCost cost =
+            node_cost(model_, c.node, c.iterations, largest_, samples, request_.speed);
         worker_of(c.part).forward_flops += count * cost.work.forward_flops;
         worker_of(c.part).seconds += count * cost.total_seconds();
       }
@@ -70,7 +71,9 @@ class Prediction {
                            handed(part) * part.bytes_of(RegionKind::kHanded);
       worker.activation_bytes += kept;
       worker.peak_bytes +=
-          persistent_bytes(part, request_.setting.optimizer_states, /*trains=*/true) + kept;
+          persistent_bytes(part, request_.setting.optimizer_states, plan_.micro_batches,
+                           /*trains=*/true) +
+          kept;
       int64_t& most = transient[static_cast<size_t>(worker.worker)];
       most = std::max(most, part.bytes_of(RegionKind::kTransient));
     }
@@ -88,6 +91,7 @@ class Prediction {
 
   // Messages of a route that its receiver holds at once: those that its gradients read stay.
   int held_at_most(const Route& route) const {
+    if (is_of_step(model_, route)) return 1;
     const Part& receiver = parts_[static_cast<size_t>(route.to)];
     const auto releases = [&](const InstructionList& list) {
       return std::any_of(list.instructions.begin(), list.instructions.end(), [&](const auto& each) {

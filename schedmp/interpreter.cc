@@ -1,6 +1,7 @@
 #include "schedmp/interpreter.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/error.h"
 
@@ -12,21 +13,48 @@ using partitioner::kRegions;
 using partitioner::Part;
 using partitioner::RegionKind;
 
-const InstructionList* list_of(const Part& part, ActionKind kind) {
+namespace {
+
+// Of what runs for a micro-batch; null for kinds that no part has a list for.
+InstructionList Part::* list_of(ActionKind kind) {
   switch (kind) {
     case ActionKind::kForward:
-      return &part.forward;
+      return &Part::forward;
     case ActionKind::kInputGradient:
-      return &part.input_gradient;
+      return &Part::input_gradient;
     case ActionKind::kWeightGradient:
-      return &part.weight_gradient;
+      return &Part::weight_gradient;
     case ActionKind::kBackward:
-      return &part.backward;
-    case ActionKind::kUpdate:
-      return &part.update;
+      return &Part::backward;
     default:
       return nullptr;
   }
+}
+
+bool ends_step(const Action& action) {
+  return action.kind == ActionKind::kUpdate || action.kind == ActionKind::kReduceGradient;
+}
+
+}  // namespace
+
+std::vector<Leg> legs_of(const std::vector<Action>& row) {
+  std::vector<Leg> legs;
+  std::set<int> contributed;  // stages
+  for (auto at = row.begin(); at != row.end();) {
+    if (!ends_step(*at)) {
+      legs.push_back({*at, list_of(at->kind)});
+      ++at;
+      continue;
+    }
+    const auto end = std::find_if_not(at, row.end(), ends_step);
+    for (auto action = at; action != end; ++action)
+      if (contributed.insert(action->stage).second) legs.push_back({*action, &Part::contribute});
+    for (const auto list : {&Part::update, &Part::fetch})
+      for (auto action = at; action != end; ++action)
+        if (action->kind == ActionKind::kUpdate) legs.push_back({*action, list});
+    at = end;
+  }
+  return legs;
 }
 
 Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Machine& machine)
@@ -45,13 +73,13 @@ Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Mach
   accumulate_.reserve(most_targets);
 }
 
-void Interpreter::run(const Action& action) {
+void Interpreter::run(const Leg& leg) {
+  KERF_CHECK(leg.list != nullptr, "{} is no action of a part", to_string(leg.action));
   for (size_t p = 0; p < parts_.size(); ++p) {
-    if (parts_[p]->stage != action.stage) continue;
-    const InstructionList* list = list_of(*parts_[p], action.kind);
-    KERF_CHECK(list != nullptr, "{} is no action of a part", to_string(action));
-    const Site site{p, list, action.micro_batch};
-    for (const Instruction& instruction : list->instructions) run(site, instruction);
+    if (parts_[p]->stage != leg.action.stage) continue;
+    const InstructionList& list = parts_[p]->*leg.list;
+    const Site site{p, &list, leg.action.micro_batch};
+    for (const Instruction& instruction : list.instructions) run(site, instruction);
   }
 }
 
@@ -73,18 +101,22 @@ void Interpreter::run(const Site& site, const Instruction& instruction) {
     case Kind::kAcquire:
       return machine_.acquire(site, instruction);
     case Kind::kSend:
+      fill(site, instruction);
       return machine_.send(site, instruction);
     case Kind::kReceive:
       return machine_.receive(site, instruction);
     case Kind::kRelease:
       return machine_.release(site, instruction);
     case Kind::kCopy:
-      return copy(site, instruction);
+      fill(site, instruction);
+      return machine_.copy(site, instruction);
     case Kind::kZero:
       return machine_.zero(site, instruction.local);
     case Kind::kUpdate:
       fill(site, instruction.other);
       return machine_.update(site, instruction);
+    case Kind::kUpdateState:
+      return machine_.update_state(site, instruction);
     case Kind::kClear:
       empty_[site.part][static_cast<size_t>(instruction.local)] = 1;
       return;
@@ -133,26 +165,25 @@ void Interpreter::gradient(const Site& site, const Instruction& instruction) {
   machine_.gradient(site, instruction, accumulate_);
 }
 
-void Interpreter::copy(const Site& site, const Instruction& instruction) {
-  for (const partitioner::Move& move : instruction.moves)
-    if (parts_[site.part]->locals[static_cast<size_t>(move.local)].kind ==
-        partitioner::LocalKind::kParameterGradient)
-      fill(site, move.local);
-  machine_.copy(site, instruction);
+void Interpreter::fill(const Site& site, const Instruction& instruction) {
+  for (const partitioner::Move& move : instruction.moves) fill(site, move.local);
 }
 
 void Interpreter::fill(const Site& site, int local) {
+  if (parts_[site.part]->locals[static_cast<size_t>(local)].kind !=
+      partitioner::LocalKind::kParameterGradient)
+    return;
   char& empty = empty_[site.part][static_cast<size_t>(local)];
   if (empty == 0) return;
   machine_.zero(site, local);
   empty = 0;
 }
 
-RegionCounts count_regions(const std::vector<const Part*>& parts, const std::vector<Action>& row,
+RegionCounts count_regions(const std::vector<const Part*>& parts, const std::vector<Leg>& legs,
                            int micro_batches) {
   Machine nothing;
   Interpreter interpreter(parts, micro_batches, nothing);
-  for (const Action& action : row) interpreter.run(action);
+  for (const Leg& leg : legs) interpreter.run(leg);
   return interpreter.counts();
 }
 

@@ -18,6 +18,15 @@
 
 namespace kerf::schedmp {
 
+// A run of one list of a worker's part: what an action of a row comes to. Consecutive updates are
+// taken together, so that no part of a worker waits for what another of its parts has yet to send:
+// all contribute, all update, all fetch.
+struct Leg {
+  Action action;
+  partitioner::InstructionList partitioner::Part::* list = nullptr;
+};
+std::vector<Leg> legs_of(const std::vector<Action>& row);
+
 // Where an instruction stands.
 struct Site {
   size_t part = 0;  // among the worker's parts
@@ -43,10 +52,8 @@ class Machine {
   virtual void copy(const Site&, const Instruction&) {}
   virtual void zero(const Site&, int /*local*/) {}
   virtual void update(const Site&, const Instruction&) {}
+  virtual void update_state(const Site&, const Instruction&) {}
 };
-
-// The list that an action runs; null for kinds that no part has a list for.
-const partitioner::InstructionList* list_of(const partitioner::Part& part, ActionKind kind);
 
 // How many instances of each region a row needs, by part of the worker.
 using RegionCounts = std::vector<std::array<int, partitioner::kRegions>>;
@@ -56,9 +63,9 @@ class Interpreter {
   // `parts`: of one worker.
   Interpreter(std::vector<const partitioner::Part*> parts, int micro_batches, Machine& machine);
 
-  // Runs the list of the worker's part of action.stage. Throws Error{kInternal} where a region is
-  // taken twice or given before it was taken: the row was never proved.
-  void run(const Action& action);
+  // Runs the list of the worker's part of the action's stage. Throws Error{kInternal} where a region
+  // is taken twice or given before it was taken: the row was never proved.
+  void run(const Leg& leg);
 
   const partitioner::Part& part(size_t index) const { return *parts_[index]; }
   size_t parts() const { return parts_.size(); }
@@ -79,8 +86,8 @@ class Interpreter {
   void take(const Site& site, partitioner::RegionKind kind);
   void give(const Site& site, partitioner::RegionKind kind);
   void gradient(const Site& site, const partitioner::Instruction& instruction);
-  void copy(const Site& site, const partitioner::Instruction& instruction);
-  // Zeroes an accumulator that nothing was written to yet.
+  // Zeroes those of the locals that are accumulators to which nothing was written yet.
+  void fill(const Site& site, const partitioner::Instruction& instruction);
   void fill(const Site& site, int local);
 
   std::vector<const partitioner::Part*> parts_;
@@ -93,7 +100,7 @@ class Interpreter {
 
 // What a worker's row needs, found by running it on a machine that does nothing.
 RegionCounts count_regions(const std::vector<const partitioner::Part*>& parts,
-                           const std::vector<Action>& row, int micro_batches);
+                           const std::vector<Leg>& legs, int micro_batches);
 
 // The parts that are bound to `worker`, by number.
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,

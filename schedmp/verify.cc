@@ -23,14 +23,14 @@ struct Step {
   Kind kind{};
   int route = -1;
   int micro_batch = -1;
-  const Action* action = nullptr;
+  Action action;
 };
 
 // Writes down what a row does with messages.
 class Recorder : public Machine {
  public:
   std::vector<Step> steps;
-  const Action* action = nullptr;
+  Action action;
 
   void acquire(const Site& site, const Instruction& i) override {
     add(Step::Kind::kAcquire, site, i);
@@ -59,9 +59,9 @@ Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Acti
                    int micro_batches) {
   Recorder recorder;
   Interpreter interpreter(parts, micro_batches, recorder);
-  for (const Action& action : row) {
-    recorder.action = &action;
-    interpreter.run(action);
+  for (const Leg& leg : legs_of(row)) {
+    recorder.action = leg.action;
+    interpreter.run(leg);
   }
   return {std::move(recorder.steps), ArenaPlan(parts, interpreter.counts()).bytes()};
 }
@@ -142,10 +142,13 @@ class Play {
     const char* what = step.kind == Step::Kind::kReceive ? "for"
                        : step.kind == Step::Kind::kSend  ? "for the receiver of"
                                                          : "for a free slot of";
-    return kerf::format("worker {} at {} waits {} {}{} of micro-batch {} {} worker {}", worker,
-                        to_string(*step.action), what,
+    const std::string of = step.micro_batch < 0
+                               ? std::string()
+                               : kerf::format(" of micro-batch {}", step.micro_batch);
+    return kerf::format("worker {} at {} waits {} {}{}{} {} worker {}", worker,
+                        to_string(step.action), what,
                         route(step).gradient ? "the gradient of " : "",
-                        model_.value(route(step).value).name, step.micro_batch,
+                        model_.value(route(step).value).name, of,
                         step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
   }
 
@@ -224,7 +227,8 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
     verdict.arena_bytes.push_back(rehearsal.arena_bytes);
     int64_t persistent = 0;
     for (const Part* part : mine)
-      persistent += persistent_bytes(*part, setting.optimizer_states, trains);
+      persistent +=
+          persistent_bytes(*part, setting.optimizer_states, schedule.micro_batches, trains);
     verdict.persistent_bytes.push_back(persistent);
   }
   verdict.held = held_at_most(steps, plan.routes.size());

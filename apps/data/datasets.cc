@@ -31,7 +31,7 @@ struct Wanted {
 Wanted wanted_by(const partitioner::Model& model) {
   Wanted wanted;
   for (partitioner::ValueId id = 0; id < model.values(); ++id)
-    if (model.value(id).role == partitioner::ValueRole::kInput)
+    if (model.value(id).role == partitioner::Role::kInput)
       wanted.features = model.value(id).spec.shape.elements_per_sample();
   if (model.loss() >= 0)
     wanted.classes =

@@ -11,7 +11,7 @@ namespace kerf::partitioner {
 
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct Division {
+struct Segmentation {
   double value = kNever;  // kNever: there is none
   std::vector<int> ends;  // of each segment, exclusive
 };
@@ -24,7 +24,7 @@ inline double sum(double a, double b) { return a + b; }
 // segment [i, j) as number s, combine(so far, price) the price of both, and floor(s, i, j) what
 // [i, j) and every segment that contains it cost at least. Of equals the longest last segment wins.
 template <class Weight, class Floor, class Combine>
-Division divide(int n, int k, const Weight& weight, const Floor& floor, const Combine& combine) {
+Segmentation divide(int n, int k, const Weight& weight, const Floor& floor, const Combine& combine) {
   const auto at = [row = static_cast<size_t>(n) + 1](int s, int j) {
     return static_cast<size_t>(s) * row + static_cast<size_t>(j);
   };
@@ -49,7 +49,7 @@ Division divide(int n, int k, const Weight& weight, const Floor& floor, const Co
       }
     }
   }
-  Division result{best[at(k, n)], {}};
+  Segmentation result{best[at(k, n)], {}};
   if (result.value == kNever) return result;
   for (int s = k, j = n; s > 0; j = from[at(s, j)], --s) result.ends.push_back(j);
   std::reverse(result.ends.begin(), result.ends.end());

@@ -36,7 +36,7 @@ class Allowed {
   std::optional<int64_t> cap_;
 };
 
-Division least_bottleneck(Segments& segments, int stages, std::optional<int64_t> cap) {
+Segmentation least_bottleneck(Segments& segments, int stages, std::optional<int64_t> cap) {
   const Allowed allowed(segments, cap);
   const auto weight = [&](int s, int i, int j) {
     return allowed.one(s, i, j) ? segments.price(i, j) : kNever;
@@ -47,7 +47,7 @@ Division least_bottleneck(Segments& segments, int stages, std::optional<int64_t>
   return divide(segments.size(), stages, weight, floor, larger);
 }
 
-Division least_bytes(Segments& segments, int stages, std::optional<int64_t> cap, double most,
+Segmentation least_bytes(Segments& segments, int stages, std::optional<int64_t> cap, double most,
                      bool part_loss) {
   const Allowed allowed(segments, cap);
   const auto weight = [&](int s, int i, int j) {
@@ -61,7 +61,7 @@ Division least_bytes(Segments& segments, int stages, std::optional<int64_t> cap,
 }
 
 // Of segments that need no more than `most` without their slots.
-Division least_memory(Segments& segments, int stages, int64_t most) {
+Segmentation least_memory(Segments& segments, int stages, int64_t most) {
   const auto weight = [&](int s, int i, int j) {
     if (segments.parts_users(i, j) || segments.own_memory(s, i, j) > most) return kNever;
     return static_cast<double>(segments.memory(s, i, j));
@@ -92,7 +92,7 @@ void check_stages(const Model& model, int workers) {
 }
 
 struct Choice {
-  Division division;
+  Segmentation division;
   Segments* segments = nullptr;
   double bottleneck = 0;
 };
@@ -121,7 +121,7 @@ std::optional<Choice> fastest(const LayerFacts& facts, std::vector<Segments>& al
   if (best.bottleneck == kNever) return std::nullopt;
   for (const bool part_loss : {false, true}) {
     for (Segments& segments : all) {
-      Division division = least_bytes(segments, facts.stages(), cap, best.bottleneck, part_loss);
+      Segmentation division = least_bytes(segments, facts.stages(), cap, best.bottleneck, part_loss);
       if (division.value >= best.division.value) continue;
       best.division = std::move(division);
       best.segments = &segments;
@@ -134,7 +134,7 @@ std::optional<Choice> fastest(const LayerFacts& facts, std::vector<Segments>& al
 std::optional<Choice> smallest(const LayerFacts& facts, std::vector<Segments>& all, int64_t most) {
   Choice best;
   for (Segments& segments : all) {
-    Division division = least_memory(segments, facts.stages(), most);
+    Segmentation division = least_memory(segments, facts.stages(), most);
     if (division.value >= best.division.value) continue;
     best.division = std::move(division);
     best.segments = &segments;
@@ -148,16 +148,15 @@ std::optional<Choice> smallest(const LayerFacts& facts, std::vector<Segments>& a
 Assignment assign(const LayerFacts& facts, const Choice& choice) {
   const std::vector<NodeId>& order = choice.segments->order();
   Assignment result;
-  result.layouts.resize(static_cast<size_t>(facts.model.values()));
+  result.division.largest = facts.request.largest_micro_batch();
+  result.division.nodes.resize(static_cast<size_t>(facts.model.nodes()));
   int begin = 0;
   for (int s = 0; s < facts.stages(); ++s) {
     const int end = choice.division.ends[static_cast<size_t>(s)];
     Stage stage{{order.begin() + begin, order.begin() + end}, {s}};
     std::sort(stage.nodes.begin(), stage.nodes.end());
     for (const NodeId node : stage.nodes)
-      for (const ValueId value : facts.model.node(node).outputs)
-        result.layouts[static_cast<size_t>(value)] =
-            ops::Layout::whole(s, facts.model.value(value).spec.shape.rank());
+      result.division.nodes[static_cast<size_t>(node)] = whole_division(facts.model, node, s);
     result.stages.push_back(std::move(stage));
     begin = end;
   }

@@ -13,7 +13,7 @@ LayerFacts::LayerFacts(const Model& m, const PlanRequest& r, const Objective& o)
       computations(whole_computations(m)),
       sizes(micro_batch_sizes(r.batch, r.micro_batches)) {
   measure_workspace(model, computations, sizes.front(), r.setting.threads);
-  for (const Computation& c : computations) prices.push_back(price(model, request, c.node, c.box));
+  for (const Computation& c : computations) prices.push_back(price(model, request, c.node, c.iterations));
 }
 
 // Of one step: a value, and its gradient.

@@ -40,14 +40,22 @@ class Traced {
   std::optional<Span> span_;
 };
 
+// What the loss is the mean over, per sample of a batch: rows, or tokens.
+double loss_terms(const partitioner::Model& model) {
+  if (model.loss() < 0 || model.node(model.loss()).inputs.size() < 2) return 1;
+  const partitioner::ValueId labels = model.node(model.loss()).inputs[1];
+  return labels < 0 ? 1 : static_cast<double>(model.value(labels).spec.shape.elements_per_sample());
+}
+
 }  // namespace
 
 Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& machine)
     : work(std::move(given)),
+      legs(legs_of(work.row)),
       parts(parts_of(work.parts, worker)),
-      arena(parts, count_regions(parts, work.row, micro_batches)),
+      arena(parts, count_regions(parts, legs, micro_batches)),
       interpreter(parts, micro_batches, machine) {
-  for (const Action& action : work.row) names.push_back(to_string(action));
+  for (const Leg& leg : legs) names.push_back(to_string(leg.action));
   for (const Part* part : parts) {
     std::vector<int>& of_part = roots.emplace_back();
     for (size_t i = 0; i < part->locals.size(); ++i)
@@ -64,15 +72,16 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       workplace_(workplace),
       seed_(seed),
       micro_batches_(plan.micro_batches),
+      loss_terms_(loss_terms(model)),
       training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
                                                      micro_batches_, static_cast<Machine&>(*this))
                          : nullptr),
       evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker, micro_batches_,
                                             static_cast<Machine&>(*this))),
       current_(training_ ? training_.get() : evaluation_.get()),
-      parameters_(model, current_->parts, workplace.device, optimizer, seed, training_ != nullptr),
+      parameters_(model, current_->parts, workplace.device, optimizer, seed, training_ != nullptr,
+                  micro_batches_),
       mailbox_(model, plan, credits, workplace),
-      workspace_(workplace.device),
       slots_(plan.routes.size()),
       held_(plan.routes.size()),
       losses_(static_cast<size_t>(micro_batches_)) {
@@ -81,8 +90,8 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
   for (const Part* each : current_->parts) {
     auto& kernels = kernels_.emplace_back();
     for (const LocalCall& call : each->calls)
-      kernels.push_back(
-          model.op(call.node).make_kernel(model.node(call.node).attributes, workspace_));
+      kernels.push_back(ops::make_kernel({model.op(call.node), call.iterations,
+                                          plan.division.largest, workplace.device}));
   }
   for (const partitioner::Route& route : plan.routes)
     if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
@@ -99,7 +108,7 @@ bool Executor::reads_data() const {
 bool Executor::reads_inputs() const {
   const auto is_input = [&](const Local& each) {
     return each.kind == LocalKind::kData &&
-           model_.value(each.value).role == partitioner::ValueRole::kInput;
+           model_.value(each.value).role == partitioner::Role::kInput;
   };
   return std::any_of(current_->parts.begin(), current_->parts.end(), [&](const Part* each) {
     return std::any_of(each->locals.begin(), each->locals.end(), is_input);
@@ -121,7 +130,7 @@ TrainingResult& Executor::run(const StepData& data) {
   result_.correct = 0;
   std::fill(losses_.begin(), losses_.end(), 0.0);
   mailbox_.begin(data.sequence);
-  for (size_t action = 0; action < current_->work.row.size(); ++action) run_action(action);
+  for (size_t leg = 0; leg < current_->legs.size(); ++leg) run_leg(leg);
 
   result_.loss = 0;
   for (const double loss : losses_) result_.loss += loss;
@@ -134,13 +143,13 @@ TrainingResult& Executor::run(const StepData& data) {
   return result_;
 }
 
-void Executor::run_action(size_t index) {
+void Executor::run_leg(size_t index) {
   const std::string& name = current_->names[index];
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.data(), text.size(), "step {}: {}", data_.step, name);
   workplace_.activity.doing(std::string_view(text.data(), std::min(end.size, text.size())));
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return name; });
-  current_->interpreter.run(current_->work.row[index]);
+  current_->interpreter.run(current_->legs[index]);
   workplace_.activity.progress();
 }
 
@@ -170,19 +179,23 @@ std::byte* Executor::scratch(const Site& site, const Instruction& instruction) c
 
 std::byte* Executor::memory_of(const Site& site, int root) const {
   const Local& each = local(site, root);
+  if (each.box.empty()) return nullptr;
+  if (each.kind == LocalKind::kStatistics)
+    return parameters_.statistics(site.part, root, site.micro_batch).data;
   if (each.persistent()) return parameters_.view(site.part, root).data;
   const auto route = static_cast<size_t>(each.route);
   if (each.storage == Storage::kSent) return slots_[route].data;
   // Nobody writes to a local that is read in place.
   if (each.storage == Storage::kReceived)
-    return const_cast<std::byte*>(held_[route][static_cast<size_t>(site.micro_batch)].data);
+    return const_cast<std::byte*>(
+        held_[route][static_cast<size_t>(std::max(site.micro_batch, 0))].data);
   return at(site, site.list->places[static_cast<size_t>(root)]);
 }
 
 TensorView Executor::view(const Site& site, int index) const {
-  const ops::ValueSpec& spec = local(site, index).spec;
+  const Local& each = local(site, index);
   const int root = current_->roots[site.part][static_cast<size_t>(index)];
-  return {spec.dtype, spec.shape.with_batch(samples(site.micro_batch)), memory_of(site, root)};
+  return {each.whole.dtype, each.shape(samples(site.micro_batch)), memory_of(site, root)};
 }
 
 void Executor::look(const Site& site, const std::vector<int>& locals, std::vector<TensorView>& to) {
@@ -190,48 +203,57 @@ void Executor::look(const Site& site, const std::vector<int>& locals, std::vecto
   for (const int each : locals) to.push_back(each < 0 ? TensorView{} : view(site, each));
 }
 
-ops::Call Executor::make_call(const Site& site, const LocalCall& call) {
-  const partitioner::Value& output = model_.value(model_.node(call.node).outputs[0]);
+ops::Call Executor::make_call(const Site& site, const Instruction& instruction) {
+  const auto call = static_cast<size_t>(instruction.call);
   ops::Call made;
   made.inputs = inputs_;
   made.outputs = outputs_;
   made.output_gradients = output_gradients_;
-  made.output_box = &call.box;
-  made.output_shape = output.spec.shape.with_batch(samples(site.micro_batch));
-  made.key = {seed_, static_cast<uint32_t>(call.node), data_.step, site.micro_batch};
-  made.first_sample = first(site.micro_batch);
+  made.reserve = at(site, site.list->reserve[call]);
+  made.handed = at(site, site.list->handed[call]);
+  made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
+  made.samples = samples(site.micro_batch);
+  made.key = {seed_, static_cast<uint32_t>(part(site).calls[call].node), data_.step,
+              site.micro_batch};
   made.training = data_.training;
-  made.normaliser = static_cast<double>(data_.rows.size());
+  made.normaliser = static_cast<double>(data_.rows.size()) * loss_terms_;
   return made;
 }
 
-// With its workspace granted.
-ops::Kernel& Executor::kernel(const Site& site, const Instruction& instruction) {
-  workspace_.grant(scratch(site, instruction), instruction.scratch_bytes);
-  return *kernels_[site.part][static_cast<size_t>(instruction.call)];
+void Executor::read_rows(const partitioner::Value& value, std::span<const int64_t> rows,
+                         const TensorView& to) const {
+  if (value.role == partitioner::Role::kLabel)
+    data_.dataset->read_labels(rows, to);
+  else
+    data_.dataset->read_features(rows, to);
 }
 
+// The rows of this part's share of the micro-batch, range by range.
 void Executor::read(const Site& site, const Instruction& instruction) {
-  const TensorView to = view(site, instruction.local);
-  const partitioner::Value& value = model_.value(local(site, instruction.local).value);
+  TensorView to = view(site, instruction.local);
+  const Local& each = local(site, instruction.local);
+  const partitioner::Value& value = model_.value(each.value);
   KERF_CHECK(data_.dataset != nullptr, "no data set for {}", value.name);
-  const auto rows = data_.rows.subspan(static_cast<size_t>(first(site.micro_batch)),
-                                       static_cast<size_t>(samples(site.micro_batch)));
-  const auto fetch = [&](std::span<const int64_t> some, const TensorView& into) {
-    if (value.role == partitioner::ValueRole::kLabel)
-      data_.dataset->read_labels(some, into);
-    else
-      data_.dataset->read_features(some, into);
-  };
-  if (instruction.moves.empty()) return fetch(rows, to);
-  // Row by row, so that no second tensor of this size is needed.
-  const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
-                       scratch(site, instruction)};
-  const ops::Region& share = instruction.moves[0].region;
-  std::byte* into = to.data;
-  for (size_t i = 0; i < rows.size(); ++i, into += share.bytes(1)) {
-    fetch(rows.subspan(i, 1), row);
-    share.pack(row.data, into, 1);
+  const int64_t count = samples(site.micro_batch);
+  const auto all = data_.rows.subspan(static_cast<size_t>(first(site.micro_batch)),
+                                      static_cast<size_t>(count));
+  for (const ops::Range& range : ops::clip(each.box.axes[0], count).ranges(count)) {
+    const auto rows =
+        all.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
+    to.shape[0] = range.size();
+    if (instruction.moves.empty()) {
+      read_rows(value, rows, to);
+      to.data += to.bytes();
+      continue;
+    }
+    // Row by row, so that no second tensor of this size is needed.
+    const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
+                         scratch(site, instruction)};
+    const ops::Region& share = instruction.moves[0].region;
+    for (size_t i = 0; i < rows.size(); ++i, to.data += share.bytes(1)) {
+      read_rows(value, rows.subspan(i, 1), row);
+      share.pack(row.data, to.data, 1);
+    }
   }
 }
 
@@ -242,9 +264,16 @@ void Executor::forward(const Site& site, const Instruction& instruction) {
   look(site, call.inputs, inputs_);
   look(site, call.outputs, outputs_);
   output_gradients_.clear();
-  ops::Call made = make_call(site, call);
-  made.saved = at(site, site.list->saved[static_cast<size_t>(instruction.call)]);
-  kernel(site, instruction).forward(made);
+  kernel(site, instruction).forward(make_call(site, instruction));
+}
+
+// Of a loss over classes; others have no notion of a right answer.
+int64_t Executor::count_correct(const Site& site, const LocalCall& call) const {
+  if (call.inputs.size() < 2 || call.inputs[1] < 0) return 0;
+  const TensorView scores = view(site, call.inputs[0]);
+  const TensorView labels = view(site, call.inputs[1]);
+  if (labels.dtype != ops::DType::kInt64 || scores.shape.rank() != 2) return 0;
+  return ops::count_correct(scores, labels);
 }
 
 void Executor::report_loss(const Site& site, const Instruction& instruction) {
@@ -252,8 +281,7 @@ void Executor::report_loss(const Site& site, const Instruction& instruction) {
   const auto loss = static_cast<double>(*view(site, call.outputs[0]).f32());
   losses_[static_cast<size_t>(site.micro_batch)] = loss;
   result_.has_loss = true;
-  if (!data_.training)
-    result_.correct += ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
+  if (!data_.training) result_.correct += count_correct(site, call);
   if (!std::isfinite(loss))
     throw Error(ErrorCode::kUsage,
                 data_.training ? "the loss is no longer a finite number; a smaller --lr may help"
@@ -273,9 +301,10 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
   for (size_t i = 0; i < instruction.targets.size(); ++i)
     targets_.push_back({instruction.targets[i].input, view(site, instruction.targets[i].local),
                         accumulate[i] != 0});
-  ops::Call made = make_call(site, call);
-  made.saved = at(site, site.list->saved[static_cast<size_t>(instruction.call)]);
-  kernel(site, instruction).gradient(made, targets_);
+  if (instruction.weights)
+    kernel(site, instruction).weight_gradient(make_call(site, instruction), targets_);
+  else
+    kernel(site, instruction).input_gradient(make_call(site, instruction), targets_);
 }
 
 // The pieces of its message, or the one local that it is.
@@ -341,8 +370,9 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
   const int64_t rows = samples(site.micro_batch);
   const TensorView source = view(site, from.local);
   const TensorView target = view(site, to.local);
-  if (!from.region.everything() && to.region.everything() && !to.add)
-    return from.region.pack(source.data, target.data, rows);
+  if (!from.region.everything() && to.region.everything())
+    return to.add ? from.region.pack_add(source.data, target.data, rows)
+                  : from.region.pack(source.data, target.data, rows);
   const std::byte* piece = source.data;
   if (!from.region.everything()) {
     std::byte* dense = scratch(site, instruction);
@@ -361,7 +391,19 @@ void Executor::zero(const Site& site, int index) {
 }
 
 void Executor::update(const Site& site, const Instruction& instruction) {
-  parameters_.update(site.part, instruction.local, instruction.other);
+  parameters_.update(site.part, instruction.local, view(site, instruction.other));
+}
+
+// What every micro-batch that was not empty says, in their order.
+void Executor::update_state(const Site& site, const Instruction& instruction) {
+  const TensorView& state = parameters_.view(site.part, instruction.local);
+  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+    if (samples(micro_batch) == 0) continue;
+    const TensorView said = parameters_.statistics(site.part, instruction.other, micro_batch);
+    for (int64_t i = 0; i < state.elements(); ++i)
+      state.f32()[i] =
+          instruction.keep * state.f32()[i] + (1 - instruction.keep) * said.f32()[i];
+  }
 }
 
 }  // namespace kerf::schedmp

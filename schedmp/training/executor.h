@@ -16,7 +16,6 @@
 #include "schedmp/dataset.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/training/mailbox.h"
-#include "schedmp/training/memory.h"
 #include "schedmp/training/parameters.h"
 
 namespace kerf::schedmp {
@@ -64,8 +63,9 @@ class Executor final : private Machine {
   struct Purpose {
     Purpose(Work work, int worker, int micro_batches, Machine& machine);
     Work work;
+    std::vector<Leg> legs;                        // of its row
     std::vector<const partitioner::Part*> parts;  // of this worker
-    std::vector<std::string> names;               // of the row's actions
+    std::vector<std::string> names;               // of the legs' actions
     ArenaPlan arena;
     Interpreter interpreter;
     std::vector<std::vector<int>> roots;  // by part, by local
@@ -83,8 +83,9 @@ class Executor final : private Machine {
   void copy(const Site& site, const Instruction& instruction) override;
   void zero(const Site& site, int local) override;
   void update(const Site& site, const Instruction& instruction) override;
+  void update_state(const Site& site, const Instruction& instruction) override;
 
-  void run_action(size_t index);
+  void run_leg(size_t index);
   const partitioner::Part& part(const Site& site) const { return *current_->parts[site.part]; }
   const partitioner::Local& local(const Site& site, int index) const {
     return part(site).locals[static_cast<size_t>(index)];
@@ -95,8 +96,12 @@ class Executor final : private Machine {
   // data is null where the local has no contents while this list runs.
   ops::TensorView view(const Site& site, int local) const;
   void look(const Site& site, const std::vector<int>& locals, std::vector<ops::TensorView>& to);
-  ops::Call make_call(const Site& site, const partitioner::LocalCall& call);
-  ops::Kernel& kernel(const Site& site, const Instruction& instruction);
+  // With the memory that the call was granted.
+  ops::Call make_call(const Site& site, const Instruction& instruction);
+  ops::Kernel& kernel(const Site& site, const Instruction& instruction) {
+    return *kernels_[site.part][static_cast<size_t>(instruction.call)];
+  }
+  int64_t count_correct(const Site& site, const partitioner::LocalCall& call) const;
   const partitioner::LocalCall& call_of(const Site& site, const Instruction& instruction) const {
     return part(site).calls[static_cast<size_t>(instruction.call)];
   }
@@ -104,22 +109,25 @@ class Executor final : private Machine {
   int64_t samples(int micro_batch) const;
   int64_t first(int micro_batch) const;
   size_t message_bytes(const Site& site, const Instruction& instruction) const;
+  // Of a message of the step itself, micro-batch -1, as of its first.
   runtime::View& held(int route, int micro_batch) {
-    return held_[static_cast<size_t>(route)][static_cast<size_t>(micro_batch)];
+    return held_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
   }
+  void read_rows(const partitioner::Value& value, std::span<const int64_t> rows,
+                 const ops::TensorView& to) const;
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;
   runtime::Workplace& workplace_;
   const uint64_t seed_;
   const int micro_batches_;
+  const double loss_terms_;  // per sample: labels that the loss is the mean over
   std::unique_ptr<Purpose> training_;
   std::unique_ptr<Purpose> evaluation_;
   Purpose* current_;
   Parameters parameters_;
   Mailbox mailbox_;
   runtime::Buffer arena_;
-  GrantedDevice workspace_;
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
   std::vector<runtime::Slot> slots_;                                // by route: the one acquired
   std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch

@@ -14,9 +14,17 @@ using partitioner::Local;
 using partitioner::LocalKind;
 using partitioner::Value;
 
+namespace {
+
+bool holds_weights(const Local& local) {
+  return local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
+}
+
+}  // namespace
+
 Parameters::Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
                        runtime::Device& device, const ops::OptimizerOptions& optimizer,
-                       uint64_t seed, bool trains)
+                       uint64_t seed, bool trains, int micro_batches)
     : model_(model),
       parts_(std::move(parts)),
       device_(device),
@@ -25,76 +33,100 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
     views_.emplace_back(part->locals.size());
     states_.emplace_back(part->locals.size());
   }
-  const std::vector<Tensor> parameters = of_kind(LocalKind::kParameter);
+  const std::vector<Tensor> weights = tensors(holds_weights);
   const auto to_view = [&](const Tensor& at, const TensorView& view) {
     views_[at.part][static_cast<size_t>(at.local)] = view;
   };
-  lay_out(parameters, to_view);
-  for (const Tensor& at : parameters) {
-    const Value& value = model.value(local(at).value);
-    ops::initialize(view(at.part, at.local), local(at).box, value.spec.shape, value.initializer,
-                    seed, value.parameter);
-  }
+  lay_out(weights, 1, to_view);
+  for (const Tensor& at : weights) begin(at, seed);
   if (!trains) return;
-  lay_out(of_kind(LocalKind::kParameterGradient), to_view);
+  const auto of_kind = [&](LocalKind kind) {
+    return tensors([kind](const Local& local) { return local.kind == kind; });
+  };
+  lay_out(of_kind(LocalKind::kParameterGradient), 1, to_view);
+  lay_out(of_kind(LocalKind::kStatistics), micro_batches, to_view);
+  const std::vector<Tensor> homes = tensors([](const Local& local) { return local.trained; });
   for (int state = 0; state < optimizer_->states(); ++state)
-    lay_out(parameters, [&](const Tensor& at, const TensorView& view) {
+    lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {
       states_[at.part][static_cast<size_t>(at.local)].push_back(view);
     });
 }
 
+void Parameters::begin(const Tensor& at, uint64_t seed) {
+  const Local& each = local(at);
+  const Value& value = model_.value(each.value);
+  if (value.literal == nullptr)
+    return ops::initialize(view(at.part, at.local), each.box, value.spec.shape, value.initializer,
+                           seed, value.parameter);
+  ops::Region(ops::Box::whole(value.spec.shape.rank()), each.box, value.spec)
+      .pack(reinterpret_cast<const std::byte*>(value.literal->bytes.data()),
+            view(at.part, at.local).data, 1);
+}
+
 // In model order.
-std::vector<Parameters::Tensor> Parameters::of_kind(LocalKind kind) const {
-  std::vector<Tensor> tensors;
+template <class Wanted>
+std::vector<Parameters::Tensor> Parameters::tensors(const Wanted& wanted) const {
+  std::vector<Tensor> found;
   for (size_t part = 0; part < parts_.size(); ++part)
     for (size_t i = 0; i < parts_[part]->locals.size(); ++i)
-      if (parts_[part]->locals[i].kind == kind) tensors.push_back({part, static_cast<int>(i)});
-  std::stable_sort(tensors.begin(), tensors.end(), [&](const Tensor& a, const Tensor& b) {
+      if (wanted(parts_[part]->locals[i])) found.push_back({part, static_cast<int>(i)});
+  std::stable_sort(found.begin(), found.end(), [&](const Tensor& a, const Tensor& b) {
     return local(a).value < local(b).value;
   });
-  return tensors;
+  return found;
+}
+
+size_t Parameters::stride_of(const TensorView& one) {
+  return static_cast<size_t>(partitioner::whole_blocks(static_cast<int64_t>(one.bytes())));
 }
 
 template <class Place>
-void Parameters::lay_out(const std::vector<Tensor>& tensors, const Place& place) {
-  const auto bytes_of = [&](const Tensor& tensor) {
-    return partitioner::whole_blocks(static_cast<int64_t>(local(tensor).spec.bytes(0)));
-  };
-  int64_t bytes = 0;
-  for (const Tensor& tensor : tensors) bytes += bytes_of(tensor);
-  memory_.push_back(device_.allocate(static_cast<size_t>(bytes)));
+void Parameters::lay_out(const std::vector<Tensor>& all, int copies, const Place& place) {
+  std::vector<TensorView> views;
+  size_t bytes = 0;
+  for (const Tensor& tensor : all) {
+    const Local& each = local(tensor);
+    views.push_back({each.whole.dtype, each.shape(0), nullptr});
+    bytes += stride_of(views.back()) * static_cast<size_t>(copies);
+  }
+  memory_.push_back(device_.allocate(bytes));
   std::byte* at = memory_.back().data();
-  if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
-  for (const Tensor& tensor : tensors) {
-    place(tensor, TensorView{local(tensor).spec.dtype, local(tensor).spec.shape, at});
-    at += bytes_of(tensor);
+  if (bytes > 0) std::memset(at, 0, bytes);
+  for (size_t i = 0; i < all.size(); ++i) {
+    views[i].data = at;
+    place(all[i], views[i]);
+    at += stride_of(views[i]) * static_cast<size_t>(copies);
   }
 }
 
-void Parameters::update(size_t part, int parameter, int gradient) {
-  optimizer_->update(view(part, parameter), view(part, gradient),
-                     states_[part][static_cast<size_t>(parameter)]);
+void Parameters::update(size_t part, int home, const TensorView& gradient) {
+  optimizer_->update(view(part, home), gradient, states_[part][static_cast<size_t>(home)]);
 }
 
 void Parameters::load(const std::filesystem::path& safetensors) {
-  const std::vector<NamedTensor> tensors = read_safetensors(safetensors);
-  for (const Tensor& at : of_kind(LocalKind::kParameter)) {
+  const std::vector<NamedTensor> file = read_safetensors(safetensors);
+  for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
-    const NamedTensor& whole = find_tensor(tensors, value.name, value.spec, safetensors);
+    if (value.literal != nullptr) continue;
+    const NamedTensor& whole = find_tensor(file, value.name, value.spec, safetensors);
     ops::Region(ops::Box::whole(value.spec.shape.rank()), local(at).box, value.spec)
         .pack(whole.data(), view(at.part, at.local).data, 1);
   }
 }
 
 void Parameters::save(size_t part, const std::filesystem::path& safetensors) const {
-  std::vector<NamedTensor> tensors;
-  for (const Tensor& at : of_kind(LocalKind::kParameter)) {
-    if (at.part != part) continue;
+  std::vector<NamedTensor> file;
+  for (const Tensor& at : tensors(holds_weights)) {
+    const Local& each = local(at);
+    const Value& value = model_.value(each.value);
+    // Of what has a home, the home; of the rest, what calls read.
+    const bool master = value.role != partitioner::Role::kParameter || each.trained;
+    if (at.part != part || value.literal != nullptr || !master) continue;
     const TensorView& from = view(part, at.local);
-    tensors.push_back({model_.value(local(at).value).name, from.dtype, from.shape,
-                       std::string(reinterpret_cast<const char*>(from.data), from.bytes())});
+    file.push_back({value.name, from.dtype, from.shape,
+                    std::string(reinterpret_cast<const char*>(from.data), from.bytes())});
   }
-  write_safetensors(safetensors, tensors);
+  write_safetensors(safetensors, file);
 }
 
 }  // namespace kerf::schedmp

@@ -18,13 +18,19 @@ class Parameters {
   // gradients and states, which only a run that `trains` has, are 0. All references outlive this.
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
              runtime::Device& device, const ops::OptimizerOptions& optimizer, uint64_t seed,
-             bool trains);
+             bool trains, int micro_batches);
 
   // Of a persistent local of a part (by its place among the worker's).
   const ops::TensorView& view(size_t part, int local) const {
     return views_[part][static_cast<size_t>(local)];
   }
-  void update(size_t part, int parameter, int gradient);
+  // What a micro-batch says of a state, until the step's update.
+  ops::TensorView statistics(size_t part, int local, int micro_batch) const {
+    ops::TensorView one = view(part, local);
+    one.data += static_cast<size_t>(micro_batch) * stride_of(one);
+    return one;
+  }
+  void update(size_t part, int home, const ops::TensorView& gradient);
 
   // This worker's shares out of a file of whole tensors. Throws Error{kUsage} naming what is
   // missing or of another shape.
@@ -37,10 +43,14 @@ class Parameters {
     size_t part = 0;
     int local = 0;
   };
-  std::vector<Tensor> of_kind(partitioner::LocalKind kind) const;
-  // Memory of all these tensors, zeroed, and a view for each.
+  static size_t stride_of(const ops::TensorView& one);
+  template <class Wanted>
+  std::vector<Tensor> tensors(const Wanted& wanted) const;
+  // Memory of all these tensors, `copies` of each in a row, zeroed, and a view for each.
   template <class Place>
-  void lay_out(const std::vector<Tensor>& tensors, const Place& place);
+  void lay_out(const std::vector<Tensor>& tensors, int copies, const Place& place);
+  // The initial contents.
+  void begin(const Tensor& at, uint64_t seed);
   const partitioner::Local& local(const Tensor& tensor) const {
     return parts_[tensor.part]->locals[static_cast<size_t>(tensor.local)];
   }

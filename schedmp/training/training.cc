@@ -184,7 +184,7 @@ struct Training::SchedulerHalf {
   void check_data() const {
     for (partitioner::ValueId id = 0; id < model.values(); ++id) {
       const partitioner::Value& value = model.value(id);
-      if (value.role == partitioner::ValueRole::kInput &&
+      if (value.role == partitioner::Role::kInput &&
           value.spec.shape.elements_per_sample() != train->features())
         throw Error(
             ErrorCode::kUsage,

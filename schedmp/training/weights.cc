@@ -34,8 +34,9 @@ void join_shard(const Model& model, const Plan& plan, int part, const std::files
 void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
                   const std::filesystem::path& file) {
   std::vector<NamedTensor> wholes;
-  for (const ValueId id : model.parameters()) {
+  for (const ValueId id : model.kept_values()) {
     const Value& value = model.value(id);
+    if (value.literal != nullptr) continue;
     wholes.push_back(
         {value.name, value.spec.dtype, value.spec.shape, std::string(value.spec.bytes(0), '\0')});
   }
