@@ -71,7 +71,7 @@ class Cutter {
   }
 
   // One iteration axis that both sides have.
-  void cut(const Extent& extent) {
+  void cut(Extent extent) {  // a copy: what is left is changed
     const auto number = static_cast<int>(space_.axes.size());
     IterationAxis axis{.extent = extent.symbolic()};
     axis.kind = extent.samples ? AxisKind::kSample
