@@ -14,15 +14,23 @@ using Ints = std::vector<int64_t>;
 
 ValueSpec f32(Shape shape) { return {DType::kFloat32, shape}; }
 
+std::shared_ptr<const BoundOperator> bound(const std::string& op, const Attributes& attributes,
+                                           const std::vector<ValueSpec>& inputs) {
+  NodeFacts facts{attributes, {}, 1};
+  for (const ValueSpec& spec : inputs)
+    facts.inputs.push_back({spec, Role::kActivation, is_floating(spec.dtype)});
+  return bind_operator(find_operator(op), facts);
+}
+
 std::string inferred(const std::string& op, const Attributes& attributes,
                      const std::vector<ValueSpec>& inputs) {
-  return to_string(find_operator(op).infer(attributes, inputs)[0].shape);
+  return to_string(bound(op, attributes, inputs)->outputs()[0].shape);
 }
 
 // The message of the Error{kUsage}; "" if there is none.
 std::string refusal(const std::string& op, const Attributes& attributes,
                     const std::vector<ValueSpec>& inputs) {
-  const auto error = error_of([&] { (void)find_operator(op).infer(attributes, inputs); });
+  const auto error = error_of([&] { (void)bound(op, attributes, inputs); });
   if (!error) return "";
   EXPECT_EQ(error->code(), ErrorCode::kUsage);
   return error->message();
