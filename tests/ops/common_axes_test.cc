@@ -84,7 +84,7 @@ TEST(CommonAxes, ShapesWithoutAnyStayWholeAndSayWhy) {
   const Shape from{kBatch, 4, 6};
   const Shape to{kBatch, 6, 4};
   EXPECT_EQ(extents(from, to), "[N, 24]");
-  EXPECT_EQ(read_as("0-5", to, from), "no box");
+  EXPECT_EQ(read_as("0-2", to, from), "no box");
   Box part = Box::whole(2);
   part.axes[1] = IndexSet::range(0, 12);
   EXPECT_NE(check_iterations(common_axes(from, to), part, kSamples), "");
