@@ -14,7 +14,6 @@ using ops::GradientTarget;
 using ops::Shape;
 using ops::Tensor;
 using ops::TensorView;
-using ops::ValueSpec;
 
 namespace {
 
@@ -58,11 +57,10 @@ class Timer {
 }  // namespace
 
 struct Chain::Node {
-  const ops::Operator* op = nullptr;
+  std::shared_ptr<const ops::BoundOperator> op;
   std::unique_ptr<ops::Kernel> kernel;
   std::vector<Tensor> parameters, gradients, velocities;
-  runtime::Buffer saved;
-  Shape output;
+  runtime::Buffer reserve, workspace;
   std::array<double, kPhases> seconds{};
 };
 
@@ -106,24 +104,37 @@ Chain::Chain(runtime::Device& device, const std::vector<Link>& links, const Shap
 
 Chain::~Chain() = default;
 
+std::shared_ptr<const ops::BoundOperator> bind(const Link& link, const Shape& input,
+                                               const Shape& labels) {
+  ops::NodeFacts facts{link.attributes, {}, 1};
+  facts.inputs.push_back({{DType::kFloat32, input}, ops::Role::kActivation, true});
+  for (const auto& shape : link.parameters)
+    facts.inputs.push_back({{DType::kFloat32, shape}, ops::Role::kParameter, true});
+  const ops::OperatorDefinition& definition = ops::find_operator(link.op);
+  if (definition.inputs.size() > facts.inputs.size() && labels.rank() > 0)
+    facts.inputs.push_back({{DType::kInt64, labels}, ops::Role::kLabel});
+  return ops::bind_operator(definition, facts);
+}
+
 void Chain::add(const Link& link, bool loss) {
   auto node = std::make_unique<Node>();
-  node->op = &ops::find_operator(link.op);
-  node->kernel = node->op->make_kernel(link.attributes, device_);
-  std::vector<ValueSpec> specs{{DType::kFloat32, values_.back().shape()}};
+  const int64_t samples = values_[0].shape()[0];
+  node->op = bind(link, values_.back().shape(), loss ? labels_.shape() : Shape{});
+  const ops::Box whole = ops::Box::whole(static_cast<int>(node->op->space().axes.size()));
+  node->kernel = ops::make_kernel({*node->op, whole, samples, device_});
   for (const auto& shape : link.parameters) {
-    const auto purpose = static_cast<uint32_t>(nodes_.size() * 10 + specs.size());
+    const auto purpose = static_cast<uint32_t>(nodes_.size() * 10 + node->parameters.size() + 1);
     node->parameters.emplace_back(device_, DType::kFloat32, shape);
     fill(node->parameters.back(), purpose, 0.05F);
     node->gradients.push_back(zero_tensor(device_, shape));
     node->velocities.push_back(zero_tensor(device_, shape));
-    specs.push_back({DType::kFloat32, shape});
   }
-  if (loss) specs.push_back({DType::kInt64, labels_.shape()});
-  node->output = node->op->infer(link.attributes, specs)[0].shape;
-  node->saved = device_.allocate(node->op->saved_bytes(link.attributes, specs));
-  values_.emplace_back(device_, DType::kFloat32, node->output);
-  gradients_.emplace_back(device_, DType::kFloat32, node->output);
+  const ops::LocalSpecs local = ops::local_specs(*node->op, whole, samples, samples);
+  node->reserve = device_.allocate(node->op->reserve_bytes(local));
+  node->workspace = device_.allocate(ops::workspace_bytes(*node->op, device_.kind(), local, 1));
+  const Shape output = node->op->outputs()[0].shape;
+  values_.emplace_back(device_, DType::kFloat32, output);
+  gradients_.emplace_back(device_, DType::kFloat32, output);
   nodes_.push_back(std::move(node));
 }
 
@@ -134,6 +145,15 @@ float Chain::step() {
   return *values_.back().view().f32();
 }
 
+Call Chain::call_of(const Node& node) const {
+  Call call;
+  call.reserve = node.reserve.data();
+  call.workspace = {node.workspace.data(), node.workspace.bytes()};
+  call.samples = values_[0].shape()[0];
+  call.normaliser = static_cast<double>(call.samples);
+  return call;
+}
+
 void Chain::forward() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = *nodes_[i];
@@ -141,14 +161,10 @@ void Chain::forward() {
     std::vector<TensorView> inputs{values_[i].view()};
     for (const auto& parameter : node.parameters) inputs.push_back(parameter.view());
     if (node.op->is_loss()) inputs.push_back(labels_.view());
-    // An alias is shared memory in a real run, so here it may not cost a copy.
     const std::vector<TensorView> outputs{values_[i + 1].view()};
-    Call call;
+    Call call = call_of(node);
     call.inputs = inputs;
     call.outputs = outputs;
-    call.saved = node.saved.data();
-    call.output_shape = node.output;
-    call.normaliser = static_cast<double>(values_[0].shape()[0]);
     node.kernel->forward(call);
   }
 }
@@ -161,24 +177,21 @@ void Chain::backward() {
     if (node.op->is_loss()) inputs.push_back(labels_.view());
     const std::vector<TensorView> outputs{values_[i + 1].view()};
     const std::vector<TensorView> upstream{gradients_[i + 1].view()};
-    Call call;
+    Call call = call_of(node);
     call.inputs = inputs;
     call.outputs = outputs;
     call.output_gradients = upstream;
-    call.saved = node.saved.data();
-    call.output_shape = node.output;
-    call.normaliser = static_cast<double>(values_[0].shape()[0]);
     if (i > 0) {
       const Timer timer(node.seconds[1]);
       const GradientTarget target{0, gradients_[i].view(), false};
-      node.kernel->gradient(call, {&target, 1});
+      node.kernel->input_gradient(call, {&target, 1});
     }
     if (node.parameters.empty()) continue;
     const Timer timer(node.seconds[2]);
     std::vector<GradientTarget> targets;
     for (size_t p = 0; p < node.parameters.size(); ++p)
-      targets.push_back({static_cast<int>(p) + 1, node.gradients[p].view(), true});
-    node.kernel->gradient(call, targets);
+      targets.push_back({static_cast<int>(p) + 1, node.gradients[p].view(), false});
+    node.kernel->weight_gradient(call, targets);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/operator.h"
+#include "ops/kernel.h"
 #include "ops/optimizer.h"
 
 namespace kerf::bench {
@@ -38,6 +38,7 @@ class Chain {
  private:
   struct Node;
   void add(const Link& link, bool loss);
+  ops::Call call_of(const Node& node) const;
   void forward();
   void backward();
   void update();

@@ -17,7 +17,6 @@ using ops::Attributes;
 using ops::DType;
 using ops::Shape;
 using ops::Tensor;
-using ops::ValueSpec;
 
 enum class Phase { kForward, kInputGradient, kWeightGradient };
 
@@ -66,54 +65,61 @@ Tensor random_tensor(runtime::Device& device, const Shape& shape, uint32_t purpo
 // One operator with all that a call needs.
 class Bench {
  public:
-  explicit Bench(const Scene& scene)
-      : op_(ops::find_operator(scene.op)), kernel_(op_.make_kernel(scene.attributes, *device_)) {
+  explicit Bench(const Scene& scene) {
     inputs_.push_back(random_tensor(*device_, scene.input, 1));
     for (const auto& shape : scene.parameters) inputs_.push_back(random_tensor(*device_, shape, 2));
-    std::vector<ValueSpec> specs;
+    ops::NodeFacts facts{scene.attributes, {}, 1};
     for (const auto& input : inputs_) {
-      specs.push_back({DType::kFloat32, input.shape()});
+      const bool first = facts.inputs.empty();
+      facts.inputs.push_back({{DType::kFloat32, input.shape()},
+                              first ? ops::Role::kActivation : ops::Role::kParameter,
+                              true});
       gradients_.push_back(random_tensor(*device_, input.shape(), 3));
       input_views_.push_back(input.view());
     }
-    const auto outputs = op_.infer(scene.attributes, specs);
-    output_ = random_tensor(*device_, outputs[0].shape, 4);
-    upstream_ = random_tensor(*device_, outputs[0].shape, 5);
+    op_ = ops::bind_operator(ops::find_operator(scene.op), facts);
+    const ops::Box whole = ops::Box::whole(static_cast<int>(op_->space().axes.size()));
+    const int64_t samples = scene.input[0];
+    kernel_ = ops::make_kernel({*op_, whole, samples, *device_});
+    output_ = random_tensor(*device_, op_->outputs()[0].shape, 4);
+    upstream_ = random_tensor(*device_, op_->outputs()[0].shape, 5);
     output_view_ = output_.view();
     upstream_view_ = upstream_.view();
-    saved_ = device_->allocate(op_.saved_bytes(scene.attributes, specs));
-    cost_ = op_.cost(scene.attributes, specs, outputs);
-    whole_ = ops::Box::whole(output_.shape().rank());
+    const ops::LocalSpecs local = ops::local_specs(*op_, whole, samples, samples);
+    reserve_ = device_->allocate(op_->reserve_bytes(local));
+    workspace_ = device_->allocate(ops::workspace_bytes(*op_, device_->kind(), local, 1));
+    cost_ = op_->cost(local);
     call_.inputs = input_views_;
     call_.outputs = {&output_view_, 1};
     call_.output_gradients = {&upstream_view_, 1};
-    call_.saved = saved_.data();
-    call_.output_box = &whole_;
-    call_.output_shape = output_.shape();
+    call_.reserve = reserve_.data();
+    call_.workspace = {workspace_.data(), workspace_.bytes()};
+    call_.samples = samples;
     kernel_->forward(call_);
   }
 
   void run(Phase phase) {
     if (phase == Phase::kForward) return kernel_->forward(call_);
     std::vector<ops::GradientTarget> targets;
-    if (phase == Phase::kInputGradient) targets.push_back({0, gradients_[0].view(), false});
-    if (phase == Phase::kWeightGradient)
-      for (size_t i = 1; i < inputs_.size(); ++i)
-        targets.push_back({static_cast<int>(i), gradients_[i].view(), true});
-    kernel_->gradient(call_, targets);
+    if (phase == Phase::kInputGradient) {
+      targets.push_back({0, gradients_[0].view(), false});
+      return kernel_->input_gradient(call_, targets);
+    }
+    for (size_t i = 1; i < inputs_.size(); ++i)
+      targets.push_back({static_cast<int>(i), gradients_[i].view(), true});
+    kernel_->weight_gradient(call_, targets);
   }
   const ops::Cost& cost() const { return cost_; }
 
  private:
   std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
-  const ops::Operator& op_;
+  std::shared_ptr<const ops::BoundOperator> op_;
   std::unique_ptr<ops::Kernel> kernel_;
   std::vector<Tensor> inputs_, gradients_;
   std::vector<ops::TensorView> input_views_;
   Tensor output_, upstream_;
   ops::TensorView output_view_, upstream_view_;
-  runtime::Buffer saved_;
-  ops::Box whole_;
+  runtime::Buffer reserve_, workspace_;
   ops::Call call_;
   ops::Cost cost_;
 };

@@ -10,9 +10,7 @@ struct Extent {
   int64_t count = 1;
   bool samples = false;
 
-  static Extent of(int64_t extent) {
-    return {extent < 0 ? -extent : extent, extent < 0};
-  }
+  static Extent of(int64_t extent) { return {extent < 0 ? -extent : extent, extent < 0}; }
   bool one() const { return count == 1 && !samples; }
   bool divides(const Extent& other) const {
     return count > 0 && other.count % count == 0 && (!samples || other.samples);
@@ -20,7 +18,9 @@ struct Extent {
   Extent without(const Extent& factor) const {
     return {count / factor.count, samples && !factor.samples};
   }
-  Extent times(const Extent& other) const { return {count * other.count, samples || other.samples}; }
+  Extent times(const Extent& other) const {
+    return {count * other.count, samples || other.samples};
+  }
   int64_t symbolic() const { return samples ? -count : count; }
   bool operator==(const Extent&) const = default;
 };
@@ -52,9 +52,7 @@ class Cutter {
 
  private:
   OperandMap& map(int side) { return side == 0 ? space_.inputs[0] : space_.outputs[0]; }
-  std::vector<int>& axes(int side) {
-    return map(side).axes[static_cast<size_t>(axis_[side])].axes;
-  }
+  std::vector<int>& axes(int side) { return map(side).axes[static_cast<size_t>(axis_[side])].axes; }
   // The extent of the axis that the side is at; axes of one index have no iterations.
   void take(int side) {
     while (axis_[side] < shapes_[side].rank()) {
@@ -71,7 +69,7 @@ class Cutter {
   }
 
   // One iteration axis that both sides have.
-  void cut(const Extent& extent) {
+  void cut(Extent extent) {  // a copy: what is left is changed
     const auto number = static_cast<int>(space_.axes.size());
     IterationAxis axis{.extent = extent.symbolic()};
     axis.kind = extent.samples ? AxisKind::kSample

@@ -55,6 +55,7 @@ class DropoutKernel final : public PlainKernel {
     }
     const auto least = static_cast<float>(ratio);
     const auto scale = static_cast<float>(1 / (1 - ratio));
+    float* result = to.f32();
     int64_t local = 0;
     const Shape shape = shape_.with_batch(call.samples);
     for_stretches(shape, 0, local, 0, [&](int64_t at, int64_t global, int64_t count) {
@@ -64,7 +65,7 @@ class DropoutKernel final : public PlainKernel {
         fill_uniform(call.key, global + done, std::span(draws).first(some));
         for (size_t i = 0; i < some; ++i) {
           const auto j = static_cast<size_t>(at + done) + i;
-          to.f32()[j] = draws[i] >= least ? from[j] * scale : 0.0F;
+          result[j] = draws[i] >= least ? from[j] * scale : 0.0F;
         }
       }
     });

@@ -19,6 +19,22 @@ struct Folded {
   int64_t inner = 1;
 };
 
+// Of one line that lies dense. The sum is taken in ascending order.
+KERF_CLONES void line_gradient(const float* y, const float* dy, int64_t count, float* dx) {
+  float sum = 0;
+  for (int64_t j = 0; j < count; ++j) sum += dy[j] * y[j];
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j) dx[j] = y[j] * (dy[j] - sum);
+}
+
+// Of one line whose elements are `stride` apart.
+void line_gradient_apart(const float* y, const float* dy, int64_t count, int64_t stride,
+                         float* dx) {
+  float sum = 0;
+  for (int64_t j = 0; j < count; ++j) sum += dy[j * stride] * y[j * stride];
+  for (int64_t j = 0; j < count; ++j) dx[j * stride] = y[j * stride] * (dy[j * stride] - sum);
+}
+
 class SoftmaxKernel final : public ActivationKernel {
  public:
   explicit SoftmaxKernel(int axis) : axis_(axis) {}
@@ -39,15 +55,23 @@ class SoftmaxKernel final : public ActivationKernel {
   }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
+    const float* y = call.outputs[0].f32();
+    const float* dy = call.output_gradients[0].f32();
     for (const GradientTarget& target : targets) {
       if (target.to.elements() == 0) continue;
+      float* dx = target.to.f32();
       const Folded f = fold(target.to.shape);
-      simd::parallel_pieces(f.outer, 1 + simd::kLeastElements / (f.length * f.inner),
-                            [&](int64_t begin, int64_t end) {
-                              for (int64_t o = begin; o < end; ++o)
-                                for (int64_t i = 0; i < f.inner; ++i)
-                                  line_gradient(call, target, f, o * f.length * f.inner + i);
-                            });
+      const int64_t lines = f.outer * f.inner;
+      simd::parallel_pieces(
+          lines, 1 + simd::kLeastElements / f.length, [&](int64_t begin, int64_t end) {
+            for (int64_t line = begin; line < end; ++line) {
+              const int64_t at = line / f.inner * f.length * f.inner + line % f.inner;
+              if (f.inner == 1)
+                line_gradient(y + at, dy + at, f.length, dx + at);
+              else
+                line_gradient_apart(y + at, dy + at, f.length, f.inner, dx + at);
+            }
+          });
     }
   }
 
@@ -73,17 +97,6 @@ class SoftmaxKernel final : public ActivationKernel {
                                 dnnl::algorithm::softmax_accurate, desc, desc, 1);
     return {Softmax(Softmax::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
             engine_.room_for(desc)};
-  }
-
-  static void line_gradient(const Call& call, const GradientTarget& target, const Folded& f,
-                            int64_t at) {
-    const float* y = call.outputs[0].f32() + at;
-    const float* dy = call.output_gradients[0].f32() + at;
-    float* dx = target.to.f32() + at;
-    float sum = 0;
-    for (int64_t j = 0; j < f.length; ++j) sum += dy[j * f.inner] * y[j * f.inner];
-    for (int64_t j = 0; j < f.length; ++j)
-      dx[j * f.inner] = y[j * f.inner] * (dy[j * f.inner] - sum);
   }
 
   int axis_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,29 +12,53 @@ namespace kerf::ops {
 
 // How a case's input is drawn. Finite differences need distance from kinks, hence kApart.
 enum class Draw : uint8_t {
-  kUniform,  // in [-1, 1)
-  kApart,    // a shuffled ladder without 0: no two closer than 0.1, none closer than 0.05 to 0
-  kClass,    // int64 in [0, classes)
+  kUniform,   // in [-1, 1)
+  kPositive,  // in [0.5, 1.5): a variance, a scale
+  kApart,     // a shuffled ladder without 0: no two closer than 0.1, none closer than 0.05 to 0
+  kClass,     // integers in [0, classes)
 };
 
 struct CaseInput {
   ValueSpec spec;  // kBatch for the samples
-  bool parameter = false;
+  Role role = Role::kActivation;
   Draw draw = Draw::kUniform;
   int64_t classes = 0;
+  bool present = true;
 };
+
+// Inputs as cases write them.
+CaseInput activation(const Shape& shape, Draw draw = Draw::kUniform);
+CaseInput parameter(const Shape& shape, Draw draw = Draw::kUniform);
+CaseInput state(const Shape& shape, Draw draw = Draw::kUniform);
+CaseInput classes(const Shape& shape, int64_t count);  // labels, or indices from the data
+CaseInput absent();
 
 struct OperatorCase {
   std::string name;  // of the case, for the test's name
   std::string op;
   Attributes attributes{};
   std::vector<CaseInput> inputs{};
+  int outputs = 1;
   int64_t samples = 3;
-  double epsilon = 0.25;  // of finite differences; any will do for what is linear
-  bool divides = true;    // its feature axis can be divided
-  int64_t unit = 1;       // indices that must stay together there
+  double epsilon = 0.25;                  // of finite differences; any will do for what is linear
+  std::vector<std::string> whole_axes{};  // names of the iteration axes that cannot be divided
 };
 
+// One file each per family; operator_cases() has all of them.
+std::vector<OperatorCase> product_cases();
+std::vector<OperatorCase> window_cases();
+std::vector<OperatorCase> pointwise_cases();
 std::vector<OperatorCase> operator_cases();
+// Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
+// sum over the samples between the threads and rounds otherwise.
+struct ThreadCase {
+  OperatorCase scene;
+  bool same_bits = true;
+};
+std::vector<ThreadCase> thread_cases();
+
+// The operator bound to the case's node. Activations and parameters of floating-point numbers want
+// a gradient.
+std::shared_ptr<const BoundOperator> bind(const OperatorCase& scene);
 
 }  // namespace kerf::ops

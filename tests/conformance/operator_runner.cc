@@ -1,7 +1,9 @@
 #include "tests/conformance/operator_runner.h"
 
 #include <algorithm>
-#include <thread>
+
+#include "ops/arithmetic.h"
+#include "tests/conformance/guarded_memory.h"
 
 namespace kerf::ops {
 namespace {
@@ -12,36 +14,63 @@ void visit(const Box& box, const Shape& shape, int axis, int64_t base,
     found.push_back(base);
     return;
   }
-  for (const Range& range : box.axes[static_cast<size_t>(axis)].ranges(shape[axis]))
+  const IndexSet set = clip(box.axes[static_cast<size_t>(axis)], shape[axis]);
+  for (const Range& range : set.ranges(shape[axis]))
     for (int64_t i = range.begin; i < range.end; ++i)
       visit(box, shape, axis + 1, base * shape[axis] + i, found);
 }
 
-const void* bytes_of(const HostTensor& tensor) {
-  if (tensor.dtype == DType::kInt64) return tensor.integers.data();
-  return tensor.floats.data();
+std::vector<std::byte> bytes_of(const HostTensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<size_t>(tensor.shape.elements()) *
+                               size_of(tensor.dtype));
+  const auto put = [&](const auto& values) {
+    KERF_CHECK(values.size() * sizeof(values[0]) == bytes.size(), "{} values for shape {}",
+               values.size(), to_string(tensor.shape));
+    const auto* first = reinterpret_cast<const std::byte*>(values.data());
+    std::copy_n(first, bytes.size(), bytes.begin());
+  };
+  if (tensor.dtype == DType::kFloat32)
+    put(tensor.floats);
+  else if (tensor.dtype == DType::kInt64)
+    put(tensor.integers);
+  else
+    put(std::vector<int32_t>(tensor.integers.begin(), tensor.integers.end()));
+  return bytes;
 }
 
-Tensor upload(const HostTensor& host, runtime::Device& device, runtime::Stream& stream) {
-  Tensor tensor(device, host.dtype, host.shape);
-  const auto view = tensor.view();
-  if (view.bytes() > 0) stream.copy(view.data, bytes_of(host), view.bytes());
-  return tensor;
+void upload(const HostTensor& host, const GuardedMemory& to, runtime::Stream& stream) {
+  const auto bytes = bytes_of(host);
+  if (!bytes.empty()) stream.copy(to.data(), bytes.data(), bytes.size());
+  stream.synchronize();
+}
+
+std::vector<std::byte> bytes_at(const TensorView& view, runtime::Stream& stream) {
+  std::vector<std::byte> bytes(view.bytes());
+  if (!bytes.empty()) stream.copy(bytes.data(), view.data, bytes.size());
+  stream.synchronize();
+  return bytes;
 }
 
 HostTensor download(const TensorView& view, runtime::Stream& stream) {
-  HostTensor host = zeros(view.shape);
-  if (view.bytes() > 0) stream.copy(host.floats.data(), view.data, view.bytes());
-  stream.synchronize();
+  HostTensor host{view.dtype, view.shape, {}, {}};
+  const auto bytes = bytes_at(view, stream);
+  const auto count = static_cast<size_t>(view.elements());
+  if (view.dtype == DType::kFloat32) {
+    const auto* first = reinterpret_cast<const float*>(bytes.data());
+    host.floats.assign(first, first + count);
+  } else {
+    KERF_CHECK(view.dtype == DType::kInt64, "{} outputs are not read", to_string(view.dtype));
+    const auto* first = reinterpret_cast<const int64_t*>(bytes.data());
+    host.integers.assign(first, first + count);
+  }
   return host;
 }
 
-std::vector<TensorView> only(const std::vector<TensorView>& views, const std::vector<int>& kept) {
-  auto result = views;
-  for (size_t i = 0; i < result.size(); ++i)
-    if (std::find(kept.begin(), kept.end(), static_cast<int>(i)) == kept.end())
-      result[i].data = nullptr;
-  return result;
+std::vector<TensorView> only(std::vector<TensorView> views, const std::vector<int>& read) {
+  for (size_t i = 0; i < views.size(); ++i)
+    if (std::find(read.begin(), read.end(), static_cast<int>(i)) == read.end())
+      views[i].data = nullptr;
+  return views;
 }
 
 }  // namespace
@@ -57,13 +86,16 @@ std::vector<int64_t> elements_of(const Box& box, const Shape& shape) {
 }
 
 HostTensor cut(const HostTensor& whole, const Box& box) {
-  HostTensor piece{whole.dtype, local_shape(box, whole.shape), {}, {}};
+  HostTensor piece{whole.dtype, whole.shape, {}, {}};
+  for (int axis = 0; axis < whole.shape.rank(); ++axis)
+    piece.shape[axis] =
+        clip(box.axes[static_cast<size_t>(axis)], whole.shape[axis]).size(whole.shape[axis]);
   for (const int64_t i : elements_of(box, whole.shape)) {
     const auto at = static_cast<size_t>(i);
-    if (whole.dtype == DType::kInt64)
-      piece.integers.push_back(whole.integers[at]);
-    else
+    if (whole.dtype == DType::kFloat32)
       piece.floats.push_back(whole.floats[at]);
+    else
+      piece.integers.push_back(whole.integers[at]);
   }
   return piece;
 }
@@ -77,101 +109,170 @@ void paste(const HostTensor& piece, const Box& box, HostTensor& whole, bool add)
   }
 }
 
-// Tensors of one call on the device.
+// Tensors of one micro-batch on the device.
 struct OperatorRunner::Placed {
-  std::vector<Tensor> tensors;
+  std::vector<GuardedMemory> memory;          // everything that has a guard
+  std::vector<std::vector<std::byte>> given;  // bytes of each input
   std::vector<TensorView> inputs;
   std::vector<TensorView> outputs;
-  runtime::Buffer saved;
-  Call call;
+  std::vector<TensorView> output_gradients;
+  size_t reserve = 0;  // in `memory`, as are the next two
+  size_t handed = 0;
+  size_t workspace = 0;
+  int overwritten = -1;  // an input that need not be left as it is
 };
 
-OperatorRunner::OperatorRunner(const Operator& op, Attributes attributes, runtime::Device& device)
-    : op_(op),
-      attributes_(std::move(attributes)),
+OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device,
+                               Box iterations, int64_t largest, int threads)
+    : op_(std::move(op)),
       device_(device),
+      iterations_(std::move(iterations)),
+      largest_(largest),
+      threads_(threads),
       stream_(device.make_stream()),
-      kernel_(op.make_kernel(attributes_, device)) {}
+      kernel_(make_kernel({*op_, iterations_, largest_, device})) {}
+
+OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device,
+                               int64_t largest, int threads)
+    : OperatorRunner(op, device, Box::whole(static_cast<int>(op->space().axes.size())), largest,
+                     threads) {}
 
 OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inputs,
-                                             const Where& where) {
+                                             const Moment& moment) {
+  const LocalSpecs local = local_specs(*op_, iterations_, largest_, moment.samples);
   Placed placed;
-  std::vector<ValueSpec> specs;
-  for (const auto& input : inputs) {
-    placed.tensors.push_back(upload(input, device_, *stream_));
-    placed.inputs.push_back(placed.tensors.back().view());
-    specs.push_back({input.dtype, input.shape});
+  const auto add = [&](size_t bytes) {
+    placed.memory.emplace_back(device_, *stream_, bytes);
+    return placed.memory.back().data();
+  };
+  KERF_CHECK(inputs.size() == local.inputs.size(), "{} inputs", inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    placed.inputs.emplace_back();
+    placed.given.emplace_back();
+    if (!op_->has(static_cast<int>(i))) continue;
+    const ValueSpec& spec = local.inputs[i];
+    KERF_CHECK(spec == (ValueSpec{inputs[i].dtype, inputs[i].shape}),
+               "{} wants {} for input {}, not {}", op_->name(), to_string(spec.shape), i,
+               to_string(inputs[i].shape));
+    placed.inputs[i] = {spec.dtype, spec.shape, add(spec.bytes(0))};
+    upload(inputs[i], placed.memory.back(), *stream_);
+    placed.given[i] = bytes_of(inputs[i]);
   }
-  const HostTensor garbage = [&] {
-    HostTensor tensor = zeros(local_shape(where.box, where.shape));
-    std::fill(tensor.floats.begin(), tensor.floats.end(), 777.0F);
-    return tensor;
-  }();
-  placed.tensors.push_back(upload(garbage, device_, *stream_));
-  placed.outputs.push_back(placed.tensors.back().view());
-  placed.saved = device_.allocate(op_.saved_bytes(attributes_, specs));
-  placed.call.saved = placed.saved.data();
-  placed.call.output_box = &where.box;
-  placed.call.output_shape = where.shape;
-  placed.call.key = {42, 7, 3, 1};
-  placed.call.first_sample = where.first_sample;
-  placed.call.training = where.training;
-  placed.call.normaliser = where.normaliser;
-  placed.call.stream = stream_.get();
+  for (const ValueSpec& spec : local.outputs)
+    placed.outputs.push_back({spec.dtype, spec.shape, add(spec.bytes(0))});
+  if (moment.in_place >= 0) {
+    placed.overwritten = moment.in_place;
+    placed.outputs[0].data = placed.inputs[static_cast<size_t>(moment.in_place)].data;
+  }
+  placed.reserve = placed.memory.size();
+  add(op_->reserve_bytes(local));
+  placed.handed = placed.memory.size();
+  add(op_->handed_bytes(local));
+  placed.workspace = placed.memory.size();
+  add(workspace_bytes(*op_, device_.kind(), local_specs(*op_, iterations_, largest_, largest_),
+                      threads_));
   return placed;
 }
 
-void OperatorRunner::run(const std::vector<HostTensor>& inputs, const std::function<void()>& call) {
-  std::vector<ValueSpec> specs;
-  for (const auto& input : inputs) specs.push_back({input.dtype, input.shape});
-  const auto threads = static_cast<int>(std::thread::hardware_concurrency());
-  const size_t allowed = op_.workspace_bytes(attributes_, specs, threads);
+Call OperatorRunner::call_of(const Placed& placed, const Moment& moment) const {
+  const GuardedMemory& workspace = placed.memory[placed.workspace];
+  Call call;
+  call.inputs = placed.inputs;
+  call.outputs = placed.outputs;
+  call.workspace = {workspace.data(), workspace.bytes()};
+  call.samples = moment.samples;
+  call.key = {42, 7, 3, moment.micro_batch};
+  call.training = moment.training;
+  call.normaliser = moment.normaliser;
+  call.stream = stream_.get();
+  return call;
+}
+
+void OperatorRunner::run(const Placed& placed, const std::function<void()>& call) {
+  use_threads(threads_);
   const size_t before = device_.memory().current;
   device_.reset_peak();
   call();
-  const size_t taken = device_.memory().peak - before;
-  KERF_CHECK(taken <= allowed, "{} took {} bytes of scratch memory, not {}", op_.name(), taken,
-             allowed);
-  KERF_CHECK(device_.memory().current == before, "{} kept scratch memory", op_.name());
+  stream_->synchronize();
+  const size_t peak = device_.memory().peak;
+  KERF_CHECK(peak == before, "{} took {} bytes from the device", op_->name(), peak - before);
+  for (size_t i = 0; i < placed.memory.size(); ++i)
+    KERF_CHECK(placed.memory[i].intact(*stream_), "{} wrote past the end of its buffer {} of {}",
+               op_->name(), i, placed.memory.size());
+  for (size_t i = 0; i < placed.inputs.size(); ++i)
+    KERF_CHECK(static_cast<int>(i) == placed.overwritten || placed.inputs[i].data == nullptr ||
+                   bytes_at(placed.inputs[i], *stream_) == placed.given[i],
+               "{} changed its input {}", op_->name(), i);
 }
 
-HostTensor OperatorRunner::forward(const std::vector<HostTensor>& inputs, const Where& where) {
-  Placed placed = place(inputs, where);
-  placed.call.inputs = placed.inputs;
-  placed.call.outputs = placed.outputs;
-  run(inputs, [&] { kernel_->forward(placed.call); });
-  return download(placed.outputs[0], *stream_);
+void OperatorRunner::run_forward(Placed& placed, const Moment& moment) {
+  Call call = call_of(placed, moment);
+  call.reserve = placed.memory[placed.reserve].data();
+  run(placed, [&] { kernel_->forward(call); });
 }
 
-std::vector<HostTensor> OperatorRunner::gradient(const std::vector<HostTensor>& inputs,
-                                                 const Where& where,
-                                                 const HostTensor& output_gradient,
-                                                 const std::vector<Asked>& asked,
-                                                 bool for_weights) {
-  Placed placed = place(inputs, where);
-  placed.call.inputs = placed.inputs;
-  placed.call.outputs = placed.outputs;
-  run(inputs, [&] { kernel_->forward(placed.call); });
+void OperatorRunner::run_gradients(Placed& placed, const Moment& moment, Phase phase,
+                                   const std::vector<GradientTarget>& targets) {
+  const BackwardReads reads = op_->backward_reads();
+  const bool weights = phase == Phase::kWeightGradient;
+  const auto inputs = only(
+      placed.inputs, weights ? reads.inputs_for_weight_gradient : reads.inputs_for_input_gradient);
+  const auto outputs = only(placed.outputs, weights ? reads.outputs_for_weight_gradient
+                                                    : reads.outputs_for_input_gradient);
+  auto upstream = placed.output_gradients;
+  if (weights && !reads.output_gradients_for_weight_gradient) upstream = only(upstream, {});
+  Call call = call_of(placed, moment);
+  call.inputs = inputs;
+  call.outputs = outputs;
+  call.output_gradients = upstream;
+  call.handed = placed.memory[placed.handed].data();
+  if (!weights || reads.reserve_for_weight_gradient)
+    call.reserve = placed.memory[placed.reserve].data();
+  run(placed, [&] {
+    if (weights)
+      kernel_->weight_gradient(call, targets);
+    else
+      kernel_->input_gradient(call, targets);
+  });
+}
 
-  const Keeps keeps = op_.keeps();
-  const auto kept_inputs = only(placed.inputs, for_weights ? keeps.inputs_for_weight_gradient
-                                                           : keeps.inputs_for_input_gradient);
-  const auto kept_outputs =
-      only(placed.outputs, for_weights ? std::vector<int>{} : keeps.outputs_for_input_gradient);
-  const Tensor upstream = upload(output_gradient, device_, *stream_);
-  const std::vector<TensorView> upstreams{upstream.view()};
-  placed.call.inputs = kept_inputs;
-  placed.call.outputs = kept_outputs;
-  placed.call.output_gradients = upstreams;
-  std::vector<Tensor> tensors;
-  std::vector<GradientTarget> targets;
-  for (const auto& one : asked) {
-    tensors.push_back(upload(one.before, device_, *stream_));
-    targets.push_back({one.input, tensors.back().view(), one.accumulate});
-  }
-  run(inputs, [&] { kernel_->gradient(placed.call, targets); });
+std::vector<HostTensor> OperatorRunner::forward(const std::vector<HostTensor>& inputs,
+                                                const Moment& moment) {
+  Placed placed = place(inputs, moment);
+  run_forward(placed, moment);
   std::vector<HostTensor> results;
-  for (const auto& target : targets) results.push_back(download(target.to, *stream_));
+  for (const TensorView& output : placed.outputs) results.push_back(download(output, *stream_));
+  return results;
+}
+
+std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>& inputs,
+                                                  const Moment& moment,
+                                                  const std::vector<HostTensor>& output_gradients,
+                                                  const std::vector<Asked>& asked) {
+  Placed placed = place(inputs, moment);
+  run_forward(placed, moment);
+  const auto add = [&](const HostTensor& host, bool known) {
+    const size_t bytes = ValueSpec{host.dtype, host.shape}.bytes(0);
+    placed.memory.emplace_back(device_, *stream_, bytes);
+    if (known) upload(host, placed.memory.back(), *stream_);
+    return TensorView{host.dtype, host.shape, placed.memory.back().data()};
+  };
+  for (const HostTensor& gradient : output_gradients)
+    placed.output_gradients.push_back(add(gradient, true));
+  std::vector<GradientTarget> all;
+  std::vector<GradientTarget> of_phase[2];
+  for (const Asked& one : asked) {
+    const bool weights = op_->inputs()[static_cast<size_t>(one.input)].in_weight_gradient();
+    // What is not added to may hold anything.
+    all.push_back({one.input, add(one.before, one.accumulate), one.accumulate});
+    of_phase[weights ? 1 : 0].push_back(all.back());
+  }
+  const bool hands = placed.memory[placed.handed].bytes() > 0;
+  if (hands || !of_phase[0].empty())
+    run_gradients(placed, moment, Phase::kInputGradient, of_phase[0]);
+  if (!of_phase[1].empty()) run_gradients(placed, moment, Phase::kWeightGradient, of_phase[1]);
+  std::vector<HostTensor> results;
+  for (const GradientTarget& target : all) results.push_back(download(target.to, *stream_));
   return results;
 }
 

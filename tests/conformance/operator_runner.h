@@ -1,18 +1,21 @@
-// Runs one operator on one device with values that live on the host.
+// Runs a bound operator's kernel on tensors of the host, on any device.
 //
-// One thread. Every tensor is copied to the device and back through a stream, so the suite is right
-// for asynchronous devices too. Every call is held to what the operator says of its scratch memory.
+// Inputs travel to the device and results back through a stream, so the suite is right for
+// asynchronous devices too. Every call is held to what the operator and the kernel say of memory:
+// every buffer has exactly the bytes asked for, with a guard behind it that is looked at
+// afterwards; inputs must be left as they are; nothing may be taken from the device; in gradients
+// there is no data but of what backward_reads() lists. A breach throws Error{kInternal}.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "ops/operator.h"
+#include "ops/kernel.h"
 
 namespace kerf::ops {
 
-// A tensor on the host.
+// A tensor on the host: of float32, or of int64 or int32 (in `integers`).
 struct HostTensor {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -21,18 +24,18 @@ struct HostTensor {
 };
 
 HostTensor zeros(const Shape& shape);
-// Flat indices, ascending, of the elements that the box holds.
+// Flat indices, ascending, of the elements that the box holds; its sets are clipped to the shape.
 std::vector<int64_t> elements_of(const Box& box, const Shape& shape);
 HostTensor cut(const HostTensor& whole, const Box& box);
 void paste(const HostTensor& piece, const Box& box, HostTensor& whole, bool add);
 
 // What a call says beside its tensors.
-struct Where {
-  Box box;
-  Shape shape;  // global output, concrete
-  int64_t first_sample = 0;
+struct Moment {
+  int64_t samples = 0;  // of the whole micro-batch
   bool training = true;
   double normaliser = 1;
+  int32_t micro_batch = 1;
+  int in_place = -1;  // forward writes output 0 over this input
 };
 
 struct Asked {
@@ -43,23 +46,37 @@ struct Asked {
 
 class OperatorRunner {
  public:
-  OperatorRunner(const Operator& op, Attributes attributes, runtime::Device& device);
+  // For calls that compute `iterations` on one thread, or as many as said.
+  OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device, Box iterations,
+                 int64_t largest, int threads = 1);
+  // The same for the whole.
+  OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device, int64_t largest,
+                 int threads = 1);
 
-  HostTensor forward(const std::vector<HostTensor>& inputs, const Where& where);
-  // Forward with `inputs`, then the gradients; views that keeps() does not list are null.
-  std::vector<HostTensor> gradient(const std::vector<HostTensor>& inputs, const Where& where,
-                                   const HostTensor& output_gradient,
-                                   const std::vector<Asked>& asked, bool for_weights);
+  // Inputs are local; of absent ones anything. Outputs likewise.
+  std::vector<HostTensor> forward(const std::vector<HostTensor>& inputs, const Moment& moment);
+  // Forward, then I, then W; the gradients in the order in which they are asked for. Each is one of
+  // I or of W by the role of its operand.
+  std::vector<HostTensor> gradients(const std::vector<HostTensor>& inputs, const Moment& moment,
+                                    const std::vector<HostTensor>& output_gradients,
+                                    const std::vector<Asked>& asked);
 
  private:
   struct Placed;
-  Placed place(const std::vector<HostTensor>& inputs, const Where& where);
-  // Calls the kernel; an Error if it takes more memory than workspace_bytes() or keeps any.
-  void run(const std::vector<HostTensor>& inputs, const std::function<void()>& call);
+  enum class Phase : uint8_t { kInputGradient, kWeightGradient };
 
-  const Operator& op_;
-  Attributes attributes_;
+  Placed place(const std::vector<HostTensor>& inputs, const Moment& moment);
+  Call call_of(const Placed& placed, const Moment& moment) const;
+  void run_forward(Placed& placed, const Moment& moment);
+  void run_gradients(Placed& placed, const Moment& moment, Phase phase,
+                     const std::vector<GradientTarget>& targets);
+  void run(const Placed& placed, const std::function<void()>& call);
+
+  std::shared_ptr<const BoundOperator> op_;
   runtime::Device& device_;
+  Box iterations_;
+  int64_t largest_;
+  int threads_;
   std::unique_ptr<runtime::Stream> stream_;
   std::unique_ptr<Kernel> kernel_;
 };

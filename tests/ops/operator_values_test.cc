@@ -26,20 +26,26 @@ HostTensor labels(std::vector<int64_t> values) {
   return {DType::kInt64, {static_cast<int64_t>(values.size())}, {}, std::move(values)};
 }
 
+std::shared_ptr<const BoundOperator> bound(const std::string& op, const Attributes& attributes,
+                                           const std::vector<HostTensor>& inputs) {
+  NodeFacts facts{attributes, {}, 1};
+  for (const auto& input : inputs)
+    facts.inputs.push_back(
+        {{input.dtype, input.shape}, Role::kActivation, is_floating(input.dtype)});
+  return bind_operator(find_operator(op), facts);
+}
+
 class OperatorValues : public testing::Test {
  protected:
   HostTensor forward(const std::string& op, const Attributes& attributes,
-                     const std::vector<HostTensor>& inputs, double normaliser = 1,
-                     bool training = true) {
-    std::vector<ValueSpec> specs;
-    for (const auto& input : inputs) specs.push_back({input.dtype, input.shape});
-    const Shape shape = find_operator(op).infer(attributes, specs)[0].shape;
-    OperatorRunner runner(find_operator(op), attributes, *device_);
-    return runner.forward(inputs, {Box::whole(shape.rank()), shape, 0, training, normaliser});
+                     const std::vector<HostTensor>& inputs, const Moment& moment = {}) {
+    OperatorRunner runner(bound(op, attributes, inputs), *device_, 0);
+    return runner.forward(inputs, moment)[0];
   }
-  HostTensor dropped(const Where& where, const HostTensor& x) {
-    OperatorRunner runner(find_operator("Dropout"), {{"ratio", 0.25}}, *device_);
-    return runner.forward({x}, where);
+  HostTensor gradient(const std::string& op, const Attributes& attributes,
+                      const std::vector<HostTensor>& inputs, const HostTensor& dy) {
+    OperatorRunner runner(bound(op, attributes, inputs), *device_, 0);
+    return runner.gradients(inputs, {}, {dy}, {{0, false, zeros(inputs[0].shape)}})[0];
   }
 
   std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
@@ -60,14 +66,18 @@ TEST_F(OperatorValues, MaxPoolTakesTheLargestAndKeepsNan) {
 
 TEST_F(OperatorValues, MaxPoolGivesTheGradientToTheFirstOfEquals) {
   for (const Ints& kernel : {Ints{2, 2}, Ints{1, 4}}) {
-    OperatorRunner runner(find_operator("MaxPool"), {{"kernel_shape", kernel}, {"strides", kernel}},
-                          *device_);
     const HostTensor x = floats({1, 1, kernel[0], kernel[1]}, {3, 7, 7, 7});
-    const auto gradient =
-        runner.gradient({x}, {Box::whole(4), {1, 1, 1, 1}}, floats({1, 1, 1, 1}, {5}),
-                        {{0, false, zeros(x.shape)}}, false);
-    EXPECT_THAT(gradient[0].floats, ElementsAre(0, 5, 0, 0));
+    const auto dx = gradient("MaxPool", {{"kernel_shape", kernel}, {"strides", kernel}}, {x},
+                             floats({1, 1, 1, 1}, {5}));
+    EXPECT_THAT(dx.floats, ElementsAre(0, 5, 0, 0));
   }
+}
+
+TEST_F(OperatorValues, ReluPassesTheGradientWhereItsOutputIsPositive) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto dx = gradient("Relu", {}, {floats({1, 4}, {-1, 2, 0, kNan})},
+                           floats({1, 4}, {kInfinity, -3, 5, 7}));
+  EXPECT_THAT(dx.floats, ElementsAre(0, -3, 0, 0));
 }
 
 TEST_F(OperatorValues, AveragePoolCountsPaddingOnlyWhenTold) {
@@ -86,8 +96,24 @@ TEST_F(OperatorValues, GemmScalesProductAndBias) {
 
 TEST_F(OperatorValues, TheLossIsASumOverTheStepsNormaliser) {
   const HostTensor scores = floats({2, 2}, {0, 0, 1000, 0});
-  const auto loss = forward("SoftmaxCrossEntropyLoss", {}, {scores, labels({1, 1})}, 8);
+  const auto loss =
+      forward("SoftmaxCrossEntropyLoss", {}, {scores, labels({1, 1})}, {.normaliser = 8});
   EXPECT_NEAR(loss.floats[0], (std::log(2.0) + 1000) / 8, 1e-4);
+}
+
+// A denominator kept as a float would be wrong by 5e-4 there.
+TEST_F(OperatorValues, TheLossGradientIsExactAtLargeScores) {
+  for (const float large : {0.0F, 1e4F, -1e4F, 3e4F}) {
+    const std::vector<float> scores{large, large + 0.5F, large - 0.25F};
+    const auto dx = gradient("SoftmaxCrossEntropyLoss", {}, {floats({1, 3}, scores), labels({2})},
+                             floats({}, {1}));
+    double sum = 0;
+    for (const float s : scores) sum += std::exp(double{s} - double{large});
+    for (size_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(double{dx.floats[c]},
+                  std::exp(double{scores[c]} - double{large}) / sum - (c == 2 ? 1 : 0), 2e-7)
+          << "class " << c << " at " << large;
+  }
 }
 
 TEST_F(OperatorValues, ALabelOutOfRangeNamesRowAndValue) {
@@ -102,28 +128,44 @@ TEST_F(OperatorValues, ALabelOutOfRangeNamesRowAndValue) {
   }
 }
 
+// A part that has some of the samples names them as the micro-batch does.
+TEST_F(OperatorValues, ALabelOutOfRangeIsNamedByItsPlaceInTheMicroBatch) {
+  NodeFacts facts;
+  facts.inputs.push_back({{DType::kFloat32, {kBatch, 2, 3}}, Role::kActivation, true});
+  facts.inputs.push_back({{DType::kInt64, {kBatch, 3}}, Role::kLabel});
+  const Box part{{IndexSet::of({1, 5}), IndexSet::all(), IndexSet::of({0, 2})}};
+  OperatorRunner runner(bind_operator(find_operator("SoftmaxCrossEntropyLoss"), facts), *device_,
+                        part, 8);
+  HostTensor some = labels({0, 0, 0, 4});
+  some.shape = {2, 2};
+  const auto error = error_of([&] {
+    (void)runner.forward({zeros({2, 2, 2}), some}, {.samples = 6});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("sample 5 at position [2]"));
+}
+
 TEST_F(OperatorValues, DropoutIsTheIdentityOutsideTraining) {
   const HostTensor x = floats({2, 2}, {1, 2, 3, 4});
-  EXPECT_EQ(forward("Dropout", {{"ratio", 0.9}}, {x}, 1, false).floats, x.floats);
+  EXPECT_EQ(forward("Dropout", {{"ratio", 0.9}}, {x}, {.training = false}).floats, x.floats);
 }
 
 TEST_F(OperatorValues, DropoutDropsItsShareAndScalesTheRest) {
   HostTensor x = zeros({100, 100});
   x.floats.assign(10'000, 3);
-  const auto y = dropped({Box::whole(2), x.shape}, x);
+  const auto y = forward("Dropout", {{"ratio", 0.25}}, {x});
   const auto kept = std::count(y.floats.begin(), y.floats.end(), 4.0F);
   EXPECT_NEAR(static_cast<double>(kept), 7'500, 200);
   EXPECT_EQ(std::count(y.floats.begin(), y.floats.end(), 0.0F) + kept, 10'000);
 }
 
-// However a step is cut into rows, the same elements are dropped.
-TEST_F(OperatorValues, DropoutSeesThePlaceOfASampleInItsStep) {
-  HostTensor x = zeros({6, 5});
-  x.floats.assign(30, 1);
-  const auto whole = dropped({Box::whole(2), x.shape}, x).floats;
-  const HostTensor rest = floats({4, 5}, std::vector<float>(20, 1));
-  const auto later = dropped({Box::whole(2), rest.shape, 2}, rest).floats;
-  EXPECT_EQ(std::vector<float>(whole.begin() + 10, whole.end()), later);
+TEST_F(OperatorValues, DropoutDropsOtherElementsInEveryMicroBatch) {
+  HostTensor x = zeros({20, 20});
+  x.floats.assign(400, 1);
+  const Attributes half{{"ratio", 0.5}};
+  const auto first = forward("Dropout", half, {x}, {.micro_batch = 0}).floats;
+  EXPECT_EQ(forward("Dropout", half, {x}, {.micro_batch = 0}).floats, first);
+  EXPECT_NE(forward("Dropout", half, {x}, {.micro_batch = 1}).floats, first);
 }
 
 TEST_F(OperatorValues, DropoutTakesItsRatioFromAnInputToo) {

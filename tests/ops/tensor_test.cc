@@ -24,6 +24,8 @@ TEST(Shape, ShowsItsBatchAsN) {
   EXPECT_EQ(to_string(Shape({kBatch, 6, 28, 28})), "[N, 6, 28, 28]");
   EXPECT_EQ(to_string(Shape({10, 3})), "[10, 3]");
   EXPECT_EQ(to_string(Shape()), "[]");
+  EXPECT_EQ(to_string(Shape({12 * kBatch, 64})), "[12N, 64]");
+  EXPECT_EQ(to_string(Shape({4, kBatch, 5})), "[4, N, 5]");
 }
 
 TEST(Shape, CountsElements) {
@@ -42,14 +44,16 @@ TEST(Shape, HasNoElementsBeforeItsBatchIsBound) {
   EXPECT_EQ(shape.with_batch(7), Shape({7, 3}));
   EXPECT_EQ(shape.with_batch(0).elements(), 0);
   EXPECT_EQ(Shape({4, 3}).with_batch(7), Shape({4, 3}));
+  EXPECT_EQ(Shape({3, 12 * kBatch}).with_batch(7), Shape({3, 84}));
+  EXPECT_EQ(Shape({3, 12 * kBatch}).batch_axis(), 1);
+  EXPECT_EQ(Shape({4, 3}).batch_axis(), -1);
   EXPECT_EQ(code_of([&] { shape.with_batch(-2); }), ErrorCode::kInternal);
 }
 
 TEST(Shape, RefusesWhatIsNoShape) {
   const std::vector<int64_t> too_many(Shape::kMaxRank + 1, 1);
   EXPECT_EQ(code_of([&] { Shape{std::span<const int64_t>(too_many)}; }), ErrorCode::kUsage);
-  EXPECT_EQ(code_of([] { Shape({3, kBatch}); }), ErrorCode::kUsage);
-  EXPECT_EQ(code_of([] { Shape({-2}); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([] { Shape({kBatch, 3, kBatch}); }), ErrorCode::kUsage);
 }
 
 TEST(Shape, RefusesToOverflow) {
@@ -62,9 +66,18 @@ TEST(Shape, RefusesToOverflow) {
 }
 
 TEST(DType, IsReadAndWritten) {
-  for (const DType dtype : {DType::kFloat32, DType::kInt64})
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                            DType::kInt32, DType::kInt64, DType::kBool})
     EXPECT_EQ(parse_dtype(std::string(to_string(dtype))), dtype);
-  EXPECT_EQ(code_of([] { parse_dtype("float16"); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([] { parse_dtype("float8"); }), ErrorCode::kUsage);
+}
+
+TEST(DType, HasASizeAndSaysWhetherGradientsExist) {
+  EXPECT_EQ(size_of(DType::kFloat64), 8U);
+  EXPECT_EQ(size_of(DType::kBFloat16), 2U);
+  EXPECT_EQ(size_of(DType::kBool), 1U);
+  EXPECT_TRUE(is_floating(DType::kFloat16));
+  EXPECT_FALSE(is_floating(DType::kInt32));
 }
 
 TEST(ValueSpec, KnowsTheBytesOfAMicroBatch) {

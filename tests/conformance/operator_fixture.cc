@@ -1,0 +1,101 @@
+#include "tests/conformance/operator_fixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kerf::ops {
+
+void PrintTo(const OperatorParam& param, std::ostream* out) {
+  *out << param.scene.name << " on " << param.device;
+}
+
+std::vector<OperatorParam> all_operator_params() {
+  std::vector<OperatorParam> params;
+  for (const auto& device : runtime::device_names())
+    for (const auto& scene : operator_cases()) params.push_back({scene, device});
+  return params;
+}
+
+std::string name_of(const testing::TestParamInfo<OperatorParam>& info) {
+  std::string name = info.param.scene.name + "_on_" + info.param.device;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+}
+
+HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
+  HostTensor tensor{input.spec.dtype, input.spec.shape.with_batch(samples), {}, {}};
+  const int64_t count = tensor.shape.elements();
+  const int64_t middle = count / 2;
+  for (int64_t i = 0; i < count; ++i) switch (input.draw) {
+      case Draw::kClass:
+        tensor.integers.push_back(dice.below(input.classes));
+        break;
+      case Draw::kUniform:
+        tensor.floats.push_back(dice.uniform());
+        break;
+      case Draw::kPositive:
+        tensor.floats.push_back(1 + dice.uniform() / 2);
+        break;
+      case Draw::kApart:
+        tensor.floats.push_back(0.1F * (static_cast<float>(i - middle) + 0.5F));
+        break;
+    }
+  if (input.draw == Draw::kApart)
+    for (int64_t i = count - 1; i > 0; --i)
+      std::swap(tensor.floats[static_cast<size_t>(i)],
+                tensor.floats[static_cast<size_t>(dice.below(i + 1))]);
+  return tensor;
+}
+
+std::vector<HostTensor> draw_inputs(const OperatorCase& scene, int64_t samples, uint64_t seed) {
+  Dice dice(seed);
+  std::vector<HostTensor> result;
+  for (const CaseInput& input : scene.inputs)
+    result.push_back(input.present ? draw(input, samples, dice) : HostTensor{});
+  return result;
+}
+
+std::vector<HostTensor> draw_upstream(const BoundOperator& op, int64_t samples, uint64_t seed) {
+  Dice dice(seed);
+  std::vector<HostTensor> result;
+  for (const ValueSpec& output : op.outputs()) {
+    result.push_back(zeros(output.shape.with_batch(samples)));
+    for (float& x : result.back().floats) x = op.is_loss() ? 1 : dice.uniform();
+  }
+  return result;
+}
+
+std::vector<Asked> ask(const BoundOperator& op, const std::vector<HostTensor>& inputs, Ask what) {
+  std::vector<Asked> asked;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Operand& operand = op.inputs()[i];
+    if (!operand.present) continue;
+    if (what == Ask::kAll && (operand.in_input_gradient() || operand.in_weight_gradient()))
+      asked.push_back({static_cast<int>(i), false, zeros(inputs[i].shape)});
+    if (what == Ask::kAccumulating && operand.in_weight_gradient()) {
+      Dice dice(99 + i);
+      asked.push_back({static_cast<int>(i), true, zeros(inputs[i].shape)});
+      for (float& x : asked.back().before.floats) x = dice.uniform();
+    }
+  }
+  return asked;
+}
+
+double difference(const HostTensor& a, const HostTensor& b) {
+  EXPECT_EQ(to_string(a.shape), to_string(b.shape));
+  if (a.floats.size() != b.floats.size()) return std::numeric_limits<double>::infinity();
+  double most = 1e-6;
+  double apart = 0;
+  for (size_t i = 0; i < a.floats.size(); ++i) {
+    const double x = double{a.floats[i]};
+    const double y = double{b.floats[i]};
+    if (std::isnan(x) != std::isnan(y)) return std::numeric_limits<double>::infinity();
+    if (std::isnan(x)) continue;
+    most = std::max({most, std::abs(x), std::abs(y)});
+    apart = std::max(apart, std::abs(x - y));
+  }
+  return apart / most;
+}
+
+}  // namespace kerf::ops

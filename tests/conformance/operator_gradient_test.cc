@@ -1,0 +1,212 @@
+// What every operator promises, on every device: its gradients are its derivatives, adding adds,
+// nothing that it does not list is read, no memory is used but what was asked for, and equal calls
+// give equal bits.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "tests/conformance/operator_fixture.h"
+#include "tests/support/errors.h"
+
+namespace kerf::ops {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+
+class OperatorConformance : public OperatorSuite {};
+
+double dot(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum = std::inner_product(a[i].floats.begin(), a[i].floats.end(), b[i].floats.begin(), sum);
+  return sum;
+}
+
+TEST_P(OperatorConformance, GradientsAreDerivatives) {
+  OperatorRunner kernel = runner(scene().samples);
+  auto values = draw_inputs(scene(), scene().samples, 1);
+  const Moment now = moment(scene().samples);
+  const auto dy = draw_upstream(op(), scene().samples, 2);
+  const auto asked = ask(op(), values);
+  const auto gradients = kernel.gradients(values, now, dy, asked);
+  for (size_t t = 0; t < asked.size(); ++t) {
+    auto& x = values[static_cast<size_t>(asked[t].input)].floats;
+    const auto stride = std::max<size_t>(1, x.size() / 397);
+    double largest = 0;
+    std::vector<std::pair<size_t, double>> expected;
+    for (size_t i = 0; i < x.size(); i += stride) {
+      const float here = x[i];
+      x[i] = here + static_cast<float>(scene().epsilon);
+      const double up = dot(dy, kernel.forward(values, now));
+      x[i] = here - static_cast<float>(scene().epsilon);
+      const double down = dot(dy, kernel.forward(values, now));
+      x[i] = here;
+      expected.emplace_back(i, (up - down) / (2 * scene().epsilon));
+      largest = std::max(largest, std::abs(expected.back().second));
+    }
+    EXPECT_GT(largest, 0) << "input " << asked[t].input;
+    for (const auto& [i, derivative] : expected)
+      EXPECT_NEAR(double{gradients[t].floats[i]}, derivative, 1e-3 * largest)
+          << "input " << asked[t].input << ", element " << i;
+  }
+}
+
+TEST_P(OperatorConformance, AccumulatingAddsToWhatIsThere) {
+  const auto values = draw_inputs(scene(), scene().samples, 3);
+  const auto asked = ask(op(), values, Ask::kAccumulating);
+  if (asked.empty()) return;
+  auto alone = asked;
+  for (Asked& one : alone) one.accumulate = false;
+  OperatorRunner kernel = runner(scene().samples);
+  const Moment now = moment(scene().samples);
+  const auto dy = draw_upstream(op(), scene().samples, 4);
+  const auto terms = kernel.gradients(values, now, dy, alone);
+  const auto sums = kernel.gradients(values, now, dy, asked);
+  for (size_t t = 0; t < asked.size(); ++t) {
+    HostTensor expected = asked[t].before;
+    for (size_t i = 0; i < expected.floats.size(); ++i) expected.floats[i] += terms[t].floats[i];
+    EXPECT_LT(difference(sums[t], expected), 1e-6) << "input " << asked[t].input;
+  }
+}
+
+TEST_P(OperatorConformance, EqualCallsGiveEqualBitsWhateverRanBefore) {
+  const int64_t largest = scene().samples + 2;
+  const auto values = draw_inputs(scene(), scene().samples, 5);
+  const auto more = draw_inputs(scene(), largest, 7);
+  const auto everything = [&](OperatorRunner& kernel) {
+    const Moment now = moment(scene().samples);
+    auto results = kernel.forward(values, now);
+    const auto gradients =
+        kernel.gradients(values, now, draw_upstream(op(), scene().samples, 6), ask(op(), values));
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    return results;
+  };
+  OperatorRunner first = runner(largest);
+  const auto fresh = everything(first);
+  OperatorRunner used = runner(largest);
+  (void)used.forward(more, moment(largest));
+  (void)everything(used);
+  const auto again = everything(used);
+  ASSERT_EQ(fresh.size(), again.size());
+  for (size_t i = 0; i < fresh.size(); ++i) EXPECT_EQ(fresh[i].floats, again[i].floats);
+}
+
+TEST_P(OperatorConformance, AnEmptyMicroBatchAddsNothing) {
+  OperatorRunner kernel = runner(scene().samples);
+  const auto values = draw_inputs(scene(), 0, 8);
+  const auto outputs = kernel.forward(values, moment(0));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (op().outputs()[i].shape.batched() || op().is_loss()) {
+      EXPECT_EQ(outputs[i].floats, zeros(outputs[i].shape).floats);
+    }
+  const auto dy = draw_upstream(op(), 0, 9);
+  const auto fresh = ask(op(), values);
+  const auto zero = kernel.gradients(values, moment(0), dy, fresh);
+  for (size_t t = 0; t < fresh.size(); ++t)
+    EXPECT_EQ(zero[t].floats, zeros(fresh[t].before.shape).floats) << "input " << fresh[t].input;
+  const auto sums = ask(op(), values, Ask::kAccumulating);
+  const auto same = kernel.gradients(values, moment(0), dy, sums);
+  for (size_t t = 0; t < sums.size(); ++t)
+    EXPECT_EQ(same[t].floats, sums[t].before.floats) << "input " << sums[t].input;
+}
+
+TEST_P(OperatorConformance, WritingOverAnInputGivesTheSameBits) {
+  const auto values = draw_inputs(scene(), scene().samples, 13);
+  OperatorRunner kernel = runner(scene().samples);
+  const auto apart = kernel.forward(values, moment(scene().samples));
+  for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+    if (!op().has(i) || !op().may_overwrite(i)) continue;
+    Moment over = moment(scene().samples);
+    over.in_place = i;
+    EXPECT_EQ(kernel.forward(values, over)[0].floats, apart[0].floats) << "input " << i;
+  }
+}
+
+TEST_P(OperatorConformance, CostsGrowWithTheBatch) {
+  const auto cost = [&](int64_t samples) {
+    const Box whole = Box::whole(static_cast<int>(op().space().axes.size()));
+    const Cost c = op().cost(local_specs(op(), whole, samples, samples));
+    return std::vector{c.forward_flops, c.input_gradient_flops, c.weight_gradient_flops,
+                       c.forward_bytes, c.input_gradient_bytes, c.weight_gradient_bytes};
+  };
+  const auto one = cost(1);
+  const auto ten = cost(10);
+  EXPECT_EQ(op().aliases(), one[0] == 0);
+  EXPECT_EQ(op().aliases(), one[3] == 0);
+  EXPECT_EQ(ten[0], 10 * one[0]);
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_GE(one[i], 0) << "field " << i;
+    EXPECT_LE(ten[i], 10 * one[i]) << "field " << i;
+    EXPECT_EQ(ten[i] > one[i], one[i] > 0) << "field " << i;
+  }
+}
+
+// Stands for a device that nobody wrote kernels for.
+class StrangeDevice final : public runtime::Device {
+ public:
+  runtime::DeviceKind kind() const override { return static_cast<runtime::DeviceKind>(77); }
+  std::string name() const override { return "strange:0"; }
+  std::string description() const override { return "no such thing"; }
+  runtime::Buffer allocate(size_t) override { return {}; }
+  std::unique_ptr<runtime::Stream> make_stream() override { return nullptr; }
+  std::unique_ptr<runtime::Event> make_event() override { return nullptr; }
+  runtime::MemoryStats memory() const override { return {}; }
+  void reset_peak() override {}
+
+ protected:
+  void release(void*, size_t) noexcept override {}
+};
+
+TEST_P(OperatorConformance, ADeviceWithoutKernelsIsNamed) {
+  StrangeDevice device;
+  EXPECT_FALSE(has_kernel(scene().op, device.kind()));
+  const auto error = error_of([&] { (void)make_kernel({op(), {}, 1, device}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), testing::AllOf(HasSubstr(scene().op), HasSubstr("strange:0")));
+}
+
+TEST_P(OperatorConformance, NodesAreChecked) {
+  OperatorCase none = scene();
+  none.inputs.clear();
+  const auto empty = error_of([&] { (void)bind(none); });
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->code(), ErrorCode::kUsage);
+  OperatorCase outputs = scene();
+  outputs.outputs = 100;
+  if (find_operator(scene().op).outputs.back().count != FormalOperand::Count::kVariadic) {
+    const auto many = error_of([&] { (void)bind(outputs); });
+    ASSERT_TRUE(many);
+    EXPECT_EQ(many->code(), ErrorCode::kUsage);
+  }
+  OperatorCase painted = scene();
+  painted.attributes["colour"] = int64_t{1};
+  const auto unknown = error_of([&] { (void)bind(painted); });
+  ASSERT_TRUE(unknown);
+  EXPECT_THAT(unknown->message(), HasSubstr("colour"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, OperatorConformance, testing::ValuesIn(all_operator_params()),
+                         name_of);
+
+TEST(OperatorRegistry, EveryOperatorHasACaseAndAKernelOnTheCpu) {
+  std::set<std::string> covered;
+  for (const auto& scene : operator_cases()) covered.insert(scene.op);
+  EXPECT_THAT(operator_names(), testing::ElementsAreArray(covered));
+  for (const auto& name : operator_names())
+    EXPECT_TRUE(has_kernel(name, runtime::DeviceKind::kCpu)) << name;
+}
+
+TEST(OperatorRegistry, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+  const auto error = error_of([] { (void)find_operator("Convolve"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->message(), testing::AllOf(HasSubstr("Convolve"), HasSubstr("Conv,")));
+}
+
+}  // namespace
+}  // namespace kerf::ops

@@ -1,0 +1,53 @@
+// Cases of products of matrices.
+#include "tests/conformance/operator_case.h"
+
+namespace kerf::ops {
+namespace {
+
+void add_gemm_cases(std::vector<OperatorCase>& cases) {
+  cases.push_back({.name = "Gemm_transposed_with_bias",
+                   .op = "Gemm",
+                   .attributes = {{"transB", int64_t{1}}},
+                   .inputs = {activation({kBatch, 7}), parameter({11, 7}), parameter({11})},
+                   .samples = 5});
+  cases.push_back({.name = "Gemm_scaled",
+                   .op = "Gemm",
+                   .attributes = {{"alpha", 0.5}, {"beta", -1.5}},
+                   .inputs = {activation({kBatch, 5}), parameter({5, 13}), parameter({1, 13})},
+                   .samples = 4});
+  cases.push_back({.name = "Gemm_with_rows_a_power_of_two_apart",
+                   .op = "Gemm",
+                   .attributes = {{"transB", int64_t{1}}},
+                   .inputs = {activation({kBatch, 512}), parameter({256, 512}), parameter({256})},
+                   .samples = 48});
+  cases.push_back({.name = "Gemm_without_bias",
+                   .op = "Gemm",
+                   .inputs = {activation({kBatch, 9}), parameter({9, 6}), absent()}});
+}
+
+void add_matmul_cases(std::vector<OperatorCase>& cases) {
+  const auto add = [&](std::string name, CaseInput a, CaseInput b) {
+    cases.push_back({.name = std::move(name), .op = "MatMul", .inputs = {a, b}});
+  };
+  add("MatMul", activation({kBatch, 7}), parameter({7, 9}));
+  add("MatMul_of_sequences", activation({kBatch, 4, 5}), parameter({5, 6}));
+  add("MatMul_of_two_activations", activation({kBatch, 5, 3}), activation({kBatch, 3, 4}));
+  add("MatMul_of_heads", activation({kBatch, 2, 4, 3}), activation({kBatch, 2, 3, 5}));
+  add("MatMul_repeating_the_first", parameter({4, 3}), activation({kBatch, 3, 5}));
+  add("MatMul_repeating_heads_of_the_second", activation({kBatch, 3, 2, 4}),
+      activation({kBatch, 1, 4, 3}));
+  add("MatMul_repeating_samples_of_the_first", parameter({1, 2, 3, 4}),
+      activation({kBatch, 2, 4, 2}));
+  add("MatMul_repeating_both", activation({kBatch, 1, 2, 3}), parameter({4, 3, 2}));
+}
+
+}  // namespace
+
+std::vector<OperatorCase> product_cases() {
+  std::vector<OperatorCase> cases;
+  add_gemm_cases(cases);
+  add_matmul_cases(cases);
+  return cases;
+}
+
+}  // namespace kerf::ops

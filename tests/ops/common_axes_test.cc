@@ -1,0 +1,94 @@
+// Reading a tensor with another shape divides along the axes that both shapes are made of.
+#include "ops/common_axes.h"
+
+#include <gtest/gtest.h>
+
+namespace kerf::ops {
+namespace {
+
+constexpr int64_t kSamples = 4;
+
+const Shape kImage{kBatch, 4, 2, 3};
+const Shape kVector{kBatch, 24};
+
+// The box of `from` that is `box` of `to`, by way of the iterations; or why there is none.
+std::string read_as(const Box& box, const Shape& to, const Shape& from) {
+  const IterationSpace space = common_axes(from, to);
+  const auto iterations = iterations_of(space, space.outputs[0], to, box, kSamples);
+  if (!iterations) return "no box";
+  const std::string why = check_iterations(space, *iterations, kSamples);
+  if (!why.empty()) return why;
+  return to_string(operand_box(space, space.inputs[0], from, *iterations, kSamples));
+}
+
+std::string read_as(const std::string& set, const Shape& to, const Shape& from) {
+  Box box = Box::whole(to.rank());
+  box.axes[1] = parse_index_set(set, "test");
+  return read_as(box, to, from);
+}
+
+std::string extents(const Shape& from, const Shape& to) {
+  return to_string(common_axes(from, to).extents());
+}
+
+TEST(CommonAxes, AreTheFinestThatBothShapesHave) {
+  EXPECT_EQ(extents(kImage, kVector), "[N, 4, 2, 3]");
+  EXPECT_EQ(extents(kVector, kImage), "[N, 4, 2, 3]");
+  EXPECT_EQ(extents({kBatch, 6, 4}, {kBatch, 3, 8}), "[N, 3, 2, 4]");
+  EXPECT_EQ(extents({kBatch, 5, 6}, {5 * kBatch, 6}), "[N, 5, 6]");
+}
+
+TEST(CommonAxes, WholeChannelsOfAFlattenedImageAreABox) {
+  EXPECT_EQ(read_as("0-5", kVector, kImage), "[all, 0, all, all]");
+  EXPECT_EQ(read_as("6-11,18-23", kVector, kImage), "[all, 1,3, all, all]");
+  EXPECT_EQ(read_as("0-23", kVector, kImage), "[all, all, all, all]");
+}
+
+TEST(CommonAxes, TheSameRowsOfEveryChannelAreABoxToo) {
+  EXPECT_EQ(read_as("0-2,6-8,12-14,18-20", kVector, kImage), "[all, all, 0, all]");
+  EXPECT_EQ(read_as("1,7", kVector, kImage), "[all, 0-1, 0, 1]");
+}
+
+TEST(CommonAxes, ElementsThatAreNoProductAreNoBox) {
+  EXPECT_EQ(read_as("0-4", kVector, kImage), "no box");
+  EXPECT_EQ(read_as("0,7", kVector, kImage), "no box");
+}
+
+TEST(CommonAxes, ChannelsOfAnImageAreRunsOfItsVector) {
+  EXPECT_EQ(read_as("1,3", kImage, kVector), "[all, 6-11,18-23]");
+}
+
+TEST(CommonAxes, VectorsOfOneLengthAreTheSame) {
+  EXPECT_EQ(read_as("3,5", kVector, kVector), "[all, 3,5]");
+}
+
+TEST(CommonAxes, ALeadingAxisOfOneIsNoObstacle) {
+  EXPECT_EQ(read_as("0-2", kVector, {kBatch, 1, 8, 3}), "[all, all, 0, all]");
+}
+
+TEST(CommonAxes, SamplesOfASequenceAreRunsOfItsRows) {
+  const Shape sequence{kBatch, 5, 6};
+  const Shape rows{5 * kBatch, 6};
+  EXPECT_EQ(read_as({{IndexSet::range(5, 15), IndexSet::all()}}, rows, sequence),
+            "[1-2, all, all]");
+  EXPECT_EQ(read_as({{IndexSet::range(5, 14), IndexSet::all()}}, rows, sequence), "no box");
+}
+
+TEST(CommonAxes, SamplesThatLieApartStayWhole) {
+  const IterationSpace space = common_axes({5, kBatch, 6}, {5 * kBatch, 6});
+  EXPECT_EQ(to_string(space.extents()), "[5, N, 6]");
+  EXPECT_FALSE(space.axes[1].undivided.empty());
+}
+
+TEST(CommonAxes, ShapesWithoutAnyStayWholeAndSayWhy) {
+  const Shape from{kBatch, 4, 6};
+  const Shape to{kBatch, 6, 4};
+  EXPECT_EQ(extents(from, to), "[N, 24]");
+  EXPECT_EQ(read_as("0-2", to, from), "no box");
+  Box part = Box::whole(2);
+  part.axes[1] = IndexSet::range(0, 12);
+  EXPECT_NE(check_iterations(common_axes(from, to), part, kSamples), "");
+}
+
+}  // namespace
+}  // namespace kerf::ops
