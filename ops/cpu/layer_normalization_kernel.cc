@@ -57,6 +57,7 @@ class LayerNormalizationKernel final : public Kernel {
   void forward(const Call& call) override {
     const int64_t rows = rows_of(call);
     const int64_t length = call.inputs[1].elements();
+    if (rows == 0) return;
     auto* reserve = reinterpret_cast<float*>(call.reserve);
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     simd::parallel_pieces(rows, 1 + simd::kLeastElements / length, [&](int64_t begin, int64_t end) {
@@ -79,7 +80,7 @@ class LayerNormalizationKernel final : public Kernel {
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const int64_t length = call.inputs[1].elements();
     for (const GradientTarget& target : targets)
-      if (target.input == 0)
+      if (target.input == 0 && length > 0)
         simd::parallel_pieces(rows_of(call), 1 + simd::kLeastElements / length,
                               [&](int64_t begin, int64_t end) {
                                 for (int64_t row = begin; row < end; ++row)
