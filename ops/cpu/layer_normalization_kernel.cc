@@ -1,12 +1,11 @@
 // LayerNormalization on the CPU. With n the normalised X, d its inverse deviation and g = dY * Scale,
 //   dX = d * (g - mean(g) - n * mean(g * n)),   dScale = sum of dY * n,   dB = sum of dY.
-#include "ops/operators/layer_normalization.h"
-
 #include <cmath>
 #include <cstring>
 
 #include "ops/cpu/channel_rows.h"
 #include "ops/kernel.h"
+#include "ops/operators/layer_normalization.h"
 #include "ops/simd/lanes.h"
 
 namespace kerf::ops::cpu {
@@ -29,8 +28,7 @@ KERF_CLONES float sum_scaled(const float* dy, const float* scale, int64_t count)
 
 KERF_CLONES float sum_scaled_centred(const float* dy, const float* scale, const float* x,
                                      float mean, int64_t count) {
-  return simd::sum_in_lanes(count,
-                            [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
+  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
 }
 
 // dx = dy * scale * inverse + (x - mean) * slope + shift
@@ -162,8 +160,7 @@ class LayerNormalizationKernel final : public Kernel {
 KernelEntries register_layer_normalization() {
   return {
       {.op = "LayerNormalization", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
-         return std::make_unique<LayerNormalizationKernel>(
-             site.as<LayerNormalization>().epsilon());
+         return std::make_unique<LayerNormalizationKernel>(site.as<LayerNormalization>().epsilon());
        }}};
 }
 

@@ -1,7 +1,5 @@
 // LSTM on the CPU: products by oneDNN over several steps at once where nothing recurs, and one a
 // step where it does.
-#include "ops/operators/lstm.h"
-
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include "ops/cpu/dnnl_matmul.h"
 #include "ops/cpu/workspace.h"
 #include "ops/kernel.h"
+#include "ops/operators/lstm.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -40,8 +39,7 @@ struct Sequence {
     return (samples_first ? s * steps + t : t * samples + s) * inputs;
   }
   int64_t y_row(int64_t t, int64_t d, int64_t s) const {
-    return (samples_first ? (s * steps + t) * directions + d
-                          : (t * directions + d) * samples + s) *
+    return (samples_first ? (s * steps + t) * directions + d : (t * directions + d) * samples + s) *
            hidden;
   }
   int64_t state_row(int64_t d, int64_t s) const {
@@ -137,8 +135,8 @@ class LstmKernel final : public Kernel {
     if (q.rows() == 0) return;
     Workspace workspace(call.workspace);
     const int64_t all = q.directions * q.rows() * q.gates();
-    auto* dg = call.handed != nullptr ? reinterpret_cast<float*>(call.handed)
-                                      : workspace.take<float>(all);
+    auto* dg =
+        call.handed != nullptr ? reinterpret_cast<float*>(call.handed) : workspace.take<float>(all);
     auto* dh = workspace.take<float>(q.samples * q.hidden);
     auto* dc = workspace.take<float>(q.samples * q.hidden);
     for (const Direction& direction : directions(q)) {
@@ -163,8 +161,8 @@ class LstmKernel final : public Kernel {
       if (!any) continue;
       const int64_t size = target.to.elements() / q.directions;
       for (const Direction& direction : directions(q)) {
-        const float* dg = reinterpret_cast<const float*>(call.handed) +
-                          direction.index * q.rows() * q.gates();
+        const float* dg =
+            reinterpret_cast<const float*>(call.handed) + direction.index * q.rows() * q.gates();
         float* to = target.to.f32() + direction.index * size;
         if (target.input == static_cast<int>(kB)) {
           add_columns(dg, q.rows(), q.gates(), 1, to, target.accumulate);
@@ -187,12 +185,10 @@ class LstmKernel final : public Kernel {
     if (q.rows() == 0) return 0;
     const size_t x = op.samples_first() ? piece_bytes<float>(q.rows() * q.inputs) : 0;
     const size_t states = 2 * piece_bytes<float>(q.samples * q.hidden);
-    const size_t forward =
-        x + piece_bytes<float>(q.gates()) +
-        piece_bytes<float>(q.steps_at_once() * q.samples * q.gates()) + states;
-    const size_t gates = op.handed_bytes(local) > 0
-                             ? 0
-                             : piece_bytes<float>(q.directions * q.rows() * q.gates());
+    const size_t forward = x + piece_bytes<float>(q.gates()) +
+                           piece_bytes<float>(q.steps_at_once() * q.samples * q.gates()) + states;
+    const size_t gates =
+        op.handed_bytes(local) > 0 ? 0 : piece_bytes<float>(q.directions * q.rows() * q.gates());
     return std::max({forward, gates + states + x, x + piece_bytes<float>(q.rows() * q.hidden)});
   }
 
@@ -265,9 +261,8 @@ class LstmKernel final : public Kernel {
     for (int64_t first = 0; first < q.steps; first += q.steps_at_once()) {
       const int64_t last = std::min(first + q.steps_at_once(), q.steps);
       const int64_t lowest = std::min(direction.step(first), direction.step(last - 1));
-      float* gates = reserve == nullptr
-                         ? scratch.gates
-                         : reserve + (d * q.rows() + lowest * q.samples) * q.gates();
+      float* gates = reserve == nullptr ? scratch.gates
+                                        : reserve + (d * q.rows() + lowest * q.samples) * q.gates();
       matmul_.run({.m = (last - first) * q.samples, .n = q.gates(), .k = q.inputs},
                   {x + lowest * q.samples * q.inputs, false}, {w, true},
                   b == nullptr ? nullptr : scratch.bias, gates);
@@ -327,8 +322,8 @@ class LstmKernel final : public Kernel {
                 dy == nullptr ? nullptr : dy + q.y_row(t, d, s), q.hidden, dh + s * q.hidden,
                 dc + s * q.hidden, Gates(to + s * q.gates(), q.hidden));
       });
-      matmul_.run({.m = q.samples, .n = q.hidden, .k = q.gates()}, {to, false}, {r, false},
-                  nullptr, dh);
+      matmul_.run({.m = q.samples, .n = q.hidden, .k = q.gates()}, {to, false}, {r, false}, nullptr,
+                  dh);
     }
   }
 
@@ -369,9 +364,10 @@ KernelEntries register_lstm() {
            .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
              return std::make_unique<LstmKernel>(site);
            },
-           .workspace = [](const BoundOperator& op, const LocalSpecs& local, int) {
-             return LstmKernel::workspace(static_cast<const Lstm&>(op), local);
-           }}};
+           .workspace =
+               [](const BoundOperator& op, const LocalSpecs& local, int) {
+                 return LstmKernel::workspace(static_cast<const Lstm&>(op), local);
+               }}};
 }
 
 }  // namespace kerf::ops::cpu

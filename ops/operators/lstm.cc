@@ -29,9 +29,9 @@ Lstm::Lstm(const NodeFacts& facts)
   refuse(facts);
   const std::string direction = attribute_string(facts.attributes, "direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    throw Error(ErrorCode::kUsage,
-                format("LSTM: direction '{}' is none of forward, reverse, bidirectional",
-                       direction));
+    throw Error(
+        ErrorCode::kUsage,
+        format("LSTM: direction '{}' is none of forward, reverse, bidirectional", direction));
   reverse_ = direction == "reverse";
   const Shape& r = shape(kR);
   hidden_ = attribute_int(facts.attributes, "hidden_size", r.rank() == 3 ? r[2] : 0);
@@ -41,24 +41,23 @@ Lstm::Lstm(const NodeFacts& facts)
 
 void Lstm::refuse(const NodeFacts& facts) const {
   if (has(kLengths) || has(kP))
-    throw Error(ErrorCode::kUsage,
-                format("LSTM with input {} is not supported: leave it out",
-                       has(kLengths) ? "sequence_lens" : "P (peepholes)"));
+    throw Error(ErrorCode::kUsage, format("LSTM with input {} is not supported: leave it out",
+                                          has(kLengths) ? "sequence_lens" : "P (peepholes)"));
   for (const Operand& operand : inputs()) want_float32("LSTM", operand, "all inputs");
   for (int i = 0; i < static_cast<int>(inputs().size()); ++i) {
     const bool trained = i >= kW && i <= kB;
     if (trained ? input(i).in_input_gradient() : input(i).in_weight_gradient())
-      throw Error(ErrorCode::kUsage,
-                  format("LSTM has a gradient of its input {} only as {}", i,
-                         trained ? "a parameter" : "an activation"));
+      throw Error(ErrorCode::kUsage, format("LSTM has a gradient of its input {} only as {}", i,
+                                            trained ? "a parameter" : "an activation"));
   }
-  for (const char* name : {"clip", "input_forget", "activations", "activation_alpha",
-                           "activation_beta"}) {
+  for (const char* name :
+       {"clip", "input_forget", "activations", "activation_alpha", "activation_beta"}) {
     const auto at = facts.attributes.find(name);
     if (at == facts.attributes.end()) continue;
-    const bool usual = std::string_view(name) == "activations"    ? default_activations(facts)
-                       : std::string_view(name) == "input_forget" &&
-                             attribute_int(facts.attributes, name, 0) == 0;
+    const bool usual = std::string_view(name) == "activations"
+                           ? default_activations(facts)
+                           : std::string_view(name) == "input_forget" &&
+                                 attribute_int(facts.attributes, name, 0) == 0;
     if (!usual)
       throw Error(ErrorCode::kUsage,
                   format("LSTM with attribute '{}' of its own is not supported", name));
@@ -73,7 +72,8 @@ void Lstm::check_shapes(int64_t directions) const {
               shape(kR) == Shape{directions, 4 * h, h} &&
               (!has(kB) || shape(kB) == Shape{directions, 8 * h});
   const int64_t samples = fits ? x[samples_first_ ? 0 : 1] : 0;
-  const Shape state = samples_first_ ? Shape{samples, directions, h} : Shape{directions, samples, h};
+  const Shape state =
+      samples_first_ ? Shape{samples, directions, h} : Shape{directions, samples, h};
   for (const int i : {kInitialH, kInitialC}) fits = fits && (!has(i) || shape(i) == state);
   if (fits) return;
   std::vector<std::string> shapes;
@@ -122,10 +122,10 @@ Cost Lstm::cost(const LocalSpecs& local) const {
   const double in = static_cast<double>(local.inputs[kX].shape[2]);
   const double h = static_cast<double>(hidden_);
   const double products = 8 * n * (in + h);
-  const double weights = static_cast<double>(local.inputs[kW].shape.elements() +
-                                             local.inputs[kR].shape.elements());
+  const double weights =
+      static_cast<double>(local.inputs[kW].shape.elements() + local.inputs[kR].shape.elements());
   const double x = static_cast<double>(local.inputs[kX].shape.elements());
-  return {products + 30 * n, products + 40 * n,        products + 4 * n,
+  return {products + 30 * n,         products + 40 * n,          products + 4 * n,
           4 * (x + weights + 6 * n), 4 * (x + weights + 14 * n), 4 * (x + weights + 6 * n)};
 }
 

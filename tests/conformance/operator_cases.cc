@@ -26,7 +26,7 @@ CaseInput absent() {
 
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
-  for (const auto& family : {product_cases(), window_cases(), pointwise_cases()})
+  for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), sequence_cases()})
     cases.insert(cases.end(), family.begin(), family.end());
   return cases;
 }
