@@ -19,7 +19,7 @@ LayerNormalization::LayerNormalization(const NodeFacts& facts)
                 format("LayerNormalization wants Scale and B of shape {}, not {} and {}",
                        to_string(row), to_string(shape(1)), has(2) ? to_string(shape(2)) : "none"));
   for (int i = 1; i < static_cast<int>(inputs().size()); ++i)
-    if (input(i).in_input_gradient())
+    if (has(i) && input(i).in_input_gradient())
       throw Error(ErrorCode::kUsage,
                   "LayerNormalization has gradients of Scale and B only as parameters");
   if (attribute_int(facts.attributes, "stash_type", 1) != 1)

@@ -45,6 +45,7 @@ void Lstm::refuse(const NodeFacts& facts) const {
                                           has(kLengths) ? "sequence_lens" : "P (peepholes)"));
   for (const Operand& operand : inputs()) want_float32("LSTM", operand, "all inputs");
   for (int i = 0; i < static_cast<int>(inputs().size()); ++i) {
+    if (!has(i)) continue;
     const bool trained = i >= kW && i <= kB;
     if (trained ? input(i).in_input_gradient() : input(i).in_weight_gradient())
       throw Error(ErrorCode::kUsage, format("LSTM has a gradient of its input {} only as {}", i,
@@ -143,8 +144,9 @@ BackwardReads Lstm::backward_reads() const {
 }
 
 bool Lstm::handed_wanted() const {
-  return std::any_of(inputs().begin(), inputs().end(),
-                     [](const Operand& operand) { return operand.in_weight_gradient(); });
+  return std::any_of(inputs().begin(), inputs().end(), [](const Operand& operand) {
+    return operand.present && operand.in_weight_gradient();
+  });
 }
 
 size_t Lstm::reserve_bytes(const LocalSpecs& local) const {
