@@ -2,12 +2,11 @@
 // the normalised X over the M elements of a channel,
 //   dX = k * (dY - s/M - normalised * p/M)   where the statistics are X's own, else dX = k * dY,
 //   dscale = p,   dB = s.
-#include "ops/operators/batch_normalization.h"
-
 #include <cmath>
 
 #include "ops/cpu/channel_rows.h"
 #include "ops/kernel.h"
+#include "ops/operators/batch_normalization.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -48,9 +47,8 @@ class BatchNormalizationKernel final : public Kernel {
           x_gradient(call, c, block, sums, target.to.f32());
         else
           for (int64_t i = block.begin; i < block.end; ++i)
-            target.to.f32()[i] = static_cast<float>(
-                channel_gradient(call, c, target.input, i, sums.sum[block.local(i)],
-                                 sums.product[block.local(i)]));
+            target.to.f32()[i] = static_cast<float>(channel_gradient(
+                call, c, target.input, i, sums.sum[block.local(i)], sums.product[block.local(i)]));
     });
   }
 
@@ -82,8 +80,8 @@ class BatchNormalizationKernel final : public Kernel {
       return values;
     };
     Statistics statistics;
-    statistics.mean = averages(channel_sums(
-        c, block, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); }));
+    statistics.mean = averages(
+        channel_sums(c, block, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); }));
     statistics.variance = averages(channel_sums(c, block, [&](int64_t i, int64_t at) {
       return sum_centred_squares(x + at, statistics.mean[block.local(i)], c.inner);
     }));
@@ -130,8 +128,8 @@ class BatchNormalizationKernel final : public Kernel {
     return sums;
   }
 
-  void x_gradient(const Call& call, const Channels& c, const ChannelBlock& block,
-                  const Sums& sums, float* dx) const {
+  void x_gradient(const Call& call, const Channels& c, const ChannelBlock& block, const Sums& sums,
+                  float* dx) const {
     const auto* mean = reinterpret_cast<const float*>(call.reserve);
     const float* inverse = mean + c.channels;
     const float* dy = call.output_gradients[0].f32();

@@ -16,8 +16,7 @@ KERF_CLONES float sum_centred_squares(const float* x, float mean, int64_t count)
   return simd::sum_in_lanes(count, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
 }
 
-KERF_CLONES float sum_centred_products(const float* dy, const float* x, float mean,
-                                       int64_t count) {
+KERF_CLONES float sum_centred_products(const float* dy, const float* x, float mean, int64_t count) {
   return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * (x[i] - mean); });
 }
 

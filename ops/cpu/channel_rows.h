@@ -18,9 +18,7 @@ struct Channels {
   // Elements per channel.
   int64_t count() const { return samples * inner; }
   // Channels that are worth a thread.
-  int64_t least() const {
-    return 1 + simd::kLeastElements / std::max<int64_t>(count(), 1);
-  }
+  int64_t least() const { return 1 + simd::kLeastElements / std::max<int64_t>(count(), 1); }
 };
 
 inline Channels channels_of(const Shape& shape) {

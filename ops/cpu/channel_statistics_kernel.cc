@@ -1,8 +1,7 @@
 // ChannelSum, CenteredSquareSum and ChannelStatistics on the CPU.
-#include "ops/operators/channel_statistics.h"
-
 #include "ops/cpu/channel_rows.h"
 #include "ops/kernel.h"
+#include "ops/operators/channel_statistics.h"
 
 namespace kerf::ops::cpu {
 namespace {

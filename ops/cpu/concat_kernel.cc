@@ -1,8 +1,7 @@
 // Concat on the CPU: rows copied from several tensors into one, and back for the gradients.
-#include "ops/operators/concat.h"
-
 #include "ops/cpu/stretches.h"
 #include "ops/kernel.h"
+#include "ops/operators/concat.h"
 
 namespace kerf::ops::cpu {
 namespace {

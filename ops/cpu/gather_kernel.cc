@@ -1,11 +1,10 @@
 // Gather on the CPU: rows copied, and added back in ascending order.
-#include "ops/operators/gather.h"
-
 #include <cstring>
 
 #include "ops/cpu/folded.h"
 #include "ops/cpu/local_index.h"
 #include "ops/kernel.h"
+#include "ops/operators/gather.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -42,8 +41,7 @@ class GatherKernel final : public PlainKernel {
             if (row < 0)
               std::memset(to, 0, bytes);
             else
-              std::memcpy(to,
-                          call.inputs[0].f32() + (i / picks * table.length + row) * table.inner,
+              std::memcpy(to, call.inputs[0].f32() + (i / picks * table.length + row) * table.inner,
                           bytes);
           }
         });
@@ -70,8 +68,7 @@ class GatherKernel final : public PlainKernel {
  private:
   static LocalIndex axis_of(const KernelSite& site, int axis) {
     const auto i = static_cast<size_t>(axis);
-    return {site.iterations.axes[i],
-            concrete_extent(site.op.space().axes[i].extent, site.largest)};
+    return {site.iterations.axes[i], concrete_extent(site.op.space().axes[i].extent, site.largest)};
   }
 
   static int64_t at(const TensorView& indices, int64_t i) {

@@ -1,12 +1,11 @@
 // LayerNormalization on the CPU. With n the normalised X, d its inverse deviation and g = dY * Scale,
 //   dX = d * (g - mean(g) - n * mean(g * n)),   dScale = sum of dY * n,   dB = sum of dY.
-#include "ops/operators/layer_normalization.h"
-
 #include <cmath>
 #include <cstring>
 
 #include "ops/cpu/channel_rows.h"
 #include "ops/kernel.h"
+#include "ops/operators/layer_normalization.h"
 #include "ops/simd/lanes.h"
 
 namespace kerf::ops::cpu {
@@ -29,8 +28,7 @@ KERF_CLONES float sum_scaled(const float* dy, const float* scale, int64_t count)
 
 KERF_CLONES float sum_scaled_centred(const float* dy, const float* scale, const float* x,
                                      float mean, int64_t count) {
-  return simd::sum_in_lanes(count,
-                            [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
+  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
 }
 
 // dx = dy * scale * inverse + (x - mean) * slope + shift
@@ -57,6 +55,7 @@ class LayerNormalizationKernel final : public Kernel {
   void forward(const Call& call) override {
     const int64_t rows = rows_of(call);
     const int64_t length = call.inputs[1].elements();
+    if (rows == 0) return;
     auto* reserve = reinterpret_cast<float*>(call.reserve);
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     simd::parallel_pieces(rows, 1 + simd::kLeastElements / length, [&](int64_t begin, int64_t end) {
@@ -79,7 +78,7 @@ class LayerNormalizationKernel final : public Kernel {
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const int64_t length = call.inputs[1].elements();
     for (const GradientTarget& target : targets)
-      if (target.input == 0)
+      if (target.input == 0 && length > 0)
         simd::parallel_pieces(rows_of(call), 1 + simd::kLeastElements / length,
                               [&](int64_t begin, int64_t end) {
                                 for (int64_t row = begin; row < end; ++row)
@@ -161,8 +160,7 @@ class LayerNormalizationKernel final : public Kernel {
 KernelEntries register_layer_normalization() {
   return {
       {.op = "LayerNormalization", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
-         return std::make_unique<LayerNormalizationKernel>(
-             site.as<LayerNormalization>().epsilon());
+         return std::make_unique<LayerNormalizationKernel>(site.as<LayerNormalization>().epsilon());
        }}};
 }
 

@@ -25,8 +25,9 @@ class LocalIndex {
   bool has_first() const { return !ranges_.empty() && ranges_.front().begin == 0; }
   // The local index of a global one; -1 where it is not held.
   int64_t local(int64_t global) const {
-    const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), global,
-                                        [](int64_t i, const Range& range) { return i < range.end; });
+    const auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), global,
+                         [](int64_t i, const Range& range) { return i < range.end; });
     if (after == ranges_.end() || global < after->begin) return -1;
     return starts_[static_cast<size_t>(after - ranges_.begin())] + global - after->begin;
   }

@@ -38,8 +38,7 @@ class PickLabelKernel final : public PlainKernel {
  private:
   static LocalIndex axis_of(const KernelSite& site, int axis) {
     const auto i = static_cast<size_t>(axis);
-    return {site.iterations.axes[i],
-            concrete_extent(site.op.space().axes[i].extent, site.largest)};
+    return {site.iterations.axes[i], concrete_extent(site.op.space().axes[i].extent, site.largest)};
   }
 
   // Offset of the row's label among the scores held here; -1 if it is elsewhere.

@@ -1,11 +1,10 @@
 // SegmentLogSumExp on the CPU: with m the segment's maximum, log_sum = log(sum of exp(s - m)). The
 // gradient of m goes to the first entry that equals it, that of log_sum is softmax minus the same.
-#include "ops/operators/segment_log_sum_exp.h"
-
 #include <cmath>
 
 #include "ops/cpu/folded.h"
 #include "ops/kernel.h"
+#include "ops/operators/segment_log_sum_exp.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -19,7 +18,8 @@ class SegmentLogSumExpKernel final : public PlainKernel {
     int64_t begin = 0;
     for (const Range& range : site.iterations.axes[1].ranges(segments))
       for (int64_t s = range.begin; s < range.end; ++s) {
-        const int64_t size = boundaries[static_cast<size_t>(s) + 1] - boundaries[static_cast<size_t>(s)];
+        const int64_t size =
+            boundaries[static_cast<size_t>(s) + 1] - boundaries[static_cast<size_t>(s)];
         segments_.push_back({begin, begin + size});
         begin += size;
       }
@@ -101,10 +101,9 @@ class SegmentLogSumExpKernel final : public PlainKernel {
 }  // namespace
 
 KernelEntries register_segment_log_sum_exp() {
-  return {
-      {.op = "SegmentLogSumExp", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
-         return std::make_unique<SegmentLogSumExpKernel>(site);
-       }}};
+  return {{.op = "SegmentLogSumExp", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+             return std::make_unique<SegmentLogSumExpKernel>(site);
+           }}};
 }
 
 }  // namespace kerf::ops::cpu

@@ -1,8 +1,7 @@
 // Split on the CPU: rows copied from one tensor into several, and back for the gradient.
-#include "ops/operators/split.h"
-
 #include "ops/cpu/stretches.h"
 #include "ops/kernel.h"
+#include "ops/operators/split.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -30,12 +29,11 @@ class SplitKernel final : public PlainKernel {
 }  // namespace
 
 KernelEntries register_split() {
-  return {{.op = "Split", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
-             const LocalSpecs local =
-                 local_specs(site.op, site.iterations, site.largest, site.largest);
-             return std::make_unique<SplitKernel>(
-                 stretches_of(local.outputs, site.as<Split>().axis()));
-           }}};
+  return {
+      {.op = "Split", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+         const LocalSpecs local = local_specs(site.op, site.iterations, site.largest, site.largest);
+         return std::make_unique<SplitKernel>(stretches_of(local.outputs, site.as<Split>().axis()));
+       }}};
 }
 
 }  // namespace kerf::ops::cpu

@@ -1,11 +1,10 @@
 // Transpose on the CPU: rows where the last axis stays the last, else tiles of two axes, so that
 // neither side strides through the cache.
-#include "ops/operators/transpose.h"
-
 #include <algorithm>
 #include <array>
 
 #include "ops/kernel.h"
+#include "ops/operators/transpose.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -128,10 +127,14 @@ void transpose(const TensorView& from, const std::vector<int>& perm, const Tenso
   const Axes axes = axes_of(from.shape, perm);
   if (accumulate) return transpose<float, true>(from.f32(), axes, to.f32());
   switch (size_of(from.dtype)) {
-    case 1: return transpose<uint8_t, false>(from.as<uint8_t>(), axes, to.as<uint8_t>());
-    case 2: return transpose<uint16_t, false>(from.as<uint16_t>(), axes, to.as<uint16_t>());
-    case 4: return transpose<uint32_t, false>(from.as<uint32_t>(), axes, to.as<uint32_t>());
-    default: return transpose<uint64_t, false>(from.as<uint64_t>(), axes, to.as<uint64_t>());
+    case 1:
+      return transpose<uint8_t, false>(from.as<uint8_t>(), axes, to.as<uint8_t>());
+    case 2:
+      return transpose<uint16_t, false>(from.as<uint16_t>(), axes, to.as<uint16_t>());
+    case 4:
+      return transpose<uint32_t, false>(from.as<uint32_t>(), axes, to.as<uint32_t>());
+    default:
+      return transpose<uint64_t, false>(from.as<uint64_t>(), axes, to.as<uint64_t>());
   }
 }
 

@@ -9,9 +9,9 @@ BatchNormalization::BatchNormalization(const NodeFacts& facts)
       momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
   check();
   if (!training_mode_ && facts.outputs > 1)
-    throw Error(ErrorCode::kUsage,
-                format("BatchNormalization with training_mode 0 gives 1 output, not {}",
-                       facts.outputs));
+    throw Error(
+        ErrorCode::kUsage,
+        format("BatchNormalization with training_mode 0 gives 1 output, not {}", facts.outputs));
   const Shape& x = shape(0);
   const ValueSpec channels{DType::kFloat32, {x[1]}};
   outputs_ = {input(0).spec};
@@ -39,8 +39,7 @@ BatchNormalization::BatchNormalization(const NodeFacts& facts)
 }
 
 void BatchNormalization::check() const {
-  for (const Operand& operand : inputs())
-    want_float32("BatchNormalization", operand, "all inputs");
+  for (const Operand& operand : inputs()) want_float32("BatchNormalization", operand, "all inputs");
   const Shape& x = shape(0);
   bool fits = x.rank() >= 2 && x[1] >= 1;
   for (int i = 1; fits && i < 5; ++i) fits = shape(i) == Shape{x[1]};

@@ -9,9 +9,9 @@ int axis_of(const NodeFacts& facts, const Shape& shape) {
   const int axis =
       resolved_axis("Concat", attribute_int(facts.attributes, "axis", 0), shape.rank());
   if (shape[axis] < 0)
-    throw Error(ErrorCode::kUsage,
-                format("Concat of {} along axis {}, the batch: name another axis",
-                       to_string(shape), axis));
+    throw Error(
+        ErrorCode::kUsage,
+        format("Concat of {} along axis {}, the batch: name another axis", to_string(shape), axis));
   return axis;
 }
 
@@ -28,10 +28,9 @@ Concat::Concat(const NodeFacts& facts)
     if (same_rank) others[axis_] = whole.shape[axis_];
     if (!same_rank || !(others == whole.shape) || spec.dtype != whole.dtype ||
         spec.shape[axis_] < 1)
-      throw Error(ErrorCode::kUsage,
-                  format("Concat along axis {} cannot join {} {} to {} {}", axis_,
-                         to_string(spec.dtype), to_string(spec.shape), to_string(whole.dtype),
-                         to_string(shape(0))));
+      throw Error(ErrorCode::kUsage, format("Concat along axis {} cannot join {} {} to {} {}",
+                                            axis_, to_string(spec.dtype), to_string(spec.shape),
+                                            to_string(whole.dtype), to_string(shape(0))));
     space_.inputs.push_back(same_axes(whole.shape.rank()));
     space_.inputs.back().axes[static_cast<size_t>(axis_)].offset = whole.shape[axis_];
     whole.shape[axis_] += spec.shape[axis_];

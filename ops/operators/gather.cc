@@ -40,8 +40,8 @@ Cost Gather::cost(const LocalSpecs& local) const {
                          static_cast<double>(size_of(input(1).spec.dtype));
   const double back = 12 * y + indices + table;  // and zeroed
   const bool weights = input(0).in_weight_gradient();
-  return {0,           weights ? 0 : y,    weights ? y : 0, 8 * y + indices,
-          weights ? 0 : back, weights ? back : 0};
+  return {
+      0, weights ? 0 : y, weights ? y : 0, 8 * y + indices, weights ? 0 : back, weights ? back : 0};
 }
 
 BackwardReads Gather::backward_reads() const {

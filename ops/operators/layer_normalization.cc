@@ -7,8 +7,7 @@ LayerNormalization::LayerNormalization(const NodeFacts& facts)
       axis_(resolved_axis("LayerNormalization", attribute_int(facts.attributes, "axis", -1),
                           shape(0).rank())),
       epsilon_(static_cast<float>(attribute_float(facts.attributes, "epsilon", 1e-5))) {
-  for (const Operand& operand : inputs())
-    want_float32("LayerNormalization", operand, "all inputs");
+  for (const Operand& operand : inputs()) want_float32("LayerNormalization", operand, "all inputs");
   const Shape& x = shape(0);
   const Shape row(std::vector<int64_t>(x.begin() + axis_, x.end()));
   if (row.batched() || row.elements() < 1)
@@ -18,8 +17,11 @@ LayerNormalization::LayerNormalization(const NodeFacts& facts)
   if (!(shape(1) == row) || (has(2) && !(shape(2) == row)))
     throw Error(ErrorCode::kUsage,
                 format("LayerNormalization wants Scale and B of shape {}, not {} and {}",
-                       to_string(row), to_string(shape(1)),
-                       has(2) ? to_string(shape(2)) : "none"));
+                       to_string(row), to_string(shape(1)), has(2) ? to_string(shape(2)) : "none"));
+  for (int i = 1; i < static_cast<int>(inputs().size()); ++i)
+    if (has(i) && input(i).in_input_gradient())
+      throw Error(ErrorCode::kUsage,
+                  "LayerNormalization has gradients of Scale and B only as parameters");
   if (attribute_int(facts.attributes, "stash_type", 1) != 1)
     throw Error(ErrorCode::kUsage, "LayerNormalization computes in float32: stash_type must be 1");
 

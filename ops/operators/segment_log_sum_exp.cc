@@ -8,13 +8,12 @@ namespace {
 std::vector<int64_t> boundaries_of(const NodeFacts& facts) {
   const Shape& scores = facts.inputs[0].spec.shape;
   if (scores.rank() < 2)
-    throw Error(ErrorCode::kUsage, format("SegmentLogSumExp wants scores [N, C, ...], not {}",
-                                          to_string(scores)));
+    throw Error(ErrorCode::kUsage,
+                format("SegmentLogSumExp wants scores [N, C, ...], not {}", to_string(scores)));
   std::vector<int64_t> boundaries = attribute_ints(facts.attributes, "boundaries", {0, scores[1]});
   const bool ascend = std::adjacent_find(boundaries.begin(), boundaries.end(),
                                          std::greater_equal<>()) == boundaries.end();
-  if (boundaries.size() < 2 || !ascend || boundaries.front() != 0 ||
-      boundaries.back() != scores[1])
+  if (boundaries.size() < 2 || !ascend || boundaries.front() != 0 || boundaries.back() != scores[1])
     throw Error(ErrorCode::kUsage,
                 format("SegmentLogSumExp of {} classes: boundaries [{}] do not ascend from 0 to {}",
                        scores[1], fmt::join(boundaries, ", "), scores[1]));

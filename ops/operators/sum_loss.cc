@@ -32,11 +32,12 @@ class SumLoss final : public BoundOperator {
     if (!has(1)) return;
     want_float32("SumLoss", input(1), "weights");
     if (!repeats_over(shape(1), x))
-      throw Error(ErrorCode::kUsage, format("SumLoss cannot weigh {} by {}", to_string(x),
-                                            to_string(shape(1))));
-    if (input(1).wants_gradient)
       throw Error(ErrorCode::kUsage,
-                  "SumLoss has no gradient of its weights: they come from the data or are constant");
+                  format("SumLoss cannot weigh {} by {}", to_string(x), to_string(shape(1))));
+    if (input(1).wants_gradient)
+      throw Error(
+          ErrorCode::kUsage,
+          "SumLoss has no gradient of its weights: they come from the data or are constant");
   }
 
   Cost cost(const LocalSpecs& local) const override {

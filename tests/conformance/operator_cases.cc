@@ -26,7 +26,7 @@ CaseInput absent() {
 
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
-  for (const auto& family : {product_cases(), window_cases(), pointwise_cases()})
+  for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), sequence_cases()})
     cases.insert(cases.end(), family.begin(), family.end());
   return cases;
 }
@@ -57,6 +57,16 @@ std::vector<ThreadCase> thread_cases() {
       {scene("Relu", "Relu", {}, {activation({kBatch, 4096})})},
       {scene("Add_bias", "Add", {}, {activation({kBatch, 4096}), parameter({4096})})},
       {scene("Softmax", "Softmax", {}, {activation({kBatch, 4096})})},
+      {scene("Gather", "Gather", {}, {parameter({50, 512}), classes({kBatch, 8}, 50)})},
+      {scene("Transpose", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}},
+             {activation({kBatch, 64, 80})})},
+      {scene("BatchNormalization", "BatchNormalization", {{"training_mode", int64_t{1}}},
+             {activation({kBatch, 100, 30}), parameter({100}), parameter({100}), state({100}),
+              state({100}, Draw::kPositive)})},
+      {scene("LayerNormalization", "LayerNormalization", {},
+             {activation({kBatch, 20, 100}), parameter({100}), parameter({100})})},
+      {scene("LSTM", "LSTM", {},
+             {activation({6, kBatch, 40}), parameter({1, 512, 40}), parameter({1, 512, 128})})},
       {scene("Dropout", "Dropout", {{"ratio", 0.5}}, {activation({kBatch, 4096})})},
       {scene("SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss", {},
              {activation({kBatch, 1000}), classes({kBatch}, 1000)})},

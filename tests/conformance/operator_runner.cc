@@ -257,8 +257,11 @@ std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>&
     if (known) upload(host, placed.memory.back(), *stream_);
     return TensorView{host.dtype, host.shape, placed.memory.back().data()};
   };
-  for (const HostTensor& gradient : output_gradients)
-    placed.output_gradients.push_back(add(gradient, true));
+  for (const HostTensor& gradient : output_gradients) {
+    const bool absent = gradient.floats.empty() && gradient.shape.elements() > 0;
+    placed.output_gradients.push_back(absent ? TensorView{gradient.dtype, gradient.shape, nullptr}
+                                             : add(gradient, true));
+  }
   std::vector<GradientTarget> all;
   std::vector<GradientTarget> of_phase[2];
   for (const Asked& one : asked) {

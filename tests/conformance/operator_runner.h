@@ -56,7 +56,7 @@ class OperatorRunner {
   // Inputs are local; of absent ones anything. Outputs likewise.
   std::vector<HostTensor> forward(const std::vector<HostTensor>& inputs, const Moment& moment);
   // Forward, then I, then W; the gradients in the order in which they are asked for. Each is one of
-  // I or of W by the role of its operand.
+  // I or of W by the role of its operand. An output gradient without floats is absent.
   std::vector<HostTensor> gradients(const std::vector<HostTensor>& inputs, const Moment& moment,
                                     const std::vector<HostTensor>& output_gradients,
                                     const std::vector<Asked>& asked);
