@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "ops/kernel.h"
 #include "schedmp/dataset.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/training/mailbox.h"
