@@ -1,9 +1,7 @@
 #include "runtime/channel.h"
 
 #include "runtime/error.h"
-#include "runtime/inproc/inproc_endpoint.h"
-#include "runtime/shm/shm_endpoint.h"
-#include "runtime/zmq/zmq_endpoint.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "runtime/crew_watch.h"
-#include "runtime/inproc/inproc_control.h"
+#include "runtime/inproc_control.h"
 #include "runtime/messages.h"
 #include "runtime/roster.h"
 #include "runtime/wire.h"

@@ -1,4 +1,4 @@
-#include "runtime/inproc/inproc_control.h"
+#include "runtime/inproc_control.h"
 
 #include <atomic>
 #include <deque>

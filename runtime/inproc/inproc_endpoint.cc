@@ -1,11 +1,11 @@
-#include "runtime/inproc/inproc_endpoint.h"
-
+// Channels between threads of one process: queues, a mutex and condition variables per channel.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include "runtime/error.h"
 #include "runtime/inproc/inproc_hub.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "runtime/zmq/descriptor.h"
+#include "runtime/link/descriptor.h"
 #include "tests/conformance/channel_fixture.h"
 
 namespace kerf::runtime {

@@ -9,7 +9,7 @@
 #include "runtime/bell.h"
 #include "runtime/control.h"
 #include "runtime/error.h"
-#include "runtime/inproc/inproc_control.h"
+#include "runtime/inproc_control.h"
 
 namespace kerf::runtime {
 namespace {

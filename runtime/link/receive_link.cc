@@ -1,4 +1,4 @@
-#include "runtime/zmq/receive_link.h"
+#include "runtime/link/receive_link.h"
 
 #include <cstring>
 

@@ -1,10 +1,14 @@
-#include "runtime/zmq/post.h"
-
+// A post office over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
 #include <poll.h>
 
 #include <array>
+#include <atomic>
+#include <map>
+#include <zmq.hpp>
 
+#include "runtime/bell.h"
 #include "runtime/control.h"
+#include "runtime/link/post.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -32,23 +36,62 @@ void keep(void*, void*) {}  // pinned memory belongs to its slot
   throw to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
 }
 
-}  // namespace
+class ZmqPost final : public Post {
+ public:
+  ZmqPost(const std::string& label, const std::string& scheme);
 
-Post::Post(std::string label, const std::string& scheme)
-    : label_(std::move(label)),
+  const std::string& label() const override { return label_; }
+  const std::string& address() const override { return address_; }
+  void identify(int32_t self, uint32_t epoch, uint64_t token) override;
+  void connect(int32_t peer, const std::string& address) override;
+  void send(int32_t peer, Descriptor head, std::string_view body) override;
+  void send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) override;
+  std::optional<Parcel> receive() override;
+  void wait(Deadline deadline) override;
+  void interrupt() override;
+  void check_interrupted() const override;
+  int64_t dropped() const override { return dropped_; }
+  void drop() override { ++dropped_; }
+
+ private:
+  zmq::socket_t& dealer(int32_t peer);
+  void send_head(int32_t peer, Descriptor& head, std::string_view body, bool more);
+  void send_frame(int32_t peer, std::string_view bytes, bool more);
+  std::optional<Parcel> read_parcel();
+
+  const std::string label_;
+  zmq::context_t context_;
+  zmq::socket_t router_;
+  std::map<int32_t, zmq::socket_t> dealers_;
+  const std::string address_;
+  const int router_descriptor_;
+  std::string incarnation_;
+  int32_t self_ = 0;
+  uint32_t epoch_ = 0;
+  uint64_t token_ = 0;
+  int64_t dropped_ = 0;
+  bool more_ = false;                    // receive() stopped before it had read everything
+  std::array<zmq::message_t, 2> parts_;  // of the parcel that was read last
+  std::atomic<bool> interrupted_{false};
+  Bell bell_;
+};
+
+ZmqPost::ZmqPost(const std::string& label, const std::string& scheme)
+    : label_(label),
       context_(make_zmq_context()),
       router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
       address_(bind_socket(router_, listening_address(scheme))),
       router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
-void Post::identify(int32_t self, uint32_t epoch, uint64_t token) {
+void ZmqPost::identify(int32_t self, uint32_t epoch, uint64_t token) {
   self_ = self;
   epoch_ = epoch;
   token_ = token;
 }
 
-void Post::connect(int32_t peer, const std::string& address) {
+void ZmqPost::connect(int32_t peer, const std::string& address) {
+  check_local_address(address);  // it came from the peer, by way of the scheduler
   // Unique per incarnation, so that no router takes two connections for one.
   const std::string id = kerf::format("kerf.{}.{}.{}.{}", epoch_, self_, incarnation_, peer);
   zmq::socket_t socket = make_socket(context_, zmq::socket_type::dealer, data_settings(id));
@@ -56,13 +99,13 @@ void Post::connect(int32_t peer, const std::string& address) {
   dealers_.insert_or_assign(peer, std::move(socket));
 }
 
-zmq::socket_t& Post::dealer(int32_t peer) {
+zmq::socket_t& ZmqPost::dealer(int32_t peer) {
   const auto found = dealers_.find(peer);
   KERF_CHECK(found != dealers_.end(), "{} is not connected to worker {}", label_, peer);
   return found->second;
 }
 
-void Post::send_head(int32_t peer, Descriptor& head, std::string_view body, bool more) {
+void ZmqPost::send_head(int32_t peer, Descriptor& head, std::string_view body, bool more) {
   head.epoch = epoch_;
   head.from = self_;
   head.token = token_;
@@ -70,19 +113,19 @@ void Post::send_head(int32_t peer, Descriptor& head, std::string_view body, bool
   send_frame(peer, {reinterpret_cast<const char*>(&head), sizeof head}, more);
 }
 
-void Post::send_frame(int32_t peer, std::string_view bytes, bool more) {
+void ZmqPost::send_frame(int32_t peer, std::string_view bytes, bool more) {
   void* const socket = dealer(peer).handle();
   const int flags = more ? ZMQ_SNDMORE : 0;
   if (uninterrupted([&] { return zmq_send(socket, bytes.data(), bytes.size(), flags); }) < 0)
     cannot_send(peer);
 }
 
-void Post::send(int32_t peer, Descriptor head, std::string_view body) {
+void ZmqPost::send(int32_t peer, Descriptor head, std::string_view body) {
   send_head(peer, head, body, !body.empty());
   if (!body.empty()) send_frame(peer, body, false);
 }
 
-void Post::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) {
+void ZmqPost::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) {
   head.body_bytes = static_cast<uint32_t>(bytes);
   send_head(peer, head, {}, bytes > 0);
   if (bytes == 0) return;
@@ -94,27 +137,27 @@ void Post::send_pinned(int32_t peer, Descriptor head, const std::byte* data, siz
 }
 
 // The next message whatever it is; its head has kind 0 if it is not a sound parcel.
-std::optional<Parcel> Post::read_parcel() {
+std::optional<Parcel> ZmqPost::read_parcel() {
   zmq::message_t frame;
   if (!receive_now(router_, frame)) return std::nullopt;  // the routing id, of no interest
-  std::array<zmq::message_t, 2> parts;
+  for (auto& part : parts_) part.rebuild();
   size_t count = 0;
   for (bool more = frame.more(); more; ++count) {
     // Frames of one message arrive together.
     KERF_CHECK(receive_now(router_, frame), "a message without an end");
     more = frame.more();
-    if (count < parts.size()) parts[count] = std::move(frame);
+    if (count < parts_.size()) parts_[count] = std::move(frame);
   }
   Parcel parcel;
-  if (count == 0 || count > parts.size()) return parcel;
-  const auto head = parse_descriptor(parts[0].to_string_view(), parts[1].to_string_view());
+  if (count == 0 || count > parts_.size()) return parcel;
+  const auto head = parse_descriptor(parts_[0].to_string_view(), parts_[1].to_string_view());
   if (!head) return parcel;
   parcel.head = *head;
-  parcel.body = std::move(parts[1]);
+  parcel.body = parts_[1].to_string_view();
   return parcel;
 }
 
-std::optional<Parcel> Post::receive() {
+std::optional<Parcel> ZmqPost::receive() {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
     auto parcel = read_parcel();
     more_ = parcel.has_value();
@@ -128,20 +171,26 @@ std::optional<Parcel> Post::receive() {
   return std::nullopt;
 }
 
-void Post::wait(Deadline deadline) {
+void ZmqPost::wait(Deadline deadline) {
   if (more_) return;
   std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
   ::poll(items.data(), items.size(), milliseconds_left(deadline));
 }
 
-void Post::interrupt() {
+void ZmqPost::interrupt() {
   interrupted_ = true;
   bell_.ring();  // and never read: every later wait ends at once
 }
 
-void Post::check_interrupted() const {
+void ZmqPost::check_interrupted() const {
   if (interrupted_.load(std::memory_order_relaxed))
     throw Error(ErrorCode::kInterrupted, "interrupted", label_);
+}
+
+}  // namespace
+
+std::unique_ptr<Post> make_post(const std::string& label, const std::string& scheme) {
+  return std::make_unique<ZmqPost>(label, scheme);
 }
 
 }  // namespace kerf::runtime

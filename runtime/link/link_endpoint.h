@@ -11,10 +11,10 @@
 #include <string>
 
 #include "runtime/channel.h"
-#include "runtime/zmq/post.h"
-#include "runtime/zmq/receive_link.h"
-#include "runtime/zmq/send_link.h"
-#include "runtime/zmq/slot_store.h"
+#include "runtime/link/post.h"
+#include "runtime/link/receive_link.h"
+#include "runtime/link/send_link.h"
+#include "runtime/link/slot_store.h"
 
 namespace kerf::runtime {
 
@@ -24,15 +24,15 @@ class LinkEndpoint final : public Endpoint {
   LinkEndpoint(const std::string& label, const std::string& scheme,
                std::unique_ptr<SlotStore> store);
 
-  std::string address() const override { return post_.address(); }
+  std::string address() const override { return post_->address(); }
   void open(const Wiring& wiring, Deadline deadline) override;
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
-  void interrupt() override { post_.interrupt(); }
+  void interrupt() override { post_->interrupt(); }
   void tend() override;
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
-  int64_t dropped() const override { return post_.dropped(); }
+  int64_t dropped() const override { return post_->dropped(); }
 
  private:
   struct Peer {
@@ -52,7 +52,7 @@ class LinkEndpoint final : public Endpoint {
   std::unique_ptr<SlotStore> store_;
   // Slots lie here and outlive post_: its I/O thread may read them until it has ended.
   std::map<int, Peer> peers_;
-  Post post_;
+  std::unique_ptr<Post> post_;
   Clock::time_point probed_{};
   bool opened_ = false;
 };

@@ -1,4 +1,4 @@
-#include "runtime/zmq/link_endpoint.h"
+#include "runtime/link/link_endpoint.h"
 
 #include <algorithm>
 #include <set>
@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 
 LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
                            std::unique_ptr<SlotStore> store)
-    : store_(std::move(store)), post_(label, scheme) {}
+    : store_(std::move(store)), post_(make_post(label, scheme)) {}
 
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
@@ -25,17 +25,17 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   };
   Peer& made = peers_[peer];
   if (wiring.send.contains(peer))
-    made.send = std::make_unique<SendLink>(post_, peer, wiring.send.at(peer), *store_, serving);
+    made.send = std::make_unique<SendLink>(*post_, peer, wiring.send.at(peer), *store_, serving);
   if (wiring.receive.contains(peer))
     made.receive =
-        std::make_unique<ReceiveLink>(post_, peer, wiring.receive.at(peer), *store_, serving);
-  post_.connect(peer, wiring.addresses.at(peer));
+        std::make_unique<ReceiveLink>(*post_, peer, wiring.receive.at(peer), *store_, serving);
+  post_->connect(peer, wiring.addresses.at(peer));
 }
 
 void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
-  KERF_CHECK(!opened_, "{} was opened before", post_.label());
+  KERF_CHECK(!opened_, "{} was opened before", post_->label());
   opened_ = true;
-  post_.identify(wiring.self, wiring.epoch, wiring.token);
+  post_->identify(wiring.self, wiring.epoch, wiring.token);
   std::set<int> peers;
   for (const auto& [peer, lanes] : wiring.send) peers.insert(peer);
   for (const auto& [peer, lanes] : wiring.receive) peers.insert(peer);
@@ -56,7 +56,7 @@ void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
     const auto missing = std::ranges::find_if_not(peers_, ready);
     throw Error(ErrorCode::kTimeout,
                 kerf::format("worker {} did not open its channels in time", missing->first),
-                post_.label());
+                post_->label());
   }
 }
 
@@ -70,24 +70,24 @@ void LinkEndpoint::greet(int number) {
   if (peer.receive) hello.receive = peer.receive->lanes();
   Descriptor head;
   head.kind = ParcelKind::kHello;
-  post_.send(number, head, encode(hello));
+  post_->send(number, head, encode(hello));
 }
 
 void LinkEndpoint::on_hello(int from, Peer& peer, const Parcel& parcel) {
   if (!peer.greeted) {
-    const auto hello = decode<Hello>(parcel.text());
+    const auto hello = decode<Hello>(parcel.body);
     const std::vector<Lane> none;
     if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
         hello.receive != (peer.send ? peer.send->lanes() : none))
       throw Error(ErrorCode::kProtocol,
                   kerf::format("worker {} expects other lanes than the plan says", from),
-                  post_.label());
+                  post_->label());
     if (peer.receive) peer.receive->accept(hello.offer);
     peer.greeted = true;
   }
   Descriptor head;
   head.kind = ParcelKind::kWelcome;
-  post_.send(from, head);
+  post_->send(from, head);
 }
 
 void LinkEndpoint::handle(const Parcel& parcel) {
@@ -113,21 +113,21 @@ void LinkEndpoint::handle(const Parcel& parcel) {
       if (peer.send) return peer.send->on_state(parcel);
       break;
   }
-  post_.drop();
+  post_->drop();
 }
 
 bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
   while (true) {
-    post_.check_interrupted();
+    post_->check_interrupted();
     // No further than needed: what is still unread costs no system call when its time comes.
     while (!done()) {
-      const auto parcel = post_.receive();
+      const auto parcel = post_->receive();
       if (!parcel) break;
       handle(*parcel);
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
-    post_.wait(std::min(deadline, after(kPatience)));
+    post_->wait(std::min(deadline, after(kPatience)));
     probe_all();
   }
 }
@@ -143,24 +143,24 @@ void LinkEndpoint::probe_all() {
 SendChannel& LinkEndpoint::sender(int peer) {
   const auto found = peers_.find(peer);
   KERF_CHECK(found != peers_.end() && found->second.send, "{} has no channel to worker {}",
-             post_.label(), peer);
+             post_->label(), peer);
   return *found->second.send;
 }
 
 ReceiveChannel& LinkEndpoint::receiver(int peer) {
   const auto found = peers_.find(peer);
   KERF_CHECK(found != peers_.end() && found->second.receive, "{} has no channel from worker {}",
-             post_.label(), peer);
+             post_->label(), peer);
   return *found->second.receive;
 }
 
 void LinkEndpoint::tend() {
-  while (const auto parcel = post_.receive()) handle(*parcel);
+  while (const auto parcel = post_->receive()) handle(*parcel);
   probe_all();
 }
 
 bool LinkEndpoint::drain(Deadline deadline) {
-  post_.check_interrupted();
+  post_->check_interrupted();
   const auto released = [](const auto& entry) {
     return !entry.second.send || entry.second.send->all_released();
   };

@@ -12,10 +12,10 @@
 
 #include "runtime/channel.h"
 #include "runtime/lanes.h"
+#include "runtime/link/post.h"
+#include "runtime/link/send_link.h"
+#include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
-#include "runtime/zmq/post.h"
-#include "runtime/zmq/send_link.h"
-#include "runtime/zmq/slot_store.h"
 
 namespace kerf::runtime {
 

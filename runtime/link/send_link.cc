@@ -1,4 +1,4 @@
-#include "runtime/zmq/send_link.h"
+#include "runtime/link/send_link.h"
 
 #include <algorithm>
 
@@ -67,7 +67,7 @@ void SendLink::on_credit(const Parcel& parcel) {
 }
 
 void SendLink::on_state(const Parcel& parcel) {
-  auto held = decode_slots(parcel.text());
+  auto held = decode_slots(parcel.body);
   const uint64_t next = parcel.head.sequence;
   if (!held || next > window_.next()) {
     ++counters_.dropped;

@@ -1,4 +1,4 @@
-#include "runtime/zmq/descriptor.h"
+#include "runtime/link/descriptor.h"
 
 #include <cstddef>
 #include <cstring>
