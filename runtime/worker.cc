@@ -70,9 +70,12 @@ class Server {
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
     if (!endpoint->drain(after(kDrain))) activity_.doing("leaving with messages untaken");
+    const ChannelCounters counters = endpoint->counters();
+    farewell_ = {counters.resent, counters.dropped, trace.lost()};
   }
   // Whether the scheduler said that it started this worker.
   bool local() const { return local_; }
+  const Farewell& farewell() const { return farewell_; }
 
  private:
   Welcome join() {
@@ -97,7 +100,8 @@ class Server {
                              static_cast<int>(order.type), static_cast<int>(type)));
   }
 
-  // One batch of tasks; false when told to stop. While there is none, the endpoint is tended.
+  // One batch of tasks, or what of it was begun before a stop; false when told to stop. While there
+  // is none, the endpoint is tended.
   bool work(Handler& handler, Endpoint& endpoint) {
     auto order = control_.next_order(after(kTendEvery));
     for (; !order; order = control_.next_order(after(kTendEvery))) endpoint.tend();
@@ -106,6 +110,7 @@ class Server {
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");
     const auto tasks = decode<std::vector<std::string>>(order->payload);
     for (const auto& task : tasks) {
+      if (control_.stopped()) break;  // and next_order() will say so
       if (!named_) activity_.doing("a task");
       named_ = true;
       control_.add_result(handler.update(task));
@@ -123,6 +128,7 @@ class Server {
   Activity& activity_;
   ControlThread& control_;
   bool local_ = false;
+  Farewell farewell_;
   bool named_ = false;  // what we are doing has a name; the handler may give a better one
 };
 
@@ -148,12 +154,12 @@ std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& con
     server.serve();
   } catch (const Stopped&) {
   } catch (const Error& error) {
-    // Whatever fails once we were told to stop fails because of that.
-    if (!thread.stopped()) return tell(error);
+    // Whatever fails once we were told to stop, or once the scheduler was lost, fails because of that.
+    if (!thread.stopped()) return tell(thread.cause().value_or(error));
   } catch (const std::exception& error) {
     return tell(Error(ErrorCode::kInternal, error.what()));
   }
-  thread.finish({ControlType::kBye, {}});
+  thread.finish({ControlType::kBye, encode(server.farewell())});
   return {};
 }
 

@@ -15,8 +15,8 @@ namespace kerf::apps {
 
 namespace {
 
-// A worker answers a round with block x block numbers, in one message.
-constexpr int kMostBlock = 1024;
+// A worker answers a round with block x block numbers, in one message of at most 1 MiB.
+constexpr int kMostBlock = 360;
 
 struct LeastSquaresCommand {
   LeastSquaresOptions options;

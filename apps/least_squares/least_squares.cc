@@ -168,7 +168,8 @@ void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> res
 void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
   const auto job = runtime::decode<Job>(text);
   options_ = job.options;
-  workplace.activity.doing("making rows of A");
+  activity_ = &workplace.activity;
+  activity_->doing("making rows of A");
   const auto rows = static_cast<size_t>(job.end - job.begin);
   columns_.assign(static_cast<size_t>(options_.columns), std::vector<double>(rows));
   residual_.assign(rows, 0.0);
@@ -181,7 +182,7 @@ void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
       b += columns_[j][i] * solution[j];
     }
     residual_[i] = -b;
-    workplace.activity.progress();
+    activity_->progress();
   }
 }
 
@@ -199,6 +200,7 @@ std::string LeastSquares::update(std::string_view task) {
     share.gradient.push_back(dot(column, residual_));
     for (const int32_t k : round.block)
       share.gram.push_back(dot(column, columns_.at(static_cast<size_t>(k))));
+    activity_->progress();
   }
   return runtime::encode(share);
 }

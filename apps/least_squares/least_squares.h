@@ -72,6 +72,7 @@ class LeastSquares : public schedmp::Program {
   // On a worker.
   std::vector<std::vector<double>> columns_;  // own rows of A, by column
   std::vector<double> residual_;
+  runtime::Activity* activity_ = nullptr;
 };
 
 // Element (row, column) of A; of b at column == columns.

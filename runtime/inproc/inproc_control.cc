@@ -58,12 +58,6 @@ class Queue {
   Bell bell_;
 };
 
-void check_size(const ControlMessage& message) {
-  KERF_CHECK(message.payload.size() <= kMaxControlMessage,
-             "a control message of {} bytes exceeds {}", message.payload.size(),
-             kMaxControlMessage);
-}
-
 }  // namespace
 
 // Peers are numbered by first message: `peer` is -1 until then.

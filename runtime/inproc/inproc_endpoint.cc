@@ -99,6 +99,13 @@ class InprocEndpoint final : public Endpoint {
 
   size_t slot_bytes() const override { return slot_bytes_; }
 
+  ChannelCounters counters() const override {
+    ChannelCounters sum;
+    for (const auto& [peer, channel] : senders_) sum += channel->counters();
+    for (const auto& [peer, channel] : receivers_) sum += channel->counters();
+    return sum;
+  }
+
  private:
   std::string address_of(const Wiring& wiring, int peer) const {
     KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);

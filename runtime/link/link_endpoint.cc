@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/standstill.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -47,11 +48,13 @@ void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
   const auto ready = [](const auto& entry) {
     return entry.second.greeted && entry.second.welcomed;
   };
+  Standstill still(kPatience);
   while (!std::ranges::all_of(peers_, ready)) {
     for (const auto& [number, peer] : peers_)
       if (!peer.welcomed) greet(number);
     const Deadline patience = std::min(deadline, after(kPatience));
     if (serve([&] { return std::ranges::all_of(peers_, ready); }, patience)) return;
+    deadline = postponed(deadline, still.look());
     if (Clock::now() < deadline) continue;
     const auto missing = std::ranges::find_if_not(peers_, ready);
     throw Error(ErrorCode::kTimeout,
@@ -127,7 +130,9 @@ bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
+    Standstill still(kPatience);
     post_->wait(std::min(deadline, after(kPatience)));
+    deadline = postponed(deadline, still.look());
     probe_all();
   }
 }
@@ -165,6 +170,16 @@ bool LinkEndpoint::drain(Deadline deadline) {
     return !entry.second.send || entry.second.send->all_released();
   };
   return serve([&] { return std::ranges::all_of(peers_, released); }, deadline);
+}
+
+ChannelCounters LinkEndpoint::counters() const {
+  ChannelCounters sum;
+  sum.dropped = post_->dropped();
+  for (const auto& [number, peer] : peers_) {
+    if (peer.send) sum += peer.send->counters();
+    if (peer.receive) sum += peer.receive->counters();
+  }
+  return sum;
 }
 
 size_t LinkEndpoint::slot_bytes() const {

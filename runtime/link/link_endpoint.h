@@ -33,6 +33,7 @@ class LinkEndpoint final : public Endpoint {
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
   int64_t dropped() const override { return post_->dropped(); }
+  ChannelCounters counters() const override;
 
  private:
   struct Peer {
