@@ -137,11 +137,11 @@ void ControlThread::run() {
         if (finishing_ && outgoing_.empty() && results_.empty()) break;
       }
       const auto now = Clock::now();
-      look(now);
       report_if_due(now);
       give_up_if_stuck(now);
       if (!sleep_if_nothing_to_send()) continue;
       auto message = control_.receive(next_alarm());
+      look(Clock::now());  // before anything is measured from now on
       const bool quiet = !message;
       for (int taken = 0; message && taken < kDrain; ++taken) {
         handle(std::move(*message));
@@ -149,7 +149,7 @@ void ControlThread::run() {
       }
       if (message) handle(std::move(*message));
       // Only when nothing was left to be heard; and what we stood still is not its silence.
-      if (quiet && !stuck_at_) judge(Clock::now());
+      if (quiet && !stuck_at_) judge();
     }
     // If it does not arrive, the scheduler notices that we are gone.
     flushed_ = control_.flush(after(kFlush));
@@ -172,9 +172,8 @@ void ControlThread::look(Clock::time_point now) {
   if (stuck_at_) *stuck_at_ += stood;
 }
 
-void ControlThread::judge(Clock::time_point now) {
-  look(now);
-  if (const auto error = judge_scheduler(options_, joined_, heard_, now)) throw *error;
+void ControlThread::judge() {
+  if (const auto error = judge_scheduler(options_, joined_, heard_, Clock::now())) throw *error;
 }
 
 // Marks this thread as asleep, so that the next message of the compute thread wakes it; false if

@@ -58,7 +58,7 @@ class ControlThread {
   void learn_clock(const std::string& payload);
   void report_if_due(Clock::time_point now);
   void look(Clock::time_point now);
-  void judge(Clock::time_point now);
+  void judge();
   void end_run(const Error& error);
   void give_up_if_stuck(Clock::time_point now);
   bool sleep_if_nothing_to_send();
