@@ -27,6 +27,24 @@ class Guard {
   ControlThread& thread_;
 };
 
+// Notes what a run has to tell at its end, however it ends.
+class Parting {
+ public:
+  Parting(Farewell& farewell, const Endpoint& endpoint, const Trace& trace)
+      : farewell_(farewell), endpoint_(endpoint), trace_(trace) {}
+  ~Parting() {
+    const ChannelCounters counters = endpoint_.counters();
+    farewell_ = {counters.resent, counters.dropped, trace_.lost()};
+  }
+  Parting(const Parting&) = delete;
+  Parting& operator=(const Parting&) = delete;
+
+ private:
+  Farewell& farewell_;
+  const Endpoint& endpoint_;
+  const Trace& trace_;
+};
+
 // The run was stopped before its work began.
 struct Stopped {};
 
@@ -52,6 +70,7 @@ class Server {
     activity_.progress();
 
     Trace trace;
+    const Parting parting(farewell_, *endpoint, trace);
     Workplace workplace{.worker = welcome.worker,
                         .workers = welcome.workers,
                         .threads = welcome.threads,
@@ -70,8 +89,6 @@ class Server {
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
     if (!endpoint->drain(after(kDrain))) activity_.doing("leaving with messages untaken");
-    const ChannelCounters counters = endpoint->counters();
-    farewell_ = {counters.resent, counters.dropped, trace.lost()};
   }
   // Whether the scheduler said that it started this worker.
   bool local() const { return local_; }
