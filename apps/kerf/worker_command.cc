@@ -79,6 +79,7 @@ struct WorkerCommand {
   const Chosen* process = nullptr;
 
   int run() const {
+    require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
     runtime::set_process_title(process->argc, process->argv, "kerf worker");
     const std::jthread teller = tell_if_alone(options.scheduler);
     return schedmp::serve(options, program_factories());
@@ -95,8 +96,7 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--connect", state->options.scheduler,
                    "The scheduler's address, tcp://127.0.0.1:PORT")
-      ->type_name("ADDRESS")
-      ->required();
+      ->type_name("ADDRESS");
   command
       ->add_option("--device", state->options.device,
                    "What to compute on: cpu or cuda:N (default cpu)")
