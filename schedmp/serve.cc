@@ -34,9 +34,6 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
   runtime::WorkerOptions options;
   for (int i = 2; i < argc; i += 2) {
     const std::string flag = argv[i];
-    if (!flag.starts_with("--"))
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("a worker takes flags and their values, not '{}'", flag));
     if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
     const std::string value = argv[i + 1];
     if (flag == "--connect")

@@ -321,7 +321,8 @@ class ScheduleFiles(KerfTest):
         self.assertEqual((moved / "schedule.txt").read_text(), text)
         for number, plan in enumerate((moved, moved / "plan.json")):
             # The model is the plan's, by --plan alone.
-            again = self.train(*SYNTHETIC, "--steps", 2, "--no-test", "--transport", "inproc", "--plan", plan, out=number)
+            again = self.train(*SYNTHETIC, "--steps", 2, "--no-test", "--transport", "inproc", "--plan", plan,
+                               out=str(number))
             self.assertEqual(again["losses"], report["losses"])
             self.assertEqual((self.folder / str(number) / "plan.json").read_text(), (moved / "plan.json").read_text())
         self.assertEqual(run("schedule", "--plan", moved).returncode, 0)
