@@ -23,7 +23,7 @@ constexpr double kLaneGap = 20;   // between boxes of one row
 constexpr double kRowGap = 44;    // where the arrows run
 constexpr double kPanelPad = 30;  // between a column's edge and its boxes
 constexpr double kColumnGap = 26;
-constexpr double kPanelTop = 132;
+constexpr double kPanelTop = 142;
 constexpr double kHeadHeight = 46;      // of a column: the worker's name
 constexpr double kFiguresHeight = 142;  // of a column: what is predicted
 

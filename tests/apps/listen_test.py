@@ -3,8 +3,8 @@
 import json
 import os
 import pty
+import select
 import subprocess
-import time
 import unittest
 
 from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors
@@ -47,20 +47,17 @@ class Listen(KerfTest):
                 scheduler = self.start("train", *RUN, "--listen", address, "--json", "--out", self.folder / "listened")
                 connect(address).close()
             ours, theirs = pty.openpty()
+            worker = subprocess.Popen([KERF, "worker", "--connect", address], stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=theirs)
+            os.close(theirs)
+            shown = b""
             with open(ours, "rb", buffering=0) as screen:
-                worker = subprocess.Popen([KERF, "worker", "--connect", address], stdin=subprocess.DEVNULL,
-                                          stdout=subprocess.PIPE, stderr=theirs, start_new_session=True)
-                os.close(theirs)
-                time.sleep(3 * SLOW)
+                # Until it speaks, and then long enough for it to speak again.
+                for seconds in (2 if listened else 20, 2):
+                    if select.select([screen], [], [], seconds * SLOW)[0]:
+                        shown += screen.read(4096)
                 worker.kill()
                 worker.wait()
-                worker.stdout.close()
-                shown = b""
-                try:
-                    while chunk := screen.read(4096):
-                        shown += chunk
-                except OSError:
-                    pass  # the other end is closed
             if scheduler:
                 scheduler.kill()
             return shown.decode(), address
