@@ -38,6 +38,7 @@ std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome&
                        .bytes_out = figures.bytes_out,
                        .peak_bytes = figures.peak_bytes,
                        .proved_bytes = outcome.training->verdict().peak_bytes[at],
+                       .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
                        .predicted_step_seconds = planned.plan.workers[at].seconds});
   }
   return workers;

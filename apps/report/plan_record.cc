@@ -47,6 +47,22 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
   return routes;
 }
 
+// Stages are numbered in the order in which they run, so none feeds one before it.
+bool feeds_forward_only(const Model& model, const Plan& plan) {
+  std::vector<size_t> stage_of(static_cast<size_t>(model.nodes()));
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const partitioner::NodeId node : plan.stages[s].nodes)
+      stage_of[static_cast<size_t>(node)] = s;
+  for (partitioner::ValueId value = 0; value < model.values(); ++value) {
+    const partitioner::NodeId producer = model.value(value).producer;
+    if (producer < 0) continue;
+    for (const partitioner::Use& use : model.uses(value))
+      if (stage_of[static_cast<size_t>(use.node)] < stage_of[static_cast<size_t>(producer)])
+        return false;
+  }
+  return true;
+}
+
 int64_t has(const std::string& words, std::string_view word) {
   return words.find(word) == std::string::npos ? 0 : 1;
 }
@@ -94,6 +110,13 @@ PlanRecord::Connectors PlanRecord::connectors() const {
   return count;
 }
 
+int64_t PlanRecord::cut_bytes() const {
+  int64_t sum = 0;
+  for (const Route& route : routes)
+    if (!route.gradient) sum += route.bytes;
+  return sum;
+}
+
 PlanRecord record_of(const Model& model, const Plan& plan) {
   return {.model = plan.model,
           .fingerprint = plan.fingerprint,
@@ -105,7 +128,8 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .stages = stages_of(model, plan),
           .routes = routes_of(model, plan),
           .bottleneck = plan.bottleneck,
-          .bound = plan.bound};
+          .bound = plan.bound,
+          .acyclic = feeds_forward_only(model, plan)};
 }
 
 std::string plan_text(const PlanRecord& record, bool colour) {

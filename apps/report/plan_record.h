@@ -51,9 +51,11 @@ struct PlanRecord {
   std::vector<Route> routes;
   double bottleneck = 0;
   double bound = 0;
+  bool acyclic = true;  // the graph of stages
 
   StepTraffic per_step() const;
   Connectors connectors() const;
+  int64_t cut_bytes() const;  // of values, in one step
   double gap() const { return bound > 0 ? bottleneck / bound - 1 : 0; }
 };
 
@@ -128,6 +130,8 @@ void fields(Fields& f, PlanRecord& plan) {
   f("bottleneck", plan.bottleneck);
   f("bound", plan.bound);
   f.derived("gap", plan.gap());
+  f.derived("cut_bytes", plan.cut_bytes());
+  f.newer("acyclic", plan.acyclic);
 }
 
 }  // namespace kerf::apps

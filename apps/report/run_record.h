@@ -32,8 +32,9 @@ struct RunRecord {
     int64_t messages = 0;  // sent
     int64_t bytes_in = 0;
     int64_t bytes_out = 0;
-    int64_t peak_bytes = 0;    // of tensors, as measured
-    int64_t proved_bytes = 0;  // likewise, as proved before the run
+    int64_t peak_bytes = 0;            // of tensors, as measured
+    int64_t proved_bytes = -1;         // likewise, as proved before the run
+    int64_t predicted_peak_bytes = 0;  // an upper bound of both
     double predicted_step_seconds = 0;
   };
   struct Route {
@@ -104,8 +105,8 @@ void fields(Fields& f, RunRecord::Worker& worker) {
   f("bytes_in", worker.bytes_in);
   f("bytes_out", worker.bytes_out);
   f("peak_bytes", worker.peak_bytes);
-  f("predicted_peak_bytes", worker.proved_bytes);  // its name in the first version
-  f.derived("proved_bytes", worker.proved_bytes);
+  f.newer("proved_bytes", worker.proved_bytes);
+  f("predicted_peak_bytes", worker.predicted_peak_bytes);
   f("predicted_step_seconds", worker.predicted_step_seconds);
 }
 

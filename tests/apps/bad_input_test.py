@@ -355,8 +355,8 @@ class Reports(KerfTest):
         workers = [dict(worker) for worker in self.report["workers"]]
         workers[1]["pid"] = "many"
         self.refused({**self.report, "workers": workers}, "run.json: workers[1].pid", "whole number")
-        workers[1]["pid"], workers[1]["proved_bytes"] = 1, 1
-        self.refused({**self.report, "workers": workers}, "run.json: workers[1]", "proved_bytes")
+        workers[1]["pid"], workers[1]["proved_bytes"] = 1, "many"
+        self.refused({**self.report, "workers": workers}, "run.json: workers[1].proved_bytes")
 
 
 class Output(KerfTest):

@@ -43,6 +43,9 @@ class Plan(KerfTest):
                     for key in ("forward_flops", "weight_bytes", "activation_bytes", "peak_bytes", "messages", "bytes_in",
                                 "bytes_out"):
                         self.assertGreaterEqual(worker[key], 0)
+                self.assertTrue(plan["acyclic"])
+                self.assertEqual(plan["cut_bytes"],
+                                 sum(route["bytes"] for route in plan["routes"] if not route["gradient"]))
                 for key in ("messages", "bytes"):
                     total = sum(route[key] for route in plan["routes"])
                     self.assertEqual(total, sum(part[key] for part in plan["per_step"].values()))
@@ -413,7 +416,7 @@ class Train(KerfTest):
             self.assertLessEqual({"worker", "pid", "device", "compute_seconds", "wait_seconds", "messages", "bytes_in",
                                   "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",
                                   "predicted_step_seconds"}, set(worker))
-            self.assertEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
+            self.assertLessEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
 
     def test_epochs_count_from_one(self):
         report = self.train("mlp", *SYNTHETIC, "--workers", 1, "--epochs", 2, "--transport", "inproc")

@@ -40,7 +40,8 @@ RunRecord sample() {
                      .device = "cpu",
                      .messages = 4,
                      .peak_bytes = 2048,
-                     .proved_bytes = 4096}};
+                     .proved_bytes = 4096,
+                     .predicted_peak_bytes = 5000}};
   record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
   record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
   return record;
@@ -76,7 +77,7 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
   EXPECT_EQ(json["counted"], parse_json(R"({"messages": 4, "bytes": 400})", ""));
   EXPECT_EQ(json["equal"], true);
   EXPECT_EQ(json["workers"][0]["proved_bytes"], 4096);
-  EXPECT_EQ(json["workers"][0]["predicted_peak_bytes"], 4096);
+  EXPECT_EQ(json["workers"][0]["predicted_peak_bytes"], 5000);
   EXPECT_EQ(json["plan"]["connectors"],
             parse_json(R"({"bridge": 2, "slice": 1, "concat": 1, "sum": 1})", ""));
   EXPECT_EQ(json["plan"]["gap"], 0.5);
