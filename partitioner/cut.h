@@ -12,8 +12,6 @@
 
 namespace kerf::partitioner {
 
-enum class Minimise : uint8_t { kTime, kForwardFlops };
-
 struct PlanRequest {
   Cut cut = Cut::kLayer;
   int workers = 1;
@@ -27,6 +25,7 @@ struct PlanRequest {
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
+  std::string source;  // of the model: the plan keeps it
 };
 
 // What a cut fills in. Activations' layouts only; parts are 0..parts-1.
@@ -65,6 +64,11 @@ std::vector<Assignment> cut_layer_without_cap(const Model& model, const PlanRequ
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
+
+// The layout of a node's outputs over the parts of its stage, as the feature and hybrid cuts choose
+// it; `layouts` of what comes before in model order are set (cuts/spread.h has the rules).
+ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
+                   const std::vector<ops::Layout>& layouts);
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,

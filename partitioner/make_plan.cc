@@ -48,6 +48,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
+  plan.request = {request.source, request.memory, request.minimise, request.setting};
   plan.stages = std::move(assignment.stages);
   plan.layouts = complete_layouts(model, std::move(assignment.layouts));
   plan.binding.resize(static_cast<size_t>(request.workers));

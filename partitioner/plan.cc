@@ -30,6 +30,17 @@ Cut parse_cut(const std::string& name) {
               format("there is no cut \"{}\"; the cuts are {}", name, fmt::join(names, ", ")));
 }
 
+std::string_view to_string(Minimise minimise) {
+  return minimise == Minimise::kTime ? "time" : "forward-flops";
+}
+
+Minimise parse_minimise(const std::string& name) {
+  for (const Minimise one : {Minimise::kTime, Minimise::kForwardFlops})
+    if (name == to_string(one)) return one;
+  throw Error(ErrorCode::kUsage,
+              format("there is no objective \"{}\"; there are time and forward-flops", name));
+}
+
 int Plan::stage_of(NodeId node) const {
   for (size_t s = 0; s < stages.size(); ++s) {
     const std::vector<NodeId>& nodes = stages[s].nodes;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "partitioner/complete_plan.h"
 #include "partitioner/fingerprint.h"
 
 namespace kerf::partitioner {
@@ -67,6 +68,49 @@ Json stage_to_json(const Model& model, const Stage& stage) {
   return {{"parts", stage.parts}, {"nodes", std::move(nodes)}};
 }
 
+// The names of the stages' first operators say all, where the stages follow one another in the
+// model's order.
+bool consecutive(const Plan& plan) {
+  NodeId next = 0;
+  for (const Stage& stage : plan.stages)
+    for (const NodeId node : stage.nodes)
+      if (node != next++) return false;
+  return true;
+}
+
+Json stages_to_json(const Model& model, const Plan& plan, bool first_only) {
+  Json stages = Json::array();
+  for (const Stage& stage : plan.stages)
+    stages.push_back(
+        first_only && !stage.nodes.empty()
+            ? Json{{"parts", stage.parts}, {"first", model.node(stage.nodes.front()).name}}
+            : stage_to_json(model, stage));
+  return stages;
+}
+
+Json request_to_json(const KeptRequest& request) {
+  Json json = Json::object();
+  if (!request.source.empty()) json["source"] = request.source;
+  if (request.memory) json["memory"] = *request.memory;
+  json["objective"] = to_string(request.minimise);
+  json["slots"] = request.setting.slots;
+  json["mirrored"] = request.setting.mirrored;
+  json["optimizer_states"] = request.setting.optimizer_states;
+  json["threads"] = request.setting.threads;
+  return json;
+}
+
+// What was decided, but for stages and layouts.
+Json head_to_json(const Plan& plan) {
+  Json json = {
+      {"kerf_plan", kPlanVersion},  {"model", plan.model}, {"fingerprint", plan.fingerprint},
+      {"cut", to_string(plan.cut)}, {"batch", plan.batch}, {"micro_batches", plan.micro_batches},
+      {"schedule", plan.schedule}};
+  if (plan.request) json["request"] = request_to_json(*plan.request);
+  json["binding"] = plan.binding;
+  return json;
+}
+
 std::string one_line(const Json& json) {
   if (!json.is_structured()) return json_text(json);
   std::string text;
@@ -78,9 +122,15 @@ std::string one_line(const Json& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
+// Such as stages and workers: to be read below one another.
+bool is_list_of_objects(const Json& json) {
+  return json.is_array() && !json.empty() && json.front().is_object();
+}
+
 void write_json(const Json& json, size_t indent, size_t used, std::string& text) {
   std::string line = one_line(json);
-  if (indent > 0 && used + line.size() <= kLineWidth) {
+  const bool divided = indent == 0 || (indent == 2 && is_list_of_objects(json));
+  if (!divided && used + line.size() <= kLineWidth) {
     text += line;
     return;
   }
@@ -103,12 +153,8 @@ void write_json(const Json& json, size_t indent, size_t used, std::string& text)
 }  // namespace
 
 Json plan_to_json(const Model& model, const Plan& plan) {
-  Json json = {
-      {"kerf_plan", kPlanVersion},  {"model", plan.model},    {"fingerprint", plan.fingerprint},
-      {"cut", to_string(plan.cut)}, {"batch", plan.batch},    {"micro_batches", plan.micro_batches},
-      {"schedule", plan.schedule},  {"binding", plan.binding}};
-  Json& stages = json["stages"] = Json::array();
-  for (const Stage& stage : plan.stages) stages.push_back(stage_to_json(model, stage));
+  Json json = head_to_json(plan);
+  json["stages"] = stages_to_json(model, plan, false);
   Json& layouts = json["layouts"] = Json::object();
   for (ValueId id = 0; id < model.values(); ++id)
     layouts[model.value(id).name] = layout_to_json(plan.layouts[static_cast<size_t>(id)]);
@@ -118,6 +164,21 @@ Json plan_to_json(const Model& model, const Plan& plan) {
   for (const WorkerPrediction& worker : plan.workers) workers.push_back(worker_to_json(worker));
   json["bottleneck"] = plan.bottleneck;
   json["bound"] = plan.bound;
+  return json;
+}
+
+Json decisions_to_json(const Model& model, const Plan& plan) {
+  Json json = head_to_json(plan);
+  json["stages"] = stages_to_json(model, plan, consecutive(plan));
+  Json layouts = Json::object();
+  for (const Stage& stage : plan.stages)
+    for (const NodeId node : stage.nodes)
+      for (const ValueId value : model.node(node).outputs) {
+        const ops::Layout& layout = plan.layouts[static_cast<size_t>(value)];
+        if (implied_layout(model, plan.cut, stage, value, plan.layouts) != layout)
+          layouts[model.value(value).name] = layout_to_json(layout);
+      }
+  if (!layouts.empty()) json["layouts"] = std::move(layouts);
   return json;
 }
 
@@ -133,7 +194,8 @@ std::string readable_json(const Json& json) {
   return text + "\n";
 }
 
-std::string write_plan(const Model& model, const Plan& plan) {
+std::string write_plan(const Model& model, const Plan& plan, PlanText form) {
+  if (form == PlanText::kDecisions) return readable_json(decisions_to_json(model, plan));
   Json json = plan_to_json(model, plan);
   json["checksum"] = plan_checksum(json);
   return readable_json(json);

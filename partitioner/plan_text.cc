@@ -1,5 +1,6 @@
-// Reads plans. Every member is checked for presence, type and range, no other member is accepted,
-// and the result must be sound for the model: a plan may come from anywhere.
+// Reads plans. Every member is checked for presence (where it was decided; what follows from the
+// rest may be absent), type and range, no other member is accepted, and the result must be sound
+// for the model: a plan may come from anywhere.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -7,12 +8,15 @@
 #include <string_view>
 #include <utility>
 
+#include "partitioner/complete_plan.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 
 namespace kerf::partitioner {
 
 namespace {
+
+constexpr int kMostOfRequest = 1 << 20;  // slots, threads: beyond any use
 
 [[noreturn]] void fail(const std::string& where, std::string message) {
   throw Error(ErrorCode::kUsage, std::move(message), where);
@@ -35,23 +39,40 @@ int json_small(const Json& json, const std::string& key, int least, const std::s
   return static_cast<int>(value);
 }
 
+bool json_bool(const Json& json, const std::string& key, const std::string& where) {
+  const Json& value = json_at(json, key, where);
+  if (!value.is_boolean()) fail(where, format("\"{}\" must be true or false", key));
+  return value.get<bool>();
+}
+
 double json_finite(const Json& json, const std::string& key, const std::string& where) {
   const double value = json_number(json, key, where);
   if (!std::isfinite(value) || value < 0) fail(where, format("\"{}\" must not be negative", key));
   return value;
 }
 
+// A name that `parse` knows; its refusal gets the place.
+template <class T>
+T parsed(T (*parse)(const std::string&), const std::string& name, const std::string& where) {
+  try {
+    return parse(name);
+  } catch (const Error& error) {
+    fail(where, error.message());
+  }
+}
+
 class Reader {
  public:
   Reader(const Model& model, const std::string& origin) : model_(model), origin_(origin) {}
 
-  Plan read(const Json& json) {
+  // What the text leaves out is noted in `left_out`.
+  Plan read(const Json& json, LeftOut& left_out) {
     check_header(json);
-    check_members(
-        json,
-        {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-         "binding", "stages", "layouts", "routes", "workers", "bottleneck", "bound", "checksum"},
-        origin_);
+    check_members(json,
+                  {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
+                   "request", "binding", "stages", "layouts", "routes", "workers", "bottleneck",
+                   "bound", "checksum"},
+                  origin_);
     Plan plan;
     plan.model = json_string(json, "model", origin_);
     plan.fingerprint = json_string(json, "fingerprint", origin_);
@@ -59,19 +80,10 @@ class Reader {
     plan.batch = json_int(json, "batch", origin_);
     plan.micro_batches = json_small(json, "micro_batches", 1, origin_);
     plan.schedule = json_string(json, "schedule", origin_);
+    if (json.contains("request")) plan.request = read_request(json["request"]);
     plan.binding = read_numbers(json_array(json, "binding", origin_), at("binding"));
-    each(json, "stages", [&](const Json& one, const std::string& where) {
-      plan.stages.push_back(read_stage(one, where));
-    });
-    plan.layouts = read_layouts(json_at(json, "layouts", origin_));
-    each(json, "routes", [&](const Json& one, const std::string& where) {
-      plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
-    });
-    each(json, "workers", [&](const Json& one, const std::string& where) {
-      plan.workers.push_back(read_worker(one, where));
-    });
-    plan.bottleneck = json_finite(json, "bottleneck", origin_);
-    plan.bound = json_finite(json, "bound", origin_);
+    plan.stages = read_stages(json);
+    read_what_follows(json, plan, left_out);
     return plan;
   }
 
@@ -83,6 +95,50 @@ class Reader {
     size_t number = 0;
     for (const Json& one : json_array(json, key, origin_))
       take(one, at(format("{}[{}]", key, number++)));
+  }
+
+  void read_what_follows(const Json& json, Plan& plan, LeftOut& left_out) const {
+    plan.layouts =
+        read_layouts(json.contains("layouts") ? json["layouts"] : Json::object(), left_out.layouts);
+    left_out.routes = !json.contains("routes");
+    left_out.workers = !json.contains("workers");
+    left_out.bottleneck = !json.contains("bottleneck");
+    left_out.bound = !json.contains("bound");
+    if (!left_out.routes)
+      each(json, "routes", [&](const Json& one, const std::string& where) {
+        plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
+      });
+    if (!left_out.workers)
+      each(json, "workers", [&](const Json& one, const std::string& where) {
+        plan.workers.push_back(read_worker(one, where));
+      });
+    if (!left_out.bottleneck) plan.bottleneck = json_finite(json, "bottleneck", origin_);
+    if (!left_out.bound) plan.bound = json_finite(json, "bound", origin_);
+  }
+
+  KeptRequest read_request(const Json& json) const {
+    const std::string where = at("request");
+    check_members(
+        json, {"source", "memory", "objective", "slots", "mirrored", "optimizer_states", "threads"},
+        where);
+    KeptRequest request;
+    if (json.contains("source")) request.source = json_string(json, "source", where);
+    if (json.contains("memory")) request.memory = json_int(json, "memory", where);
+    if (request.memory.value_or(1) < 1) fail(where, "\"memory\" must be at least 1 byte");
+    if (json.contains("objective"))
+      request.minimise =
+          parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
+    const auto count = [&](const char* key, int least, int& to) {
+      if (!json.contains(key)) return;
+      to = json_small(json, key, least, where);
+      if (to > kMostOfRequest)
+        fail(where, format("\"{}\" is {}, but at most {}", key, to, kMostOfRequest));
+    };
+    count("slots", 1, request.setting.slots);
+    count("optimizer_states", 0, request.setting.optimizer_states);
+    count("threads", 1, request.setting.threads);
+    if (json.contains("mirrored")) request.setting.mirrored = json_bool(json, "mirrored", where);
+    return request;
   }
 
   // What must be right before anything else can be understood.
@@ -108,12 +164,7 @@ class Reader {
   }
 
   Cut read_cut(const Json& json) const {
-    const std::string name = json_string(json, "cut", origin_);
-    try {
-      return parse_cut(name);
-    } catch (const Error& error) {
-      fail(at("cut"), error.message());
-    }
+    return parsed(parse_cut, json_string(json, "cut", origin_), at("cut"));
   }
 
   static std::vector<int> read_numbers(const Json& array, const std::string& where) {
@@ -136,16 +187,47 @@ class Reader {
     return node;
   }
 
-  Stage read_stage(const Json& json, const std::string& where) const {
-    check_members(json, {"parts", "nodes"}, where);
-    Stage stage;
-    stage.parts = read_numbers(json_array(json, "parts", where), where + ".parts");
-    for (const Json& name : json_array(json, "nodes", where))
-      stage.nodes.push_back(read_node(name, where + ".nodes"));
-    return stage;
+  // A stage lists its operators or names the first; then it ends where the next begins.
+  std::vector<Stage> read_stages(const Json& json) const {
+    std::vector<Stage> stages;
+    bool first_only = false;
+    each(json, "stages", [&](const Json& one, const std::string& where) {
+      if (stages.empty()) first_only = one.is_object() && one.contains("first");
+      check_members(one, {"parts", first_only ? "first" : "nodes"}, where);
+      Stage& stage = stages.emplace_back();
+      stage.parts = read_numbers(json_array(one, "parts", where), where + ".parts");
+      if (first_only) {
+        stage.nodes = {read_node(json_at(one, "first", where), where + ".first")};
+        check_first(stages, where);
+      } else {
+        for (const Json& name : json_array(one, "nodes", where))
+          stage.nodes.push_back(read_node(name, where + ".nodes"));
+      }
+    });
+    if (first_only) fill(stages);
+    return stages;
   }
 
-  std::vector<ops::Layout> read_layouts(const Json& json) const {
+  void check_first(const std::vector<Stage>& stages, const std::string& where) const {
+    const NodeId first = stages.back().nodes[0];
+    const NodeId least = stages.size() == 1 ? 0 : stages[stages.size() - 2].nodes[0] + 1;
+    if (stages.size() == 1 ? first == 0 : first >= least) return;
+    fail(where,
+         format("\"first\" is {}, but {}", model_.node(first).name,
+                stages.size() == 1 ? format("the first stage begins with {}", model_.node(0).name)
+                                   : "a stage begins later in the model than the one before it"));
+  }
+
+  // Each from its first operator up to the next one's.
+  void fill(std::vector<Stage>& stages) const {
+    for (size_t s = 0; s < stages.size(); ++s) {
+      const NodeId end = s + 1 < stages.size() ? stages[s + 1].nodes[0] : model_.nodes();
+      for (NodeId node = stages[s].nodes[0] + 1; node < end; ++node)
+        stages[s].nodes.push_back(node);
+    }
+  }
+
+  std::vector<ops::Layout> read_layouts(const Json& json, std::vector<bool>& left_out) const {
     if (!json.is_object()) fail(at("layouts"), "must be an object");
     std::vector<ops::Layout> layouts(static_cast<size_t>(model_.values()));
     for (const auto& [name, shares] : json.items()) {
@@ -157,8 +239,7 @@ class Reader {
         layouts[static_cast<size_t>(value)].shares.push_back(read_share(value, share, where));
     }
     for (ValueId value = 0; value < model_.values(); ++value)
-      if (!json.contains(model_.value(value).name))
-        fail(at("layouts"), format("\"{}\" is missing", model_.value(value).name));
+      left_out.push_back(!json.contains(model_.value(value).name));
     return layouts;
   }
 
@@ -167,10 +248,7 @@ class Reader {
     ops::Share share;
     share.part = json_small(json, "part", 0, where);
     share.box = read_box(value, json_at(json, "box", where), where + ".box");
-    if (const auto partial = json.find("partial"); partial != json.end()) {
-      if (!partial->is_boolean()) fail(where, "\"partial\" must be true or false");
-      share.partial = partial->get<bool>();
-    }
+    if (json.contains("partial")) share.partial = json_bool(json, "partial", where);
     return share;
   }
 
@@ -256,15 +334,26 @@ void check_checksum(const Model& model, const Plan& plan, const Json& json,
 
 }  // namespace
 
-Plan read_plan(const Model& model, const std::string& text, const std::string& origin) {
+Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
+               const ObjectiveOf& objective_of) {
   const Json json = parse_json(text, origin);
-  Plan plan = Reader(model, origin).read(json);
-  check_checksum(model, plan, json, origin);
+  LeftOut left_out;
+  Plan plan = Reader(model, origin).read(json, left_out);
+  try {
+    complete_plan(model, left_out, objective_of, plan);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    fail(origin, format("this plan is not sound: {}", error.what()));
+  }
+  // Over all that a plan says, so of no use for a part of it.
+  if (!left_out.any()) check_checksum(model, plan, json, origin);
   const std::vector<std::string> problems = validate(model, plan);
   if (problems.empty()) return plan;
   const std::string more =
       problems.size() == 1 ? "" : format(" (and {} more problems)", problems.size() - 1);
-  fail(origin, format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out FILE",
+  fail(origin, format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out "
+                      "FILE, or leave out what follows from its stages (layouts, routes, workers, "
+                      "bottleneck, bound, checksum)",
                       problems.front(), more));
 }
 

@@ -30,6 +30,16 @@ class Checker {
     return std::move(problems_);
   }
 
+  std::vector<std::string> check_decisions() {
+    all_laid_out_ = false;
+    check_header();
+    check_binding();
+    check_stages();
+    if (problems_.empty()) check_stage_graph();
+    check_layouts();
+    return std::move(problems_);
+  }
+
  private:
   template <class... Args>
   void problem(fmt::format_string<Args...> text, Args&&... args) {
@@ -116,6 +126,7 @@ class Checker {
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
+      if (!all_laid_out_ && layout.shares.empty() && value.role != ValueRole::kActivation) continue;
       const std::string why = ops::check_layout(layout, value.spec.shape);
       if (!why.empty()) problem("the layout of {}: {}", value.name, why);
       std::set<int> group;
@@ -225,6 +236,7 @@ class Checker {
 
   const Model& model_;
   const Plan& plan_;
+  bool all_laid_out_ = true;  // data and parameters too
   std::vector<std::string> problems_;
 };
 
@@ -232,6 +244,10 @@ class Checker {
 
 std::vector<std::string> validate(const Model& model, const Plan& plan) {
   return Checker(model, plan).check();
+}
+
+std::vector<std::string> validate_decisions(const Model& model, const Plan& plan) {
+  return Checker(model, plan).check_decisions();
 }
 
 }  // namespace kerf::partitioner

@@ -1,11 +1,12 @@
 // kerf plan: cut a model and say what it costs, without running anything.
-#include <cstdio>
 #include <memory>
 
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
-#include "apps/kerf/plan_report.h"
-#include "apps/report/terminal.h"
+#include "apps/report/json_fields.h"
+#include "apps/report/plan_record.h"
 #include "partitioner/picture.h"
 #include "runtime/file.h"
 
@@ -17,21 +18,31 @@ struct PlanCommand {
   PlanFlags flags;
   std::string out;
   std::string picture;
+  bool decisions = false;
   bool json = false;
 
-  int run() const {
-    const auto [model, plan] = make_plan_of(flags);
-    fitting_schedule_of(flags, plan);  // a plan that its schedule cannot run is none
-    if (!out.empty()) runtime::write_file_atomic(out, partitioner::write_plan(model, plan));
-    if (!picture.empty()) runtime::write_file_atomic(picture, partitioner::draw_svg(model, plan));
-    std::string text = json ? json_text(plan_report(model, plan), 2) + "\n"
-                            : plan_text(model, plan, wants_colour(1));
-    if (!json && !out.empty()) text += format("plan     {}\n", out);
-    if (!json && !picture.empty()) text += format("picture  {}\n", picture);
-    std::fputs(text.c_str(), stdout);
-    return 0;
-  }
+  int run() const;
 };
+
+int PlanCommand::run() const {
+  require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
+  const Planned planned = make_plan_of(flags);
+  fitting_schedule_of(flags, planned.plan);  // a plan that its schedule cannot run is none
+  const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
+  if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
+  if (!picture.empty())
+    runtime::write_file_atomic(picture, partitioner::draw_svg(planned.model, planned.plan));
+  const PlanRecord record = record_of(planned.model, planned.plan);
+  answer(
+      json, [&] { return to_json(record); },
+      [&](bool colour) {
+        std::string text = plan_text(record, colour);
+        if (!out.empty()) text += format("plan     {}\n", out);
+        if (!picture.empty()) text += format("picture  {}\n", picture);
+        return text;
+      });
+  return 0;
+}
 
 }  // namespace
 
@@ -44,18 +55,21 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
   add_setting_flags(*command, state->flags);
   command
       ->add_option("--momentum", state->flags.momentum,
-                   "Above 0, the optimizer's state counts as memory")
-      ->capture_default_str();
+                   "Above 0 (default 0.9), the optimizer's state counts as memory")
+      ->type_name("M");
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
   command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
-  command->add_flag("--json", state->json, "Print JSON");
+  command->add_flag("--short", state->decisions,
+                    "Write only what was decided: a boundary is moved by editing one line");
+  add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
+      "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
       "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
       "  kerf plan mlp --cut hybrid --stages 2 --workers 4 --json");
-  command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
+  run_when_chosen(*command, chosen, state);
 }
 
 }  // namespace kerf::apps

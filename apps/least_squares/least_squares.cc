@@ -100,8 +100,8 @@ double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t col
   return value;
 }
 
-LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers)
-    : options_(options), workers_(workers) {
+LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers, Observer observer)
+    : options_(options), workers_(workers), observer_(std::move(observer)) {
   if (options.columns < 1 || options.block < 1 || options.sweeps < 0 || options.rows < workers)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} rows x {} columns in blocks of {} do not suit {} workers",
@@ -147,7 +147,7 @@ std::optional<std::vector<schedmp::Task>> LeastSquares::schedule(int64_t round) 
   return tasks;
 }
 
-void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> results) {
+void LeastSquares::aggregate(int64_t round, std::vector<schedmp::Result> results) {
   Share total;
   total.gradient.assign(changed_.size(), 0.0);
   total.gram.assign(changed_.size() * changed_.size(), 0.0);
@@ -158,6 +158,7 @@ void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> res
     add(total.gram, share.gram);
   }
   objectives_.push_back(total.objective);
+  if (observer_) observer_(round, total.objective);
   change_ = solve_block(total.gram, total.gradient);
   for (size_t i = 0; i < changed_.size(); ++i) {
     x_[static_cast<size_t>(changed_[i])] += change_[i];

@@ -25,9 +25,7 @@ ops::Box feature_box(const Model& model, NodeId node, const ops::IndexSet& set);
 // What a step of a node's box costs, in what the request minimises.
 double price(const Model& model, const PlanRequest& request, NodeId node, const ops::Box& box);
 
-// `layouts` of what comes before in model order are set.
-ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-                   const std::vector<ops::Layout>& layouts);
+// spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
 // Fills in layouts of the nodes of all stages, in model order, `given` (by node) where there is
 // one; and bottleneck and bound, by what the request minimises.
