@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets everything up and runs all tests. Ends with ctest's summary.
+# Sets everything up and runs all tests. Ends with ctest's summary and what each section took.
 #
 #   ./test.sh             the full suite; the suites under AddressSanitizer and
 #                         UndefinedBehaviorSanitizer; ThreadSanitizer over what runs in one process;
@@ -20,32 +20,60 @@ exec </dev/null
 export CTEST_OUTPUT_ON_FAILURE=1
 jobs=$(nproc)
 
-section() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
+# What each section took, as a table; also where a section fails, which is then the last.
+sections=()
+began=()
+section() {
+  sections+=("$1")
+  began+=("$SECONDS")
+  printf '\n== %s (%s s)\n' "$1" "$SECONDS"
+}
+table() {
+  local i end
+  printf '\n%8s  section\n' seconds
+  for i in "${!sections[@]}"; do
+    end=${began[i + 1]:-$SECONDS}
+    printf '%8d  %s\n' $((end - began[i])) "${sections[i]}"
+  done
+  printf '%8d  in all\n' "$SECONDS"
+}
+trap table EXIT
 
-section "set-up and release build"
+section "release: set-up and build"
 ./setup.sh --tests
 
 case $suite in
-  quick) exec ctest --preset quick ;;
-  tidy) exec tests/lint/tidy.sh build/release "$jobs" ;;
+  quick)
+    section "release: unit and lint tests"
+    ctest --preset quick
+    exit
+    ;;
+  tidy)
+    section "clang-tidy"
+    tests/lint/tidy.sh build/release "$jobs"
+    exit
+    ;;
 esac
 
-section "AddressSanitizer and UndefinedBehaviorSanitizer"
+section "AddressSanitizer and UndefinedBehaviorSanitizer: build"
 ./setup.sh --tests asan
+section "AddressSanitizer and UndefinedBehaviorSanitizer: tests"
 ctest --preset asan --progress
 
-section "ThreadSanitizer: the suites of one process"
+section "ThreadSanitizer: build of the suites of one process"
 ./setup.sh --tests tsan
+section "ThreadSanitizer: tests"
 ctest --preset tsan --progress
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 if [[ -n $nvcc ]]; then
   section "CUDA: compile and link with $nvcc"
   PATH="$(dirname "$nvcc"):$PATH" ./setup.sh --tests cuda
+  section "CUDA: tests"
   ctest --preset gpu --progress
 else
   section "CUDA: no nvcc here, so the CUDA device is not compiled"
 fi
 
-section "all tests of the release build"
+section "release: all tests"
 ctest --preset full
