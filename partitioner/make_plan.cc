@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "partitioner/bound.h"
 #include "partitioner/cut.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
@@ -23,22 +25,6 @@ void check_request(const PlanRequest& request) {
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
 
-// The first that fits is taken.
-std::vector<Assignment> cut(const Model& model, const PlanRequest& request,
-                            const Objective& objective) {
-  switch (request.cut) {
-    case Cut::kLayer:
-      return cut_layer(model, request, objective);
-    case Cut::kFeature:
-      return {cut_feature(model, request)};
-    case Cut::kHybrid:
-      return {cut_hybrid(model, request)};
-    case Cut::kFree:
-      return {cut_free(model, request)};
-  }
-  throw Error(ErrorCode::kInternal, "there is no such cut");
-}
-
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const Objective& objective,
                          Assignment assignment) {
   Plan plan;
@@ -53,10 +39,17 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.binding.resize(static_cast<size_t>(request.workers));
   std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = connect(model, plan.layouts);
-  plan.bottleneck = assignment.bottleneck;
-  plan.bound = assignment.bound;
   plan.workers = predict(model, plan, request, objective);
+  for (const double price : worker_prices(model, plan, request))
+    plan.bottleneck = std::max(plan.bottleneck, price);
+  plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
   return plan;
+}
+
+const CutRow& row_of(Cut cut) {
+  const auto row = static_cast<size_t>(cut);
+  KERF_CHECK(row < cuts().size(), "cut {} is no row of the table", row);
+  return cuts()[row];
 }
 
 // The stage of the worker that is most over the cap, if any is.
@@ -76,27 +69,27 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   return result;
 }
 
-// The first candidate that meets the cap; else the one that is least over it, if there is any.
-using Attempt = std::variant<Plan, std::optional<Infeasible>>;
-Attempt try_all(const Model& model, const PlanRequest& request, const Objective& objective,
-                std::vector<Assignment> candidates) {
-  std::optional<Infeasible> least;
-  for (Assignment& assignment : candidates) {
-    Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
-    const auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
-    if (!over) return plan;
-    if (!least || over->over < least->over) least = over;
-  }
-  return least;
+// Empty if the cut itself finds nothing within the cap; a plan that is found may still be above it.
+std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
+                             const Objective& objective) {
+  const auto peaks = [&](const Assignment& assignment) {
+    std::vector<int64_t> result;
+    for (const auto& worker : connect_and_predict(model, request, objective, assignment).workers)
+      result.push_back(worker.peak_bytes);
+    return result;
+  };
+  auto assignment = row_of(request.cut).make({model, request, objective, peaks});
+  if (!assignment) return std::nullopt;
+  return connect_and_predict(model, request, objective, *std::move(assignment));
 }
 
-Attempt try_plan(const Model& model, const PlanRequest& request, const Objective& objective) {
-  return try_all(model, request, objective, cut(model, request, objective));
+bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
+  return plan && !(request.memory && check_memory(*plan, *request.memory));
 }
 
 bool fits(const Model& model, const PlanRequest& request, const Objective& objective) {
   try {
-    return std::holds_alternative<Plan>(try_plan(model, request, objective));
+    return is_within(try_plan(model, request, objective), request);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return false;  // no plan at all, so none that fits
@@ -125,6 +118,26 @@ int more_workers(const Model& model, PlanRequest request, const Objective& objec
   return 0;
 }
 
+// Nothing fits: the least cap that would, and the stage that needs it.
+Infeasible least_infeasible(const Model& model, const PlanRequest& request,
+                            const Objective& objective) {
+  PlanRequest free = request;
+  free.memory = std::nullopt;
+  Plan plan = try_plan(model, free, objective).value();
+  const int64_t cap = request.memory.value();
+  if (row_of(request.cut).heeds_memory) {
+    free.memory = least_that_fits(cap, check_memory(plan, cap).value().over + cap, [&](int64_t m) {
+      free.memory = m;
+      return fits(model, free, objective);
+    });
+    plan = try_plan(model, free, objective).value();
+  }
+  Infeasible result = check_memory(plan, cap).value();
+  result.over = free.memory.value_or(cap + result.over) - cap;
+  result.smallest_change = format("--memory {}", cap + result.over);
+  return result;
+}
+
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
 void find_smallest_change(const Model& model, const PlanRequest& request,
@@ -151,11 +164,9 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
                                          const Objective& objective) {
   check_request(request);
   model.check();
-  Attempt attempt = try_plan(model, request, objective);
-  if (request.cut == Cut::kLayer && !std::holds_alternative<Plan>(attempt))
-    attempt = try_all(model, request, objective, cut_layer_without_cap(model, request, objective));
-  if (auto* plan = std::get_if<Plan>(&attempt)) return std::move(*plan);
-  Infeasible infeasible = std::get<std::optional<Infeasible>>(attempt).value();
+  auto plan = try_plan(model, request, objective);
+  if (is_within(plan, request)) return *std::move(plan);
+  Infeasible infeasible = least_infeasible(model, request, objective);
   find_smallest_change(model, request, objective, infeasible);
   return infeasible;
 }

@@ -3,9 +3,12 @@
 #include <memory>
 
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
+#include "apps/kerf/plan_graph.h"
 #include "apps/kerf/plan_report.h"
 #include "apps/report/terminal.h"
+#include "partitioner/graph_formats.h"
 #include "partitioner/picture.h"
 #include "runtime/file.h"
 
@@ -14,12 +17,18 @@ namespace kerf::apps {
 namespace {
 
 struct PlanCommand {
+  const CLI::App* command = nullptr;
   PlanFlags flags;
+  std::string format;  // of a graph that is no model
   std::string out;
   std::string picture;
   bool json = false;
 
   int run() const {
+    if (!format.empty()) {
+      std::fputs(plan_graph_file(*command, flags, format, json).c_str(), stdout);
+      return 0;
+    }
     const auto [model, plan] = make_plan_of(flags);
     fitting_schedule_of(flags, plan);  // a plan that its schedule cannot run is none
     if (!out.empty()) runtime::write_file_atomic(out, partitioner::write_plan(model, plan));
@@ -33,12 +42,20 @@ struct PlanCommand {
   }
 };
 
+std::string format_help() {
+  std::vector<std::string> lines;
+  for (const partitioner::GraphFormat& format : partitioner::graph_formats())
+    lines.push_back(kerf::format("{} ({})", format.name, format.help));
+  return kerf::format("{}", fmt::join(lines, ", "));
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "plan", "Cuts a model into parts and says what each worker will compute, hold and send.");
   auto state = std::make_shared<PlanCommand>();
+  state->command = command;
   add_model_flags(*command, state->flags);
   add_cut_flags(*command, state->flags);
   add_setting_flags(*command, state->flags);
@@ -46,6 +63,11 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--momentum", state->flags.momentum,
                    "Above 0, the optimizer's state counts as memory")
       ->capture_default_str();
+  command
+      ->add_option("--format", state->format,
+                   "Cut another tool's graph, the file MODEL: " + format_help())
+      ->check(parsed_by(partitioner::find_graph_format))
+      ->type_name("FORMAT");
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
   command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
@@ -54,7 +76,8 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
       "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
-      "  kerf plan mlp --cut hybrid --stages 2 --workers 4 --json");
+      "  kerf plan mlp --cut hybrid --stages 2 --workers 4 --json\n"
+      "  kerf plan resnet50.txt --format pipedream --workers 8");
   command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
 }
 

@@ -69,6 +69,13 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
   return schedule;
 }
 
+std::string cut_help() {
+  std::vector<std::string> lines;
+  for (const partitioner::CutRow& row : partitioner::cuts())
+    lines.push_back(format("{}: {}", row.name, row.help));
+  return format("{}", fmt::join(lines, "; "));
+}
+
 // Where the flags name a file.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
@@ -121,7 +128,7 @@ void add_model_flags(CLI::App& command, PlanFlags& flags) {
 }
 
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
+  command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
       ->check(parsed_by(partitioner::parse_cut))
       ->type_name("CUT");
   command

@@ -1,6 +1,8 @@
 #include "apps/kerf/plan_report.h"
 
 #include "apps/report/table.h"
+#include "partitioner/bound.h"
+#include "partitioner/cost_graph.h"
 #include "partitioner/sources.h"
 
 namespace kerf::apps {
@@ -16,7 +18,7 @@ bool is_of_loss(const Model& model, const Plan& plan, const Route& route) {
   return partitioner::kind_of(model, plan.layouts, route) == partitioner::RouteKind::kLoss;
 }
 
-double gap_of(const Plan& plan) { return plan.bound > 0 ? plan.bottleneck / plan.bound - 1 : 0; }
+double gap_of(const Plan& plan) { return partitioner::gap_of(plan.bottleneck, plan.bound); }
 
 Json worker_report(const partitioner::WorkerPrediction& worker) {
   return {{"worker", worker.worker},
@@ -64,6 +66,31 @@ Json traffic_report(const Traffic& traffic) {
   return {{"messages", traffic.messages}, {"bytes", traffic.bytes}};
 }
 
+// Values alone, of one step.
+int64_t forward_bytes(const Model& model, const Plan& plan) {
+  const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < plan.routes.size(); ++i)
+    if (!plan.routes[i].gradient) bytes += traffic[i].bytes;
+  return bytes;
+}
+
+bool has_acyclic_stages(const Model& model, const Plan& plan) {
+  std::vector<int> stage_of(static_cast<size_t>(model.nodes()));
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const partitioner::NodeId node : plan.stages[s].nodes)
+      stage_of[static_cast<size_t>(node)] = static_cast<int>(s);
+  partitioner::Edges edges;
+  for (partitioner::ValueId value = 0; value < model.values(); ++value)
+    for (const partitioner::Use& use : model.uses(value))
+      if (const int producer = model.value(value).producer; producer >= 0) {
+        const int from = stage_of[static_cast<size_t>(producer)];
+        const int to = stage_of[static_cast<size_t>(use.node)];
+        if (from != to) edges.emplace_back(from, to);
+      }
+  return partitioner::is_acyclic(static_cast<int>(plan.stages.size()), edges);
+}
+
 std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
 
 }  // namespace
@@ -96,7 +123,9 @@ Json plan_report(const Model& model, const Plan& plan) {
            {{"between_layers", traffic_report(step.layers)}, {"loss", traffic_report(step.loss)}}},
           {"bottleneck", plan.bottleneck},
           {"bound", plan.bound},
-          {"gap", gap_of(plan)}};
+          {"gap", gap_of(plan)},
+          {"cut_bytes", forward_bytes(model, plan)},
+          {"acyclic", has_acyclic_stages(model, plan)}};
 }
 
 std::string plan_text(const Model& model, const Plan& plan, bool colour) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <regex>
 
-#include "partitioner/orders.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner {
@@ -29,34 +28,6 @@ class Descending final : public Objective {
     return std::min(stages - stage, micro_batches);
   }
 };
-
-TEST(TopologicalOrders, AreDistinctAndRespectEveryEdge) {
-  for (const Model& model : sample_models()) {
-    const auto orders = topological_orders(model);
-    ASSERT_FALSE(orders.empty());
-    for (size_t i = 0; i < orders.size(); ++i) {
-      std::vector<int> position(static_cast<size_t>(model.nodes()), -1);
-      for (size_t p = 0; p < orders[i].size(); ++p)
-        position[static_cast<size_t>(orders[i][p])] = static_cast<int>(p);
-      for (NodeId node = 0; node < model.nodes(); ++node) {
-        ASSERT_GE(position[static_cast<size_t>(node)], 0);
-        for (const ValueId value : model.node(node).inputs)
-          if (const NodeId from = model.value(value).producer; from >= 0) {
-            EXPECT_LT(position[static_cast<size_t>(from)], position[static_cast<size_t>(node)]);
-          }
-      }
-      for (size_t j = 0; j < i; ++j) EXPECT_NE(orders[i], orders[j]);
-    }
-  }
-  EXPECT_GE(topological_orders(branch_model()).size(), 2u);
-}
-
-TEST(TopologicalOrders, CyclesAreFound) {
-  EXPECT_TRUE(is_acyclic(3, {{0, 1}, {1, 2}, {0, 2}}));
-  EXPECT_FALSE(is_acyclic(3, {{0, 1}, {1, 2}, {2, 0}}));
-  EXPECT_FALSE(is_acyclic(1, {{0, 0}}));
-  EXPECT_TRUE(is_acyclic(0, {}));
-}
 
 TEST(LayerCut, DividesEveryModelIntoAsManyStagesAsWorkers) {
   for (const Model& model : sample_models())

@@ -1,0 +1,162 @@
+#include "apps/kerf/plan_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+
+#include "apps/report/table.h"
+#include "apps/report/terminal.h"
+#include "partitioner/graph_formats.h"
+#include "partitioner/graph_plan.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
+
+namespace kerf::apps {
+
+namespace {
+
+using partitioner::CostGraph;
+using partitioner::GraphPlan;
+using partitioner::GraphStage;
+
+constexpr size_t kMaxText = size_t{256} << 20;
+constexpr size_t kNamesShown = 12;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw Error(ErrorCode::kUsage, what, where);
+}
+
+void check_flags(const CLI::App& command) {
+  constexpr std::array kFlags = {"GRAPH", "MODEL", "format", "cut", "workers", "memory", "json"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(true);
+    const auto is = [&](const std::string& known) { return name == known || name == "--" + known; };
+    if (option->count() > 0 && std::none_of(kFlags.begin(), kFlags.end(), is))
+      refuse(name, "it is for models; a graph read with --format has no such thing");
+  }
+}
+
+partitioner::ReadGraph read_graph(const std::string& file, const std::string& format) {
+  if (!std::filesystem::is_regular_file(file))
+    refuse(file, kerf::format("there is no such file; --format {} reads a graph from one, and a "
+                              "model needs no --format",
+                              format));
+  return partitioner::find_graph_format(format).read(runtime::read_file(file, kMaxText), file);
+}
+
+struct Planned {
+  partitioner::ReadGraph read;
+  GraphPlan plan;
+  double seconds = 0;  // of planning alone
+};
+
+Planned plan_of(const PlanFlags& flags, const std::string& format) {
+  const partitioner::Cut cut = partitioner::parse_cut(flags.cut.value_or("layer"));
+  if (cut != partitioner::Cut::kLayer)
+    refuse("--cut",
+           "a graph that is no model has operators that nobody can split; only layer "
+           "cuts it");
+  Planned planned{read_graph(flags.model, format), {}};
+  partitioner::GraphRequest request;
+  request.workers = flags.workers.value_or(planned.read.devices.value_or(flags.default_workers));
+  request.memory = flags.memory ? flags.memory : planned.read.memory;
+  if (request.workers < 1 || request.workers > kMostWorkers)
+    refuse("--workers", kerf::format("{} is not within 1 and {}", request.workers, kMostWorkers));
+  const auto start = std::chrono::steady_clock::now();
+  auto answer = partitioner::plan_graph(planned.read.graph, request);
+  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
+    throw Error(ErrorCode::kInfeasible, why->text(), flags.model);
+  planned.plan = std::get<GraphPlan>(std::move(answer));
+  return planned;
+}
+
+Json certificate(const GraphPlan& plan) {
+  return {{"kind", partitioner::is_exact(plan.bottleneck, plan.bound.value) ? "exact" : "bound"},
+          {"value", plan.bound.value},
+          {"witness", plan.bound.witness}};
+}
+
+Json report(const CostGraph& graph, const std::string& format, const Planned& planned) {
+  const GraphPlan& plan = planned.plan;
+  Json workers = Json::array();
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const GraphStage& stage = plan.stages[s];
+    Json nodes = Json::array();
+    for (const int node : stage.nodes) nodes.push_back(graph.node(node).name);
+    workers.push_back({{"worker", s},
+                       {"load", stage.work + stage.wire},
+                       {"work", stage.work},
+                       {"wire", stage.wire},
+                       {"bytes_in", stage.bytes_in},
+                       {"memory", stage.memory},
+                       {"nodes", nodes}});
+  }
+  Json::object_t assignment;  // names are distinct; a search for each would take long
+  for (int node = 0; node < graph.size(); ++node)
+    assignment.emplace_back(graph.node(node).name, plan.stage_of[static_cast<size_t>(node)]);
+  return {{"graph", graph.name()},
+          {"format", format},
+          {"cut", "layer"},
+          {"unit", graph.unit()},
+          {"bottleneck", plan.bottleneck},
+          {"lower_bound", plan.bound.value},
+          {"gap", partitioner::gap_of(plan.bottleneck, plan.bound.value)},
+          {"certificate", certificate(plan)},
+          {"cut_bytes", plan.cut_bytes},
+          {"acyclic", plan.acyclic},
+          {"plan_seconds", planned.seconds},
+          {"workers", workers},
+          {"assignment", Json(std::move(assignment))}};
+}
+
+std::string names_of(const CostGraph& graph, const GraphStage& stage) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(stage.nodes.size(), kNamesShown); ++i)
+    names.push_back(graph.node(stage.nodes[i]).name);
+  const size_t more = stage.nodes.size() - names.size();
+  return kerf::format("{}{}", fmt::join(names, " "),
+                      more > 0 ? kerf::format(" and {} more", more) : std::string());
+}
+
+std::string text(const CostGraph& graph, const Planned& planned) {
+  const GraphPlan& plan = planned.plan;
+  const std::string& unit = graph.unit();
+  std::string result =
+      kerf::format("{}: {} nodes, layer cut over {}\n\n", graph.name(), graph.size(),
+                   plural(static_cast<long long>(plan.stages.size()), "worker"));
+  Table table({"worker", "nodes", "load " + unit, "work " + unit, "wire " + unit, "in", "memory"});
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const GraphStage& stage = plan.stages[s];
+    table.add({kerf::format("{}", s), human_count(static_cast<long long>(stage.nodes.size())),
+               kerf::format("{:.4g}", stage.work + stage.wire), kerf::format("{:.4g}", stage.work),
+               kerf::format("{:.4g}", stage.wire), human_bytes(stage.bytes_in),
+               human_bytes(stage.memory)});
+  }
+  result += table.text(wants_colour(1)) + "\n";
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    result += kerf::format("stage {} on {}: {}\n", s, s, names_of(graph, plan.stages[s]));
+  result +=
+      kerf::format("\nbottleneck {:.6g} {}, {} ({})\n", plan.bottleneck, unit,
+                   partitioner::is_exact(plan.bottleneck, plan.bound.value)
+                       ? std::string("the least there is")
+                       : human_percent(partitioner::gap_of(plan.bottleneck, plan.bound.value)) +
+                             " above a lower bound",
+                   plan.bound.witness);
+  result += kerf::format("{} cross forward; the graph of stages is {}\n",
+                         human_bytes(plan.cut_bytes), plan.acyclic ? "acyclic" : "CYCLIC");
+  return result;
+}
+
+}  // namespace
+
+std::string plan_graph_file(const CLI::App& command, const PlanFlags& flags,
+                            const std::string& format, bool json) {
+  check_flags(command);
+  const Planned planned = plan_of(flags, format);
+  const CostGraph& graph = planned.read.graph;
+  return json ? json_text(report(graph, format, planned), 2) + "\n" : text(graph, planned);
+}
+
+}  // namespace kerf::apps
