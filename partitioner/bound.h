@@ -1,7 +1,6 @@
 // What a bottleneck is measured against.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace kerf::partitioner {
@@ -18,16 +17,5 @@ inline double gap_of(double bottleneck, double bound) {
 }
 // A bottleneck that its bound proves to be the least there is.
 inline bool is_exact(double bottleneck, double bound) { return bottleneck <= bound * (1 + 1e-9); }
-
-// The least cap that fits, where `fits` failed at `fails` and succeeded at `enough`: `fits` is true
-// of the result and, below 1 GiB, false of one byte less.
-template <class Fits>
-int64_t least_that_fits(int64_t fails, int64_t enough, const Fits& fits) {
-  while (enough - fails > 1 + (enough >> 30)) {
-    const int64_t middle = fails + (enough - fails) / 2;
-    (fits(middle) ? enough : fails) = middle;
-  }
-  return enough;
-}
 
 }  // namespace kerf::partitioner

@@ -118,34 +118,27 @@ int more_workers(const Model& model, PlanRequest request, const Objective& objec
   return 0;
 }
 
-// Nothing fits: the least cap that would, and the stage that needs it.
-Infeasible least_infeasible(const Model& model, const PlanRequest& request,
-                            const Objective& objective) {
-  PlanRequest free = request;
-  free.memory = std::nullopt;
-  Plan plan = try_plan(model, free, objective).value();
-  const int64_t cap = request.memory.value();
-  if (row_of(request.cut).heeds_memory) {
-    free.memory = least_that_fits(cap, check_memory(plan, cap).value().over + cap, [&](int64_t m) {
-      free.memory = m;
-      return fits(model, free, objective);
-    });
-    plan = try_plan(model, free, objective).value();
-  }
-  Infeasible result = check_memory(plan, cap).value();
-  result.over = free.memory.value_or(cap + result.over) - cap;
-  result.smallest_change = format("--memory {}", cap + result.over);
-  return result;
+int64_t peak_of(const Plan& plan) {
+  int64_t most = 0;
+  for (const WorkerPrediction& worker : plan.workers) most = std::max(most, worker.peak_bytes);
+  return most;
 }
 
-// Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
-// perhaps not: the first of these that is enough.
-void find_smallest_change(const Model& model, const PlanRequest& request,
-                          const Objective& objective, Infeasible& infeasible) {
-  if (const int m = more_micro_batches(model, request, objective); m > 0)
-    infeasible.smallest_change = format("--micro-batches {}", m);
-  else if (const int w = more_workers(model, request, objective); w > 0)
-    infeasible.smallest_change = format("--workers {}", w);
+// The plan of the least peak that the cut finds: from the best one without a cap down, by steps
+// that get smaller, until a cap of one byte less finds nothing.
+Plan least_plan(const Model& model, PlanRequest request, const Objective& objective) {
+  request.memory = std::nullopt;
+  Plan plan = try_plan(model, request, objective).value();
+  if (!row_of(request.cut).heeds_memory) return plan;
+  for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
+    request.memory = std::max<int64_t>(1, peak_of(plan) - step);
+    auto smaller = try_plan(model, request, objective);
+    if (is_within(smaller, request))
+      plan = *std::move(smaller);
+    else
+      step /= 2;
+  }
+  return plan;
 }
 
 }  // namespace
@@ -166,7 +159,9 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
   model.check();
   auto plan = try_plan(model, request, objective);
   if (is_within(plan, request)) return *std::move(plan);
-  Infeasible infeasible = least_infeasible(model, request, objective);
+  plan = least_plan(model, request, objective);
+  if (is_within(plan, request)) return *std::move(plan);
+  Infeasible infeasible = check_memory(*plan, request.memory.value()).value();
   find_smallest_change(model, request, objective, infeasible);
   return infeasible;
 }

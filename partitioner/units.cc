@@ -21,7 +21,7 @@ std::vector<int> first_of_colour(const CostGraph& graph) {
 }
 
 // Which of two nodes' groups comes first, for each edge within a half.
-Edges precedence(const CostGraph& graph, const std::vector<int>& group) {
+Edges precedence(const CostGraph& graph, const std::vector<int>& group, bool reversed) {
   Edges edges;
   const auto [begin, end] = boost::edges(graph.rows());
   for (auto edge = begin; edge != end; ++edge) {
@@ -31,7 +31,7 @@ Edges precedence(const CostGraph& graph, const std::vector<int>& group) {
     const int a = group[at(from)];
     const int b = group[at(to)];
     if (a == b) continue;
-    if (graph.node(from).backward)
+    if (graph.node(from).backward && reversed)
       edges.emplace_back(b, a);
     else
       edges.emplace_back(a, b);
@@ -41,9 +41,11 @@ Edges precedence(const CostGraph& graph, const std::vector<int>& group) {
   return edges;
 }
 
-void number_units(const CostGraph& graph, Units& units) {
+Units numbered_units(const CostGraph& graph, bool reversed) {
+  Units units;
   const std::vector<int> first = first_of_colour(graph);
-  const std::vector<int> component = strong_components(graph.size(), precedence(graph, first));
+  const std::vector<int> component =
+      strong_components(graph.size(), precedence(graph, first, reversed));
   std::vector<int> unit_of_component(component.size(), -1);
   for (int node = 0; node < graph.size(); ++node) {
     int& unit = unit_of_component[at(component[at(first[at(node)])])];
@@ -54,6 +56,20 @@ void number_units(const CostGraph& graph, Units& units) {
     units.members[at(unit)].push_back(node);
     units.unit_of.push_back(unit);
   }
+  const Edges edges = precedence(graph, units.unit_of, reversed);
+  units.before = decltype(units.before)(boost::edges_are_unsorted_multi_pass, edges.begin(),
+                                        edges.end(), at(units.size()));
+  return units;
+}
+
+// Of the two ways to run the backward half the one that leaves more to part.
+Units best_units(const CostGraph& graph) {
+  Units reversed = numbered_units(graph, true);
+  bool backward = false;
+  for (int node = 0; node < graph.size(); ++node) backward = backward || graph.node(node).backward;
+  if (!backward) return reversed;
+  Units along = numbered_units(graph, false);
+  return along.size() > reversed.size() ? along : reversed;
 }
 
 std::vector<int> distinct_units(const Units& units, const std::vector<int>& nodes) {
@@ -67,8 +83,7 @@ std::vector<int> distinct_units(const Units& units, const std::vector<int>& node
 }  // namespace
 
 Units units_of(const CostGraph& graph) {
-  Units units;
-  number_units(graph, units);
+  Units units = best_units(graph);
   for (int type = 0; type < graph.device_types(); ++type) {
     std::vector<double>& work = units.work.emplace_back(at(units.size()));
     for (int node = 0; node < graph.size(); ++node)
@@ -85,9 +100,6 @@ Units units_of(const CostGraph& graph) {
     units.held.push_back({distinct_units(units, held.nodes), held.fixed, held.per_micro_batch});
   for (const auto& [a, b] : graph.close())
     units.close.emplace_back(units.unit_of[at(a)], units.unit_of[at(b)]);
-  const Edges edges = precedence(graph, units.unit_of);
-  units.before = decltype(units.before)(boost::edges_are_unsorted_multi_pass, edges.begin(),
-                                        edges.end(), at(units.size()));
   return units;
 }
 

@@ -2,8 +2,9 @@
 // those are one, become one unit; what remains is acyclic.
 //
 // Where a graph has backward nodes of their own, the backward half runs from the last stage to the
-// first: its edges count reversed, and edges between the halves order nothing. So every division of
-// a topological order of the units into segments leaves both halves' graphs of stages acyclic.
+// first: its edges count reversed, and edges between the halves order nothing. (Some files write
+// the backward half along the forward one; then it counts so.) Either way every division of a
+// topological order of the units into segments leaves both halves' graphs of stages acyclic.
 //
 //   forward    a ──> b ──> c        units  {a a'} ──> {b b'} ──> {c c'}
 //   backward   a' <── b' <── c'

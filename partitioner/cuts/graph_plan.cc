@@ -63,15 +63,22 @@ std::vector<int64_t> peaks_of(const LayerDivision& division) {
   return whole_bytes(division.memory);
 }
 
+// The least cap that fits: what nodes hold grows with a stage, so that a bisection finds it.
+int64_t least_cap(const LayerSearch& search, int64_t fails, int64_t enough) {
+  while (enough - fails > 1 + (enough >> 30)) {
+    const int64_t middle = fails + (enough - fails) / 2;
+    (search.has_division_within(middle) ? enough : fails) = middle;
+  }
+  return enough;
+}
+
 Infeasible infeasible(const LayerSearch& search, int64_t cap) {
   const auto most = [](const LayerDivision& division) {
     const std::vector<int64_t> peaks = peaks_of(division);
     return std::max_element(peaks.begin(), peaks.end()) - peaks.begin();
   };
   const LayerDivision free = search.best().value();
-  const int64_t enough = least_that_fits(
-      cap, peaks_of(free)[static_cast<size_t>(most(free))],
-      [&](int64_t memory) { return search.best_within(memory, peaks_of).has_value(); });
+  const int64_t enough = least_cap(search, cap, peaks_of(free)[static_cast<size_t>(most(free))]);
   const LayerDivision least = search.best_within(enough, peaks_of).value();
   return {static_cast<int>(most(least)), cap, enough - cap, format("--memory {}", enough)};
 }

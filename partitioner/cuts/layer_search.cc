@@ -87,22 +87,27 @@ LayerDivision LayerSearch::division_of(const Line& line, const Division& divisio
   return result;
 }
 
-std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) const {
+bool LayerSearch::has_division_within(int64_t cap) const {
   StageLimits limits = limits_;
   std::fill(limits.memory.begin(), limits.memory.end(), static_cast<double>(cap));
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [&](const Line& line) { return LineSearch(line, limits).has_division(); });
+}
+
+std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) const {
+  StageLimits limits = limits_;  // at first none: the best of all may fit
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
     auto division = best_under(limits);
     if (!division) return std::nullopt;
     const std::vector<int64_t> taken = peaks(*division);
-    bool fits = true;
+    if (std::all_of(taken.begin(), taken.end(), [&](int64_t bytes) { return bytes <= cap; }))
+      return division;
     for (size_t s = 0; s < taken.size(); ++s) {
-      if (taken[s] <= cap) continue;
-      fits = false;
-      // So much more than its nodes hold will the next one take, too.
+      // As much beyond what its nodes hold will the next one take.
       const double beyond = static_cast<double>(taken[s]) - division->memory[s];
-      limits.memory[s] = std::min(limits.memory[s], static_cast<double>(cap) - beyond);
+      if (attempt == 0 || taken[s] > cap)
+        limits.memory[s] = std::min(limits.memory[s], static_cast<double>(cap) - beyond);
     }
-    if (fits) return division;
   }
   return std::nullopt;
 }

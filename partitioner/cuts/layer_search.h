@@ -38,6 +38,8 @@ class LayerSearch {
   // or there is none.
   using Peaks = std::function<std::vector<int64_t>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks) const;
+  // Whether any division's stages hold at most `cap` bytes each, whatever their bottleneck.
+  bool has_division_within(int64_t cap) const;
 
  private:
   std::optional<LayerDivision> best_under(const StageLimits& limits) const;

@@ -49,11 +49,11 @@ std::vector<std::vector<int>> LineSearch::ends_within(double price) const {
 
 // Which boundaries a stage can end at: those within the ends of a start that the one before it
 // can end at.
-bool LineSearch::reaches_the_end(double price) const {
+bool LineSearch::reaches_the_end(const std::vector<std::vector<int>>& furthest_ends) const {
   const int n = line_.size();
   std::vector<bool> reached(at(n) + 1, false);
   reached[0] = true;
-  for (const std::vector<int>& ends : ends_within(price)) {
+  for (const std::vector<int>& ends : furthest_ends) {
     std::vector<bool> next(at(n) + 1, false);
     int furthest = 0;
     for (int j = 1; j <= n; ++j) {
@@ -78,17 +78,17 @@ double LineSearch::least_bottleneck(double bound, double enough) const {
       high = std::max(high, line_.work(type, 0, line_.size()));
     for (int p = 0; p < line_.size(); ++p)
       for (const Line::Change& change : line_.changes(p)) high += change.price;
-    if (!reaches_the_end(high)) return kNever;
+    if (!reaches_the_end(ends_within(high))) return kNever;
   } else {
     high *= 1 - 1e-9;  // what is not better than that is not worth a search
-    if (!reaches_the_end(high)) return kNever;
+    if (!reaches_the_end(ends_within(high))) return kNever;
   }
   double low = bound;
-  if (low < high && reaches_the_end(low)) return low;
+  if (low < high && reaches_the_end(ends_within(low))) return low;
   while (high - low > kRounding * high) {
     const double middle = low + (high - low) / 2;
     if (middle <= low || middle >= high) break;
-    (reaches_the_end(middle) ? high : low) = middle;
+    (reaches_the_end(ends_within(middle)) ? high : low) = middle;
   }
   return high;
 }

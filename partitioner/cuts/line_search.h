@@ -37,6 +37,8 @@ class LineSearch {
  public:
   LineSearch(const Line& line, const StageLimits& limits);
 
+  // Whether there is a division within the limits of memory.
+  bool has_division() const { return reaches_the_end(memory_ends_); }
   // The least bottleneck; kNever if there is no division, or none below `enough`, a bottleneck that
   // is had already. `bound`: none is lower.
   double least_bottleneck(double bound, double enough) const;
@@ -47,7 +49,7 @@ class LineSearch {
  private:
   int stages() const { return static_cast<int>(limits_.memory.size()); }
   std::vector<std::vector<int>> ends_within(double price) const;
-  bool reaches_the_end(double price) const;
+  bool reaches_the_end(const std::vector<std::vector<int>>& furthest) const;
   Division sweep(double price, const std::vector<bool>& forbidden) const;
   Division scan(double price, bool of_bytes, const std::vector<bool>& forbidden) const;
   std::vector<int> spread_boundaries(const std::vector<bool>& forbidden) const;
