@@ -141,6 +141,16 @@ Plan least_plan(const Model& model, PlanRequest request, const Objective& object
   return plan;
 }
 
+// Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
+// perhaps not: the first of these that is enough.
+void find_smallest_change(const Model& model, const PlanRequest& request,
+                          const Objective& objective, Infeasible& infeasible) {
+  if (const int m = more_micro_batches(model, request, objective); m > 0)
+    infeasible.smallest_change = format("--micro-batches {}", m);
+  else if (const int w = more_workers(model, request, objective); w > 0)
+    infeasible.smallest_change = format("--workers {}", w);
+}
+
 }  // namespace
 
 std::string Infeasible::text() const {

@@ -19,14 +19,14 @@ namespace {
 struct PlanCommand {
   const CLI::App* command = nullptr;
   PlanFlags flags;
-  std::string format;  // of a graph that is no model
+  std::string graph_format;  // of a graph that is no model
   std::string out;
   std::string picture;
   bool json = false;
 
   int run() const {
-    if (!format.empty()) {
-      std::fputs(plan_graph_file(*command, flags, format, json).c_str(), stdout);
+    if (!graph_format.empty()) {
+      std::fputs(plan_graph_file(*command, flags, graph_format, json).c_str(), stdout);
       return 0;
     }
     const auto [model, plan] = make_plan_of(flags);
@@ -44,9 +44,9 @@ struct PlanCommand {
 
 std::string format_help() {
   std::vector<std::string> lines;
-  for (const partitioner::GraphFormat& format : partitioner::graph_formats())
-    lines.push_back(kerf::format("{} ({})", format.name, format.help));
-  return kerf::format("{}", fmt::join(lines, ", "));
+  for (const partitioner::GraphFormat& known : partitioner::graph_formats())
+    lines.push_back(format("{} ({})", known.name, known.help));
+  return format("{}", fmt::join(lines, ", "));
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
                    "Above 0, the optimizer's state counts as memory")
       ->capture_default_str();
   command
-      ->add_option("--format", state->format,
+      ->add_option("--format", state->graph_format,
                    "Cut another tool's graph, the file MODEL: " + format_help())
       ->check(parsed_by(partitioner::find_graph_format))
       ->type_name("FORMAT");

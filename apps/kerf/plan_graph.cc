@@ -28,41 +28,39 @@ constexpr size_t kNamesShown = 12;
 }
 
 void check_flags(const CLI::App& command) {
-  constexpr std::array kFlags = {"GRAPH", "MODEL", "format", "cut", "workers", "memory", "json"};
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name(true);
-    const auto is = [&](const std::string& known) { return name == known || name == "--" + known; };
-    if (option->count() > 0 && std::none_of(kFlags.begin(), kFlags.end(), is))
-      refuse(name, "it is for models; a graph read with --format has no such thing");
-  }
+  constexpr std::array kFlags = {"MODEL", "format", "cut", "workers", "memory", "json"};
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() > 0 && std::ranges::count(kFlags, option->get_single_name()) == 0)
+      refuse("--" + option->get_single_name(),
+             "it is for models; a graph read with --format has no such thing");
 }
 
-partitioner::ReadGraph read_graph(const std::string& file, const std::string& format) {
+partitioner::ReadGraph read_graph(const std::string& file, const std::string& kind) {
   if (!std::filesystem::is_regular_file(file))
-    refuse(file, kerf::format("there is no such file; --format {} reads a graph from one, and a "
-                              "model needs no --format",
-                              format));
-  return partitioner::find_graph_format(format).read(runtime::read_file(file, kMaxText), file);
+    refuse(file, format("there is no such file; --format {} reads a graph from one, and a "
+                        "model needs no --format",
+                        kind));
+  return partitioner::find_graph_format(kind).read(runtime::read_file(file, kMaxText), file);
 }
 
-struct Planned {
+struct PlannedGraph {
   partitioner::ReadGraph read;
   GraphPlan plan;
   double seconds = 0;  // of planning alone
 };
 
-Planned plan_of(const PlanFlags& flags, const std::string& format) {
+PlannedGraph plan_of(const PlanFlags& flags, const std::string& kind) {
   const partitioner::Cut cut = partitioner::parse_cut(flags.cut.value_or("layer"));
   if (cut != partitioner::Cut::kLayer)
     refuse("--cut",
            "a graph that is no model has operators that nobody can split; only layer "
            "cuts it");
-  Planned planned{read_graph(flags.model, format), {}};
+  PlannedGraph planned{read_graph(flags.model, kind), {}};
   partitioner::GraphRequest request;
   request.workers = flags.workers.value_or(planned.read.devices.value_or(flags.default_workers));
   request.memory = flags.memory ? flags.memory : planned.read.memory;
   if (request.workers < 1 || request.workers > kMostWorkers)
-    refuse("--workers", kerf::format("{} is not within 1 and {}", request.workers, kMostWorkers));
+    refuse("--workers", format("{} is not within 1 and {}", request.workers, kMostWorkers));
   const auto start = std::chrono::steady_clock::now();
   auto answer = partitioner::plan_graph(planned.read.graph, request);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -78,7 +76,7 @@ Json certificate(const GraphPlan& plan) {
           {"witness", plan.bound.witness}};
 }
 
-Json report(const CostGraph& graph, const std::string& format, const Planned& planned) {
+Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph& planned) {
   const GraphPlan& plan = planned.plan;
   Json workers = Json::array();
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -97,7 +95,7 @@ Json report(const CostGraph& graph, const std::string& format, const Planned& pl
   for (int node = 0; node < graph.size(); ++node)
     assignment.emplace_back(graph.node(node).name, plan.stage_of[static_cast<size_t>(node)]);
   return {{"graph", graph.name()},
-          {"format", format},
+          {"format", kind},
           {"cut", "layer"},
           {"unit", graph.unit()},
           {"bottleneck", plan.bottleneck},
@@ -116,47 +114,45 @@ std::string names_of(const CostGraph& graph, const GraphStage& stage) {
   for (size_t i = 0; i < std::min(stage.nodes.size(), kNamesShown); ++i)
     names.push_back(graph.node(stage.nodes[i]).name);
   const size_t more = stage.nodes.size() - names.size();
-  return kerf::format("{}{}", fmt::join(names, " "),
-                      more > 0 ? kerf::format(" and {} more", more) : std::string());
+  return format("{}{}", fmt::join(names, " "),
+                more > 0 ? format(" and {} more", more) : std::string());
 }
 
-std::string text(const CostGraph& graph, const Planned& planned) {
+std::string text(const CostGraph& graph, const PlannedGraph& planned) {
   const GraphPlan& plan = planned.plan;
   const std::string& unit = graph.unit();
-  std::string result =
-      kerf::format("{}: {} nodes, layer cut over {}\n\n", graph.name(), graph.size(),
-                   plural(static_cast<long long>(plan.stages.size()), "worker"));
+  std::string result = format("{}: {} nodes, layer cut over {}\n\n", graph.name(), graph.size(),
+                              plural(static_cast<long long>(plan.stages.size()), "worker"));
   Table table({"worker", "nodes", "load " + unit, "work " + unit, "wire " + unit, "in", "memory"});
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const GraphStage& stage = plan.stages[s];
-    table.add({kerf::format("{}", s), human_count(static_cast<long long>(stage.nodes.size())),
-               kerf::format("{:.4g}", stage.work + stage.wire), kerf::format("{:.4g}", stage.work),
-               kerf::format("{:.4g}", stage.wire), human_bytes(stage.bytes_in),
+    table.add({format("{}", s), human_count(static_cast<long long>(stage.nodes.size())),
+               format("{:.4g}", stage.work + stage.wire), format("{:.4g}", stage.work),
+               format("{:.4g}", stage.wire), human_bytes(stage.bytes_in),
                human_bytes(stage.memory)});
   }
   result += table.text(wants_colour(1)) + "\n";
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    result += kerf::format("stage {} on {}: {}\n", s, s, names_of(graph, plan.stages[s]));
-  result +=
-      kerf::format("\nbottleneck {:.6g} {}, {} ({})\n", plan.bottleneck, unit,
+    result += format("stage {} on {}: {}\n", s, s, names_of(graph, plan.stages[s]));
+  result += format("\nbottleneck {:.6g} {}, {} ({})\n", plan.bottleneck, unit,
                    partitioner::is_exact(plan.bottleneck, plan.bound.value)
                        ? std::string("the least there is")
                        : human_percent(partitioner::gap_of(plan.bottleneck, plan.bound.value)) +
                              " above a lower bound",
                    plan.bound.witness);
-  result += kerf::format("{} cross forward; the graph of stages is {}\n",
-                         human_bytes(plan.cut_bytes), plan.acyclic ? "acyclic" : "CYCLIC");
+  result += format("{} cross forward; the graph of stages is {}\n", human_bytes(plan.cut_bytes),
+                   plan.acyclic ? "acyclic" : "CYCLIC");
   return result;
 }
 
 }  // namespace
 
 std::string plan_graph_file(const CLI::App& command, const PlanFlags& flags,
-                            const std::string& format, bool json) {
+                            const std::string& kind, bool json) {
   check_flags(command);
-  const Planned planned = plan_of(flags, format);
+  const PlannedGraph planned = plan_of(flags, kind);
   const CostGraph& graph = planned.read.graph;
-  return json ? json_text(report(graph, format, planned), 2) + "\n" : text(graph, planned);
+  return json ? json_text(report(graph, kind, planned), 2) + "\n" : text(graph, planned);
 }
 
 }  // namespace kerf::apps

@@ -8,9 +8,9 @@
 
 namespace kerf::apps {
 
-// Returns what is printed. `command` knows which flags were given: those that only models have are
+// `kind`: the value of --format. Returns what is printed. `command` knows which flags were given: those that only models have are
 // refused. Throws Error{kUsage} or Error{kInfeasible}.
 std::string plan_graph_file(const CLI::App& command, const PlanFlags& flags,
-                            const std::string& format, bool json);
+                            const std::string& kind, bool json);
 
 }  // namespace kerf::apps

@@ -29,7 +29,7 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
     if (kinds.backward || (kinds.colours && draw(0, 3) == 0))
       figures.nodes.back().colour = kinds.colours ? draw(0, kinds.nodes / 2) : node;
     for (int from = 0; from < node; ++from)
-      if (draw(0, 2) == 0 || from == node - 1) readers[static_cast<size_t>(from)].push_back(node);
+      if (draw(0, 2) == 0) readers[static_cast<size_t>(from)].push_back(node);
   }
   const auto add_value = [&](int producer, std::vector<int> by) {
     if (by.empty()) return;
