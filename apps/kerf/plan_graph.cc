@@ -102,7 +102,7 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
           {"lower_bound", plan.bound.value},
           {"gap", partitioner::gap_of(plan.bottleneck, plan.bound.value)},
           {"certificate", certificate(plan)},
-          {"cut_bytes", plan.cut_bytes},
+          {"cut_bytes", static_cast<int64_t>(plan.cut_bytes)},
           {"acyclic", plan.acyclic},
           {"plan_seconds", planned.seconds},
           {"workers", workers},
