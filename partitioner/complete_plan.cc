@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "partitioner/cut.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
@@ -35,17 +36,12 @@ void lay_out_the_rest(const Model& model, const std::vector<bool>& left_out, Pla
 
 PlanRequest request_of(const Plan& plan) {
   PlanRequest request;
-  if (plan.request) request.setting = plan.request->setting;
+  request.batch = plan.batch;
+  request.micro_batches = plan.micro_batches;
+  if (!plan.request) return request;
+  request.setting = plan.request->setting;
+  request.minimise = plan.request->minimise;
   return request;
-}
-
-// Of the objective that the request minimised, as the cuts count it: computing alone.
-double largest(const Plan& plan) {
-  const bool time = !plan.request || plan.request->minimise == Minimise::kTime;
-  double most = 0;
-  for (const WorkerPrediction& worker : plan.workers)
-    most = std::max(most, time ? worker.seconds : worker.forward_flops);
-  return most;
 }
 
 }  // namespace
@@ -72,14 +68,15 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
     throw Error(ErrorCode::kUsage, problems.front());
   lay_out_the_rest(model, left_out.layouts, plan);
   if (left_out.routes) plan.routes = connect(model, plan.layouts);
+  // Predictions index by routes: those that stand must be right first.
+  Plan as_routed = plan;
+  as_routed.routes = connect(model, plan.layouts);
+  const PlanRequest request = request_of(plan);
   if (left_out.workers) {
-    // Predictions index by routes: those that stand must be right first.
-    Plan as_routed = plan;
-    as_routed.routes = connect(model, plan.layouts);
     const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();
-    plan.workers = predict(model, as_routed, request_of(plan), *objective);
+    plan.workers = predict(model, as_routed, request, *objective);
   }
-  if (left_out.bottleneck) plan.bottleneck = largest(plan);
+  if (left_out.bottleneck) plan.bottleneck = bottleneck_of(model, as_routed, request);
 }
 
 }  // namespace kerf::partitioner

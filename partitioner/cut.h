@@ -1,8 +1,11 @@
 // Cuts: the strategies that fill in layouts and stages. A cut is one file in cuts/.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -32,8 +35,7 @@ struct PlanRequest {
 struct Assignment {
   std::vector<Stage> stages;
   std::vector<ops::Layout> layouts;  // by value
-  double bottleneck = 0;
-  double bound = 0;
+  double bound = 0;                  // no such cut has a lower bottleneck
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -50,17 +52,28 @@ struct Infeasible {
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const Objective& objective);
 
-// The cuts. Contiguous segments of topological orders (dynamic programming, minimum bottleneck,
-// then minimum bytes) under the cap; every operator over all workers; stages times groups; any
-// index sets.
-//
-// The layer cut bounds memory while it searches, and what a division takes shows only on the plan:
-// candidates, best first, of which the first that meets the cap is the answer; empty if none can.
-std::vector<Assignment> cut_layer(const Model& model, const PlanRequest& request,
-                                  const Objective& objective);
-// Whatever the cap: the best without one, and the division that needs least.
-std::vector<Assignment> cut_layer_without_cap(const Model& model, const PlanRequest& request,
-                                              const Objective& objective);
+// What a cut is asked.
+struct CutTask {
+  const Model& model;
+  const PlanRequest& request;
+  const Objective& objective;
+  // Bytes that each worker would take, exactly.
+  std::function<std::vector<int64_t>(const Assignment&)> peaks;
+};
+
+// One cut: a file in cuts/ and a row of the table in cuts/table.cc. Its value of Cut is its row.
+struct CutRow {
+  std::string_view name;
+  std::string_view help;  // one line
+  // Empty if it finds nothing within request.memory; only where it heeds that.
+  std::optional<Assignment> (*make)(const CutTask& task);
+  bool heeds_memory = false;
+};
+std::span<const CutRow> cuts();
+
+// Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
+// every operator over all workers; stages times groups; any index sets.
+std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "partitioner/orders.h"
+#include "partitioner/cost_graph.h"
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {

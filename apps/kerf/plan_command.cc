@@ -5,8 +5,10 @@
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
+#include "apps/kerf/plan_graph.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_record.h"
+#include "partitioner/graph_formats.h"
 #include "partitioner/picture.h"
 #include "runtime/file.h"
 
@@ -15,7 +17,9 @@ namespace kerf::apps {
 namespace {
 
 struct PlanCommand {
+  const CLI::App* command = nullptr;
   PlanFlags flags;
+  std::string graph_format;  // of a graph that is no model
   std::string out;
   std::string picture;
   bool decisions = false;
@@ -25,6 +29,7 @@ struct PlanCommand {
 };
 
 int PlanCommand::run() const {
+  if (!graph_format.empty()) return plan_graph_file(*command, flags, graph_format, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
   const Planned planned = make_plan_of(flags);
   fitting_schedule_of(flags, planned.plan);  // a plan that its schedule cannot run is none
@@ -44,12 +49,20 @@ int PlanCommand::run() const {
   return 0;
 }
 
+std::string format_help() {
+  std::vector<std::string> lines;
+  for (const partitioner::GraphFormat& known : partitioner::graph_formats())
+    lines.push_back(format("{} ({})", known.name, known.help));
+  return format("{}", fmt::join(lines, ", "));
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "plan", "Cuts a model into parts and says what each worker will compute, hold and send.");
   auto state = std::make_shared<PlanCommand>();
+  state->command = command;
   add_model_flags(*command, state->flags);
   add_cut_flags(*command, state->flags);
   add_setting_flags(*command, state->flags);
@@ -57,6 +70,11 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--momentum", state->flags.momentum,
                    "Above 0 (default 0.9), the optimizer's state counts as memory")
       ->type_name("M");
+  command
+      ->add_option("--format", state->graph_format,
+                   "Cut another tool's graph, the file MODEL: " + format_help())
+      ->check(parsed_by(partitioner::find_graph_format))
+      ->type_name("FORMAT");
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
   command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
@@ -68,7 +86,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
       "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
       "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
-      "  kerf plan mlp --cut hybrid --stages 2 --workers 4 --json");
+      "  kerf plan resnet50.txt --format pipedream --workers 8");
   run_when_chosen(*command, chosen, state);
 }
 

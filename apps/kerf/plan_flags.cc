@@ -59,6 +59,13 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
   return schedule;
 }
 
+std::string cut_help() {
+  std::vector<std::string> lines;
+  for (const partitioner::CutRow& row : partitioner::cuts())
+    lines.push_back(format("{}: {}", row.name, row.help));
+  return format("{}", fmt::join(lines, "; "));
+}
+
 // Where the flags name a file.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
@@ -186,7 +193,7 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
   return {
-      command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
+      command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
           ->check(parsed_by(partitioner::parse_cut))
           ->type_name("CUT"),
       command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N"),

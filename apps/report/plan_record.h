@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/bound.h"
 #include "partitioner/plan.h"
 
 namespace kerf::apps {
@@ -56,7 +57,7 @@ struct PlanRecord {
   StepTraffic per_step() const;
   Connectors connectors() const;
   int64_t cut_bytes() const;  // of values, in one step
-  double gap() const { return bound > 0 ? bottleneck / bound - 1 : 0; }
+  double gap() const { return partitioner::gap_of(bottleneck, bound); }
 };
 
 PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/refold.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -83,13 +84,12 @@ void measure(const Model& model, const PlanRequest& request, Assignment& assignm
     const ValueId output = model.node(node).outputs[0];
     const auto& shares = assignment.layouts[static_cast<size_t>(output)].shares;
     for (const ops::Share& share : shares)
-      by_part[share.part] += price(model, request, node, share.box);
-    total += price(model, request, node, Box::whole(model.value(output).spec.shape.rank()));
+      by_part[share.part] += node_work(model, request, node, share.box).total();
+    total +=
+        node_work(model, request, node, Box::whole(model.value(output).spec.shape.rank())).total();
   }
   check_busy(request.workers, by_part);
-  for (const auto& [part, sum] : by_part)
-    assignment.bottleneck = std::max(assignment.bottleneck, sum);
-  assignment.bound = std::min(assignment.bottleneck, total / request.workers);
+  assignment.bound = total / request.workers;
 }
 
 }  // namespace
@@ -107,15 +107,6 @@ Box feature_box(const Model& model, NodeId node, const IndexSet& set) {
   const int axis = model.op(node).feature_axis();
   if (axis >= 0) box.axes[static_cast<size_t>(axis)] = set.normalized(shape[axis]);
   return box;
-}
-
-double price(const Model& model, const PlanRequest& request, NodeId node, const Box& box) {
-  double sum = 0;
-  for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost = node_cost(model, node, box, samples, request.speed);
-    sum += request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops;
-  }
-  return sum;
 }
 
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,

@@ -22,13 +22,11 @@ bool is_one_to_all(const Model& model, NodeId node);
 // The whole output's box with `set` on the axis that a feature cut divides.
 ops::Box feature_box(const Model& model, NodeId node, const ops::IndexSet& set);
 
-// What a step of a node's box costs, in what the request minimises.
-double price(const Model& model, const PlanRequest& request, NodeId node, const ops::Box& box);
-
 // spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
+
 // Fills in layouts of the nodes of all stages, in model order, `given` (by node) where there is
-// one; and bottleneck and bound, by what the request minimises.
+// one; and the bound, by what the request minimises.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<ops::Layout>>& given);
 
