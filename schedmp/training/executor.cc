@@ -84,9 +84,12 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       kernels.push_back(
           model.op(call.node).make_kernel(model.node(call.node).attributes, workspace_));
   }
-  for (const partitioner::Route& route : plan.routes)
+  for (const partitioner::Route& route : plan.routes) {
+    const size_t fixed = partitioner::message_bytes(model, route, 0);
+    message_sizes_.push_back({fixed, partitioner::message_bytes(model, route, 1) - fixed});
     if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
       held_[static_cast<size_t>(route.id)].resize(static_cast<size_t>(micro_batches_));
+  }
 }
 
 bool Executor::reads_data() const {
@@ -278,18 +281,14 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
   kernel(site, instruction).gradient(made, targets_);
 }
 
-// The pieces of its message, or the one local that it is.
-size_t Executor::message_bytes(const Site& site, const Instruction& instruction) const {
-  if (instruction.moves.empty()) return view(site, instruction.local).bytes();
-  size_t bytes = 0;
-  for (const partitioner::Move& move : instruction.moves)
-    bytes += move.region.bytes(samples(site.micro_batch));
-  return bytes;
+size_t Executor::message_bytes(int route, int micro_batch) const {
+  const MessageSize& size = message_sizes_[static_cast<size_t>(route)];
+  return size.fixed + size.per_sample * static_cast<size_t>(samples(micro_batch));
 }
 
 void Executor::acquire(const Site& site, const Instruction& instruction) {
-  slots_[static_cast<size_t>(instruction.route)] =
-      mailbox_.acquire(instruction.route, site.micro_batch, message_bytes(site, instruction));
+  slots_[static_cast<size_t>(instruction.route)] = mailbox_.acquire(
+      instruction.route, site.micro_batch, message_bytes(instruction.route, site.micro_batch));
 }
 
 void Executor::send(const Site& site, const Instruction& instruction) {
@@ -311,7 +310,7 @@ void Executor::send(const Site& site, const Instruction& instruction) {
 void Executor::receive(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
   const runtime::View message =
-      mailbox_.take(route, site.micro_batch, message_bytes(site, instruction));
+      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
   held(route, site.micro_batch) = message;
   const Traced traced(
       workplace_.trace, Span::Kind::kReceive, 2,

@@ -71,6 +71,11 @@ class Executor final : private Machine {
     std::vector<std::vector<int>> roots;  // by part, by local
   };
 
+  struct MessageSize {
+    size_t fixed = 0;
+    size_t per_sample = 0;
+  };
+
   void read(const Site& site, const Instruction& instruction) override;
   void forward(const Site& site, const Instruction& instruction) override;
   void report_loss(const Site& site, const Instruction& instruction) override;
@@ -103,7 +108,7 @@ class Executor final : private Machine {
   // Rows of a micro-batch, and the first of them; 0 of the step itself.
   int64_t samples(int micro_batch) const;
   int64_t first(int micro_batch) const;
-  size_t message_bytes(const Site& site, const Instruction& instruction) const;
+  size_t message_bytes(int route, int micro_batch) const;
   runtime::View& held(int route, int micro_batch) {
     return held_[static_cast<size_t>(route)][static_cast<size_t>(micro_batch)];
   }
@@ -121,6 +126,7 @@ class Executor final : private Machine {
   runtime::Buffer arena_;
   GrantedDevice workspace_;
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
+  std::vector<MessageSize> message_sizes_;                          // by route
   std::vector<runtime::Slot> slots_;                                // by route: the one acquired
   std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch
   std::vector<double> losses_;                                      // by micro-batch
