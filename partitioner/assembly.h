@@ -29,6 +29,7 @@ class Assembly {
   Assembly(const Model& model, ValueId value, LocalKind kind, ops::Box box,
            std::vector<Term> terms);
 
+  ValueId value() const { return value_; }
   const std::vector<Term>& terms() const { return terms_; }
   const ops::Box& box() const { return box_; }
   bool done() const { return next_ == terms_.size(); }

@@ -17,8 +17,9 @@ namespace kerf::partitioner {
 
 struct PlanRequest {
   Cut cut = Cut::kLayer;
-  int workers = 1;
-  int stages = 0;  // hybrid: 0 means 2 (1 for one worker); others ignore it
+  int workers = 1;             // parts, where a placement binds them
+  std::vector<int> placement;  // part -> worker; empty: each to the worker of its number
+  int stages = 0;              // hybrid: 0 means 2 (1 for one worker); others ignore it
   int64_t batch = 128;
   int micro_batches = 8;
   std::string schedule = "1f1b";
@@ -57,7 +58,7 @@ struct CutTask {
   const Model& model;
   const PlanRequest& request;
   const Objective& objective;
-  // Bytes that each worker would take, exactly.
+  // Stage -> bytes that the fullest of its workers would take, exactly.
   std::function<std::vector<int64_t>(const Assignment&)> peaks;
 };
 

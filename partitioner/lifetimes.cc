@@ -1,165 +1,393 @@
+// Memory of a part: which locals are made in slots, what lives how long, and where.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 
+#include "partitioner/call_needs.h"
 #include "partitioner/lowering.h"
+#include "partitioner/memory.h"
+#include "partitioner/regions.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using Kind = Instruction::Kind;
 
-// Phase (0 F, 1 I, 2 W) and place in its list.
-struct Position {
-  int phase = 0;
-  size_t index = 0;
-  auto operator<=>(const Position&) const = default;
-};
+// The lists of a micro-batch. I and W run apart, or B instead of both.
+enum ListIndex : size_t { kF, kI, kW, kB, kLists };
 
-class Lifetimes {
+class PartMemory {
  public:
-  Lifetimes(const Model& model, Part& part, StagePart& stage)
+  PartMemory(const Model& model, Part& part, int64_t samples)
       : model_(model),
         part_(part),
-        lists_{&stage.forward, &stage.input_gradient, &stage.weight_gradient} {
-    for (int phase = 0; phase < 3; ++phase)
-      for (size_t i = 0; i < list(phase).size(); ++i) note(list(phase)[i], {phase, i});
-  }
+        samples_(samples),
+        lists_{&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward} {}
 
-  // Not freed before the end of F.
-  void keep(int local) { touch(local, {0, list(0).size()}); }
-  void write_into_slots();
-  void insert_frees();
+  void place() {
+    read_data();
+    for (size_t list = 0; list < kLists; ++list)
+      for (size_t i = 0; i < instructions(list).size(); ++i) note(list, i);
+    write_into_slots();
+    choose_regions();
+    for (size_t list = 0; list < kLists; ++list) place_transient(list, *lists_[list]);
+    place_transient(kLists, part_.update);
+    insert_instructions();
+  }
 
  private:
-  struct Span {
-    Position first;
-    Position last;
-    std::vector<Position> sends;
-    std::vector<int> locals;  // the root and its aliases, ascending
+  struct Use {  // of a thing within one list
+    size_t first = 0;
+    size_t last = 0;
   };
+  struct Uses {
+    std::array<std::optional<Use>, kLists> in;
+    std::vector<std::pair<size_t, size_t>> sends;  // list, instruction
+    bool in_list(size_t list) const { return in[list].has_value(); }
+  };
+  // Instructions to stand before and after each of a list's, and at its start.
+  using Insertions = std::map<size_t, std::vector<Instruction>>;
 
-  std::vector<Instruction>& list(int phase) { return *lists_[static_cast<size_t>(phase)]; }
-  int root(int local) const {
-    while (part_.locals[static_cast<size_t>(local)].storage == Storage::kAlias)
-      local = part_.locals[static_cast<size_t>(local)].alias_of;
-    return local;
+  std::vector<Instruction>& instructions(size_t list) { return lists_[list]->instructions; }
+  Local& local(int index) { return part_.locals[static_cast<size_t>(index)]; }
+  int64_t bytes_of(int index) {
+    return whole_blocks(static_cast<int64_t>(local(index).spec.bytes(samples_)));
   }
-  void touch(int local, Position position);
-  void note(const Instruction& instruction, Position position);
-  void note_call(const Instruction& instruction, Position position);
-  bool receives_between(Position first, Position last);
+
+  void read_data();
+  void note(size_t list, size_t index);
+  void touch(int local, size_t list, size_t index);
+  static void extend(Uses& uses, size_t list, size_t index);
+  std::vector<int> touched(const Instruction& instruction) const;
+  void write_into_slots();
+  bool may_be_in_slot(int root, const Uses& uses);
+  void choose_regions();
+  std::array<Place, kLists> keep(const Uses& uses, int64_t bytes);
+  void place_transient(size_t list, InstructionList& to);
+  int64_t scratch_of(const Instruction& instruction);
+  void insert_instructions();
+  void insert_regions();
+  void insert_views();
+  void insert_slots(size_t list);
+  std::optional<Use> use_of_region(RegionKind region, size_t list);
+  void rebuild(size_t list);
 
   const Model& model_;
   Part& part_;
-  std::array<std::vector<Instruction>*, 3> lists_;
-  std::map<int, Span> spans_;      // by root
-  std::map<int, Position> saved_;  // by call: last use
+  const int64_t samples_;
+  std::array<InstructionList*, kLists> lists_;
+  std::map<int, Uses> locals_;  // by root
+  std::map<int, Uses> saved_;   // by call
+  std::array<Insertions, kLists> before_, after_;
 };
 
-void Lifetimes::touch(int local, Position position) {
-  if (local < 0 || part_.locals[static_cast<size_t>(local)].persistent()) return;
-  const auto [found, fresh] = spans_.try_emplace(root(local), Span{position, position, {}, {}});
-  Span& span = found->second;
-  span.first = std::min(span.first, position);
-  span.last = std::max(span.last, position);
-  if (std::find(span.locals.begin(), span.locals.end(), local) == span.locals.end())
-    span.locals.push_back(local);
+Instruction make(Kind kind) {
+  Instruction instruction;
+  instruction.kind = kind;
+  return instruction;
 }
 
-void Lifetimes::note(const Instruction& instruction, Position position) {
-  if (instruction.kind == Kind::kForward || instruction.kind == Kind::kGradient)
-    note_call(instruction, position);
-  touch(instruction.local, position);
-  for (const Move& move : instruction.moves) {
-    touch(move.local, position);
-    if (instruction.kind == Kind::kSend) spans_.at(root(move.local)).sends.push_back(position);
-  }
+Instruction of_region(Kind kind, RegionKind region) {
+  Instruction instruction = make(kind);
+  instruction.region = region;
+  return instruction;
 }
 
-void Lifetimes::note_call(const Instruction& instruction, Position position) {
+// What an instruction has to do with, roots or not.
+std::vector<int> PartMemory::touched(const Instruction& instruction) const {
+  std::vector<int> result;
+  if (instruction.local >= 0) result.push_back(instruction.local);
+  for (const Move& move : instruction.moves) result.push_back(move.local);
+  if (instruction.call < 0) return result;
   const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
-  if (call.saved > 0) saved_[instruction.call] = position;
-  if (instruction.kind == Kind::kForward) {
-    for (const int local : call.inputs) touch(local, position);
-    for (const int local : call.outputs) touch(local, position);
-    return;
+  const auto add = [&](const std::vector<int>& more) {
+    for (const int each : more)
+      if (each >= 0) result.push_back(each);
+  };
+  if (instruction.kind == Kind::kLoss) {
+    add({call.outputs[0]});
+    add(call.inputs);
+    return result;
   }
-  const ops::Keeps keeps = model_.op(call.node).keeps();
-  const bool weights = position.phase == 2;
-  for (const int k : weights ? keeps.inputs_for_weight_gradient : keeps.inputs_for_input_gradient)
-    if (static_cast<size_t>(k) < call.inputs.size())
-      touch(call.inputs[static_cast<size_t>(k)], position);
-  if (!weights)
-    for (const int k : keeps.outputs_for_input_gradient)
-      touch(call.outputs[static_cast<size_t>(k)], position);
-  for (const int local : call.output_gradients) touch(local, position);
-  for (const auto& target : instruction.targets) touch(target.local, position);
+  const Pass pass = pass_of(part_, instruction);
+  add(locals_read(model_, call, pass));
+  if (pass == Pass::kForward) {
+    add(call.outputs);
+  } else {
+    add(call.output_gradients);
+    for (const Instruction::Target& target : instruction.targets) add({target.local});
+  }
+  return result;
 }
 
-bool Lifetimes::receives_between(Position first, Position last) {
-  const auto& instructions = list(first.phase);
-  return std::any_of(instructions.begin() + static_cast<std::ptrdiff_t>(first.index),
-                     instructions.begin() + static_cast<std::ptrdiff_t>(last.index),
-                     [](const Instruction& i) { return i.kind == Kind::kReceive; });
-}
-
-// A tensor whose last use is that it is sent whole, to one part, is made in the slot.
-void Lifetimes::write_into_slots() {
-  for (auto& [id, span] : spans_) {
-    Local& local = part_.locals[static_cast<size_t>(id)];
-    const bool made_here = local.storage == Storage::kOwn && local.kind != LocalKind::kData;
-    if (!made_here || span.sends.size() != 1 || span.sends[0] != span.last) continue;
-    if (span.first.phase != span.last.phase || receives_between(span.first, span.last)) continue;
-    Instruction& send = list(span.last.phase)[span.last.index];
-    if (send.moves.size() != 1 || !send.moves[0].region.everything()) continue;
-    local.storage = Storage::kSent;
-    local.route = send.route;
-    send.local = id;
-    send.moves.clear();
-  }
-}
-
-void Lifetimes::insert_frees() {
-  std::map<Position, std::vector<Instruction>> frees;
-  for (const auto& [call, last] : saved_) {
-    Instruction free;
-    free.kind = Kind::kFreeSaved;
-    free.call = call;
-    frees[last].push_back(std::move(free));
-  }
-  for (const auto& [id, span] : spans_)
-    for (auto local = span.locals.rbegin(); local != span.locals.rend(); ++local) {
-      Instruction free;
-      free.kind = Kind::kFree;
-      free.local = *local;
-      frees[span.last].push_back(std::move(free));
+// Data are read right before their first use.
+void PartMemory::read_data() {
+  std::vector<Instruction> with_reads;
+  std::vector<bool> known(part_.locals.size());
+  for (Instruction& instruction : instructions(kF)) {
+    for (const int each : touched(instruction)) {
+      const int root = root_of(part_, each);
+      if (local(root).kind != LocalKind::kData || known[static_cast<size_t>(root)]) continue;
+      known[static_cast<size_t>(root)] = true;
+      with_reads.push_back(make(Kind::kRead));
+      with_reads.back().local = root;
+      if (const Local& data = local(root); !data.box.is_whole()) {
+        const ops::ValueSpec& spec = model_.value(data.value).spec;
+        with_reads.back().moves = {
+            {root, ops::Region(ops::Box::whole(spec.shape.rank()), data.box, spec), false}};
+      }
     }
-  const Position end_of_forward{0, list(0).size()};
-  for (int phase = 0; phase < 3; ++phase) {
-    std::vector<Instruction> with_frees;
-    const auto add = [&](Position position) {
-      for (Instruction& free : frees[position]) with_frees.push_back(std::move(free));
+    with_reads.push_back(std::move(instruction));
+  }
+  instructions(kF) = std::move(with_reads);
+}
+
+void PartMemory::extend(Uses& uses, size_t list, size_t index) {
+  std::optional<Use>& use = uses.in[list];
+  if (!use) use = Use{index, index};
+  use->last = index;
+}
+
+void PartMemory::touch(int index, size_t list, size_t at) {
+  const int root = root_of(part_, index);
+  if (!local(root).persistent()) extend(locals_[root], list, at);
+}
+
+void PartMemory::note(size_t list, size_t index) {
+  const Instruction& instruction = instructions(list)[index];
+  for (const int each : touched(instruction)) touch(each, list, index);
+  if (instruction.kind == Kind::kSend)
+    for (const Move& move : instruction.moves)
+      if (const auto found = locals_.find(root_of(part_, move.local)); found != locals_.end())
+        found->second.sends.emplace_back(list, index);
+  const bool runs = instruction.kind == Kind::kForward || instruction.kind == Kind::kGradient;
+  if (runs && part_.calls[static_cast<size_t>(instruction.call)].saved > 0)
+    extend(saved_[instruction.call], list, index);
+}
+
+// Made here, in one list, and last used by a send of the whole of it to one part. (A send of
+// gradients stands in I and in B.)
+bool PartMemory::may_be_in_slot(int root, const Uses& uses) {
+  const Local& made = local(root);
+  if (made.storage != Storage::kOwn || made.kind == LocalKind::kData) return false;
+  const bool forward = uses.in_list(kF);
+  if (uses.sends.size() != (forward ? 1 : 2)) return false;
+  if (forward ? uses.in_list(kB) : uses.in_list(kW)) return false;
+  for (const auto& [list, index] : uses.sends) {
+    const Instruction& send = instructions(list)[index];
+    if (send.moves.size() != 1 || !send.moves[0].region.everything()) return false;
+    const Use& use = *uses.in[list];
+    if (use.last != index) return false;
+    for (size_t i = use.first; i < use.last; ++i)
+      if (instructions(list)[i].kind == Kind::kReceive) return false;
+  }
+  return true;
+}
+
+void PartMemory::write_into_slots() {
+  for (auto& [root, uses] : locals_) {
+    if (!may_be_in_slot(root, uses)) continue;
+    local(root).storage = Storage::kSent;
+    for (const auto& [list, index] : uses.sends) {
+      Instruction& send = instructions(list)[index];
+      local(root).route = send.route;
+      send.local = root;
+      send.moves.clear();
+    }
+  }
+}
+
+// What outlives the list that made it, by list: in regions that a micro-batch takes and gives.
+// Everything in such a region is there at once at the end of the list that fills it, so one after
+// the other is as dense as can be.
+std::array<Place, kLists> PartMemory::keep(const Uses& uses, int64_t bytes) {
+  std::array<Place, kLists> places;
+  const auto take = [&](RegionKind region, std::initializer_list<size_t> lists) {
+    int64_t& end = part_.region_bytes[static_cast<size_t>(region)];
+    for (const size_t list : lists)
+      if (uses.in_list(list)) places[list] = {region, end};
+    end += bytes;
+  };
+  if (uses.in_list(kF) && uses.in_list(kW))
+    take(RegionKind::kKeptForWeights, {kF, kI, kW, kB});
+  else if (uses.in_list(kF) && uses.in_list(kI))
+    take(RegionKind::kKept, {kF, kI, kB});
+  else if (uses.in_list(kI) && uses.in_list(kW))
+    take(RegionKind::kHanded, {kI, kW});
+  return places;
+}
+
+void PartMemory::choose_regions() {
+  for (InstructionList* list : lists_) {
+    list->places.resize(part_.locals.size());
+    list->saved.resize(part_.calls.size());
+  }
+  part_.update.places.resize(part_.locals.size());
+  part_.update.saved.resize(part_.calls.size());
+  for (const auto& [root, uses] : locals_) {
+    if (local(root).storage != Storage::kOwn) continue;
+    const auto places = keep(uses, bytes_of(root));
+    for (size_t list = 0; list < kLists; ++list)
+      lists_[list]->places[static_cast<size_t>(root)] = places[list];
+  }
+  for (const auto& [call, uses] : saved_) {
+    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].saved);
+    for (size_t list = 0; list < kLists; ++list)
+      lists_[list]->saved[static_cast<size_t>(call)] = places[list];
+  }
+}
+
+// A copy between a piece of one tensor and a piece of another, or that adds a piece, goes through a
+// dense one; shares of data are cut out of whole rows, one at a time.
+int64_t PartMemory::scratch_of(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case Kind::kForward:
+    case Kind::kGradient:
+      return part_.calls[static_cast<size_t>(instruction.call)].workspace;
+    case Kind::kCopy: {
+      const auto& [from, to] = std::tie(instruction.moves[0], instruction.moves[1]);
+      const bool direct = from.region.everything() || (to.region.everything() && !to.add);
+      return direct ? 0 : whole_blocks(static_cast<int64_t>(from.region.bytes(samples_)));
+    }
+    case Kind::kRead: {
+      const Local& data = local(instruction.local);
+      return data.box.is_whole()
+                 ? 0
+                 : whole_blocks(static_cast<int64_t>(model_.value(data.value).spec.bytes(1)));
+    }
+    default:
+      return 0;
+  }
+}
+
+void PartMemory::place_transient(size_t list, InstructionList& to) {
+  std::vector<Block> blocks;
+  std::vector<int64_t*> offsets;
+  const auto add = [&](int64_t bytes, const Use& use, int64_t* offset) {
+    blocks.push_back({bytes, use.first, use.last});
+    offsets.push_back(offset);
+  };
+  if (list < kLists) {
+    for (auto& [root, uses] : locals_)
+      if (Place& place = to.places[static_cast<size_t>(root)];
+          uses.in_list(list) && local(root).storage == Storage::kOwn && !place.exists())
+        add(bytes_of(root), *uses.in[list], &place.offset);
+    for (auto& [call, uses] : saved_)
+      if (Place& place = to.saved[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
+        add(part_.calls[static_cast<size_t>(call)].saved, *uses.in[list], &place.offset);
+  }
+  for (size_t i = 0; i < to.instructions.size(); ++i) {
+    Instruction& instruction = to.instructions[i];
+    instruction.scratch_bytes = scratch_of(instruction);
+    if (instruction.scratch_bytes > 0) add(instruction.scratch_bytes, {i, i}, &instruction.scratch);
+  }
+  int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
+  most = std::max(most, place_blocks(blocks));
+  for (size_t i = 0; i < blocks.size(); ++i) *offsets[i] = blocks[i].offset;
+  for (size_t i = 0; i < part_.locals.size(); ++i)
+    to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];
+}
+
+std::optional<PartMemory::Use> PartMemory::use_of_region(RegionKind region, size_t list) {
+  std::optional<Use> result;
+  const auto extend = [&](const Place& place, const Uses& uses) {
+    if (!place.exists() || place.region != region) return;
+    const Use& use = *uses.in[list];
+    if (!result) result = use;
+    result->first = std::min(result->first, use.first);
+    result->last = std::max(result->last, use.last);
+  };
+  for (const auto& [root, uses] : locals_)
+    extend(lists_[list]->places[static_cast<size_t>(root)], uses);
+  for (const auto& [call, uses] : saved_)
+    extend(lists_[list]->saved[static_cast<size_t>(call)], uses);
+  return result;
+}
+
+void PartMemory::insert_regions() {
+  const auto take = [&](RegionKind region, size_t list) {
+    if (part_.bytes_of(region) > 0)
+      before_[list][use_of_region(region, list)->first].push_back(of_region(Kind::kTake, region));
+  };
+  const auto give = [&](RegionKind region, size_t list) {
+    if (part_.bytes_of(region) > 0)
+      after_[list][use_of_region(region, list)->last].push_back(of_region(Kind::kGive, region));
+  };
+  take(RegionKind::kKept, kF);
+  take(RegionKind::kKeptForWeights, kF);
+  take(RegionKind::kHanded, kI);
+  give(RegionKind::kKept, kI);
+  give(RegionKind::kKept, kB);
+  for (const RegionKind region : {RegionKind::kKeptForWeights, RegionKind::kHanded})
+    give(region, kW);
+  give(RegionKind::kKeptForWeights, kB);
+}
+
+// A message is released after its last reader, in both orders of the backward pass.
+void PartMemory::insert_views() {
+  for (const auto& [root, uses] : locals_) {
+    if (local(root).storage != Storage::kReceived) continue;
+    const auto release = [&](size_t list) {
+      Instruction instruction = make(Kind::kRelease);
+      instruction.route = local(root).route;
+      instruction.local = root;
+      after_[list][uses.in[list]->last].push_back(std::move(instruction));
     };
-    // What was kept to the end of F goes when I begins.
-    if (phase == 1) add(end_of_forward);
-    for (size_t i = 0; i < list(phase).size(); ++i) {
-      with_frees.push_back(std::move(list(phase)[i]));
-      add({phase, i});
+    if (uses.in_list(kB)) release(kB);
+    release(uses.in_list(kW) ? kW : uses.in_list(kI) ? kI : kF);
+  }
+}
+
+void PartMemory::insert_slots(size_t list) {
+  for (size_t i = 0; i < instructions(list).size(); ++i) {
+    const Instruction& instruction = instructions(list)[i];
+    if (instruction.kind == Kind::kReceive && !instruction.moves.empty()) {
+      Instruction release = make(Kind::kRelease);
+      release.route = instruction.route;
+      after_[list][i].push_back(std::move(release));
     }
-    lists_[static_cast<size_t>(phase)]->swap(with_frees);
+    if (instruction.kind != Kind::kSend) continue;
+    Instruction acquire = make(Kind::kAcquire);
+    acquire.route = instruction.route;
+    acquire.local = instruction.local;
+    const size_t at = instruction.local < 0 ? i : locals_.at(instruction.local).in[list]->first;
+    before_[list][at].push_back(std::move(acquire));
+  }
+}
+
+void PartMemory::rebuild(size_t list) {
+  std::vector<Instruction> result;
+  const auto add = [&](Insertions& from, size_t at) {
+    for (Instruction& instruction : from[at]) result.push_back(std::move(instruction));
+  };
+  for (size_t i = 0; i < instructions(list).size(); ++i) {
+    add(before_[list], i);
+    result.push_back(std::move(instructions(list)[i]));
+    add(after_[list], i);
+  }
+  instructions(list) = std::move(result);
+}
+
+void PartMemory::insert_instructions() {
+  insert_regions();
+  insert_views();
+  for (size_t list = 0; list < kLists; ++list) {
+    insert_slots(list);
+    rebuild(list);
   }
 }
 
 }  // namespace
 
-void place_lifetimes(const Model& model, Part& part, StagePart& stage,
-                     const std::vector<int>& kept) {
-  Lifetimes lifetimes(model, part, stage);
-  for (const int local : kept) lifetimes.keep(local);
-  lifetimes.write_into_slots();
-  lifetimes.insert_frees();
+int root_of(const Part& part, int local) {
+  while (part.locals[static_cast<size_t>(local)].storage == Storage::kAlias)
+    local = part.locals[static_cast<size_t>(local)].alias_of;
+  return local;
+}
+
+void place_memory(const Model& model, Part& part, int64_t samples) {
+  PartMemory(model, part, samples).place();
 }
 
 }  // namespace kerf::partitioner

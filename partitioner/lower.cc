@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 
 #include "partitioner/lowering.h"
+#include "partitioner/memory.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -10,17 +12,6 @@ namespace {
 }
 
 // What the general types of layouts and plans can say, but no part can do yet.
-
-void check_routes(const Model& model, const Plan& plan) {
-  for (const Route& route : plan.routes) {
-    const int worker = plan.binding[static_cast<size_t>(route.from)];
-    if (worker == plan.binding[static_cast<size_t>(route.to)])
-      refuse("plan",
-             format("parts {} and {} exchange {} and are both bound to worker {}, which is not "
-                    "supported yet; bind them to different workers",
-                    route.from, route.to, model.value(route.value).name, worker));
-  }
-}
 
 void check_stages(const Plan& plan) {
   std::vector<int> stage_of(plan.binding.size(), -1);
@@ -33,6 +24,16 @@ void check_stages(const Plan& plan) {
                               part, known, stage));
       known = static_cast<int>(stage);
     }
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    std::map<int, int> part_on;  // worker
+    for (const int part : plan.stages[stage].parts) {
+      const int worker = plan.binding[static_cast<size_t>(part)];
+      if (const auto [other, fresh] = part_on.emplace(worker, part); !fresh)
+        refuse("plan", format("parts {} and {} of stage {} are both bound to worker {}, which is "
+                              "not supported yet; bind them to different workers",
+                              other->second, part, stage, worker));
+    }
+  }
 }
 
 void check_results(const Model& model, const Sources& sources) {
@@ -50,23 +51,37 @@ void check_results(const Model& model, const Sources& sources) {
 
 }  // namespace
 
-std::vector<Part> lower(const Model& model, const Plan& plan) {
+bool interleaves(const Plan& plan, int stage) {
+  const Stage& own = plan.stages[static_cast<size_t>(stage)];
+  const auto ours = [&](int part) {
+    return std::find(own.parts.begin(), own.parts.end(), part) != own.parts.end();
+  };
+  return own.interleaved ||
+         std::none_of(plan.routes.begin(), plan.routes.end(), [&](const Route& route) {
+           return route.gradient && ours(route.from) && !ours(route.to);
+         });
+}
+
+int64_t persistent_bytes(const Part& part, int optimizer_states, bool trains) {
+  int64_t bytes = 0;
+  for (const Local& local : part.locals) {
+    if (!local.persistent()) continue;
+    const int64_t own = whole_blocks(static_cast<int64_t>(local.spec.bytes(0)));
+    if (local.kind == LocalKind::kParameter) bytes += own * (1 + (trains ? optimizer_states : 0));
+    if (local.kind == LocalKind::kParameterGradient && trains) bytes += own;
+  }
+  return bytes;
+}
+
+std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
   const Sources sources(model, plan.layouts);
-  check_routes(model, plan);
   check_stages(plan);
   check_results(model, sources);
-  const int workers =
-      plan.binding.empty() ? 0 : 1 + *std::max_element(plan.binding.begin(), plan.binding.end());
-  std::vector<Part> parts(static_cast<size_t>(workers));
-  for (int worker = 0; worker < workers; ++worker)
-    parts[static_cast<size_t>(worker)].worker = worker;
+  std::vector<Part> parts(plan.binding.size());
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
-    for (const int part : plan.stages[stage].parts) {
-      const int worker = plan.binding[static_cast<size_t>(part)];
-      Part& to = parts[static_cast<size_t>(worker)];
-      Lowering lowering(model, plan, sources, part, to);
-      to.stages.push_back(lowering.run(static_cast<int>(stage)));
-    }
+    for (const int part : plan.stages[stage].parts)
+      parts[static_cast<size_t>(part)] =
+          Lowering(model, plan, sources, options).run(part, static_cast<int>(stage));
   return parts;
 }
 

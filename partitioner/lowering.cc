@@ -2,46 +2,38 @@
 
 #include <algorithm>
 
+#include "partitioner/call_needs.h"
+
 namespace kerf::partitioner {
 
 using ops::Box;
 using Kind = Instruction::Kind;
 
-StagePart Lowering::run(int stage) {
-  stage_.stage = stage;
-  first_call_ = to_.calls.size();
-  first_local_ = static_cast<int>(to_.locals.size());
+Part Lowering::run(int part, int stage) {
+  part_ = part;
+  to_.part = part;
+  to_.stage = stage;
+  to_.worker = plan_.binding[static_cast<size_t>(part)];
+  to_.gradients = options_.gradients;
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const Computation& computation : sources_.computations())
     if (computation.part == part_ && !computation.box.empty() &&
-        std::find(nodes.begin(), nodes.end(), computation.node) != nodes.end())
-      add_call(computation, stage);
-  prepare_sums();
-  for (size_t call = to_.calls.size(); call-- > first_call_;) differentiate(static_cast<int>(call));
-  weight_gradients();
-  updates();
-  std::vector<int> kept;
-  for (const int local : {to_.loss, to_.scores, to_.labels})
-    if (local >= first_local_) kept.push_back(local);
-  place_lifetimes(model_, to_, stage_, kept);
-  return std::move(stage_);
+        std::binary_search(nodes.begin(), nodes.end(), computation.node))
+      add_call(computation);
+  const int64_t samples = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+  for (LocalCall& call : to_.calls) measure_call(model_, to_, samples, options_.threads, call);
+  if (options_.gradients) add_gradients();
+  place_memory(model_, to_, samples);
+  return std::move(to_);
 }
 
-void Lowering::add_call(const Computation& computation, int stage) {
+void Lowering::add_call(const Computation& computation) {
   const Node& node = model_.node(computation.node);
-  const ops::Operator& op = model_.op(computation.node);
   LocalCall call;
   call.node = computation.node;
-  call.stage = stage;
   call.box = computation.box;
-  std::vector<ops::ValueSpec> one_sample;
-  for (size_t k = 0; k < node.inputs.size(); ++k) {
+  for (size_t k = 0; k < node.inputs.size(); ++k)
     call.inputs.push_back(operand(node.inputs[k], computation.inputs[k].box));
-    ops::ValueSpec spec = to_.locals[static_cast<size_t>(call.inputs.back())].spec;
-    spec.shape = spec.shape.with_batch(1);
-    one_sample.push_back(spec);
-  }
-  call.saved = op.saved_bytes(node.attributes, one_sample);
   for (const ValueId output : node.outputs) {
     const ops::Share* share = sources_.held(output, part_);
     KERF_CHECK(share != nullptr, "{} has no share on part {}", model_.value(output).name, part_);
@@ -49,27 +41,28 @@ void Lowering::add_call(const Computation& computation, int stage) {
     call.outputs.push_back(local);
     produced_[output] = local;
   }
-  if (op.aliases()) {
+  if (shares_memory(model_, call.node)) {
     Local& output = to_.locals[static_cast<size_t>(call.outputs[0])];
     output.storage = Storage::kAlias;
     output.alias_of = call.inputs[0];
   } else {
-    Instruction forward;
-    forward.kind = Kind::kForward;
-    forward.call = static_cast<int>(to_.calls.size());
-    stage_.forward.push_back(std::move(forward));
+    Instruction instruction;
+    instruction.kind = Kind::kForward;
+    instruction.call = static_cast<int>(to_.calls.size());
+    forward().push_back(std::move(instruction));
   }
-  note_loss(call);
+  report_loss(call);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
   to_.calls.push_back(std::move(call));
   for (const ValueId output : node.outputs) send_values(output);
 }
 
-void Lowering::note_loss(const LocalCall& call) {
+void Lowering::report_loss(const LocalCall& call) {
   if (call.node != model_.loss()) return;
-  to_.loss = call.outputs[0];
-  to_.scores = call.inputs[0];
-  if (call.inputs.size() > 1) to_.labels = call.inputs[1];
+  Instruction report;
+  report.kind = Kind::kLoss;
+  report.call = static_cast<int>(to_.calls.size());
+  forward().push_back(std::move(report));
 }
 
 // The local tensor that holds exactly `box` of a value.
@@ -86,7 +79,7 @@ int Lowering::operand(ValueId value, const Box& box) {
   slice.kind = Kind::kCopy;
   slice.moves = {move_of(model_, to_, base, box, false),
                  move_of(model_, to_, found->second, box, false)};
-  stage_.forward.push_back(std::move(slice));
+  forward().push_back(std::move(slice));
   return found->second;
 }
 
@@ -123,7 +116,7 @@ int Lowering::gather(ValueId value) {
     terms.push_back(std::move(term));
   }
   Assembly assembly(model_, value, LocalKind::kActivation, need, std::move(terms));
-  return assembly.finish(model_, to_, plan_.routes, stage_.forward);
+  return assembly.finish(model_, to_, plan_.routes, forward());
 }
 
 void Lowering::send_values(ValueId value) {
@@ -134,7 +127,7 @@ void Lowering::send_values(ValueId value) {
     send.route = route.id;
     for (const Piece& piece : route.pieces)
       send.moves.push_back(move_of(model_, to_, produced_.at(value), piece.box, false));
-    stage_.forward.push_back(std::move(send));
+    forward().push_back(std::move(send));
   }
 }
 

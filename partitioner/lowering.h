@@ -1,4 +1,4 @@
-// Lowering of one part: the forward list, then the gradients, then lifetimes. Used by lower(), one
+// Lowering of one part: the forward list, then the gradients, then memory. Used by lower(), one
 // object per part, by one thread.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace kerf::partitioner {
 
 class Lowering {
  public:
-  // Adds locals and calls to `to`.
-  Lowering(const Model& model, const Plan& plan, const Sources& sources, int part, Part& to)
-      : model_(model), plan_(plan), sources_(sources), part_(part), to_(to) {}
+  Lowering(const Model& model, const Plan& plan, const Sources& sources,
+           const LowerOptions& options)
+      : model_(model), plan_(plan), sources_(sources), options_(options) {}
 
-  StagePart run(int stage);
+  Part run(int part, int stage);
 
  private:
   // A piece of a message of gradients: a local contribution, or a sum of several.
@@ -34,35 +34,36 @@ class Lowering {
   };
 
   // lowering.cc: forward
-  void add_call(const Computation& computation, int stage);
+  void add_call(const Computation& computation);
   int operand(ValueId value, const ops::Box& box);
   int base_of(ValueId value);
   int gather(ValueId value);
   void send_values(ValueId value);
-  void note_loss(const LocalCall& call);
+  void report_loss(const LocalCall& call);
 
   // lowering_gradients.cc
+  void add_gradients();
   void prepare_sums();
   void prepare_outgoing(const Route& route);
   void differentiate(int call);
   int target_of(const Contribution& contribution, ValueId value, const ops::Box& box, int alias_of);
   Consumers consumers_of(ValueId value, const Contribution& contribution) const;
   void settle(ValueId value);
-  void weight_gradients();
+  bool weight_gradient(int call);
   void updates();
   Contribution contribution_of(const LocalCall& call, size_t input) const;
   const Route* find_route(ValueId value, bool gradient, int from, int to) const;
 
   const ops::Box& box_of(int local) const { return to_.locals[static_cast<size_t>(local)].box; }
+  std::vector<Instruction>& forward() { return to_.forward.instructions; }
+  std::vector<Instruction>& input_gradient() { return to_.input_gradient.instructions; }
 
   const Model& model_;
   const Plan& plan_;
   const Sources& sources_;
-  const int part_;
-  Part& to_;
-  StagePart stage_;
-  size_t first_call_ = 0;
-  int first_local_ = 0;
+  const LowerOptions& options_;
+  int part_ = 0;
+  Part to_;
   std::map<ValueId, int> base_;      // value -> local that calls read (or take slices of)
   std::map<ValueId, int> produced_;  // value -> local that a call of this part writes
   std::map<std::pair<ValueId, std::string>, int> slices_;
@@ -74,9 +75,8 @@ class Lowering {
   std::map<ValueId, std::vector<int>> parameter_gradients_;
 };
 
-// lifetimes.cc: puts tensors that are only made to be sent into the slot, and frees every local of
-// this stage after its last use. `kept` live to the end of the forward list at least.
-void place_lifetimes(const Model& model, Part& part, StagePart& stage,
-                     const std::vector<int>& kept);
+// lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
+// rows of the largest micro-batch.
+void place_memory(const Model& model, Part& part, int64_t samples);
 
 }  // namespace kerf::partitioner

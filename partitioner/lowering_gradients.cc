@@ -1,11 +1,29 @@
 #include <algorithm>
 
+#include "partitioner/call_needs.h"
 #include "partitioner/lowering.h"
 
 namespace kerf::partitioner {
 
 using ops::Box;
 using Kind = Instruction::Kind;
+
+// I, W, and B made of their instructions: all of I and then all of W, so that what leaves the stage
+// leaves first; or node by node, so that few gradients of outputs live at once.
+void Lowering::add_gradients() {
+  prepare_sums();
+  std::vector<Instruction>& both = to_.backward.instructions;
+  const std::vector<Instruction>& weights = to_.weight_gradient.instructions;
+  const bool interleaved = interleaves(plan_, to_.stage);
+  size_t taken = 0;
+  for (int call = static_cast<int>(to_.calls.size()) - 1; call >= 0; --call) {
+    differentiate(call);
+    for (; taken < input_gradient().size(); ++taken) both.push_back(input_gradient()[taken]);
+    if (weight_gradient(call) && interleaved) both.push_back(weights.back());
+  }
+  if (!interleaved) both.insert(both.end(), weights.begin(), weights.end());
+  updates();
+}
 
 // Which sums this part makes: the gradient of every box that it holds, and those that it sends
 // ready summed.
@@ -58,7 +76,7 @@ void Lowering::prepare_outgoing(const Route& route) {
           hull = ops::hull(hull, p.box);
     hull = ops::normalized(hull, model_.value(route.value).spec.shape);
     for (const Contribution& contribution : piece.contributions)
-      for (size_t call = first_call_; call < to_.calls.size(); ++call) {
+      for (size_t call = 0; call < to_.calls.size(); ++call) {
         if (to_.calls[call].node != contribution.use.node) continue;
         Term term;
         const auto input = static_cast<size_t>(contribution.use.input);
@@ -69,7 +87,7 @@ void Lowering::prepare_outgoing(const Route& route) {
         terms.push_back(std::move(term));
       }
     const auto same = [&](const Assembly& sum) {
-      return sum.box().contains(hull) &&
+      return sum.value() == route.value && sum.box().contains(hull) &&
              std::equal(sum.terms().begin(), sum.terms().end(), terms.begin(), terms.end(),
                         [](const Term& a, const Term& b) {
                           return a.route == b.route && a.contributions == b.contributions;
@@ -112,13 +130,13 @@ void Lowering::differentiate(int index) {
   int output_gradient = -1;
   if (call.node != model_.loss())
     output_gradient = sums_[static_cast<size_t>(own_sum_.at(node.outputs[0]))].finish(
-        model_, to_, plan_.routes, stage_.input_gradient);
+        model_, to_, plan_.routes, input_gradient());
   call.output_gradients = {output_gradient};
 
   Instruction gradient;
   gradient.kind = Kind::kGradient;
   gradient.call = index;
-  const bool aliases = model_.op(call.node).aliases();
+  const bool aliases = shares_memory(model_, call.node);
   std::vector<ValueId> reached;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const ValueId value = node.inputs[k];
@@ -128,10 +146,10 @@ void Lowering::differentiate(int index) {
         target_of(contribution, value, box_of(call.inputs[k]), aliases ? output_gradient : -1);
     contribution_local_[{call.node, static_cast<int>(k)}] = local;
     for (Assembly& sum : sums_) sum.computed(contribution, local);
-    gradient.targets.push_back({static_cast<int>(k), local, false});
+    gradient.targets.push_back({static_cast<int>(k), local});
     reached.push_back(value);
   }
-  if (!aliases && !gradient.targets.empty()) stage_.input_gradient.push_back(std::move(gradient));
+  if (!aliases && !gradient.targets.empty()) input_gradient().push_back(std::move(gradient));
   for (const ValueId value : reached) settle(value);
 }
 
@@ -155,7 +173,7 @@ int Lowering::target_of(const Contribution& contribution, ValueId value, const B
 
 // Adds what is there to the sums, and sends what is complete.
 void Lowering::settle(ValueId value) {
-  for (Assembly& sum : sums_) sum.advance(model_, to_, stage_.input_gradient);
+  for (Assembly& sum : sums_) sum.advance(model_, to_, input_gradient());
   for (Outgoing& outgoing : outgoing_) {
     const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
     if (outgoing.sent || route.value != value) continue;
@@ -178,28 +196,28 @@ void Lowering::settle(ValueId value) {
     }
     if (send.moves.size() < route.pieces.size()) continue;
     outgoing.sent = true;
-    stage_.input_gradient.push_back(std::move(send));
+    input_gradient().push_back(std::move(send));
   }
 }
 
-// Every use of a parameter has its own accumulator; U adds them up.
-void Lowering::weight_gradients() {
-  for (size_t index = to_.calls.size(); index-- > first_call_;) {
-    const LocalCall& call = to_.calls[index];
-    const Node& node = model_.node(call.node);
-    if (call.output_gradients.empty()) continue;
-    Instruction gradient;
-    gradient.kind = Kind::kGradient;
-    gradient.call = static_cast<int>(index);
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (model_.value(node.inputs[k]).role != ValueRole::kParameter) continue;
-      const int local = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
-                                  box_of(call.inputs[k]));
-      parameter_gradients_[node.inputs[k]].push_back(local);
-      gradient.targets.push_back({static_cast<int>(k), local, false});
-    }
-    if (!gradient.targets.empty()) stage_.weight_gradient.push_back(std::move(gradient));
+// Every use of a parameter has its own accumulator; U adds them up. Whether there is anything to do.
+bool Lowering::weight_gradient(int index) {
+  const LocalCall& call = to_.calls[static_cast<size_t>(index)];
+  const Node& node = model_.node(call.node);
+  if (call.output_gradients.empty()) return false;
+  Instruction gradient;
+  gradient.kind = Kind::kGradient;
+  gradient.call = index;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    if (model_.value(node.inputs[k]).role != ValueRole::kParameter) continue;
+    const int local = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
+                                box_of(call.inputs[k]));
+    parameter_gradients_[node.inputs[k]].push_back(local);
+    gradient.targets.push_back({static_cast<int>(k), local});
   }
+  if (gradient.targets.empty()) return false;
+  to_.weight_gradient.instructions.push_back(std::move(gradient));
+  return true;
 }
 
 void Lowering::updates() {
@@ -209,13 +227,19 @@ void Lowering::updates() {
       add.kind = Kind::kCopy;
       add.moves = {move_of(model_, to_, gradients[i], box_of(gradients[i]), false),
                    move_of(model_, to_, gradients[0], box_of(gradients[i]), true)};
-      stage_.update.push_back(std::move(add));
+      to_.update.instructions.push_back(std::move(add));
     }
     Instruction update;
     update.kind = Kind::kUpdate;
     update.local = base_.at(parameter);
     update.other = gradients[0];
-    stage_.update.push_back(std::move(update));
+    to_.update.instructions.push_back(std::move(update));
+    for (const int accumulator : gradients) {
+      Instruction clear;
+      clear.kind = Kind::kClear;
+      clear.local = accumulator;
+      to_.update.instructions.push_back(std::move(clear));
+    }
   }
 }
 

@@ -21,6 +21,10 @@ void check_request(const PlanRequest& request) {
   if (request.micro_batches > request.batch)
     fail(format("--micro-batches {}: a batch of {} rows has no more than {}", request.micro_batches,
                 request.batch, request.batch));
+  if (!request.placement.empty() &&
+      request.placement.size() != static_cast<size_t>(request.workers))
+    fail(format("a placement of {} parts, but there are {}", request.placement.size(),
+                request.workers));
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
@@ -37,8 +41,9 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.request = {request.source, request.memory, request.minimise, request.setting};
   plan.stages = std::move(assignment.stages);
   plan.layouts = complete_layouts(model, std::move(assignment.layouts));
+  plan.binding = request.placement;
   plan.binding.resize(static_cast<size_t>(request.workers));
-  std::iota(plan.binding.begin(), plan.binding.end(), 0);
+  if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = connect(model, plan.layouts);
   plan.workers = predict(model, plan, request, objective);
   plan.bottleneck = bottleneck_of(model, plan, request);
@@ -69,18 +74,48 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   return result;
 }
 
+// Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
+// cap leaves no room for that, it makes the gradients of weights in between.
+void interleave(const Model& model, const PlanRequest& request, const Objective& objective,
+                Plan& plan) {
+  for (Stage& stage : plan.stages)
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
+    }
+  plan.workers = predict(model, plan, request, objective);
+}
+
+Plan plan_of(const Model& model, const PlanRequest& request, const Objective& objective,
+             Assignment assignment) {
+  Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
+  if (request.memory && check_memory(plan, *request.memory))
+    interleave(model, request, objective, plan);
+  return plan;
+}
+
+// Stage -> bytes of the fullest of its workers.
+std::vector<int64_t> peaks_of(const Plan& plan) {
+  std::vector<int64_t> peaks;
+  for (const Stage& stage : plan.stages) {
+    int64_t& most = peaks.emplace_back(0);
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      most = std::max(most, plan.workers[worker].peak_bytes);
+    }
+  }
+  return peaks;
+}
+
 // Empty if the cut itself finds nothing within the cap; a plan that is found may still be above it.
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const Objective& objective) {
   const auto peaks = [&](const Assignment& assignment) {
-    std::vector<int64_t> result;
-    for (const auto& worker : connect_and_predict(model, request, objective, assignment).workers)
-      result.push_back(worker.peak_bytes);
-    return result;
+    return peaks_of(plan_of(model, request, objective, assignment));
   };
   auto assignment = row_of(request.cut).make({model, request, objective, peaks});
   if (!assignment) return std::nullopt;
-  return connect_and_predict(model, request, objective, *std::move(assignment));
+  return plan_of(model, request, objective, *std::move(assignment));
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
@@ -111,7 +146,8 @@ int more_micro_batches(const Model& model, PlanRequest request, const Objective&
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.
 int more_workers(const Model& model, PlanRequest request, const Objective& objective) {
-  if (request.cut == Cut::kFree) return 0;  // its workers are those of the shares file
+  // Its workers are those of the shares file, or of the schedule's.
+  if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
   const int most = 2 * request.workers;
   while (++request.workers <= most)
     if (fits(model, request, objective)) return request.workers;
@@ -125,10 +161,13 @@ int64_t peak_of(const Plan& plan) {
 }
 
 // The plan of the least peak that the cut finds: from the best one without a cap down, by steps
-// that get smaller, until a cap of one byte less finds nothing.
+// that get smaller, until a cap of one byte less finds nothing. Of a cut that heeds no cap, the one
+// plan there is, all of it interleaved.
 Plan least_plan(const Model& model, PlanRequest request, const Objective& objective) {
-  request.memory = std::nullopt;
+  const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
+  if (!row_of(request.cut).heeds_memory) request.memory = 1;
   Plan plan = try_plan(model, request, objective).value();
+  plan.request->memory = cap;
   if (!row_of(request.cut).heeds_memory) return plan;
   for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
@@ -138,6 +177,7 @@ Plan least_plan(const Model& model, PlanRequest request, const Objective& object
     else
       step /= 2;
   }
+  plan.request->memory = cap;
   return plan;
 }
 

@@ -1,7 +1,7 @@
 // Memory: what the operators of one stage hold on one part, from their keeps() and boxes alone.
 //
-// An upper bound of what lowering makes of it, used by the planner before there is a plan and by
-// predict() on the plan. Per stage and part:
+// An estimate of what lowering makes of it, used by the planner before there is a plan; predict()
+// asks lowering itself. Per stage and part:
 //
 //   weights, trained    persistent, of the parameters' boxes
 //   kept                per micro-batch in flight: what the gradients will read

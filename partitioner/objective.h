@@ -14,6 +14,8 @@ class Objective {
   virtual ~Objective() = default;
   // Micro-batches whose activations stage `stage` of `stages` holds at once, at most.
   virtual int in_flight(int stage, int stages, int micro_batches) const = 0;
+  // Micro-batches whose I has run in a stage and whose W has not, at most; 0 where B runs both.
+  virtual int handed(int /*stage*/, int /*stages*/, int /*micro_batches*/) const { return 0; }
 };
 
 // Holds every micro-batch everywhere: right for any schedule, tight for GPipe.

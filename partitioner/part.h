@@ -1,25 +1,33 @@
-// Parts: what one worker does of a plan, as data.
+// Parts: a numbered share of a plan's work, as data.
 //
-// Lowering turns a plan into one Part per worker: local tensors, kernel calls, and per stage four
-// instruction lists, one per phase (F forward, I input gradients, W weight gradients, U update). A
-// schedule's action runs one list for one micro-batch (B runs I, then W); U runs once per step.
-// Every local that is not persistent is freed by exactly one explicit kFree, after its last use and
-// after its aliases, so memory can be proved by walking the lists F, I, W of a micro-batch. A
-// forward-only run walks F alone and drops at its end what is left. The locals `loss`, `scores` and
-// `labels` live to the end of F at least.
+// Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
+// local tensors, kernel calls, and five instruction lists: F forward, I input gradients, W weight
+// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it),
+// U update. A schedule's action runs one list for one micro-batch; U runs once per step.
+//
+// Memory. Every local that is neither persistent nor in a message has an offset within a region:
+//
+//   kKept            a micro-batch's, from F to the last reader in I (or B)
+//   kKeptForWeights  a micro-batch's, from F to the last reader in W (or B)
+//   kHanded          a micro-batch's, from I to W, where they are apart
+//   kTransient       the worker's: what lives within one run of one list; also the scratch memory
+//                    of single instructions
+//
+// kTake and kGive say when a micro-batch has an instance of a region, kAcquire and kSend when it
+// has a slot, kReceive and kRelease when it has a view: memory is proved by walking the lists, and
+// nothing is taken in any other way. Sizes are those of the plan's largest micro-batch; blocks are
+// 64 bytes. A local has a place in those lists only in which it has contents.
 //
 // Locals whose storage is borrowed: an alias (Flatten) shares another local's memory; a local that
-// is received whole is read in place from the channel's slot (kFree releases the view); a local
-// that is only made to be sent whole to one part is written in place into the slot, which is
-// acquired at the first instruction that writes the local and committed by its kSend (kFree then
-// only forgets it). No kReceive lies between the two.
+// is received whole is read in place from the message; a local that is only made to be sent whole
+// to one part is written into the slot. No kReceive lies between its kAcquire and its kSend.
 //
 // A message carries the pieces of its route in order, each a dense tensor of piece.box, and is sent
-// for an empty micro-batch too. Within one phase an instruction list of a part sends what it made
-// right after making it and receives what it needs right before using it, in model order (I and W:
-// reverse).
+// for an empty micro-batch too. Within one list a part sends what it made right after making it and
+// receives what it needs right before using it, in model order (I, W and B: reverse).
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -29,15 +37,15 @@
 namespace kerf::partitioner {
 
 enum class LocalKind : uint8_t {
-  kData,               // inputs and labels: read from the data set at first use
+  kData,               // inputs and labels: read from the data set by kRead
   kParameter,          // persistent
-  kParameterGradient,  // persistent; summed over micro-batches in ascending order
+  kParameterGradient,  // persistent; summed over micro-batches in the order in which W runs
   kActivation,
   kGradient,  // of an activation
 };
 
 enum class Storage : uint8_t {
-  kOwn,       // a buffer of the device
+  kOwn,       // a place in a region
   kAlias,     // of local `alias_of` (which may be an alias itself)
   kReceived,  // the view of a message of `route`
   kSent,      // a slot of `route`
@@ -60,13 +68,13 @@ struct Local {
 // One node on one part. An operator that aliases() has a call, but no kForward or kGradient.
 struct LocalCall {
   NodeId node = -1;
-  int stage = 0;
   std::vector<int> inputs;            // locals
   std::vector<int> outputs;           // locals
   std::vector<int> output_gradients;  // locals; -1 for the loss (whose gradient is 1); empty if the
                                       // call has no backward pass
   ops::Box box;                       // of output 0
-  size_t saved = 0;  // nonzero if the operator wants saved memory; kFreeSaved frees it
+  int64_t saved = 0;                  // bytes that go from its forward to its gradients
+  int64_t workspace = 0;              // bytes that its kernel may take while it runs
 };
 
 // Part of a message, or of a local copy.
@@ -76,54 +84,92 @@ struct Move {
   bool add = false;    // receive and copy: add instead of overwrite
 };
 
+enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kTransient };
+inline constexpr int kRegions = 4;
+
+// Where something lies while a list runs; offset -1: nowhere.
+struct Place {
+  RegionKind region = RegionKind::kTransient;
+  int64_t offset = -1;
+  bool exists() const { return offset >= 0; }
+};
+
 struct Instruction {
   enum class Kind : uint8_t {
-    kForward,    // call
-    kGradient,   // call, targets
-    kSend,       // route, moves in message order (empty: `local` is in the slot already)
-    kReceive,    // route, moves in message order (empty: `local` is the view)
-    kCopy,       // moves[0] (from) to moves[1] (to, add)
-    kZero,       // local
-    kFree,       // local
-    kFreeSaved,  // call
-    kUpdate,     // local is the parameter, other its gradient
+    kTake,      // region: an instance of it is this micro-batch's from now on
+    kGive,      // region
+    kRead,      // local, from the data set
+    kForward,   // call
+    kLoss,      // call: its loss (and its scores) are what the step reports
+    kGradient,  // call, targets
+    kAcquire,   // route: a slot (local: that is made in it)
+    kSend,      // route, moves in message order (empty: `local` is in the slot already)
+    kReceive,   // route, moves in message order (empty: `local` is the view)
+    kRelease,   // route: the view
+    kCopy,      // moves[0] (from) to moves[1] (to, add)
+    kZero,      // local
+    kUpdate,    // local is the parameter, other its gradient
+    kClear,     // local, an accumulator: it counts as zero, and what comes first overwrites it
   };
   struct Target {
     int input = 0;
     int local = -1;
-    bool accumulate = false;  // for parameters: set by the executor (all but the first micro-batch)
   };
   Kind kind{};
+  RegionKind region{};
   int call = -1;
   int route = -1;
   int local = -1;
   int other = -1;
   std::vector<Move> moves;
   std::vector<Target> targets;
+  int64_t scratch = -1;       // offset in the transient region of what it takes while it runs
+  int64_t scratch_bytes = 0;  // 0: nothing
 };
 
-struct StagePart {
-  int stage = 0;
-  std::vector<Instruction> forward;
-  std::vector<Instruction> input_gradient;
-  std::vector<Instruction> weight_gradient;
-  std::vector<Instruction> update;
+struct InstructionList {
+  std::vector<Instruction> instructions;
+  std::vector<Place> places;  // by local (an alias has its root's)
+  std::vector<Place> saved;   // by call
 };
 
 struct Part {
+  int part = 0;
+  int stage = 0;
   int worker = 0;
+  bool gradients = true;  // false: lowered for forward only, with F alone
   std::vector<Local> locals;
   std::vector<LocalCall> calls;
-  std::vector<StagePart> stages;  // of this worker, ascending
-  int loss = -1;                  // local of the loss, -1 if elsewhere
-  int scores = -1;                // local of the loss's input 0
-  int labels = -1;
+  InstructionList forward;
+  InstructionList input_gradient;
+  InstructionList weight_gradient;
+  InstructionList backward;
+  InstructionList update;
+  std::array<int64_t, kRegions> region_bytes{};  // of one instance
+
+  int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
 };
 
-// One part per worker. The plan must be valid. Throws Error{kUsage} for what plans can say and no
-// part can do yet: two parts on one worker that exchange tensors, one part in two stages, operators
-// that give partial sums, a loss on several parts.
-std::vector<Part> lower(const Model& model, const Plan& plan);
+struct LowerOptions {
+  bool gradients = true;  // false: F alone, and nothing is kept for gradients
+  int threads = 1;        // per worker: kernels' workspace depends on it
+};
+
+// One part per part number. Forward-only parts number locals of the forward pass and calls as
+// those with gradients do. The plan must be valid. Throws Error{kUsage} for what plans can say and
+// no part can do yet: one part in two stages, two parts of one stage on one worker, operators that
+// give partial sums, a loss on several parts.
+std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
+
+// Whether the B of this stage makes the gradients of weights node by node among those of inputs:
+// where the plan says so, and where nothing leaves the stage that ought to leave first.
+bool interleaves(const Plan& plan, int stage);
+
+// The local whose memory `local` shares: itself unless it is an alias.
+int root_of(const Part& part, int local);
+
+// Parameters and, where it trains, their gradients and optimizer states, in blocks.
+int64_t persistent_bytes(const Part& part, int optimizer_states, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
 // 2".

@@ -11,13 +11,10 @@ class PartWriter {
       : model_(model), plan_(plan), part_(part) {}
 
   std::string text() const {
-    std::string text = format("worker {}\n", part_.worker);
-    for (const StagePart& stage : part_.stages) {
-      text += format("stage {}\n", stage.stage);
-      text += lines("F", stage.forward) + lines("I", stage.input_gradient) +
-              lines("W", stage.weight_gradient) + lines("U", stage.update);
-    }
-    return text;
+    return format("part {} of stage {} on worker {}\n", part_.part, part_.stage, part_.worker) +
+           lines("F", part_.forward) + lines("I", part_.input_gradient) +
+           lines("W", part_.weight_gradient) + lines("B", part_.backward) +
+           lines("U", part_.update);
   }
 
  private:
@@ -86,19 +83,44 @@ class PartWriter {
                       name(i.moves[0].local));
       case Kind::kZero:
         return format("{} = 0", name(i.local));
-      case Kind::kFree:
-        return format("free {}", name(i.local));
-      case Kind::kFreeSaved:
-        return format("free what {} saved",
-                      model_.node(part_.calls[static_cast<size_t>(i.call)].node).name);
+      case Kind::kTake:
+        return format("take {}", words(i.region));
+      case Kind::kGive:
+        return format("give {}", words(i.region));
+      case Kind::kRead:
+        return format("read {}", name(i.local));
+      case Kind::kLoss:
+        return format("report {}", name(part_.calls[static_cast<size_t>(i.call)].outputs[0]));
+      case Kind::kAcquire:
+        return format("acquire a slot -> {}", peer(i.route, true));
+      case Kind::kRelease:
+        return format("release {}{} <- {}",
+                      plan_.routes[static_cast<size_t>(i.route)].gradient ? "the gradient of " : "",
+                      model_.value(plan_.routes[static_cast<size_t>(i.route)].value).name,
+                      peer(i.route, false));
       case Kind::kUpdate:
         return format("update {}", name(i.local));
+      case Kind::kClear:
+        return format("{} counts as 0", name(i.local));
     }
     return {};
   }
-  std::string lines(const char* phase, const std::vector<Instruction>& list) const {
+  static const char* words(RegionKind region) {
+    switch (region) {
+      case RegionKind::kKept:
+        return "what I reads";
+      case RegionKind::kKeptForWeights:
+        return "what W reads";
+      case RegionKind::kHanded:
+        return "what I hands to W";
+      case RegionKind::kTransient:
+        return "what is transient";
+    }
+    return "";
+  }
+  std::string lines(const char* phase, const InstructionList& list) const {
     std::string text;
-    for (const Instruction& i : list) text += format("{}  {}\n", phase, line(i));
+    for (const Instruction& i : list.instructions) text += format("{}  {}\n", phase, line(i));
     return text;
   }
 

@@ -15,12 +15,21 @@ Minimise parse_minimise(const std::string& name) {
               format("there is no objective \"{}\"; there are time and forward-flops", name));
 }
 
+int Plan::workers_bound() const {
+  return binding.empty() ? 0 : 1 + *std::max_element(binding.begin(), binding.end());
+}
+
 int Plan::stage_of(NodeId node) const {
   for (size_t s = 0; s < stages.size(); ++s) {
     const std::vector<NodeId>& nodes = stages[s].nodes;
     if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) return static_cast<int>(s);
   }
   return -1;
+}
+
+bool is_local(const Plan& plan, const Route& route) {
+  return plan.binding[static_cast<size_t>(route.from)] ==
+         plan.binding[static_cast<size_t>(route.to)];
 }
 
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,

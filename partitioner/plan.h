@@ -25,6 +25,7 @@ Cut parse_cut(const std::string& name);
 struct Stage {
   std::vector<NodeId> nodes;  // in model order
   std::vector<int> parts;
+  bool interleaved = false;  // B makes the gradients of inputs and weights node by node
   bool operator==(const Stage&) const = default;
 };
 
@@ -59,9 +60,13 @@ struct Plan {
   double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
 
   int parts() const { return static_cast<int>(binding.size()); }
+  int workers_bound() const;        // one more than the largest number of a worker
   int stage_of(NodeId node) const;  // -1 if nowhere
   bool operator==(const Plan&) const = default;
 };
+
+// Whether both ends of a route are parts of one worker: no transport carries its messages.
+bool is_local(const Plan& plan, const Route& route);
 
 // Messages and bytes of a route in one step.
 struct Traffic {

@@ -62,10 +62,16 @@ Json worker_to_json(const WorkerPrediction& w) {
           {"bytes_out", w.bytes_out}};
 }
 
-Json stage_to_json(const Model& model, const Stage& stage) {
-  Json nodes = Json::array();
-  for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
-  return {{"parts", stage.parts}, {"nodes", std::move(nodes)}};
+Json stage_to_json(const Model& model, const Stage& stage, bool first_only) {
+  Json json{{"parts", stage.parts}};
+  if (first_only && !stage.nodes.empty()) {
+    json["first"] = model.node(stage.nodes.front()).name;
+  } else {
+    Json& nodes = json["nodes"] = Json::array();
+    for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
+  }
+  if (stage.interleaved) json["interleaved"] = true;
+  return json;
 }
 
 // The names of the stages' first operators say all, where the stages follow one another in the
@@ -80,11 +86,7 @@ bool consecutive(const Plan& plan) {
 
 Json stages_to_json(const Model& model, const Plan& plan, bool first_only) {
   Json stages = Json::array();
-  for (const Stage& stage : plan.stages)
-    stages.push_back(
-        first_only && !stage.nodes.empty()
-            ? Json{{"parts", stage.parts}, {"first", model.node(stage.nodes.front()).name}}
-            : stage_to_json(model, stage));
+  for (const Stage& stage : plan.stages) stages.push_back(stage_to_json(model, stage, first_only));
   return stages;
 }
 

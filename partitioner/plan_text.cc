@@ -193,9 +193,10 @@ class Reader {
     bool first_only = false;
     each(json, "stages", [&](const Json& one, const std::string& where) {
       if (stages.empty()) first_only = one.is_object() && one.contains("first");
-      check_members(one, {"parts", first_only ? "first" : "nodes"}, where);
+      check_members(one, {"parts", first_only ? "first" : "nodes", "interleaved"}, where);
       Stage& stage = stages.emplace_back();
       stage.parts = read_numbers(json_array(one, "parts", where), where + ".parts");
+      if (one.contains("interleaved")) stage.interleaved = json_bool(one, "interleaved", where);
       if (first_only) {
         stage.nodes = {read_node(json_at(one, "first", where), where + ".first")};
         check_first(stages, where);

@@ -1,16 +1,14 @@
 // What a plan will cost each worker, from its layouts, stages and routes alone.
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "partitioner/cut.h"
 #include "partitioner/memory.h"
+#include "partitioner/part.h"
 
 namespace kerf::partitioner {
 
 namespace {
-
-using Group = std::pair<int, int>;  // stage, part
 
 // Rows -> how many micro-batches of a step have so many.
 std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
@@ -28,10 +26,9 @@ class Prediction {
         request_(request),
         objective_(objective),
         largest_(micro_batch_sizes(plan.batch, plan.micro_batches).front()),
-        computations_(computations(model, plan.layouts)) {
-    measure_workspace(model, computations_, largest_, request.setting.threads);
-    int workers = 0;
-    for (const int worker : plan.binding) workers = std::max(workers, worker + 1);
+        computations_(computations(model, plan.layouts)),
+        parts_(lower(model, plan, {.threads = request.setting.threads})) {
+    const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
   }
@@ -69,39 +66,44 @@ class Prediction {
     }
   }
 
-  // Persistent memory and what is in flight add up over a worker's stages; of what comes and goes
+  // Persistent memory and what is in flight add up over a worker's parts; of what comes and goes
   // within one action only the largest counts.
   void add_memory() {
-    std::map<Group, std::vector<const Computation*>> groups;
-    for (const Computation& c : computations_)
-      groups[{plan_.stage_of(c.node), c.part}].push_back(&c);
     std::vector<int64_t> transient(result_.size());
-    for (const auto& [group, mine] : groups) {
-      const StageMemory memory = stage_memory(model_, mine, largest_);
-      WorkerPrediction& worker = worker_of(group.second);
-      const int64_t kept = in_flight(group.first) * memory.kept;
+    for (const Part& part : parts_) {
+      WorkerPrediction& worker = worker_of(part.part);
+      const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
+                                              part.bytes_of(RegionKind::kKeptForWeights)) +
+                           handed(part) * part.bytes_of(RegionKind::kHanded);
       worker.activation_bytes += kept;
-      worker.peak_bytes += memory.persistent(request_.setting.optimizer_states) + kept;
+      worker.peak_bytes +=
+          persistent_bytes(part, request_.setting.optimizer_states, /*trains=*/true) + kept;
       int64_t& most = transient[static_cast<size_t>(worker.worker)];
-      most = std::max(most, memory.transient);
-      for (const ValueId value : memory.kept_arrivals) kept_arrivals_[group].push_back(value);
+      most = std::max(most, part.bytes_of(RegionKind::kTransient));
     }
     for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += transient[w];
   }
 
-  int in_flight(int stage) const {
-    return objective_.in_flight(stage, static_cast<int>(plan_.stages.size()), plan_.micro_batches);
+  int in_flight(const Part& part) const {
+    return objective_.in_flight(part.stage, static_cast<int>(plan_.stages.size()),
+                                plan_.micro_batches);
+  }
+  int handed(const Part& part) const {
+    return objective_.handed(part.stage, static_cast<int>(plan_.stages.size()),
+                             plan_.micro_batches);
   }
 
   // Messages of a route that its receiver holds at once: those that its gradients read stay.
   int held_at_most(const Route& route) const {
-    int most = 1;
-    if (route.gradient) return most;
-    for (const auto& [group, values] : kept_arrivals_)
-      if (group.second == route.to &&
-          std::find(values.begin(), values.end(), route.value) != values.end())
-        most = std::max(most, in_flight(group.first));
-    return most;
+    const Part& receiver = parts_[static_cast<size_t>(route.to)];
+    const auto releases = [&](const InstructionList& list) {
+      return std::any_of(list.instructions.begin(), list.instructions.end(), [&](const auto& each) {
+        return each.kind == Instruction::Kind::kRelease && each.route == route.id;
+      });
+    };
+    if (route.gradient)
+      return releases(receiver.weight_gradient) ? std::max(1, handed(receiver)) : 1;
+    return releases(receiver.forward) ? 1 : in_flight(receiver);
   }
 
   void add_traffic() {
@@ -109,10 +111,11 @@ class Prediction {
     std::vector<int> held;
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
+      held.push_back(held_at_most(route));
+      if (is_local(plan_, route)) continue;
       worker_of(route.from).messages += traffic[r].messages;
       worker_of(route.from).bytes_out += traffic[r].bytes;
       worker_of(route.to).bytes_in += traffic[r].bytes;
-      held.push_back(held_at_most(route));
     }
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
     for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
@@ -124,7 +127,7 @@ class Prediction {
   const Objective& objective_;
   int64_t largest_;  // rows of the largest micro-batch
   std::vector<Computation> computations_;
-  std::map<Group, std::vector<ValueId>> kept_arrivals_;
+  std::vector<Part> parts_;
   std::vector<WorkerPrediction> result_;
 };
 

@@ -6,7 +6,8 @@
 
 namespace kerf::partitioner {
 
-// A slot is whole cache lines, a channel's slots are whole pages.
+// A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what it
+// sends to itself beside its other memory.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 const Setting& setting, int64_t samples) {
   std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes
@@ -17,8 +18,12 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
               plan.binding[static_cast<size_t>(route.to)]}] +=
         whole_blocks(bytes) * (held[r] + setting.slots);
   }
-  std::vector<int64_t> workers(static_cast<size_t>(plan.parts()));
+  std::vector<int64_t> workers(static_cast<size_t>(plan.workers_bound()));
   for (const auto& [ends, bytes] : channels) {
+    if (ends.first == ends.second) {
+      workers[static_cast<size_t>(ends.first)] += bytes;
+      continue;
+    }
     workers[static_cast<size_t>(ends.first)] += whole_pages(bytes);
     if (setting.mirrored) workers[static_cast<size_t>(ends.second)] += whole_pages(bytes);
   }

@@ -1,20 +1,18 @@
 #include "runtime/activity.h"
 
-#include <utility>
-
 namespace kerf::runtime {
 
-void Activity::doing(std::string what) {
+void Activity::doing(std::string_view what) {
   const std::lock_guard lock(mutex_);
-  now_.doing = std::move(what);
+  now_.doing = what;
   now_.awaits.clear();
   now_.awaited = -1;
   since_ = Clock::now();
 }
 
-void Activity::awaits(std::string what, int from) {
+void Activity::awaits(std::string_view what, int from) {
   const std::lock_guard lock(mutex_);
-  now_.awaits = std::move(what);
+  now_.awaits = what;
   now_.awaited = from;
   since_ = Clock::now();
 }

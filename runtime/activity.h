@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "runtime/time.h"
 
@@ -28,8 +29,8 @@ struct ActivityReport {
 class Activity {
  public:
   // Begins something; it awaits nothing yet. "" for idle.
-  void doing(std::string what);
-  void awaits(std::string what, int from);
+  void doing(std::string_view what);
+  void awaits(std::string_view what, int from);
   void awaits_nothing();
   void progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
   ActivityReport report() const;

@@ -30,5 +30,7 @@ Schedule make_schedule(const std::string& name, const std::vector<std::vector<in
 
 // Micro-batches in flight per stage under a named schedule, for the planner.
 std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule);
+// The same, counted in the rows of any schedule.
+std::unique_ptr<partitioner::Objective> objective_of(const Schedule& schedule);
 
 }  // namespace kerf::schedmp

@@ -5,20 +5,15 @@
 #include <map>
 #include <set>
 
-#include "partitioner/memory.h"
 #include "runtime/error.h"
-#include "schedmp/walk.h"
+#include "schedmp/interpreter.h"
 
 namespace kerf::schedmp {
 
 using partitioner::Instruction;
-using partitioner::Local;
-using partitioner::LocalKind;
 using partitioner::Model;
 using partitioner::Part;
 using partitioner::Plan;
-using partitioner::Storage;
-using partitioner::whole_blocks;
 
 namespace {
 
@@ -31,34 +26,44 @@ struct Step {
   const Action* action = nullptr;
 };
 
-std::vector<Step> message_steps(const Part& part, const std::vector<Action>& row) {
+// Writes down what a row does with messages.
+class Recorder : public Machine {
+ public:
   std::vector<Step> steps;
-  std::set<std::pair<int, int>> acquired;  // route, micro-batch
-  const auto acquire = [&](int route, const Action& action) {
-    if (acquired.insert({route, action.micro_batch}).second)
-      steps.push_back({Step::Kind::kAcquire, route, action.micro_batch, &action});
-  };
-  for (const Action& action : row)
-    for (const auto* list : lists_of(part, action))
-      for (const Instruction& instruction : *list) {
-        for (const int local : locals_touched(part, instruction))
-          if (part.locals[static_cast<size_t>(local)].storage == Storage::kSent)
-            acquire(part.locals[static_cast<size_t>(local)].route, action);
-        const auto add = [&](Step::Kind kind, int route) {
-          steps.push_back({kind, route, action.micro_batch, &action});
-        };
-        if (instruction.kind == Instruction::Kind::kSend) {
-          acquire(instruction.route, action);
-          add(Step::Kind::kSend, instruction.route);
-        } else if (instruction.kind == Instruction::Kind::kReceive) {
-          add(Step::Kind::kReceive, instruction.route);
-          if (!instruction.moves.empty()) add(Step::Kind::kRelease, instruction.route);
-        } else if (instruction.kind == Instruction::Kind::kFree) {
-          const Local& local = part.locals[static_cast<size_t>(instruction.local)];
-          if (local.storage == Storage::kReceived) add(Step::Kind::kRelease, local.route);
-        }
-      }
-  return steps;
+  const Action* action = nullptr;
+
+  void acquire(const Site& site, const Instruction& i) override {
+    add(Step::Kind::kAcquire, site, i);
+  }
+  void send(const Site& site, const Instruction& i) override { add(Step::Kind::kSend, site, i); }
+  void receive(const Site& site, const Instruction& i) override {
+    add(Step::Kind::kReceive, site, i);
+  }
+  void release(const Site& site, const Instruction& i) override {
+    add(Step::Kind::kRelease, site, i);
+  }
+
+ private:
+  void add(Step::Kind kind, const Site& site, const Instruction& i) {
+    steps.push_back({kind, i.route, site.micro_batch, action});
+  }
+};
+
+// A worker's row, run on a machine that does nothing but write down.
+struct Rehearsal {
+  std::vector<Step> steps;
+  int64_t arena_bytes = 0;
+};
+
+Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Action>& row,
+                   int micro_batches) {
+  Recorder recorder;
+  Interpreter interpreter(parts, micro_batches, recorder);
+  for (const Action& action : row) {
+    recorder.action = &action;
+    interpreter.run(action);
+  }
+  return {std::move(recorder.steps), ArenaPlan(parts, interpreter.counts()).bytes()};
 }
 
 std::vector<int> held_at_most(const std::vector<std::vector<Step>>& workers, size_t routes) {
@@ -183,92 +188,6 @@ class Play {
   std::set<std::pair<int, int>> committed_;
 };
 
-// Bytes of tensors while a row runs: what the executor will allocate, when it will.
-class MemoryWalk {
- public:
-  MemoryWalk(const Model& model, const Part& part, const partitioner::Setting& setting,
-             int64_t samples)
-      : model_(model), part_(part), setting_(setting), samples_(samples) {
-    for (const partitioner::LocalCall& call : part.calls) measure(call);
-  }
-
-  int64_t peak(const std::vector<Action>& row) {
-    bool trains = false;
-    for (const Action& action : row) trains |= action.kind == ActionKind::kUpdate;
-    for (const Local& local : part_.locals) {
-      if (local.kind == LocalKind::kParameter)
-        now_ += bytes(local) * (1 + (trains ? setting_.optimizer_states : 0));
-      if (local.kind == LocalKind::kParameterGradient && trains) now_ += bytes(local);
-    }
-    peak_ = now_;
-    for (const Action& action : row)
-      for (const auto* list : lists_of(part_, action))
-        for (const Instruction& instruction : *list) take(instruction, action.micro_batch);
-    return peak_;
-  }
-
- private:
-  int64_t bytes(const Local& local) const {
-    return whole_blocks(static_cast<int64_t>(local.spec.bytes(samples_)));
-  }
-
-  void measure(const partitioner::LocalCall& call) {
-    std::vector<ops::ValueSpec> inputs;
-    for (const int input : call.inputs) {
-      ops::ValueSpec spec = part_.locals[static_cast<size_t>(input)].spec;
-      spec.shape = spec.shape.with_batch(samples_);
-      inputs.push_back(spec);
-    }
-    const ops::Operator& op = model_.op(call.node);
-    const ops::Attributes& attributes = model_.node(call.node).attributes;
-    saved_.push_back(call.saved == 0 ? 0 : in_blocks(op.saved_bytes(attributes, inputs)));
-    workspace_.push_back(in_blocks(op.workspace_bytes(attributes, inputs, setting_.threads)));
-  }
-
-  static int64_t in_blocks(size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); }
-
-  void take(const Instruction& instruction, int micro_batch) {
-    for (const int local : locals_touched(part_, instruction)) allocate(local, micro_batch);
-    const auto call = static_cast<size_t>(instruction.call);
-    if (instruction.kind == Instruction::Kind::kForward) now_ += saved_[call];
-    peak_ = std::max(peak_, now_ + scratch(instruction, micro_batch));
-    if (instruction.kind == Instruction::Kind::kFreeSaved) now_ -= saved_[call];
-    if (instruction.kind == Instruction::Kind::kFree &&
-        live_.erase({instruction.local, micro_batch}) > 0)
-      now_ -= bytes(part_.locals[static_cast<size_t>(instruction.local)]);
-  }
-
-  // What is taken while an instruction runs.
-  int64_t scratch(const Instruction& instruction, int micro_batch) const {
-    if (instruction.kind == Instruction::Kind::kForward ||
-        instruction.kind == Instruction::Kind::kGradient)
-      return workspace_[static_cast<size_t>(instruction.call)];
-    if (instruction.kind != Instruction::Kind::kCopy) return 0;
-    const ops::Region& from = instruction.moves[0].region;
-    return from.everything() ? 0 : in_blocks(from.bytes(micro_batch < 0 ? 0 : samples_));
-  }
-
-  void allocate(int index, int micro_batch) {
-    const Local& local = part_.locals[static_cast<size_t>(index)];
-    if (local.persistent() || local.storage != Storage::kOwn) return;
-    if (!live_.insert({index, micro_batch}).second) return;
-    now_ += bytes(local);
-    // Shares of data are cut out of whole rows, one at a time.
-    if (local.kind == LocalKind::kData && !local.box.is_whole())
-      peak_ = std::max(peak_, now_ + in_blocks(model_.value(local.value).spec.bytes(1)));
-  }
-
-  const Model& model_;
-  const Part& part_;
-  const partitioner::Setting& setting_;
-  int64_t samples_;
-  std::vector<int64_t> saved_;      // by call
-  std::vector<int64_t> workspace_;  // by call
-  int64_t now_ = 0;
-  int64_t peak_ = 0;
-  std::set<std::pair<int, int>> live_;
-};
-
 // The first of [low, high] for which `holds`, which holds for `high` and all above the first: a
 // slot more never blocks anybody.
 template <class Holds>
@@ -294,9 +213,20 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   if (setting.slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
   if (!verdict.problems.empty()) return verdict;
 
+  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  const bool trains = schedule.trains();
   std::vector<std::vector<Step>> steps;
-  for (size_t worker = 0; worker < parts.size(); ++worker)
-    steps.push_back(message_steps(parts[worker], schedule.rows[worker]));
+  for (int worker = 0; worker < schedule.workers(); ++worker) {
+    const std::vector<const Part*> mine = parts_of(parts, worker);
+    Rehearsal rehearsal =
+        rehearse(mine, schedule.rows[static_cast<size_t>(worker)], schedule.micro_batches);
+    steps.push_back(std::move(rehearsal.steps));
+    verdict.arena_bytes.push_back(rehearsal.arena_bytes);
+    int64_t persistent = 0;
+    for (const Part* part : mine)
+      persistent += persistent_bytes(*part, setting.optimizer_states, trains);
+    verdict.persistent_bytes.push_back(persistent);
+  }
   verdict.held = held_at_most(steps, plan.routes.size());
   const auto safe = [&](int k) { return Play(model, plan, steps, verdict.held, k).finished(); };
   if (safe(schedule.micro_batches))
@@ -304,11 +234,9 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   const Play play(model, plan, steps, verdict.held, setting.slots);
   if (!play.finished()) verdict.problems.push_back(play.explain());
 
-  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
-  verdict.peak_bytes = partitioner::slot_bytes(model, plan, verdict.held, setting, samples);
-  for (size_t worker = 0; worker < parts.size(); ++worker)
-    verdict.peak_bytes[worker] +=
-        MemoryWalk(model, parts[worker], setting, samples).peak(schedule.rows[worker]);
+  verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);
+  for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)
+    verdict.peak_bytes[worker] += verdict.arena_bytes[worker] + verdict.persistent_bytes[worker];
   return verdict;
 }
 

@@ -1,10 +1,11 @@
 // Verification: proves or refutes, before anything runs.
 //
-// check_order looks at the text alone: every action once, order legal, members of a group alike.
-// verify walks the lowered parts: which message each instruction sends, awaits and releases, under
-// k free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits
-// what, the smallest safe k, the credits each route needs, and the peak bytes of tensors per
-// worker.
+// check_order looks at the text alone: every action once, order legal, members of a group in one
+// order, and no word that a run would not execute. verify runs the rows on the lowered parts, by the
+// interpreter that a run uses: which message each instruction sends, awaits and releases, under k
+// free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits what,
+// the smallest safe k, the credits each route needs, and the bytes of each worker. Of many problems
+// the first kMostProblems are told, and the number of the others.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,20 @@ namespace kerf::schedmp {
 // The workers of each stage of a plan: what a schedule's groups must equal.
 std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan);
 
+inline constexpr size_t kMostProblems = 20;
+
 // Empty if sound. Each problem names worker and action.
 std::vector<std::string> check_order(const Schedule& schedule);
 // Whether `schedule` is one for this plan: stages, groups, micro-batches.
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 
 struct Verdict {
-  std::vector<std::string> problems;  // empty: proved
-  int smallest_safe_slots = -1;       // -1: no number is safe; 0: rendezvous is
-  std::vector<int> held;              // route -> messages a receiver holds at once, at most
-  std::vector<int64_t> peak_bytes;    // worker -> tensors, with slots and workspace
+  std::vector<std::string> problems;      // empty: proved
+  int smallest_safe_slots = -1;           // -1: no number is safe; 0: rendezvous is
+  std::vector<int> held;                  // route -> messages a receiver holds at once, at most
+  std::vector<int64_t> arena_bytes;       // worker -> instances of regions, see interpreter.h
+  std::vector<int64_t> persistent_bytes;  // worker -> parameters, gradients, optimizer states
+  std::vector<int64_t> peak_bytes;        // worker -> both, and slots: what a run takes, exactly
   bool ok() const { return problems.empty(); }
 };
 

@@ -1,6 +1,7 @@
 // What the text of a schedule alone can prove: every action once, in a legal order.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/format.h"
 #include "schedmp/verify.h"
@@ -21,9 +22,29 @@ struct Progress {
         weight_gradient(forward.size()) {}
 };
 
+// Keeps the first problems and counts the others.
+class Problems {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> text, Args&&... args) {
+    if (list_.size() < kMostProblems)
+      list_.push_back(kerf::format(text, std::forward<Args>(args)...));
+    else
+      ++more_;
+  }
+  std::vector<std::string> take() {
+    if (more_ > 0) list_.push_back(kerf::format("and {} more problems", more_));
+    return std::move(list_);
+  }
+
+ private:
+  std::vector<std::string> list_;
+  int64_t more_ = 0;
+};
+
 class RowCheck {
  public:
-  RowCheck(const Schedule& schedule, int worker, std::vector<std::string>& problems)
+  RowCheck(const Schedule& schedule, int worker, Problems& problems)
       : schedule_(schedule), worker_(worker), problems_(problems) {}
 
   void run() {
@@ -36,14 +57,18 @@ class RowCheck {
 
  private:
   void problem(const Action& action, const std::string& what) {
-    problems_.push_back(kerf::format("worker {}: {}: {}", worker_, to_string(action), what));
+    problems_.add("worker {}: {}: {}", worker_, to_string(action), what);
   }
 
   void take(const Action& action) {
     const auto found = stages_.find(action.stage);
     if (found == stages_.end()) return problem(action, "the stage is not this worker's");
     Progress& progress = found->second;
+    if (action.version >= 0)
+      return problem(action, "names a version of the weights; a run has the current ones only");
     if (action.kind == ActionKind::kUpdate) return take_update(action, progress);
+    if (!is_run(action.kind))
+      return problem(action, "this runtime cannot run this kind of action yet");
     if (action.micro_batch < 0 || action.micro_batch >= schedule_.micro_batches)
       return problem(action, "there is no such micro-batch");
     if (progress.updated) return problem(action, "comes after the stage's update");
@@ -58,8 +83,13 @@ class RowCheck {
         take_input_gradient(action, progress);
         return take_weight_gradient(action, progress);
       default:
-        return problem(action, "this runtime cannot run this kind of action yet");
+        return;
     }
+  }
+
+  static bool is_run(ActionKind kind) {
+    return kind == ActionKind::kForward || kind == ActionKind::kInputGradient ||
+           kind == ActionKind::kWeightGradient || kind == ActionKind::kBackward;
   }
 
   void once(const Action& action, std::vector<bool>& done) {
@@ -102,50 +132,113 @@ class RowCheck {
   }
 
   void missing(int stage, ActionKind kind, int micro_batch) {
-    problems_.push_back(kerf::format("worker {}: {} is missing", worker_,
-                                     to_string(Action{stage, kind, micro_batch})));
+    problems_.add("worker {}: {} is missing", worker_, to_string(Action{stage, kind, micro_batch}));
   }
 
   const Schedule& schedule_;
   int worker_;
-  std::vector<std::string>& problems_;
+  Problems& problems_;
   std::map<int, Progress> stages_;
 };
+
+// Members of a group run the stages that they share in one order.
+class GroupCheck {
+ public:
+  GroupCheck(const Schedule& schedule, Problems& problems)
+      : schedule_(schedule), problems_(problems), stages_(static_cast<size_t>(schedule.workers())) {
+    for (int stage = 0; stage < schedule.stages(); ++stage)
+      for (const int worker : schedule.groups[static_cast<size_t>(stage)])
+        stages_[static_cast<size_t>(worker)].insert(stage);
+  }
+
+  void run() {
+    std::set<std::pair<int, int>> compared;
+    for (const std::vector<int>& group : schedule_.groups)
+      for (size_t i = 1; i < group.size(); ++i)
+        if (compared.emplace(group[0], group[i]).second) compare(group[0], group[i]);
+  }
+
+ private:
+  // The next action from `at` on that both run; null if there is none.
+  const Action* next(int worker, int other, size_t& at) const {
+    const std::vector<Action>& row = schedule_.rows[static_cast<size_t>(worker)];
+    const std::set<int>& shared = stages_[static_cast<size_t>(other)];
+    while (at < row.size() && !shared.contains(row[at].stage)) ++at;
+    return at < row.size() ? &row[at++] : nullptr;
+  }
+
+  void compare(int a, int b) {
+    size_t at_a = 0;
+    size_t at_b = 0;
+    while (true) {
+      const Action* first = next(a, b, at_a);
+      const Action* second = next(b, a, at_b);
+      if (first == nullptr && second == nullptr) return;
+      if (first != nullptr && second != nullptr && *first == *second) continue;
+      const auto text = [](const Action* action) {
+        return action == nullptr ? std::string("nothing") : to_string(*action);
+      };
+      const Action& either = first != nullptr ? *first : *second;
+      return problems_.add(
+          "workers {} and {} share stage {} but not the order of what they do there: where {} has "
+          "{}, {} has {}",
+          a, b, either.stage, a, text(first), b, text(second));
+    }
+  }
+
+  const Schedule& schedule_;
+  Problems& problems_;
+  std::vector<std::set<int>> stages_;  // by worker
+};
+
+std::string workers_text(const std::vector<int>& workers) {
+  return kerf::format("{}", fmt::join(workers, ","));
+}
 
 }  // namespace
 
 std::vector<std::string> check_order(const Schedule& schedule) {
-  std::vector<std::string> problems;
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
+  Problems problems;
+  const auto exists = [&](int worker) { return worker >= 0 && worker < schedule.workers(); };
+  for (int stage = 0; stage < schedule.stages(); ++stage)
+    if (!std::ranges::all_of(schedule.groups[static_cast<size_t>(stage)], exists)) {
+      problems.add("stage {} is on a worker that does not exist", stage);
+      return problems.take();
+    }
   for (int worker = 0; worker < schedule.workers(); ++worker)
     RowCheck(schedule, worker, problems).run();
-  const auto exists = [&](int worker) { return worker >= 0 && worker < schedule.workers(); };
-  for (int stage = 0; stage < schedule.stages(); ++stage) {
-    const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
-    if (!std::ranges::all_of(group, exists)) {
-      problems.push_back(kerf::format("stage {} is on a worker that does not exist", stage));
-      continue;
-    }
-    for (const int member : group)
-      if (schedule.rows[static_cast<size_t>(member)] !=
-          schedule.rows[static_cast<size_t>(group[0])])
-        problems.push_back(kerf::format("workers {} and {} share stage {} but not their row",
-                                        group[0], member, stage));
-  }
-  return problems;
+  GroupCheck(schedule, problems).run();
+  return problems.take();
 }
 
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan) {
-  std::vector<std::string> problems;
+  Problems problems;
   if (schedule.micro_batches != plan.micro_batches)
-    problems.push_back(kerf::format("the schedule has {} micro-batches, the plan {}",
-                                    schedule.micro_batches, plan.micro_batches));
-  if (schedule.workers() != plan.parts())
-    problems.push_back(
-        kerf::format("the schedule has {} workers, the plan {}", schedule.workers(), plan.parts()));
-  if (schedule.groups != groups_of(plan))
-    problems.push_back("the schedule's stages are not on the workers where the plan has them");
-  return problems;
+    problems.add("the schedule has {} micro-batches, the plan {}", schedule.micro_batches,
+                 plan.micro_batches);
+  if (schedule.workers() != plan.workers_bound())
+    problems.add("the schedule has {} workers, the plan {}", schedule.workers(),
+                 plan.workers_bound());
+  const std::vector<std::vector<int>> groups = groups_of(plan);
+  if (schedule.groups.size() != groups.size()) {
+    problems.add("the schedule has {} stages, the plan {}", schedule.groups.size(), groups.size());
+    return problems.take();
+  }
+  for (size_t stage = 0; stage < groups.size(); ++stage) {
+    const std::vector<int>& have = schedule.groups[stage];
+    const std::vector<int>& must = groups[stage];
+    if (have == must) continue;
+    if (std::is_permutation(have.begin(), have.end(), must.begin(), must.end()))
+      problems.add(
+          "the schedule lists the workers of stage {} as {}, the plan as {}: put them in "
+          "the plan's order",
+          stage, workers_text(have), workers_text(must));
+    else
+      problems.add("the schedule has stage {} on the workers {}, the plan on {}", stage,
+                   workers_text(have), workers_text(must));
+  }
+  return problems.take();
 }
 
 std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan) {

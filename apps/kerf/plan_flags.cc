@@ -72,9 +72,30 @@ std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   return read_schedule(flags, *flags.schedule);
 }
 
-// A schedule from a file may hold every micro-batch at once; only the built-in ones promise less.
-std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
-  return is_built_in(schedule) ? schedmp::objective_of(schedule) : partitioner::hold_everything();
+// A schedule from a file holds what its rows say.
+std::unique_ptr<partitioner::Objective> objective_of(const PlanFlags& flags,
+                                                     const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::objective_of(schedule)
+                               : schedmp::objective_of(read_schedule(flags, schedule));
+}
+
+// A plan's file that is not there is missed once it is to run; until then it may hold everything.
+std::unique_ptr<partitioner::Objective> objective_of_plan(const PlanFlags& flags,
+                                                          const std::string& schedule) {
+  std::error_code absent;
+  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent))
+    return partitioner::hold_everything();
+  return objective_of(flags, schedule);
+}
+
+// Stages that are one worker's each go where the file has them, several to a worker too.
+std::vector<int> placement_of(const schedmp::Schedule& schedule) {
+  std::vector<int> placement;
+  for (const std::vector<int>& group : schedule.groups) {
+    if (group.size() != 1) return {};
+    placement.push_back(group[0]);
+  }
+  return placement;
 }
 
 template <class T>
@@ -108,12 +129,12 @@ partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting se
 }
 
 // The plan stays; what it will take does not.
-void predict_anew(Planned& planned, const partitioner::Setting& setting) {
+void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
   if (planned.plan.request) planned.plan.request->setting = setting;
   partitioner::PlanRequest request;
   request.setting = setting;
   planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
-                                              *objective_of(planned.plan.schedule));
+                                              *objective_of(flags, planned.plan.schedule));
 }
 
 // The schedule and the request of a plan that was read, under what the flags say.
@@ -126,7 +147,7 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   if (request) planned.plan.request->memory = planned.memory;
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
   if (other) planned.plan.schedule = *flags.schedule;
-  if (other || (request && setting != made_for)) predict_anew(planned, setting);
+  if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
 }
 
 // The model that a plan's request names, for flags that name none: a look at a text that is not
@@ -150,11 +171,10 @@ partitioner::Model model_of_plan(const std::string& source, const std::string& f
 
 // A schedule's file lies where the plan says, seen from the plan, or else from here, as plans of
 // earlier versions had it.
-void find_schedule_of_plan(const std::string& file, partitioner::Plan& plan) {
-  if (is_built_in(plan.schedule)) return;
-  const fs::path beside = fs::path(file).parent_path() / plan.schedule;
+std::string beside(const std::string& plan_file, const std::string& schedule) {
+  const fs::path path = fs::path(plan_file).parent_path() / schedule;
   std::error_code absent;
-  if (fs::is_regular_file(beside, absent)) plan.schedule = beside.string();
+  return !is_built_in(schedule) && fs::is_regular_file(path, absent) ? path.string() : schedule;
 }
 
 }  // namespace
@@ -254,6 +274,8 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
   const auto file = schedule_in_file(flags);
   request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
+  if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
+  if (!request.placement.empty()) request.workers = file->stages();
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
   request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
@@ -271,7 +293,8 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
-  auto answer = partitioner::make_plan(planned.model, request, *objective_of(request.schedule));
+  auto answer =
+      partitioner::make_plan(planned.model, request, *objective_of(flags, request.schedule));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
@@ -287,9 +310,12 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   const std::string text = runtime::read_file(file, kMaxText);
   const std::string source = source_of(flags, text, file);
   Planned planned{source, model_of_plan(source, file), {}, {}, {}};
-  planned.plan = partitioner::read_plan(planned.model, text, file, objective_of);
-  find_schedule_of_plan(file, planned.plan);
-  check_agrees(flags.workers, planned.plan.parts(), "--workers", file);
+  planned.plan =
+      partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
+        return objective_of_plan(flags, beside(file, schedule));
+      });
+  planned.plan.schedule = beside(file, planned.plan.schedule);
+  check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);
   check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
   check_agrees(flags.batch, planned.plan.batch, "--batch", file);
   check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);

@@ -36,8 +36,10 @@ std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome&
                        .messages = figures.messages,
                        .bytes_in = figures.bytes_in,
                        .bytes_out = figures.bytes_out,
+                       .local_messages = figures.local_messages,
+                       .local_bytes = figures.local_bytes,
                        .peak_bytes = figures.peak_bytes,
-                       .proved_bytes = outcome.training->verdict().peak_bytes[at],
+                       .proved_bytes = figures.proved_bytes,
                        .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
                        .predicted_step_seconds = planned.plan.workers[at].seconds});
   }
@@ -96,7 +98,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));
   outcome.driven = drive(*outcome.training, flags,
-                         {.workers = planned.plan.parts(),
+                         {.workers = planned.plan.workers_bound(),
                           .depth = kDepth,
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);

@@ -32,6 +32,8 @@ struct RunRecord {
     int64_t messages = 0;  // sent
     int64_t bytes_in = 0;
     int64_t bytes_out = 0;
+    int64_t local_messages = 0;  // to itself, between its parts: no transport carries them
+    int64_t local_bytes = 0;
     int64_t peak_bytes = 0;            // of tensors, as measured
     int64_t proved_bytes = -1;         // likewise, as proved before the run
     int64_t predicted_peak_bytes = 0;  // an upper bound of both
@@ -104,6 +106,8 @@ void fields(Fields& f, RunRecord::Worker& worker) {
   f("messages", worker.messages);
   f("bytes_in", worker.bytes_in);
   f("bytes_out", worker.bytes_out);
+  f.newer("local_messages", worker.local_messages);
+  f.newer("local_bytes", worker.local_bytes);
   f("peak_bytes", worker.peak_bytes);
   f.newer("proved_bytes", worker.proved_bytes);
   f("predicted_peak_bytes", worker.predicted_peak_bytes);

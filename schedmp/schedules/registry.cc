@@ -1,6 +1,7 @@
 // Every schedule by name: one line each.
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
@@ -40,6 +41,45 @@ class EntryObjective : public partitioner::Objective {
   const Entry& entry_;
 };
 
+// Of rows: how many micro-batches a stage has between their F and their last gradient, and between
+// I and W, on any of its workers.
+class RowsObjective : public partitioner::Objective {
+ public:
+  explicit RowsObjective(const Schedule& schedule)
+      : in_flight_(schedule.groups.size()), handed_(schedule.groups.size()) {
+    for (const std::vector<Action>& row : schedule.rows) count(row);
+  }
+  int in_flight(int stage, int, int micro_batches) const override {
+    return known(stage) ? in_flight_[static_cast<size_t>(stage)] : micro_batches;
+  }
+  int handed(int stage, int, int micro_batches) const override {
+    return known(stage) ? handed_[static_cast<size_t>(stage)] : micro_batches;
+  }
+
+ private:
+  bool known(int stage) const { return static_cast<size_t>(stage) < in_flight_.size(); }
+
+  void count(const std::vector<Action>& row) {
+    std::map<int, std::pair<int, int>> now;  // stage -> in flight, handed
+    for (const Action& action : row) {
+      if (!known(action.stage)) continue;
+      auto& [flying, handed] = now[action.stage];
+      const bool weights = action.kind == ActionKind::kWeightGradient;
+      if (action.kind == ActionKind::kForward) ++flying;
+      if (action.kind == ActionKind::kInputGradient) ++handed;
+      int& most = in_flight_[static_cast<size_t>(action.stage)];
+      int& most_handed = handed_[static_cast<size_t>(action.stage)];
+      most = std::max(most, flying);
+      most_handed = std::max(most_handed, handed);
+      if (weights) --handed;
+      if (weights || action.kind == ActionKind::kBackward) --flying;
+    }
+  }
+
+  std::vector<int> in_flight_;
+  std::vector<int> handed_;
+};
+
 }  // namespace
 
 int count_workers(const std::vector<std::vector<int>>& groups) {
@@ -74,6 +114,10 @@ Schedule make_schedule(const std::string& name, const std::vector<std::vector<in
 
 std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
   return std::make_unique<EntryObjective>(find_entry(schedule));
+}
+
+std::unique_ptr<partitioner::Objective> objective_of(const Schedule& schedule) {
+  return std::make_unique<RowsObjective>(schedule);
 }
 
 }  // namespace kerf::schedmp

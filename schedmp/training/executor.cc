@@ -1,21 +1,21 @@
 #include "schedmp/training/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "ops/metrics.h"
 #include "runtime/error.h"
-#include "schedmp/walk.h"
 
 namespace kerf::schedmp {
 
 using ops::TensorView;
-using partitioner::Instruction;
 using partitioner::Local;
 using partitioner::LocalCall;
 using partitioner::LocalKind;
 using partitioner::Part;
+using partitioner::Storage;
 using runtime::Span;
 
 namespace {
@@ -42,138 +42,221 @@ class Traced {
 
 }  // namespace
 
-Executor::Executor(const partitioner::Model& model, const partitioner::Plan& plan, Part part,
-                   runtime::Workplace& workplace, const ops::OptimizerOptions& optimizer,
-                   uint64_t seed)
+Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& machine)
+    : work(std::move(given)),
+      parts(parts_of(work.parts, worker)),
+      arena(parts, count_regions(parts, work.row, micro_batches)),
+      interpreter(parts, micro_batches, machine) {
+  for (const Action& action : work.row) names.push_back(to_string(action));
+  for (const Part* part : parts) {
+    std::vector<int>& of_part = roots.emplace_back();
+    for (size_t i = 0; i < part->locals.size(); ++i)
+      of_part.push_back(root_of(*part, static_cast<int>(i)));
+  }
+}
+
+Executor::Executor(const partitioner::Model& model, const partitioner::Plan& plan,
+                   std::optional<Work> training, Work evaluation,
+                   const std::vector<int32_t>& credits, runtime::Workplace& workplace,
+                   const ops::OptimizerOptions& optimizer, uint64_t seed)
     : model_(model),
       plan_(plan),
-      part_(std::move(part)),
       workplace_(workplace),
       seed_(seed),
-      parameters_(model, part_, workplace.device, optimizer, seed),
-      mailbox_(model, plan, workplace),
-      locals_(model, part_, workplace.device, parameters_, mailbox_) {
-  for (const LocalCall& call : part_.calls)
-    kernels_.push_back(
-        model.op(call.node).make_kernel(model.node(call.node).attributes, workplace.device));
+      micro_batches_(plan.micro_batches),
+      training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
+                                                     micro_batches_, static_cast<Machine&>(*this))
+                         : nullptr),
+      evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker, micro_batches_,
+                                            static_cast<Machine&>(*this))),
+      current_(training_ ? training_.get() : evaluation_.get()),
+      parameters_(model, current_->parts, workplace.device, optimizer, seed, training_ != nullptr),
+      mailbox_(model, plan, credits, workplace),
+      workspace_(workplace.device),
+      slots_(plan.routes.size()),
+      held_(plan.routes.size()),
+      losses_(static_cast<size_t>(micro_batches_)) {
+  arena_ = workplace.device.allocate(
+      static_cast<size_t>(std::max(current_->arena.bytes(), evaluation_->arena.bytes())));
+  for (const Part* each : current_->parts) {
+    auto& kernels = kernels_.emplace_back();
+    for (const LocalCall& call : each->calls)
+      kernels.push_back(
+          model.op(call.node).make_kernel(model.node(call.node).attributes, workspace_));
+  }
+  for (const partitioner::Route& route : plan.routes) {
+    const size_t fixed = partitioner::message_bytes(model, route, 0);
+    message_sizes_.push_back({fixed, partitioner::message_bytes(model, route, 1) - fixed});
+    if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
+      held_[static_cast<size_t>(route.id)].resize(static_cast<size_t>(micro_batches_));
+  }
 }
 
 bool Executor::reads_data() const {
-  return std::any_of(part_.locals.begin(), part_.locals.end(),
-                     [](const Local& each) { return each.kind == LocalKind::kData; });
-}
-
-bool Executor::reads_inputs() const {
-  return std::any_of(part_.locals.begin(), part_.locals.end(), [&](const Local& each) {
-    return each.kind == LocalKind::kData &&
-           model_.value(each.value).role == partitioner::ValueRole::kInput;
+  return std::any_of(current_->parts.begin(), current_->parts.end(), [](const Part* each) {
+    return std::any_of(each->locals.begin(), each->locals.end(),
+                       [](const Local& l) { return l.kind == LocalKind::kData; });
   });
 }
 
-TrainingResult Executor::run(const std::vector<Action>& row, int micro_batches,
-                             const StepData& data) {
+bool Executor::reads_inputs() const {
+  const auto is_input = [&](const Local& each) {
+    return each.kind == LocalKind::kData &&
+           model_.value(each.value).role == partitioner::ValueRole::kInput;
+  };
+  return std::any_of(current_->parts.begin(), current_->parts.end(), [&](const Part* each) {
+    return std::any_of(each->locals.begin(), each->locals.end(), is_input);
+  });
+}
+
+std::vector<int> Executor::part_numbers() const {
+  std::vector<int> numbers;
+  for (const Part* each : current_->parts) numbers.push_back(each->part);
+  return numbers;
+}
+
+TrainingResult& Executor::run(const StepData& data) {
   const int64_t begin_ns = runtime::now_ns();
   data_ = data;
-  result_ = {};
-  losses_.assign(static_cast<size_t>(micro_batches), 0);
-  saved_.resize(static_cast<size_t>(micro_batches));
-  for (auto& calls : saved_) calls.resize(part_.calls.size());
+  current_ = data.training ? training_.get() : evaluation_.get();
+  KERF_CHECK(current_ != nullptr, "a run that only evaluates is to train");
+  result_.has_loss = false;
+  result_.correct = 0;
+  std::fill(losses_.begin(), losses_.end(), 0.0);
   mailbox_.begin(data.sequence);
-  locals_.begin(data, micro_batches);
-  for (const Action& action : row) run_action(action);
+  for (size_t action = 0; action < current_->work.row.size(); ++action) run_action(action);
 
+  result_.loss = 0;
   for (const double loss : losses_) result_.loss += loss;
-  result_.sent = mailbox_.sent();
+  mailbox_.sent(result_.sent);
   result_.bytes_in = mailbox_.bytes_in();
   result_.wait_ns = mailbox_.waited_ns();
   result_.compute_ns = runtime::now_ns() - begin_ns - result_.wait_ns;
   result_.peak_bytes =
       static_cast<int64_t>(workplace_.device.memory().peak + workplace_.endpoint.slot_bytes());
-  return std::move(result_);
+  return result_;
 }
 
-void Executor::run_action(const Action& action) {
-  workplace_.activity.doing(kerf::format("step {}: {}", data_.step, to_string(action)));
-  const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return to_string(action); });
-  for (const auto* list : lists_of(part_, action))
-    for (const Instruction& instruction : *list) run_instruction(instruction, action.micro_batch);
-  if (!data_.training && action.kind == ActionKind::kForward) forget(action.micro_batch);
+void Executor::run_action(size_t index) {
+  const std::string& name = current_->names[index];
+  std::array<char, 64> text;
+  const auto end = fmt::format_to_n(text.data(), text.size(), "step {}: {}", data_.step, name);
+  workplace_.activity.doing(std::string_view(text.data(), std::min(end.size, text.size())));
+  const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return name; });
+  current_->interpreter.run(current_->work.row[index]);
   workplace_.activity.progress();
 }
 
-void Executor::forget(int micro_batch) {
-  locals_.free_all(micro_batch);
-  for (runtime::Buffer& buffer : saved_[static_cast<size_t>(micro_batch)]) buffer = {};
+// Micro-batches differ by a row at most, larger ones first (partitioner/cost.h).
+int64_t Executor::samples(int micro_batch) const {
+  if (micro_batch < 0) return 0;
+  const auto rows = static_cast<int64_t>(data_.rows.size());
+  return rows / micro_batches_ + (micro_batch < rows % micro_batches_ ? 1 : 0);
 }
 
-void Executor::run_instruction(const Instruction& instruction, int micro_batch) {
-  switch (instruction.kind) {
-    case Instruction::Kind::kForward:
-      return forward(instruction.call, micro_batch);
-    case Instruction::Kind::kGradient:
-      return gradient(instruction, micro_batch);
-    case Instruction::Kind::kSend:
-      return send(instruction, micro_batch);
-    case Instruction::Kind::kReceive:
-      return receive(instruction, micro_batch);
-    case Instruction::Kind::kCopy:
-      return copy(instruction, micro_batch);
-    case Instruction::Kind::kZero: {
-      const TensorView view = locals_.ensure(instruction.local, micro_batch);
-      if (view.bytes() > 0) std::memset(view.data, 0, view.bytes());
-      return;
-    }
-    case Instruction::Kind::kFree:
-      return locals_.free(instruction.local, micro_batch);
-    case Instruction::Kind::kFreeSaved:
-      saved(instruction.call, micro_batch) = {};
-      return;
-    case Instruction::Kind::kUpdate:
-      return parameters_.update(instruction.local, instruction.other);
-  }
+int64_t Executor::first(int micro_batch) const {
+  const auto rows = static_cast<int64_t>(data_.rows.size());
+  return rows / micro_batches_ * micro_batch +
+         std::min<int64_t>(micro_batch, rows % micro_batches_);
 }
 
-ops::Call Executor::make_call(int index, int micro_batch) {
-  const LocalCall& call = part_.calls[static_cast<size_t>(index)];
+std::byte* Executor::at(const Site& site, const partitioner::Place& place) const {
+  if (!place.exists()) return nullptr;
+  const int instance = current_->interpreter.instance(site, place.region);
+  return arena_.data() + current_->arena.start(part(site), site.part, place.region, instance) +
+         place.offset;
+}
+
+std::byte* Executor::scratch(const Site& site, const Instruction& instruction) const {
+  return at(site, {partitioner::RegionKind::kTransient, instruction.scratch});
+}
+
+std::byte* Executor::memory_of(const Site& site, int root) const {
+  const Local& each = local(site, root);
+  if (each.persistent()) return parameters_.view(site.part, root).data;
+  const auto route = static_cast<size_t>(each.route);
+  if (each.storage == Storage::kSent) return slots_[route].data;
+  // Nobody writes to a local that is read in place.
+  if (each.storage == Storage::kReceived)
+    return const_cast<std::byte*>(held_[route][static_cast<size_t>(site.micro_batch)].data);
+  return at(site, site.list->places[static_cast<size_t>(root)]);
+}
+
+TensorView Executor::view(const Site& site, int index) const {
+  const ops::ValueSpec& spec = local(site, index).spec;
+  const int root = current_->roots[site.part][static_cast<size_t>(index)];
+  return {spec.dtype, spec.shape.with_batch(samples(site.micro_batch)), memory_of(site, root)};
+}
+
+void Executor::look(const Site& site, const std::vector<int>& locals, std::vector<TensorView>& to) {
+  to.clear();
+  for (const int each : locals) to.push_back(each < 0 ? TensorView{} : view(site, each));
+}
+
+ops::Call Executor::make_call(const Site& site, const LocalCall& call) {
   const partitioner::Value& output = model_.value(model_.node(call.node).outputs[0]);
   ops::Call made;
   made.inputs = inputs_;
   made.outputs = outputs_;
   made.output_gradients = output_gradients_;
-  made.saved = saved(index, micro_batch).data();
   made.output_box = &call.box;
-  made.output_shape = output.spec.shape.with_batch(locals_.samples(micro_batch));
-  made.key = {seed_, static_cast<uint32_t>(call.node), data_.step, micro_batch};
-  made.first_sample = locals_.first(micro_batch);
+  made.output_shape = output.spec.shape.with_batch(samples(site.micro_batch));
+  made.key = {seed_, static_cast<uint32_t>(call.node), data_.step, site.micro_batch};
+  made.first_sample = first(site.micro_batch);
   made.training = data_.training;
   made.normaliser = static_cast<double>(data_.rows.size());
   return made;
 }
 
-void Executor::forward(int index, int micro_batch) {
-  const LocalCall& call = part_.calls[static_cast<size_t>(index)];
-  const partitioner::Node& node = model_.node(call.node);
-  const Traced traced(workplace_.trace, Span::Kind::kCompute, 1, [&] { return node.name; });
-  inputs_.clear();
-  outputs_.clear();
-  output_gradients_.clear();
-  for (const int input : call.inputs) inputs_.push_back(locals_.ensure(input, micro_batch));
-  for (const int output : call.outputs) outputs_.push_back(locals_.ensure(output, micro_batch));
-  if (call.saved != 0) {
-    std::vector<ops::ValueSpec> specs;
-    for (const TensorView& input : inputs_) specs.push_back({input.dtype, input.shape});
-    saved(index, micro_batch) =
-        workplace_.device.allocate(model_.op(call.node).saved_bytes(node.attributes, specs));
-  }
-  kernels_[static_cast<size_t>(index)]->forward(make_call(index, micro_batch));
-  if (model_.op(call.node).is_loss()) note_loss(call, micro_batch);
+// With its workspace granted.
+ops::Kernel& Executor::kernel(const Site& site, const Instruction& instruction) {
+  workspace_.grant(scratch(site, instruction), instruction.scratch_bytes);
+  return *kernels_[site.part][static_cast<size_t>(instruction.call)];
 }
 
-void Executor::note_loss(const LocalCall& call, int micro_batch) {
-  const double loss = static_cast<double>(*outputs_[0].f32());
-  losses_[static_cast<size_t>(micro_batch)] = loss;
+void Executor::read(const Site& site, const Instruction& instruction) {
+  const TensorView to = view(site, instruction.local);
+  const partitioner::Value& value = model_.value(local(site, instruction.local).value);
+  KERF_CHECK(data_.dataset != nullptr, "no data set for {}", value.name);
+  const auto rows = data_.rows.subspan(static_cast<size_t>(first(site.micro_batch)),
+                                       static_cast<size_t>(samples(site.micro_batch)));
+  const auto fetch = [&](std::span<const int64_t> some, const TensorView& into) {
+    if (value.role == partitioner::ValueRole::kLabel)
+      data_.dataset->read_labels(some, into);
+    else
+      data_.dataset->read_features(some, into);
+  };
+  if (instruction.moves.empty()) return fetch(rows, to);
+  // Row by row, so that no second tensor of this size is needed.
+  const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
+                       scratch(site, instruction)};
+  const ops::Region& share = instruction.moves[0].region;
+  std::byte* into = to.data;
+  for (size_t i = 0; i < rows.size(); ++i, into += share.bytes(1)) {
+    fetch(rows.subspan(i, 1), row);
+    share.pack(row.data, into, 1);
+  }
+}
+
+void Executor::forward(const Site& site, const Instruction& instruction) {
+  const LocalCall& call = call_of(site, instruction);
+  const Traced traced(workplace_.trace, Span::Kind::kCompute, 1,
+                      [&] { return model_.node(call.node).name; });
+  look(site, call.inputs, inputs_);
+  look(site, call.outputs, outputs_);
+  output_gradients_.clear();
+  ops::Call made = make_call(site, call);
+  made.saved = at(site, site.list->saved[static_cast<size_t>(instruction.call)]);
+  kernel(site, instruction).forward(made);
+}
+
+void Executor::report_loss(const Site& site, const Instruction& instruction) {
+  const LocalCall& call = call_of(site, instruction);
+  const auto loss = static_cast<double>(*view(site, call.outputs[0]).f32());
+  losses_[static_cast<size_t>(site.micro_batch)] = loss;
   result_.has_loss = true;
-  if (!data_.training) result_.correct += ops::count_correct(inputs_[0], inputs_[1]);
+  if (!data_.training)
+    result_.correct += ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
   if (!std::isfinite(loss))
     throw Error(ErrorCode::kUsage,
                 data_.training ? "the loss is no longer a finite number; a smaller --lr may help"
@@ -181,87 +264,103 @@ void Executor::note_loss(const LocalCall& call, int micro_batch) {
                 kerf::format("{}, step {}", model_.node(call.node).name, data_.step));
 }
 
-void Executor::gradient(const Instruction& instruction, int micro_batch) {
-  const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
+void Executor::gradient(const Site& site, const Instruction& instruction,
+                        std::span<const char> accumulate) {
+  const LocalCall& call = call_of(site, instruction);
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 1,
                       [&] { return model_.node(call.node).name + " gradient"; });
-  inputs_.clear();
-  outputs_.clear();
-  output_gradients_.clear();
+  look(site, call.inputs, inputs_);
+  look(site, call.outputs, outputs_);
+  look(site, call.output_gradients, output_gradients_);
   targets_.clear();
-  for (const int input : call.inputs) inputs_.push_back(locals_.look(input, micro_batch));
-  for (const int output : call.outputs) outputs_.push_back(locals_.look(output, micro_batch));
-  for (const int each : call.output_gradients)
-    output_gradients_.push_back(each < 0 ? TensorView{} : locals_.look(each, micro_batch));
-  for (const Instruction::Target& target : instruction.targets)
-    targets_.push_back({target.input, locals_.ensure(target.local, micro_batch),
-                        target.accumulate || (persistent(target.local) && micro_batch > 0)});
-  kernels_[static_cast<size_t>(instruction.call)]->gradient(
-      make_call(instruction.call, micro_batch), targets_);
+  for (size_t i = 0; i < instruction.targets.size(); ++i)
+    targets_.push_back({instruction.targets[i].input, view(site, instruction.targets[i].local),
+                        accumulate[i] != 0});
+  ops::Call made = make_call(site, call);
+  made.saved = at(site, site.list->saved[static_cast<size_t>(instruction.call)]);
+  kernel(site, instruction).gradient(made, targets_);
 }
 
-size_t Executor::bytes_of(int route, int micro_batch) const {
-  return message_bytes(model_, plan_.routes[static_cast<size_t>(route)],
-                       locals_.samples(micro_batch));
+size_t Executor::message_bytes(int route, int micro_batch) const {
+  const MessageSize& size = message_sizes_[static_cast<size_t>(route)];
+  return size.fixed + size.per_sample * static_cast<size_t>(samples(micro_batch));
 }
 
-void Executor::send(const Instruction& instruction, int micro_batch) {
+void Executor::acquire(const Site& site, const Instruction& instruction) {
+  slots_[static_cast<size_t>(instruction.route)] = mailbox_.acquire(
+      instruction.route, site.micro_batch, message_bytes(instruction.route, site.micro_batch));
+}
+
+void Executor::send(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
   const Traced traced(
       workplace_.trace, Span::Kind::kSend, 2,
-      [&] { return "send " + mailbox_.name_of(route, micro_batch); },
-      mailbox_.flow_of(route, micro_batch));
-  if (instruction.moves.empty())
-    return mailbox_.commit(route, micro_batch, locals_.hand_over(instruction.local, micro_batch));
-  const runtime::Slot slot = mailbox_.acquire(route, micro_batch, bytes_of(route, micro_batch));
-  const int64_t samples = locals_.samples(micro_batch);
+      [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
+      mailbox_.flow_of(route, site.micro_batch));
+  runtime::Slot& slot = slots_[static_cast<size_t>(route)];
   std::byte* to = slot.data;
   for (const partitioner::Move& move : instruction.moves) {
-    move.region.pack(locals_.ensure(move.local, micro_batch).data, to, samples);
-    to += move.region.bytes(samples);
+    move.region.pack(view(site, move.local).data, to, samples(site.micro_batch));
+    to += move.region.bytes(samples(site.micro_batch));
   }
-  mailbox_.commit(route, micro_batch, slot);
+  mailbox_.commit(route, site.micro_batch, slot);
+  slot = {};
 }
 
-void Executor::receive(const Instruction& instruction, int micro_batch) {
+void Executor::receive(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
-  const runtime::View message = mailbox_.take(route, micro_batch, bytes_of(route, micro_batch));
+  const runtime::View message =
+      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
+  held(route, site.micro_batch) = message;
   const Traced traced(
       workplace_.trace, Span::Kind::kReceive, 2,
-      [&] { return "receive " + mailbox_.name_of(route, micro_batch); },
-      mailbox_.flow_of(route, micro_batch));
-  if (instruction.moves.empty()) return locals_.place(instruction.local, micro_batch, message);
-  const int64_t samples = locals_.samples(micro_batch);
+      [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); },
+      mailbox_.flow_of(route, site.micro_batch));
   const std::byte* from = message.data;
   for (const partitioner::Move& move : instruction.moves) {
-    const TensorView to = locals_.ensure(move.local, micro_batch);
+    const TensorView to = view(site, move.local);
     if (move.add)
-      move.region.unpack_add(from, to.data, samples);
+      move.region.unpack_add(from, to.data, samples(site.micro_batch));
     else
-      move.region.unpack(from, to.data, samples);
-    from += move.region.bytes(samples);
+      move.region.unpack(from, to.data, samples(site.micro_batch));
+    from += move.region.bytes(samples(site.micro_batch));
   }
-  mailbox_.release(route, message);
 }
 
-void Executor::copy(const Instruction& instruction, int micro_batch) {
+void Executor::release(const Site& site, const Instruction& instruction) {
+  runtime::View& view = held(instruction.route, site.micro_batch);
+  mailbox_.release(instruction.route, view);
+  view = {};
+}
+
+void Executor::copy(const Site& site, const Instruction& instruction) {
   const partitioner::Move& from = instruction.moves[0];
   const partitioner::Move& to = instruction.moves[1];
   // The update copies between parameters' accumulators, which have no rows.
-  const int64_t samples = micro_batch < 0 ? 0 : locals_.samples(micro_batch);
-  const TensorView source = locals_.ensure(from.local, micro_batch);
-  const TensorView target = locals_.ensure(to.local, micro_batch);
-  runtime::Buffer dense;
+  const int64_t rows = samples(site.micro_batch);
+  const TensorView source = view(site, from.local);
+  const TensorView target = view(site, to.local);
+  if (!from.region.everything() && to.region.everything() && !to.add)
+    return from.region.pack(source.data, target.data, rows);
   const std::byte* piece = source.data;
   if (!from.region.everything()) {
-    dense = workplace_.device.allocate(from.region.bytes(samples));
-    from.region.pack(source.data, dense.data(), samples);
-    piece = dense.data();
+    std::byte* dense = scratch(site, instruction);
+    from.region.pack(source.data, dense, rows);
+    piece = dense;
   }
   if (to.add)
-    to.region.unpack_add(piece, target.data, samples);
+    to.region.unpack_add(piece, target.data, rows);
   else
-    to.region.unpack(piece, target.data, samples);
+    to.region.unpack(piece, target.data, rows);
+}
+
+void Executor::zero(const Site& site, int index) {
+  const TensorView each = view(site, index);
+  if (each.bytes() > 0) std::memset(each.data, 0, each.bytes());
+}
+
+void Executor::update(const Site& site, const Instruction& instruction) {
+  parameters_.update(site.part, instruction.local, instruction.other);
 }
 
 }  // namespace kerf::schedmp

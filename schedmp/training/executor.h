@@ -1,67 +1,139 @@
-// The executor: runs a worker's row of a schedule on its part of a plan, micro-batch by
+// The executor: runs a worker's row of a schedule on its parts of a plan, micro-batch by
 // micro-batch.
 //
-// It owns what the row works on (parameters.h, locals.h, mailbox.h) and is used by the compute
-// thread only. Kernels see local dense tensors; tensors that were received are read where they lie
-// in the channel's slot, tensors that are only made to be sent are made there.
+// It is the Machine of a run: the interpreter (schedmp/interpreter.h) walks the lists, this carries
+// out what they say. It owns what the row works on (memory.h, parameters.h, mailbox.h), all of it
+// taken when it is made: a steady step allocates nothing. Kernels see local dense tensors; tensors
+// that were received are read where they lie in the channel's slot, tensors that are only made to be
+// sent are made there. Used by the compute thread only.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "schedmp/schedule.h"
-#include "schedmp/training/locals.h"
+#include "schedmp/dataset.h"
+#include "schedmp/interpreter.h"
+#include "schedmp/training/mailbox.h"
+#include "schedmp/training/memory.h"
+#include "schedmp/training/parameters.h"
 
 namespace kerf::schedmp {
 
-class Executor {
+// What one step works on.
+struct StepData {
+  const Dataset* dataset = nullptr;  // null where this worker reads none
+  std::span<const int64_t> rows;     // of the data set, in order
+  int64_t sequence = 0;              // part of every message's tag
+  int64_t step = 0;
+  bool training = true;
+};
+
+// All parts of a plan, lowered for one purpose, and this worker's row for it.
+struct Work {
+  std::vector<partitioner::Part> parts;
+  std::vector<Action> row;
+};
+
+class Executor final : private Machine {
  public:
-  Executor(const partitioner::Model& model, const partitioner::Plan& plan, partitioner::Part part,
+  // `training` is absent where the run only evaluates. `credits`: slots of each route.
+  Executor(const partitioner::Model& model, const partitioner::Plan& plan,
+           std::optional<Work> training, Work evaluation, const std::vector<int32_t>& credits,
            runtime::Workplace& workplace, const ops::OptimizerOptions& optimizer, uint64_t seed);
 
-  // Runs the row. Fills everything of the result but spans.
-  TrainingResult run(const std::vector<Action>& row, int micro_batches, const StepData& data);
+  // Runs the row. Fills everything of the result but spans; it is the executor's own, until the next
+  // call.
+  TrainingResult& run(const StepData& data);
   // Reads inputs or labels from the data set.
   bool reads_data() const;
   bool reads_inputs() const;
 
-  // This worker's shares.
+  // This worker's shares, and the numbers of its parts.
   Parameters& parameters() { return parameters_; }
+  std::vector<int> part_numbers() const;
+
+  // For tests: the arena, and where the regions of a training step lie in it.
+  std::span<std::byte> arena() const { return {arena_.data(), arena_.bytes()}; }
+  const ArenaPlan& arena_plan() const { return current_->arena; }
+  const Interpreter& interpreter() const { return current_->interpreter; }
 
  private:
-  bool persistent(int local) const { return part_.locals[static_cast<size_t>(local)].persistent(); }
-  size_t bytes_of(int route, int micro_batch) const;
+  // One purpose's parts, with what walks them.
+  struct Purpose {
+    Purpose(Work work, int worker, int micro_batches, Machine& machine);
+    Work work;
+    std::vector<const partitioner::Part*> parts;  // of this worker
+    std::vector<std::string> names;               // of the row's actions
+    ArenaPlan arena;
+    Interpreter interpreter;
+    std::vector<std::vector<int>> roots;  // by part, by local
+  };
 
-  void run_action(const Action& action);
-  void run_instruction(const partitioner::Instruction& instruction, int micro_batch);
-  void forward(int call, int micro_batch);
-  void gradient(const partitioner::Instruction& instruction, int micro_batch);
-  void send(const partitioner::Instruction& instruction, int micro_batch);
-  void receive(const partitioner::Instruction& instruction, int micro_batch);
-  void copy(const partitioner::Instruction& instruction, int micro_batch);
-  // Drops what the gradients would have read: there will be none.
-  void forget(int micro_batch);
-  void note_loss(const partitioner::LocalCall& call, int micro_batch);
-  runtime::Buffer& saved(int call, int micro_batch) {
-    return saved_[static_cast<size_t>(micro_batch)][static_cast<size_t>(call)];
+  struct MessageSize {
+    size_t fixed = 0;
+    size_t per_sample = 0;
+  };
+
+  void read(const Site& site, const Instruction& instruction) override;
+  void forward(const Site& site, const Instruction& instruction) override;
+  void report_loss(const Site& site, const Instruction& instruction) override;
+  void gradient(const Site& site, const Instruction& instruction,
+                std::span<const char> accumulate) override;
+  void acquire(const Site& site, const Instruction& instruction) override;
+  void send(const Site& site, const Instruction& instruction) override;
+  void receive(const Site& site, const Instruction& instruction) override;
+  void release(const Site& site, const Instruction& instruction) override;
+  void copy(const Site& site, const Instruction& instruction) override;
+  void zero(const Site& site, int local) override;
+  void update(const Site& site, const Instruction& instruction) override;
+
+  void run_action(size_t index);
+  const partitioner::Part& part(const Site& site) const { return *current_->parts[site.part]; }
+  const partitioner::Local& local(const Site& site, int index) const {
+    return part(site).locals[static_cast<size_t>(index)];
   }
-  ops::Call make_call(int call, int micro_batch);
+  std::byte* at(const Site& site, const partitioner::Place& place) const;
+  std::byte* scratch(const Site& site, const Instruction& instruction) const;
+  std::byte* memory_of(const Site& site, int root) const;
+  // data is null where the local has no contents while this list runs.
+  ops::TensorView view(const Site& site, int local) const;
+  void look(const Site& site, const std::vector<int>& locals, std::vector<ops::TensorView>& to);
+  ops::Call make_call(const Site& site, const partitioner::LocalCall& call);
+  ops::Kernel& kernel(const Site& site, const Instruction& instruction);
+  const partitioner::LocalCall& call_of(const Site& site, const Instruction& instruction) const {
+    return part(site).calls[static_cast<size_t>(instruction.call)];
+  }
+  // Rows of a micro-batch, and the first of them; 0 of the step itself.
+  int64_t samples(int micro_batch) const;
+  int64_t first(int micro_batch) const;
+  size_t message_bytes(int route, int micro_batch) const;
+  runtime::View& held(int route, int micro_batch) {
+    return held_[static_cast<size_t>(route)][static_cast<size_t>(micro_batch)];
+  }
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;
-  const partitioner::Part part_;
   runtime::Workplace& workplace_;
   const uint64_t seed_;
+  const int micro_batches_;
+  std::unique_ptr<Purpose> training_;
+  std::unique_ptr<Purpose> evaluation_;
+  Purpose* current_;
   Parameters parameters_;
   Mailbox mailbox_;
-  Locals locals_;
-  std::vector<std::unique_ptr<ops::Kernel>> kernels_;  // by call
-  std::vector<std::vector<runtime::Buffer>> saved_;    // by micro-batch, by call
-  std::vector<double> losses_;                         // by micro-batch
+  runtime::Buffer arena_;
+  GrantedDevice workspace_;
+  std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
+  std::vector<MessageSize> message_sizes_;                          // by route
+  std::vector<runtime::Slot> slots_;                                // by route: the one acquired
+  std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch
+  std::vector<double> losses_;                                      // by micro-batch
   StepData data_;
   TrainingResult result_;
 
-  // Scratch of make_call, kept so that running a call allocates nothing.
+  // Scratch of single instructions, kept so that running one allocates nothing.
   std::vector<ops::TensorView> inputs_, outputs_, output_gradients_;
   std::vector<ops::GradientTarget> targets_;
 };

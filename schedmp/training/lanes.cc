@@ -20,16 +20,22 @@ std::vector<int> lanes_of_routes(const partitioner::Plan& plan) {
   return lanes;
 }
 
+std::vector<int32_t> credits_of(const Verdict& verdict, int slots) {
+  std::vector<int32_t> credits;
+  for (const int held : verdict.held) credits.push_back(held + slots);
+  return credits;
+}
+
 LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& plan,
-                     const Verdict& verdict, int slots) {
-  const auto workers = static_cast<size_t>(plan.parts());
+                     const std::vector<int32_t>& credits) {
+  const auto workers = static_cast<size_t>(plan.workers_bound());
   LaneTable lanes(workers, std::vector<std::vector<runtime::Lane>>(workers));
   const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
   for (const partitioner::Route& route : plan.routes) {
     const auto [from, to] = ends(plan, route);
+    if (from == to) continue;  // the worker's mailbox has it
     lanes[static_cast<size_t>(from)][static_cast<size_t>(to)].push_back(
-        {message_bytes(model, route, samples),
-         verdict.held[static_cast<size_t>(route.id)] + slots});
+        {message_bytes(model, route, samples), credits[static_cast<size_t>(route.id)]});
   }
   return lanes;
 }

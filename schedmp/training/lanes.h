@@ -1,5 +1,5 @@
 // Which lane of which channel carries a route: the routes from one worker to another, in order of
-// their numbers. The scheduler (which sizes the lanes) and the workers (which use them) both ask
+// their numbers. What a worker sends to itself needs no channel (mailbox.h). The scheduler (which sizes the lanes) and the workers (which use them) both ask
 // here.
 #pragma once
 
@@ -13,8 +13,9 @@ namespace kerf::schedmp {
 
 // route -> lane.
 std::vector<int> lanes_of_routes(const partitioner::Plan& plan);
-// Credits: what the receiver holds at most, and `slots` more.
+// Slots of each route: what its receiver holds at most, and `slots` more.
+std::vector<int32_t> credits_of(const Verdict& verdict, int slots);
 LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& plan,
-                     const Verdict& verdict, int slots);
+                     const std::vector<int32_t>& credits);
 
 }  // namespace kerf::schedmp

@@ -1,5 +1,8 @@
 #include "schedmp/training/mailbox.h"
 
+#include <algorithm>
+
+#include "partitioner/memory.h"
 #include "runtime/error.h"
 #include "schedmp/training/lanes.h"
 
@@ -40,16 +43,46 @@ class Waiting {
 }  // namespace
 
 Mailbox::Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
-                 runtime::Workplace& workplace)
+                 const std::vector<int32_t>& credits, runtime::Workplace& workplace)
     : model_(model), plan_(plan), workplace_(workplace), lanes_(lanes_of_routes(plan)) {
+  KERF_CHECK(credits.size() == plan.routes.size());
+  size_t most_early = 0;
+  for (const partitioner::Route& each : plan.routes)
+    if (receiver_of(each.id) == workplace.worker)
+      most_early += static_cast<size_t>(credits[static_cast<size_t>(each.id)]);
+  early_.reserve(most_early);
+  make_own_lanes(credits);
   begin(0);
+}
+
+void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
+  own_.resize(plan_.routes.size());
+  const int64_t samples = partitioner::micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+  size_t bytes = 0;
+  for (const partitioner::Route& each : plan_.routes) {
+    if (sender_of(each.id) != workplace_.worker || !own(each.id)) continue;
+    OwnLane& lane = own_[static_cast<size_t>(each.id)];
+    const auto slots = static_cast<size_t>(credits[static_cast<size_t>(each.id)]);
+    lane.slots.assign(slots, OwnLane::State::kFree);
+    lane.tags.resize(slots);
+    lane.bytes.resize(slots);
+    lane.slot_bytes = static_cast<size_t>(
+        partitioner::whole_blocks(static_cast<int64_t>(message_bytes(model_, each, samples))));
+    bytes += slots * lane.slot_bytes;
+  }
+  own_memory_ = workplace_.device.allocate(bytes);
+  std::byte* at = own_memory_.data();
+  for (OwnLane& lane : own_) {
+    lane.memory = at;
+    at += lane.slots.size() * lane.slot_bytes;
+  }
 }
 
 void Mailbox::begin(int64_t sequence) {
   sequence_ = static_cast<int32_t>(sequence & 0x7fffffff);
   waited_ns_ = bytes_in_ = 0;
-  sent_.assign(plan_.routes.size(), {});
-  for (size_t i = 0; i < sent_.size(); ++i) sent_[i].route = plan_.routes[i].id;
+  sent_.resize(plan_.routes.size());
+  for (size_t i = 0; i < sent_.size(); ++i) sent_[i] = {plan_.routes[i].id, 0, 0};
 }
 
 int Mailbox::sender_of(int index) const {
@@ -75,7 +108,33 @@ uint64_t Mailbox::flow_of(int index, int micro_batch) const {
          1;
 }
 
+runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
+  OwnLane& lane = own_[static_cast<size_t>(index)];
+  const auto free = std::find(lane.slots.begin(), lane.slots.end(), OwnLane::State::kFree);
+  KERF_CHECK(free != lane.slots.end(), "no slot is free for {}, and nobody else can free one",
+             model_.value(route(index).value).name);
+  KERF_CHECK(bytes <= lane.slot_bytes);
+  *free = OwnLane::State::kTaken;
+  const auto slot = static_cast<size_t>(free - lane.slots.begin());
+  return {0, static_cast<int>(slot), bytes, lane.memory + slot * lane.slot_bytes};
+}
+
+runtime::View Mailbox::take_own(int index, const runtime::Tag& tag) {
+  OwnLane& lane = own_[static_cast<size_t>(index)];
+  for (size_t slot = 0; slot < lane.slots.size(); ++slot) {
+    if (lane.slots[slot] != OwnLane::State::kCommitted || lane.tags[slot] != tag) continue;
+    lane.slots[slot] = OwnLane::State::kHeld;
+    return {
+        0,      static_cast<int>(slot), lane.bytes[slot], tag, lane.memory + slot * lane.slot_bytes,
+        nullptr};
+  }
+  KERF_CHECK(false, "{} was never sent, and nobody else can send it",
+             model_.value(route(index).value).name);
+  return {};
+}
+
 runtime::Slot Mailbox::acquire(int index, int micro_batch, size_t bytes) {
+  if (own(index)) return acquire_own(index, bytes);
   const int peer = receiver_of(index);
   const int lane = lanes_[static_cast<size_t>(index)];
   runtime::SendChannel& channel = workplace_.endpoint.sender(peer);
@@ -87,58 +146,73 @@ runtime::Slot Mailbox::acquire(int index, int micro_batch, size_t bytes) {
 }
 
 void Mailbox::commit(int index, int micro_batch, const runtime::Slot& slot) {
-  workplace_.endpoint.sender(receiver_of(index)).commit(slot, tag_of(index, micro_batch));
+  if (own(index)) {
+    OwnLane& lane = own_[static_cast<size_t>(index)];
+    const auto at = static_cast<size_t>(slot.index);
+    lane.slots[at] = OwnLane::State::kCommitted;
+    lane.tags[at] = tag_of(index, micro_batch);
+    lane.bytes[at] = slot.bytes;
+  } else {
+    workplace_.endpoint.sender(receiver_of(index)).commit(slot, tag_of(index, micro_batch));
+  }
   RouteCount& count = sent_[static_cast<size_t>(index)];
   ++count.messages;
   count.bytes += static_cast<int64_t>(slot.bytes);
 }
 
-void Mailbox::abandon(int index, const runtime::Slot& slot) {
-  workplace_.endpoint.sender(receiver_of(index)).abandon(slot);
-}
-
 runtime::View Mailbox::take(int index, int micro_batch, size_t bytes) {
-  const int peer = sender_of(index);
-  const std::string name = name_of(index, micro_batch);
-  const runtime::View message = await(peer, tag_of(index, micro_batch), name);
+  const runtime::View message =
+      own(index) ? take_own(index, tag_of(index, micro_batch)) : await(index, micro_batch);
   if (message.bytes != bytes)
     throw Error(ErrorCode::kProtocol,
-                kerf::format("{} bytes came for {}, expected {}", message.bytes, name, bytes),
-                kerf::format("worker {}", peer));
+                kerf::format("{} bytes came for {}, expected {}", message.bytes,
+                             name_of(index, micro_batch), bytes),
+                kerf::format("worker {}", sender_of(index)));
   return message;
 }
 
-runtime::View Mailbox::await(int peer, const runtime::Tag& tag, const std::string& name) {
-  if (const auto found = early_.find({peer, tag}); found != early_.end()) {
-    const runtime::View view = found->second;
-    early_.erase(found);
-    return view;
-  }
+runtime::View Mailbox::await(int index, int micro_batch) {
+  const int peer = sender_of(index);
+  const runtime::Tag tag = tag_of(index, micro_batch);
+  // A route has one sender, so a tag says who sent it.
+  for (runtime::View& early : early_)
+    if (early.tag == tag) {
+      const runtime::View view = early;
+      early = early_.back();
+      early_.pop_back();
+      return view;
+    }
   runtime::ReceiveChannel& channel = workplace_.endpoint.receiver(peer);
   std::optional<Waiting> waiting;
+  std::string name;
   std::optional<runtime::View> view = channel.receive(Clock::now());
   while (true) {
     if (view) {
       bytes_in_ += static_cast<int64_t>(view->bytes);
       if (view->tag == tag) return *view;
-      early_.emplace(std::pair(peer, view->tag), *view);
+      early_.push_back(*view);
       view = channel.receive(Clock::now());
       continue;
     }
-    if (!waiting) waiting.emplace(workplace_, name, peer, waited_ns_);
+    if (!waiting) {
+      name = name_of(index, micro_batch);
+      waiting.emplace(workplace_, name, peer, waited_ns_);
+    }
     view = channel.receive(runtime::after(kPatience));
   }
 }
 
 void Mailbox::release(int index, const runtime::View& view) {
-  workplace_.endpoint.receiver(sender_of(index)).release(view);
+  if (own(index))
+    own_[static_cast<size_t>(index)].slots[static_cast<size_t>(view.index)] = OwnLane::State::kFree;
+  else
+    workplace_.endpoint.receiver(sender_of(index)).release(view);
 }
 
-std::vector<RouteCount> Mailbox::sent() const {
-  std::vector<RouteCount> counts;
+void Mailbox::sent(std::vector<RouteCount>& counts) const {
+  counts.clear();
   for (const RouteCount& count : sent_)
     if (count.messages > 0) counts.push_back(count);
-  return counts;
 }
 
 }  // namespace kerf::schedmp

@@ -1,12 +1,13 @@
 // The mailbox: a worker's messages, route by route.
 //
 // A channel delivers in the order of commits; the executor consumes in the order of its row. What
-// comes early waits here, in its slot. Time spent waiting, and what crossed, is counted.
+// comes early waits here, in its slot. What a worker sends to itself goes through a lane of its own
+// here: slots and credits as any, and no transport. Time spent waiting, and what crossed, is
+// counted. A step without waiting allocates nothing.
 //
 // Used by the compute thread only; all references outlive it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ namespace kerf::schedmp {
 
 class Mailbox {
  public:
+  // `credits`: slots of each route.
   Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
-          runtime::Workplace& workplace);
+          const std::vector<int32_t>& credits, runtime::Workplace& workplace);
 
   // What is sent and taken from now on belongs to the task with this number, and counts from 0.
   void begin(int64_t sequence);
@@ -27,7 +29,6 @@ class Mailbox {
   // Blocks until a slot is free.
   runtime::Slot acquire(int route, int micro_batch, size_t bytes);
   void commit(int route, int micro_batch, const runtime::Slot& slot);
-  void abandon(int route, const runtime::Slot& slot);
 
   // Blocks until the message is there. Throws Error{kProtocol} if it is not of `bytes`.
   runtime::View take(int route, int micro_batch, size_t bytes);
@@ -40,24 +41,41 @@ class Mailbox {
 
   // Since begin().
   int64_t waited_ns() const { return waited_ns_; }
-  int64_t bytes_in() const { return bytes_in_; }
-  std::vector<RouteCount> sent() const;  // routes with messages only
+  int64_t bytes_in() const { return bytes_in_; }  // from other workers
+  // Routes with messages only; overwrites.
+  void sent(std::vector<RouteCount>& counts) const;
 
  private:
+  // The slots of a route from this worker to itself.
+  struct OwnLane {
+    enum class State : uint8_t { kFree, kTaken, kCommitted, kHeld };
+    std::byte* memory = nullptr;
+    size_t slot_bytes = 0;
+    std::vector<State> slots;
+    std::vector<runtime::Tag> tags;
+    std::vector<size_t> bytes;
+  };
+
   const partitioner::Route& route(int index) const {
     return plan_.routes[static_cast<size_t>(index)];
   }
   int sender_of(int route) const;
   int receiver_of(int route) const;
+  bool own(int route) const { return sender_of(route) == receiver_of(route); }
+  void make_own_lanes(const std::vector<int32_t>& credits);
   runtime::Tag tag_of(int route, int micro_batch) const;
-  runtime::View await(int peer, const runtime::Tag& tag, const std::string& name);
+  runtime::Slot acquire_own(int route, size_t bytes);
+  runtime::View take_own(int route, const runtime::Tag& tag);
+  runtime::View await(int route, int micro_batch);
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;
   runtime::Workplace& workplace_;
   std::vector<int> lanes_;        // by route
   std::vector<RouteCount> sent_;  // by route
-  std::map<std::pair<int, runtime::Tag>, runtime::View> early_;
+  std::vector<runtime::View> early_;
+  std::vector<OwnLane> own_;  // by route
+  runtime::Buffer own_memory_;
   int32_t sequence_ = 0;
   int64_t waited_ns_ = 0;
   int64_t bytes_in_ = 0;

@@ -20,13 +20,15 @@ struct TrainingJob {
   bool shuffle = true;
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
-  std::string shards;   // folder
-  std::string weights;  // file to start from
+  std::string shards;            // folder
+  std::string weights;           // file to start from
+  bool trains = true;            // false: it only evaluates
+  std::vector<int32_t> credits;  // slots of each route
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle,
-            seed, optimizer, shards, weights);
+            seed, optimizer, shards, weights, trains, credits);
   }
 };
 

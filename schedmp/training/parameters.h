@@ -1,5 +1,6 @@
-// A worker's shares of the parameters, with their gradients and the optimizer's state: what lives
-// from the first step to the last. Used by the compute thread only.
+// A worker's shares of the parameters, with their gradients and the optimizer's states: what lives
+// from the first step to the last. Each of the three is one stretch of memory, in model order.
+// Used by the compute thread only.
 #pragma once
 
 #include <filesystem>
@@ -13,30 +14,44 @@ namespace kerf::schedmp {
 
 class Parameters {
  public:
-  // Initialised from `seed`, by the elements' place in the whole tensor; gradients and state are 0.
-  // All references outlive this.
-  Parameters(const partitioner::Model& model, const partitioner::Part& part,
-             runtime::Device& device, const ops::OptimizerOptions& optimizer, uint64_t seed);
+  // Of the parts of one worker. Initialised from `seed`, by the elements' place in the whole tensor;
+  // gradients and states, which only a run that `trains` has, are 0. All references outlive this.
+  Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
+             runtime::Device& device, const ops::OptimizerOptions& optimizer, uint64_t seed,
+             bool trains);
 
-  // Of a persistent local.
-  ops::TensorView view(int local) const { return tensors_[static_cast<size_t>(local)].view(); }
-  void update(int parameter, int gradient);
+  // Of a persistent local of a part (by its place among the worker's).
+  const ops::TensorView& view(size_t part, int local) const {
+    return views_[part][static_cast<size_t>(local)];
+  }
+  void update(size_t part, int parameter, int gradient);
 
   // This worker's shares out of a file of whole tensors. Throws Error{kUsage} naming what is
   // missing or of another shape.
   void load(const std::filesystem::path& safetensors);
-  void save(const std::filesystem::path& safetensors) const;
+  // The shares of one part.
+  void save(size_t part, const std::filesystem::path& safetensors) const;
 
  private:
-  void initialize(size_t local, uint64_t seed);
-  ops::Tensor zeros(const ops::ValueSpec& spec);
+  struct Tensor {
+    size_t part = 0;
+    int local = 0;
+  };
+  std::vector<Tensor> of_kind(partitioner::LocalKind kind) const;
+  // Memory of all these tensors, zeroed, and a view for each.
+  template <class Place>
+  void lay_out(const std::vector<Tensor>& tensors, const Place& place);
+  const partitioner::Local& local(const Tensor& tensor) const {
+    return parts_[tensor.part]->locals[static_cast<size_t>(tensor.local)];
+  }
 
   const partitioner::Model& model_;
-  const partitioner::Part& part_;
+  std::vector<const partitioner::Part*> parts_;
   runtime::Device& device_;
   std::unique_ptr<ops::Optimizer> optimizer_;
-  std::vector<ops::Tensor> tensors_;              // by local; only persistent ones have memory
-  std::vector<std::vector<ops::Tensor>> states_;  // by local
+  std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
+  std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
+  std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
 };
 
 }  // namespace kerf::schedmp

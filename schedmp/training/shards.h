@@ -1,4 +1,4 @@
-// Where the workers of a run leave their shares of the weights.
+// Where the workers of a run leave the shares of the weights, one file a part.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace kerf::schedmp {
 
-inline std::filesystem::path shard_file(const std::filesystem::path& folder, int worker) {
-  return folder / kerf::format("worker-{}.safetensors", worker);
+inline std::filesystem::path shard_file(const std::filesystem::path& folder, int part) {
+  return folder / kerf::format("part-{}.safetensors", part);
 }
 
 }  // namespace kerf::schedmp

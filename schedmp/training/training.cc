@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "runtime/wire.h"
+#include "schedmp/schedules.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/messages.h"
 #include "schedmp/training/worker_half.h"
@@ -107,7 +108,7 @@ struct Training::SchedulerHalf {
         train(factories.dataset(options.dataset, Split::kTrain)),
         test(factories.dataset(options.dataset, Split::kTest)),
         rounds(options, train->rows(), test->rows()),
-        workers(static_cast<size_t>(plan.parts())),
+        workers(static_cast<size_t>(plan.workers_bound())),
         routes(plan.routes.size()),
         spans(workers.size()) {
     for (size_t worker = 0; worker < workers.size(); ++worker)
@@ -127,17 +128,47 @@ struct Training::SchedulerHalf {
     partitioner::Setting setting = options.setting;
     setting.optimizer_states =
         ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
-    if (options.steps != 0 && !schedule.trains())
+    if (trains() && !schedule.trains())
       throw Error(ErrorCode::kUsage,
                   "it has no backward and no update, so nothing would be learnt; choose gpipe, "
                   "1f1b or a file with B and U",
                   "schedule " + schedule.name);
-    verdict = verify(model, plan, partitioner::lower(model, plan), schedule, setting);
-    if (!verdict.ok())
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("not proved: {}", fmt::join(verdict.problems, "; ")),
-                  "schedule " + schedule.name);
+    verdict = proved(schedule, setting, schedule.trains());
+    prove_evaluation(setting);
+    for (size_t worker = 0; worker < workers.size(); ++worker)
+      workers[worker].proved_bytes = verdict.peak_bytes[worker];
     if (options.memory) check_cap(*options.memory);
+  }
+
+  Verdict proved(const Schedule& what, const partitioner::Setting& setting, bool gradients) const {
+    Verdict result = verify(
+        model, plan, partitioner::lower(model, plan, {gradients, setting.threads}), what, setting);
+    if (!result.ok())
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("not proved: {}", fmt::join(result.problems, "; ")),
+                  "schedule " + what.name);
+    return result;
+  }
+
+  bool trains() const { return options.steps != 0; }
+
+  // Evaluation has an arena of its own plan in the same memory; a run that only evaluates has
+  // nothing else.
+  void prove_evaluation(const partitioner::Setting& setting) {
+    Verdict evaluation =
+        proved(forward_only(schedule.groups, schedule.micro_batches), setting, false);
+    if (!trains()) {
+      verdict = std::move(evaluation);
+      return;
+    }
+    for (size_t worker = 0; worker < workers.size(); ++worker) {
+      const int64_t more = evaluation.arena_bytes[worker] - verdict.arena_bytes[worker];
+      if (more <= 0) continue;
+      verdict.arena_bytes[worker] += more;
+      verdict.peak_bytes[worker] += more;
+    }
+    for (size_t route = 0; route < routes.size(); ++route)
+      KERF_CHECK(evaluation.held[route] <= verdict.held[route]);
   }
 
   void check_cap(int64_t cap) const {
@@ -187,8 +218,9 @@ struct Training::SchedulerHalf {
       if (sent.route < 0 || static_cast<size_t>(sent.route) >= routes.size())
         throw Error(ErrorCode::kProtocol, kerf::format("there is no route {}", sent.route),
                     kerf::format("worker {}", from.worker));
-      figures.messages += sent.messages;
-      figures.bytes_out += sent.bytes;
+      const bool local = is_local(plan, plan.routes[static_cast<size_t>(sent.route)]);
+      (local ? figures.local_messages : figures.messages) += sent.messages;
+      (local ? figures.local_bytes : figures.bytes_out) += sent.bytes;
       routes[static_cast<size_t>(sent.route)].messages += sent.messages;
       routes[static_cast<size_t>(sent.route)].bytes += sent.bytes;
     }
@@ -260,18 +292,18 @@ Training::~Training() = default;
 
 std::string Training::job(int /*worker*/) {
   const SchedulerHalf& half = *scheduler_;
-  return runtime::encode(
-      TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
-                  write_schedule(half.schedule), half.options.dataset, half.train->fingerprint(),
-                  half.test->fingerprint(), half.options.shuffle, half.options.seed,
-                  half.options.optimizer, half.options.shards.string(), half.options.weights});
+  return runtime::encode(TrainingJob{
+      half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
+      half.options.dataset, half.train->fingerprint(), half.test->fingerprint(),
+      half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
+      half.options.weights, half.trains(), credits_of(half.verdict, half.options.setting.slots)});
 }
 
 LaneTable Training::lanes(int workers) const {
-  KERF_CHECK(workers == scheduler_->plan.parts(), "the plan has {} parts",
-             scheduler_->plan.parts());
-  return size_lanes(scheduler_->model, scheduler_->plan, scheduler_->verdict,
-                    scheduler_->options.setting.slots);
+  const SchedulerHalf& half = *scheduler_;
+  KERF_CHECK(workers == half.plan.workers_bound(), "the plan is for {} workers",
+             half.plan.workers_bound());
+  return size_lanes(half.model, half.plan, credits_of(half.verdict, half.options.setting.slots));
 }
 
 std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
@@ -280,7 +312,7 @@ std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
   scheduler_->under_way.push_back(*task);
   const std::string payload = runtime::encode(*task);
   std::vector<Task> tasks;
-  for (int worker = 0; worker < scheduler_->plan.parts(); ++worker)
+  for (int worker = 0; worker < scheduler_->plan.workers_bound(); ++worker)
     tasks.push_back({worker, payload});
   return tasks;
 }

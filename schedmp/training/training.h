@@ -66,10 +66,13 @@ struct WorkerFigures {
   int worker = 0;
   double compute_seconds = 0;
   double wait_seconds = 0;
-  int64_t messages = 0;  // sent
+  int64_t messages = 0;  // sent to other workers
   int64_t bytes_out = 0;
   int64_t bytes_in = 0;
-  int64_t peak_bytes = 0;  // of tensors: device memory and slots
+  int64_t local_messages = 0;  // from a part of this worker to another: no transport carries them
+  int64_t local_bytes = 0;
+  int64_t proved_bytes = 0;  // of device memory and slots, before anything ran
+  int64_t peak_bytes = 0;    // measured: equal
 };
 
 struct RouteFigures {

@@ -40,11 +40,9 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
         {value.name, value.spec.dtype, value.spec.shape, std::string(value.spec.bytes(0), '\0')});
   }
   for (int part = 0; part < plan.parts(); ++part)
-    join_shard(model, plan, part, shard_file(shards, plan.binding[static_cast<size_t>(part)]),
-               wholes);
+    join_shard(model, plan, part, shard_file(shards, part), wholes);
   write_safetensors(file, wholes, {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
-  for (int worker = 0; worker < plan.parts(); ++worker)
-    std::filesystem::remove(shard_file(shards, worker));
+  for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
   std::filesystem::remove(shards);
 }
 

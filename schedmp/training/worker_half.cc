@@ -17,14 +17,16 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       job_(job),
       model_(factories.model(job.model_source)),
       plan_(partitioner::read_plan(model_, job.plan, "the plan in the job")),
-      training_(parse_schedule(job.schedule, "the schedule in the job")),
-      evaluation_(forward_only(training_.groups, training_.micro_batches)) {
+      training_(parse_schedule(job.schedule, "the schedule in the job")) {
   ops::use_threads(workplace.threads);
-  std::vector<partitioner::Part> parts = partitioner::lower(model_, plan_);
-  KERF_CHECK(static_cast<size_t>(workplace.worker) < parts.size());
-  executor_ = std::make_unique<Executor>(model_, plan_,
-                                         std::move(parts[static_cast<size_t>(workplace.worker)]),
-                                         workplace, job.optimizer, job.seed);
+  const auto work_of = [&](const Schedule& schedule, bool gradients) {
+    return Work{partitioner::lower(model_, plan_, {gradients, workplace.threads}),
+                schedule.rows.at(static_cast<size_t>(workplace.worker))};
+  };
+  executor_ = std::make_unique<Executor>(
+      model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,
+      work_of(forward_only(training_.groups, training_.micro_batches), false), job.credits,
+      workplace, job.optimizer, job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
   if (executor_->reads_data()) open_data(factories);
 }
@@ -63,20 +65,21 @@ std::span<const int64_t> TrainingWorker::rows_of(const TrainingTask& task) {
                                                   static_cast<size_t>(task.rows));
 }
 
-TrainingResult TrainingWorker::update(const TrainingTask& task) {
+const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
   if (task.kind == TaskKind::kSave) {
     workplace_.activity.doing("saving weights");
-    executor_->parameters().save(shard_file(job_.shards, workplace_.worker));
-    return {};
+    const std::vector<int> parts = executor_->part_numbers();
+    for (size_t part = 0; part < parts.size(); ++part)
+      executor_->parameters().save(part, shard_file(job_.shards, parts[part]));
+    return nothing_;
   }
   const bool training = task.kind == TaskKind::kTrain;
   workplace_.trace.enable(task.trace);
-  const Schedule& schedule = training ? training_ : evaluation_;
   const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence,
                       task.step, training};
   prepare(data.dataset);
-  TrainingResult result = executor_->run(schedule.rows[static_cast<size_t>(workplace_.worker)],
-                                         schedule.micro_batches, data);
+  TrainingResult& result = executor_->run(data);
+  result.spans.clear();
   if (task.trace) result.spans = workplace_.trace.take();
   for (runtime::Span& span : result.spans) span.step = task.step;
   return result;

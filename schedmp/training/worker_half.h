@@ -17,7 +17,9 @@ class TrainingWorker {
   TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
                  const TrainingJob& job);
 
-  TrainingResult update(const TrainingTask& task);
+  // The result is this worker's own, until the next task.
+  const TrainingResult& update(const TrainingTask& task);
+  Executor& executor() { return *executor_; }
 
  private:
   void open_data(const TrainingFactories& factories);
@@ -31,13 +33,13 @@ class TrainingWorker {
   partitioner::Model model_;
   partitioner::Plan plan_;
   Schedule training_;
-  Schedule evaluation_;
   std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Dataset> train_;
   std::shared_ptr<const Dataset> test_;
   std::vector<int64_t> order_;  // of the training rows in `epoch_`
   int64_t epoch_ = -1;
   std::vector<int64_t> rows_;  // scratch: rows of an evaluation
+  const TrainingResult nothing_;
 };
 
 }  // namespace kerf::schedmp

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "partitioner/builder.h"
+#include "partitioner/call_needs.h"
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/part_runner.h"
@@ -41,10 +42,86 @@ Plan plan_of(const Model& model, const std::vector<Layout>& layouts, int parts) 
   return plan;
 }
 
+// What an instruction has to do with, of its part's locals, as roots.
+std::vector<int> roots_of(const Model& model, const Part& part, const Instruction& instruction) {
+  std::vector<int> locals;
+  const auto add = [&](const std::vector<int>& more) {
+    for (const int each : more)
+      if (each >= 0) locals.push_back(root_of(part, each));
+  };
+  add({instruction.local});
+  for (const Move& move : instruction.moves) add({move.local});
+  if (instruction.call < 0) return locals;
+  const LocalCall& call = part.calls[static_cast<size_t>(instruction.call)];
+  if (instruction.kind == Instruction::Kind::kLoss) {
+    add(call.inputs);
+    add(call.outputs);
+    return locals;
+  }
+  const Pass pass = pass_of(part, instruction);
+  add(locals_read(model, call, pass));
+  add(pass == Pass::kForward ? call.outputs : call.output_gradients);
+  for (const auto& target : instruction.targets) add({target.local});
+  return locals;
+}
+
+// The most bytes of a list's transient locals and scratch that are there at once.
+int64_t transient_bytes(const Model& model, const Part& part, const InstructionList& list,
+                        int64_t samples) {
+  const auto& instructions = list.instructions;
+  std::map<int, std::pair<size_t, size_t>> uses;
+  std::vector<int64_t> live(instructions.size());
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    for (const int root : roots_of(model, part, instructions[i])) {
+      const Place& place = list.places[static_cast<size_t>(root)];
+      if (!place.exists() || place.region != RegionKind::kTransient) continue;
+      uses.emplace(root, std::pair(i, i)).first->second.second = i;
+    }
+    live[i] += instructions[i].scratch_bytes;
+  }
+  std::map<int, std::pair<size_t, size_t>> saved;
+  for (size_t i = 0; i < instructions.size(); ++i)
+    if (const int call = instructions[i].call;
+        call >= 0 && instructions[i].kind != Instruction::Kind::kLoss)
+      if (const Place& place = list.saved[static_cast<size_t>(call)];
+          place.exists() && place.region == RegionKind::kTransient)
+        saved.emplace(call, std::pair(i, i)).first->second.second = i;
+  const auto add = [&](const std::pair<size_t, size_t>& use, int64_t bytes) {
+    for (size_t i = use.first; i <= use.second; ++i) live[i] += (bytes + 63) / 64 * 64;
+  };
+  for (const auto& [root, use] : uses)
+    add(use, static_cast<int64_t>(part.locals[static_cast<size_t>(root)].spec.bytes(samples)));
+  for (const auto& [call, use] : saved) add(use, part.calls[static_cast<size_t>(call)].saved);
+  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+}
+
+// The transient region is at most 5 % larger than what lives in it at once; the others hold nothing
+// but what lives at once anyway.
+void expect_dense(const Model& model, const Plan& plan, bool gradients = true) {
+  const int64_t samples = micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  for (const Part& part : lower(model, plan, {.gradients = gradients})) {
+    int64_t most = 0;
+    for (const InstructionList* list :
+         {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward, &part.update})
+      most = std::max(most, transient_bytes(model, part, *list, samples));
+    EXPECT_LE(static_cast<double>(part.bytes_of(RegionKind::kTransient)),
+              1.05 * static_cast<double>(most))
+        << model.name() << " part " << part.part;
+    EXPECT_GE(part.bytes_of(RegionKind::kTransient), most);
+  }
+}
+
+// I and W apart, and B: the same bits.
 StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal) {
-  PartRunner runner(model, plan);
-  StepResult result = runner.run(sizes);
-  EXPECT_THAT(runner.faults(), ::testing::IsEmpty());
+  PartRunner apart(model, plan, Backward::kApart);
+  StepResult result = apart.run(sizes);
+  EXPECT_THAT(apart.faults(), ::testing::IsEmpty());
+  PartRunner together(model, plan, Backward::kTogether);
+  const StepResult same = together.run(sizes);
+  EXPECT_THAT(together.faults(), ::testing::IsEmpty());
+  EXPECT_EQ(result.losses, same.losses);
+  EXPECT_EQ(result.gradients, same.gradients);
+  expect_dense(model, plan);
   return result;
 }
 
@@ -177,8 +254,8 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
   const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
   m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
-  const auto update = PartRunner(m, plan_of(m, Cut::kLayer, 1)).parts()[0].stages[0].update;
-  ASSERT_EQ(update.size(), 2U);
+  const auto update = PartRunner(m, plan_of(m, Cut::kLayer, 1)).parts()[0].update.instructions;
+  ASSERT_EQ(update.size(), 4U) << "and both are cleared";
   EXPECT_EQ(update[0].kind, Instruction::Kind::kCopy);
   EXPECT_TRUE(update[0].moves[1].add);
   EXPECT_EQ(update[1].kind, Instruction::Kind::kUpdate);
@@ -190,25 +267,97 @@ TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
   const auto parts = lower(m, plan);
   std::string text;
   for (const Part& part : parts) text += describe(m, plan, part);
-  EXPECT_EQ(text, R"(worker 0
-stage 0
+  EXPECT_EQ(text, R"(part 0 of stage 0 on worker 0
+F  take what W reads
+F  read image
 F  fc1.output = Gemm(image, fc1.weight, fc1.bias)
+F  take what I reads
 F  relu1.output = Relu(fc1.output)
-F  free fc1.output
+F  acquire a slot -> 1
 F  send relu1.output -> 1
 I  receive d(relu1.output) in place <- 1
+I  take what I hands to W
 I  d(fc1.output) = gradient of relu1(d(relu1.output))
-I  free relu1.output
-I  free d(relu1.output)
+I  give what I reads
+I  release the gradient of relu1.output <- 1
 W  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
-W  free image
-W  free d(fc1.output)
+W  give what W reads
+W  give what I hands to W
+B  receive d(relu1.output) in place <- 1
+B  d(fc1.output) = gradient of relu1(d(relu1.output))
+B  give what I reads
+B  release the gradient of relu1.output <- 1
+B  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
+B  give what W reads
 U  update fc1.weight
+U  d(fc1.weight) counts as 0
 U  update fc1.bias
-worker 1
-)" + text.substr(text.find("stage 1")));
+U  d(fc1.bias) counts as 0
+part 1 of )" + text.substr(text.find("stage 1")));
   EXPECT_THAT(text, HasSubstr("F  receive relu1.output in place <- 0\n"));
+  EXPECT_THAT(text, HasSubstr("I  acquire a slot -> 0\n"));
   EXPECT_THAT(text, HasSubstr("I  send d(relu1.output) in its slot -> 0\n"));
+}
+
+// Where nothing leaves a stage, or the plan says so, an output's gradient goes as soon as its node
+// has both of its gradients.
+TEST(Lower, InterleavedBHoldsFewerGradientsAtOnce) {
+  const Model m = make_zoo_model("mlp", {{64, 64, 64, 64, 64, 3}});
+  Plan plan = plan_of(m, Cut::kLayer, 1);
+  EXPECT_TRUE(interleaves(plan, 0)) << "no gradient leaves the stage";
+  plan = plan_of(m, Cut::kLayer, 2);
+  EXPECT_TRUE(interleaves(plan, 0));
+  EXPECT_FALSE(interleaves(plan, 1));
+  const StepResult first = run(m, plan);
+  const int64_t before = lower(m, plan)[1].bytes_of(RegionKind::kTransient);
+  plan.stages[1].interleaved = true;
+  EXPECT_TRUE(interleaves(plan, 1));
+  expect_close(run(m, plan), first, 0);
+  EXPECT_LT(lower(m, plan)[1].bytes_of(RegionKind::kTransient), before);
+}
+
+TEST(Lower, ForwardOnlyKeepsNothing) {
+  for (const Case& each : models())
+    for (const Cut cut : {Cut::kLayer, Cut::kFeature}) {
+      const Plan plan = plan_of(each.model, cut, 2);
+      expect_dense(each.model, plan, false);
+      const auto with = lower(each.model, plan);
+      const auto without = lower(each.model, plan, {.gradients = false});
+      for (size_t p = 0; p < with.size(); ++p) {
+        for (const RegionKind region :
+             {RegionKind::kKept, RegionKind::kKeptForWeights, RegionKind::kHanded})
+          EXPECT_EQ(without[p].bytes_of(region), 0);
+        EXPECT_TRUE(without[p].backward.instructions.empty());
+        EXPECT_TRUE(without[p].update.instructions.empty());
+        ASSERT_EQ(without[p].calls.size(), with[p].calls.size());
+        for (size_t i = 0; i < without[p].locals.size(); ++i)
+          EXPECT_EQ(without[p].locals[i].value, with[p].locals[i].value) << "numbers agree";
+      }
+    }
+}
+
+// Values of unequal rank meet while gradients are sent ready summed.
+TEST(Lower, AResidualBlockCutAfterItsFirstRelu) {
+  Builder b("residual");
+  const ValueId x = b.input("x", {ops::kBatch, 3, 8, 8});
+  const ValueId h = b.relu(b.conv(x, 4, 3, 1, 0, "conv1"), "relu1");
+  const ValueId sum = b.add(b.conv(h, 4, 1, 1, 0, "conv2"), h, "sum");
+  b.loss(b.gemm(b.flatten(sum), 5, "head"));
+  const Model m = b.build();
+  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
+  for (const int workers : {2, 3}) expect_close(run(m, plan_of(m, Cut::kLayer, workers)), one, 0);
+}
+
+// Several stages of a worker: parts are what they were, wherever they are bound.
+TEST(Lower, BindingSaysOnWhichWorkerAPartIs) {
+  const Model m = make_zoo_model("mlp", {{8, 12, 10, 10}});
+  Plan plan = plan_of(m, Cut::kLayer, 3);
+  const StepResult apart = run(m, plan);
+  plan.binding = {0, 1, 0};
+  const auto parts = lower(m, plan);
+  EXPECT_EQ(parts[2].worker, 0);
+  EXPECT_EQ(parts[2].stage, 2);
+  expect_close(run(m, plan), apart, 0);
 }
 
 std::string refusal(const Model& model, const Plan& plan) {
@@ -226,9 +375,9 @@ TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
   const Plan sound = plan_of(m, Cut::kLayer, 2);
   EXPECT_EQ(refusal(m, sound), "not refused");
 
-  Plan plan = sound;
+  Plan plan = plan_of(m, Cut::kFeature, 2);
   plan.binding = {0, 0};
-  EXPECT_THAT(refusal(m, plan), HasSubstr("both bound to worker 0"));
+  EXPECT_THAT(refusal(m, plan), HasSubstr("of stage 0 are both bound to worker 0"));
 
   plan = sound;
   plan.stages[1].parts.push_back(0);

@@ -1,20 +1,24 @@
-// Runs the parts of all workers in one thread, messages in memory, and watches that the instruction
-// lists keep their promises: no local is used before it is written or after it is freed, each is
-// freed exactly once and after its aliases, kernels read only what keeps() lists, every message is
-// received, nobody waits for ever with one message per route under way.
+// Runs all parts of a plan in one thread, messages in memory, and watches that the instruction lists
+// keep their promises: no local is read before it was written or after something else was written
+// to its place, every region, slot and view is taken once and given back once, kernels read only
+// what they said, every message is received, nobody waits for ever with one message per route under
+// way. It has an interpreter of its own on purpose: what it finds was not assumed.
 #pragma once
 
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "partitioner/part.h"
 
 namespace kerf::partitioner {
+
+// How the backward pass runs: I and W apart, or B.
+enum class Backward { kApart, kTogether };
 
 struct StepResult {
   std::vector<float> losses;                            // by micro-batch
@@ -25,7 +29,7 @@ struct StepResult {
 
 class PartRunner {
  public:
-  PartRunner(const Model& model, const Plan& plan);
+  PartRunner(const Model& model, const Plan& plan, Backward backward = Backward::kApart);
   ~PartRunner();
 
   // Forward of all micro-batches, then backward of all. `sizes`: rows of each.
@@ -35,46 +39,56 @@ class PartRunner {
   const std::vector<Part>& parts() const { return parts_; }
 
  private:
-  struct Cell {
-    runtime::Buffer buffer;
-    bool written = false;
-    int frees = 0;
+  using Memory = std::vector<std::byte>;
+  struct MicroBatch {
+    std::map<RegionKind, Memory> regions;
+    std::map<int, Memory> views;  // by route
   };
-  struct Worker {
+  struct Player {  // of a part
     std::vector<std::unique_ptr<ops::Kernel>> kernels;
-    std::map<int, runtime::Buffer> persistent;                         // by local
-    std::vector<std::vector<Cell>> cells;                              // micro-batch, local
-    std::vector<std::map<int, runtime::Buffer>> saved;                 // micro-batch, call
-    std::vector<std::pair<const std::vector<Instruction>*, int>> row;  // list, micro-batch
+    std::map<int, Memory> persistent;  // by local
+    std::vector<bool> cleared;         // by local
+    Memory transient;
+    std::map<int, Memory> slots;  // by route
+    std::vector<MicroBatch> micro_batches;
+    std::unordered_map<const std::byte*, int> owners;   // block -> root that was written there
+    std::vector<std::pair<InstructionList*, int>> row;  // list, micro-batch
     size_t action = 0;
     size_t instruction = 0;
   };
 
-  void prepare(size_t worker);
-  bool advance(size_t worker);
-  bool execute(size_t worker, const Instruction& instruction, int micro_batch);
-  bool send(size_t worker, const Instruction& instruction, int micro_batch);
-  bool receive(size_t worker, const Instruction& instruction, int micro_batch);
-  void call(size_t worker, const Instruction& instruction, int micro_batch);
-  void copy(size_t worker, const Instruction& instruction, int micro_batch);
-  void free(size_t worker, int local, int micro_batch);
+  void prepare(size_t part);
+  bool advance(size_t part);
+  bool execute(size_t part, const Instruction& instruction, int micro_batch);
+  bool send(size_t part, const Instruction& instruction, int micro_batch);
+  bool receive(size_t part, const Instruction& instruction, int micro_batch);
+  void call(size_t part, const Instruction& instruction, int micro_batch);
+  void copy(size_t part, const Instruction& instruction, int micro_batch);
   void read_data(const Local& local, std::byte* to, int micro_batch) const;
-  void note_losses(size_t worker, int micro_batch);
-  void check_end(size_t worker);
-  void collect(size_t worker, StepResult& result);
+  void check_end(size_t part);
+  void collect(size_t part, StepResult& result);
 
   enum class Access { kRead, kWrite, kPeek };
-  ops::TensorView view(size_t worker, int local, int micro_batch, Access access);
-  void fault(std::string text) { faults_.push_back(std::move(text)); }
-  std::string name(size_t worker, int local) const;
+  ops::TensorView view(size_t part, int local, int micro_batch, Access access);
+  std::byte* memory_of(size_t part, int root, int micro_batch);
+  std::byte* memory_at(size_t part, const Place& place, int micro_batch);
+  void own(size_t part, int root, const ops::TensorView& view, Access access);
+  const InstructionList& list(size_t part) const {
+    return *players_[part].row[players_[part].action].first;
+  }
+  void fault(std::string text) {
+    if (faults_.size() < 20) faults_.push_back(std::move(text));
+  }
+  std::string name(size_t part, int local) const;
 
   const Model& model_;
   const Plan& plan_;
+  const Backward backward_;
   std::vector<Part> parts_;
   std::unique_ptr<runtime::Device> device_;
-  std::vector<Worker> workers_;
+  std::vector<Player> players_;
   std::vector<int64_t> sizes_;
-  std::map<int, std::deque<std::vector<std::byte>>> mail_;  // by route
+  std::map<int, std::deque<Memory>> mail_;  // by route
   StepResult result_;
   std::vector<std::string> faults_;
 };

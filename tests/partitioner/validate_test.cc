@@ -44,8 +44,13 @@ TEST_F(Broken, Header) {
 }
 
 TEST_F(Broken, Binding) {
-  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, 1}; }), Contains(HasSubstr("once")));
-  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, 3}; }), Contains(HasSubstr("once")));
+  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, -1}; }), Contains(HasSubstr("worker -1")));
+  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, 4096}; }), Contains(HasSubstr("4096")));
+  EXPECT_THAT(problems([](Plan& p) {
+                p.binding = {0, 1, 3};
+              }),
+              Contains(HasSubstr("3 workers")))
+      << "predictions follow the binding";
   EXPECT_THAT(problems([](Plan& p) { p.binding = {}; }), Contains(HasSubstr("no part")));
 }
 

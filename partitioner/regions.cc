@@ -1,0 +1,132 @@
+#include "partitioner/regions.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+namespace kerf::partitioner {
+namespace {
+
+using Order = std::vector<size_t>;
+
+bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+
+// What packing may cost: pairs of blocks compared. A few orders more are tried in any case, many
+// where the result is not yet dense.
+constexpr size_t kMostComparisons = 40'000'000;
+constexpr size_t kFewOrders = 200;
+constexpr size_t kManyOrders = 20'000;
+
+class Placing {
+ public:
+  explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {}
+
+  int64_t run() {
+    std::vector<Order> orders;
+    const auto by = [&](const auto& key) {
+      Order order(blocks_.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
+      orders.push_back(std::move(order));
+    };
+    const auto length = [](const Block& b) { return static_cast<int64_t>(b.last - b.first + 1); };
+    by([](const Block& b) { return b.bytes; });
+    by([&](const Block& b) { return length(b); });
+    by([&](const Block& b) { return b.bytes * length(b); });
+    by([](const Block& b) { return -static_cast<int64_t>(b.first); });
+    by([](const Block& b) { return static_cast<int64_t>(b.last); });
+    Order best = orders.front();
+    for (const Order& order : orders)
+      if (attempt(order)) best = order;
+    if (attempt(best) || best_bytes_ > least_) improve(std::move(best));
+    for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = best_[i];
+    return best_bytes_;
+  }
+
+ private:
+  // Places in this order; true if that is the best so far.
+  bool attempt(const Order& order) {
+    if (best_bytes_ == least_) return false;
+    std::vector<int64_t> offsets(blocks_.size(), -1);
+    Order placed;  // by ascending offset
+    int64_t bytes = 0;
+    for (const size_t i : order) {
+      int64_t at = 0;
+      for (const size_t other : placed) {
+        if (!live_at_once(blocks_[i], blocks_[other])) continue;
+        if (offsets[other] - at >= blocks_[i].bytes) break;
+        at = std::max(at, offsets[other] + blocks_[other].bytes);
+      }
+      offsets[i] = at;
+      bytes = std::max(bytes, at + blocks_[i].bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                     [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
+                    i);
+    }
+    last_bytes_ = bytes;
+    last_ = std::move(offsets);
+    if (best_bytes_ >= 0 && bytes >= best_bytes_) return false;
+    best_bytes_ = bytes;
+    best_ = last_;
+    return true;
+  }
+
+  bool dense() const { return best_bytes_ * 100 <= least_ * 105; }
+
+  // Moves blocks within the order, every other time one that sticks out to an earlier place; goes on
+  // from what is no worse, so that it does not stay where it began.
+  void improve(Order order) {
+    const size_t most = std::min(kManyOrders, kMostComparisons / (blocks_.size() * blocks_.size()));
+    std::mt19937 random(1);
+    for (size_t i = 0; i < most && best_bytes_ > least_ && !(dense() && i > kFewOrders); ++i) {
+      Order changed = order;
+      size_t from = random() % changed.size();
+      if (i % 2 == 0)
+        for (size_t at = 0; at < changed.size(); ++at)
+          if (last_[changed[at]] + blocks_[changed[at]].bytes == last_bytes_) from = at;
+      const size_t to = i % 2 == 1 || from == 0 ? random() % changed.size() : random() % from;
+      const size_t block = changed[from];
+      changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(from));
+      changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(to), block);
+      const int64_t before = last_bytes_;
+      std::vector<int64_t> offsets = last_;
+      attempt(changed);
+      if (last_bytes_ <= before || random() % 100 == 0) {
+        order = std::move(changed);
+      } else {
+        last_bytes_ = before;
+        last_ = std::move(offsets);
+      }
+    }
+  }
+
+  std::vector<Block>& blocks_;
+  const int64_t least_;
+  int64_t best_bytes_ = -1;
+  std::vector<int64_t> best_;  // offsets
+  int64_t last_bytes_ = -1;    // of the last attempt
+  std::vector<int64_t> last_;
+};
+
+}  // namespace
+
+int64_t greatest_sum(const std::vector<Block>& blocks) {
+  std::map<size_t, int64_t> changes;
+  for (const Block& block : blocks) {
+    changes[block.first] += block.bytes;
+    changes[block.last + 1] -= block.bytes;
+  }
+  int64_t now = 0;
+  int64_t most = 0;
+  for (const auto& [at, change] : changes) most = std::max(most, now += change);
+  return most;
+}
+
+int64_t place_blocks(std::vector<Block>& blocks) {
+  if (blocks.empty()) return 0;
+  return Placing(blocks).run();
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,182 @@
+#include "schedmp/interpreter.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace kerf::schedmp {
+
+using partitioner::Instruction;
+using partitioner::InstructionList;
+using partitioner::kRegions;
+using partitioner::Part;
+using partitioner::RegionKind;
+
+const InstructionList* list_of(const Part& part, ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return &part.forward;
+    case ActionKind::kInputGradient:
+      return &part.input_gradient;
+    case ActionKind::kWeightGradient:
+      return &part.weight_gradient;
+    case ActionKind::kBackward:
+      return &part.backward;
+    case ActionKind::kUpdate:
+      return &part.update;
+    default:
+      return nullptr;
+  }
+}
+
+Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Machine& machine)
+    : parts_(std::move(parts)), machine_(machine), regions_(parts_.size()), counts_(parts_.size()) {
+  size_t most_targets = 0;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    counts_[p].fill(0);
+    empty_.emplace_back(parts_[p]->locals.size(), char{1});
+    for (Regions& regions : regions_[p]) {
+      regions.of_micro_batch.assign(static_cast<size_t>(micro_batches), -1);
+      regions.taken.reserve(static_cast<size_t>(micro_batches));
+    }
+    for (const partitioner::LocalCall& call : parts_[p]->calls)
+      most_targets = std::max(most_targets, call.inputs.size());
+  }
+  accumulate_.reserve(most_targets);
+}
+
+void Interpreter::run(const Action& action) {
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    if (parts_[p]->stage != action.stage) continue;
+    const InstructionList* list = list_of(*parts_[p], action.kind);
+    KERF_CHECK(list != nullptr, "{} is no action of a part", to_string(action));
+    const Site site{p, list, action.micro_batch};
+    for (const Instruction& instruction : list->instructions) run(site, instruction);
+  }
+}
+
+void Interpreter::run(const Site& site, const Instruction& instruction) {
+  using Kind = Instruction::Kind;
+  switch (instruction.kind) {
+    case Kind::kTake:
+      return take(site, instruction.region);
+    case Kind::kGive:
+      return give(site, instruction.region);
+    case Kind::kRead:
+      return machine_.read(site, instruction);
+    case Kind::kForward:
+      return machine_.forward(site, instruction);
+    case Kind::kLoss:
+      return machine_.report_loss(site, instruction);
+    case Kind::kGradient:
+      return gradient(site, instruction);
+    case Kind::kAcquire:
+      return machine_.acquire(site, instruction);
+    case Kind::kSend:
+      return machine_.send(site, instruction);
+    case Kind::kReceive:
+      return machine_.receive(site, instruction);
+    case Kind::kRelease:
+      return machine_.release(site, instruction);
+    case Kind::kCopy:
+      return copy(site, instruction);
+    case Kind::kZero:
+      return machine_.zero(site, instruction.local);
+    case Kind::kUpdate:
+      fill(site, instruction.other);
+      return machine_.update(site, instruction);
+    case Kind::kClear:
+      empty_[site.part][static_cast<size_t>(instruction.local)] = 1;
+      return;
+  }
+}
+
+void Interpreter::take(const Site& site, RegionKind kind) {
+  Regions& all = regions(site.part, kind);
+  int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
+  KERF_CHECK(mine < 0, "micro-batch {} takes a region twice", site.micro_batch);
+  const auto free = std::find(all.taken.begin(), all.taken.end(), char{0});
+  mine = static_cast<int>(free - all.taken.begin());
+  if (free == all.taken.end())
+    all.taken.push_back(1);
+  else
+    *free = 1;
+  int& most = counts_[site.part][static_cast<size_t>(kind)];
+  most = std::max(most, mine + 1);
+}
+
+void Interpreter::give(const Site& site, RegionKind kind) {
+  Regions& all = regions(site.part, kind);
+  int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
+  KERF_CHECK(mine >= 0, "micro-batch {} gives a region that it never took", site.micro_batch);
+  all.taken[static_cast<size_t>(mine)] = 0;
+  mine = -1;
+}
+
+int Interpreter::instance(const Site& site, RegionKind region) const {
+  if (region == RegionKind::kTransient) return 0;
+  return regions_[site.part][static_cast<size_t>(region)]
+      .of_micro_batch[static_cast<size_t>(site.micro_batch)];
+}
+
+void Interpreter::gradient(const Site& site, const Instruction& instruction) {
+  accumulate_.clear();
+  for (const Instruction::Target& target : instruction.targets) {
+    const auto local = static_cast<size_t>(target.local);
+    if (parts_[site.part]->locals[local].persistent()) {
+      accumulate_.push_back(empty_[site.part][local] == 0 ? 1 : 0);
+      empty_[site.part][local] = 0;
+    } else {
+      accumulate_.push_back(0);
+    }
+  }
+  machine_.gradient(site, instruction, accumulate_);
+}
+
+void Interpreter::copy(const Site& site, const Instruction& instruction) {
+  for (const partitioner::Move& move : instruction.moves)
+    if (parts_[site.part]->locals[static_cast<size_t>(move.local)].kind ==
+        partitioner::LocalKind::kParameterGradient)
+      fill(site, move.local);
+  machine_.copy(site, instruction);
+}
+
+void Interpreter::fill(const Site& site, int local) {
+  char& empty = empty_[site.part][static_cast<size_t>(local)];
+  if (empty == 0) return;
+  machine_.zero(site, local);
+  empty = 0;
+}
+
+RegionCounts count_regions(const std::vector<const Part*>& parts, const std::vector<Action>& row,
+                           int micro_batches) {
+  Machine nothing;
+  Interpreter interpreter(parts, micro_batches, nothing);
+  for (const Action& action : row) interpreter.run(action);
+  return interpreter.counts();
+}
+
+std::vector<const Part*> parts_of(const std::vector<Part>& parts, int worker) {
+  std::vector<const Part*> found;
+  for (const Part& part : parts)
+    if (part.worker == worker) found.push_back(&part);
+  return found;
+}
+
+ArenaPlan::ArenaPlan(const std::vector<const Part*>& parts, const RegionCounts& counts)
+    : starts_(parts.size()) {
+  constexpr auto kTransient = static_cast<size_t>(RegionKind::kTransient);
+  int64_t transient = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (size_t kind = 0; kind < kRegions; ++kind) {
+      if (kind == kTransient) continue;
+      starts_[p][kind] = bytes_;
+      bytes_ += counts[p][kind] * parts[p]->region_bytes[kind];
+    }
+    transient = std::max(transient, parts[p]->region_bytes[kTransient]);
+  }
+  for (auto& starts : starts_) starts[kTransient] = bytes_;
+  bytes_ += transient;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,121 @@
+// The interpreter of instruction lists: what a worker's row comes to, instruction by instruction.
+//
+// One interpreter serves the proof (verify.h), which only counts, and the run
+// (training/executor.h), which does it: a Machine carries out what the interpreter says. The
+// interpreter itself keeps what both must agree on: which instance of a region is whose, and which
+// accumulators count as zero. Instances are numbered from 0, and the lowest free one is taken, so
+// that the number that was proved is the number that runs.
+//
+// Used by one thread. Parts and machine outlive it.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "partitioner/part.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::schedmp {
+
+// Where an instruction stands.
+struct Site {
+  size_t part = 0;  // among the worker's parts
+  const partitioner::InstructionList* list = nullptr;
+  int micro_batch = -1;  // -1: of the step
+};
+
+// Carries instructions out, in the order in which they are called; every call is one instruction,
+// but for kTake, kGive and kClear, which the interpreter does by itself.
+class Machine {
+ public:
+  using Instruction = partitioner::Instruction;
+  virtual ~Machine() = default;
+  virtual void read(const Site&, const Instruction&) {}
+  virtual void forward(const Site&, const Instruction&) {}
+  virtual void report_loss(const Site&, const Instruction&) {}
+  // accumulate[i]: add to target i instead of overwriting it.
+  virtual void gradient(const Site&, const Instruction&, std::span<const char> /*accumulate*/) {}
+  virtual void acquire(const Site&, const Instruction&) {}
+  virtual void send(const Site&, const Instruction&) {}
+  virtual void receive(const Site&, const Instruction&) {}
+  virtual void release(const Site&, const Instruction&) {}
+  virtual void copy(const Site&, const Instruction&) {}
+  virtual void zero(const Site&, int /*local*/) {}
+  virtual void update(const Site&, const Instruction&) {}
+};
+
+// The list that an action runs; null for kinds that no part has a list for.
+const partitioner::InstructionList* list_of(const partitioner::Part& part, ActionKind kind);
+
+// How many instances of each region a row needs, by part of the worker.
+using RegionCounts = std::vector<std::array<int, partitioner::kRegions>>;
+
+class Interpreter {
+ public:
+  // `parts`: of one worker.
+  Interpreter(std::vector<const partitioner::Part*> parts, int micro_batches, Machine& machine);
+
+  // Runs the list of the worker's part of action.stage. Throws Error{kInternal} where a region is
+  // taken twice or given before it was taken: the row was never proved.
+  void run(const Action& action);
+
+  const partitioner::Part& part(size_t index) const { return *parts_[index]; }
+  size_t parts() const { return parts_.size(); }
+  // The instance that the site's micro-batch has; 0 of a region that is the worker's.
+  int instance(const Site& site, partitioner::RegionKind region) const;
+  // Most instances so far.
+  const RegionCounts& counts() const { return counts_; }
+
+ private:
+  struct Regions {                    // of one part and kind
+    std::vector<int> of_micro_batch;  // instance, -1: none
+    std::vector<char> taken;          // by instance
+  };
+  Regions& regions(size_t part, partitioner::RegionKind kind) {
+    return regions_[part][static_cast<size_t>(kind)];
+  }
+  void run(const Site& site, const partitioner::Instruction& instruction);
+  void take(const Site& site, partitioner::RegionKind kind);
+  void give(const Site& site, partitioner::RegionKind kind);
+  void gradient(const Site& site, const partitioner::Instruction& instruction);
+  void copy(const Site& site, const partitioner::Instruction& instruction);
+  // Zeroes an accumulator that nothing was written to yet.
+  void fill(const Site& site, int local);
+
+  std::vector<const partitioner::Part*> parts_;
+  Machine& machine_;
+  std::vector<std::array<Regions, partitioner::kRegions>> regions_;
+  RegionCounts counts_;
+  std::vector<std::vector<char>> empty_;  // by part, by local: an accumulator that counts as zero
+  std::vector<char> accumulate_;          // scratch
+};
+
+// What a worker's row needs, found by running it on a machine that does nothing.
+RegionCounts count_regions(const std::vector<const partitioner::Part*>& parts,
+                           const std::vector<Action>& row, int micro_batches);
+
+// The parts that are bound to `worker`, by number.
+std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,
+                                               int worker);
+
+// One worker's arena: the instances of every part's regions, one after the other, and one transient
+// region at the end.
+class ArenaPlan {
+ public:
+  ArenaPlan() = default;
+  ArenaPlan(const std::vector<const partitioner::Part*>& parts, const RegionCounts& counts);
+
+  int64_t bytes() const { return bytes_; }
+  // Of the first byte of an instance, from the arena's start.
+  int64_t start(const partitioner::Part& part, size_t index, partitioner::RegionKind region,
+                int instance) const {
+    return starts_[index][static_cast<size_t>(region)] + instance * part.bytes_of(region);
+  }
+
+ private:
+  std::vector<std::array<int64_t, partitioner::kRegions>> starts_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace kerf::schedmp

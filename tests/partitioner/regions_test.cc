@@ -1,0 +1,65 @@
+// Packing: blocks that live at once do not overlap, and regions are hardly larger than they must be.
+#include "partitioner/regions.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kerf::partitioner {
+namespace {
+
+void expect_apart(const std::vector<Block>& blocks, int64_t bytes) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_GE(blocks[i].offset, 0);
+    EXPECT_LE(blocks[i].offset + blocks[i].bytes, bytes);
+    for (size_t j = 0; j < i; ++j) {
+      const Block& a = blocks[i];
+      const Block& b = blocks[j];
+      const bool at_once = a.first <= b.last && b.first <= a.last;
+      const bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+      EXPECT_TRUE(!at_once || apart) << i << " and " << j;
+    }
+  }
+}
+
+TEST(Regions, OfNothingAreEmpty) {
+  std::vector<Block> none;
+  EXPECT_EQ(place_blocks(none), 0);
+}
+
+TEST(Regions, BlocksThatNeverMeetShareTheirPlace) {
+  std::vector<Block> chain;
+  for (size_t i = 0; i < 6; ++i) chain.push_back({128, 2 * i, 2 * i + 1});
+  EXPECT_EQ(place_blocks(chain), 128);
+  expect_apart(chain, 128);
+}
+
+// First fit in order of time leaves a hole here: 64, 128, then 128 beside the 128.
+TEST(Regions, TriesOrdersUntilOneIsDense) {
+  std::vector<Block> blocks{{64, 0, 1}, {128, 1, 3}, {64, 3, 5}, {128, 2, 2}, {192, 5, 6}};
+  const int64_t least = greatest_sum(blocks);
+  EXPECT_EQ(least, 256);
+  const int64_t bytes = place_blocks(blocks);
+  EXPECT_EQ(bytes, least);
+  expect_apart(blocks, bytes);
+}
+
+class RandomBlocks : public testing::TestWithParam<unsigned> {};
+
+// Chains of tensors that each live for a few instructions, and some for long, as in a backward pass.
+TEST_P(RandomBlocks, AreWithinFivePercent) {
+  std::mt19937 random(GetParam());
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < 40; ++i) {
+    const size_t length = random() % 5 == 0 ? random() % 30 : random() % 3;
+    blocks.push_back({static_cast<int64_t>(64 * (1 + random() % 200)), i, i + length});
+  }
+  const int64_t bytes = place_blocks(blocks);
+  expect_apart(blocks, bytes);
+  EXPECT_LE(static_cast<double>(bytes), 1.05 * static_cast<double>(greatest_sum(blocks)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomBlocks, testing::Range(1U, 31U));
+
+}  // namespace
+}  // namespace kerf::partitioner
