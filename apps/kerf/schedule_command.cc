@@ -64,8 +64,10 @@ int ScheduleCommand::run() {
     for (std::string& problem : schedmp::check_fits(schedule_, plan))
       problems_.push_back(std::move(problem));
     if (problems_.empty()) {
-      verdict_ = schedmp::verify(planned.model, plan, partitioner::lower(planned.model, plan),
-                                 schedule_, planned.setting);
+      const auto parts =
+          partitioner::lower(planned.model, plan,
+                             {.gradients = schedule_.trains(), .threads = planned.setting.threads});
+      verdict_ = schedmp::verify(planned.model, plan, parts, schedule_, planned.setting);
       problems_ = verdict_->problems;
     }
   }
