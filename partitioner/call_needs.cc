@@ -5,7 +5,7 @@
 namespace kerf::partitioner {
 namespace {
 
-// A kernel divides what it is granted into blocks of 64 bytes, at most so many.
+// A thread of a kernel divides what is granted into blocks of 64 bytes, at most so many.
 constexpr int64_t kMostBuffers = 4;
 
 void add(const std::vector<int>& locals, const std::vector<int>& which, std::vector<int>& to) {
@@ -48,7 +48,7 @@ void measure_call(const Model& model, const Part& part, int64_t samples, int thr
   }
   call.saved = whole_blocks(static_cast<int64_t>(op.saved_bytes(node.attributes, inputs)));
   const auto workspace = static_cast<int64_t>(op.workspace_bytes(node.attributes, inputs, threads));
-  call.workspace = workspace == 0 ? 0 : whole_blocks(workspace) + kMostBuffers * 64;
+  call.workspace = workspace == 0 ? 0 : whole_blocks(workspace) + kMostBuffers * threads * 64;
 }
 
 }  // namespace kerf::partitioner

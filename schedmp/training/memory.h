@@ -5,18 +5,22 @@
 // with. Used by the compute thread only.
 #pragma once
 
+#include <array>
+#include <mutex>
+
 #include "runtime/device.h"
 #include "schedmp/interpreter.h"
 
 namespace kerf::schedmp {
 
-// A device whose allocations come out of a grant, and are all given back before the next one.
-// Everything else is the device behind it, which must outlive it.
+// A device whose allocations come out of a grant, and are all given back before the next one. A
+// kernel's threads may allocate at once. Everything else is the device behind it, which must outlive
+// it.
 class GrantedDevice final : public runtime::Device {
  public:
   explicit GrantedDevice(runtime::Device& behind) : behind_(behind) {}
 
-  // From now on allocate() divides `bytes` at `memory`, in blocks of 64.
+  // From now on allocate() divides `bytes` at `memory`, in blocks of 64: the smallest gap that fits.
   void grant(std::byte* memory, int64_t bytes);
 
   runtime::DeviceKind kind() const override { return behind_.kind(); }
@@ -34,10 +38,17 @@ class GrantedDevice final : public runtime::Device {
 
  private:
   runtime::Device& behind_;
+  struct Range {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  static constexpr size_t kMostBuffers = 256;
+
+  std::mutex mutex_;
   std::byte* memory_ = nullptr;
   size_t granted_ = 0;
-  size_t used_ = 0;
-  int live_ = 0;
+  size_t live_ = 0;
+  std::array<Range, kMostBuffers> ranges_;  // live ones, ascending
 };
 
 }  // namespace kerf::schedmp
