@@ -24,7 +24,6 @@ ops::Box feature_box(const Model& model, NodeId node, const ops::IndexSet& set);
 
 // spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
-
 // Fills in layouts of the nodes of all stages, in model order, `given` (by node) where there is
 // one; and the bound, by what the request minimises.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
