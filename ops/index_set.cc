@@ -134,6 +134,14 @@ IndexSet clip(const IndexSet& set, int64_t extent) {
   return intersect(set, IndexSet::range(0, extent));
 }
 
+int64_t clipped_size(const IndexSet& set, int64_t extent) {
+  if (set.is_all()) return extent;
+  int64_t count = 0;
+  for (const Range& range : set.ranges())
+    count += std::clamp<int64_t>(extent - range.begin, 0, range.size());
+  return count;
+}
+
 IndexSet unite(const IndexSet& a, const IndexSet& b) {
   if (a.is_all() || b.is_all()) return IndexSet::all();
   std::vector<Range> either = a.ranges();

@@ -174,7 +174,7 @@ Shape local_shape(const Box& box, const Shape& shape, int64_t samples) {
   KERF_CHECK(static_cast<int>(box.axes.size()) == shape.rank(), "box {} of a tensor of shape {}",
              to_string(box), to_string(shape));
   for (int axis = 0; axis < shape.rank(); ++axis)
-    local[axis] = clip(box.axes[static_cast<size_t>(axis)], local[axis]).size(local[axis]);
+    local[axis] = clipped_size(box.axes[static_cast<size_t>(axis)], local[axis]);
   return local;
 }
 

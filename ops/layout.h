@@ -60,6 +60,7 @@ IndexSet intersect(const IndexSet& a, const IndexSet& b);
 IndexSet unite(const IndexSet& a, const IndexSet& b);
 // The indices below `extent`.
 IndexSet clip(const IndexSet& set, int64_t extent);
+int64_t clipped_size(const IndexSet& set, int64_t extent);  // their number
 // Normalized. Throws Error{kInternal} for "all but some" of a batch.
 IndexSet subtract(const IndexSet& a, const IndexSet& b, int64_t extent);
 // `parts` contiguous sets whose sizes differ by at most one, larger first: 10 over 4 is 3+3+2+2.

@@ -89,8 +89,7 @@ Region::Axis Region::make_axis(const IndexSet& held, const IndexSet& wanted, int
 
 int64_t Region::held_count(const Axis& axis, int64_t samples) {
   if (axis.extent >= 0) return axis.local;
-  const int64_t extent = concrete_extent(axis.extent, samples);
-  return clip(axis.held, extent).size(extent);
+  return clipped_size(axis.held, concrete_extent(axis.extent, samples));
 }
 
 int64_t Region::piece_count(const Axis& axis, int64_t samples) {

@@ -1,8 +1,11 @@
 // Cuts: the strategies that fill in layouts and stages. A cut is one file in cuts/.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,13 +15,11 @@
 
 namespace kerf::partitioner {
 
-enum class Minimise : uint8_t { kTime, kForwardFlops };
-
 struct PlanRequest {
   Cut cut = Cut::kLayer;
   int workers = 1;             // parts, where a placement binds them
   std::vector<int> placement;  // part -> worker; empty: each to the worker of its number
-  int stages = 0;  // hybrid: 0 means 2 (1 for one worker); others ignore it
+  int stages = 0;              // hybrid: 0 means 2 (1 for one worker); others ignore it
   int64_t batch = 128;
   int micro_batches = 8;
   std::string schedule = "1f1b";
@@ -28,6 +29,7 @@ struct PlanRequest {
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
+  std::string source;  // of the model: the plan keeps it
 
   int64_t largest_micro_batch() const {
     return micro_batches < 1 ? batch : (batch + micro_batches - 1) / micro_batches;
@@ -38,8 +40,7 @@ struct PlanRequest {
 struct Assignment {
   std::vector<Stage> stages;
   Division division;
-  double bottleneck = 0;
-  double bound = 0;
+  double bound = 0;  // no such cut has a lower bottleneck
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -56,20 +57,36 @@ struct Infeasible {
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const Objective& objective);
 
-// The cuts. Contiguous segments of topological orders (dynamic programming, minimum bottleneck,
-// then minimum bytes) under the cap; every operator over all workers; stages times groups; any
-// index sets.
-//
-// The layer cut bounds memory while it searches, and what a division takes shows only on the plan:
-// candidates, best first, of which the first that meets the cap is the answer; empty if none can.
-std::vector<Assignment> cut_layer(const Model& model, const PlanRequest& request,
-                                  const Objective& objective);
-// Whatever the cap: the best without one, and the division that needs least.
-std::vector<Assignment> cut_layer_without_cap(const Model& model, const PlanRequest& request,
-                                              const Objective& objective);
+// What a cut is asked.
+struct CutTask {
+  const Model& model;
+  const PlanRequest& request;
+  const Objective& objective;
+  // Stage -> bytes that the fullest of its workers would take, exactly.
+  std::function<std::vector<int64_t>(const Assignment&)> peaks;
+};
+
+// One cut: a file in cuts/ and a row of the table in cuts/table.cc. Its value of Cut is its row.
+struct CutRow {
+  std::string_view name;
+  std::string_view help;  // one line
+  // Empty if it finds nothing within request.memory; only where it heeds that.
+  std::optional<Assignment> (*make)(const CutTask& task);
+  bool heeds_memory = false;
+};
+std::span<const CutRow> cuts();
+
+// Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
+// every operator over all workers; stages times groups; any index sets.
+std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
+
+// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it;
+// `division` of what comes before in model order is set (cuts/spread.h has the rules).
+ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
+                   const Division& division);
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,

@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "partitioner/bound.h"
 #include "partitioner/cut.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
@@ -27,22 +29,6 @@ void check_request(const PlanRequest& request) {
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
 
-// The first that fits is taken.
-std::vector<Assignment> cut(const Model& model, const PlanRequest& request,
-                            const Objective& objective) {
-  switch (request.cut) {
-    case Cut::kLayer:
-      return cut_layer(model, request, objective);
-    case Cut::kFeature:
-      return {cut_feature(model, request)};
-    case Cut::kHybrid:
-      return {cut_hybrid(model, request)};
-    case Cut::kFree:
-      return {cut_free(model, request)};
-  }
-  throw Error(ErrorCode::kInternal, "there is no such cut");
-}
-
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const Objective& objective,
                          Assignment assignment) {
   Plan plan;
@@ -52,6 +38,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
+  plan.request = {request.source, request.memory, request.minimise, request.setting};
   plan.stages = std::move(assignment.stages);
   plan.division = std::move(assignment.division);
   plan.layouts = layouts_of(model, plan.division);
@@ -59,10 +46,16 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.binding.resize(static_cast<size_t>(request.workers));
   if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = connect(model, plan.division);
-  plan.bottleneck = assignment.bottleneck;
-  plan.bound = assignment.bound;
   plan.workers = predict(model, plan, request, objective);
+  plan.bottleneck = bottleneck_of(model, plan, request);
+  plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
   return plan;
+}
+
+const CutRow& row_of(Cut cut) {
+  const auto row = static_cast<size_t>(cut);
+  KERF_CHECK(row < cuts().size(), "cut {} is no row of the table", row);
+  return cuts()[row];
 }
 
 // The stage of the worker that is most over the cap, if any is.
@@ -84,39 +77,55 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
 
 // Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
 // cap leaves no room for that, it makes the gradients of weights in between.
-const Plan& interleave(const Model& model, const PlanRequest& request, const Objective& objective,
-                       Plan& plan) {
+void interleave(const Model& model, const PlanRequest& request, const Objective& objective,
+                Plan& plan) {
   for (Stage& stage : plan.stages)
     for (const int part : stage.parts) {
       const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
       stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
     }
   plan.workers = predict(model, plan, request, objective);
+}
+
+Plan plan_of(const Model& model, const PlanRequest& request, const Objective& objective,
+             Assignment assignment) {
+  Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
+  if (request.memory && check_memory(plan, *request.memory))
+    interleave(model, request, objective, plan);
   return plan;
 }
 
-// The first candidate that meets the cap; else the one that is least over it, if there is any.
-using Attempt = std::variant<Plan, std::optional<Infeasible>>;
-Attempt try_all(const Model& model, const PlanRequest& request, const Objective& objective,
-                std::vector<Assignment> candidates) {
-  std::optional<Infeasible> least;
-  for (Assignment& assignment : candidates) {
-    Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
-    auto over = request.memory ? check_memory(plan, *request.memory) : std::nullopt;
-    if (over) over = check_memory(interleave(model, request, objective, plan), *request.memory);
-    if (!over) return plan;
-    if (!least || over->over < least->over) least = over;
+// Stage -> bytes of the fullest of its workers.
+std::vector<int64_t> peaks_of(const Plan& plan) {
+  std::vector<int64_t> peaks;
+  for (const Stage& stage : plan.stages) {
+    int64_t& most = peaks.emplace_back(0);
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      most = std::max(most, plan.workers[worker].peak_bytes);
+    }
   }
-  return least;
+  return peaks;
 }
 
-Attempt try_plan(const Model& model, const PlanRequest& request, const Objective& objective) {
-  return try_all(model, request, objective, cut(model, request, objective));
+// Empty if the cut itself finds nothing within the cap; a plan that is found may still be above it.
+std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
+                             const Objective& objective) {
+  const auto peaks = [&](const Assignment& assignment) {
+    return peaks_of(plan_of(model, request, objective, assignment));
+  };
+  auto assignment = row_of(request.cut).make({model, request, objective, peaks});
+  if (!assignment) return std::nullopt;
+  return plan_of(model, request, objective, *std::move(assignment));
+}
+
+bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
+  return plan && !(request.memory && check_memory(*plan, *request.memory));
 }
 
 bool fits(const Model& model, const PlanRequest& request, const Objective& objective) {
   try {
-    return std::holds_alternative<Plan>(try_plan(model, request, objective));
+    return is_within(try_plan(model, request, objective), request);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return false;  // no plan at all, so none that fits
@@ -146,6 +155,33 @@ int more_workers(const Model& model, PlanRequest request, const Objective& objec
   return 0;
 }
 
+int64_t peak_of(const Plan& plan) {
+  int64_t most = 0;
+  for (const WorkerPrediction& worker : plan.workers) most = std::max(most, worker.peak_bytes);
+  return most;
+}
+
+// The plan of the least peak that the cut finds: from the best one without a cap down, by steps
+// that get smaller, until a cap of one byte less finds nothing. Of a cut that heeds no cap, the one
+// plan there is, all of it interleaved.
+Plan least_plan(const Model& model, PlanRequest request, const Objective& objective) {
+  const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
+  if (!row_of(request.cut).heeds_memory) request.memory = 1;
+  Plan plan = try_plan(model, request, objective).value();
+  plan.request->memory = cap;
+  if (!row_of(request.cut).heeds_memory) return plan;
+  for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
+    request.memory = std::max<int64_t>(1, peak_of(plan) - step);
+    auto smaller = try_plan(model, request, objective);
+    if (is_within(smaller, request))
+      plan = *std::move(smaller);
+    else
+      step /= 2;
+  }
+  plan.request->memory = cap;
+  return plan;
+}
+
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
 void find_smallest_change(const Model& model, const PlanRequest& request,
@@ -172,11 +208,11 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
                                          const Objective& objective) {
   check_request(request);
   model.check();
-  Attempt attempt = try_plan(model, request, objective);
-  if (request.cut == Cut::kLayer && !std::holds_alternative<Plan>(attempt))
-    attempt = try_all(model, request, objective, cut_layer_without_cap(model, request, objective));
-  if (auto* plan = std::get_if<Plan>(&attempt)) return std::move(*plan);
-  Infeasible infeasible = std::get<std::optional<Infeasible>>(attempt).value();
+  auto plan = try_plan(model, request, objective);
+  if (is_within(plan, request)) return *std::move(plan);
+  plan = least_plan(model, request, objective);
+  if (is_within(plan, request)) return *std::move(plan);
+  Infeasible infeasible = check_memory(*plan, request.memory.value()).value();
   find_smallest_change(model, request, objective, infeasible);
   return infeasible;
 }

@@ -5,123 +5,145 @@
 #include <boost/graph/topological_sort.hpp>
 #include <functional>
 #include <iterator>
-#include <numeric>
+#include <queue>
 #include <utility>
 
 namespace kerf::partitioner {
 
 namespace {
 
-using Order = std::vector<NodeId>;
-using Graph = Model::FrozenGraph;
+using Order = std::vector<int>;
+using Graph = decltype(Units::before);
 
-// Kahn 1962: repeatedly takes one node whose producers are all done; `pick` chooses among the ready
-// ones, given in the order in which they became ready.
-Order kahn(const Graph& graph, const std::function<size_t(const Order&)>& pick) {
-  const auto count = boost::num_vertices(graph);
-  std::vector<size_t> waits(count);
-  Order ready;
-  for (size_t v = 0; v < count; ++v) {
-    waits[v] = boost::in_degree(v, graph);
-    if (waits[v] == 0) ready.push_back(static_cast<NodeId>(v));
-  }
-  Order order;
-  while (!ready.empty()) {
-    const size_t at = pick(ready);
-    const NodeId node = ready[at];
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(at));
-    order.push_back(node);
-    const auto [begin, end] = boost::out_edges(static_cast<size_t>(node), graph);
-    for (auto edge = begin; edge != end; ++edge)
-      if (const auto next = boost::target(*edge, graph); --waits[next] == 0)
-        ready.push_back(static_cast<NodeId>(next));
-  }
-  return order;
-}
+size_t at(int index) { return static_cast<size_t>(index); }
 
-// Nodes on the longest path from each node to an end.
+// A ready unit: of the least rank first, of equals that which became ready first.
+struct Ready {
+  double rank = 0;
+  int turn = 0;
+  int unit = 0;
+  bool operator>(const Ready& other) const {
+    return std::pair(rank, turn) > std::pair(other.rank, other.turn);
+  }
+};
+
+// Kahn 1962: repeatedly takes one unit whose predecessors are all done. Boost.Graph has only the
+// depth-first way. rank(unit, turn) says which of the ready ones; taken(unit, again) may lower
+// ranks, by again(unit).
+class Kahn {
+ public:
+  explicit Kahn(const Graph& graph)
+      : graph_(graph), waits_(boost::num_vertices(graph)), turn_(waits_.size(), -1) {}
+
+  template <class Rank, class Taken>
+  Order run(const Rank& rank, const Taken& taken) {
+    const auto push = [&](int unit) {
+      if (turn_[at(unit)] < 0) turn_[at(unit)] = turns_++;
+      ready_.push({static_cast<double>(rank(unit, turn_[at(unit)])), turn_[at(unit)], unit});
+    };
+    for (size_t u = 0; u < waits_.size(); ++u)
+      if ((waits_[u] = boost::in_degree(u, graph_)) == 0) push(static_cast<int>(u));
+    Order order;
+    std::vector<bool> done(waits_.size());
+    while (!ready_.empty()) {
+      const int unit = ready_.top().unit;
+      ready_.pop();
+      if (done[at(unit)]) continue;  // it was there again, of a lower rank
+      done[at(unit)] = true;
+      order.push_back(unit);
+      taken(unit, [&](int other) {
+        if (!done[at(other)] && waits_[at(other)] == 0) push(other);
+      });
+      const auto [begin, end] = boost::out_edges(at(unit), graph_);
+      for (auto edge = begin; edge != end; ++edge)
+        if (const auto next = boost::target(*edge, graph_); --waits_[next] == 0)
+          push(static_cast<int>(next));
+    }
+    return order;
+  }
+  template <class Rank>
+  Order run(const Rank& rank) {
+    return run(rank, [](int, const auto&) {});
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<size_t> waits_;
+  std::vector<int> turn_;  // in which it became ready
+  int turns_ = 0;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
+};
+
+// Units on the longest path from each unit to an end.
 std::vector<int> distances_to_end(const Graph& graph, const Order& order) {
   std::vector<int> distance(order.size());
   for (size_t i = order.size(); i-- > 0;) {
-    const auto node = static_cast<size_t>(order[i]);
-    const auto [begin, end] = boost::out_edges(node, graph);
+    const size_t unit = at(order[i]);
+    const auto [begin, end] = boost::out_edges(unit, graph);
     for (auto edge = begin; edge != end; ++edge)
-      distance[node] = std::max(distance[node], 1 + distance[boost::target(*edge, graph)]);
+      distance[unit] = std::max(distance[unit], 1 + distance[boost::target(*edge, graph)]);
   }
   return distance;
 }
 
-// Always the node that leaves the fewest bytes alive.
-Order least_alive(const Model& model, const Graph& graph) {
-  std::vector<size_t> readers(static_cast<size_t>(model.values()));
-  for (ValueId id = 0; id < model.values(); ++id)
-    readers[static_cast<size_t>(id)] = model.uses(id).size();
-  const auto bytes = [&](ValueId id) {
-    return static_cast<int64_t>(model.value(id).spec.bytes(1));
+// Always the unit that leaves the fewest bytes alive.
+Order least_alive(const Units& units) {
+  std::vector<double> change(at(units.size()));
+  std::vector<std::vector<int>> reads(at(units.size()));
+  std::vector<size_t> readers;
+  const auto last_reader = [&](const UnitValue& value, const std::vector<bool>& taken) {
+    return *std::find_if(value.readers.begin(), value.readers.end(),
+                         [&](int reader) { return !taken[at(reader)]; });
   };
-  const auto change = [&](NodeId id) {
-    int64_t alive = 0;
-    for (const ValueId output : model.node(id).outputs) alive += bytes(output);
-    for (const ValueId input : model.node(id).inputs)
-      if (model.value(input).role == Role::kActivation &&
-          readers[static_cast<size_t>(input)] == 1)
-        alive -= bytes(input);
-    return alive;
-  };
-  return kahn(graph, [&](const Order& ready) {
-    size_t best = 0;
-    for (size_t i = 1; i < ready.size(); ++i)
-      if (change(ready[i]) < change(ready[best])) best = i;
-    for (const ValueId input : model.node(ready[best]).inputs)
-      --readers[static_cast<size_t>(input)];
-    return best;
-  });
+  std::vector<bool> taken(at(units.size()));
+  for (size_t v = 0; v < units.values.size(); ++v) {
+    const UnitValue& value = units.values[v];
+    change[at(value.producer)] += value.bytes;
+    for (const int reader : value.readers) reads[at(reader)].push_back(static_cast<int>(v));
+    readers.push_back(value.readers.size());
+    if (readers.back() == 1) change[at(value.readers.front())] -= value.bytes;
+  }
+  return Kahn(units.before)
+      .run([&](int unit, int) { return change[at(unit)]; },
+           [&](int unit, const auto& again) {
+             taken[at(unit)] = true;
+             for (const int v : reads[at(unit)])
+               if (--readers[at(v)] == 1) {
+                 const int last = last_reader(units.values[at(v)], taken);
+                 change[at(last)] -= units.values[at(v)].bytes;
+                 again(last);
+               }
+           });
 }
 
 }  // namespace
 
-std::vector<Order> topological_orders(const Model& model) {
-  const Graph graph = model.freeze();
+std::vector<Order> topological_orders(const Units& units) {
+  const Graph& graph = units.before;
   std::vector<Order> orders;
   const auto add = [&](Order order) {
     if (std::find(orders.begin(), orders.end(), order) == orders.end())
       orders.push_back(std::move(order));
   };
+  add(Kahn(graph).run([](int unit, int) { return unit; }));
 
-  Order in_model_order(static_cast<size_t>(model.nodes()));
-  std::iota(in_model_order.begin(), in_model_order.end(), 0);
-  add(in_model_order);
-
-  Order depth_first;  // Boost.Graph gives the last node first
+  Order depth_first;  // Boost.Graph gives the last first
   boost::topological_sort(graph, std::back_inserter(depth_first));
   std::reverse(depth_first.begin(), depth_first.end());
-  add(depth_first);
+  add(std::move(depth_first));
 
   Order from_the_end;
   const auto reversed = boost::make_reverse_graph(graph);
   boost::topological_sort(reversed, std::back_inserter(from_the_end),
                           boost::vertex_index_map(boost::get(boost::vertex_index, graph)));
-  add(from_the_end);
+  add(std::move(from_the_end));
 
-  add(kahn(graph, [](const Order&) { return size_t{0}; }));
-  add(kahn(graph, [](const Order& ready) { return ready.size() - 1; }));
-
-  const std::vector<int> distance = distances_to_end(graph, in_model_order);
-  add(kahn(graph, [&](const Order& ready) {
-    const auto farthest = std::max_element(ready.begin(), ready.end(), [&](NodeId a, NodeId b) {
-      return distance[static_cast<size_t>(a)] < distance[static_cast<size_t>(b)];
-    });
-    return static_cast<size_t>(farthest - ready.begin());
-  }));
-  add(least_alive(model, graph));
+  add(Kahn(graph).run([](int, int turn) { return turn; }));
+  add(Kahn(graph).run([](int, int turn) { return -turn; }));
+  const std::vector<int> distance = distances_to_end(graph, orders.front());
+  add(Kahn(graph).run([&](int unit, int) { return -distance[at(unit)]; }));
+  add(least_alive(units));
   return orders;
-}
-
-bool is_acyclic(int vertices, const std::vector<std::pair<int, int>>& edges) {
-  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
-                    static_cast<size_t>(vertices));
-  return kahn(graph, [](const Order&) { return size_t{0}; }).size() ==
-         static_cast<size_t>(vertices);
 }
 
 }  // namespace kerf::partitioner

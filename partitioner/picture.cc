@@ -4,10 +4,12 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "partitioner/sources.h"
 #include "partitioner/svg.h"
 
 namespace kerf::partitioner {
@@ -21,7 +23,7 @@ constexpr double kLaneGap = 20;   // between boxes of one row
 constexpr double kRowGap = 44;    // where the arrows run
 constexpr double kPanelPad = 30;  // between a column's edge and its boxes
 constexpr double kColumnGap = 26;
-constexpr double kPanelTop = 132;
+constexpr double kPanelTop = 142;
 constexpr double kHeadHeight = 46;      // of a column: the worker's name
 constexpr double kFiguresHeight = 142;  // of a column: what is predicted
 
@@ -62,7 +64,8 @@ std::string shortened(const std::string& text, size_t most) {
 
 class Drawing {
  public:
-  Drawing(const Model& model, const Plan& plan) : model_(model), plan_(plan) {
+  Drawing(const Model& model, const Plan& plan)
+      : model_(model), plan_(plan), sources_(model, plan.layouts) {
     place_rows();
     place_boxes();
     place_columns();
@@ -89,6 +92,7 @@ class Drawing {
   struct Arrivals {
     std::vector<int64_t> bytes;  // by route
     bool from_left = false;      // any of them
+    std::set<std::string> connectors;
   };
 
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
@@ -178,6 +182,15 @@ class Drawing {
     if (plan_.routes.empty()) return;
     svg_.text({x + 4, 97}, "small", "start",
               "arrows: bytes per step; gradients travel the other way");
+    svg_.text({kMargin, 114}, "small", "start", "inserted for gradients: " + words_of_gradients());
+  }
+
+  // "bridge -> sum, slice -> bridge": what stands on the way back, which has no arrows of its own.
+  std::string words_of_gradients() const {
+    std::set<std::string> words;
+    for (const Route& route : plan_.routes)
+      if (route.gradient) words.insert(connector_words(sources_, route));
+    return words.empty() ? "nothing" : shortened(format("{}", fmt::join(words, ", ")), 80);
   }
 
   void draw_panels() {
@@ -251,6 +264,7 @@ class Drawing {
                  true);
       Arrivals& arrivals = arriving_[{to->node, to->worker}];
       arrivals.bytes.push_back(traffic[r].bytes);
+      arrivals.connectors.insert(connector_words(sources_, route));
       arrivals.from_left = arrivals.from_left || bottom(from->second).x <= top(*to).x;
     }
   }
@@ -272,7 +286,8 @@ class Drawing {
     }
   }
 
-  // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike.
+  // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike, and
+  // over that what was inserted.
   void draw_labels() {
     for (const auto& [place, arrivals] : arriving_) {
       const std::vector<int64_t>& bytes = arrivals.bytes;
@@ -287,11 +302,14 @@ class Drawing {
                  bytes.size() == 1 ? size
                  : alike           ? format("{} x {}", bytes.size(), size)
                                    : format("{} from {}", size, bytes.size()));
+      svg_.label({right ? at.x + 10 : at.x - 10, at.y - 20}, right ? "start" : "end",
+                 shortened(format("{}", fmt::join(arrivals.connectors, ", ")), 40));
     }
   }
 
   const Model& model_;
   const Plan& plan_;
+  const Sources sources_;
   std::vector<int> rows_;  // by node
   int row_count_ = 0;
   std::map<Place, Box> boxes_;

@@ -1,33 +1,18 @@
 #include "partitioner/plan.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 namespace kerf::partitioner {
 
-namespace {
-
-constexpr std::array<std::pair<Cut, std::string_view>, 4> kCuts = {{{Cut::kLayer, "layer"},
-                                                                    {Cut::kFeature, "feature"},
-                                                                    {Cut::kHybrid, "hybrid"},
-                                                                    {Cut::kFree, "free"}}};
-
-}  // namespace
-
-std::string_view to_string(Cut cut) {
-  for (const auto& [value, name] : kCuts)
-    if (value == cut) return name;
-  return "unknown";
+std::string_view to_string(Minimise minimise) {
+  return minimise == Minimise::kTime ? "time" : "forward-flops";
 }
 
-Cut parse_cut(const std::string& name) {
-  for (const auto& [value, known] : kCuts)
-    if (known == name) return value;
-  std::vector<std::string_view> names;
-  for (const auto& [value, known] : kCuts) names.push_back(known);
+Minimise parse_minimise(const std::string& name) {
+  for (const Minimise one : {Minimise::kTime, Minimise::kForwardFlops})
+    if (name == to_string(one)) return one;
   throw Error(ErrorCode::kUsage,
-              format("there is no cut \"{}\"; the cuts are {}", name, fmt::join(names, ", ")));
+              format("there is no objective \"{}\"; there are time and forward-flops", name));
 }
 
 int Plan::workers_bound() const {

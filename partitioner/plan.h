@@ -2,6 +2,8 @@
 // value, a text file that reads back identically, and checkable.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,9 +11,12 @@
 #include "partitioner/connector.h"
 #include "partitioner/cost.h"
 #include "partitioner/model.h"
+#include "partitioner/objective.h"
+#include "partitioner/request.h"
 
 namespace kerf::partitioner {
 
+// A row of the table of cuts (cut.h); those that code speaks of have names here.
 enum class Cut : uint8_t { kLayer, kFeature, kHybrid, kFree };
 std::string_view to_string(Cut cut);
 Cut parse_cut(const std::string& name);
@@ -44,7 +49,8 @@ struct Plan {
   Cut cut = Cut::kLayer;
   int64_t batch = 0;
   int micro_batches = 0;
-  std::string schedule;  // name that the prediction assumed
+  std::string schedule;                // name that the prediction assumed
+  std::optional<KeptRequest> request;  // what else it assumed; empty: not told
   std::vector<Stage> stages;
   Division division;                 // what each part computes of each node
   std::vector<ops::Layout> layouts;  // by value; follow from the division
@@ -55,7 +61,7 @@ struct Plan {
   double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
 
   int parts() const { return static_cast<int>(binding.size()); }
-  int workers_bound() const;  // one more than the largest number of a worker
+  int workers_bound() const;        // one more than the largest number of a worker
   int stage_of(NodeId node) const;  // -1 if nowhere
   bool operator==(const Plan&) const = default;
 };
@@ -76,10 +82,22 @@ std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64
 // Everything that is wrong with `plan` for `model`; empty if it is sound. Recomputes connectors and
 // compares; checks layouts, stages (acyclic, complete), binding.
 std::vector<std::string> validate(const Model& model, const Plan& plan);
+// That, of what was decided only: data and parameters may have no layout yet, and neither
+// connectors nor predictions are looked at.
+std::vector<std::string> validate_decisions(const Model& model, const Plan& plan);
 
-// Text, and back. read_plan throws Error{kUsage} naming file, line or path on anything malformed,
-// and on a plan for another model; the result is validated and equals what was written.
-std::string write_plan(const Model& model, const Plan& plan);
-Plan read_plan(const Model& model, const std::string& text, const std::string& origin);
+// All that the plan says; or what was decided, without what follows from it, one line per stage:
+// who edits that moves a boundary by changing the name of a stage's first operator.
+enum class PlanText : uint8_t { kWhole, kDecisions };
+std::string write_plan(const Model& model, const Plan& plan, PlanText form = PlanText::kWhole);
+
+// Micro-batches in flight, by the name of a schedule.
+using ObjectiveOf = std::function<std::unique_ptr<Objective>(const std::string& schedule)>;
+// Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
+// for another model; what stands is verified, what is absent is derived (complete_plan.h), for
+// predictions with `objective_of` (empty: every micro-batch is in flight at once). The result of a
+// whole text equals what was written.
+Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
+               const ObjectiveOf& objective_of = {});
 
 }  // namespace kerf::partitioner

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "partitioner/complete_plan.h"
 #include "partitioner/fingerprint.h"
 
 namespace kerf::partitioner {
@@ -63,11 +64,54 @@ Json worker_to_json(const WorkerPrediction& w) {
           {"bytes_out", w.bytes_out}};
 }
 
-Json stage_to_json(const Model& model, const Stage& stage) {
-  Json nodes = Json::array();
-  for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
-  Json json{{"parts", stage.parts}, {"nodes", std::move(nodes)}};
+Json stage_to_json(const Model& model, const Stage& stage, bool first_only) {
+  Json json{{"parts", stage.parts}};
+  if (first_only && !stage.nodes.empty()) {
+    json["first"] = model.node(stage.nodes.front()).name;
+  } else {
+    Json& nodes = json["nodes"] = Json::array();
+    for (const NodeId node : stage.nodes) nodes.push_back(model.node(node).name);
+  }
   if (stage.interleaved) json["interleaved"] = true;
+  return json;
+}
+
+// The names of the stages' first operators say all, where the stages follow one another in the
+// model's order.
+bool consecutive(const Plan& plan) {
+  NodeId next = 0;
+  for (const Stage& stage : plan.stages)
+    for (const NodeId node : stage.nodes)
+      if (node != next++) return false;
+  return true;
+}
+
+Json stages_to_json(const Model& model, const Plan& plan, bool first_only) {
+  Json stages = Json::array();
+  for (const Stage& stage : plan.stages) stages.push_back(stage_to_json(model, stage, first_only));
+  return stages;
+}
+
+Json request_to_json(const KeptRequest& request) {
+  Json json = Json::object();
+  if (!request.source.empty()) json["source"] = request.source;
+  if (request.memory) json["memory"] = *request.memory;
+  json["objective"] = to_string(request.minimise);
+  json["slots"] = request.setting.slots;
+  json["mirrored"] = request.setting.mirrored;
+  json["optimizer_states"] = request.setting.optimizer_states;
+  json["threads"] = request.setting.threads;
+  return json;
+}
+
+// What was decided, but for stages and layouts.
+Json head_to_json(const Plan& plan) {
+  Json json = {
+      {"kerf_plan", kPlanVersion},  {"model", plan.model}, {"fingerprint", plan.fingerprint},
+      {"cut", to_string(plan.cut)}, {"batch", plan.batch}, {"micro_batches", plan.micro_batches},
+      {"schedule", plan.schedule}};
+  if (plan.request) json["request"] = request_to_json(*plan.request);
+  json["binding"] = plan.binding;
   return json;
 }
 
@@ -82,9 +126,15 @@ std::string one_line(const Json& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
+// Such as stages and workers: to be read below one another.
+bool is_list_of_objects(const Json& json) {
+  return json.is_array() && !json.empty() && json.front().is_object();
+}
+
 void write_json(const Json& json, size_t indent, size_t used, std::string& text) {
   std::string line = one_line(json);
-  if (indent > 0 && used + line.size() <= kLineWidth) {
+  const bool divided = indent == 0 || (indent == 2 && is_list_of_objects(json));
+  if (!divided && used + line.size() <= kLineWidth) {
     text += line;
     return;
   }
@@ -117,12 +167,8 @@ void add_divisions(const Model& model, const Plan& plan, Json& json) {
 }  // namespace
 
 Json plan_to_json(const Model& model, const Plan& plan) {
-  Json json = {
-      {"kerf_plan", kPlanVersion},  {"model", plan.model},    {"fingerprint", plan.fingerprint},
-      {"cut", to_string(plan.cut)}, {"batch", plan.batch},    {"micro_batches", plan.micro_batches},
-      {"schedule", plan.schedule},  {"binding", plan.binding}};
-  Json& stages = json["stages"] = Json::array();
-  for (const Stage& stage : plan.stages) stages.push_back(stage_to_json(model, stage));
+  Json json = head_to_json(plan);
+  json["stages"] = stages_to_json(model, plan, false);
   Json& layouts = json["layouts"] = Json::object();
   for (ValueId id = 0; id < model.values(); ++id)
     layouts[model.value(id).name] = layout_to_json(plan.layouts[static_cast<size_t>(id)]);
@@ -133,6 +179,25 @@ Json plan_to_json(const Model& model, const Plan& plan) {
   for (const WorkerPrediction& worker : plan.workers) workers.push_back(worker_to_json(worker));
   json["bottleneck"] = plan.bottleneck;
   json["bound"] = plan.bound;
+  return json;
+}
+
+Json decisions_to_json(const Model& model, const Plan& plan) {
+  Json json = head_to_json(plan);
+  json["stages"] = stages_to_json(model, plan, consecutive(plan));
+  Json layouts = Json::object();
+  for (const Stage& stage : plan.stages)
+    for (const NodeId node : stage.nodes) {
+      const ops::Layout& division = plan.division.nodes[static_cast<size_t>(node)];
+      if (implied_division(model, plan.cut, stage, node, plan.division) == division) continue;
+      const ValueId output = model.node(node).outputs[0];
+      const ops::Layout& layout = plan.layouts[static_cast<size_t>(output)];
+      if (division_of(model, node, layout, plan.division.largest) == division)
+        layouts[model.value(output).name] = layout_to_json(layout);
+      else
+        json["divisions"][model.node(node).name] = layout_to_json(division);
+    }
+  if (!layouts.empty()) json["layouts"] = std::move(layouts);
   return json;
 }
 
@@ -148,7 +213,8 @@ std::string readable_json(const Json& json) {
   return text + "\n";
 }
 
-std::string write_plan(const Model& model, const Plan& plan) {
+std::string write_plan(const Model& model, const Plan& plan, PlanText form) {
+  if (form == PlanText::kDecisions) return readable_json(decisions_to_json(model, plan));
   Json json = plan_to_json(model, plan);
   json["checksum"] = plan_checksum(json);
   return readable_json(json);

@@ -2,7 +2,10 @@
 //
 //   {"kerf_plan": 1, "model": ..., "fingerprint": ..., "cut": ..., "batch": ..., "micro_batches":
 //   ...,
-//    "schedule": ..., "binding": [worker of part 0, ...],
+//    "schedule": ...,
+//    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
+//                "optimizer_states": 1, "threads": 1},
+//    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
 //    "layouts": {"fc1.weight": [{"part": 0, "box": ["0-127", "all"]}, ...], ...},
 //    "divisions": {"fc2": [{"part": 0, "box": ["all", "all", "0-99"]}, ...], ...},  where they do
@@ -14,6 +17,15 @@
 //
 // A box is "all", or one index set per axis. "checksum" is over all that the plan says; who edits a
 // plan by hand removes that line.
+//
+// "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
+// any of its members, "routes", "workers", "bottleneck", "bound", "checksum". A plan of decisions
+// alone leaves all of that out, and where the stages follow one another in the model's order, each
+// names its first operator only:
+//
+//    "stages": [
+//      {"parts": [0], "first": "conv1"},
+//      {"parts": [1], "first": "conv2"}]
 #pragma once
 
 #include <string>
@@ -27,8 +39,10 @@ inline constexpr int64_t kPlanVersion = 1;
 
 // Everything but the checksum.
 Json plan_to_json(const Model& model, const Plan& plan);
+Json decisions_to_json(const Model& model, const Plan& plan);
 std::string plan_checksum(const Json& plan);
-// One line for what fits a line, else one line per member: short enough to read and to compare.
+// One line for what fits a line, else one line per member, and one per object of a top-level array:
+// short enough to read, to edit and to compare.
 std::string readable_json(const Json& json);
 
 }  // namespace kerf::partitioner

@@ -1,5 +1,6 @@
-// Reads plans. Every member is checked for presence, type and range, no other member is accepted,
-// and the result must be sound for the model: a plan may come from anywhere.
+// Reads plans. Every member is checked for presence (where it was decided; what follows from the
+// rest may be absent), type and range, no other member is accepted, and the result must be sound
+// for the model: a plan may come from anywhere.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -7,12 +8,17 @@
 #include <string_view>
 #include <utility>
 
+#include "partitioner/complete_plan.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 
 namespace kerf::partitioner {
 
 namespace {
+
+// Beyond any use, and small enough that no product of it with a tensor's size overflows.
+constexpr int64_t kMostRows = int64_t{1} << 31;
+constexpr int kMostOfRequest = 1 << 20;  // slots, threads: beyond any use
 
 [[noreturn]] void fail(const std::string& where, std::string message) {
   throw Error(ErrorCode::kUsage, std::move(message), where);
@@ -35,23 +41,40 @@ int json_small(const Json& json, const std::string& key, int least, const std::s
   return static_cast<int>(value);
 }
 
+bool json_bool(const Json& json, const std::string& key, const std::string& where) {
+  const Json& value = json_at(json, key, where);
+  if (!value.is_boolean()) fail(where, format("\"{}\" must be true or false", key));
+  return value.get<bool>();
+}
+
 double json_finite(const Json& json, const std::string& key, const std::string& where) {
   const double value = json_number(json, key, where);
   if (!std::isfinite(value) || value < 0) fail(where, format("\"{}\" must not be negative", key));
   return value;
 }
 
+// A name that `parse` knows; its refusal gets the place.
+template <class T>
+T parsed(T (*parse)(const std::string&), const std::string& name, const std::string& where) {
+  try {
+    return parse(name);
+  } catch (const Error& error) {
+    fail(where, error.message());
+  }
+}
+
 class Reader {
  public:
   Reader(const Model& model, const std::string& origin) : model_(model), origin_(origin) {}
 
-  Plan read(const Json& json) {
+  // What the text leaves out is noted in `left_out`.
+  Plan read(const Json& json, LeftOut& left_out) {
     check_header(json);
-    check_members(
-        json,
-        {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-         "binding", "stages", "layouts", "divisions", "routes", "workers", "bottleneck", "bound", "checksum"},
-        origin_);
+    check_members(json,
+                  {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
+                   "request", "binding", "stages", "layouts", "divisions", "routes", "workers", "bottleneck",
+                   "bound", "checksum"},
+                  origin_);
     Plan plan;
     plan.model = json_string(json, "model", origin_);
     plan.fingerprint = json_string(json, "fingerprint", origin_);
@@ -59,20 +82,10 @@ class Reader {
     plan.batch = json_int(json, "batch", origin_);
     plan.micro_batches = json_small(json, "micro_batches", 1, origin_);
     plan.schedule = json_string(json, "schedule", origin_);
+    if (json.contains("request")) plan.request = read_request(json["request"]);
     plan.binding = read_numbers(json_array(json, "binding", origin_), at("binding"));
-    each(json, "stages", [&](const Json& one, const std::string& where) {
-      plan.stages.push_back(read_stage(one, where));
-    });
-    plan.layouts = read_layouts(json_at(json, "layouts", origin_));
-    plan.division = read_divisions(json, plan);
-    each(json, "routes", [&](const Json& one, const std::string& where) {
-      plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
-    });
-    each(json, "workers", [&](const Json& one, const std::string& where) {
-      plan.workers.push_back(read_worker(one, where));
-    });
-    plan.bottleneck = json_finite(json, "bottleneck", origin_);
-    plan.bound = json_finite(json, "bound", origin_);
+    plan.stages = read_stages(json);
+    read_what_follows(json, plan, left_out);
     return plan;
   }
 
@@ -84,6 +97,51 @@ class Reader {
     size_t number = 0;
     for (const Json& one : json_array(json, key, origin_))
       take(one, at(format("{}[{}]", key, number++)));
+  }
+
+  void read_what_follows(const Json& json, Plan& plan, LeftOut& left_out) const {
+    plan.layouts =
+        read_layouts(json.contains("layouts") ? json["layouts"] : Json::object(), left_out.layouts);
+    plan.division = read_divisions(json, plan);
+    left_out.routes = !json.contains("routes");
+    left_out.workers = !json.contains("workers");
+    left_out.bottleneck = !json.contains("bottleneck");
+    left_out.bound = !json.contains("bound");
+    if (!left_out.routes)
+      each(json, "routes", [&](const Json& one, const std::string& where) {
+        plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
+      });
+    if (!left_out.workers)
+      each(json, "workers", [&](const Json& one, const std::string& where) {
+        plan.workers.push_back(read_worker(one, where));
+      });
+    if (!left_out.bottleneck) plan.bottleneck = json_finite(json, "bottleneck", origin_);
+    if (!left_out.bound) plan.bound = json_finite(json, "bound", origin_);
+  }
+
+  KeptRequest read_request(const Json& json) const {
+    const std::string where = at("request");
+    check_members(
+        json, {"source", "memory", "objective", "slots", "mirrored", "optimizer_states", "threads"},
+        where);
+    KeptRequest request;
+    if (json.contains("source")) request.source = json_string(json, "source", where);
+    if (json.contains("memory")) request.memory = json_int(json, "memory", where);
+    if (request.memory.value_or(1) < 1) fail(where, "\"memory\" must be at least 1 byte");
+    if (json.contains("objective"))
+      request.minimise =
+          parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
+    const auto count = [&](const char* key, int least, int& to) {
+      if (!json.contains(key)) return;
+      to = json_small(json, key, least, where);
+      if (to > kMostOfRequest)
+        fail(where, format("\"{}\" is {}, but at most {}", key, to, kMostOfRequest));
+    };
+    count("slots", 1, request.setting.slots);
+    count("optimizer_states", 0, request.setting.optimizer_states);
+    count("threads", 1, request.setting.threads);
+    if (json.contains("mirrored")) request.setting.mirrored = json_bool(json, "mirrored", where);
+    return request;
   }
 
   // What must be right before anything else can be understood.
@@ -109,12 +167,7 @@ class Reader {
   }
 
   Cut read_cut(const Json& json) const {
-    const std::string name = json_string(json, "cut", origin_);
-    try {
-      return parse_cut(name);
-    } catch (const Error& error) {
-      fail(at("cut"), error.message());
-    }
+    return parsed(parse_cut, json_string(json, "cut", origin_), at("cut"));
   }
 
   static std::vector<int> read_numbers(const Json& array, const std::string& where) {
@@ -137,20 +190,48 @@ class Reader {
     return node;
   }
 
-  Stage read_stage(const Json& json, const std::string& where) const {
-    check_members(json, {"parts", "nodes", "interleaved"}, where);
-    Stage stage;
-    if (const auto found = json.find("interleaved"); found != json.end()) {
-      if (!found->is_boolean()) fail(where, "\"interleaved\" must be true or false");
-      stage.interleaved = found->get<bool>();
-    }
-    stage.parts = read_numbers(json_array(json, "parts", where), where + ".parts");
-    for (const Json& name : json_array(json, "nodes", where))
-      stage.nodes.push_back(read_node(name, where + ".nodes"));
-    return stage;
+  // A stage lists its operators or names the first; then it ends where the next begins.
+  std::vector<Stage> read_stages(const Json& json) const {
+    std::vector<Stage> stages;
+    bool first_only = false;
+    each(json, "stages", [&](const Json& one, const std::string& where) {
+      if (stages.empty()) first_only = one.is_object() && one.contains("first");
+      check_members(one, {"parts", first_only ? "first" : "nodes", "interleaved"}, where);
+      Stage& stage = stages.emplace_back();
+      stage.parts = read_numbers(json_array(one, "parts", where), where + ".parts");
+      if (one.contains("interleaved")) stage.interleaved = json_bool(one, "interleaved", where);
+      if (first_only) {
+        stage.nodes = {read_node(json_at(one, "first", where), where + ".first")};
+        check_first(stages, where);
+      } else {
+        for (const Json& name : json_array(one, "nodes", where))
+          stage.nodes.push_back(read_node(name, where + ".nodes"));
+      }
+    });
+    if (first_only) fill(stages);
+    return stages;
   }
 
-  std::vector<ops::Layout> read_layouts(const Json& json) const {
+  void check_first(const std::vector<Stage>& stages, const std::string& where) const {
+    const NodeId first = stages.back().nodes[0];
+    const NodeId least = stages.size() == 1 ? 0 : stages[stages.size() - 2].nodes[0] + 1;
+    if (stages.size() == 1 ? first == 0 : first >= least) return;
+    fail(where,
+         format("\"first\" is {}, but {}", model_.node(first).name,
+                stages.size() == 1 ? format("the first stage begins with {}", model_.node(0).name)
+                                   : "a stage begins later in the model than the one before it"));
+  }
+
+  // Each from its first operator up to the next one's.
+  void fill(std::vector<Stage>& stages) const {
+    for (size_t s = 0; s < stages.size(); ++s) {
+      const NodeId end = s + 1 < stages.size() ? stages[s + 1].nodes[0] : model_.nodes();
+      for (NodeId node = stages[s].nodes[0] + 1; node < end; ++node)
+        stages[s].nodes.push_back(node);
+    }
+  }
+
+  std::vector<ops::Layout> read_layouts(const Json& json, std::vector<bool>& left_out) const {
     if (!json.is_object()) fail(at("layouts"), "must be an object");
     std::vector<ops::Layout> layouts(static_cast<size_t>(model_.values()));
     for (const auto& [name, shares] : json.items()) {
@@ -160,67 +241,49 @@ class Reader {
       if (!shares.is_array()) fail(where, "must be an array of shares");
       for (const Json& share : shares)
         layouts[static_cast<size_t>(value)].shares.push_back(
-            read_share(share, model_.value(value).spec.shape.rank(), where));
+            read_share(share, model_.value(value).spec.shape.with_batch(kMostRows), where));
     }
     for (ValueId value = 0; value < model_.values(); ++value)
-      if (!json.contains(model_.value(value).name))
-        fail(at("layouts"), format("\"{}\" is missing", model_.value(value).name));
+      left_out.push_back(!json.contains(model_.value(value).name));
     return layouts;
   }
 
-  // What each node computes where: said, or such that its first output has its layout.
+  // What each node computes, where that is said.
   Division read_divisions(const Json& json, const Plan& plan) const {
+    if (plan.batch < 1 || plan.batch > kMostRows)
+      fail(origin_, format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
     Division division;
     division.largest = (plan.batch + plan.micro_batches - 1) / plan.micro_batches;
     division.nodes.resize(static_cast<size_t>(model_.nodes()));
-    const Json said = json.contains("divisions") ? json["divisions"] : Json::object();
+    if (!json.contains("divisions")) return division;
+    const Json& said = json["divisions"];
     if (!said.is_object()) fail(at("divisions"), "must be an object");
     for (const auto& [name, shares] : said.items()) {
       const std::string where = at(format("divisions.{}", name));
-      const NodeId node = model_.find_node(name);
-      if (node < 0) fail(where, format("{} has no node of this name", model_.name()));
+      const NodeId node = read_node(Json(name), where);
       if (!shares.is_array()) fail(where, "must be an array of shares");
-      const auto rank = static_cast<int>(model_.op(node).space().axes.size());
+      const ops::Shape extents = model_.op(node).space().extents().with_batch(division.largest);
       for (const Json& share : shares)
-        division.nodes[static_cast<size_t>(node)].shares.push_back(read_share(share, rank, where));
-    }
-    for (NodeId node = 0; node < model_.nodes(); ++node) {
-      const std::string& name = model_.node(node).name;
-      if (said.contains(name)) continue;
-      const ops::Layout& output = plan.layouts[static_cast<size_t>(model_.node(node).outputs[0])];
-      check_boxes(node, output);
-      auto follows = division_of(model_, node, output, division.largest);
-      if (!follows)
-        fail(at("layouts"), format("node {} cannot give {} {}", name, model_.node(node).outputs[0],
-                                   ops::describe(output)));
-      division.nodes[static_cast<size_t>(node)] = std::move(*follows);
+        division.nodes[static_cast<size_t>(node)].shares.push_back(
+            read_share(share, extents, where));
     }
     return division;
   }
 
-  // Boxes beyond the tensor are named here, where its name is known.
-  void check_boxes(NodeId node, const ops::Layout& layout) const {
-    const Value& value = model_.value(model_.node(node).outputs[0]);
-    for (const ops::Share& share : layout.shares)
-      for (int axis = 0; axis < value.spec.shape.rank(); ++axis) {
-        const ops::IndexSet& set = share.box.axes[static_cast<size_t>(axis)];
-        const int64_t extent = value.spec.shape[axis];
-        if (!set.is_all() && !set.empty() && extent >= 0 && set.ranges().back().end > extent)
-          fail(at(format("layouts.{}", value.name)),
-               format("part {} holds {} of axis {}, whose indices end at {}", share.part,
-                      ops::to_string(set), axis, extent - 1));
-      }
-  }
-
-  ops::Share read_share(const Json& json, int rank, const std::string& where) const {
+  // Of a tensor, or of iterations, of these extents.
+  ops::Share read_share(const Json& json, const ops::Shape& shape, const std::string& where) const {
     check_members(json, {"part", "box", "partial", "slices"}, where);
     ops::Share share;
     share.part = json_small(json, "part", 0, where);
-    share.box = read_box(json_at(json, "box", where), rank, where + ".box");
-    if (const auto partial = json.find("partial"); partial != json.end()) {
-      if (!partial->is_boolean() || partial->get<bool>())
-        fail(where, "\"partial\" is said by \"slices\": which slices are summed");
+    share.box = read_box(json_at(json, "box", where), shape.rank(), where + ".box");
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const ops::IndexSet& set = share.box.axes[static_cast<size_t>(axis)];
+      if (!set.is_all() && !set.empty() && set.ranges().back().end > shape[axis])
+        fail(where, format("part {} holds {} of axis {}, whose indices end at {}", share.part,
+                           ops::to_string(set), axis, shape[axis] - 1));
     }
+    if (json.contains("partial") && json_bool(json, "partial", where))
+      fail(where, "a partial sum names the \"slices\" that it sums");
     if (json.contains("slices"))
       for (const Json& set : json_array(json, "slices", where)) {
         if (!set.is_string()) fail(where, "an index set must be a string, as \"0-3,7\"");
@@ -309,15 +372,26 @@ void check_checksum(const Model& model, const Plan& plan, const Json& json,
 
 }  // namespace
 
-Plan read_plan(const Model& model, const std::string& text, const std::string& origin) {
+Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
+               const ObjectiveOf& objective_of) {
   const Json json = parse_json(text, origin);
-  Plan plan = Reader(model, origin).read(json);
-  check_checksum(model, plan, json, origin);
+  LeftOut left_out;
+  Plan plan = Reader(model, origin).read(json, left_out);
+  try {
+    complete_plan(model, left_out, objective_of, plan);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    fail(origin, format("this plan is not sound: {}", error.what()));
+  }
+  // Over all that a plan says, so of no use for a part of it.
+  if (!left_out.any()) check_checksum(model, plan, json, origin);
   const std::vector<std::string> problems = validate(model, plan);
   if (problems.empty()) return plan;
   const std::string more =
       problems.size() == 1 ? "" : format(" (and {} more problems)", problems.size() - 1);
-  fail(origin, format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out FILE",
+  fail(origin, format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out "
+                      "FILE, or leave out what follows from its stages (layouts, routes, workers, "
+                      "bottleneck, bound, checksum)",
                       problems.front(), more));
 }
 

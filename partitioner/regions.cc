@@ -12,9 +12,11 @@ using Order = std::vector<size_t>;
 
 bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Pairs of blocks that one improvement may compare in all: what packing may cost.
+// What packing may cost: pairs of blocks compared. A few orders more are tried in any case, many
+// where the result is not yet dense.
 constexpr size_t kMostComparisons = 40'000'000;
-constexpr size_t kMostImprovements = 400;
+constexpr size_t kFewOrders = 200;
+constexpr size_t kManyOrders = 20'000;
 
 class Placing {
  public:
@@ -38,7 +40,7 @@ class Placing {
     Order best = orders.front();
     for (const Order& order : orders)
       if (attempt(order)) best = order;
-    improve(std::move(best));
+    if (attempt(best) || best_bytes_ > least_) improve(std::move(best));
     for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = best_[i];
     return best_bytes_;
   }
@@ -63,29 +65,40 @@ class Placing {
                                      [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
                     i);
     }
+    last_bytes_ = bytes;
+    last_ = std::move(offsets);
     if (best_bytes_ >= 0 && bytes >= best_bytes_) return false;
     best_bytes_ = bytes;
-    best_ = std::move(offsets);
+    best_ = last_;
     return true;
   }
 
-  // Moves blocks to the front of the order, those first that stick out.
+  bool dense() const { return best_bytes_ * 100 <= least_ * 105; }
+
+  // Moves blocks within the order, every other time one that sticks out to an earlier place; goes on
+  // from what is no worse, so that it does not stay where it began.
   void improve(Order order) {
-    if (blocks_.empty()) return;
-    const size_t pairs = blocks_.size() * blocks_.size();
-    const size_t most = std::min(kMostImprovements, kMostComparisons / pairs);
+    const size_t most = std::min(kManyOrders, kMostComparisons / (blocks_.size() * blocks_.size()));
     std::mt19937 random(1);
-    for (size_t i = 0; i < most && best_bytes_ > least_; ++i) {
+    for (size_t i = 0; i < most && best_bytes_ > least_ && !(dense() && i > kFewOrders); ++i) {
       Order changed = order;
       size_t from = random() % changed.size();
       if (i % 2 == 0)
         for (size_t at = 0; at < changed.size(); ++at)
-          if (best_[changed[at]] + blocks_[changed[at]].bytes == best_bytes_) from = at;
-      const size_t to = from == 0 ? random() % changed.size() : random() % from;
+          if (last_[changed[at]] + blocks_[changed[at]].bytes == last_bytes_) from = at;
+      const size_t to = i % 2 == 1 || from == 0 ? random() % changed.size() : random() % from;
       const size_t block = changed[from];
       changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(from));
       changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(to), block);
-      if (attempt(changed)) order = std::move(changed);
+      const int64_t before = last_bytes_;
+      std::vector<int64_t> offsets = last_;
+      attempt(changed);
+      if (last_bytes_ <= before || random() % 100 == 0) {
+        order = std::move(changed);
+      } else {
+        last_bytes_ = before;
+        last_ = std::move(offsets);
+      }
     }
   }
 
@@ -93,6 +106,8 @@ class Placing {
   const int64_t least_;
   int64_t best_bytes_ = -1;
   std::vector<int64_t> best_;  // offsets
+  int64_t last_bytes_ = -1;    // of the last attempt
+  std::vector<int64_t> last_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The setting of a run, as far as its memory depends on it: what the plan is for, beside the model.
+// The memory that the setting of a run (request.h) takes for messages.
 //
 //   sender    [slot][slot][slot]...  ──>  receiver   reads them there (shm, inproc), or
 //                                                    [slot][slot][slot]... mirrored: ipc, tcp
@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "partitioner/plan.h"
+#include "partitioner/request.h"
 
 namespace kerf::partitioner {
-
-struct Setting {
-  int slots = 2;             // per route, beyond what the receiver holds; at least 1
-  bool mirrored = false;     // the receiver has as many of its own
-  int optimizer_states = 1;  // per parameter
-  int threads = 1;           // per worker
-};
 
 // worker -> bytes of slots. `held`: route -> messages that its receiver holds at once. `samples`:
 // rows of the largest micro-batch.

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "partitioner/orders.h"
+#include "partitioner/cost_graph.h"
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {
@@ -28,6 +28,16 @@ class Checker {
     if (problems_.empty()) check_layouts();
     if (problems_.empty()) check_connectors();  // only these index by what was checked above
     if (problems_.empty()) check_predictions();
+    return std::move(problems_);
+  }
+
+  std::vector<std::string> check_decisions() {
+    all_laid_out_ = false;
+    check_header();
+    check_binding();
+    check_stages();
+    if (problems_.empty()) check_stage_graph();
+    check_layouts();
     return std::move(problems_);
   }
 
@@ -116,6 +126,7 @@ class Checker {
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
+      if (!all_laid_out_ && layout.shares.empty()) continue;
       const std::string why = ops::check_layout(layout, value.spec.shape.with_batch(rows));
       if (!why.empty()) problem("the layout of {}: {}", value.name, why);
       std::set<int> group;
@@ -241,6 +252,7 @@ class Checker {
 
   const Model& model_;
   const Plan& plan_;
+  bool all_laid_out_ = true;  // data and parameters too
   std::vector<std::string> problems_;
 };
 
@@ -248,6 +260,10 @@ class Checker {
 
 std::vector<std::string> validate(const Model& model, const Plan& plan) {
   return Checker(model, plan).check();
+}
+
+std::vector<std::string> validate_decisions(const Model& model, const Plan& plan) {
+  return Checker(model, plan).check_decisions();
 }
 
 }  // namespace kerf::partitioner

@@ -1,9 +1,8 @@
 #include "runtime/channel.h"
 
+#include "runtime/control.h"
 #include "runtime/error.h"
-#include "runtime/inproc/inproc_endpoint.h"
-#include "runtime/shm/shm_endpoint.h"
-#include "runtime/zmq/zmq_endpoint.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {
@@ -36,6 +35,30 @@ TransportKind parse_transport(const std::string& name) {
 
 bool mirrors_slots(TransportKind kind) {
   return kind == TransportKind::kIpc || kind == TransportKind::kTcp;
+}
+
+void check_endpoint_address(TransportKind kind, const std::string& address) {
+  const std::string_view scheme = kind == TransportKind::kInproc ? "inproc://"
+                                  : kind == TransportKind::kTcp  ? "tcp://"
+                                                                 : "ipc://@";
+  if (!address.starts_with(scheme) || address.ends_with(":*"))
+    throw Error(ErrorCode::kProtocol, kerf::format("'{}' is not an address of an endpoint over {}",
+                                                   address.substr(0, 100), to_string(kind)));
+  if (kind == TransportKind::kInproc) return;
+  try {
+    check_local_address(address);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kProtocol, error.message());
+  }
+}
+
+ChannelCounters& ChannelCounters::operator+=(const ChannelCounters& more) {
+  messages += more.messages;
+  bytes += more.bytes;
+  control_messages += more.control_messages;
+  resent += more.resent;
+  dropped += more.dropped;
+  return *this;
 }
 
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,

@@ -17,6 +17,7 @@
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
 // and slots die with their Endpoint. While an endpoint waits for anything it serves all its
 // channels: what a broken connection lost is sent again by threads that wait in it, or tend() it.
+// Time in which the process stood still (standstill.h) does not count against deadlines.
 #pragma once
 
 #include <array>
@@ -75,6 +76,8 @@ struct ChannelCounters {
   int64_t control_messages = 0;  // credits, probes and answers that this side sent
   int64_t resent = 0;
   int64_t dropped = 0;  // duplicates, and what breaks the protocol
+
+  ChannelCounters& operator+=(const ChannelCounters& more);
 };
 
 class SendChannel {
@@ -140,6 +143,8 @@ class Endpoint {
   virtual size_t slot_bytes() const = 0;
   // Messages that belong to no channel: garbage, strangers, wrong versions, other epochs.
   virtual int64_t dropped() const { return 0; }
+  // The sum over all channels, and dropped().
+  virtual ChannelCounters counters() const = 0;
 };
 
 enum class TransportKind { kInproc, kShm, kIpc, kTcp };
@@ -149,6 +154,10 @@ std::string_view to_string(TransportKind kind);
 bool mirrors_slots(TransportKind kind);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
+
+// Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of this
+// transport may have on this host.
+void check_endpoint_address(TransportKind kind, const std::string& address);
 
 // Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub
 // and hands it to every make_endpoint of the run. Thread-safe.

@@ -42,6 +42,13 @@ bool is_loopback(const std::string& host) {
 
 }  // namespace
 
+void check_size(const ControlMessage& message) {
+  KERF_CHECK(message.payload.size() <= largest_of(message.type),
+             "a control message of {} bytes exceeds {}; large data belongs into a table or a "
+             "channel",
+             message.payload.size(), largest_of(message.type));
+}
+
 void check_local_address(const std::string& address) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kUsage, kerf::format("address '{}' {}", address, why));

@@ -3,8 +3,9 @@
 // Delivery is exactly once and in order per worker and direction: every message is numbered,
 // acknowledged, sent again after a reconnection, and dropped if it came before. Garbage, oversized
 // messages, other versions and strangers are dropped and counted. Implementations: zmq/ (ROUTER and
-// DEALER) and inproc/ (queues). Tensors never travel here. A message above 1 MiB crosses in pieces
-// of at most 1 MiB and is whole again at the other side.
+// DEALER) and inproc/ (queues). Tensors never travel here. A message is at most 1 MiB; only kStart,
+// which carries a job (a plan's text) once, may be larger, crosses in pieces, and is whole again at
+// the other side.
 //
 //   worker                              scheduler
 //   kRegister: who I am       ───────>
@@ -32,7 +33,8 @@
 namespace kerf::runtime {
 
 // The largest message, whole; what is larger belongs into a table, a channel or a file.
-inline constexpr size_t kMaxControlMessage = size_t{64} << 20;
+inline constexpr size_t kMaxControlMessage = size_t{1} << 20;
+inline constexpr size_t kMaxStartMessage = size_t{64} << 20;
 
 enum class ControlType : uint16_t {
   kRegister = 1,  // worker -> scheduler: who I am
@@ -55,6 +57,13 @@ struct ControlMessage {
   std::string payload;
 };
 
+// Bytes that the payload of a message of this type may have.
+constexpr size_t largest_of(ControlType type) {
+  return type == ControlType::kStart ? kMaxStartMessage : kMaxControlMessage;
+}
+// Throws Error{kInternal} that says how large it may be.
+void check_size(const ControlMessage& message);
+
 struct ControlCounters {
   int64_t sent = 0;
   int64_t received = 0;
@@ -73,7 +82,7 @@ class ControlServer {
 
   virtual ~ControlServer() = default;
   virtual std::string address() const = 0;  // with the port that was bound
-  // Throws Error{kInternal} for a message above kMaxControlMessage. Ignored for a forgotten peer.
+  // Throws Error{kInternal} for a message above largest_of(its type). Ignored for a forgotten peer.
   virtual void send(int peer, ControlMessage message) = 0;
   // Empty when the deadline passed, wake() was called or a watched descriptor became readable.
   [[nodiscard]] virtual std::optional<Incoming> receive(Deadline deadline) = 0;

@@ -21,10 +21,12 @@ constexpr auto kOwedFor = 20ms;
 constexpr auto kQuiet = 300ms;
 constexpr auto kAskAgainAfter = 50ms;
 
-bool is_message(uint16_t type) {
-  const uint16_t bare = type & static_cast<uint16_t>(~kMoreFollows);
-  return bare >= static_cast<uint16_t>(ControlType::kRegister) &&
-         bare <= static_cast<uint16_t>(ControlType::kFailed);
+ControlType type_of(const Frame& frame) {
+  return static_cast<ControlType>(frame.header.type & static_cast<uint16_t>(~kMoreFollows));
+}
+
+bool is_message(const Frame& frame) {
+  return type_of(frame) >= ControlType::kRegister && type_of(frame) <= ControlType::kFailed;
 }
 
 }  // namespace
@@ -46,10 +48,7 @@ std::string ControlLink::make(uint16_t type, uint64_t sequence, std::string_view
 }
 
 void ControlLink::send(const ControlMessage& message) {
-  KERF_CHECK(message.payload.size() <= kMaxControlMessage,
-             "a control message of {} bytes exceeds {}; large data belongs into a table or a "
-             "channel",
-             message.payload.size(), kMaxControlMessage);
+  check_size(message);
   std::string_view rest = message.payload;
   do {
     const std::string_view piece = rest.substr(0, kPieceBytes);
@@ -93,7 +92,7 @@ std::optional<ControlMessage> ControlLink::receive(const Frame& frame) {
 }
 
 std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
-  if (!is_message(frame.header.type)) {
+  if (!is_message(frame)) {
     ++counters_.dropped;
     return {};
   }
@@ -112,7 +111,8 @@ std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
   owe_acknowledgement();
   const std::string_view piece = frame.payload.substr(kAcknowledgementBytes);
   const bool last = (frame.header.type & kMoreFollows) == 0;
-  if (oversized_ || partial_.payload.size() + piece.size() > kMaxControlMessage) {
+  const size_t largest = largest_of(type_of(frame));
+  if (oversized_ || partial_.payload.size() + piece.size() > largest) {
     oversized_ = !last;
     partial_ = {};
     ++counters_.dropped;
@@ -121,7 +121,7 @@ std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
   partial_.payload.append(piece);
   if (!last) return {};
   ++counters_.received;
-  partial_.type = static_cast<ControlType>(frame.header.type);
+  partial_.type = type_of(frame);
   return std::exchange(partial_, {});
 }
 

@@ -25,7 +25,7 @@ class ControlLink {
 
   explicit ControlLink(Emit emit);
 
-  // Throws Error{kInternal} above kMaxControlMessage.
+  // Throws Error{kInternal} above largest_of(its type).
   void send(const ControlMessage& message);
   // `frame` passed parse_frame. Returns a message when this frame completes it.
   std::optional<ControlMessage> receive(const Frame& frame);
@@ -53,7 +53,7 @@ class ControlLink {
   SendWindow<std::string> unacknowledged_;
   ReceiveWindow received_;
   ControlMessage partial_;  // pieces so far of a message above 1 MiB
-  bool oversized_ = false;  // skips the rest of a message above kMaxControlMessage
+  bool oversized_ = false;  // skips the rest of a message that is too large
   int owed_ = 0;            // messages that came since the last acknowledgement
   Clock::time_point acknowledge_at_ = Clock::time_point::max();
   Clock::time_point probe_at_;

@@ -21,9 +21,27 @@ constexpr size_t kLargestResult = kMaxControlMessage - 64;
 
 }  // namespace
 
+std::optional<Error> judge_scheduler(const WorkerOptions& options, bool joined,
+                                     Clock::time_point heard, Clock::time_point now) {
+  const auto patience = joined ? options.silence : options.join_timeout;
+  if (now < heard + patience) return {};
+  const double seconds = std::chrono::duration<double>(patience).count();
+  if (joined)
+    return Error(ErrorCode::kLost, kerf::format("the scheduler at {} has been silent for {:.1f} s",
+                                                options.scheduler, seconds));
+  return Error(ErrorCode::kTimeout,
+               kerf::format("no scheduler answered at {} within {:.0f} s; check the address, and "
+                            "that it was started with --listen",
+                            options.scheduler, seconds));
+}
+
 ControlThread::ControlThread(const WorkerOptions& options, ControlClient& control,
                              const Activity& activity)
-    : options_(options), control_(control), activity_(activity), heard_(Clock::now()) {
+    : options_(options),
+      control_(control),
+      activity_(activity),
+      heard_(Clock::now()),
+      still_(kReportEvery) {
   report_at_ = Clock::time_point::max();
   thread_ = std::thread([this] { run(); });
 }
@@ -93,9 +111,9 @@ void ControlThread::guard(Endpoint* endpoint) {
   guarded_ = endpoint;
 }
 
-bool ControlThread::stopped() {
+std::optional<Error> ControlThread::cause() {
   const std::lock_guard lock(mutex_);
-  return stopped_;
+  return ended_;
 }
 
 bool ControlThread::finish(ControlMessage last) {
@@ -120,15 +138,18 @@ void ControlThread::run() {
       }
       const auto now = Clock::now();
       report_if_due(now);
-      check_silence(now);
       give_up_if_stuck(now);
       if (!sleep_if_nothing_to_send()) continue;
       auto message = control_.receive(next_alarm());
+      look(Clock::now());  // before anything is measured from now on
+      const bool quiet = !message;
       for (int taken = 0; message && taken < kDrain; ++taken) {
         handle(std::move(*message));
         message = control_.receive(Clock::time_point{});
       }
       if (message) handle(std::move(*message));
+      // Only when nothing was left to be heard; and what we stood still is not its silence.
+      if (quiet && !stuck_at_) judge();
     }
     // If it does not arrive, the scheduler notices that we are gone.
     flushed_ = control_.flush(after(kFlush));
@@ -140,8 +161,19 @@ void ControlThread::run() {
 }
 
 Clock::time_point ControlThread::next_alarm() const {
-  if (stuck_at_) return std::min(report_at_, *stuck_at_);
-  return std::min(report_at_, heard_ + (joined_ ? options_.silence : options_.join_timeout));
+  const auto alarm = std::min(report_at_, after(kReportEvery));
+  return stuck_at_ ? std::min(alarm, *stuck_at_) : alarm;
+}
+
+// At least every kReportEvery: moves on what is measured against the clock by what we stood still.
+void ControlThread::look(Clock::time_point now) {
+  const auto stood = still_.look(now);
+  heard_ += stood;
+  if (stuck_at_) *stuck_at_ += stood;
+}
+
+void ControlThread::judge() {
+  if (const auto error = judge_scheduler(options_, joined_, heard_, Clock::now())) throw *error;
 }
 
 // Marks this thread as asleep, so that the next message of the compute thread wakes it; false if
@@ -218,19 +250,6 @@ void ControlThread::report_if_due(Clock::time_point now) {
   report.sent_ns = now_ns();
   report.activity = activity_.report();
   control_.send({ControlType::kReport, encode(report)});
-}
-
-void ControlThread::check_silence(Clock::time_point now) {
-  const auto patience = joined_ ? options_.silence : options_.join_timeout;
-  if (now < heard_ + patience || stuck_at_) return;
-  const double seconds = std::chrono::duration<double>(patience).count();
-  throw joined_
-      ? Error(ErrorCode::kLost, kerf::format("the scheduler at {} has been silent for {:.1f} s",
-                                             options_.scheduler, seconds))
-      : Error(ErrorCode::kTimeout,
-              kerf::format("no scheduler answered at {} within {:.0f} s; check the address, and "
-                           "that it was started with --listen",
-                           options_.scheduler, seconds));
 }
 
 // The run is over for this worker, and the scheduler cannot be told.

@@ -19,9 +19,15 @@
 
 #include "runtime/control.h"
 #include "runtime/messages.h"
+#include "runtime/standstill.h"
 #include "runtime/worker.h"
 
 namespace kerf::runtime {
+
+// What a worker makes at `now` of a scheduler that it last heard at `heard` (of one that did not
+// answer its registration, when it began): why the run is over for it, or nothing. Pure.
+std::optional<Error> judge_scheduler(const WorkerOptions& options, bool joined,
+                                     Clock::time_point heard, Clock::time_point now);
 
 class ControlThread {
  public:
@@ -38,7 +44,9 @@ class ControlThread {
   // The endpoint to interrupt when the run ends while the compute thread is busy; null: none.
   void guard(Endpoint* endpoint);
   // Whether the scheduler said stop.
-  bool stopped();
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  // What ended the run otherwise; whatever the compute thread meets afterwards follows from it.
+  std::optional<Error> cause();
   // Sends a last message, waits a second at most for its arrival, and ends the thread. Whether it
   // arrived.
   bool finish(ControlMessage last);
@@ -49,7 +57,8 @@ class ControlThread {
   void handle(ControlMessage message);
   void learn_clock(const std::string& payload);
   void report_if_due(Clock::time_point now);
-  void check_silence(Clock::time_point now);
+  void look(Clock::time_point now);
+  void judge();
   void end_run(const Error& error);
   void give_up_if_stuck(Clock::time_point now);
   bool sleep_if_nothing_to_send();
@@ -66,13 +75,13 @@ class ControlThread {
   std::vector<std::string> results_;
   std::optional<Error> ended_;
   Endpoint* guarded_ = nullptr;
-  bool stopped_ = false;
   bool busy_ = true;     // the compute thread is not in next_order()
   bool asleep_ = false;  // the control thread must be woken
   bool finishing_ = false;
   bool leaving_ = false;  // the compute thread was told to stop
 
   std::atomic<int> waiting_orders_{0};
+  std::atomic<bool> stopped_{false};  // changed under mutex_, for arrived_
 
   // Of the control thread alone.
   bool joined_ = false;
@@ -83,6 +92,7 @@ class ControlThread {
   int reports_ = 0;
   Report best_;
   bool flushed_ = false;
+  Standstill still_;
 
   std::thread thread_;
 };

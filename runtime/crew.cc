@@ -1,16 +1,12 @@
+// How a crew is made, wired and ended.
 #include "runtime/crew.h"
 
 #include <signal.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 #include "runtime/crew_watch.h"
-#include "runtime/inproc/inproc_control.h"
-#include "runtime/messages.h"
-#include "runtime/roster.h"
+#include "runtime/live_crew.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -19,12 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 using State = Member::State;
 
-constexpr auto kCheckEvery = 100ms;
-constexpr auto kKeepEvery = 200ms;  // between looks of the keeper thread
-constexpr auto kSettle = 500ms;     // for the reports that tell who waited for a lost worker
 constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
-constexpr int kDrainAtMost = 10'000;
 constexpr uint32_t kFirstEpoch = 1;
 
 // Whether it has left, as far as it tells; of a process, whether that has ended.
@@ -33,52 +25,7 @@ bool has_left(const Member& member) {
   return member.state == State::kLeft || member.state == State::kAbsent || member.failure;
 }
 
-class LiveCrew final : public Crew {
- public:
-  explicit LiveCrew(const CrewOptions& options);
-  ~LiveCrew() override;
-
-  void assemble(const Waiting& waiting);
-  void start(const std::string& program, const std::vector<std::string>& jobs,
-             const std::vector<std::vector<std::vector<Lane>>>& send) override;
-  void send(int worker, std::vector<std::string> tasks) override;
-  std::optional<CrewResults> next(Deadline deadline) override;
-  void stop() override;
-  void interrupt() override { interrupt_->raise(); }
-  std::string address() const override { return server_->address(); }
-  std::vector<WorkerInfo> workers() const override;
-  ControlCounters counters() const override;
-
- private:
-  void start_threads();
-  void start_processes(std::vector<Member>& members);
-  void keep(const std::stop_token& stop);
-
-  void step(Deadline deadline);
-  void drain();
-  void check();
-  void settle();
-  void fail(Error error);
-  void throw_if_over() const;
-  void tell_all_to_stop();
-  bool all_of_members(bool (*is)(const Member&));
-  Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
-
-  const CrewOptions options_;
-  mutable std::mutex mutex_;  // held by whoever uses what follows: the caller, or the keeper
-  std::shared_ptr<Interrupt> interrupt_;
-  InprocControl inproc_;
-  std::shared_ptr<InprocHub> hub_;
-  std::vector<std::jthread> threads_;  // inproc workers; they see when their server goes
-  std::unique_ptr<ControlServer> server_;
-  std::optional<Roster> roster_;
-  std::optional<Error> over_;  // what ended the run; thrown by every later call
-  Clock::time_point check_at_;
-  bool started_ = false;
-  bool stopping_ = false;
-  uint64_t token_ = random_bits();
-  std::jthread keeper_;
-};
+}  // namespace
 
 LiveCrew::LiveCrew(const CrewOptions& options)
     : options_(options),
@@ -145,14 +92,13 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
 
 LiveCrew::~LiveCrew() {
   keeper_ = {};
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard listening(listening_);
   try {
     tell_all_to_stop();
     const auto deadline = after(kPoliteStop);
     const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
     while (!all_of_members(gone) && Clock::now() < deadline)
-      if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-        roster_->handle(*incoming);
+      if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
   }
@@ -162,8 +108,8 @@ LiveCrew::~LiveCrew() {
 }
 
 void LiveCrew::assemble(const Waiting& waiting) {
-  const std::lock_guard lock(mutex_);
-  const auto deadline = after(options_.assemble_timeout);
+  const std::lock_guard listening(listening_);
+  const auto deadline = own_time() + options_.assemble_timeout;
   int told = -1;
   while (true) {
     throw_if_over();
@@ -171,19 +117,19 @@ void LiveCrew::assemble(const Waiting& waiting) {
     if (waiting && here != told) waiting(here, server_->address());
     told = here;
     if (roster_->all(State::kJoined)) return;
-    if (Clock::now() >= deadline)
+    if (own_time() >= deadline)
       fail(Error(ErrorCode::kTimeout,
                  kerf::format("{} of {} workers registered at {} within {:.0f} s", here,
                               options_.workers, server_->address(),
                               std::chrono::duration<double>(options_.assemble_timeout).count())));
     else
-      step(deadline);
+      step();
   }
 }
 
 void LiveCrew::start(const std::string& program, const std::vector<std::string>& jobs,
                      const std::vector<std::vector<std::vector<Lane>>>& send) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard listening(listening_);
   auto& members = roster_->members();
   KERF_CHECK(!started_, "a crew starts once");
   KERF_CHECK(jobs.size() == members.size() && send.size() == members.size(),
@@ -192,7 +138,7 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
   started_ = true;
   for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
-    step(after(kCheckEvery));
+    step();
     throw_if_over();
   }
   for (size_t i = 0; i < members.size(); ++i) {
@@ -204,7 +150,7 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
     server_->send(members[i].peer, {ControlType::kStart, encode(start)});
   }
   while (!roster_->all(State::kReady)) {
-    step(after(kCheckEvery));
+    step();
     throw_if_over();
   }
 }
@@ -229,143 +175,25 @@ Start LiveCrew::start_of(size_t self,
   return start;
 }
 
-void LiveCrew::send(int worker, std::vector<std::string> tasks) {
-  const std::lock_guard lock(mutex_);
-  KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
-  throw_if_over();
-  auto& member = roster_->members()[static_cast<size_t>(worker)];
-  // Whoever waited for an idle worker waited for us.
-  if (member.info.activity.doing.empty()) member.progressed = Clock::now();
-  for (auto& payload : encode_batches(std::move(tasks)))
-    server_->send(member.peer, {ControlType::kWork, std::move(payload)});
-}
-
-std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
-  const std::lock_guard lock(mutex_);
-  while (true) {
-    throw_if_over();
-    if (auto results = roster_->next_results()) return results;
-    step(deadline);
-    if (!roster_->has_results() && !over_ && Clock::now() >= deadline) return {};
-  }
-}
-
 void LiveCrew::stop() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard listening(listening_);
   throw_if_over();
   tell_all_to_stop();
-  const auto deadline = after(kOrderlyStop);
+  const auto deadline = own_time() + kOrderlyStop;
   while (!all_of_members(has_left)) {
-    if (Clock::now() >= deadline)
+    if (own_time() >= deadline)
       fail(Error(ErrorCode::kTimeout,
                  kerf::format("not all workers left within {:.0f} s:{}",
                               std::chrono::duration<double>(kOrderlyStop).count(),
                               others_of(roster_->members(), -1, Clock::now()))));
     throw_if_over();
-    step(deadline);
+    step();
   }
   // Gone is not enough: each must have said goodbye, and a loss shows only after its last words.
-  const auto patience = after(kCheckEvery);
-  while (!roster_->all(State::kLeft) && !over_ && Clock::now() < patience) step(patience);
+  const auto patience = own_time() + kCheckEvery;
+  while (!roster_->all(State::kLeft) && !over_ && own_time() < patience) step(after(kCheckEvery));
   check();
   throw_if_over();
-}
-
-std::vector<WorkerInfo> LiveCrew::workers() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<WorkerInfo> infos;
-  for (const auto& member : roster_->members()) infos.push_back(member.info);
-  return infos;
-}
-
-ControlCounters LiveCrew::counters() const {
-  const std::lock_guard lock(mutex_);
-  return server_->counters();
-}
-
-// While the crew's thread is busy elsewhere, workers still get answers. A socket of ZeroMQ may pass
-// from thread to thread across a full fence, which the mutex is.
-void LiveCrew::keep(const std::stop_token& stop) {
-  std::mutex sleep_mutex;
-  std::condition_variable_any sleep;
-  while (!stop.stop_requested()) {
-    std::unique_lock sleeping(sleep_mutex);
-    sleep.wait_for(sleeping, stop, kKeepEvery, [] { return false; });
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock() && !stop.stop_requested()) drain();
-  }
-}
-
-// Takes in one message, or what else happens until the deadline.
-void LiveCrew::step(Deadline deadline) {
-  auto incoming = server_->receive(std::min(deadline, check_at_));
-  const bool quiet = !incoming;
-  if (incoming) roster_->handle(*incoming);
-  if (interrupt_->raised() && !stopping_ && !over_)
-    fail(Error(ErrorCode::kInterrupted, "interrupted"));
-  if (quiet || Clock::now() >= check_at_) check();
-}
-
-void LiveCrew::drain() {
-  for (int i = 0; i < kDrainAtMost; ++i) {
-    auto incoming = server_->receive(Clock::time_point{});
-    if (!incoming) return;
-    roster_->handle(*incoming);
-  }
-}
-
-void LiveCrew::check() {
-  check_at_ = after(kCheckEvery);
-  drain();  // what was said counts, even if we were too busy to listen
-  roster_->look_at_processes();
-  if (over_) return;
-  auto& members = roster_->members();
-  const auto failed = [](const Member& member) { return member.failure.has_value(); };
-  if (std::none_of(members.begin(), members.end(), failed) &&
-      !find_loss(members, options_, Clock::now()))
-    return;
-  settle();
-  // When a worker dies, others fail because of it: the loss is the cause.
-  if (const auto cause = find_loss(members, options_, Clock::now())) {
-    auto& process = members[static_cast<size_t>(cause->worker)].process;
-    if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
-    return fail(loss_error(members, *cause, Clock::now()));
-  }
-  const auto found = std::find_if(members.begin(), members.end(), failed);
-  if (found == members.end()) return;  // the fresh reports told of progress
-  const Member& member = *found;
-  fail(Error(member.failure->code(),
-             kerf::format("{}: {}", name_of(member), member.failure->message()),
-             member.failure->where()));
-}
-
-// Waits until everybody who still speaks has reported once more, so that the error can tell who
-// waits for whom, and until a cause had time to show.
-void LiveCrew::settle() {
-  const auto begin = Clock::now();
-  const auto deadline = begin + kSettle;
-  const auto fresh = [&](const Member& member) {
-    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
-           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
-           member.reported > begin + kSettle / 4;
-  };
-  const auto& members = roster_->members();
-  while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {
-    if (auto incoming = server_->receive(std::min(deadline, after(kCheckEvery))))
-      roster_->handle(*incoming);
-    if (interrupt_->raised()) return;
-    roster_->look_at_processes();
-  }
-}
-
-void LiveCrew::fail(Error error) {
-  if (over_) return;
-  over_ = std::move(error);
-  roster_->close();
-}
-
-void LiveCrew::throw_if_over() const {
-  if (over_) throw *over_;
 }
 
 void LiveCrew::tell_all_to_stop() {
@@ -386,8 +214,6 @@ bool LiveCrew::all_of_members(bool (*is)(const Member&)) {
   const auto& members = roster_->members();
   return std::all_of(members.begin(), members.end(), is);
 }
-
-}  // namespace
 
 std::unique_ptr<Crew> Crew::assemble(const CrewOptions& options, const Waiting& waiting) {
   auto crew = std::make_unique<LiveCrew>(options);

@@ -2,18 +2,20 @@
 //
 // assemble() starts local workers (or waits for those that connect), checks their identity and
 // gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
-// worker whose process ends, whose connection breaks, that is silent for `silence`, or computes
-// without progress for `no_progress` is lost: next() throws Error{kLost} that names it, what it was
-// doing, and who waited for what. Who waits for another is lost only when all that are at work wait
-// and nothing has moved for `no_progress`. Destroying a crew ends every worker, in order if it can,
-// and reaps every child.
+// worker whose process ends, whose connection breaks, that is silent for `silence`, or that owes
+// something (results of tasks, an answer) without progress for `no_progress` is lost: next() throws
+// Error{kLost} that names it, what it was doing, and who waited for what. What a worker owes the crew
+// counts itself; what the worker says that it does is only told. Who waits for another is lost only
+// when all that owe something wait and nothing has moved for `no_progress`. Time in which this
+// process stood still (standstill.h) counts for nothing. Destroying a crew ends every worker, in
+// order if it can, and reaps every child.
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
 // Threads: one, which outlives the crew (the kernel ties local workers to the thread that assembled
-// them), except interrupt(), which is also signal-safe. While that thread is busy elsewhere,
-// a thread of the crew answers the workers' reports, so that none takes a long schedule() or
-// aggregate() for death.
+// them), except workers(), which never waits long, and interrupt(), which is also signal-safe. While
+// that thread is busy elsewhere, a thread of the crew answers the workers' reports, so that none
+// takes a long schedule() or aggregate() for death.
 #pragma once
 
 #include <chrono>
@@ -39,9 +41,11 @@ struct CrewOptions {
   HandlerFactory handlers;               // for inproc workers, which are threads
   std::shared_ptr<Interrupt> interrupt;  // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
-  std::chrono::milliseconds silence{3'000};
+  std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).
   std::chrono::milliseconds no_progress{30'000};
+  // What a whole task may take at most, however much progress the worker reports.
+  std::chrono::milliseconds task_limit = std::chrono::hours(24);
 };
 
 struct WorkerInfo {
@@ -51,6 +55,12 @@ struct WorkerInfo {
   int64_t clock_offset_ns = 0;  // add to the worker's clock to get the scheduler's
   int64_t round_trip_ns = 0;
   ActivityReport activity;
+  int64_t outstanding = 0;  // tasks whose results it owes
+  // Known once it left in order: what its channels sent again and dropped, and the spans that its
+  // trace had no room for.
+  int64_t resent = 0;
+  int64_t dropped = 0;
+  int64_t spans_lost = 0;
 };
 
 // One worker's batch of results, in order of its tasks.
@@ -81,7 +91,7 @@ class Crew {
   virtual void stop() = 0;
   virtual void interrupt() = 0;
   virtual std::string address() const = 0;
-  virtual std::vector<WorkerInfo> workers() const = 0;
+  virtual std::vector<WorkerInfo> workers() const = 0;  // thread-safe
   virtual ControlCounters counters() const = 0;
 };
 

@@ -11,23 +11,42 @@ constexpr auto kReconnect = 500ms;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// How `member` was lost, if it was.
-std::optional<std::string> lost(const Member& member, const CrewOptions& options,
-                                Clock::time_point now) {
+struct Lost {
+  Clock::time_point since;
+  std::string how;
+};
+
+// How and since when `member` is lost, if it is.
+std::optional<Lost> lost(const Member& member, const CrewOptions& options, Clock::time_point now) {
   if (member.state == Member::State::kLeft || member.failure) return {};
-  if (member.process_end && now >= member.ended_at + kLastWords) return *member.process_end;
+  if (member.process_end && now >= member.ended_at + kLastWords)
+    return Lost{member.ended_at, *member.process_end};
   if (member.state == Member::State::kAbsent) return {};
-  if (member.broken_at && now >= *member.broken_at + kReconnect) return "its connection broke";
+  if (member.broken_at && now >= *member.broken_at + kReconnect)
+    return Lost{*member.broken_at, "its connection broke"};
   if (now >= member.heard + options.silence)
-    return kerf::format("silent for {:.1f} s", seconds(now - member.heard));
+    return Lost{member.heard, kerf::format("silent for {:.1f} s", seconds(now - member.heard))};
   return {};
 }
 
-bool busy(const Member& member) {
-  const bool working = member.state == Member::State::kJoined ||
-                       member.state == Member::State::kStarted ||
-                       member.state == Member::State::kReady;
-  return working && !member.failure && !member.info.activity.doing.empty();
+std::optional<Loss> first_lost(const std::vector<Member>& members, const CrewOptions& options,
+                               Clock::time_point now) {
+  std::optional<Loss> first;
+  auto since = Clock::time_point::max();
+  for (const auto& member : members)
+    if (auto found = lost(member, options, now); found && found->since < since) {
+      since = found->since;
+      first = Loss{member.info.worker, std::move(found->how)};
+    }
+  return first;
+}
+
+// What the crew waits for: its address, that it is ready, results. What it says of itself does not
+// matter.
+bool owes(const Member& member) {
+  if (member.failure) return false;
+  return member.state == Member::State::kJoined || member.state == Member::State::kStarted ||
+         (member.state == Member::State::kReady && member.info.outstanding > 0);
 }
 
 bool waits(const Member& member) { return !member.info.activity.awaits.empty(); }
@@ -35,7 +54,7 @@ bool waits(const Member& member) { return !member.info.activity.awaits.empty(); 
 // Who waits is held up by somebody else: only who computes can stand still by itself.
 const Member* find_stuck(const std::vector<Member>& members, Clock::time_point since) {
   for (const auto& member : members)
-    if (busy(member) && !waits(member) && member.progressed <= since) return &member;
+    if (owes(member) && !waits(member) && member.progressed <= since) return &member;
   return nullptr;
 }
 
@@ -43,19 +62,33 @@ const Member* find_stuck(const std::vector<Member>& members, Clock::time_point s
 const Member* find_deadlocked(const std::vector<Member>& members, Clock::time_point since) {
   const Member* longest = nullptr;
   for (const auto& member : members) {
-    if (member.progressed > since || (busy(member) && !waits(member))) return nullptr;
-    if (busy(member) && (longest == nullptr || member.progressed < longest->progressed))
+    if (member.progressed > since || (owes(member) && !waits(member))) return nullptr;
+    if (owes(member) && (longest == nullptr || member.progressed < longest->progressed))
       longest = &member;
   }
   return longest;
 }
 
+const Member* find_endless(const std::vector<Member>& members, Clock::time_point since) {
+  for (const auto& member : members)
+    if (owes(member) && member.info.outstanding > 0 && member.task_since <= since) return &member;
+  return nullptr;
+}
+
 }  // namespace
+
+void forgive(std::vector<Member>& members, Clock::duration by) {
+  for (auto& member : members) {
+    for (auto* time : {&member.ended_at, &member.heard, &member.reported, &member.progressed,
+                       &member.task_since, &member.failed_at})
+      *time += by;
+    if (member.broken_at) *member.broken_at += by;
+  }
+}
 
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
                               Clock::time_point now) {
-  for (const auto& member : members)
-    if (auto how = lost(member, options, now)) return Loss{member.info.worker, std::move(*how)};
+  if (auto loss = first_lost(members, options, now)) return loss;
   const auto since = now - options.no_progress;
   if (const Member* stuck = find_stuck(members, since))
     return Loss{stuck->info.worker,
@@ -64,7 +97,18 @@ std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOpti
     return Loss{waiting->info.worker,
                 kerf::format("no progress for {:.1f} s: everybody who is at work waits",
                              seconds(now - waiting->progressed))};
+  if (const Member* endless = find_endless(members, now - options.task_limit))
+    return Loss{endless->info.worker,
+                kerf::format("one task has taken {:.1f} s", seconds(now - endless->task_since))};
   return {};
+}
+
+const Member* first_failed(const std::vector<Member>& members) {
+  const Member* first = nullptr;
+  for (const auto& member : members)
+    if (member.failure && (first == nullptr || member.failed_at < first->failed_at))
+      first = &member;
+  return first;
 }
 
 std::string name_of(const Member& member) {
@@ -86,8 +130,10 @@ std::string doing_of(const Member& member, Clock::time_point now) {
     if (!doing.empty()) text += kerf::format(", while doing {}", doing);
     return text;
   }
-  if (doing.empty()) return "is idle";
-  return kerf::format("is doing {} for {:.1f} s", doing, since);
+  if (!doing.empty()) return kerf::format("is doing {} for {:.1f} s", doing, since);
+  if (member.info.outstanding == 0) return "is idle";
+  return kerf::format("says that it is idle but owes {} result{}", member.info.outstanding,
+                      member.info.outstanding == 1 ? "" : "s");
 }
 
 std::string others_of(const std::vector<Member>& members, int except, Clock::time_point now) {

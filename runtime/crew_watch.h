@@ -26,7 +26,9 @@ struct Member {
   Clock::time_point heard;
   Clock::time_point reported;
   Clock::time_point progressed;  // finished or began something, or got work while idle
+  Clock::time_point task_since;  // the oldest task that it owes a result of can have begun
   std::optional<Error> failure;  // what it said that ended it
+  Clock::time_point failed_at;
 };
 
 struct Loss {
@@ -34,8 +36,11 @@ struct Loss {
   std::string how;  // "signal 9 (Killed)", "silent for 3.0 s"
 };
 
-// The first loss found at `now`. A worker that left in order or said why it failed is not lost, nor
-// is one that waits for another, unless all that are at work wait.
+// The time of this process stood still by `by`: nobody is older for it.
+void forgive(std::vector<Member>& members, Clock::duration by);
+
+// The loss at `now` that happened first. A worker that left in order or said why it failed is not
+// lost, nor is one that waits for another, unless all that owe something wait.
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
                               Clock::time_point now);
 
@@ -43,6 +48,9 @@ std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOpti
 std::string name_of(const Member& member);
 // "waits 1.2 s for fc1.output of micro-batch 3 from worker 1, while doing step 4: 0B2".
 std::string doing_of(const Member& member, Clock::time_point now);
+// Who failed first by its own word; null: nobody.
+const Member* first_failed(const std::vector<Member>& members);
+
 // What everybody but `except` does and awaits, a line each.
 std::string others_of(const std::vector<Member>& members, int except, Clock::time_point now);
 // The Error{kLost} that names the worker, how it ended, what it did, and who waited for what.

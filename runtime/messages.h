@@ -86,6 +86,18 @@ struct Failure {
   }
 };
 
+// kBye. What the data plane mended or refused, and what the trace had no room for.
+struct Farewell {
+  int64_t resent = 0;
+  int64_t dropped = 0;
+  int64_t spans_lost = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(resent, dropped, spans_lost);
+  }
+};
+
 // kWork and kResults are std::vector<std::string>; kAddress and kRefuse are plain text.
 
 // Payloads of kWork or kResults that carry `items` in order: 256 KiB each, or a single larger item.

@@ -37,25 +37,27 @@ void Roster::handle(const ControlServer::Incoming& incoming) {
   } catch (const Error& error) {
     member.failure = Error(ErrorCode::kProtocol, error.message());
   }
+  if (member.failure && member.failed_at == Clock::time_point{}) member.failed_at = member.heard;
 }
 
 void Roster::handle_message(Member& member, const ControlMessage& message) {
   switch (message.type) {
     case ControlType::kResults:
-      results_.push_back({member.info.worker, decode<std::vector<std::string>>(message.payload)});
-      return;
+      return take_results(member, message.payload);
     case ControlType::kReport:
       return take_report(member, message.payload);
     case ControlType::kAddress:
+      if (member.state != State::kJoined)
+        throw Error(ErrorCode::kProtocol, "it told its address again");
+      check_endpoint_address(options_.transport, message.payload);
       member.address = message.payload;
-      if (member.state == State::kJoined) member.state = State::kAddressed;
+      member.state = State::kAddressed;
       return;
     case ControlType::kReady:
       if (member.state == State::kStarted) member.state = State::kReady;
       return;
     case ControlType::kBye:
-      member.state = State::kLeft;
-      return;
+      return take_farewell(member, message.payload);
     case ControlType::kFailed: {
       const auto failure = decode<Failure>(message.payload);
       const auto last = static_cast<int32_t>(ErrorCode::kInternal);
@@ -68,6 +70,24 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
       throw Error(ErrorCode::kProtocol, kerf::format("a worker sent a message of type {}",
                                                      static_cast<int>(message.type)));
   }
+}
+
+void Roster::take_results(Member& member, const std::string& payload) {
+  auto results = decode<std::vector<std::string>>(payload);
+  if (static_cast<int64_t>(results.size()) > member.info.outstanding)
+    throw Error(ErrorCode::kProtocol, "it sent a result that nobody asked for");
+  member.info.outstanding -= static_cast<int64_t>(results.size());
+  member.progressed = member.task_since = member.heard;
+  results_.push_back({member.info.worker, std::move(results)});
+}
+
+void Roster::take_farewell(Member& member, const std::string& payload) {
+  if (!closed_) throw Error(ErrorCode::kProtocol, "it left before it was told to stop");
+  const auto farewell = decode<Farewell>(payload);
+  member.info.resent = farewell.resent;
+  member.info.dropped = farewell.dropped;
+  member.info.spans_lost = farewell.spans_lost;
+  member.state = State::kLeft;
 }
 
 void Roster::take_report(Member& member, const std::string& payload) {
@@ -96,8 +116,10 @@ void Roster::admit(int peer, const std::string& payload) {
     refuse(peer, why);
     // A child of our own that we refuse cannot be replaced by another.
     for (auto& member : members_)
-      if (member.process && member.info.worker == registration.wish)
+      if (member.process && member.info.worker == registration.wish) {
         member.failure = Error(ErrorCode::kUnavailable, kerf::format("refused: {}", why));
+        member.failed_at = Clock::now();
+      }
     return;
   }
   const auto place = registration.wish >= 0

@@ -15,6 +15,7 @@ namespace kerf::runtime {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
+constexpr size_t kSpanBytes = 41;  // of a span without a name on the wire
 
 std::string_view category(Span::Kind kind) {
   switch (kind) {
@@ -144,13 +145,19 @@ int64_t origin_of(const std::vector<WorkerTrace>& workers) {
 
 void Trace::add(Span span) {
   if (!on_) return;
-  if (spans_.size() < limit_)
-    spans_.push_back(std::move(span));
-  else
+  const size_t bytes = kSpanBytes + span.name.size();
+  if (bytes_ + bytes > limit_) {
     ++lost_;
+    return;
+  }
+  bytes_ += bytes;
+  spans_.push_back(std::move(span));
 }
 
-std::vector<Span> Trace::take() { return std::exchange(spans_, {}); }
+std::vector<Span> Trace::take() {
+  bytes_ = 0;
+  return std::exchange(spans_, {});
+}
 
 void shift(std::vector<Span>& spans, int64_t offset_ns) {
   for (Span& span : spans) {

@@ -28,19 +28,24 @@ struct Span {
   }
 };
 
-// Owned by one thread. Records nothing while off; spans beyond `limit` are counted, not kept.
+// Owned by one thread. Records nothing while off; spans that would take more than `limit` bytes on
+// the wire between two calls of take() are counted, not kept.
 class Trace {
  public:
-  explicit Trace(size_t limit = 200'000) : limit_(limit) {}
+  // Leaves room for the rest of the result that carries them (kMaxControlMessage).
+  static constexpr size_t kLimit = size_t{768} << 10;
+
+  explicit Trace(size_t limit = kLimit) : limit_(limit) {}
   void enable(bool on) { on_ = on; }
   bool on() const { return on_; }
   void add(Span span);
   std::vector<Span> take();
-  int64_t lost() const { return lost_; }
+  int64_t lost() const { return lost_; }  // since the beginning
 
  private:
   bool on_ = false;
   size_t limit_;
+  size_t bytes_ = 0;  // of spans_ on the wire
   int64_t lost_ = 0;
   std::vector<Span> spans_;
 };

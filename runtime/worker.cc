@@ -27,6 +27,24 @@ class Guard {
   ControlThread& thread_;
 };
 
+// Notes what a run has to tell at its end, however it ends.
+class Parting {
+ public:
+  Parting(Farewell& farewell, const Endpoint& endpoint, const Trace& trace)
+      : farewell_(farewell), endpoint_(endpoint), trace_(trace) {}
+  ~Parting() {
+    const ChannelCounters counters = endpoint_.counters();
+    farewell_ = {counters.resent, counters.dropped, trace_.lost()};
+  }
+  Parting(const Parting&) = delete;
+  Parting& operator=(const Parting&) = delete;
+
+ private:
+  Farewell& farewell_;
+  const Endpoint& endpoint_;
+  const Trace& trace_;
+};
+
 // The run was stopped before its work began.
 struct Stopped {};
 
@@ -52,6 +70,7 @@ class Server {
     activity_.progress();
 
     Trace trace;
+    const Parting parting(farewell_, *endpoint, trace);
     Workplace workplace{.worker = welcome.worker,
                         .workers = welcome.workers,
                         .threads = welcome.threads,
@@ -73,6 +92,7 @@ class Server {
   }
   // Whether the scheduler said that it started this worker.
   bool local() const { return local_; }
+  const Farewell& farewell() const { return farewell_; }
 
  private:
   Welcome join() {
@@ -97,7 +117,8 @@ class Server {
                              static_cast<int>(order.type), static_cast<int>(type)));
   }
 
-  // One batch of tasks; false when told to stop. While there is none, the endpoint is tended.
+  // One batch of tasks, or what of it was begun before a stop; false when told to stop. While there
+  // is none, the endpoint is tended.
   bool work(Handler& handler, Endpoint& endpoint) {
     auto order = control_.next_order(after(kTendEvery));
     for (; !order; order = control_.next_order(after(kTendEvery))) endpoint.tend();
@@ -106,6 +127,7 @@ class Server {
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");
     const auto tasks = decode<std::vector<std::string>>(order->payload);
     for (const auto& task : tasks) {
+      if (control_.stopped()) break;  // and next_order() will say so
       if (!named_) activity_.doing("a task");
       named_ = true;
       control_.add_result(handler.update(task));
@@ -123,6 +145,7 @@ class Server {
   Activity& activity_;
   ControlThread& control_;
   bool local_ = false;
+  Farewell farewell_;
   bool named_ = false;  // what we are doing has a name; the handler may give a better one
 };
 
@@ -148,12 +171,12 @@ std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& con
     server.serve();
   } catch (const Stopped&) {
   } catch (const Error& error) {
-    // Whatever fails once we were told to stop fails because of that.
-    if (!thread.stopped()) return tell(error);
+    // Whatever fails once we were told to stop, or once the scheduler was lost, fails because of that.
+    if (!thread.stopped()) return tell(thread.cause().value_or(error));
   } catch (const std::exception& error) {
     return tell(Error(ErrorCode::kInternal, error.what()));
   }
-  thread.finish({ControlType::kBye, {}});
+  thread.finish({ControlType::kBye, encode(server.farewell())});
   return {};
 }
 

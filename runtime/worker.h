@@ -4,7 +4,7 @@
 // worker is doing four times a second, receives tasks and sends results. The compute thread (the
 // caller of run_worker) owns the device and the endpoint and calls the handler. They exchange
 // messages through queues. An Error in the compute thread becomes a kFailed message; a scheduler
-// that is silent for 3 s ends the worker.
+// that is silent for kSilence ends the worker, time in which the worker stood still not counted.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,9 @@
 
 namespace kerf::runtime {
 
+// Scheduler and worker each give the other up after hearing nothing for so long.
+inline constexpr std::chrono::milliseconds kSilence{3'000};
+
 // What a handler works with. All references outlive the handler.
 struct Workplace {
   int worker = 0;
@@ -44,7 +47,7 @@ class Handler {
   virtual ~Handler() = default;
   // Channels are open.
   virtual void start(Workplace& workplace, std::string_view job) = 0;
-  // One task, one result. Results travel back in the order of tasks.
+  // One task, one result. Results travel back in the order of tasks. No task begins after kStop.
   virtual std::string update(std::string_view task) = 0;
 };
 // By the name of the program in the job. Throws Error{kUsage} for an unknown one.
@@ -70,7 +73,7 @@ struct WorkerOptions {
   std::shared_ptr<InprocHub> hub;  // for workers that are threads
   // How long to wait for a scheduler to answer the registration.
   std::chrono::milliseconds join_timeout{60'000};
-  std::chrono::milliseconds silence{3'000};
+  std::chrono::milliseconds silence = kSilence;
   // Called by the control thread when the run is over but the compute thread did not come back
   // within a second: a process ends itself, and prints the error unless `known`: then the scheduler,
   // which started this worker, asked for the end. Empty (threads): it waits for ever.

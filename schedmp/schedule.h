@@ -47,6 +47,9 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+// Actions of all rows together that a schedule may have: more would fill memory before they ran.
+inline constexpr int64_t kMostActions = int64_t{1} << 23;
+
 // The text of a whole schedule, and back:
 //
 //   kerf-schedule 1

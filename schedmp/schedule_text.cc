@@ -122,16 +122,19 @@ void parse_group(Line& line, Schedule& schedule) {
   schedule.groups.push_back(std::move(group));
 }
 
-void parse_row(Line& line, Schedule& schedule, std::vector<bool>& seen) {
+void parse_row(Line& line, Schedule& schedule, std::vector<bool>& seen, int64_t& actions) {
   std::string_view word = line.word("worker");
   if (word.empty() || word.back() != ':') line.fail("'row WORKER:' expected");
   const int worker =
       line.to_number(word.substr(0, word.size() - 1), "worker", 0, schedule.workers() - 1);
   if (seen[static_cast<size_t>(worker)]) line.fail(kerf::format("row {} stands twice", worker));
   seen[static_cast<size_t>(worker)] = true;
-  while (!line.done())
+  while (!line.done()) {
+    if (++actions > kMostActions)
+      line.fail(kerf::format("a schedule has at most {} actions", kMostActions));
     schedule.rows[static_cast<size_t>(worker)].push_back(
         parse_action(line, line.word("action"), schedule));
+  }
 }
 
 // The parser's state: header lines come in this order, then stages, then rows.
@@ -157,7 +160,7 @@ class Parser {
       parse_group(line, schedule_);
     } else {
       expect(line, key, "row");
-      parse_row(line, schedule_, seen_);
+      parse_row(line, schedule_, seen_, actions_);
     }
     line.end();
     ++count_;
@@ -180,6 +183,7 @@ class Parser {
   Schedule schedule_;
   std::vector<bool> seen_;
   int count_ = 0;
+  int64_t actions_ = 0;
 };
 
 }  // namespace

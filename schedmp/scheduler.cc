@@ -9,6 +9,9 @@ namespace kerf::schedmp {
 
 namespace {
 
+// How often a program that schedules empty rounds only lets the crew tell of interrupts and losses.
+constexpr std::chrono::milliseconds kGlanceEvery{10};
+
 // A round under way: the results that are in, and how many are not.
 struct Round {
   int64_t number = 0;
@@ -53,6 +56,9 @@ class Loop {
         const auto worker = static_cast<size_t>(task.worker);
         KERF_CHECK(worker < outbox_.size(), "{} schedules worker {} of {}", program_.name(),
                    task.worker, outbox_.size());
+        KERF_CHECK(owed_[worker].empty() || owed_[worker].back() != rounds_.back().number,
+                   "{} schedules two tasks of round {} for worker {}; one set has one at most",
+                   program_.name(), rounds_.back().number, task.worker);
         outbox_[worker].push_back(std::move(task.payload));
         owed_[worker].push_back(rounds_.back().number);
         ++report_.tasks;
@@ -71,8 +77,11 @@ class Loop {
   // Results of one worker come in the order of its tasks, so the round that each belongs to is
   // known.
   void collect() {
-    if (rounds_.front().missing == 0) return;
-    std::optional<runtime::CrewResults> batch = crew_.next(runtime::after(std::chrono::seconds(1)));
+    const bool empty_round = rounds_.front().missing == 0;
+    if (empty_round && runtime::Clock::now() < glance_at_) return;
+    glance_at_ = runtime::after(kGlanceEvery);
+    std::optional<runtime::CrewResults> batch =
+        crew_.next(empty_round ? runtime::Deadline{} : runtime::after(std::chrono::seconds(1)));
     if (!batch) return;
     std::deque<int64_t>& owed = owed_[static_cast<size_t>(batch->worker)];
     for (std::string& payload : batch->results) {
@@ -106,6 +115,7 @@ class Loop {
   std::deque<Round> rounds_;
   std::vector<std::vector<std::string>> outbox_;
   std::vector<std::deque<int64_t>> owed_;  // worker -> rounds whose results it owes
+  runtime::Clock::time_point glance_at_{};
   LoopReport report_;
 };
 

@@ -34,16 +34,19 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
   runtime::WorkerOptions options;
   for (int i = 2; i < argc; i += 2) {
     const std::string flag = argv[i];
+    if (flag != "--connect" && flag != "--index" && flag != "--device")
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("a worker takes --connect ADDRESS, --index N and --device NAME, "
+                               "not '{}'",
+                               flag));
     if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
     const std::string value = argv[i + 1];
     if (flag == "--connect")
       options.scheduler = value;
     else if (flag == "--index")
       options.index = parse_index(value);
-    else if (flag == "--device")
-      options.device = value;
     else
-      throw Error(ErrorCode::kUsage, kerf::format("a worker has no flag {}", flag));
+      options.device = value;
   }
   if (options.scheduler.empty()) throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
   return options;

@@ -20,13 +20,11 @@ constexpr double kMostPatience = 24 * 3600.0;  // seconds
 
 runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Interrupts& interrupts,
                                   double longest_action_seconds) {
-  if (flags.threads < 1 || flags.threads > kMostThreads)
-    throw Error(ErrorCode::kUsage, format("{} is not within 1 and {}", flags.threads, kMostThreads),
-                "--threads");
+  check_range(flags.threads, "--threads", kMostThreads);
   runtime::CrewOptions options;
   options.workers = workers;
-  options.transport = runtime::parse_transport(flags.transport);
-  options.threads = flags.threads;
+  options.transport = runtime::parse_transport(flags.transport.value_or(kDefaultTransport));
+  options.threads = flags.threads.value_or(1);
   options.device = flags.device;
   options.listen = flags.listen;
   options.worker_command = {runtime::program_path(), "worker"};
@@ -45,10 +43,10 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
 }  // namespace
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags) {
-  command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc")
+  command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc (default shm)")
       ->check(parsed_by(runtime::parse_transport))
-      ->capture_default_str();
-  command.add_option("--threads", flags.threads, "Per worker")->capture_default_str();
+      ->type_name("NAME");
+  command.add_option("--threads", flags.threads, "Per worker (default 1)")->type_name("N");
   command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N")
       ->capture_default_str();
   command

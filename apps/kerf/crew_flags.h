@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/kerf/interrupts.h"
@@ -14,11 +15,13 @@ inline constexpr int kMostWorkers = 1024;
 inline constexpr int kMostThreads = 1024;  // per worker
 
 struct CrewFlags {
-  std::string transport = "shm";
+  std::optional<std::string> transport;
   std::string device = "cpu";
   std::string listen;
-  int threads = 1;
+  std::optional<int> threads;  // per worker
 };
+
+inline constexpr const char* kDefaultTransport = "shm";
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
 

@@ -1,9 +1,7 @@
 // kerf devices: what this host can compute on.
-#include <cstdio>
-
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/report/table.h"
-#include "apps/report/terminal.h"
 #include "runtime/device.h"
 #include "runtime/format.h"
 #include "runtime/json.h"
@@ -12,7 +10,13 @@ namespace kerf::apps {
 
 namespace {
 
-int list_devices(bool json) {
+struct DevicesCommand {
+  bool json = false;
+
+  int run() const;
+};
+
+int DevicesCommand::run() const {
   Table table({"device", "memory", "description"});
   Json list = Json::array();
   for (const std::string& name : runtime::device_names()) {
@@ -23,9 +27,12 @@ int list_devices(bool json) {
     list.push_back(
         {{"name", name}, {"memory_bytes", capacity}, {"description", device->description()}});
   }
-  const std::string text =
-      json ? json_text({{"devices", list}}, 2) + "\n" : table.text(wants_colour(1));
-  std::fputs(text.c_str(), stdout);
+  answer(
+      json,
+      [&] {
+        return Json{{"devices", list}};
+      },
+      [&](bool colour) { return table.text(colour); });
   return 0;
 }
 
@@ -34,13 +41,13 @@ int list_devices(bool json) {
 void add_devices_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("devices", "Lists what workers on this host can compute on.");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
+  auto state = std::make_shared<DevicesCommand>();
+  add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf devices\n"
       "  kerf devices --json");
-  command->callback([&chosen, json] { chosen.run = [json] { return list_devices(*json); }; });
+  run_when_chosen(*command, chosen, state);
 }
 
 }  // namespace kerf::apps

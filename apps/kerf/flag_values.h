@@ -11,9 +11,22 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/error.h"
 #include "runtime/format.h"
 
 namespace kerf::apps {
+
+// Throws Error{kUsage} at the flag (or the file) unless `fine`.
+inline void require(bool fine, const std::string& flag, const std::string& what) {
+  if (!fine) throw Error(ErrorCode::kUsage, what, flag);
+}
+
+// Where it was given, it must be within 1 and `most`.
+template <class T>
+void check_range(const std::optional<T>& value, const std::string& flag, int64_t most) {
+  if (value)
+    require(*value >= 1 && *value <= most, flag, format("{} is not within 1 and {}", *value, most));
+}
 
 // "65536", "500M", "1.5G", "64KiB": units of 1024, in any case, with or without B. Empty for all
 // else, and for 2^63 bytes and more.

@@ -9,30 +9,28 @@
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
-#include "apps/programs.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
-#include "schedmp/scheduler.h"
 
 namespace kerf::apps {
 
-namespace {
-
-int fail(const std::string& message, int code) {
+int complain(const std::string& message, int code) {
   std::fflush(stdout);
   const std::string head = painted("kerf: error:", Ink::kRed, wants_colour(2));
   std::fprintf(stderr, "%s %s\n", head.c_str(), printable(message).c_str());
   return code;
 }
 
+namespace {
+
 // What was printed may still be on its way: a full disk is noticed here or never.
 int finish(int code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (written || code != 0) return code;
-  return fail(format("the standard output cannot be written{}{}", errno == 0 ? "" : ": ",
-                     errno == 0 ? "" : std::strerror(errno)),
-              1);
+  return complain(format("the standard output cannot be written{}{}", errno == 0 ? "" : ": ",
+                         errno == 0 ? "" : std::strerror(errno)),
+                  1);
 }
 
 // CLI11 may add lines of advice; an error is one line.
@@ -59,52 +57,46 @@ int parse_and_run(int argc, char** argv) {
       "  kerf train                                 LeNet-5 on Fashion-MNIST, three workers\n"
       "  kerf plan mlp --cut feature --workers 4    what a cut would cost\n"
       "  kerf schedule 1f1b --workers 4 --micro-batches 8");
-  Chosen chosen;
+  Chosen chosen{argc, argv, {}};
   add_plan_command(app, chosen);
   add_train_command(app, chosen);
   add_eval_command(app, chosen);
   add_run_command(app, chosen);
+  add_report_command(app, chosen);
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);
   refuse_empty_values(app);
   if (argc == 1)
-    return fail(format("name a command: {}; kerf --help explains them",
-                       fmt::join(command_names(app), ", ")),
-                exit_code(ErrorCode::kUsage));
+    return complain(format("name a command: {}; kerf --help explains them",
+                           fmt::join(command_names(app), ", ")),
+                    exit_code(ErrorCode::kUsage));
   if (argv[1][0] != '-' && std::ranges::count(command_names(app), argv[1]) == 0)
-    return fail(format("there is no command \"{}\"; kerf --help lists those there are", argv[1]),
-                exit_code(ErrorCode::kUsage));
+    return complain(
+        format("there is no command \"{}\"; kerf --help lists those there are", argv[1]),
+        exit_code(ErrorCode::kUsage));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return finish(app.exit(help));
   } catch (const CLI::ParseError& error) {
-    return fail(first_line(error.what()), exit_code(ErrorCode::kUsage));
+    return complain(first_line(error.what()), exit_code(ErrorCode::kUsage));
   }
   return finish(chosen.run());
-}
-
-bool asks_for_help(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i)
-    if (const std::string_view flag = argv[i]; flag == "--help" || flag == "-h") return true;
-  return false;
 }
 
 int main_with_errors(int argc, char** argv) {
   // A write beyond the limit on the size of files fails then, and is told; workers inherit this.
   std::signal(SIGXFSZ, SIG_IGN);
-  if (!asks_for_help(argc, argv))
-    if (const auto code = schedmp::serve_if_worker(argc, argv, program_factories())) return *code;
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {
-    return fail(error.what(), exit_code(error.code()));
+    return complain(error.what(), exit_code(error.code()));
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(format("{}: {}", error.path1().string(), error.code().message()),
-                exit_code(ErrorCode::kUnavailable));
+    return complain(format("{}: {}", error.path1().string(), error.code().message()),
+                    exit_code(ErrorCode::kUnavailable));
   } catch (const std::exception& error) {
-    return fail(format("bug: {}", error.what()), exit_code(ErrorCode::kInternal));
+    return complain(format("bug: {}", error.what()), exit_code(ErrorCode::kInternal));
   }
 }
 

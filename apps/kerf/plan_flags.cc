@@ -8,6 +8,7 @@
 #include "runtime/channel.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "runtime/json.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
 
@@ -15,41 +16,30 @@ namespace kerf::apps {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kMostSlots = 1024;
 constexpr size_t kMaxText = size_t{64} << 20;
-
-void require(bool fine, const std::string& flag, const std::string& what) {
-  if (!fine) throw Error(ErrorCode::kUsage, what, flag);
-}
-
-template <class T>
-void check_range(const std::optional<T>& value, const std::string& flag, int64_t most) {
-  if (value)
-    require(*value >= 1 && *value <= most, flag, format("{} is not within 1 and {}", *value, most));
-}
 
 void check(const PlanFlags& flags) {
   check_range(flags.workers, "--workers", kMostWorkers);
   check_range(flags.stages, "--stages", kMostWorkers);
   check_range(flags.batch, "--batch", int64_t{1} << 31);
   check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
-  check_range(std::optional<int>(flags.slots), "--slots", kMostSlots);
-  check_range(std::optional<int>(flags.threads), "--threads", kMostThreads);
-  require(flags.momentum >= 0 && flags.momentum < 1, "--momentum",
-          format("{} is not within 0 and 1", flags.momentum));
+  check_range(flags.slots, "--slots", kMostSlots);
+  check_range(flags.threads, "--threads", kMostThreads);
+  const double momentum = flags.momentum.value_or(0);
+  require(momentum >= 0 && momentum < 1, "--momentum",
+          format("{} is not within 0 and 1", momentum));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
 }
 
 partitioner::Minimise parse_objective(const std::string& name) {
-  if (name == "time") return partitioner::Minimise::kTime;
-  require(name == "forward-flops", "--objective",
-          format("there is no objective \"{}\"; there are time and forward-flops", name));
-  return partitioner::Minimise::kForwardFlops;
-}
-
-bool is_built_in(const std::string& schedule) {
-  const auto names = schedmp::schedule_names();
-  return std::find(names.begin(), names.end(), schedule) != names.end();
+  try {
+    return partitioner::parse_minimise(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--objective");
+  }
 }
 
 schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file) {
@@ -57,7 +47,7 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
     throw Error(ErrorCode::kUsage,
                 format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
                        file, fmt::join(schedmp::schedule_names(), ", ")),
-                "--schedule");
+                flags.schedule ? "--schedule" : "the plan's schedule");
   schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
   const auto check_agrees = [&](const std::optional<int>& flag, int own, const char* name) {
     require(flag.value_or(own) == own, file,
@@ -69,6 +59,13 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
   return schedule;
 }
 
+std::string cut_help() {
+  std::vector<std::string> lines;
+  for (const partitioner::CutRow& row : partitioner::cuts())
+    lines.push_back(format("{}: {}", row.name, row.help));
+  return format("{}", fmt::join(lines, "; "));
+}
+
 // Where the flags name a file.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
@@ -76,9 +73,19 @@ std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
 }
 
 // A schedule from a file holds what its rows say.
-std::unique_ptr<partitioner::Objective> objective_of(const std::string& name,
-                                                     const std::optional<schedmp::Schedule>& file) {
-  return file ? schedmp::objective_of(*file) : schedmp::objective_of(name);
+std::unique_ptr<partitioner::Objective> objective_of(const PlanFlags& flags,
+                                                     const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::objective_of(schedule)
+                               : schedmp::objective_of(read_schedule(flags, schedule));
+}
+
+// A plan's file that is not there is missed once it is to run; until then it may hold everything.
+std::unique_ptr<partitioner::Objective> objective_of_plan(const PlanFlags& flags,
+                                                          const std::string& schedule) {
+  std::error_code absent;
+  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent))
+    return partitioner::hold_everything();
+  return objective_of(flags, schedule);
 }
 
 // Stages that are one worker's each go where the file has them, several to a worker too.
@@ -102,24 +109,82 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
                 file);
 }
 
+bool mirrored(const std::string& transport) {
+  return runtime::mirrors_slots(runtime::parse_transport(transport));
+}
+
+// What was given goes before `setting`.
+partitioner::Setting under(const PlanFlags& flags, partitioner::Setting setting) {
+  setting.slots = flags.slots.value_or(setting.slots);
+  setting.threads = flags.threads.value_or(setting.threads);
+  if (flags.transport) setting.mirrored = mirrored(*flags.transport);
+  if (flags.momentum) setting.optimizer_states = *flags.momentum > 0 ? 1 : 0;
+  return setting;
+}
+
+// Where no flag says what a run goes over, it is no plan's to say.
+partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting setting) {
+  setting.mirrored = mirrored(flags.transport.value_or(kDefaultTransport));
+  return setting;
+}
+
 // The plan stays; what it will take does not.
-void run_under(const PlanFlags& flags, Planned& planned) {
-  planned.plan.schedule = *flags.schedule;
+void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
+  if (planned.plan.request) planned.plan.request->setting = setting;
   partitioner::PlanRequest request;
-  request.setting = flags.setting();
-  planned.plan.workers =
-      partitioner::predict(planned.model, planned.plan, request,
-                           *objective_of(planned.plan.schedule, schedule_in_file(flags)));
+  request.setting = setting;
+  planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
+                                              *objective_of(flags, planned.plan.schedule));
+}
+
+// The schedule and the request of a plan that was read, under what the flags say.
+void run_under(const PlanFlags& flags, Planned& planned) {
+  const auto& request = planned.plan.request;
+  const partitioner::Setting made_for = request ? request->setting : partitioner::Setting{};
+  const partitioner::Setting setting = under(flags, made_for);
+  planned.setting = run_setting(flags, setting);
+  planned.memory = flags.memory ? flags.memory : request ? request->memory : std::nullopt;
+  if (request) planned.plan.request->memory = planned.memory;
+  const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
+  if (other) planned.plan.schedule = *flags.schedule;
+  if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
+}
+
+// The model that a plan's request names, for flags that name none: a look at a text that is not
+// trusted yet.
+std::string source_of(const PlanFlags& flags, const std::string& text, const std::string& file) {
+  if (flags.model || !flags.sizes.empty()) return flags.source();
+  const Json plan = parse_json(text, file);
+  if (!plan.is_object() || !plan.contains("request")) return flags.source();
+  const Json& request = plan["request"];
+  if (!request.is_object() || !request.contains("source")) return flags.source();
+  return json_string(request, "source", file + ": request");
+}
+
+partitioner::Model model_of_plan(const std::string& source, const std::string& file) {
+  try {
+    return make_model(source);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), file);
+  }
+}
+
+// A schedule's file lies where the plan says, seen from the plan, or else from here, as plans of
+// earlier versions had it.
+std::string beside(const std::string& plan_file, const std::string& schedule) {
+  const fs::path path = fs::path(plan_file).parent_path() / schedule;
+  std::error_code absent;
+  return !is_built_in(schedule) && fs::is_regular_file(path, absent) ? path.string() : schedule;
 }
 
 }  // namespace
 
-std::string PlanFlags::source() const { return model_source(model, sizes); }
-
-partitioner::Setting PlanFlags::setting() const {
-  return {slots, runtime::mirrors_slots(runtime::parse_transport(transport)), momentum > 0 ? 1 : 0,
-          threads};
+bool is_built_in(const std::string& schedule) {
+  const auto names = schedmp::schedule_names();
+  return std::find(names.begin(), names.end(), schedule) != names.end();
 }
+
+std::string PlanFlags::source() const { return model_source(model.value_or("lenet5"), sizes); }
 
 void PlanFlags::run_on(const CrewFlags& crew) {
   transport = crew.transport;
@@ -127,24 +192,47 @@ void PlanFlags::run_on(const CrewFlags& crew) {
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("MODEL", flags.model, "lenet5 or mlp")->capture_default_str();
-  command.add_option("--sizes", flags.sizes, "Of mlp: inputs, hidden layers, classes")
+  command.add_option("MODEL", flags.model, "lenet5 or mlp (default lenet5, or a plan's)");
+  add_sizes_flag(command, flags);
+}
+
+CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags) {
+  return command.add_option("--sizes", flags.sizes, "Of mlp: inputs, hidden layers, classes")
       ->type_name("784-512-512-10");
 }
 
-void add_cut_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--cut", flags.cut, "layer, feature, hybrid or free (default layer)")
-      ->check(parsed_by(partitioner::parse_cut))
-      ->type_name("CUT");
+void add_count_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--workers", flags.workers,
                   format("How many parts to cut into (default {}, or a schedule file's)",
                          flags.default_workers))
       ->type_name("N");
-  command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N");
-  command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS");
   command.add_option("--micro-batches", flags.micro_batches, "Parts of a step (default 8)")
       ->type_name("M");
+}
+
+std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
+  return {
+      command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
+          ->check(parsed_by(partitioner::parse_cut))
+          ->type_name("CUT"),
+      command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N"),
+      command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS"),
+      command
+          .add_option("--slots", flags.slots,
+                      "Messages ahead per path, beyond what its receiver holds (default 2)")
+          ->type_name("N")};
+}
+
+CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
+  return command
+      .add_option("--plan", file, "Use this plan, or that of a run's folder, instead of making one")
+      ->type_name("FILE");
+}
+
+void add_cut_flags(CLI::App& command, PlanFlags& flags) {
+  add_division_flags(command, flags);
+  add_count_flags(command, flags);
   command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
       ->type_name("NAME");
   command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
@@ -156,19 +244,20 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
-  command
-      .add_option("--slots", flags.slots, "Messages ahead per path, beyond what its receiver holds")
-      ->capture_default_str();
 }
 
-void add_setting_flags(CLI::App& command, PlanFlags& flags) {
-  command
-      .add_option("--transport", flags.transport,
-                  "What it will run over: with ipc and tcp, messages take memory on both sides")
-      ->check(parsed_by(runtime::parse_transport))
-      ->capture_default_str();
-  command.add_option("--threads", flags.threads, "Per worker: each takes scratch memory")
-      ->capture_default_str();
+std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags) {
+  return {
+      command
+          .add_option("--transport", flags.transport,
+                      "What it will run over (default shm): with ipc and tcp, messages take memory "
+                      "on both sides")
+          ->check(parsed_by(runtime::parse_transport))
+          ->type_name("NAME"),
+      command
+          .add_option("--threads", flags.threads,
+                      "Per worker (default 1): each takes scratch memory")
+          ->type_name("N")};
 }
 
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
@@ -179,8 +268,9 @@ schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
 
 Planned make_plan_of(const PlanFlags& flags) {
   check(flags);
-  Planned planned{make_model(flags.source()), {}};
+  Planned planned{flags.source(), make_model(flags.source()), {}, {}, flags.memory};
   partitioner::PlanRequest request;
+  request.source = planned.source;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
   const auto file = schedule_in_file(flags);
   request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
@@ -192,7 +282,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.schedule = flags.schedule.value_or("1f1b");
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
-  request.setting = flags.setting();
+  request.setting = planned.setting = run_setting(flags, under(flags, {}));
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;
@@ -204,17 +294,27 @@ Planned make_plan_of(const PlanFlags& flags) {
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
   auto answer =
-      partitioner::make_plan(planned.model, request, *objective_of(request.schedule, file));
+      partitioner::make_plan(planned.model, request, *objective_of(flags, request.schedule));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
   return planned;
 }
 
-Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
+Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) {
   check(flags);
-  Planned planned{make_model(flags.source()), {}};
-  planned.plan = partitioner::read_plan(planned.model, runtime::read_file(file, kMaxText), file);
+  std::error_code absent;
+  const std::string file = fs::is_directory(file_or_folder, absent)
+                               ? (fs::path(file_or_folder) / kPlanFile).string()
+                               : file_or_folder;
+  const std::string text = runtime::read_file(file, kMaxText);
+  const std::string source = source_of(flags, text, file);
+  Planned planned{source, model_of_plan(source, file), {}, {}, {}};
+  planned.plan =
+      partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
+        return objective_of_plan(flags, beside(file, schedule));
+      });
+  planned.plan.schedule = beside(file, planned.plan.schedule);
   check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);
   check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
   check_agrees(flags.batch, planned.plan.batch, "--batch", file);
@@ -222,8 +322,23 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file) {
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
-  if (flags.schedule && *flags.schedule != planned.plan.schedule) run_under(flags, planned);
+  run_under(flags, planned);
+  check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);
+  check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);
   return planned;
+}
+
+Planned planned_by(const PlanFlags& flags, const std::string& file) {
+  return file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
+}
+
+std::string plan_text_for(const Planned& planned, const std::string& file,
+                          partitioner::PlanText form) {
+  partitioner::Plan plan = planned.plan;
+  if (!is_built_in(plan.schedule))
+    plan.schedule =
+        fs::absolute(plan.schedule).lexically_proximate(fs::absolute(file).parent_path()).string();
+  return partitioner::write_plan(planned.model, plan, form);
 }
 
 schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {

@@ -16,7 +16,7 @@ inline constexpr int kMostMicroBatches = 65'536;
 
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags {
-  std::string model = "lenet5";
+  std::optional<std::string> model;
   std::string sizes;
   std::optional<std::string> cut;
   std::optional<int> workers;
@@ -28,37 +28,57 @@ struct PlanFlags {
   std::optional<int64_t> memory;
   std::optional<std::string> objective;
   std::string shares;
-  int slots = 2;
-  std::string transport = "shm";
-  int threads = 1;  // per worker
-  double momentum = 0.9;
+  std::optional<int> slots;
+  std::optional<std::string> transport;
+  std::optional<int> threads;      // per worker
+  std::optional<double> momentum;  // above 0, the optimizer has a state
 
   std::string source() const;  // of the model
-  partitioner::Setting setting() const;
   // Plan for what that crew will be: its transport and threads.
   void run_on(const CrewFlags& crew);
 };
 
-void add_model_flags(CLI::App& command, PlanFlags& flags);
-void add_cut_flags(CLI::App& command, PlanFlags& flags);
-// For commands that only foresee a run; those that run add_crew_flags().
-void add_setting_flags(CLI::App& command, PlanFlags& flags);
+inline constexpr double kDefaultMomentum = 0.9;
+inline constexpr const char* kPlanFile = "plan.json";  // of a run's folder
 
+void add_model_flags(CLI::App& command, PlanFlags& flags);
+CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags);
+void add_cut_flags(CLI::App& command, PlanFlags& flags);
+// Those of them that a schedule by itself has a use for: how many workers and micro-batches.
+void add_count_flags(CLI::App& command, PlanFlags& flags);
+// And those that it has none for.
+std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags);
+CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file);
+// For commands that only foresee a run; those that run add_crew_flags().
+std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags);
+
+// A plan, and how it is to be run: as the flags say, else as its request does.
 struct Planned {
+  std::string source;  // of the model
   partitioner::Model model;
-  partitioner::Plan plan;
+  partitioner::Plan plan;  // its schedule: a name, or a file as this process finds it
+  partitioner::Setting setting;
+  std::optional<int64_t> memory;  // cap per worker
 };
 
 // Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags);
-// Reads a plan; throws Error{kUsage} where a flag contradicts it.
-Planned read_plan_of(const PlanFlags& flags, const std::string& file);
+// Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
+// flag says of schedule, slots, transport, threads and momentum goes before what the plan's request
+// says, and what the plan predicts follows.
+Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder);
+// One of the two: `file` empty, or not.
+Planned planned_by(const PlanFlags& flags, const std::string& file);
+// Its text for `file`: a schedule from a file is named relative to the plan.
+std::string plan_text_for(const Planned& planned, const std::string& file,
+                          partitioner::PlanText form);
 
 // The schedule that the flags name, or else the plan, for the plan's stages.
 schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
 // That, after a look at its text: throws Error{kUsage} that names the file where one from a file is
 // out of order or is for other workers, groups or micro-batches than the plan's.
 schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+bool is_built_in(const std::string& schedule);
 // A built-in schedule or one from a file. Throws Error{kUsage} where it is neither, and where
 // --workers or --micro-batches contradict a file's.
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,

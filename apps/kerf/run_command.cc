@@ -1,22 +1,35 @@
 // kerf run: shipped programs that are not training, through the same loop.
 #include <algorithm>
-#include <cstdio>
+#include <limits>
 #include <memory>
 
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/crew_flags.h"
+#include "apps/kerf/drive.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/run_flags.h"
 #include "apps/least_squares/least_squares.h"
-#include "runtime/error.h"
-#include "runtime/json.h"
-#include "schedmp/scheduler.h"
 
 namespace kerf::apps {
 
 namespace {
 
-// A worker answers a round with block x block numbers, in one message.
-constexpr int kMostBlock = 1024;
+// A worker answers a round with block x block numbers, in one message of at most 1 MiB.
+constexpr int kMostBlock = 360;
+
+int64_t blocks_of(const LeastSquaresOptions& options) {
+  return (options.columns + options.block - 1) / options.block;
+}
+
+// A bar on a terminal; elsewhere the answer is enough.
+Progress::Options progress_of(const LeastSquaresOptions& options) {
+  Progress::Options progress = progress_on_stderr();
+  progress.total_steps = blocks_of(options) * options.sweeps;
+  progress.epochs = options.sweeps;
+  progress.words = {"sweep", "round", "objective", "rounds"};
+  progress.epoch_lines = false;
+  return progress;
+}
 
 struct LeastSquaresCommand {
   LeastSquaresOptions options;
@@ -28,41 +41,43 @@ struct LeastSquaresCommand {
 };
 
 int LeastSquaresCommand::run() const {
-  const auto require = [](bool fine, const char* flag, auto value) {
-    if (!fine) throw Error(ErrorCode::kUsage, format("{} is out of range", value), flag);
+  const auto check = [](const char* flag, int64_t value, int64_t least, int64_t most) {
+    require(value >= least && value <= most, flag,
+            format("{} is not within {} and {}", value, least, most));
   };
-  require(workers >= 1 && workers <= kMostWorkers, "--workers", workers);
-  require(options.rows >= workers && options.rows <= 10'000'000, "--rows", options.rows);
-  require(options.columns >= 1 && options.columns <= 100'000, "--columns", options.columns);
-  require(options.block >= 1 && options.block <= std::min<int64_t>(options.columns, kMostBlock),
-          "--block", options.block);
-  require(options.sweeps >= 1, "--sweeps", options.sweeps);
+  check("--workers", workers, 1, kMostWorkers);
+  check("--rows", options.rows, workers, 10'000'000);
+  check("--columns", options.columns, 1, 100'000);
+  check("--block", options.block, 1, std::min<int64_t>(options.columns, kMostBlock));
+  check("--sweeps", options.sweeps, 1, std::numeric_limits<int>::max());
 
   check_host_memory(
       crew_flags,
       static_cast<double>(options.rows) * static_cast<double>(options.columns) * sizeof(double),
       "use fewer --rows or --columns");
 
-  LeastSquares program(options, workers);
-  const Interrupts interrupts;
-  const auto crew = assemble_crew(crew_flags, workers, interrupts);
-  const schedmp::LoopReport loop = schedmp::run(program, *crew, {.depth = 1, .batch = 1});
-  crew->stop();
-
-  const double first = program.objectives().front();
-  const double last = program.objectives().back();
-  const Json report{{"rounds", loop.rounds},
+  Progress progress(progress_of(options));
+  LeastSquares program(options, workers, [&](int64_t round, double objective) {
+    progress.step({round, round / blocks_of(options), 1, objective});
+  });
+  const schedmp::LoopReport loop =
+      drive(program, crew_flags, {.workers = workers, .depth = 1}, progress).loop;
+  answer(
+      json,
+      [&] {
+        return Json{{"rounds", loop.rounds},
                     {"tasks", loop.tasks},
                     {"seconds", loop.seconds},
                     {"converged", program.converged()},
                     {"objectives", program.objectives()},
                     {"solution", program.solution()}};
-  const std::string text = json ? json_text(report, 2) + "\n"
-                                : format("{} in {} over {}: objective {:.6g} -> {:.6g}, {}\n",
-                                         plural(loop.rounds, "round"), human_seconds(loop.seconds),
-                                         plural(workers, "worker"), first, last,
-                                         program.converged() ? "converged" : "not yet converged");
-  std::fputs(text.c_str(), stdout);
+      },
+      [&](bool) {
+        return format(
+            "{} in {} over {}: objective {:.6g} -> {:.6g}, {}\n", plural(loop.rounds, "round"),
+            human_seconds(loop.seconds), plural(workers, "worker"), program.objectives().front(),
+            program.objectives().back(), program.converged() ? "converged" : "not yet converged");
+      });
   return 0;
 }
 
@@ -82,18 +97,16 @@ void add_run_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
       ->capture_default_str();
-  command->add_option("--seed", state->options.seed, "Of the matrix")
-      ->check(whole_number<uint64_t>())
-      ->capture_default_str();
+  add_seed_flag(*command, state->options.seed, "Of the matrix");
   command->add_option("--workers", state->workers, "Rows are divided over them")
       ->capture_default_str();
   add_crew_flags(*command, state->crew_flags);
-  command->add_flag("--json", state->json, "Print JSON");
+  add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf run least-squares\n"
       "  kerf run least-squares --rows 20000 --columns 500 --block 50 --workers 4 --json");
-  command->callback([&chosen, state] { chosen.run = [state] { return state->run(); }; });
+  run_when_chosen(*command, chosen, state);
 }
 
 }  // namespace kerf::apps

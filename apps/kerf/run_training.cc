@@ -1,14 +1,9 @@
 #include "apps/kerf/run_training.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 #include "apps/programs.h"
-#include "apps/report/terminal.h"
-#include "runtime/error.h"
 
 namespace kerf::apps {
 
@@ -17,19 +12,6 @@ namespace {
 // Rounds under way: enough that no worker waits for the scheduler.
 constexpr int kDepth = 4;
 
-void write_progress(const std::string& text) {
-  std::fputs(text.c_str(), stderr);
-  std::fflush(stderr);
-}
-
-Progress::Options progress_options() {
-  Progress::Options options;
-  options.terminal = takes_escapes(STDERR_FILENO);
-  options.width = [] { return terminal_width(STDERR_FILENO); };
-  options.write = write_progress;
-  return options;
-}
-
 // What a worker computes for one micro-batch, at most: an action is a part of it.
 double longest_action_seconds(const partitioner::Plan& plan) {
   double most = 0;
@@ -37,11 +19,69 @@ double longest_action_seconds(const partitioner::Plan& plan) {
   return most / plan.micro_batches;
 }
 
+std::optional<double> if_known(double figure) {
+  return figure > 0 ? std::optional(figure) : std::nullopt;
+}
+
+std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome& outcome) {
+  std::vector<RunRecord::Worker> workers;
+  for (const auto& figures : outcome.training->workers()) {
+    const auto at = static_cast<size_t>(figures.worker);
+    const runtime::WorkerInfo& info = outcome.driven.crew[at];
+    workers.push_back({.worker = figures.worker,
+                       .pid = info.pid,
+                       .device = info.device,
+                       .compute_seconds = figures.compute_seconds,
+                       .wait_seconds = figures.wait_seconds,
+                       .messages = figures.messages,
+                       .bytes_in = figures.bytes_in,
+                       .bytes_out = figures.bytes_out,
+                       .local_messages = figures.local_messages,
+                       .local_bytes = figures.local_bytes,
+                       .peak_bytes = figures.peak_bytes,
+                       .proved_bytes = figures.proved_bytes,
+                       .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
+                       .predicted_step_seconds = planned.plan.workers[at].seconds});
+  }
+  return workers;
+}
+
+std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
+  std::vector<RunRecord::Route> routes;
+  for (const partitioner::Route& route : planned.plan.routes) {
+    const auto& figures = outcome.training->routes()[static_cast<size_t>(route.id)];
+    routes.push_back({.value = planned.model.value(route.value).name,
+                      .gradient = route.gradient,
+                      .from = planned.plan.binding[static_cast<size_t>(route.from)],
+                      .to = planned.plan.binding[static_cast<size_t>(route.to)],
+                      .predicted = {figures.predicted_messages, figures.predicted_bytes},
+                      .counted = {figures.messages, figures.bytes}});
+  }
+  return routes;
+}
+
 }  // namespace
 
-Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
+std::string_view to_string(RunKind kind) { return kind == RunKind::kTrain ? "train" : "evaluate"; }
+
+schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned) {
+  schedmp::TrainingOptions options;
+  options.model_source = planned.source;
+  options.batch = planned.plan.batch;
+  options.setting = planned.setting;
+  options.memory = planned.memory;
+  if (kind == RunKind::kTrain) return options;
+  options.steps = 0;
+  options.trace_steps = 0;
+  options.optimizer.momentum = 0;
+  return options;
+}
+
+Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const CrewFlags& flags) {
   Outcome outcome;
+  outcome.kind = kind;
+  outcome.data = options.dataset;
   std::unique_ptr<Progress> progress;
   schedmp::TrainingObserver observer;
   observer.step = [&](const schedmp::StepRecord& record) { progress->step(record); };
@@ -53,28 +93,52 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   const auto& peaks = outcome.training->verdict().peak_bytes;
   check_host_memory(flags, std::accumulate(peaks.begin(), peaks.end(), 0.0),
                     "use more --micro-batches, a smaller --batch or a smaller model");
-  Progress::Options how = progress_options();
+  Progress::Options how = progress_on_stderr();
   how.total_steps = outcome.training->total_steps();
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));
-
-  const Interrupts interrupts;
-  const auto crew =
-      assemble_crew(flags, planned.plan.workers_bound(), interrupts, longest_action_seconds(planned.plan));
-  outcome.crew = crew->workers();
-  try {
-    outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});
-  } catch (const Error&) {
-    progress->abandon();
-    throw;
-  }
-  progress->finish();
-  outcome.crew = crew->workers();
-  outcome.control = crew->counters();
-  crew->stop();
+  outcome.driven = drive(*outcome.training, flags,
+                         {.workers = planned.plan.workers_bound(),
+                          .depth = kDepth,
+                          .longest_action_seconds = longest_action_seconds(planned.plan)},
+                         *progress);
   outcome.images_per_second = progress->images_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
   return outcome;
+}
+
+RunRecord record_of(const Planned& planned, const Outcome& outcome) {
+  RunRecord record;
+  record.kind = to_string(outcome.kind);
+  record.data = outcome.data;
+  record.plan = record_of(planned.model, planned.plan);
+  for (const auto& step : outcome.training->steps()) record.losses.push_back(step.loss);
+  for (const auto& one : outcome.training->evaluations())
+    record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss});
+  record.seconds = outcome.driven.loop.seconds;
+  record.images_per_second = if_known(outcome.images_per_second);
+  record.median_step_seconds = if_known(outcome.median_step_seconds);
+  record.workers = workers_of(planned, outcome);
+  const runtime::ControlCounters& control = outcome.driven.control;
+  record.control = {.sent = control.sent,
+                    .received = control.received,
+                    .resent = control.resent,
+                    .dropped = control.dropped};
+  record.routes = routes_of(planned, outcome);
+  return record;
+}
+
+std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome) {
+  auto spans = outcome.training->take_spans();
+  std::vector<runtime::WorkerTrace> traces;
+  for (size_t worker = 0; worker < spans.size(); ++worker) {
+    const runtime::WorkerInfo& info = outcome.driven.crew[worker];
+    runtime::shift(spans[worker], info.clock_offset_ns);
+    traces.push_back({static_cast<int32_t>(worker),
+                      format("worker {} (pid {}, {})", worker, info.pid, info.device),
+                      std::move(spans[worker])});
+  }
+  return traces;
 }
 
 }  // namespace kerf::apps

@@ -1,29 +1,42 @@
-// One run of the training program, for train and eval: workers, loop, progress, and what came out.
+// One run of the training program, of either kind, for train and eval: what is asked of the
+// library, the run itself, and what came out.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "apps/kerf/crew_flags.h"
+#include "apps/kerf/drive.h"
 #include "apps/kerf/plan_flags.h"
-#include "apps/report/progress.h"
-#include "schedmp/scheduler.h"
+#include "apps/report/run_record.h"
+#include "runtime/trace.h"
 #include "schedmp/training/training.h"
 
 namespace kerf::apps {
 
+// Training goes through forward, backward and update; an evaluation goes forward only: it has no
+// steps, no optimizer, and a schedule without gradients.
+enum class RunKind : uint8_t { kTrain, kEvaluate };
+std::string_view to_string(RunKind kind);  // as a record has it
+
 struct Outcome {
+  RunKind kind = RunKind::kTrain;
+  std::string data;                             // the data set's name
   std::unique_ptr<schedmp::Training> training;  // its records
-  std::vector<runtime::WorkerInfo> crew;
-  schedmp::LoopReport loop;
-  runtime::ControlCounters control;  // messages between scheduler and workers
-  double images_per_second = 0;      // of training, start-up and tests left out; 0: unknown
-  double median_step_seconds = 0;    // likewise
+  Driven driven;
+  double images_per_second = 0;    // of training, start-up and tests left out; 0: unknown
+  double median_step_seconds = 0;  // likewise
 };
 
+// What a run of that kind asks, as far as plan and flags say.
+schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned);
+
 // Throws what ended the run. Workers are gone when it returns or throws.
-Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
+Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const CrewFlags& flags);
+
+RunRecord record_of(const Planned& planned, const Outcome& outcome);
+// On the scheduler's clock.
+std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome);
 
 }  // namespace kerf::apps

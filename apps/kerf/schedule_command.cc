@@ -1,20 +1,21 @@
 // kerf schedule: look at a schedule, prove it, keep it as text.
-#include <cstdio>
 #include <memory>
 
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/report/table.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
-#include "runtime/json.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
 
 namespace {
+
+constexpr int kRefuted = 1;  // exit code
 
 struct ScheduleCommand {
   PlanFlags flags;
@@ -29,25 +30,21 @@ struct ScheduleCommand {
  private:
   schedmp::Schedule without_plan() const;
   Json report() const;
-  std::string text() const;
+  std::string text(bool colour) const;
 
   schedmp::Schedule schedule_;
+  int slots_ = 0;
   std::vector<std::string> problems_;
   std::optional<schedmp::Verdict> verdict_;  // where there is a plan
 };
 
 // One worker per stage, unless the file says otherwise.
 schedmp::Schedule ScheduleCommand::without_plan() const {
-  const auto require = [](bool fine, const std::string& flag, const std::string& what) {
-    if (!fine) throw Error(ErrorCode::kUsage, what, flag);
-  };
   require(needs_plan.empty(), needs_plan, "it needs --model or --plan");
+  check_range(flags.workers, "--workers", kMostWorkers);
+  check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
   const int workers = flags.workers.value_or(flags.default_workers);
   const int micro_batches = flags.micro_batches.value_or(8);
-  require(workers >= 1 && workers <= kMostWorkers, "--workers",
-          format("{} is not within 1 and {}", workers, kMostWorkers));
-  require(micro_batches >= 1 && micro_batches <= kMostMicroBatches, "--micro-batches",
-          format("{} is not within 1 and {}", micro_batches, kMostMicroBatches));
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
   return find_schedule(flags, flags.schedule.value_or("1f1b"), groups, micro_batches);
@@ -59,24 +56,29 @@ int ScheduleCommand::run() {
     problems_ = schedmp::check_order(schedule_);
     if (problems_.empty()) problems_ = schedmp::check_chain(schedule_);
   } else {
-    const auto [model, plan] =
-        plan_file.empty() ? make_plan_of(flags) : read_plan_of(flags, plan_file);
+    const Planned planned = planned_by(flags, plan_file);
+    const partitioner::Plan& plan = planned.plan;
+    slots_ = planned.setting.slots;
     schedule_ = schedule_of(flags, plan);
     problems_ = schedmp::check_order(schedule_);
     for (std::string& problem : schedmp::check_fits(schedule_, plan))
       problems_.push_back(std::move(problem));
     if (problems_.empty()) {
-      verdict_ =
-          schedmp::verify(model, plan, partitioner::lower(model, plan), schedule_, flags.setting());
+      const auto parts =
+          partitioner::lower(planned.model, plan,
+                             {.gradients = schedule_.trains(), .threads = planned.setting.threads});
+      verdict_ = schedmp::verify(planned.model, plan, parts, schedule_, planned.setting);
       problems_ = verdict_->problems;
     }
   }
   if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));
-  const std::string printed = json ? json_text(report(), 2) + "\n" : text();
-  std::fputs(printed.c_str(), stdout);
+  answer(
+      json, [&] { return report(); }, [&](bool colour) { return text(colour); });
   if (problems_.empty()) return 0;
-  throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(problems_, "; ")),
-              "schedule " + flags.schedule.value_or(schedule_.name));
+  // The answer is no; whoever asked did nothing wrong.
+  return complain(format("schedule {}: refuted: {}", flags.schedule.value_or(schedule_.name),
+                         fmt::join(problems_, "; ")),
+                  kRefuted);
 }
 
 Json ScheduleCommand::report() const {
@@ -104,7 +106,7 @@ Json ScheduleCommand::report() const {
   return answer;
 }
 
-std::string ScheduleCommand::text() const {
+std::string ScheduleCommand::text(bool colour) const {
   const schedmp::Bubble idle = schedmp::bubble(schedule_);
   std::string text =
       format("{}: {}, {}, {}\n\n{}\n", schedule_.name, plural(schedule_.workers(), "worker"),
@@ -116,7 +118,7 @@ std::string ScheduleCommand::text() const {
     text +=
         verdict_
             ? format("proved: every action once, legal order, no deadlock with {}\n",
-                     plural(flags.slots, "slot"))
+                     plural(slots_, "slot"))
             : "proved: every action once, legal order, a chain of stages ends (--model or --plan "
               "to prove more)\n";
   if (verdict_ && problems_.empty()) {
@@ -127,7 +129,7 @@ std::string ScheduleCommand::text() const {
     for (size_t worker = 0; worker < verdict_->peak_bytes.size(); ++worker)
       table.add(
           {format("{}", worker), human_bytes(static_cast<double>(verdict_->peak_bytes[worker]))});
-    text += "\n" + table.text();
+    text += "\n" + table.text(colour);
   }
   if (!out.empty()) text += format("\nschedule  {}\n", out);
   return text;
@@ -135,17 +137,9 @@ std::string ScheduleCommand::text() const {
 
 // Those that a schedule by itself has no use for.
 std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
-  const std::vector<CLI::Option*> before = command.get_options();
-  command.add_option("--sizes", flags.sizes, "Of mlp")->type_name("784-512-512-10");
-  command.add_option("--cut", flags.cut, "layer, feature or hybrid, with --model")
-      ->check(parsed_by(partitioner::parse_cut))
-      ->type_name("CUT");
-  command.add_option("--stages", flags.stages, "Of a hybrid cut")->type_name("N");
-  command.add_option("--batch", flags.batch, "Rows per step, with --model")->type_name("ROWS");
-  command.add_option("--slots", flags.slots, "Messages ahead per path")->capture_default_str();
-  add_setting_flags(command, flags);
-  std::vector<CLI::Option*> all = command.get_options();
-  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  std::vector<CLI::Option*> all = add_division_flags(command, flags);
+  all.push_back(add_sizes_flag(command, flags));
+  for (CLI::Option* option : add_setting_flags(command, flags)) all.push_back(option);
   return all;
 }
 
@@ -161,15 +155,11 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
                       "gpipe, 1f1b or a file (default: the plan's, or 1f1b)");
   CLI::Option* model =
       command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
-  CLI::Option* plan =
-      command->add_option("--plan", state->plan_file, "Prove it for this plan (of --model)")
-          ->type_name("FILE");
-  command->add_option("--workers", state->flags.workers, "Default 4, or as many as the file's")
-      ->type_name("N");
-  command->add_option("--micro-batches", state->flags.micro_batches, "Default 8")->type_name("M");
+  CLI::Option* plan = add_plan_file_flag(*command, state->plan_file);
+  add_count_flags(*command, state->flags);
   const std::vector<CLI::Option*> of_plan = add_plan_flags(*command, state->flags);
   command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
-  command->add_flag("--json", state->json, "Print JSON");
+  add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf schedule 1f1b --workers 4 --micro-batches 8\n"

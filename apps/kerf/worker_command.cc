@@ -1,18 +1,111 @@
-// kerf worker: the flags are read by schedmp::serve_if_worker before the parser runs; here is the
-// help.
+// kerf worker: joins a run, computes its part, and leaves.
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <stop_token>
+#include <thread>
+
 #include "apps/kerf/commands.h"
-#include "runtime/error.h"
+#include "apps/kerf/flag_values.h"
+#include "apps/programs.h"
+#include "apps/report/terminal.h"
+#include "runtime/process.h"
+#include "schedmp/scheduler.h"
 
 namespace kerf::apps {
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(1);
+
+// Whether any process of this host listens on that port; true where that cannot be seen. The
+// kernel's table is read, so that nobody has a visitor.
+bool somebody_listens(int port) {
+  const std::string place = format(":{:04X}", port);
+  bool seen = false;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    for (std::getline(lines, line); std::getline(lines, line);) {
+      seen = true;
+      std::istringstream fields(line);
+      std::string number;
+      std::string here;
+      std::string there;
+      std::string state;
+      fields >> number >> here >> there >> state;
+      if (here.ends_with(place) && state == "0A") return true;
+    }
+  }
+  return !seen;
+}
+
+// Empty where the address is no tcp://HOST:PORT, which is told elsewhere.
+std::optional<int> port_of(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (!address.starts_with("tcp://") || colon == std::string::npos) return std::nullopt;
+  int port = 0;
+  const char* const end = address.data() + address.size();
+  const auto [next, fault] = std::from_chars(address.data() + colon + 1, end, port);
+  if (fault != std::errc() || next != end || port < 1 || port > 65535) return std::nullopt;
+  return port;
+}
+
+// Tells a person, once, that the worker waits: for a scheduler that is not there yet.
+std::jthread tell_if_alone(const std::string& address) {
+  const auto port = port_of(address);
+  if (!port || ::isatty(STDERR_FILENO) != 1) return {};
+  return std::jthread([address, port = *port](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any sleep;
+    sleep.wait_for(lock, stop, kPatience, [] { return false; });
+    if (stop.stop_requested() || somebody_listens(port)) return;
+    const std::string told = printable(format("nobody listens at {} yet; waiting", address));
+    std::fprintf(stderr, "kerf worker: %s\n", told.c_str());
+  });
+}
+
+struct WorkerCommand {
+  runtime::WorkerOptions options;
+  const Chosen* process = nullptr;
+
+  int run() const {
+    require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
+    runtime::set_process_title(process->argc, process->argv, "kerf worker");
+    const std::jthread teller = tell_if_alone(options.scheduler);
+    return schedmp::serve(options, program_factories());
+  }
+};
+
+}  // namespace
 
 void add_worker_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "worker", "Joins a run that `kerf train --listen ADDRESS` started, and computes its part.");
-  command->add_option("--connect", "The scheduler's address, tcp://127.0.0.1:PORT")
+  auto state = std::make_shared<WorkerCommand>();
+  state->process = &chosen;
+  command
+      ->add_option("--connect", state->options.scheduler,
+                   "The scheduler's address, tcp://127.0.0.1:PORT")
       ->type_name("ADDRESS");
-  command->add_option("--device", "What to compute on: cpu or cuda:N (default cpu)")
+  command
+      ->add_option("--device", state->options.device,
+                   "What to compute on: cpu or cuda:N (default cpu)")
       ->type_name("DEVICE");
-  command->add_option("--index", "Which worker to be (default: the next free one)")->type_name("N");
+  command
+      ->add_option("--index", state->options.index,
+                   "Which worker to be (default: the next free one)")
+      ->check(whole_number<int>())
+      ->type_name("N");
   command->footer(
       "A run without --listen starts its own workers; this command is for starting them by hand,\n"
       "for another device each, or under a debugger. Only local addresses are accepted.\n\n"
@@ -20,9 +113,7 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555 &\n"
       "  kerf worker --connect tcp://127.0.0.1:5555 &\n"
       "  kerf worker --connect tcp://127.0.0.1:5555 --index 0");
-  command->callback([&chosen] {
-    chosen.run = []() -> int { throw Error(ErrorCode::kInternal, "the worker was not served"); };
-  });
+  run_when_chosen(*command, chosen, state);
 }
 
 }  // namespace kerf::apps

@@ -100,8 +100,8 @@ double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t col
   return value;
 }
 
-LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers)
-    : options_(options), workers_(workers) {
+LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers, Observer observer)
+    : options_(options), workers_(workers), observer_(std::move(observer)) {
   if (options.columns < 1 || options.block < 1 || options.sweeps < 0 || options.rows < workers)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} rows x {} columns in blocks of {} do not suit {} workers",
@@ -147,7 +147,7 @@ std::optional<std::vector<schedmp::Task>> LeastSquares::schedule(int64_t round) 
   return tasks;
 }
 
-void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> results) {
+void LeastSquares::aggregate(int64_t round, std::vector<schedmp::Result> results) {
   Share total;
   total.gradient.assign(changed_.size(), 0.0);
   total.gram.assign(changed_.size() * changed_.size(), 0.0);
@@ -158,6 +158,7 @@ void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> res
     add(total.gram, share.gram);
   }
   objectives_.push_back(total.objective);
+  if (observer_) observer_(round, total.objective);
   change_ = solve_block(total.gram, total.gradient);
   for (size_t i = 0; i < changed_.size(); ++i) {
     x_[static_cast<size_t>(changed_[i])] += change_[i];
@@ -168,7 +169,8 @@ void LeastSquares::aggregate(int64_t /*round*/, std::vector<schedmp::Result> res
 void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
   const auto job = runtime::decode<Job>(text);
   options_ = job.options;
-  workplace.activity.doing("making rows of A");
+  activity_ = &workplace.activity;
+  activity_->doing("making rows of A");
   const auto rows = static_cast<size_t>(job.end - job.begin);
   columns_.assign(static_cast<size_t>(options_.columns), std::vector<double>(rows));
   residual_.assign(rows, 0.0);
@@ -181,7 +183,7 @@ void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
       b += columns_[j][i] * solution[j];
     }
     residual_[i] = -b;
-    workplace.activity.progress();
+    activity_->progress();
   }
 }
 
@@ -199,6 +201,7 @@ std::string LeastSquares::update(std::string_view task) {
     share.gradient.push_back(dot(column, residual_));
     for (const int32_t k : round.block)
       share.gram.push_back(dot(column, columns_.at(static_cast<size_t>(k))));
+    activity_->progress();
   }
   return runtime::encode(share);
 }

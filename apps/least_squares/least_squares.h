@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "schedmp/program.h"
@@ -39,7 +40,9 @@ struct LeastSquaresOptions {
 class LeastSquares : public schedmp::Program {
  public:
   LeastSquares() = default;  // a worker's half
-  LeastSquares(const LeastSquaresOptions& options, int workers);
+  // `observer`, if any, is told each round's number and objective as it is known.
+  using Observer = std::function<void(int64_t round, double objective)>;
+  LeastSquares(const LeastSquaresOptions& options, int workers, Observer observer = {});
 
   std::string name() const override { return "least-squares"; }
   std::string job(int worker) override;
@@ -59,6 +62,7 @@ class LeastSquares : public schedmp::Program {
 
   LeastSquaresOptions options_;
   int workers_ = 1;
+  Observer observer_;
 
   // On the scheduler.
   std::vector<double> x_;
@@ -72,6 +76,7 @@ class LeastSquares : public schedmp::Program {
   // On a worker.
   std::vector<std::vector<double>> columns_;  // own rows of A, by column
   std::vector<double> residual_;
+  runtime::Activity* activity_ = nullptr;
 };
 
 // Element (row, column) of A; of b at column == columns.

@@ -88,18 +88,20 @@ std::string Progress::bar_line(const schedmp::StepRecord& record, int width) {
   const int64_t done = record.step + 1;
   const int64_t total = std::max(options_.total_steps, done);
   const std::string steps = std::to_string(total);
-  std::string line = format("epoch {}/{}  step {:>{}}/{}  loss {:.4f}", record.epoch + 1,
-                            options_.epochs, done, steps.size(), steps, record.loss);
+  const Words& words = options_.words;
+  std::string line =
+      format("{} {}/{}  {} {:>{}}/{}  {} {:.4f}", words.epoch, record.epoch + 1, options_.epochs,
+             words.step, done, steps.size(), steps, words.loss, record.loss);
   // Unknown until two steps are done; the bar leaves room for it from the start.
   std::string pace;
   if (!intervals_.empty())
-    pace = format("  {:>6} images/s  {:>4} left",
-                  human_count(static_cast<long long>(images_per_second())),
-                  human_seconds(seconds_left(total - done)));
+    pace =
+        format("  {:>6} {}/s  {:>4} left", human_count(static_cast<long long>(images_per_second())),
+               words.rows, human_seconds(seconds_left(total - done)));
   const int room = std::max(1, width - 1);
-  const int words = static_cast<int>(line.size() + std::max(pace.size(), kUsualPace.size()));
+  const int used = static_cast<int>(line.size() + std::max(pace.size(), kUsualPace.size()));
   if (width != std::exchange(width_, width)) bar_room_ = room;
-  bar_room_ = std::min(bar_room_, room - words);
+  bar_room_ = std::min(bar_room_, room - used);
   line = bar_of(static_cast<double>(done) / static_cast<double>(total), bar_room_) + line + pace;
   if (line.size() > static_cast<size_t>(room)) line.resize(static_cast<size_t>(room));
   return line;
@@ -113,18 +115,21 @@ double Progress::seconds_left(int64_t steps) const {
 
 void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
   if (epoch_rows_ == 0 && evaluation == nullptr) return;
+  const double loss = epoch_loss_ / static_cast<double>(epoch_rows_);
+  const bool any = std::exchange(epoch_rows_, 0) > 0;
+  epoch_loss_ = 0;
+  if (!options_.epoch_lines) return;
   std::string line;
-  if (epoch_rows_ > 0)
-    line = format("epoch {}/{}: loss {:.4f}", epoch_ + 1, options_.epochs,
-                  epoch_loss_ / static_cast<double>(epoch_rows_));
+  if (any)
+    line = format("{} {}/{}: {} {:.4f}", options_.words.epoch, epoch_ + 1, options_.epochs,
+                  options_.words.loss, loss);
   if (evaluation != nullptr)
     line += format("{}test loss {:.4f}, test accuracy {:.2f} %", line.empty() ? "" : ", ",
                    evaluation->loss, evaluation->accuracy() * 100);
-  if (epoch_rows_ > 0 && images_ > 0)
-    line += format(", {} images/s", human_count(static_cast<long long>(images_per_second())));
+  if (any && images_ > 0)
+    line += format(", {} {}/s", human_count(static_cast<long long>(images_per_second())),
+                   options_.words.rows);
   permanent_line(line);
-  epoch_rows_ = 0;
-  epoch_loss_ = 0;
 }
 
 void Progress::permanent_line(const std::string& line) {

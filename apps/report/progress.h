@@ -13,9 +13,18 @@ namespace kerf::apps {
 class Progress {
  public:
   using Time = std::chrono::steady_clock::time_point;
+  // What is counted.
+  struct Words {
+    std::string epoch = "epoch";
+    std::string step = "step";
+    std::string loss = "loss";
+    std::string rows = "images";
+  };
   struct Options {
     int64_t total_steps = 0;
     int epochs = 1;
+    bool epoch_lines = true;  // a line that stays, for each
+    Words words;
     bool terminal = false;
     std::function<int()> width;                     // of the terminal, in columns
     std::function<Time()> now;                      // empty: the clock

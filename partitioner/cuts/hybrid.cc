@@ -7,8 +7,9 @@
 // stage and F parts per stage a boundary costs F * F messages each way.
 #include <algorithm>
 
-#include "partitioner/cuts/divide.h"
+#include "partitioner/cuts/line_search.h"
 #include "partitioner/cuts/spread.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -29,7 +30,7 @@ std::vector<Layer> layers_of(const Model& model, const PlanRequest& request) {
     }
     layers.back().nodes.push_back(node);
     layers.back().price +=
-        price(model, request, node, whole_division(model, node, 0).shares[0].box);
+        node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
   }
   return layers;
 }
@@ -47,17 +48,27 @@ std::vector<std::vector<int>> groups_of(int workers, int stages) {
 }
 
 // Ends of runs of consecutive layers, one for each group, so that the largest price per worker is
-// least.
+// least. A group is a device as many times as fast as it has workers.
 std::vector<int> balance(const std::vector<Layer>& layers,
                          const std::vector<std::vector<int>>& groups) {
-  std::vector<double> before(1, 0.0);  // each layer
-  for (const Layer& layer : layers) before.push_back(before.back() + layer.price);
-  const auto per_worker = [&](int stage, int begin, int end) {
-    return (before[static_cast<size_t>(end)] - before[static_cast<size_t>(begin)]) /
-           static_cast<double>(groups[static_cast<size_t>(stage)].size());
-  };
-  const auto count = static_cast<int>(groups.size());
-  return divide(static_cast<int>(layers.size()), count, per_worker, per_worker, larger).ends;
+  Units units;
+  StageLimits limits;
+  std::vector<int> order;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    units.members.push_back({static_cast<int>(layer)});
+    order.push_back(static_cast<int>(layer));
+  }
+  for (const std::vector<int>& group : groups) {
+    limits.device_type.push_back(static_cast<int>(units.work.size()));
+    limits.micro_batches.push_back(1);
+    limits.memory.push_back(kNever);
+    std::vector<double>& work = units.work.emplace_back();
+    for (const Layer& layer : layers)
+      work.push_back(layer.price / static_cast<double>(group.size()));
+  }
+  const Line line(units, std::move(order));
+  const LineSearch search(line, limits);
+  return search.fewest_bytes(search.least_bottleneck(0, kNever), false).ends;
 }
 
 int stages_of(const Model& model, const PlanRequest& request, size_t layers) {

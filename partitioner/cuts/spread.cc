@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/stage_price.h"
+
 namespace kerf::partitioner {
 namespace {
 
@@ -69,13 +71,11 @@ void measure(const Model& model, const PlanRequest& request, Assignment& assignm
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const Layout& layout = assignment.division.nodes[static_cast<size_t>(node)];
     for (const ops::Share& share : layout.shares)
-      by_part[share.part] += price(model, request, node, share.box);
-    total += price(model, request, node, whole_division(model, node, 0).shares[0].box);
+      by_part[share.part] += node_work(model, request, node, share.box).total();
+    total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
   }
   check_busy(request.workers, by_part);
-  for (const auto& [part, sum] : by_part)
-    assignment.bottleneck = std::max(assignment.bottleneck, sum);
-  assignment.bound = std::min(assignment.bottleneck, total / request.workers);
+  assignment.bound = total / request.workers;
 }
 
 }  // namespace
@@ -97,17 +97,6 @@ int feature_axis(const Model& model, NodeId node) {
     if (axes[i].kind == ops::AxisKind::kFeature && axes[i].undivided.empty())
       return static_cast<int>(i);
   return -1;
-}
-
-double price(const Model& model, const PlanRequest& request, NodeId node, const Box& iterations) {
-  double sum = 0;
-  for (const auto& [samples, count] : counted_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost = node_cost(model, node, iterations, request.largest_micro_batch(), samples,
-                                    request.speed);
-    sum += count *
-           (request.minimise == Minimise::kTime ? cost.total_seconds() : cost.work.forward_flops);
-  }
-  return sum;
 }
 
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,

@@ -22,16 +22,10 @@ bool is_one_to_all(const Model& model, NodeId node);
 // The axis of a node's iterations that a feature cut divides; -1 if there is none.
 int feature_axis(const Model& model, NodeId node);
 
-// What a step of a box of a node's iterations costs, in what the request minimises.
-double price(const Model& model, const PlanRequest& request, NodeId node,
-             const ops::Box& iterations);
+// spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
-// `division` of what comes before in model order is set.
-ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-                   const Division& division);
-
-// Divides the nodes of all stages, in model order, as `given` (by node) where that says; and
-// bottleneck and bound, by what the request minimises.
+// Divides the nodes of all stages, in model order, as `given` (by node) where that says; and the
+// bound, by what the request minimises.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<ops::Layout>>& given);
 

@@ -1,4 +1,4 @@
-#include "runtime/inproc/inproc_control.h"
+#include "runtime/inproc_control.h"
 
 #include <atomic>
 #include <deque>
@@ -57,12 +57,6 @@ class Queue {
   bool waiting_ = false;
   Bell bell_;
 };
-
-void check_size(const ControlMessage& message) {
-  KERF_CHECK(message.payload.size() <= kMaxControlMessage,
-             "a control message of {} bytes exceeds {}", message.payload.size(),
-             kMaxControlMessage);
-}
 
 }  // namespace
 

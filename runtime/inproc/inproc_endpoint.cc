@@ -1,11 +1,11 @@
-#include "runtime/inproc/inproc_endpoint.h"
-
+// Channels between threads of one process: queues, a mutex and condition variables per channel.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include "runtime/error.h"
 #include "runtime/inproc/inproc_hub.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {
@@ -98,6 +98,13 @@ class InprocEndpoint final : public Endpoint {
   }
 
   size_t slot_bytes() const override { return slot_bytes_; }
+
+  ChannelCounters counters() const override {
+    ChannelCounters sum;
+    for (const auto& [peer, channel] : senders_) sum += channel->counters();
+    for (const auto& [peer, channel] : receivers_) sum += channel->counters();
+    return sum;
+  }
 
  private:
   std::string address_of(const Wiring& wiring, int peer) const {

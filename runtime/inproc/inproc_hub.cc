@@ -1,6 +1,7 @@
 #include "runtime/inproc/inproc_hub.h"
 
 #include "runtime/format.h"
+#include "runtime/standstill.h"
 
 namespace kerf::runtime {
 
@@ -20,7 +21,7 @@ void InprocHub::offer(const InprocMeeting& meeting, std::shared_ptr<InprocPipe> 
 std::shared_ptr<InprocPipe> InprocHub::find(const InprocMeeting& meeting, Deadline deadline,
                                             const std::function<bool()>& stop) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline, [&] { return offers_.contains(meeting) || stop(); });
+  wait_running(changed_, lock, deadline, [&] { return offers_.contains(meeting) || stop(); });
   const auto found = offers_.find(meeting);
   return found == offers_.end() ? nullptr : found->second;
 }
@@ -34,7 +35,7 @@ void InprocHub::take(const InprocMeeting& meeting) {
 bool InprocHub::wait_taken(const InprocMeeting& meeting, Deadline deadline,
                            const std::function<bool()>& stop) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline, [&] { return !offers_.contains(meeting) || stop(); });
+  wait_running(changed_, lock, deadline, [&] { return !offers_.contains(meeting) || stop(); });
   return !offers_.contains(meeting);
 }
 

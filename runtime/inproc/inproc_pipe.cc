@@ -4,6 +4,7 @@
 #include <new>
 
 #include "runtime/error.h"
+#include "runtime/standstill.h"
 
 namespace kerf::runtime {
 namespace {
@@ -33,7 +34,7 @@ InprocPipe::InprocPipe(const std::vector<Lane>& lanes)
 template <class Wanted>
 bool InprocPipe::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& woken,
                       const bool& interrupted, Deadline deadline, Wanted wanted) {
-  woken.wait_until(lock, deadline, [&] { return interrupted || wanted(); });
+  wait_running(woken, lock, deadline, [&] { return interrupted || wanted(); });
   if (interrupted) throw Error(ErrorCode::kInterrupted, "interrupted");
   return wanted();
 }

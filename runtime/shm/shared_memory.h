@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/zmq/slot_store.h"
+#include "runtime/link/slot_store.h"
 
 namespace kerf::runtime {
 

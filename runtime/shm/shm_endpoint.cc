@@ -1,7 +1,8 @@
-#include "runtime/shm/shm_endpoint.h"
-
+// Channels over shared memory between processes of one host: slots are written and read in place,
+// parcels (over ipc) carry descriptors and credits only.
+#include "runtime/link/link_endpoint.h"
 #include "runtime/shm/shared_memory.h"
-#include "runtime/zmq/link_endpoint.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {

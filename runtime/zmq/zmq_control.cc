@@ -10,6 +10,7 @@
 #include "runtime/bell.h"
 #include "runtime/control.h"
 #include "runtime/control_link.h"
+#include "runtime/standstill.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr int kReceiveQueue = 128;  // messages of one connection before it is held back
 constexpr int kReconnectMs = 20;
+constexpr auto kFlushLooks = 300ms;
 constexpr int kTickEvery = 64;  // messages, or dropped frames, between looks at the clock
 
 zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
@@ -259,6 +261,7 @@ class ZmqControlClient final : public ControlClient {
 
   bool flush(Deadline deadline) override {
     link_.probe();
+    Standstill still(kFlushLooks);
     while (!link_.all_acknowledged()) {
       zmq::message_t body;
       if (receive_now(dealer_, body)) {
@@ -266,8 +269,9 @@ class ZmqControlClient final : public ControlClient {
         continue;
       }
       tick_if_due();
+      deadline = postponed(deadline, still.look());
       if (Clock::now() >= deadline) return false;
-      wait_for(dealer_, {}, std::min(deadline, link_.next_tick()));
+      wait_for(dealer_, {}, std::min({deadline, link_.next_tick(), after(kFlushLooks)}));
     }
     return true;
   }

@@ -1,12 +1,12 @@
-#include "runtime/zmq/zmq_endpoint.h"
-
+// Channels over ZeroMQ: both sides have slots, payload travels in chunks.
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "runtime/error.h"
-#include "runtime/zmq/link_endpoint.h"
+#include "runtime/link/link_endpoint.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 namespace {

@@ -109,6 +109,13 @@ Schedule make_schedule(const std::string& name, const std::vector<std::vector<in
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,
                 kerf::format("a step needs at least 1 micro-batch, not {}", micro_batches));
+  int64_t members = 0;
+  for (const std::vector<int>& group : groups) members += static_cast<int64_t>(group.size());
+  if (members * (2 * int64_t{micro_batches} + 1) > kMostActions)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} micro-batches on {} workers are more than {} actions; use fewer "
+                             "--micro-batches",
+                             micro_batches, members, kMostActions));
   return entry.make(groups, micro_batches);
 }
 

@@ -220,40 +220,47 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   return made;
 }
 
-void Executor::read_rows(const partitioner::Value& value, std::span<const int64_t> rows,
-                         const TensorView& to) const {
-  if (value.role == partitioner::Role::kLabel)
-    data_.dataset->read_labels(rows, to);
-  else
-    data_.dataset->read_features(rows, to);
-}
-
 // The rows of this part's share of the micro-batch, range by range.
 void Executor::read(const Site& site, const Instruction& instruction) {
   TensorView to = view(site, instruction.local);
   const Local& each = local(site, instruction.local);
-  const partitioner::Value& value = model_.value(each.value);
-  KERF_CHECK(data_.dataset != nullptr, "no data set for {}", value.name);
+  KERF_CHECK(data_.dataset != nullptr, "no data set for {}", model_.value(each.value).name);
   const int64_t count = samples(site.micro_batch);
-  const auto all = data_.rows.subspan(static_cast<size_t>(first(site.micro_batch)),
-                                      static_cast<size_t>(count));
-  for (const ops::Range& range : ops::clip(each.box.axes[0], count).ranges(count)) {
-    const auto rows =
-        all.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
-    to.shape[0] = range.size();
-    if (instruction.moves.empty()) {
-      read_rows(value, rows, to);
-      to.data += to.bytes();
-      continue;
-    }
-    // Row by row, so that no second tensor of this size is needed.
-    const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
-                         scratch(site, instruction)};
-    const ops::Region& share = instruction.moves[0].region;
-    for (size_t i = 0; i < rows.size(); ++i, to.data += share.bytes(1)) {
-      read_rows(value, rows.subspan(i, 1), row);
-      share.pack(row.data, to.data, 1);
-    }
+  const ops::Range all{0, count};
+  const ops::IndexSet& mine = each.box.axes[0];
+  for (const ops::Range& range :
+       mine.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(mine.ranges())) {
+    const int64_t begin = std::min(range.begin, count);
+    const int64_t rows = std::min(range.end, count) - begin;
+    read_rows(site, instruction, data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
+                                                    static_cast<size_t>(rows)),
+              to);
+  }
+}
+
+// Reads rows to where `to` begins, and moves that behind them.
+void Executor::read_rows(const Site& site, const Instruction& instruction,
+                         std::span<const int64_t> rows, TensorView& to) {
+  const partitioner::Value& value = model_.value(local(site, instruction.local).value);
+  const auto fetch = [&](std::span<const int64_t> some, const TensorView& into) {
+    if (value.role == partitioner::Role::kLabel)
+      data_.dataset->read_labels(some, into);
+    else
+      data_.dataset->read_features(some, into);
+  };
+  to.shape[0] = std::ssize(rows);
+  if (instruction.moves.empty()) {
+    fetch(rows, to);
+    to.data += to.bytes();
+    return;
+  }
+  // Row by row, so that no second tensor of this size is needed.
+  const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
+                       scratch(site, instruction)};
+  const ops::Region& share = instruction.moves[0].region;
+  for (size_t i = 0; i < rows.size(); ++i, to.data += share.bytes(1)) {
+    fetch(rows.subspan(i, 1), row);
+    share.pack(row.data, to.data, 1);
   }
 }
 
@@ -307,18 +314,14 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
     kernel(site, instruction).input_gradient(make_call(site, instruction), targets_);
 }
 
-// The pieces of its message, or the one local that it is.
-size_t Executor::message_bytes(const Site& site, const Instruction& instruction) const {
-  if (instruction.moves.empty()) return view(site, instruction.local).bytes();
-  size_t bytes = 0;
-  for (const partitioner::Move& move : instruction.moves)
-    bytes += move.region.bytes(samples(site.micro_batch));
-  return bytes;
+size_t Executor::message_bytes(int route, int micro_batch) const {
+  return partitioner::message_bytes(model_, plan_.routes[static_cast<size_t>(route)],
+                                    samples(micro_batch));
 }
 
 void Executor::acquire(const Site& site, const Instruction& instruction) {
-  slots_[static_cast<size_t>(instruction.route)] =
-      mailbox_.acquire(instruction.route, site.micro_batch, message_bytes(site, instruction));
+  slots_[static_cast<size_t>(instruction.route)] = mailbox_.acquire(
+      instruction.route, site.micro_batch, message_bytes(instruction.route, site.micro_batch));
 }
 
 void Executor::send(const Site& site, const Instruction& instruction) {
@@ -340,7 +343,7 @@ void Executor::send(const Site& site, const Instruction& instruction) {
 void Executor::receive(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
   const runtime::View message =
-      mailbox_.take(route, site.micro_batch, message_bytes(site, instruction));
+      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
   held(route, site.micro_batch) = message;
   const Traced traced(
       workplace_.trace, Span::Kind::kReceive, 2,

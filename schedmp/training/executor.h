@@ -109,13 +109,13 @@ class Executor final : private Machine {
   // Rows of a micro-batch, and the first of them; 0 of the step itself.
   int64_t samples(int micro_batch) const;
   int64_t first(int micro_batch) const;
-  size_t message_bytes(const Site& site, const Instruction& instruction) const;
+  size_t message_bytes(int route, int micro_batch) const;
   // Of a message of the step itself, micro-batch -1, as of its first.
   runtime::View& held(int route, int micro_batch) {
     return held_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
   }
-  void read_rows(const partitioner::Value& value, std::span<const int64_t> rows,
-                 const ops::TensorView& to) const;
+  void read_rows(const Site& site, const Instruction& instruction, std::span<const int64_t> rows,
+                 ops::TensorView& to);
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;

@@ -88,12 +88,43 @@ class PlanFiles(KerfTest):
     def test_a_corrupt_plan(self):
         plan = json.loads(self.plan.read_text())
         for key in [key for key in plan if key != "checksum"]:
-            with self.subTest(missing=key):
-                self.plan.write_text(json.dumps({k: v for k, v in plan.items() if k != key}))
-                self.refused("plan.json")
+            if key not in ("request", "layouts", "routes", "workers", "bottleneck", "bound"):
+                with self.subTest(missing=key):
+                    self.plan.write_text(json.dumps({k: v for k, v in plan.items() if k != key}))
+                    self.refused("plan.json", key)
             with self.subTest(wrong=key):
                 self.plan.write_text(json.dumps({**plan, key: {"nonsense": [1]}}))
                 self.refused("plan.json")
+
+    def test_a_boundary_that_is_none(self):
+        made = run("plan", "lenet5", "--workers", 3, "--short", "--out", self.plan)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        plan = json.loads(self.plan.read_text())
+        for stage, first, part in ((1, "fc9", "stages[1].first"), (0, "relu1", "begins with conv1"),
+                                   (2, "conv1", "later in the model")):
+            with self.subTest(stage=stage, first=first):
+                stages = [dict(one) for one in plan["stages"]]
+                stages[stage]["first"] = first
+                self.plan.write_text(json.dumps({**plan, "stages": stages}))
+                self.refused("plan.json", part)
+
+    def test_a_request_that_nobody_made(self):
+        plan = json.loads(self.plan.read_text())
+        del plan["checksum"]
+        for key, value in (("slots", 0), ("slots", 4096), ("threads", -1), ("memory", 0), ("objective", "beauty"),
+                           ("mirrored", 1), ("optimizer_states", 10**9), ("colour", "red"), ("source", "resnet")):
+            with self.subTest(key=key):
+                self.plan.write_text(json.dumps({**plan, "request": {**plan["request"], key: value}}))
+                answer = run("train", "--data", "synthetic:64x784x10", "--plan", self.plan, *QUICK[2:], "--out",
+                             self.folder / "out")
+                self.assert_one_error(answer, "plan.json", str(value) if key == "source" else key)
+
+    def test_a_schedule_that_the_plan_names_and_nobody_has(self):
+        file = self.folder / "mine.txt"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--out", file).returncode, 0)
+        self.assertEqual(run("plan", "lenet5", "--schedule", file, "--out", self.plan).returncode, 0)
+        file.unlink()
+        self.refused("the plan's schedule", "mine.txt")
 
     def test_a_plan_for_another_model(self):
         self.refused("plan.json", model=("mlp",))
@@ -154,7 +185,7 @@ class Requests(KerfTest):
         for command in ("plan", "train", "eval", "run", "schedule"):
             text = run(command, "--help").stdout
             for flag in sorted(set(re.findall(r"^ +(--[a-z-]+)(?: \S+)?(?: +[A-Z=].*)?$", text, re.MULTILINE))
-                               - {"--help", "--json", "--no-shuffle", "--no-test"}):
+                               - {"--help", "--json", "--no-shuffle", "--no-test", "--short"}):
                 with self.subTest(command=command, flag=flag):
                     needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
@@ -275,9 +306,57 @@ class Addresses(KerfTest):
 
     def test_a_worker_needs_an_address_of_this_host(self):
         for arguments in ((), ("--connect",), ("--connect", "tcp://192.0.2.1:5"), ("--connect", "nonsense"),
-                          ("--bind", "tcp://127.0.0.1:1"), ("--connect", "tcp://127.0.0.1:1", "--index", "x")):
+                          ("--bind", "tcp://127.0.0.1:1"), ("--connect", "tcp://127.0.0.1:1", "--index", "x"),
+                          ("--connect", "tcp://127.0.0.1:1", "--index", -2)):
             with self.subTest(arguments=arguments):
                 self.assert_one_error(run("worker", *arguments, timeout=20))
+        for arguments in (("extra",), ("--connect", "tcp://127.0.0.1:1", "extra")):
+            answer = run("worker", *arguments, timeout=20)
+            self.assert_one_error(answer, "not expected: extra")
+
+
+class Reports(KerfTest):
+    """run.json is read back strictly: an error names the file and the member at fault."""
+
+    def setUp(self):
+        super().setUp()
+        self.report = self.train("mlp", "--data", "synthetic:64x784x10", *QUICK)
+        self.file = self.folder / "run" / "run.json"
+
+    def refused(self, report, *parts):
+        self.file.write_text(report if isinstance(report, str) else json.dumps(report))
+        for more in ((), ("--json",), ("--plan",)):
+            self.assert_one_error(run("report", self.folder / "run", *more), "run.json", *parts)
+
+    def test_no_folder_and_no_report(self):
+        self.file.unlink()
+        self.assert_one_error(run("report", self.folder / "run"), "run.json")
+        self.assert_one_error(run("report", "/nowhere"), "/nowhere")
+
+    def test_a_truncated_report(self):
+        text = self.file.read_text()
+        for keep in (0, 1, len(text) // 2, len(text) - 3):
+            self.refused(text[:keep])
+
+    def test_a_corrupt_report(self):
+        derived = ("model", "steps", "accuracy", "predicted", "counted", "equal")
+        for key in self.report:
+            if key not in (*derived, "kind", "data"):
+                with self.subTest(missing=key):
+                    self.refused({k: v for k, v in self.report.items() if k != key}, key)
+            with self.subTest(wrong=key):
+                self.refused({**self.report, key: {"nonsense": [1]}}, key)
+        self.refused({**self.report, "colour": "red"}, "colour")
+
+    def test_figures_that_contradict_each_other(self):
+        self.refused({**self.report, "steps": 7}, '"steps" is 7', "make it 2")
+        self.refused({**self.report, "equal": False}, "equal")
+        self.refused({**self.report, "counted": {"messages": 1, "bytes": 1}}, "counted")
+        workers = [dict(worker) for worker in self.report["workers"]]
+        workers[1]["pid"] = "many"
+        self.refused({**self.report, "workers": workers}, "run.json: workers[1].pid", "whole number")
+        workers[1]["pid"], workers[1]["proved_bytes"] = 1, "many"
+        self.refused({**self.report, "workers": workers}, "run.json: workers[1].proved_bytes")
 
 
 class Output(KerfTest):
@@ -285,7 +364,7 @@ class Output(KerfTest):
         weights = self.folder / "run" / "weights.safetensors"
         self.train("mlp", "--data", "synthetic:64x784x10", *QUICK)
         common = ("--data", "synthetic:64x784x10", "--transport", "inproc")
-        for command in (("plan", "mlp", "--json"), ("schedule", "1f1b"), ("devices",), ("--help",), ("plan", "--help"),
+        for command in (("plan", "mlp", "--json"), ("schedule", "1f1b"), ("devices",), ("report", self.folder / "run"), ("--help",), ("plan", "--help"),
                         ("--version",), ("run", "least-squares", "--rows", 50, "--columns", 5, "--block", 5),
                         ("eval", "mlp", *common, "--weights", weights),
                         ("train", "mlp", *common, *QUICK, "--json", "--out", self.folder / "out")):

@@ -8,7 +8,7 @@ import unittest
 
 from kerf_command import KERF, KerfTest, read_safetensors, run, write_images
 
-COMMANDS = ("plan", "train", "eval", "run", "worker", "schedule", "devices")
+COMMANDS = ("plan", "train", "eval", "run", "report", "worker", "schedule", "devices")
 BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
 
@@ -43,6 +43,9 @@ class Plan(KerfTest):
                     for key in ("forward_flops", "weight_bytes", "activation_bytes", "peak_bytes", "messages", "bytes_in",
                                 "bytes_out"):
                         self.assertGreaterEqual(worker[key], 0)
+                self.assertTrue(plan["acyclic"])
+                self.assertEqual(plan["cut_bytes"],
+                                 sum(route["bytes"] for route in plan["routes"] if not route["gradient"]))
                 for key in ("messages", "bytes"):
                     total = sum(route[key] for route in plan["routes"])
                     self.assertEqual(total, sum(part[key] for part in plan["per_step"].values()))
@@ -71,6 +74,46 @@ class Plan(KerfTest):
         self.assertEqual((report["plan"]["schedule"], kept["schedule"]), ("gpipe", "gpipe"))
         self.assertEqual([worker["peak_bytes"] for worker in report["plan"]["workers"]],
                          [worker["peak_bytes"] for worker in gpipe["workers"]])
+
+    def test_what_was_inserted_is_told_by_its_names(self):
+        for flags, words in ((("--cut", "layer"), ("bridge",)), (("--cut", "feature"), ("bridge", "concat", "sum"))):
+            with self.subTest(flags=flags):
+                report = json.loads(run("plan", "mlp", "--workers", 2, *flags, "--json").stdout)
+                self.assertEqual(set(report["connectors"]), {"bridge", "slice", "concat", "sum"})
+                for word, count in report["connectors"].items():
+                    self.assertEqual(count, sum(word in route["connectors"].split(" -> ") for route in report["routes"]))
+                picture = self.folder / "plan.svg"
+                text = run("plan", "mlp", "--workers", 2, *flags, "--picture", picture).stdout
+                for word in words:
+                    self.assertGreater(report["connectors"][word], 0)
+                    self.assertIn(word, text)
+                    self.assertIn(word, picture.read_text())
+
+    def test_a_plan_keeps_its_request(self):
+        plan = self.folder / "plan.json"
+        flags = ("--sizes", "784-64-64-10", "--workers", 2, "--transport", "tcp", "--slots", 5, "--threads", 2, "--memory",
+                 "64M", "--momentum", 0)
+        self.assertEqual(run("plan", "mlp", *flags, "--out", plan).returncode, 0)
+        self.assertEqual(json.loads(plan.read_text())["request"],
+                         {"source": "mlp 784-64-64-10", "memory": 64 << 20, "objective": "time", "slots": 5, "mirrored": True,
+                          "optimizer_states": 0, "threads": 2})
+        # Under another schedule it is predicted as what it was made for, and the model is its own.
+        made = json.loads(run("plan", "mlp", *flags, "--schedule", "gpipe", "--json").stdout)
+        self.train(*SYNTHETIC, "--plan", plan, "--schedule", "gpipe", "--steps", 1, "--no-test")
+        kept = json.loads((self.folder / "run" / "plan.json").read_text())
+        self.assertEqual([worker["peak_bytes"] for worker in kept["workers"]],
+                         [worker["peak_bytes"] for worker in made["workers"]])
+        # A flag goes before it; the cap holds for the run.
+        self.train(*SYNTHETIC, "--plan", plan, "--slots", 1, "--steps", 1, "--no-test", out="other")
+        self.assertEqual(json.loads((self.folder / "other" / "plan.json").read_text())["request"]["slots"], 1)
+        text = plan.read_text().replace(f'"memory": {64 << 20}', '"memory": 4096')
+        plan.write_text("".join(line for line in text.splitlines(True) if '"checksum"' not in line).replace(
+            json.loads(text)["checksum"], ""))
+        capped = json.loads(text)
+        del capped["checksum"]
+        plan.write_text(json.dumps(capped))
+        self.assert_one_error(run("train", *SYNTHETIC, "--plan", plan, "--steps", 1, "--no-test", "--out",
+                                  self.folder / "capped"), "memory cap of 4096 bytes")
 
     def test_messages_take_memory_on_both_sides_where_they_travel(self):
         def peaks(*more):
@@ -120,6 +163,58 @@ class Plan(KerfTest):
             self.assertFalse(escapes(**environment), environment)
 
 
+class PlansByHand(KerfTest):
+    """A plan's text holds what was decided; what follows from it may be left out."""
+
+    FOLLOWS = ("layouts", "routes", "workers", "bottleneck", "bound", "checksum")
+
+    def setUp(self):
+        super().setUp()
+        self.plan = self.folder / "plan.json"
+        self.common = ("lenet5", *SYNTHETIC, *BRIEFLY, "--plan", self.plan)
+
+    def test_without_routes_and_predictions(self):
+        self.assertEqual(run("plan", "lenet5", "--workers", 3, "--out", self.plan).returncode, 0)
+        whole = json.loads(self.plan.read_text())
+        expected = self.train(*self.common, out="whole")
+        for absent in (("routes",), ("workers", "checksum"), ("routes", "workers", "bottleneck", "bound"), self.FOLLOWS,
+                       (*self.FOLLOWS, "request")):
+            with self.subTest(absent=absent):
+                self.plan.write_text(json.dumps({key: value for key, value in whole.items() if key not in absent}))
+                report = self.train(*self.common, out="part")
+                self.assertEqual(report["losses"], expected["losses"])
+                for key in ("workers", "routes", "stages"):
+                    self.assertEqual(report["plan"][key], expected["plan"][key], key)
+                kept = json.loads((self.folder / "part" / "plan.json").read_text())
+                self.assertEqual({key for key in kept if key != "request"}, {key for key in whole if key != "request"})
+
+    def test_a_boundary_is_moved_by_editing_one_line(self):
+        self.assertEqual(run("plan", "lenet5", "--workers", 2, "--short", "--out", self.plan).returncode, 0)
+        before = self.train(*self.common, out="before")
+        lines = self.plan.read_text().splitlines(True)
+        (at,) = [number for number, line in enumerate(lines) if '"parts": [1]' in line]
+        nodes = [node for stage in before["plan"]["stages"] for node in stage["nodes"]]
+        first = before["plan"]["stages"][1]["nodes"][0]
+        moved = nodes[nodes.index(first) - 1]
+        lines[at] = lines[at].replace(f'"{first}"', f'"{moved}"')
+        self.plan.write_text("".join(lines))
+        after = self.train(*self.common, out="after")
+        self.assertEqual(after["losses"], before["losses"], "bit for bit")
+        self.assertTrue(after["equal"])
+        self.assertEqual(after["plan"]["stages"][1]["nodes"], [moved, *before["plan"]["stages"][1]["nodes"]])
+
+    def test_short_plans_of_groups_say_no_more_than_needed(self):
+        for cut in ("feature", "hybrid"):
+            with self.subTest(cut=cut):
+                made = run("plan", "mlp", "--cut", cut, "--workers", 4, "--short", "--out", self.plan, "--json")
+                self.assertEqual(made.returncode, 0, made.stderr)
+                self.assertFalse(set(self.FOLLOWS) & set(json.loads(self.plan.read_text())))
+                report = self.train("mlp", *SYNTHETIC, *BRIEFLY, "--plan", self.plan)
+                for key in ("workers", "routes", "stages"):
+                    self.assertEqual(report["plan"][key], json.loads(made.stdout)[key])
+        self.assert_one_error(run("plan", "mlp", "--short"), "--short", "--out")
+
+
 class Schedule(KerfTest):
     def test_draws_and_proves(self):
         answer = run("schedule", "1f1b", "--workers", 3, "--micro-batches", 4)
@@ -163,8 +258,22 @@ class Schedule(KerfTest):
         file.write_text("kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
                         "row 0: 0F0 0B0 0F1 0B1 0U\nrow 1: 1F0 1F1 1B0 1B1 1U\n")
         answer = run("schedule", file)
-        self.assert_one_error(answer, "stuck.txt", "worker 0: 0B0: waits for ever", "worker 1: 1F1: waits for ever")
+        self.assert_one_error(answer, "stuck.txt", "worker 0: 0B0: waits for ever", "worker 1: 1F1: waits for ever", code=1)
         self.assertNotIn("proved", answer.stdout)
+
+    def test_refuted_is_1_and_unreadable_is_2(self):
+        file = self.folder / "mine.txt"
+        self.assertEqual(run("schedule", "1f1b", "--workers", 2, "--micro-batches", 2, "--out", file).returncode, 0)
+        sound = file.read_text()
+        for more in ((), ("--model", "mlp"), ("--json",)):
+            file.write_text(sound.replace("1B1", "1B0"))
+            answer = run("schedule", file, *more)
+            self.assert_one_error(answer, "mine.txt", "refuted", code=1)
+            self.assertNotIn('"proved": true', answer.stdout)
+        file.write_text(sound.replace("0F1", "0Q1"))
+        self.assert_one_error(run("schedule", file), "mine.txt:", code=2)
+        file.unlink()
+        self.assert_one_error(run("schedule", file), "mine.txt", code=2)
 
     def test_flags_that_need_a_plan(self):
         for flag, value in (("--batch", 64), ("--cut", "feature"), ("--sizes", "4-4"), ("--stages", 2), ("--slots", 3),
@@ -201,6 +310,38 @@ class ScheduleFiles(KerfTest):
     def test_out_of_order_are_refused_by_the_name_of_the_file(self):
         self.file.write_text(self.file.read_text().replace("1B1", "1B0"))
         self.assert_one_error(run("plan", "mlp", "--schedule", self.file), self.file, "refuted")
+
+
+    def test_a_folder_is_whole(self):
+        """Moved elsewhere, and without the file that the schedule came from, it still trains as it did."""
+        text = self.file.read_text()
+        report = self.train("mlp", "--sizes", "784-20-10", *SYNTHETIC, *BRIEFLY, "--schedule", self.file)
+        self.assertEqual(report["plan"]["schedule"], "schedule.txt")
+        self.file.unlink()
+        moved = self.folder / "elsewhere" / "kept"
+        moved.parent.mkdir()
+        (self.folder / "run").rename(moved)
+        self.assertEqual((moved / "schedule.txt").read_text(), text)
+        for number, plan in enumerate((moved, moved / "plan.json")):
+            # The model is the plan's, by --plan alone.
+            again = self.train(*SYNTHETIC, "--steps", 2, "--no-test", "--transport", "inproc", "--plan", plan,
+                               out=str(number))
+            self.assertEqual(again["losses"], report["losses"])
+            self.assertEqual((self.folder / str(number) / "plan.json").read_text(), (moved / "plan.json").read_text())
+        self.assertEqual(run("schedule", "--plan", moved).returncode, 0)
+        answer = run("eval", *SYNTHETIC, "--plan", moved, "--weights", moved / "weights.safetensors", "--transport", "inproc")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        # Into itself: what it holds is not lost.
+        self.assertEqual(run("train", *SYNTHETIC, "--steps", 1, "--no-test", "--plan", moved, "--out", moved).returncode, 0)
+        self.assertEqual((moved / "schedule.txt").read_text(), text)
+
+    def test_a_plan_names_its_schedule_from_where_it_lies(self):
+        plans = self.folder / "plans"
+        plans.mkdir()
+        made = run("plan", "mlp", "--schedule", self.file.name, "--out", "plans/plan.json", cwd=self.folder)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(json.loads((plans / "plan.json").read_text())["schedule"], "../mine.txt")
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--plan", plans / "plan.json")
 
 
 class Run(KerfTest):
@@ -245,6 +386,37 @@ class Train(KerfTest):
             self.assertEqual(len([event for event in spans if event["name"] == "0F3" and event["args"]["step"] == step]), 1)
         weights = read_safetensors(out / "weights.safetensors")
         self.assertEqual(weights["conv1.weight"][0], [6, 1, 5, 5])
+
+    def test_a_report_is_told_again_from_the_folder_alone(self):
+        answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 3, "--out", "run", cwd=self.folder)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        again = run("report", "run", cwd=self.folder)
+        self.assertEqual((again.returncode, again.stdout, again.stderr), (0, answer.stdout, ""))
+        moved = self.folder / "kerf-run"
+        (self.folder / "run").rename(moved)
+        self.assertEqual(run("report", cwd=self.folder).stdout, answer.stdout.replace(" run/", " kerf-run/"))
+        self.assertEqual(run("report", moved, "--json").stdout, (moved / "run.json").read_text())
+        self.assertIn("stage 1 on 1:", run("report", moved, "--plan").stdout)
+        # As an earlier version wrote it, and with nothing that follows from the rest.
+        report = json.loads((moved / "run.json").read_text())
+        for key in ("kind", "data", "steps", "model", "accuracy", "predicted", "counted", "equal"):
+            del report[key]
+        for worker in report["workers"]:
+            del worker["proved_bytes"]
+        (moved / "run.json").write_text(json.dumps(report))
+        self.assertEqual(run("report", cwd=self.folder).stdout, answer.stdout.replace(" run/", " kerf-run/"))
+
+    def test_run_json_has_what_outsiders_rely_on(self):
+        report = self.train("mlp", *SYNTHETIC, *BRIEFLY, "--workers", 2)
+        self.assertEqual((report["kind"], report["data"]), ("train", "synthetic:256x784x10"))
+        self.assertLessEqual({"model", "plan", "steps", "losses", "evaluations", "accuracy", "seconds", "images_per_second",
+                              "median_step_seconds", "workers", "predicted", "counted", "equal", "control", "routes"},
+                             set(report))
+        for worker in report["workers"]:
+            self.assertLessEqual({"worker", "pid", "device", "compute_seconds", "wait_seconds", "messages", "bytes_in",
+                                  "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",
+                                  "predicted_step_seconds"}, set(worker))
+            self.assertLessEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
 
     def test_epochs_count_from_one(self):
         report = self.train("mlp", *SYNTHETIC, "--workers", 1, "--epochs", 2, "--transport", "inproc")

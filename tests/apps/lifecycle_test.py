@@ -1,5 +1,6 @@
 """However a run ends, it ends soon, says who is to blame, and leaves no process and no shared memory behind."""
 
+import json
 import os
 import re
 import signal
@@ -105,6 +106,27 @@ class Lifecycle(KerfTest):
         process, workers = self.run_up()
         os.kill(process.pid, signal.SIGSTOP)
         self.assertTrue(wait_until(lambda: not workers_of(process.pid), WITHIN + 2), f"left behind: {workers}")
+        os.kill(process.pid, signal.SIGKILL)
+        _, errors = process.communicate()
+        self.assertEqual(errors.count("has been silent for 3.0 s"), 3, errors)
+        self.assertNotIn("interrupted", errors)
+
+    def test_a_stop_of_all_goes_on_with_the_same_bits(self):
+        """Ctrl-Z, or a laptop that was suspended: longer than anybody may be silent."""
+        model = ("lenet5", "--data", "synthetic:4096x784x10", "--workers", 3, "--epochs", 5, "--no-test")
+        whole = self.train(*model, out="whole")
+        process = self.start("train", *model, "--json", "--out", self.folder / "out")
+        while "epoch 1/5" not in (line := process.stderr.readline()):
+            self.assertTrue(line, "it ended before its first epoch did")
+        os.killpg(process.pid, signal.SIGSTOP)
+        time.sleep(4)
+        self.assertIsNone(process.poll())
+        os.killpg(process.pid, signal.SIGCONT)
+        answer, errors = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(json.loads(answer)["losses"], whole["losses"])
+        self.assertTrue((self.folder / "out" / "weights.safetensors").read_bytes() ==
+                        (self.folder / "whole" / "weights.safetensors").read_bytes(), "weights differ")
 
     def test_an_orderly_end_leaves_nothing(self):
         process = self.start("train", "lenet5", "--data", "synthetic:256x784x10", "--workers", 3, "--steps", 2, "--out",

@@ -1,9 +1,13 @@
 """`kerf train --listen` waits for `kerf worker --connect`, and computes the same."""
 
 import json
+import os
+import pty
+import select
+import subprocess
 import unittest
 
-from kerf_command import SLOW, KerfTest, connect, free_address, read_safetensors
+from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 
@@ -34,6 +38,33 @@ class Listen(KerfTest):
     def test_a_worker_may_wish_for_its_number(self):
         report, pids = self.connect_and_train("ipc", ("--index", 1), ("--index", 0))
         self.assertEqual([worker["pid"] for worker in report["workers"]], [pids[1], pids[0]])
+
+    def test_a_worker_that_waits_says_so_once_to_a_terminal(self):
+        def told(*, listened):
+            address = free_address()
+            scheduler = None
+            if listened:
+                scheduler = self.start("train", *RUN, "--listen", address, "--json", "--out", self.folder / "listened")
+                connect(address).close()
+            ours, theirs = pty.openpty()
+            worker = subprocess.Popen([KERF, "worker", "--connect", address], stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=theirs)
+            os.close(theirs)
+            shown = b""
+            with open(ours, "rb", buffering=0) as screen:
+                # Until it speaks, and then long enough for it to speak again.
+                for seconds in (2 if listened else 20, 2):
+                    if select.select([screen], [], [], seconds * SLOW)[0]:
+                        shown += screen.read(4096)
+                worker.kill()
+                worker.wait()
+            if scheduler:
+                scheduler.kill()
+            return shown.decode(), address
+        shown, address = told(listened=False)
+        self.assertEqual(shown.count(f"kerf worker: nobody listens at {address} yet; waiting"), 1, shown)
+        self.assertEqual(len(shown.splitlines()), 1)
+        self.assertEqual(told(listened=True)[0], "")
 
     def test_a_stranger_does_no_harm(self):
         address = free_address()

@@ -178,6 +178,32 @@ TEST(Progress, TellsTheTestAccuracyOfAnEpochOnItsLine) {
   EXPECT_THAT(screen.written, testing::ElementsAre(HasSubstr("test accuracy 75.00 %")));
 }
 
+TEST(Progress, CountsInTheWordsOfTheProgram) {
+  Screen screen;
+  screen.now += 1h;
+  auto options = screen.options(true, 4, 2);
+  options.words = {"sweep", "round", "objective", "rounds"};
+  options.epoch_lines = false;
+  Progress progress(options);
+  for (int round = 0; round < 4; ++round) {
+    progress.step({round, round / 2, 1, 3.0});
+    screen.now += 1s;
+  }
+  progress.finish();
+  ASSERT_GE(screen.written.size(), 2U);
+  EXPECT_EQ(screen.written.back(), "\n");
+  EXPECT_THAT(screen.written[screen.written.size() - 2],
+              HasSubstr("sweep 2/2  round 4/4  objective 3.0000       1 rounds/s"));
+  for (const auto& line : screen.written) EXPECT_THAT(line, Not(HasSubstr("sweep 1/2:")));
+  Screen plain;
+  options = plain.options(false, 4, 2);
+  options.epoch_lines = false;
+  Progress quiet(options);
+  for (int round = 0; round < 4; ++round) quiet.step({round, round / 2, 1, 3.0});
+  quiet.finish();
+  EXPECT_TRUE(plain.written.empty());
+}
+
 TEST(Progress, RateLeavesOutStartUpAndTests) {
   Screen screen;
   Progress progress(screen.options(false, 3, 2));

@@ -6,7 +6,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "runtime/zmq/descriptor.h"
+#include "runtime/link/descriptor.h"
 #include "tests/conformance/channel_fixture.h"
 
 namespace kerf::runtime {
@@ -62,6 +62,7 @@ class Besieged : public HostileChannel {
     while (net_[1].dropped() < count && Clock::now() < deadline)
       EXPECT_FALSE(net_.receiver(0, 1).receive(after(10ms)));
     EXPECT_EQ(net_[1].dropped(), count);
+    EXPECT_GE(net_[1].counters().dropped, count) << "and in the sum";
   }
   // Waits until worker 1's channel from worker 0 has dropped `count` messages.
   void expect_dropped(int64_t count) {

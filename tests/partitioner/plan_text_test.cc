@@ -53,6 +53,111 @@ TEST(PlanText, IsForPeople) {
   EXPECT_LE(longest, 160u);
 }
 
+// What follows from a plan's decisions, as its text may leave it out.
+const std::vector<std::string> kFollows = {"layouts",    "routes", "workers",
+                                           "bottleneck", "bound",  "checksum"};
+
+// All but the bound, which nothing but the cut knows.
+void expect_same_but_for_bound(Plan plan, const Plan& expected) {
+  plan.bound = expected.bound;
+  EXPECT_EQ(plan, expected) << expected.model << " " << to_string(expected.cut);
+}
+
+TEST(PlanOfDecisions, ReadsBackWhole) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const std::string text = write_plan(model, plan, PlanText::kDecisions);
+    const Json json = parse_json(text, "plan.json");
+    for (const std::string& key : kFollows) {
+      if (key != "layouts" || plan.cut != Cut::kFree) {
+        EXPECT_FALSE(json.contains(key)) << key;
+      }
+    }
+    const Plan back = read_plan(model, text, "plan.json");
+    expect_same_but_for_bound(back, plan);
+    EXPECT_EQ(back.bound, 0);
+    EXPECT_GT(back.bottleneck, 0);
+    EXPECT_EQ(write_plan(model, back, PlanText::kDecisions), text);
+  }
+}
+
+TEST(PlanOfDecisions, MovesABoundaryByOneLine) {
+  const Model model = small_mlp();
+  std::string text =
+      write_plan(model, plan_of(model, request_of(Cut::kLayer, 2)), PlanText::kDecisions);
+  const std::string stage = "{\"parts\": [1], \"first\": \"";
+  for (const char* first : {"relu1", "fc2", "relu2", "fc3"}) {
+    const size_t at = text.find(stage) + stage.size();
+    ASSERT_LT(at, text.size()) << text;
+    text.replace(at, text.find('"', at) - at, first);
+    const Plan moved = read_plan(model, text, "plan.json");
+    EXPECT_THAT(validate(model, moved), ::testing::IsEmpty());
+    EXPECT_EQ(model.node(moved.stages[1].nodes.front()).name, first);
+    EXPECT_EQ(moved.stages[0].nodes.size() + moved.stages[1].nodes.size(),
+              static_cast<size_t>(model.nodes()));
+  }
+}
+
+TEST(PlanText, MayLackWhatFollows) {
+  for (const auto& [model, plan] : sample_plans()) {
+    const Json whole = parse_json(write_plan(model, plan), "p.json");
+    for (const std::string& key : kFollows) {
+      if (key == "layouts" && plan.cut == Cut::kFree && plan.parts() > 1) continue;
+      Json json = whole;
+      json.erase(key);
+      expect_same_but_for_bound(read_plan(model, readable_json(json), "p.json"), plan);
+      for (const char* more : {"routes", "workers"}) json.erase(more);
+      expect_same_but_for_bound(read_plan(model, readable_json(json), "p.json"), plan);
+    }
+    Json json = whole;
+    for (const auto& [value, shares] : whole["layouts"].items()) {
+      if (model.value(model.find_value(value)).role == ValueRole::kActivation) continue;
+      json["layouts"].erase(value);
+    }
+    EXPECT_EQ(read_plan(model, readable_json(json), "p.json"), plan);
+  }
+}
+
+TEST(PlanText, PredictsWithTheObjectiveOfTheSchedule) {
+  class One : public Objective {
+   public:
+    int in_flight(int, int, int) const override { return 1; }
+  };
+  const Model model = small_mlp();
+  const PlanRequest request = request_of(Cut::kLayer, 2);
+  const Plan plan = std::get<Plan>(make_plan(model, request, One()));
+  const std::string text = write_plan(model, plan, PlanText::kDecisions);
+  std::string asked;
+  const Plan back = read_plan(model, text, "p.json", [&](const std::string& schedule) {
+    asked = schedule;
+    return std::make_unique<One>();
+  });
+  EXPECT_EQ(asked, "1f1b");
+  EXPECT_EQ(back.workers, plan.workers);
+  EXPECT_NE(read_plan(model, text, "p.json").workers, plan.workers);
+}
+
+TEST(PlanText, KeepsTheRequest) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  request.source = "mlp 20-16-12-10";
+  request.memory = 123456789;
+  request.minimise = Minimise::kForwardFlops;
+  request.setting = {.slots = 7, .mirrored = true, .optimizer_states = 2, .threads = 3};
+  const Plan plan = plan_of(model, request);
+  for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+    const Plan back = read_plan(model, write_plan(model, plan, form), "p.json");
+    const KeptRequest expected{request.source, request.memory, request.minimise, request.setting};
+    EXPECT_EQ(back.request, expected);
+    EXPECT_EQ(back.workers, plan.workers);  // predicted with it
+  }
+  Json json = parse_json(write_plan(model, plan), "p.json");
+  json["request"] = Json::object();
+  json.erase("checksum");
+  EXPECT_EQ(read_plan(model, readable_json(json), "p.json").request, KeptRequest{});
+  json.erase("request");
+  EXPECT_EQ(read_plan(model, readable_json(json), "p.json").request, std::nullopt);
+}
+
 class BadPlan : public ::testing::Test {
  protected:
   std::string refusal(const Json& json) const { return refused(readable_json(json)); }
@@ -89,9 +194,11 @@ TEST_F(BadPlan, WithoutAMemberOrWithOneTooMany) {
   const Json whole = edited();
   for (const auto& [key, value] : whole.items()) {
     Json json = whole;
-    json.erase(key);
-    EXPECT_THAT(refusal(json), HasSubstr(key)) << key;
-    json = whole;
+    if (key != "request" && std::find(kFollows.begin(), kFollows.end(), key) == kFollows.end()) {
+      json.erase(key);
+      EXPECT_THAT(refusal(json), HasSubstr(key)) << key;
+      json = whole;
+    }
     json[key] = nullptr;
     EXPECT_NE(refusal(json), "") << key;
   }
@@ -113,11 +220,19 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
   EXPECT_THAT(wrong([](Json& j) { j["batch"] = "30"; }), HasSubstr("batch"));
   EXPECT_THAT(wrong([](Json& j) { j["micro_batches"] = 4000000000; }), HasSubstr("micro_batches"));
   EXPECT_THAT(wrong([](Json& j) { j["micro_batches"] = 31; }), HasSubstr("31 micro-batches"));
-  EXPECT_THAT(wrong([](Json& j) { j["binding"] = {0, 0}; }), HasSubstr("binding"));
+  EXPECT_THAT(wrong([](Json& j) { j["binding"] = {0, 4096}; }), HasSubstr("worker 4096"));
   EXPECT_THAT(wrong([](Json& j) { j["binding"] = {0, -1}; }), HasSubstr("binding"));
   EXPECT_THAT(wrong([](Json& j) { j["stages"][0]["nodes"][0] = "fc9"; }), HasSubstr("fc9"));
   EXPECT_THAT(wrong([](Json& j) { j["stages"][0]["nodes"].erase(0); }), HasSubstr("fc1"));
-  EXPECT_THAT(wrong([](Json& j) { j["layouts"].erase("fc1.bias"); }), HasSubstr("fc1.bias"));
+  EXPECT_THAT(wrong([](Json& j) { j["stages"][0]["first"] = "fc1"; }),
+              HasSubstr("p.json: stages[0]: \"nodes\""));
+  EXPECT_THAT(wrong([](Json& j) { j["cut"] = "free", j.erase("layouts"); }),
+              HasSubstr("\"fc1.output\""));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 0; }), HasSubstr("p.json: request"));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 1 << 30; }), HasSubstr("at most"));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["memory"] = 0; }), HasSubstr("memory"));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["objective"] = "beauty"; }),
+              HasSubstr("p.json: request.objective"));
   EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["box"] = "some"; }),
               HasSubstr("layouts.fc1.output"));
   EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["box"][1] = "3-1"; }),
@@ -167,12 +282,16 @@ TEST_F(BadPlan, WithAnyBytesChanged) {
   }
 }
 
-// The same without the checksum: whatever is accepted is sound and reads back.
+// The same without the checksum, or with decisions only: whatever is accepted is sound and reads
+// back.
 TEST_F(BadPlan, EditedAtRandom) {
   std::mt19937 random(4711);
-  const std::string text = readable_json(edited());
-  for (int trial = 0; trial < 2000; ++trial) {
-    std::string bad = text;
+  const Plan stages = plan_of(model_, request_of(Cut::kHybrid, 4));
+  const std::vector<std::string> texts = {readable_json(edited()),
+                                          write_plan(model_, plan_, PlanText::kDecisions),
+                                          write_plan(model_, stages, PlanText::kDecisions)};
+  for (int trial = 0; trial < 4000; ++trial) {
+    std::string bad = texts[static_cast<size_t>(trial) % texts.size()];
     bad[random() % bad.size()] = "0123456789-,all{}[]\"e."[random() % 22];
     const std::string why = complaint([&] {
       const Plan plan = read_plan(model_, bad, "p.json");

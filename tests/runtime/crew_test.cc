@@ -217,8 +217,8 @@ TEST(Crew, WorkersThatNobodyWelcomedEndWithTheCrew) {
 
 TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
-  crew->send(1, {"echo begun", "sleep 200", "die"});
-  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
+  crew->send(1, {"perish"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("will perish"));
   try {
     crew->stop();
     FAIL() << "stopped";
@@ -227,11 +227,54 @@ TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   }
 }
 
+// Tasks that have not begun are not begun any more.
+TEST(Crew, AStopIsHeededWithinABatch) {
+  for (const auto transport : {TransportKind::kInproc, TransportKind::kIpc})
+    for (const bool in_order : {true, false}) {
+      auto crew = start_crew(options_for(transport, 2));
+      for (int worker = 0; worker < 2; ++worker)
+        crew->send(worker, std::vector<std::string>(50, "sleep 200"));
+      ASSERT_THAT(take(*crew, 1), testing::Contains("slept"));
+      const auto begin = Clock::now();
+      if (in_order) crew->stop();
+      crew.reset();
+      EXPECT_LT(seconds_since(begin), 2) << to_string(transport);
+    }
+}
+
+TEST(Crew, TellsOfItsWorkersWhileItWaitsForResults) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
+  crew->send(0, {"sleep 3000"});
+  const std::jthread waiter([&] { EXPECT_TRUE(crew->next(after(10s))); });
+  std::this_thread::sleep_for(100ms);
+  const auto begin = Clock::now();
+  EXPECT_EQ(crew->workers().at(0).outstanding, 1);
+  EXPECT_LT(seconds_since(begin), 1.5);
+}
+
+TEST_P(CrewOver, WhatChannelsMendedAndTracesLostIsKnownAtTheEnd) {
+  const auto crew = start_crew(options_for(GetParam(), 2), true);
+  crew->send(0, {"trace 100000", "receive 1"});
+  crew->send(1, {"trace 10", "send 0 a greeting"});
+  EXPECT_EQ(take(*crew, 4).size(), 4u);
+  crew->stop();
+  const auto workers = crew->workers();
+  EXPECT_GT(workers[0].spans_lost, 10'000);
+  EXPECT_EQ(workers[1].spans_lost, 0);
+  for (const auto& worker : workers) {
+    EXPECT_EQ(worker.outstanding, 0);
+    EXPECT_EQ(worker.resent, 0);
+    EXPECT_EQ(worker.dropped, 0);
+  }
+}
+
 TEST(Crew, AWorkerMayTakeItsTimeToTearDown) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
   // Told to stop while it works, and then busy for longer than a stuck worker is given.
-  crew->send(0, {"linger 1500", "sleep 300"});
+  crew->send(0, {"linger 1500"});
   ASSERT_THAT(take(*crew, 1), testing::ElementsAre("will linger"));
+  crew->send(0, {"sleep 300"});
+  ASSERT_TRUE(wait_for_report(*crew, 0, "'sleep 300'"));
   EXPECT_NO_THROW(crew->stop());
 }
 
@@ -291,8 +334,7 @@ TEST(Crew, AStoppedWorkerIsLostBySilenceAndKilled) {
   ::kill(pid, SIGSTOP);
   const Error error = end_of(*crew);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
-  EXPECT_THAT(error.message(),
-              AllOf(HasSubstr("worker 0"), testing::ContainsRegex("silent for [34]\\.")));
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("silent for ")));
   crew.reset();
   EXPECT_LT(seconds_since(begin), 5);
   EXPECT_TRUE(is_gone(pid));
@@ -314,6 +356,27 @@ TEST(Crew, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
   EXPECT_EQ(error.code(), ErrorCode::kLost);
   EXPECT_THAT(error.message(), AllOf(StartsWith("worker 1"), HasSubstr("no progress for 1."),
                                      HasSubstr("from worker 1")));
+}
+
+TEST(Crew, AHangIsFoundThoughTheWorkerSaysThatItIsIdle) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options);
+  crew->send(1, {"echo begun", "pretend 20000"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
+  EXPECT_THAT(end_of(*crew).message(),
+              AllOf(StartsWith("worker 1"), HasSubstr("no progress for 1."),
+                    HasSubstr("says that it is idle but owes 1 result")));
+}
+
+TEST(Crew, ATaskThatTakesLongerThanAnyMayIsFound) {
+  auto options = options_for(TransportKind::kIpc, 1);
+  options.task_limit = 1s;
+  const auto crew = start_crew(options);
+  crew->send(0, {"sleep 700"});  // as long as it likes
+  EXPECT_EQ(take(*crew, 1).size(), 1u);
+  crew->send(0, {"sleep 20000"});
+  EXPECT_THAT(end_of(*crew).message(), HasSubstr("one task has taken 1."));
 }
 
 TEST(Crew, WorkersThatWaitForEachOtherEndTheRun) {

@@ -1,8 +1,10 @@
-// Who is lost, from what is known of each worker at one moment.
+// Who is lost, from what is known of each worker at one moment, with the limits of every run.
 #include "runtime/crew_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "runtime/control_thread.h"
 
 namespace kerf::runtime {
 namespace {
@@ -12,7 +14,7 @@ using testing::HasSubstr;
 
 class CrewWatch : public testing::Test {
  protected:
-  // A worker at work whose last progress was `ago`, and whose last report has just come.
+  // A worker that owes a result, whose last progress was `ago` and whose last report has just come.
   Member& add(Clock::duration ago, const std::string& doing, const std::string& awaits = "") {
     Member member;
     member.state = Member::State::kReady;
@@ -21,8 +23,16 @@ class CrewWatch : public testing::Test {
     member.info.activity.awaits = awaits;
     member.heard = member.reported = now_;
     member.progressed = now_ - ago;
+    member.task_since = now_ - ago;
+    member.info.outstanding = 1;
     members_.push_back(std::move(member));
     return members_.back();
+  }
+  // One that has answered everything it was asked.
+  Member& add_idle(Clock::duration ago) {
+    Member& member = add(ago, "");
+    member.info.outstanding = 0;
+    return member;
   }
   std::optional<Loss> loss() const { return find_loss(members_, options_, now_); }
 
@@ -39,7 +49,7 @@ TEST_F(CrewWatch, WhoWaitsIsNotLostWhileAnotherWorks) {
 
 TEST_F(CrewWatch, WhoWaitsIsNotLostWhileAnotherHasJustFinished) {
   add(100s, "step 0: 7F0", "an activation");
-  add(2s, "");
+  add_idle(2s);
   EXPECT_FALSE(loss());
 }
 
@@ -66,21 +76,109 @@ TEST_F(CrewWatch, ALimitThatTheCallerRaisesHolds) {
 TEST_F(CrewWatch, WhenAllThatAreAtWorkWaitItIsADeadlock) {
   add(31s, "step 4: 0B2", "a gradient");
   add(32s, "step 4: 1F3", "an activation");
-  add(33s, "");
+  add_idle(33s);
   ASSERT_TRUE(loss());
   EXPECT_EQ(loss()->worker, 1) << "it has waited longest";
   EXPECT_THAT(loss()->how, HasSubstr("everybody who is at work waits"));
 }
 
 TEST_F(CrewWatch, WhoIsIdleIsNeverLost) {
-  add(1000s, "");
+  add_idle(1000s);
   EXPECT_FALSE(loss());
 }
 
-TEST_F(CrewWatch, ADeviceThatDoesNotOpenIsNoticed) {
-  add(31s, "opening device").state = Member::State::kJoined;
+TEST_F(CrewWatch, WhoOwesAResultIsLostWhateverItSaysThatItDoes) {
+  add(30s, "");
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->how, "no progress for 30.0 s");
+  EXPECT_THAT(loss_error(members_, *loss(), now_).message(),
+              HasSubstr("says that it is idle but owes 1 result"));
+}
+
+TEST_F(CrewWatch, WhoSaysThatItWaitsForAnIdleWorkerIsLost) {
+  add(31s, "step 0: 1F0", "an activation").info.activity.awaited = 1;
+  add_idle(100s);
   ASSERT_TRUE(loss());
   EXPECT_EQ(loss()->worker, 0);
+}
+
+TEST_F(CrewWatch, WhoSaysForEverThatItMovesOnIsLostAfterADay) {
+  Member& member = add(0s, "step 0: 1F0");
+  member.task_since = now_ - 24h + 1s;
+  EXPECT_FALSE(loss());
+  member.task_since = now_ - 24h;
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->how, "one task has taken 86400.0 s");
+}
+
+TEST_F(CrewWatch, ADeviceThatDoesNotOpenIsNoticed) {
+  add_idle(31s).state = Member::State::kJoined;  // it owes its address
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->worker, 0);
+}
+
+TEST_F(CrewWatch, WhoDoesNotGetReadyIsNoticed) {
+  add_idle(31s).state = Member::State::kStarted;
+  EXPECT_TRUE(loss());
+  members_[0].state = Member::State::kAddressed;  // that is for us to go on with
+  EXPECT_FALSE(loss());
+}
+
+// Three seconds: a limit that is longer by much makes this fail.
+TEST_F(CrewWatch, WhoIsSilentForThreeSecondsIsLost) {
+  add_idle(0s).heard = now_ - 2900ms;
+  EXPECT_FALSE(loss());
+  members_[0].heard = now_ - 3s;
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->how, "silent for 3.0 s");
+}
+
+TEST_F(CrewWatch, ASchedulerThatIsSilentForThreeSecondsIsLost) {
+  const WorkerOptions options;
+  EXPECT_FALSE(judge_scheduler(options, true, now_ - 2900ms, now_));
+  const auto lost = judge_scheduler(options, true, now_ - 3s, now_);
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->code(), ErrorCode::kLost);
+  EXPECT_THAT(lost->message(), HasSubstr("silent for 3.0 s"));
+}
+
+TEST_F(CrewWatch, ASchedulerThatNeverAnsweredIsGivenUpAfterAMinute) {
+  const WorkerOptions options;
+  EXPECT_FALSE(judge_scheduler(options, false, now_ - 59s, now_));
+  const auto none = judge_scheduler(options, false, now_ - 60s, now_);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->code(), ErrorCode::kTimeout);
+}
+
+TEST_F(CrewWatch, NobodyIsOlderForTheTimeThatTheSchedulerStoodStill) {
+  add(29s, "step 4: 1F3");
+  Member& broken = add_idle(0s);
+  broken.heard = now_ - 2900ms;
+  broken.broken_at = now_ - 400ms;
+  EXPECT_FALSE(loss());
+  forgive(members_, 1h);
+  EXPECT_FALSE(find_loss(members_, options_, now_ + 1h));
+  EXPECT_TRUE(find_loss(members_, options_, now_ + 1h + 1s)) << "but what was left of it counts";
+}
+
+TEST_F(CrewWatch, OfSeveralLossesTheFirstIsTold) {
+  add_idle(0s).heard = now_ - 3100ms;
+  Member& ended = add_idle(0s);
+  ended.process_end = "signal 9 (Killed)";
+  ended.ended_at = now_ - 3500ms;
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->worker, 1);
+}
+
+TEST_F(CrewWatch, OfSeveralFailuresTheFirstIsTold) {
+  EXPECT_EQ(first_failed(members_), nullptr);
+  for (const auto ago : {1s, 3s, 2s}) {
+    Member& member = add_idle(0s);
+    member.failure = Error(ErrorCode::kInternal, "it failed");
+    member.failed_at = now_ - ago;
+  }
+  ASSERT_NE(first_failed(members_), nullptr);
+  EXPECT_EQ(first_failed(members_)->info.worker, 1);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <limits>
 
+#include "runtime/control.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "runtime/wire.h"
 #include "tests/support/temporary_folder.h"
 
 namespace kerf::runtime {
@@ -102,11 +104,24 @@ TEST(Trace, RecordsNothingWhileOff) {
 }
 
 TEST(Trace, CountsWhatExceedsItsLimit) {
-  Trace trace(3);
+  const size_t each = encode(Span{"a"}).size();
+  Trace trace(3 * each);
   trace.enable(true);
   for (int i = 0; i < 5; ++i) trace.add({"a", Kind::kOther, 0, i, i + 1, 0});
   EXPECT_EQ(trace.lost(), 2);
   EXPECT_EQ(trace.take().size(), 3u);
+  trace.add({"again", Kind::kOther, 0, 6, 7, 0});
+  EXPECT_EQ(trace.take().size(), 1u) << "the limit is of what was not taken yet";
+}
+
+TEST(Trace, FitsAResult) {
+  Trace trace;
+  trace.enable(true);
+  for (int i = 0; i < 30'000; ++i) trace.add({"1F3 send /layer4/conv", Kind::kSend, 2, i, i + 1});
+  EXPECT_GT(trace.lost(), 0);
+  const auto spans = trace.take();
+  EXPECT_GT(spans.size(), 10'000u);
+  EXPECT_LT(encode(spans).size(), kMaxControlMessage - (size_t{128} << 10));
 }
 
 TEST(Shift, MovesSpansOntoAnotherClock) {

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/wire.h"
 #include "schedmp/scheduler.h"
+#include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
 
 namespace kerf::schedmp {
@@ -17,6 +18,7 @@ namespace {
 
 using apps::LeastSquares;
 using apps::LeastSquaresOptions;
+using tests::error_of;
 using tests::inproc_crew;
 
 const ProgramFactories& programs();
@@ -56,6 +58,48 @@ class Sum : public Program {
   int workers_;
 };
 
+// Throws where it is told to.
+class Throwing : public Program {
+ public:
+  explicit Throwing(std::string where = {}) : where_(std::move(where)) {}
+  std::string name() const override { return "throwing"; }
+  std::string job(int) override { return where_; }
+  void start(runtime::Workplace&, std::string_view job) override {
+    where_ = job;
+    throw_at("start");
+  }
+  std::optional<std::vector<Task>> schedule(int64_t round) override {
+    if (round == 3) throw_at("schedule");
+    return std::vector<Task>{{0, "x"}};
+  }
+  void aggregate(int64_t round, std::vector<Result>) override {
+    if (round == 3) throw_at("aggregate");
+  }
+  std::string update(std::string_view) override { return throw_at("update"), "done"; }
+
+ private:
+  void throw_at(const std::string& here) const {
+    if (here == where_) throw Error(ErrorCode::kUnavailable, "no fuel in " + here, "tank");
+  }
+  std::string where_;
+};
+
+// Schedules `tasks_of(round)` for ever.
+class Endless : public Program {
+ public:
+  using Tasks = std::function<std::vector<Task>(int64_t)>;
+  explicit Endless(Tasks tasks_of = {}) : tasks_of_(std::move(tasks_of)) {}
+  std::string name() const override { return "endless"; }
+  std::optional<std::vector<Task>> schedule(int64_t round) override { return tasks_of_(round); }
+  void aggregate(int64_t, std::vector<Result>) override {}
+  std::string update(std::string_view) override {
+    throw Error(ErrorCode::kUsage, "the third gear is missing");
+  }
+
+ private:
+  Tasks tasks_of_;
+};
+
 class Broken : public Program {
  public:
   std::string name() const override { return "broken"; }
@@ -72,6 +116,8 @@ const ProgramFactories& programs() {
   static const ProgramFactories factories = {
       {"sum", [] { return std::make_unique<Sum>(); }},
       {"broken", [] { return std::make_unique<Broken>(); }},
+      {"throwing", [] { return std::make_unique<Throwing>(); }},
+      {"endless", [] { return std::make_unique<Endless>(); }},
       {"least-squares", [] { return std::make_unique<LeastSquares>(); }}};
   return factories;
 }
@@ -123,6 +169,63 @@ TEST(LoopErrors, AnUnknownProgramIsRefusedByName) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("broken"));
   }
+}
+
+// Whichever half it is in, it ends the run at once, as it was thrown, and nothing hangs.
+TEST(LoopErrors, WhatAProgramThrowsEndsTheRun) {
+  for (const std::string where : {"start", "schedule", "update", "aggregate"}) {
+    Throwing program(where);
+    const auto begin = runtime::Clock::now();
+    auto crew = inproc_crew(2, programs());
+    const auto thrown = error_of([&] { run(program, *crew); });
+    crew.reset();
+    ASSERT_TRUE(thrown) << where;
+    EXPECT_EQ(thrown->code(), ErrorCode::kUnavailable) << where;
+    EXPECT_EQ(thrown->where(), "tank");
+    EXPECT_THAT(thrown->message(), testing::HasSubstr("no fuel in " + where));
+    EXPECT_LT(runtime::Clock::now() - begin, std::chrono::seconds(5)) << where;
+  }
+}
+
+TEST(LoopErrors, AnInterruptIsSeenThoughEveryRoundIsEmpty) {
+  const auto crew = inproc_crew(1, programs());
+  Endless program([&](int64_t round) {
+    if (round == 1000) crew->interrupt();
+    return std::vector<Task>{};
+  });
+  const auto thrown = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(thrown);
+  EXPECT_EQ(thrown->code(), ErrorCode::kInterrupted);
+}
+
+TEST(LoopErrors, AFailureIsSeenThoughEveryFurtherRoundIsEmpty) {
+  const auto crew = inproc_crew(1, programs());
+  bool sent = false;
+  Endless program([&](int64_t) {
+    if (!std::exchange(sent, true)) return std::vector<Task>{{0, "x"}};
+    return std::vector<Task>{};
+  });
+  const auto thrown = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(thrown);
+  EXPECT_THAT(thrown->message(), testing::HasSubstr("the third gear is missing"));
+}
+
+TEST(LoopErrors, TwoTasksOfARoundForOneWorkerAreABug) {
+  const auto crew = inproc_crew(2, programs());
+  Endless program([](int64_t) { return std::vector<Task>{{1, "a"}, {0, "b"}, {1, "c"}}; });
+  const auto thrown = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(thrown);
+  EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
+  EXPECT_THAT(thrown->message(), testing::HasSubstr("two tasks of round 0 for worker 1"));
+}
+
+TEST(LoopErrors, ATaskOfMoreThanAMessageIsABug) {
+  const auto crew = inproc_crew(1, programs());
+  Endless program([](int64_t) { return std::vector<Task>{{0, std::string(2'000'000, 'x')}}; });
+  const auto thrown = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(thrown);
+  EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
+  EXPECT_THAT(thrown->message(), testing::HasSubstr("belongs into a table or a channel"));
 }
 
 // The gradient A'(Ax - b) is zero at the optimum, whoever found it.

@@ -164,5 +164,9 @@ TEST(CheckOrder, SplitBackwardIsLegal) {
               IsEmpty());
 }
 
+TEST(Schedules, RefuseMoreActionsThanMemoryHolds) {
+  EXPECT_THROW(make_schedule("1f1b", chain(1024), 65536), Error);
+}
+
 }  // namespace
 }  // namespace kerf::schedmp

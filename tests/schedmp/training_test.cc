@@ -64,6 +64,7 @@ struct Case {
   int micro_batches = 4;
   int64_t steps = 8;
   std::string shares = {};
+  std::string text = {};  // of a schedule: its stages go where it has them
 };
 
 struct Answer {
@@ -86,6 +87,11 @@ TrainingFactories factories() {
           }};
 }
 
+Schedule schedule_of(const Case& c, const Plan& plan) {
+  if (!c.text.empty()) return parse_schedule(c.text, "test");
+  return make_schedule(c.schedule, groups_of(plan), c.micro_batches);
+}
+
 Plan plan_of(const Model& model, const Case& c) {
   PlanRequest request;
   request.cut = c.cut;
@@ -95,13 +101,18 @@ Plan plan_of(const Model& model, const Case& c) {
   request.schedule = c.schedule;
   request.shares = c.shares;
   request.shares_origin = "shares";
-  return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(c.schedule)));
+  if (c.text.empty())
+    return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(c.schedule)));
+  const Schedule schedule = parse_schedule(c.text, "test");
+  request.workers = schedule.stages();
+  for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
+  return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(schedule)));
 }
 
 Answer train(const Case& c) {
   const Model model = make_model(c.source);
   const Plan plan = plan_of(model, c);
-  const Schedule schedule = make_schedule(c.schedule, groups_of(plan), c.micro_batches);
+  const Schedule schedule = schedule_of(c, plan);
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) /
       (std::string("kerf-training-") +
@@ -119,7 +130,7 @@ Answer train(const Case& c) {
   options.shards = folder / "shards";
   Training program(factories(), model, plan, schedule, options);
   const auto crew = tests::inproc_crew(
-      c.workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
+      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}});
   run(program, *crew, {3, 1});
   crew->stop();
   join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
@@ -202,18 +213,78 @@ TEST(Training, KeepsTheLastBatchAndEmptyMicroBatches) {
   expect_counted_as_predicted(together);
 }
 
-// What ran took no more than was proved, and what was proved no more than the plan says.
+// What ran took what was proved, to the byte, and what was proved no more than the plan says.
 void expect_memory_as_predicted(const Answer& answer) {
   for (size_t worker = 0; worker < answer.workers.size(); ++worker) {
-    EXPECT_LE(answer.workers[worker].peak_bytes, answer.proved_bytes[worker]) << worker;
+    EXPECT_EQ(answer.workers[worker].peak_bytes, answer.proved_bytes[worker]) << worker;
+    EXPECT_EQ(answer.workers[worker].proved_bytes, answer.proved_bytes[worker]) << worker;
     EXPECT_LE(answer.proved_bytes[worker], answer.plan.workers[worker].peak_bytes) << worker;
   }
 }
 
-TEST(Training, NoTransientMemoryBeyondWhatWasProved) {
+TEST(Training, TakesTheMemoryThatWasProved) {
   for (const std::string schedule : {"gpipe", "1f1b"})
     expect_memory_as_predicted(train({"12-24-18-10-5", Cut::kLayer, 3, schedule}));
+  expect_memory_as_predicted(train({"lenet5", Cut::kLayer, 2, "1f1b", 22, 4, 1}));
 }
+
+// Gradients are summed over all micro-batches: it is the same step, however it is divided.
+TEST(Training, MicroBatchesOnlyDivideAStep) {
+  Case c{"12-24-18-10-5", Cut::kLayer, 1, "1f1b", 22, 1, 12};
+  const Answer whole = train(c);
+  for (const int micro_batches : {2, 3, 5}) {
+    c.micro_batches = micro_batches;
+    const Answer divided = train(c);
+    for (size_t step = 0; step < whole.losses.size(); ++step)
+      EXPECT_NEAR(divided.losses[step], whole.losses[step], 1e-5 * whole.losses[step])
+          << micro_batches << " micro-batches, step " << step;
+  }
+}
+
+// I and W apart; V-shaped: two workers and back; interleaved: round and round.
+const char* const kApart =
+    "kerf-schedule 1\nname apart\nworkers 2\nmicro-batches 3\nstage 0 on 0\nstage 1 on 1\n"
+    "row 0: 0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W1 0W2 0U\n"
+    "row 1: 1F0 1I0 1F1 1I1 1F2 1W0 1I2 1W1 1W2 1U\n";
+const char* const kVShaped =
+    "kerf-schedule 1\nname v\nworkers 2\nmicro-batches 2\n"
+    "stage 0 on 0\nstage 1 on 1\nstage 2 on 1\nstage 3 on 0\n"
+    "row 0: 0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1 0U 3U\n"
+    "row 1: 1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1U 2U\n";
+const char* const kInterleaved =
+    "kerf-schedule 1\nname round\nworkers 2\nmicro-batches 2\n"
+    "stage 0 on 0\nstage 1 on 1\nstage 2 on 0\nstage 3 on 1\n"
+    "row 0: 0F0 0F1 2F0 2F1 2I0 2W0 2B1 0B0 0I1 0W1 0U 2U\n"
+    "row 1: 1F0 1F1 3F0 3B0 3F1 3B1 3U 1B0 1B1 1U\n";
+
+class Placed : public testing::TestWithParam<std::tuple<std::string, const char*>> {};
+
+TEST_P(Placed, StagesOfAFileAnswerAsOneWorkerBitForBit) {
+  const auto [source, text] = GetParam();
+  const int micro_batches = parse_schedule(text, "test").micro_batches;
+  Case c{source, Cut::kLayer, 1, "gpipe", 22, micro_batches};
+  const Answer alone = train(c);
+  c.text = text;
+  const Answer together = train(c);
+  expect_same_bits(alone, together);
+  expect_counted_as_predicted(together);
+  expect_memory_as_predicted(together);
+  // What stays on a worker is counted apart.
+  int64_t local = 0, crossed = 0, all = 0;
+  for (const WorkerFigures& worker : together.workers) {
+    local += worker.local_messages;
+    crossed += worker.messages;
+  }
+  for (const RouteFigures& route : together.routes) all += route.messages;
+  EXPECT_EQ(local + crossed, all);
+  if (text == kVShaped) {
+    EXPECT_GT(local, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, Placed,
+                         testing::Combine(testing::Values("12-24-18-10-5", "braided"),
+                                          testing::Values(kApart, kVShaped, kInterleaved)));
 
 struct CutCase {
   Cut cut;

@@ -100,8 +100,66 @@ TEST(Verify, RefusesAScheduleForAnotherPlan) {
   EXPECT_THAT(verdict_of(plan, model, gpipe({{0}}, 4)).problems,
               testing::Contains(HasSubstr("workers")));
   EXPECT_THAT(verdict_of(plan, model, gpipe({{1}, {0}}, 4)).problems,
-              testing::Contains(HasSubstr("stages")));
+              testing::Contains("the schedule has stage 0 on the workers 1, the plan on 0"));
+  const Plan group = plan_of(model, Cut::kFeature, 2, 4);
+  EXPECT_THAT(
+      verdict_of(group, model, gpipe({{1, 0}}, 4)).problems,
+      testing::ElementsAre(HasSubstr("lists the workers of stage 0 as 1,0, the plan as 0,1")));
   EXPECT_FALSE(verdict_of(plan, model, gpipe(groups_of(plan), 4), 0).ok()) << "no slot at all";
+}
+
+Schedule parse(const std::string& text) {
+  return parse_schedule("kerf-schedule 1\nname x\n" + text, "test");
+}
+
+// A run has one version of the weights, and no other actions than F, I, W, B and U.
+TEST(Verify, RefusesWhatARunWouldNotExecute) {
+  EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0@3 0B0 0U\n")),
+              testing::Contains(HasSubstr("0F0@3: names a version of the weights")));
+  for (const std::string word : {"0REDUCE_GRAD", "0RECOMPUTE0", "0OFFLOAD0", "0RELOAD0"})
+    EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0 0B0 " +
+                                  word + " 0U\n")),
+                testing::Contains(HasSubstr(word + ": this runtime cannot run")));
+}
+
+TEST(Verify, TellsTheFirstProblemsAndCountsTheOthers) {
+  const auto problems =
+      check_order(parse("workers 1\nmicro-batches 1048576\nstage 0 on 0\nrow 0: 0F0 0B0 0U\n"));
+  ASSERT_EQ(problems.size(), kMostProblems + 1);
+  EXPECT_THAT(problems.back(), HasSubstr("more problems"));
+}
+
+// Worker 0 is in both groups; 0 and 1 share stage 0, 0 and 2 share stage 1.
+TEST(Verify, MembersOfAGroupAgreeOnTheStagesThatTheyShare) {
+  const std::string header =
+      "workers 3\nmicro-batches 2\nstage 0 on 0,1\nstage 1 on 0,2\n"
+      "row 0: 0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1 0U 1U\n";
+  EXPECT_THAT(check_order(parse(header + "row 1: 0F0 0F1 0B0 0B1 0U\nrow 2: 1F0 1F1 1B0 1B1 1U\n")),
+              IsEmpty());
+  EXPECT_THAT(check_order(parse(header + "row 1: 0F0 0B0 0F1 0B1 0U\nrow 2: 1F0 1F1 1B0 1B1 1U\n")),
+              testing::ElementsAre(HasSubstr("workers 0 and 1 share stage 0 but not the order")));
+}
+
+// Stage 2 is on worker 0 again: what stage 1 sends there and back crosses, nothing else does.
+TEST(Verify, ProvesStagesThatShareAWorker) {
+  const Model model = mlp();
+  Plan plan = plan_of(model, Cut::kLayer, 3, 2);
+  plan.binding = {0, 1, 0};
+  const Schedule schedule = parse(
+      "workers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\nstage 2 on 0\n"
+      "row 0: 0F0 0F1 2F0 2B0 2F1 2B1 2U 0B0 0B1 0U\n"
+      "row 1: 1F0 1F1 1B0 1B1 1U\n");
+  EXPECT_THAT(verdict_of(plan, model, schedule).problems, IsEmpty());
+  plan.binding = {0, 0, 1};
+  const Schedule own = parse(
+      "workers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 0\nstage 2 on 1\n"
+      "row 0: 0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1 0U 1U\n"
+      "row 1: 2F0 2B0 2F1 2B1 2U\n");
+  EXPECT_THAT(verdict_of(plan, model, own).problems, IsEmpty());
+  Schedule stuck = own;
+  std::swap(stuck.rows[0][0], stuck.rows[0][1]);
+  EXPECT_THAT(verdict_of(plan, model, stuck).problems,
+              testing::ElementsAre(HasSubstr("worker 0 at 1F0 waits for relu")));
 }
 
 }  // namespace

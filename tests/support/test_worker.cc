@@ -20,7 +20,10 @@ using runtime::Workplace;
 
 class WordsHandler final : public runtime::Handler {
  public:
-  ~WordsHandler() override { std::this_thread::sleep_for(linger_); }
+  ~WordsHandler() override {
+    std::this_thread::sleep_for(linger_);
+    if (perishes_) ::kill(::getpid(), SIGKILL);
+  }
 
   void start(Workplace& workplace, std::string_view job) override {
     workplace_ = &workplace;
@@ -39,7 +42,10 @@ class WordsHandler final : public runtime::Handler {
                           workplace_->threads);
     if (verb == "sum") return sum(words);
     if (verb == "sleep") return sleep(words);
+    if (verb == "pretend") return pretend(words);
     if (verb == "linger") return linger(words);
+    if (verb == "perish") return perishes_ = true, "will perish";
+    if (verb == "trace") return trace(words);
     if (verb == "send") return send(words);
     if (verb == "receive") return receive(words);
     return end(verb, words);
@@ -64,6 +70,19 @@ class WordsHandler final : public runtime::Handler {
     words >> milliseconds;
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     return "slept";
+  }
+
+  std::string pretend(std::istringstream& words) {
+    workplace_->activity.doing("");
+    return sleep(words);
+  }
+
+  std::string trace(std::istringstream& words) {
+    int spans = 0;
+    words >> spans;
+    workplace_->trace.enable(true);
+    for (int i = 0; i < spans; ++i) workplace_->trace.add({.name = "a span"});
+    return "traced";
   }
 
   std::string linger(std::istringstream& words) {
@@ -111,6 +130,7 @@ class WordsHandler final : public runtime::Handler {
   Workplace* workplace_ = nullptr;
   std::string job_;
   std::chrono::milliseconds linger_{0};
+  bool perishes_ = false;
 };
 
 class NullHandler final : public runtime::Handler {
@@ -168,6 +188,7 @@ int run_test_worker(int argc, char** argv) {
     const auto told = run_worker(options, *control, make_test_handler);
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
+    std::fprintf(stderr, "worker: %s\n", error.what());
     return exit_code(error.code());
   }
 }

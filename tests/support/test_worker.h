@@ -3,13 +3,16 @@
 //   echo TEXT       answers TEXT
 //   sum A B         answers A + B
 //   sleep MS        answers after MS milliseconds, the compute thread being busy
+//   pretend MS      the same, and it says that it is idle
 //   linger MS       what it has takes MS milliseconds to tear down at the end
+//   perish          tearing down what it has kills the process by SIGKILL
 //   fail TEXT       throws Error{kInternal, TEXT}
 //   exit CODE       the process ends
 //   die             the process is killed by SIGKILL
 //   send P TEXT     sends TEXT over the channel to worker P
 //   receive P       answers what comes over the channel from worker P
 //   stop            the process stops itself (SIGSTOP)
+//   trace N         records N spans and keeps them
 #pragma once
 
 #include <string>

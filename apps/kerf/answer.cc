@@ -1,0 +1,22 @@
+#include "apps/kerf/answer.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "apps/report/terminal.h"
+
+namespace kerf::apps {
+
+void add_json_flag(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON");
+}
+
+void answer(bool json, const std::function<Json()>& for_programs,
+            const std::function<std::string(bool colour)>& for_people) {
+  const std::string text =
+      json ? json_text(for_programs(), 2) + "\n" : for_people(wants_colour(STDOUT_FILENO));
+  std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace kerf::apps

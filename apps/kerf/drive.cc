@@ -1,0 +1,42 @@
+#include "apps/kerf/drive.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "apps/report/terminal.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+Progress::Options progress_on_stderr() {
+  Progress::Options options;
+  options.terminal = takes_escapes(STDERR_FILENO);
+  options.width = [] { return terminal_width(STDERR_FILENO); };
+  options.write = [](const std::string& text) {
+    std::fputs(text.c_str(), stderr);
+    std::fflush(stderr);
+  };
+  return options;
+}
+
+Driven drive(schedmp::Program& program, const CrewFlags& flags, const DriveOptions& options,
+             Progress& progress) {
+  Driven driven;
+  const Interrupts interrupts;
+  const auto crew =
+      assemble_crew(flags, options.workers, interrupts, options.longest_action_seconds);
+  try {
+    driven.loop = schedmp::run(program, *crew, {.depth = options.depth, .batch = 1});
+  } catch (const Error&) {
+    progress.abandon();
+    throw;
+  }
+  progress.finish();
+  driven.crew = crew->workers();
+  driven.control = crew->counters();
+  crew->stop();
+  return driven;
+}
+
+}  // namespace kerf::apps

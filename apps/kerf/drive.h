@@ -1,0 +1,33 @@
+// Driving a program: workers are assembled, the loop runs to its end with a progress bar, and the
+// workers leave. What every command that runs something has in common.
+#pragma once
+
+#include <vector>
+
+#include "apps/kerf/crew_flags.h"
+#include "apps/report/progress.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+struct DriveOptions {
+  int workers = 1;
+  int depth = 1;                      // rounds under way
+  double longest_action_seconds = 0;  // as predicted; 0: unknown
+};
+
+struct Driven {
+  schedmp::LoopReport loop;
+  std::vector<runtime::WorkerInfo> crew;
+  runtime::ControlCounters control;  // messages between scheduler and workers
+};
+
+// Where a command's progress goes: the standard error output. The caller adds what it will count.
+Progress::Options progress_on_stderr();
+
+// The program tells `progress` of its rounds. Throws what ended the run; workers are gone when it
+// returns or throws.
+Driven drive(schedmp::Program& program, const CrewFlags& flags, const DriveOptions& options,
+             Progress& progress);
+
+}  // namespace kerf::apps

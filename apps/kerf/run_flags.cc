@@ -1,0 +1,37 @@
+#include "apps/kerf/run_flags.h"
+
+#include <filesystem>
+
+#include "apps/data/datasets.h"
+#include "apps/kerf/flag_values.h"
+
+namespace kerf::apps {
+
+void add_data_flag(CLI::App& command, std::string& data) {
+  command.add_option("--data", data, "fashion-mnist[:FOLDER] or synthetic[:ROWSxFEATURESxCLASSES]")
+      ->capture_default_str();
+}
+
+std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
+                                                     const partitioner::Model& model) {
+  auto rows = make_dataset(name, split);
+  check_dataset(*rows, name, model);
+  return rows;
+}
+
+CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std::string& help) {
+  return command.add_option("--weights", weights, help)->type_name("FILE.safetensors");
+}
+
+std::string existing_weights(const std::string& weights) {
+  if (weights.empty()) return {};
+  require(std::filesystem::is_regular_file(weights), "--weights",
+          format("there is no file {}", weights));
+  return std::filesystem::absolute(weights).string();
+}
+
+void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help) {
+  command.add_option("--seed", seed, help)->check(whole_number<uint64_t>())->capture_default_str();
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,26 @@
+// Flags of the commands that run something, beside the model, the plan and the crew: data, weights,
+// seed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "partitioner/model.h"
+#include "schedmp/dataset.h"
+
+namespace kerf::apps {
+
+void add_data_flag(CLI::App& command, std::string& data);
+// Opens the rows of a complete name and checks that they fit the model; throws Error{kUsage}.
+std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
+                                                     const partitioner::Model& model);
+
+CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std::string& help);
+// As workers elsewhere find it; empty stays empty. Throws Error{kUsage} where there is no such file.
+std::string existing_weights(const std::string& weights);
+
+void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
+
+}  // namespace kerf::apps

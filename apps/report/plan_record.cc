@@ -1,0 +1,162 @@
+#include "apps/report/plan_record.h"
+
+#include <map>
+#include <utility>
+
+#include "apps/report/table.h"
+#include "partitioner/sources.h"
+
+namespace kerf::apps {
+
+using partitioner::Model;
+using partitioner::Plan;
+using partitioner::Traffic;
+
+namespace {
+
+std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
+
+std::vector<PlanRecord::Stage> stages_of(const Model& model, const Plan& plan) {
+  std::vector<PlanRecord::Stage> stages;
+  for (const partitioner::Stage& stage : plan.stages) {
+    PlanRecord::Stage& record = stages.emplace_back();
+    for (const partitioner::NodeId node : stage.nodes)
+      record.nodes.push_back(model.node(node).name);
+    for (const int part : stage.parts)
+      record.workers.push_back(plan.binding[static_cast<size_t>(part)]);
+  }
+  return stages;
+}
+
+std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
+  const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
+  const partitioner::Sources sources(model, plan.division);
+  std::vector<PlanRecord::Route> routes;
+  for (size_t i = 0; i < plan.routes.size(); ++i) {
+    const partitioner::Route& route = plan.routes[i];
+    routes.push_back({.value = model.value(route.value).name,
+                      .gradient = route.gradient,
+                      .from = plan.binding[static_cast<size_t>(route.from)],
+                      .to = plan.binding[static_cast<size_t>(route.to)],
+                      .connectors = partitioner::connector_words(sources, route),
+                      .of_loss = partitioner::kind_of(model, plan.division, route) ==
+                                 partitioner::RouteKind::kLoss,
+                      .messages = traffic[i].messages,
+                      .bytes = traffic[i].bytes});
+  }
+  return routes;
+}
+
+// Stages are numbered in the order in which they run, so none feeds one before it.
+bool feeds_forward_only(const Model& model, const Plan& plan) {
+  std::vector<size_t> stage_of(static_cast<size_t>(model.nodes()));
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const partitioner::NodeId node : plan.stages[s].nodes)
+      stage_of[static_cast<size_t>(node)] = s;
+  for (partitioner::ValueId value = 0; value < model.values(); ++value) {
+    const partitioner::NodeId producer = model.value(value).producer;
+    if (producer < 0) continue;
+    for (const partitioner::Use& use : model.uses(value))
+      if (stage_of[static_cast<size_t>(use.node)] < stage_of[static_cast<size_t>(producer)])
+        return false;
+  }
+  return true;
+}
+
+int64_t has(const std::string& words, std::string_view word) {
+  return words.find(word) == std::string::npos ? 0 : 1;
+}
+
+// What the cut inserted, by what it consists of and which way it goes.
+std::string connectors_text(const PlanRecord& record, bool colour) {
+  struct Kind {
+    int64_t routes = 0;
+    Traffic traffic;
+  };
+  std::map<std::pair<bool, std::string>, Kind> kinds;
+  for (const PlanRecord::Route& route : record.routes) {
+    Kind& kind = kinds[{route.gradient, route.connectors}];
+    ++kind.routes;
+    kind.traffic.messages += route.messages;
+    kind.traffic.bytes += route.bytes;
+  }
+  Table table({"inserted", "for", "times", "messages", "bytes"});
+  for (const auto& [what, kind] : kinds)
+    table.add({what.second, what.first ? "gradients" : "values", human_count(kind.routes),
+               human_count(kind.traffic.messages), bytes(kind.traffic.bytes)});
+  return kinds.empty() ? std::string() : "\n" + table.text(colour);
+}
+
+}  // namespace
+
+PlanRecord::StepTraffic PlanRecord::per_step() const {
+  StepTraffic step;
+  for (const Route& route : routes) {
+    Traffic& sum = route.of_loss ? step.loss : step.layers;
+    sum.messages += route.messages;
+    sum.bytes += route.bytes;
+  }
+  return step;
+}
+
+PlanRecord::Connectors PlanRecord::connectors() const {
+  Connectors count;
+  for (const Route& route : routes) {
+    count.bridge += has(route.connectors, "bridge");
+    count.slice += has(route.connectors, "slice");
+    count.concat += has(route.connectors, "concat");
+    count.sum += has(route.connectors, "sum");
+  }
+  return count;
+}
+
+int64_t PlanRecord::cut_bytes() const {
+  int64_t sum = 0;
+  for (const Route& route : routes)
+    if (!route.gradient) sum += route.bytes;
+  return sum;
+}
+
+PlanRecord record_of(const Model& model, const Plan& plan) {
+  return {.model = plan.model,
+          .fingerprint = plan.fingerprint,
+          .cut = std::string(partitioner::to_string(plan.cut)),
+          .batch = plan.batch,
+          .micro_batches = plan.micro_batches,
+          .schedule = plan.schedule,
+          .workers = plan.workers,
+          .stages = stages_of(model, plan),
+          .routes = routes_of(model, plan),
+          .bottleneck = plan.bottleneck,
+          .bound = plan.bound,
+          .acyclic = feeds_forward_only(model, plan)};
+}
+
+std::string plan_text(const PlanRecord& record, bool colour) {
+  std::string text =
+      format("{}, {} cut over {}, batch {} in {}, {}\n\n", record.model, record.cut,
+             plural(static_cast<long long>(record.workers.size()), "worker"), record.batch,
+             plural(record.micro_batches, "micro-batch"), record.schedule);
+  Table table({"worker", "forward", "time/step", "weights", "activations", "peak", "messages",
+               "out", "in"});
+  for (const auto& worker : record.workers)
+    table.add({format("{}", worker.worker), human_flops(worker.forward_flops),
+               human_seconds(worker.seconds), bytes(worker.weight_bytes),
+               bytes(worker.activation_bytes), bytes(worker.peak_bytes),
+               human_count(worker.messages), bytes(worker.bytes_out), bytes(worker.bytes_in)});
+  text += table.text(colour) + "\n";
+  for (size_t s = 0; s < record.stages.size(); ++s)
+    text += format("stage {} on {}: {}\n", s, fmt::join(record.stages[s].workers, ","),
+                   fmt::join(record.stages[s].nodes, " "));
+  text += connectors_text(record, colour);
+  const PlanRecord::StepTraffic step = record.per_step();
+  text += format("\nper step: {} of {} between layers, {} of {} for the loss\n",
+                 plural(step.layers.messages, "message"), bytes(step.layers.bytes),
+                 human_count(step.loss.messages), bytes(step.loss.bytes));
+  if (record.bound > 0)
+    text += format("the slowest worker is at most {} above the best that any such cut can do\n",
+                   human_percent(record.gap()));
+  return text;
+}
+
+}  // namespace kerf::apps

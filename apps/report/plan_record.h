@@ -1,0 +1,138 @@
+// A plan as people and programs want to read it: what `kerf plan` prints and a run's report repeats.
+// `to_json(record)` (json_fields.h) is its JSON. Plain values; no threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partitioner/bound.h"
+#include "partitioner/plan.h"
+
+namespace kerf::apps {
+
+struct PlanRecord {
+  struct Stage {
+    std::vector<std::string> nodes;
+    std::vector<int> workers;
+  };
+  struct Route {
+    std::string value;
+    bool gradient = false;
+    int from = 0;  // worker
+    int to = 0;
+    std::string connectors;  // what was inserted: "slice -> bridge -> concat"
+    bool of_loss = false;
+    int64_t messages = 0;  // of one step
+    int64_t bytes = 0;
+  };
+  // How many connectors of each kind the routes are made of.
+  struct Connectors {
+    int64_t bridge = 0;
+    int64_t slice = 0;
+    int64_t concat = 0;
+    int64_t sum = 0;
+    bool operator==(const Connectors&) const = default;
+  };
+  // Of one step: between the layers, and what the loss adds (scores and their gradients).
+  struct StepTraffic {
+    partitioner::Traffic layers;
+    partitioner::Traffic loss;
+    bool operator==(const StepTraffic&) const = default;
+  };
+
+  std::string model;
+  std::string fingerprint;
+  std::string cut;
+  int64_t batch = 0;
+  int micro_batches = 0;
+  std::string schedule;
+  std::vector<partitioner::WorkerPrediction> workers;
+  std::vector<Stage> stages;
+  std::vector<Route> routes;
+  double bottleneck = 0;
+  double bound = 0;
+  bool acyclic = true;  // the graph of stages
+
+  StepTraffic per_step() const;
+  Connectors connectors() const;
+  int64_t cut_bytes() const;  // of values, in one step
+  double gap() const { return partitioner::gap_of(bottleneck, bound); }
+};
+
+PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan);
+
+std::string plan_text(const PlanRecord& record, bool colour);
+
+template <class Fields>
+void fields(Fields& f, partitioner::Traffic& traffic) {
+  f("messages", traffic.messages);
+  f("bytes", traffic.bytes);
+}
+
+template <class Fields>
+void fields(Fields& f, partitioner::WorkerPrediction& worker) {
+  f("worker", worker.worker);
+  f("forward_flops", worker.forward_flops);
+  f("seconds", worker.seconds);
+  f("weight_bytes", worker.weight_bytes);
+  f("activation_bytes", worker.activation_bytes);
+  f("peak_bytes", worker.peak_bytes);
+  f("messages", worker.messages);
+  f("bytes_in", worker.bytes_in);
+  f("bytes_out", worker.bytes_out);
+}
+
+template <class Fields>
+void fields(Fields& f, PlanRecord::Stage& stage) {
+  f("nodes", stage.nodes);
+  f("workers", stage.workers);
+}
+
+template <class Fields>
+void fields(Fields& f, PlanRecord::Route& route) {
+  f("value", route.value);
+  f("gradient", route.gradient);
+  f("from", route.from);
+  f("to", route.to);
+  f("connectors", route.connectors);
+  f("of_loss", route.of_loss);
+  f("messages", route.messages);
+  f("bytes", route.bytes);
+}
+
+template <class Fields>
+void fields(Fields& f, PlanRecord::Connectors& connectors) {
+  f("bridge", connectors.bridge);
+  f("slice", connectors.slice);
+  f("concat", connectors.concat);
+  f("sum", connectors.sum);
+}
+
+template <class Fields>
+void fields(Fields& f, PlanRecord::StepTraffic& traffic) {
+  f("between_layers", traffic.layers);
+  f("loss", traffic.loss);
+}
+
+template <class Fields>
+void fields(Fields& f, PlanRecord& plan) {
+  f("model", plan.model);
+  f("fingerprint", plan.fingerprint);
+  f("cut", plan.cut);
+  f("batch", plan.batch);
+  f("micro_batches", plan.micro_batches);
+  f("schedule", plan.schedule);
+  f("workers", plan.workers);
+  f("stages", plan.stages);
+  f("routes", plan.routes);
+  f.derived("connectors", plan.connectors());
+  f.derived("per_step", plan.per_step());
+  f("bottleneck", plan.bottleneck);
+  f("bound", plan.bound);
+  f.derived("gap", plan.gap());
+  f.derived("cut_bytes", plan.cut_bytes());
+  f.newer("acyclic", plan.acyclic);
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,117 @@
+#include "apps/report/run_record.h"
+
+#include <algorithm>
+
+#include "apps/report/json_fields.h"
+#include "apps/report/table.h"
+#include "apps/report/terminal.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+using partitioner::Traffic;
+
+namespace {
+
+std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
+
+Traffic sum(const std::vector<RunRecord::Route>& routes, Traffic RunRecord::Route::*which) {
+  Traffic sum;
+  for (const RunRecord::Route& route : routes) {
+    sum.messages += (route.*which).messages;
+    sum.bytes += (route.*which).bytes;
+  }
+  return sum;
+}
+
+std::string steps_text(const RunRecord& record) {
+  if (record.losses.empty()) return {};
+  std::string text =
+      format("{} in {}", plural(static_cast<long long>(record.losses.size()), "step"),
+             human_seconds(record.seconds));
+  if (record.images_per_second)
+    text += format(", {} images/s", human_count(static_cast<long long>(*record.images_per_second)));
+  return text + format(", loss of the last step {:.4f}\n", record.losses.back());
+}
+
+std::string workers_text(const RunRecord& record, bool colour) {
+  Table table(
+      {"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});
+  for (const RunRecord::Worker& worker : record.workers)
+    table.add({format("{}", worker.worker), format("{}", worker.pid),
+               human_seconds(worker.compute_seconds), human_seconds(worker.wait_seconds),
+               human_count(worker.messages), bytes(worker.bytes_out), bytes(worker.bytes_in),
+               bytes(worker.peak_bytes), bytes(worker.proved_bytes)});
+  return table.text(colour);
+}
+
+std::string traffic_text(const RunRecord& record, bool colour) {
+  const auto one = [](const char* what, const Traffic& traffic) {
+    return format("{:<9}  {}, {}", what, plural(traffic.messages, "message"),
+                  plural(traffic.bytes, "byte"));
+  };
+  return format("{}\n{}: {}\n", one("predicted", record.predicted()),
+                one("counted", record.counted()),
+                record.equal() ? painted("equal", Ink::kGreen, colour)
+                               : painted("DIFFERENT", Ink::kRed, colour));
+}
+
+}  // namespace
+
+std::optional<double> RunRecord::accuracy() const {
+  if (evaluations.empty()) return std::nullopt;
+  return evaluations.back().accuracy();
+}
+
+Traffic RunRecord::predicted() const { return sum(routes, &Route::predicted); }
+Traffic RunRecord::counted() const { return sum(routes, &Route::counted); }
+bool RunRecord::equal() const {
+  return std::all_of(routes.begin(), routes.end(),
+                     [](const Route& route) { return route.equal(); });
+}
+
+void check_traffic(const RunRecord& record) {
+  for (const RunRecord::Route& route : record.routes)
+    if (!route.equal())
+      throw Error(
+          ErrorCode::kInternal,
+          format("PREDICTED AND COUNTED DIFFER: {} messages of {} bytes were predicted, {} of {} "
+                 "counted; the plan's costs are wrong",
+                 route.predicted.messages, route.predicted.bytes, route.counted.messages,
+                 route.counted.bytes),
+          format("{} of {} from worker {} to {}", route.gradient ? "gradient" : "values",
+                 route.value, route.from, route.to));
+}
+
+std::string accuracy_text(const RunRecord& record, bool colour) {
+  if (record.evaluations.empty()) return {};
+  const RunRecord::Evaluation& last = record.evaluations.back();
+  const std::string accuracy = format("{:.2f} %", last.accuracy() * 100);
+  return format("test accuracy {} ({} of {}), test loss {:.4f}\n",
+                painted(accuracy, Ink::kBold, colour), human_count(last.correct),
+                plural(last.rows, "image"), last.loss);
+}
+
+std::string run_text(const RunRecord& record, bool colour) {
+  std::string text = steps_text(record) + accuracy_text(record, colour) + "\n" +
+                     workers_text(record, colour) + "\n" + traffic_text(record, colour);
+  if (record.control.dropped > 0)
+    text += format("dropped    {} that nobody of this run sent, or twice\n",
+                   plural(record.control.dropped, "control message"));
+  return text;
+}
+
+std::string write_run_record(const RunRecord& record) {
+  return json_text(to_json(record), 2) + "\n";
+}
+
+RunRecord read_run_record(const std::string& text, const std::string& origin) {
+  RunRecord record;
+  from_json(parse_json(text, origin), origin, record);
+  // The first version knew the prediction only, which was what it had proved.
+  for (RunRecord::Worker& worker : record.workers)
+    if (worker.proved_bytes < 0) worker.proved_bytes = worker.predicted_peak_bytes;
+  return record;
+}
+
+}  // namespace kerf::apps

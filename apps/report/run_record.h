@@ -1,0 +1,158 @@
+// What a run came to: all that its report and its run.json say. Made from a run, written to
+// run.json, read back from there, and reported from, by whichever process has it.
+//
+// Plain values; no threads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/report/plan_record.h"
+
+namespace kerf::apps {
+
+struct RunRecord {
+  struct Evaluation {
+    int64_t epoch = 0;  // from 1, as people count
+    int64_t rows = 0;
+    int64_t correct = 0;
+    double loss = 0;
+    double accuracy() const {
+      return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows);
+    }
+  };
+  struct Worker {
+    int worker = 0;
+    int pid = 0;
+    std::string device;
+    double compute_seconds = 0;
+    double wait_seconds = 0;
+    int64_t messages = 0;  // sent
+    int64_t bytes_in = 0;
+    int64_t bytes_out = 0;
+    int64_t local_messages = 0;  // to itself, between its parts: no transport carries them
+    int64_t local_bytes = 0;
+    int64_t peak_bytes = 0;            // of tensors, as measured
+    int64_t proved_bytes = -1;         // likewise, as proved before the run
+    int64_t predicted_peak_bytes = 0;  // an upper bound of both
+    double predicted_step_seconds = 0;
+  };
+  struct Route {
+    std::string value;
+    bool gradient = false;
+    int from = 0;  // worker
+    int to = 0;
+    partitioner::Traffic predicted;
+    partitioner::Traffic counted;
+    bool equal() const { return predicted == counted; }
+  };
+  // Messages between scheduler and workers.
+  struct Control {
+    int64_t sent = 0;
+    int64_t received = 0;
+    int64_t resent = 0;
+    int64_t dropped = 0;
+  };
+
+  std::string kind = "train";  // or "evaluate"
+  std::string data;            // the data set's name
+  PlanRecord plan;
+  std::vector<double> losses;  // of each step
+  std::vector<Evaluation> evaluations;
+  double seconds = 0;
+  // Of training, start-up and tests left out; a figure between steps takes two of them.
+  std::optional<double> images_per_second;
+  std::optional<double> median_step_seconds;
+  std::vector<Worker> workers;
+  Control control;
+  std::vector<Route> routes;
+
+  std::optional<double> accuracy() const;  // of the last evaluation
+  // Over the whole run.
+  partitioner::Traffic predicted() const;
+  partitioner::Traffic counted() const;
+  bool equal() const;  // route by route
+};
+
+// Without paths: a run's folder may be elsewhere by now.
+std::string run_text(const RunRecord& record, bool colour);
+// Of it, the line on the last evaluation; empty where there was none.
+std::string accuracy_text(const RunRecord& record, bool colour);
+// Throws Error{kInternal} that names the first route where predicted and counted differ.
+void check_traffic(const RunRecord& record);
+
+std::string write_run_record(const RunRecord& record);
+// Strict: throws Error{kUsage} that names `origin` and the member at fault.
+RunRecord read_run_record(const std::string& text, const std::string& origin);
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Evaluation& evaluation) {
+  f("epoch", evaluation.epoch);
+  f("rows", evaluation.rows);
+  f("correct", evaluation.correct);
+  f("loss", evaluation.loss);
+  f.derived("accuracy", evaluation.accuracy());
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Worker& worker) {
+  f("worker", worker.worker);
+  f("pid", worker.pid);
+  f("device", worker.device);
+  f("compute_seconds", worker.compute_seconds);
+  f("wait_seconds", worker.wait_seconds);
+  f("messages", worker.messages);
+  f("bytes_in", worker.bytes_in);
+  f("bytes_out", worker.bytes_out);
+  f.newer("local_messages", worker.local_messages);
+  f.newer("local_bytes", worker.local_bytes);
+  f("peak_bytes", worker.peak_bytes);
+  f.newer("proved_bytes", worker.proved_bytes);
+  f("predicted_peak_bytes", worker.predicted_peak_bytes);
+  f("predicted_step_seconds", worker.predicted_step_seconds);
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Route& route) {
+  f("value", route.value);
+  f("gradient", route.gradient);
+  f("from", route.from);
+  f("to", route.to);
+  f("predicted_messages", route.predicted.messages);
+  f("messages", route.counted.messages);
+  f("predicted_bytes", route.predicted.bytes);
+  f("bytes", route.counted.bytes);
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Control& control) {
+  f("sent", control.sent);
+  f("received", control.received);
+  f("resent", control.resent);
+  f("dropped", control.dropped);
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord& run) {
+  f.newer("kind", run.kind);
+  f.newer("data", run.data);
+  f("plan", run.plan);
+  f.derived("model", run.plan.model);
+  f("losses", run.losses);
+  f.derived("steps", static_cast<int64_t>(run.losses.size()));
+  f("evaluations", run.evaluations);
+  f.derived("accuracy", run.accuracy());
+  f("seconds", run.seconds);
+  f("images_per_second", run.images_per_second);
+  f("median_step_seconds", run.median_step_seconds);
+  f("workers", run.workers);
+  f("routes", run.routes);
+  f.derived("predicted", run.predicted());
+  f.derived("counted", run.counted());
+  f.derived("equal", run.equal());
+  f("control", run.control);
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,39 @@
+// What follows from a plan's decisions: a plan's text may leave it out, and reading derives it.
+//
+//   divisions     from the layout of a node's first output where that stands; else whole where the
+//                 stage has one part; else as the feature or hybrid cut's rule divides it
+//   layouts       from the divisions (layouts_of)
+//   routes        connect()
+//   predictions   predict(), with what the kept request says
+//
+// Pure functions.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "partitioner/plan.h"
+
+namespace kerf::partitioner {
+
+struct LeftOut {
+  std::vector<bool> layouts;  // by value
+  bool routes = false;
+  bool workers = false;
+  bool bottleneck = false;
+  bool bound = false;
+
+  bool any() const;
+};
+
+// The division of a node of `stage`, those of what comes before being set; empty for a free cut over
+// several parts, which nothing implies.
+std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
+                                            NodeId node, const Division& division);
+
+// Derives what was left out; `plan` has the rest. Throws Error{kUsage} that names what does not
+// follow, or is not sound.
+void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveOf& objective_of,
+                   Plan& plan);
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,187 @@
+#include "partitioner/cuts/line.h"
+
+#include <algorithm>
+
+#include "partitioner/cuts/trees.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+// Sorts things by their position: a list in compressed rows.
+template <class T>
+void to_rows(int positions, const std::vector<std::pair<int, T>>& placed, std::vector<T>& all,
+             std::vector<int>& from) {
+  from.assign(at(positions) + 1, 0);
+  for (const auto& [position, thing] : placed) ++from[at(position) + 1];
+  for (size_t p = 1; p < from.size(); ++p) from[p] += from[p - 1];
+  all.resize(placed.size());
+  std::vector<int> next = from;
+  for (const auto& [position, thing] : placed) all[at(next[at(position)]++)] = thing;
+}
+
+}  // namespace
+
+Line::Line(const Units& units, std::vector<int> order)
+    : units_(units), order_(std::move(order)), position_(order_.size()) {
+  for (int p = 0; p < size(); ++p) position_[at(order_[at(p)])] = p;
+  for (const std::vector<double>& work : units.work) {
+    std::vector<double>& before = before_.emplace_back(1, 0.0);
+    for (const int unit : order_) before.push_back(before.back() + work[at(unit)]);
+  }
+  find_values();
+  find_held();
+  find_changes();
+  find_close();
+}
+
+std::vector<int> Line::sorted_positions(const std::vector<int>& units) const {
+  std::vector<int> result;
+  for (const int unit : units) result.push_back(position_[at(unit)]);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+void Line::find_values() {
+  std::vector<std::pair<int, Read>> reads;
+  std::vector<std::pair<int, int>> made;
+  for (size_t v = 0; v < units_.values.size(); ++v) {
+    const UnitValue& value = units_.values[v];
+    const std::vector<int> readers = sorted_positions(value.readers);
+    producer_.push_back(position_[at(value.producer)]);
+    first_.push_back(readers.front());
+    last_.push_back(readers.back());
+    prices_grow_ = prices_grow_ && value.leave == 0 && producer_.back() < readers.front();
+    made.emplace_back(producer_.back(), static_cast<int>(v));
+    for (size_t r = 0; r < readers.size(); ++r)
+      reads.push_back({readers[r],
+                       {static_cast<int>(v), r == 0 ? -1 : readers[r - 1],
+                        r + 1 == readers.size() ? size() : readers[r + 1]}});
+  }
+  to_rows(size(), reads, reads_, reads_from_);
+  to_rows(size(), made, made_, made_from_);
+}
+
+void Line::find_held() {
+  std::vector<std::pair<int, Read>> holds;
+  for (size_t h = 0; h < units_.held.size(); ++h) {
+    const std::vector<int> users = sorted_positions(units_.held[h].units);
+    for (size_t r = 0; r < users.size(); ++r)
+      holds.push_back({users[r],
+                       {static_cast<int>(h), r == 0 ? -1 : users[r - 1],
+                        r + 1 == users.size() ? size() : users[r + 1]}});
+  }
+  to_rows(size(), holds, holds_, holds_from_);
+}
+
+// [i, j) pays to receive a value if it reads it and does not make it, and to send it if it makes it
+// and does not have all of its readers.
+void Line::find_changes() {
+  std::vector<std::pair<int, Change>> placed;
+  const auto change = [&](int position, int first, int last, double price, double bytes) {
+    if (first <= last && (price != 0 || bytes != 0))
+      placed.push_back({position, {first, last, price, bytes}});
+  };
+  for (int p = 0; p < size(); ++p) {
+    for (const Read& read : slice(reads_, reads_from_, p)) {
+      const UnitValue& value = units_.values[at(read.item)];
+      const int made = producer_[at(read.item)];
+      const int first = made < p ? std::max(made, read.previous) + 1 : read.previous + 1;
+      change(p, first, p, value.enter, value.bytes);
+      // Its last reader: those that begin after none of the earlier ones send nothing more.
+      if (p == last_[at(read.item)] && made < p)
+        change(p, 0, std::min(first_[at(read.item)], made), -value.leave, 0);
+    }
+    for (const int v : slice(made_, made_from_, p)) {
+      const UnitValue& value = units_.values[at(v)];
+      int before = -1;  // the last reader before the producer
+      for (const int unit : value.readers)
+        if (position_[at(unit)] < p) before = std::max(before, position_[at(unit)]);
+      change(p, 0, before, -value.enter, -value.bytes);
+      change(p, last_[at(v)] > p ? 0 : first_[at(v)] + 1, p, value.leave, 0);
+    }
+  }
+  to_rows(size(), placed, changes_, changes_from_);
+}
+
+void Line::find_close() {
+  parts_close_.assign(order_.size() + 1, false);
+  for (const auto& [a, b] : units_.close) {
+    const auto [first, last] = std::minmax(position_[at(a)], position_[at(b)]);
+    for (int boundary = first + 1; boundary <= last; ++boundary) parts_close_[at(boundary)] = true;
+  }
+}
+
+double Line::price(int type, int i, int j) const {
+  double price = work(type, i, j);
+  for (int p = i; p < j; ++p) {
+    for (const Read& read : slice(reads_, reads_from_, p)) {
+      const int made = producer_[at(read.item)];
+      if (read.previous < i && (made < i || made >= j)) price += units_.values[at(read.item)].enter;
+    }
+    for (const int v : slice(made_, made_from_, p))
+      if (first_[at(v)] < i || last_[at(v)] >= j) price += units_.values[at(v)].leave;
+  }
+  return price;
+}
+
+double Line::bytes(int i, int j) const {
+  double bytes = 0;
+  for (int p = i; p < j; ++p)
+    for (const Read& read : slice(reads_, reads_from_, p)) {
+      const int made = producer_[at(read.item)];
+      if (read.previous < i && (made < i || made >= j)) bytes += units_.values[at(read.item)].bytes;
+    }
+  return bytes;
+}
+
+double Line::memory(int micro_batches, int i, int j) const {
+  double bytes = 0;
+  for (int p = i; p < j; ++p)
+    for (const Read& hold : slice(holds_, holds_from_, p))
+      if (hold.previous < i) {
+        const UnitHeld& held = units_.held[at(hold.item)];
+        bytes += held.fixed + micro_batches * held.per_micro_batch;
+      }
+  return bytes;
+}
+
+std::vector<int> Line::ends_by_price(int type, double limit) const {
+  std::vector<double> own;  // of a unit, and of values at the next unit that reads them
+  for (const int unit : order_) own.push_back(units_.work[at(type)][at(unit)]);
+  SumTree sums(own);
+  std::vector<int> ends;
+  for (int i = 0; i < size(); ++i) {
+    ends.push_back(std::max(i, sums.furthest(limit)));
+    sums.clear(i);
+    for (const Read& read : slice(reads_, reads_from_, i))
+      if (read.next < size()) sums.add(read.next, units_.values[at(read.item)].enter);
+    for (const int v : slice(made_, made_from_, i))
+      sums.add(first_[at(v)], units_.values[at(v)].enter);
+  }
+  return ends;
+}
+
+std::vector<int> Line::ends_by_memory(int micro_batches, double limit) const {
+  std::vector<double> own(order_.size());
+  const auto bytes = [&](int item) {
+    const UnitHeld& held = units_.held[at(item)];
+    return held.fixed + micro_batches * held.per_micro_batch;
+  };
+  for (int p = 0; p < size(); ++p)
+    for (const Read& hold : slice(holds_, holds_from_, p))
+      if (hold.previous < 0) own[at(p)] += bytes(hold.item);
+  SumTree sums(own);
+  std::vector<int> ends;
+  for (int i = 0; i < size(); ++i) {
+    ends.push_back(std::max(i, sums.furthest(limit)));
+    sums.clear(i);
+    for (const Read& hold : slice(holds_, holds_from_, i))
+      if (hold.next < size()) sums.add(hold.next, bytes(hold.item));
+  }
+  return ends;
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,130 @@
+#include "partitioner/model_graph.h"
+
+#include <algorithm>
+#include <map>
+
+#include "partitioner/memory.h"
+#include "partitioner/stage_price.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+class Figures {
+ public:
+  Figures(const Model& model, const PlanRequest& request) : model_(model), request_(request) {}
+
+  CostFigures make() {
+    result_.name = model_.name();
+    result_.unit = request_.minimise == Minimise::kTime ? "s" : "FLOP";
+    result_.work.resize(1);
+    for (NodeId node = 0; node < model_.nodes(); ++node) add_node(node);
+    for (ValueId value = 0; value < model_.values(); ++value)
+      if (model_.value(value).producer >= 0) add_value(value);
+    add_held();
+    add_colours();
+    add_close();
+    return std::move(result_);
+  }
+
+ private:
+  static size_t at(int index) { return static_cast<size_t>(index); }
+
+  void add_node(NodeId node) {
+    result_.nodes.push_back({model_.node(node).name, -1, false});
+    result_.work[0].push_back(
+        node_work(model_, request_, node, whole_division(model_, node, 0).shares[0].box));
+  }
+
+  void add_value(ValueId value) {
+    CostValue cost;
+    cost.producer = model_.value(value).producer;
+    for (const Use& use : model_.uses(value)) cost.readers.push_back(use.node);
+    std::sort(cost.readers.begin(), cost.readers.end());
+    cost.readers.erase(std::unique(cost.readers.begin(), cost.readers.end()), cost.readers.end());
+    const bool returns = model_.needs_gradient(value);
+    cost.forward_bytes = static_cast<double>(model_.value(value).spec.bytes(request_.batch));
+    cost.bytes = (returns ? 2 : 1) * cost.forward_bytes;
+    cost.enter = wire_price(request_, cost.bytes, (returns ? 2.0 : 1.0) * request_.micro_batches);
+    result_.values.push_back(std::move(cost));
+  }
+
+  // An alias is its input.
+  ValueId root(ValueId value) const {
+    for (;;) {
+      const NodeId producer = model_.value(value).producer;
+      if (producer < 0 || !model_.op(producer).aliases()) return value;
+      value = model_.node(producer).inputs[0];
+    }
+  }
+
+  void add_held() {
+    std::vector<Computation> computations = whole_computations(model_);
+    const int64_t samples = micro_batch_sizes(request_.batch, request_.micro_batches).front();
+    std::map<ValueId, Held> values;
+    for (const Computation& computation : computations) {
+      const StageMemory own = stage_memory(model_, {&computation}, samples);
+      double kept = static_cast<double>(own.kept);
+      const auto hold = [&](ValueId value) {
+        const auto bytes = static_cast<double>(
+            whole_blocks(static_cast<int64_t>(model_.value(value).spec.bytes(samples))));
+        if (bytes > kept) return;
+        Held& held = values[root(value)];
+        held.per_micro_batch = bytes;
+        held.nodes.push_back(computation.node);
+        kept -= bytes;
+      };
+      for (const ValueId value : own.kept_arrivals) hold(value);
+      for (const ValueId value : model_.node(computation.node).outputs)
+        if (root(value) == value) hold(value);
+      if (kept > 0) result_.held.push_back({{computation.node}, 0, kept});
+    }
+    for (auto& [value, held] : values) result_.held.push_back(std::move(held));
+    add_parameters();
+  }
+
+  void add_parameters() {
+    for (const ValueId id : model_.kept_values()) {
+      const auto bytes =
+          static_cast<double>(whole_blocks(static_cast<int64_t>(model_.value(id).spec.bytes(0))));
+      const int copies = model_.needs_gradient(id) ? 2 + request_.setting.optimizer_states : 1;
+      result_.held.push_back({{}, copies * bytes, 0});
+      for (const Use& use : model_.uses(id)) result_.held.back().nodes.push_back(use.node);
+    }
+  }
+
+  // Users of one parameter, and of parameters that share a user.
+  void add_colours() {
+    Edges together;
+    for (const ValueId id : model_.kept_values())
+      for (const Use& use : model_.uses(id)) {
+        together.emplace_back(model_.uses(id)[0].node, use.node);
+        together.emplace_back(use.node, model_.uses(id)[0].node);
+      }
+    const std::vector<int> component = strong_components(model_.nodes(), together);
+    std::vector<int> count(component.size());
+    for (const int c : component) ++count[at(c)];
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      if (const int c = component[at(node)]; count[at(c)] > 1) result_.nodes[at(node)].colour = c;
+  }
+
+  // The loss and its scores: few bytes, but a worker for the loss alone would only wait.
+  void add_close() {
+    const NodeId loss = model_.loss();
+    if (loss < 0) return;
+    const NodeId scorer = model_.value(model_.node(loss).inputs[0]).producer;
+    if (scorer >= 0) result_.close.emplace_back(scorer, loss);
+  }
+
+  const Model& model_;
+  const PlanRequest& request_;
+  CostFigures result_;
+};
+
+}  // namespace
+
+CostGraph cost_graph_of(const Model& model, const PlanRequest& request) {
+  return CostGraph(Figures(model, request).make());
+}
+
+}  // namespace kerf::partitioner

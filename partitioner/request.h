@@ -1,0 +1,34 @@
+// What of a request a plan keeps: what it was made for, beside the model, the batch and the
+// schedule, so that it can be predicted again as it was. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kerf::partitioner {
+
+enum class Minimise : uint8_t { kTime, kForwardFlops };
+std::string_view to_string(Minimise minimise);  // "time", "forward-flops"
+// Throws Error{kUsage} that lists the names.
+Minimise parse_minimise(const std::string& name);
+
+// The setting of a run, as far as its memory depends on it.
+struct Setting {
+  int slots = 2;             // per route, beyond what the receiver holds; at least 1
+  bool mirrored = false;     // the receiver has as many of its own
+  int optimizer_states = 1;  // per parameter
+  int threads = 1;           // per worker
+  bool operator==(const Setting&) const = default;
+};
+
+struct KeptRequest {
+  std::string source;             // of the model, for who made it; empty: not told
+  std::optional<int64_t> memory;  // bytes per worker
+  Minimise minimise = Minimise::kTime;
+  Setting setting;
+  bool operator==(const KeptRequest&) const = default;
+};
+
+}  // namespace kerf::partitioner

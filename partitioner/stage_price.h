@@ -1,0 +1,28 @@
+// The one price of a stage, for every cut: what the objective counts, and the time on the wire.
+//
+//   time            seconds of computing, forward and gradients, and of each value that it receives
+//                   and each gradient that it returns: the reader pays for both ways
+//   forward-flops   FLOPs alone
+//
+// All of one step. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "partitioner/cost_graph.h"
+#include "partitioner/cut.h"
+
+namespace kerf::partitioner {
+
+// Of a box of a node's iterations.
+Work node_work(const Model& model, const PlanRequest& request, NodeId node,
+               const ops::Box& iterations);
+// Of messages on the wire; 0 where FLOPs are counted.
+double wire_price(const PlanRequest& request, double bytes, double messages);
+
+// worker -> price of its stages, of a plan whose layouts, binding and routes are set.
+std::vector<double> worker_prices(const Model& model, const Plan& plan, const PlanRequest& request);
+// The most of them.
+double bottleneck_of(const Model& model, const Plan& plan, const PlanRequest& request);
+
+}  // namespace kerf::partitioner

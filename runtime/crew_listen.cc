@@ -1,0 +1,164 @@
+// How a crew listens: tasks out, results in, and the judgement of who is lost.
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "runtime/crew_watch.h"
+#include "runtime/live_crew.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using State = Member::State;
+
+constexpr auto kSettle = 500ms;  // for the reports that tell who waited for a lost worker
+constexpr int kDrainAtMost = 10'000;
+
+}  // namespace
+
+void LiveCrew::send(int worker, std::vector<std::string> tasks) {
+  const std::lock_guard listening(listening_);
+  KERF_CHECK(worker >= 0 && worker < options_.workers, "no worker {}", worker);
+  throw_if_over();
+  auto& member = roster_->members()[static_cast<size_t>(worker)];
+  {
+    const std::lock_guard lock(mutex_);
+    // Whoever waited for a worker without work waited for us.
+    if (member.info.outstanding == 0) member.progressed = member.task_since = Clock::now();
+    member.info.outstanding += static_cast<int64_t>(tasks.size());
+  }
+  for (auto& payload : encode_batches(std::move(tasks)))
+    server_->send(member.peer, {ControlType::kWork, std::move(payload)});
+}
+
+std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
+  const std::lock_guard listening(listening_);
+  while (true) {
+    throw_if_over();
+    if (auto results = roster_->next_results()) return results;
+    step(deadline);
+    if (!roster_->has_results() && !over_ && Clock::now() >= deadline) return {};
+  }
+}
+
+std::vector<WorkerInfo> LiveCrew::workers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<WorkerInfo> infos;
+  for (const auto& member : roster_->members()) infos.push_back(member.info);
+  return infos;
+}
+
+ControlCounters LiveCrew::counters() const {
+  const std::lock_guard listening(listening_);
+  return server_->counters();
+}
+
+// While the crew's thread is busy elsewhere, workers still get answers. A socket of ZeroMQ may pass
+// from thread to thread across a full fence, which the mutex is.
+void LiveCrew::keep(const std::stop_token& stop) {
+  std::mutex sleep_mutex;
+  std::condition_variable_any sleep;
+  while (!stop.stop_requested()) {
+    std::unique_lock sleeping(sleep_mutex);
+    sleep.wait_for(sleeping, stop, kKeepEvery, [] { return false; });
+    const std::unique_lock listening(listening_, std::try_to_lock);
+    if (!listening.owns_lock() || stop.stop_requested()) continue;
+    try {
+      drain();
+    } catch (const Error& error) {
+      return fail(error);  // for the crew's thread, when it comes back
+    } catch (const std::exception& error) {
+      return fail(Error(ErrorCode::kInternal, error.what()));
+    }
+  }
+}
+
+// Looked at after every wait: what we stood still counts against nobody.
+Clock::time_point LiveCrew::own_time() {
+  const auto now = Clock::now();
+  if (const auto stood = still_.look(now); stood > Clock::duration{}) {
+    const std::lock_guard lock(mutex_);
+    forgive(roster_->members(), stood);
+  }
+  return still_.own_time(now);
+}
+
+std::optional<ControlServer::Incoming> LiveCrew::receive(Deadline deadline) {
+  auto incoming = server_->receive(deadline);
+  own_time();
+  return incoming;
+}
+
+void LiveCrew::hear(const ControlServer::Incoming& incoming) {
+  const std::lock_guard lock(mutex_);
+  roster_->handle(incoming);
+}
+
+void LiveCrew::step(Deadline deadline) {
+  const auto incoming = receive(std::min(deadline, check_at_));
+  if (incoming) hear(*incoming);
+  if (interrupt_->raised() && !stopping_ && !over_)
+    fail(Error(ErrorCode::kInterrupted, "interrupted"));
+  if (!incoming || Clock::now() >= check_at_) check();
+}
+
+void LiveCrew::drain() {
+  for (int i = 0; i < kDrainAtMost; ++i) {
+    const auto incoming = receive(Clock::time_point{});
+    if (!incoming) return;
+    hear(*incoming);
+  }
+}
+
+void LiveCrew::check() {
+  check_at_ = after(kCheckEvery);
+  drain();  // what was said counts, even if we were too busy to listen
+  roster_->look_at_processes();
+  if (over_) return;
+  auto& members = roster_->members();
+  if (first_failed(members) == nullptr && !find_loss(members, options_, Clock::now())) return;
+  settle();
+  // When a worker dies, others fail because of it: the loss is the cause.
+  if (const auto cause = find_loss(members, options_, Clock::now())) {
+    auto& process = members[static_cast<size_t>(cause->worker)].process;
+    if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
+    return fail(loss_error(members, *cause, Clock::now()));
+  }
+  const Member* const member = first_failed(members);
+  if (member == nullptr) return;  // the fresh reports told of progress
+  fail(Error(member->failure->code(),
+             kerf::format("{}: {}", name_of(*member), member->failure->message()),
+             member->failure->where()));
+}
+
+// Waits until everybody who still speaks has reported once more, so that the error can tell who
+// waits for whom, and until a cause had time to show.
+void LiveCrew::settle() {
+  const auto begin = Clock::now();
+  const auto deadline = begin + kSettle;
+  const auto fresh = [&](const Member& member) {
+    return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
+           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
+           member.reported > begin + kSettle / 4;
+  };
+  const auto& members = roster_->members();
+  while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {
+    if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
+    if (interrupt_->raised()) return;
+    roster_->look_at_processes();
+  }
+}
+
+void LiveCrew::fail(Error error) {
+  if (over_) return;
+  over_ = std::move(error);
+  roster_->close();
+}
+
+void LiveCrew::throw_if_over() const {
+  if (over_) throw *over_;
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,51 @@
+#include "runtime/link/descriptor.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+namespace {
+
+static_assert(sizeof(SlotName) == 16 && std::is_trivially_copyable_v<SlotName>);
+
+uint32_t header_checksum(const Descriptor& head) {
+  return crc32c({reinterpret_cast<const char*>(&head), offsetof(Descriptor, checksum)});
+}
+
+uint32_t checksum_of_body(const Descriptor& head, std::string_view body) {
+  return head.kind == ParcelKind::kData || body.empty() ? 0 : crc32c(body);
+}
+
+}  // namespace
+
+void seal(Descriptor& head, std::string_view body) {
+  if (head.kind != ParcelKind::kData) head.body_bytes = static_cast<uint32_t>(body.size());
+  head.body_checksum = checksum_of_body(head, body);
+  head.checksum = header_checksum(head);
+}
+
+std::optional<Descriptor> parse_descriptor(std::string_view frame, std::string_view body) {
+  Descriptor head;
+  if (frame.size() != sizeof head) return std::nullopt;
+  std::memcpy(&head, frame.data(), sizeof head);
+  if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;
+  if (head.checksum != header_checksum(head) || head.reserved != 0) return std::nullopt;
+  if (head.body_bytes != body.size()) return std::nullopt;
+  if (head.body_checksum != checksum_of_body(head, body)) return std::nullopt;
+  return head;
+}
+
+std::string encode_slots(const std::vector<SlotName>& slots) {
+  return {reinterpret_cast<const char*>(slots.data()), slots.size() * sizeof(SlotName)};
+}
+
+std::optional<std::vector<SlotName>> decode_slots(std::string_view body) {
+  if (body.size() % sizeof(SlotName) != 0) return std::nullopt;
+  std::vector<SlotName> slots(body.size() / sizeof(SlotName));
+  if (!body.empty()) std::memcpy(slots.data(), body.data(), body.size());
+  return slots;
+}
+
+}  // namespace kerf::runtime

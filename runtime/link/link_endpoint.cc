@@ -1,0 +1,194 @@
+#include "runtime/link/link_endpoint.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/standstill.h"
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+namespace {
+
+// How long something may be under way before one asks what became of it.
+constexpr std::chrono::milliseconds kPatience{1'000};
+
+}  // namespace
+
+LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
+                           std::unique_ptr<SlotStore> store)
+    : store_(std::move(store)), post_(make_post(label, scheme)) {}
+
+void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
+  KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
+  const auto serving = [this](const std::function<bool()>& done, Deadline deadline) {
+    return serve(done, deadline);
+  };
+  Peer& made = peers_[peer];
+  if (wiring.send.contains(peer))
+    made.send = std::make_unique<SendLink>(*post_, peer, wiring.send.at(peer), *store_, serving);
+  if (wiring.receive.contains(peer))
+    made.receive =
+        std::make_unique<ReceiveLink>(*post_, peer, wiring.receive.at(peer), *store_, serving);
+  post_->connect(peer, wiring.addresses.at(peer));
+}
+
+void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
+  KERF_CHECK(!opened_, "{} was opened before", post_->label());
+  opened_ = true;
+  post_->identify(wiring.self, wiring.epoch, wiring.token);
+  std::set<int> peers;
+  for (const auto& [peer, lanes] : wiring.send) peers.insert(peer);
+  for (const auto& [peer, lanes] : wiring.receive) peers.insert(peer);
+  const auto begin = Clock::now();
+  for (const int peer : peers) add_peer(wiring, peer);
+  // Large slots take long to make; the others shall not have less time because of ours.
+  if (deadline != Deadline::max()) deadline += Clock::now() - begin;
+
+  const auto ready = [](const auto& entry) {
+    return entry.second.greeted && entry.second.welcomed;
+  };
+  Standstill still(kPatience);
+  while (!std::ranges::all_of(peers_, ready)) {
+    for (const auto& [number, peer] : peers_)
+      if (!peer.welcomed) greet(number);
+    const Deadline patience = std::min(deadline, after(kPatience));
+    if (serve([&] { return std::ranges::all_of(peers_, ready); }, patience)) return;
+    deadline = postponed(deadline, still.look());
+    if (Clock::now() < deadline) continue;
+    const auto missing = std::ranges::find_if_not(peers_, ready);
+    throw Error(ErrorCode::kTimeout,
+                kerf::format("worker {} did not open its channels in time", missing->first),
+                post_->label());
+  }
+}
+
+void LinkEndpoint::greet(int number) {
+  const Peer& peer = peers_.at(number);
+  Hello hello;
+  if (peer.send) {
+    hello.send = peer.send->lanes();
+    hello.offer = peer.send->memory().offer();
+  }
+  if (peer.receive) hello.receive = peer.receive->lanes();
+  Descriptor head;
+  head.kind = ParcelKind::kHello;
+  post_->send(number, head, encode(hello));
+}
+
+void LinkEndpoint::on_hello(int from, Peer& peer, const Parcel& parcel) {
+  if (!peer.greeted) {
+    const auto hello = decode<Hello>(parcel.body);
+    const std::vector<Lane> none;
+    if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
+        hello.receive != (peer.send ? peer.send->lanes() : none))
+      throw Error(ErrorCode::kProtocol,
+                  kerf::format("worker {} expects other lanes than the plan says", from),
+                  post_->label());
+    if (peer.receive) peer.receive->accept(hello.offer);
+    peer.greeted = true;
+  }
+  Descriptor head;
+  head.kind = ParcelKind::kWelcome;
+  post_->send(from, head);
+}
+
+void LinkEndpoint::handle(const Parcel& parcel) {
+  const int from = parcel.head.from;
+  Peer& peer = peers_.at(from);
+  switch (parcel.head.kind) {
+    case ParcelKind::kHello:
+      return on_hello(from, peer, parcel);
+    case ParcelKind::kWelcome:
+      if (peer.send && !peer.welcomed) peer.send->memory().accepted();
+      peer.welcomed = true;
+      return;
+    case ParcelKind::kData:
+      if (peer.receive) return peer.receive->on_data(parcel);
+      break;
+    case ParcelKind::kProbe:
+      if (peer.receive) return peer.receive->on_probe(parcel);
+      break;
+    case ParcelKind::kCredit:
+      if (peer.send) return peer.send->on_credit(parcel);
+      break;
+    case ParcelKind::kState:
+      if (peer.send) return peer.send->on_state(parcel);
+      break;
+  }
+  post_->drop();
+}
+
+bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
+  while (true) {
+    post_->check_interrupted();
+    // No further than needed: what is still unread costs no system call when its time comes.
+    while (!done()) {
+      const auto parcel = post_->receive();
+      if (!parcel) break;
+      handle(*parcel);
+    }
+    if (done()) return true;
+    if (Clock::now() >= deadline) return false;
+    Standstill still(kPatience);
+    post_->wait(std::min(deadline, after(kPatience)));
+    deadline = postponed(deadline, still.look());
+    probe_all();
+  }
+}
+
+void LinkEndpoint::probe_all() {
+  const Clock::time_point now = Clock::now();
+  if (now - probed_ < kPatience) return;
+  probed_ = now;
+  for (const auto& [number, peer] : peers_)
+    if (peer.send) peer.send->probe(now - kPatience);
+}
+
+SendChannel& LinkEndpoint::sender(int peer) {
+  const auto found = peers_.find(peer);
+  KERF_CHECK(found != peers_.end() && found->second.send, "{} has no channel to worker {}",
+             post_->label(), peer);
+  return *found->second.send;
+}
+
+ReceiveChannel& LinkEndpoint::receiver(int peer) {
+  const auto found = peers_.find(peer);
+  KERF_CHECK(found != peers_.end() && found->second.receive, "{} has no channel from worker {}",
+             post_->label(), peer);
+  return *found->second.receive;
+}
+
+void LinkEndpoint::tend() {
+  while (const auto parcel = post_->receive()) handle(*parcel);
+  probe_all();
+}
+
+bool LinkEndpoint::drain(Deadline deadline) {
+  post_->check_interrupted();
+  const auto released = [](const auto& entry) {
+    return !entry.second.send || entry.second.send->all_released();
+  };
+  return serve([&] { return std::ranges::all_of(peers_, released); }, deadline);
+}
+
+ChannelCounters LinkEndpoint::counters() const {
+  ChannelCounters sum;
+  sum.dropped = post_->dropped();
+  for (const auto& [number, peer] : peers_) {
+    if (peer.send) sum += peer.send->counters();
+    if (peer.receive) sum += peer.receive->counters();
+  }
+  return sum;
+}
+
+size_t LinkEndpoint::slot_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [number, peer] : peers_) {
+    if (peer.send) bytes += peer.send->memory().allocated();
+    if (peer.receive) bytes += peer.receive->allocated();
+  }
+  return bytes;
+}
+
+}  // namespace kerf::runtime

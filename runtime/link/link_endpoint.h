@@ -1,0 +1,61 @@
+// An endpoint whose channels are links over one Post; the SlotStore makes it a transport.
+//
+// open() greets every peer and is greeted by every peer (kHello with token, lanes and where the
+// slots are; kWelcome back), so that each side has checked the other before the first message.
+//
+// Threads: as Endpoint.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/channel.h"
+#include "runtime/link/post.h"
+#include "runtime/link/receive_link.h"
+#include "runtime/link/send_link.h"
+#include "runtime/link/slot_store.h"
+
+namespace kerf::runtime {
+
+class LinkEndpoint final : public Endpoint {
+ public:
+  // `scheme` is "ipc" or "tcp".
+  LinkEndpoint(const std::string& label, const std::string& scheme,
+               std::unique_ptr<SlotStore> store);
+
+  std::string address() const override { return post_->address(); }
+  void open(const Wiring& wiring, Deadline deadline) override;
+  SendChannel& sender(int peer) override;
+  ReceiveChannel& receiver(int peer) override;
+  void interrupt() override { post_->interrupt(); }
+  void tend() override;
+  bool drain(Deadline deadline) override;
+  size_t slot_bytes() const override;
+  int64_t dropped() const override { return post_->dropped(); }
+  ChannelCounters counters() const override;
+
+ private:
+  struct Peer {
+    std::unique_ptr<SendLink> send;        // null: no channel to it
+    std::unique_ptr<ReceiveLink> receive;  // null: no channel from it
+    bool greeted = false;                  // its hello came and was right
+    bool welcomed = false;                 // it understood ours
+  };
+  void add_peer(const Wiring& wiring, int peer);
+  void greet(int peer);
+  void handle(const Parcel& parcel);
+  void on_hello(int from, Peer& peer, const Parcel& parcel);
+  // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}.
+  bool serve(const std::function<bool()>& done, Deadline deadline);
+  void probe_all();
+
+  std::unique_ptr<SlotStore> store_;
+  // Slots lie here and outlive post_: its I/O thread may read them until it has ended.
+  std::map<int, Peer> peers_;
+  std::unique_ptr<Post> post_;
+  Clock::time_point probed_{};
+  bool opened_ = false;
+};
+
+}  // namespace kerf::runtime

@@ -1,0 +1,60 @@
+// The post office of an endpoint: takes parcels to peers and brings theirs.
+//
+// It carries parcels (a sealed header and a body) and knows their form, not their meaning. Parcels
+// of the wrong form, epoch or token are dropped and counted. What carries them is the implementation's:
+// zmq/zmq_post.cc.
+//
+// Threads: one, except interrupt(). Payload given to send_pinned must outlive the Post.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/link/descriptor.h"
+#include "runtime/time.h"
+
+namespace kerf::runtime {
+
+struct Parcel {
+  Descriptor head;
+  std::string_view body;  // valid until the next receive()
+};
+
+class Post {
+ public:
+  virtual ~Post() = default;
+  virtual const std::string& label() const = 0;
+  virtual const std::string& address() const = 0;
+
+  // From now on parcels carry and must carry these.
+  virtual void identify(int32_t self, uint32_t epoch, uint64_t token) = 0;
+  // Throws Error{kUsage} unless `address` is one of this host.
+  virtual void connect(int32_t peer, const std::string& address) = 0;
+
+  // Fills in magic, version, epoch, from, token and checksums.
+  virtual void send(int32_t peer, Descriptor head, std::string_view body = {}) = 0;
+  // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
+  virtual void send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) = 0;
+  // The next sound parcel, without waiting. Returns empty as well after many unsound ones, so that
+  // their sender cannot hold us; wait() then returns at once.
+  [[nodiscard]] virtual std::optional<Parcel> receive() = 0;
+
+  // Blocks until a parcel may be there, interrupt(), a signal, or `deadline`. Only after receive()
+  // returned empty: an implementation may tell of new parcels once, not of those still unread.
+  virtual void wait(Deadline deadline) = 0;
+  virtual void interrupt() = 0;
+  // Throws Error{kInterrupted} after interrupt().
+  virtual void check_interrupted() const = 0;
+
+  virtual int64_t dropped() const = 0;
+  virtual void drop() = 0;
+};
+
+// `scheme` is "ipc" or "tcp"; binds an address of this host at once.
+std::unique_ptr<Post> make_post(const std::string& label, const std::string& scheme);
+
+}  // namespace kerf::runtime

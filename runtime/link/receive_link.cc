@@ -1,0 +1,104 @@
+#include "runtime/link/receive_link.h"
+
+#include <cstring>
+
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+ReceiveLink::ReceiveLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store,
+                         SendLink::Serve serve)
+    : post_(post),
+      peer_(peer),
+      lanes_(std::move(lanes)),
+      layout_(lanes_),
+      store_(store),
+      serve_(std::move(serve)),
+      held_(layout_) {}
+
+void ReceiveLink::accept(const std::string& offer) {
+  memory_ = store_.make_incoming(layout_.total_bytes(), offer);
+}
+
+std::optional<View> ReceiveLink::receive(Deadline deadline) {
+  post_.check_interrupted();
+  if (arrived_.empty() && !serve_([&] { return !arrived_.empty(); }, deadline)) return std::nullopt;
+  const Arrived message = arrived_.front();
+  arrived_.pop_front();
+  ++counters_.messages;
+  counters_.bytes += static_cast<int64_t>(message.bytes);
+  const auto [lane, index, sequence] = message.slot;
+  return View{lane, index, message.bytes, message.tag, data(lane, index), this};
+}
+
+void ReceiveLink::release(const View& view, const Event* done) {
+  KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
+  if (done != nullptr) done->wait();
+  // At once: the thread may go and wait for something else, and the sender for this credit.
+  Descriptor head;
+  head.kind = ParcelKind::kCredit;
+  head.sequence = window_.next();
+  head.lane = view.lane;
+  head.slot = view.index;
+  head.released = held_.release(view.lane, view.index);
+  post_.send(peer_, head);
+  ++counters_.control_messages;
+}
+
+void ReceiveLink::on_data(const Parcel& parcel) {
+  const Descriptor& head = parcel.head;
+  if (!open() || !layout_.fits(head.lane, head.slot, head.bytes)) return drop();
+  if (head.sequence < window_.next()) return drop();
+  if (head.sequence > window_.next()) {
+    drop();
+    return ask_again();
+  }
+  if (held_.holds(head.lane, head.slot)) return drop();
+  if (store_.payload_travels() ? !take_chunk(parcel) : !parcel.body.empty()) return drop();
+  if (store_.payload_travels() && filled_ < head.bytes) return;
+  window_.see(head.sequence);
+  filled_ = 0;
+  asked_for_.reset();
+  const SlotName slot{head.lane, head.slot, head.sequence};
+  held_.hold(slot);
+  arrived_.push_back({slot, head.bytes, head.tag});
+}
+
+// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy into the slot.
+bool ReceiveLink::take_chunk(const Parcel& parcel) {
+  const Descriptor& head = parcel.head;
+  const bool same = head.lane == partial_.lane && head.slot == partial_.slot &&
+                    head.bytes == partial_.bytes && head.tag == partial_.tag;
+  if (head.offset != filled_ || (filled_ > 0 && !same)) {
+    if (head.offset > filled_) ask_again();
+    return false;
+  }
+  if (parcel.body.size() > head.bytes - filled_) return false;
+  if (filled_ == 0) partial_ = head;
+  if (!parcel.body.empty())
+    std::memcpy(data(head.lane, head.slot) + filled_, parcel.body.data(), parcel.body.size());
+  filled_ += parcel.body.size();
+  return true;
+}
+
+void ReceiveLink::on_probe(const Parcel& parcel) {
+  if (!open() || parcel.head.sequence < window_.next()) return drop();
+  send_state();
+}
+
+// Once per gap; should that get lost, the sender's probe finds out.
+void ReceiveLink::ask_again() {
+  if (asked_for_ == window_.next()) return;
+  asked_for_ = window_.next();
+  send_state();
+}
+
+void ReceiveLink::send_state() {
+  Descriptor head;
+  head.kind = ParcelKind::kState;
+  head.sequence = window_.next();
+  post_.send(peer_, head, encode_slots(held_.all()));
+  ++counters_.control_messages;
+}
+
+}  // namespace kerf::runtime

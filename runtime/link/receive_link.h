@@ -1,0 +1,68 @@
+// The receiving side of a channel over a Post: takes every message once and in order, puts chunks
+// together, and gives slots back.
+//
+// Owned by a LinkEndpoint; one thread. All numbers in parcels are checked here before use.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/channel.h"
+#include "runtime/lanes.h"
+#include "runtime/link/post.h"
+#include "runtime/link/send_link.h"
+#include "runtime/link/slot_store.h"
+#include "runtime/reliable.h"
+
+namespace kerf::runtime {
+
+class ReceiveLink final : public ReceiveChannel {
+ public:
+  ReceiveLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store,
+              SendLink::Serve serve);
+
+  std::optional<View> receive(Deadline deadline) override;
+  void release(const View& view, const Event* done) override;
+  ChannelCounters counters() const override { return counters_; }
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  bool open() const { return memory_ != nullptr; }
+  // Reaches for the sender's slots. Throws Error{kUnavailable}.
+  void accept(const std::string& offer);
+  size_t allocated() const { return memory_ ? memory_->allocated() : 0; }
+
+  void on_data(const Parcel& parcel);
+  void on_probe(const Parcel& parcel);
+
+ private:
+  struct Arrived {
+    SlotName slot;
+    size_t bytes = 0;
+    Tag tag{};
+  };
+  bool take_chunk(const Parcel& parcel);
+  void drop() { ++counters_.dropped; }
+  void ask_again();
+  void send_state();
+  std::byte* data(int lane, int index) { return memory_->data() + layout_.offset(lane, index); }
+
+  Post& post_;
+  const int peer_;
+  const std::vector<Lane> lanes_;
+  const LaneLayout layout_;
+  SlotStore& store_;
+  std::unique_ptr<SlotMemory> memory_;
+  SendLink::Serve serve_;
+  HeldBook held_;
+  ReceiveWindow window_;
+  uint64_t filled_ = 0;                // bytes that arrived of the message window_.next()
+  Descriptor partial_;                 // its first chunk's header
+  std::optional<uint64_t> asked_for_;  // the gap that was asked for already
+  std::deque<Arrived> arrived_;
+  ChannelCounters counters_;
+};
+
+}  // namespace kerf::runtime

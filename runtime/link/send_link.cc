@@ -1,0 +1,94 @@
+#include "runtime/link/send_link.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+SendLink::SendLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve)
+    : post_(post),
+      peer_(peer),
+      lanes_(std::move(lanes)),
+      layout_(lanes_),
+      payload_travels_(store.payload_travels()),
+      memory_(store.make_outgoing(layout_.total_bytes())),
+      serve_(std::move(serve)),
+      book_(layout_) {}
+
+std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline) {
+  post_.check_interrupted();
+  KERF_CHECK(lane >= 0 && lane < layout_.lanes(), "lane {} does not exist", lane);
+  KERF_CHECK(bytes <= layout_.slot_bytes(lane), "{} bytes do not fit lane {} with slots of {}",
+             bytes, lane, layout_.slot_bytes(lane));
+  if (!book_.has_free(lane) && !serve_([&] { return book_.has_free(lane); }, deadline))
+    return std::nullopt;
+  const int index = *book_.take(lane);
+  return Slot{lane, index, bytes, data({lane, index, 0})};
+}
+
+void SendLink::commit(const Slot& slot, const Tag& tag, const Event* ready) {
+  if (ready != nullptr) ready->wait();
+  const SlotName name{slot.lane, slot.index, window_.next()};
+  book_.committed(name);
+  const Sent message{name, slot.bytes, tag};
+  window_.number(message);
+  send(name.sequence, message);
+  progress_ = Clock::now();
+  ++counters_.messages;
+  counters_.bytes += static_cast<int64_t>(slot.bytes);
+}
+
+void SendLink::send(uint64_t sequence, const Sent& message) {
+  Descriptor head;
+  head.kind = ParcelKind::kData;
+  head.sequence = sequence;
+  head.bytes = message.bytes;
+  head.lane = message.slot.lane;
+  head.slot = message.slot.index;
+  head.tag = message.tag;
+  if (!payload_travels_) return post_.send(peer_, head);
+  const std::byte* from = data(message.slot);
+  do {
+    const size_t chunk = std::min(kChunkBytes, message.bytes - head.offset);
+    post_.send_pinned(peer_, head, from + head.offset, chunk);
+    head.offset += chunk;
+  } while (head.offset < message.bytes);
+}
+
+void SendLink::on_credit(const Parcel& parcel) {
+  const Descriptor& head = parcel.head;
+  if (head.sequence > window_.next() || !book_.released({head.lane, head.slot, head.released})) {
+    ++counters_.dropped;
+    return;
+  }
+  window_.acknowledged(head.sequence);
+  progress_ = Clock::now();
+}
+
+void SendLink::on_state(const Parcel& parcel) {
+  auto held = decode_slots(parcel.body);
+  const uint64_t next = parcel.head.sequence;
+  if (!held || next > window_.next()) {
+    ++counters_.dropped;
+    return;
+  }
+  std::ranges::sort(*held, {}, &SlotName::sequence);
+  window_.acknowledged(next);
+  book_.released_all_but(next, *held);
+  counters_.resent += window_.resend_from(
+      next, [&](uint64_t sequence, const Sent& message) { send(sequence, message); });
+  progress_ = Clock::now();
+}
+
+void SendLink::probe(Clock::time_point before) {
+  if (all_released() || progress_ > before) return;
+  Descriptor head;
+  head.kind = ParcelKind::kProbe;
+  head.sequence = window_.next();
+  post_.send(peer_, head);
+  progress_ = Clock::now();
+  ++counters_.control_messages;
+}
+
+}  // namespace kerf::runtime

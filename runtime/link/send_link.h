@@ -1,0 +1,64 @@
+// The sending side of a channel over a Post: slots, credits, and everything sent kept until it
+// has arrived.
+//
+// Owned by a LinkEndpoint; one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/channel.h"
+#include "runtime/lanes.h"
+#include "runtime/link/post.h"
+#include "runtime/link/slot_store.h"
+#include "runtime/reliable.h"
+
+namespace kerf::runtime {
+
+class SendLink final : public SendChannel {
+ public:
+  // Serves all channels of the endpoint until `done` or the deadline; false if that passed.
+  using Serve = std::function<bool(const std::function<bool()>& done, Deadline deadline)>;
+
+  SendLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve);
+
+  std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
+  void commit(const Slot& slot, const Tag& tag, const Event* ready) override;
+  void abandon(const Slot& slot) override { book_.abandoned(slot.lane, slot.index); }
+  ChannelCounters counters() const override { return counters_; }
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  SlotMemory& memory() { return *memory_; }
+  bool all_released() const { return book_.under_way() == 0; }
+
+  void on_credit(const Parcel& parcel);
+  void on_state(const Parcel& parcel);
+  // Asks the peer what it has, if something has been under way since before `before`.
+  void probe(Clock::time_point before);
+
+ private:
+  struct Sent {
+    SlotName slot;
+    size_t bytes = 0;
+    Tag tag{};
+  };
+  void send(uint64_t sequence, const Sent& message);
+  std::byte* data(const SlotName& slot) {
+    return memory_->data() + layout_.offset(slot.lane, slot.index);
+  }
+
+  Post& post_;
+  const int peer_;
+  const std::vector<Lane> lanes_;
+  const LaneLayout layout_;
+  const bool payload_travels_;
+  std::unique_ptr<SlotMemory> memory_;
+  Serve serve_;
+  SendBook book_;
+  SendWindow<Sent> window_;
+  Clock::time_point progress_{};  // the last commit, credit or probe
+  ChannelCounters counters_;
+};
+
+}  // namespace kerf::runtime

@@ -1,0 +1,83 @@
+// A crew that runs: its processes or threads, the server they talk to, and who of them is still
+// there. crew.cc makes, wires and ends it; crew_listen.cc carries tasks and results and judges.
+//
+// Threads: as Crew. Whoever talks to the server holds listening_: a call of the crew's thread for as
+// long as it lasts, or the keeper while no call does. Who then changes what the members tell of
+// themselves holds mutex_ as well, for a moment: so workers() needs mutex_ alone and never waits for a
+// call that listens.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/crew.h"
+#include "runtime/inproc_control.h"
+#include "runtime/messages.h"
+#include "runtime/roster.h"
+#include "runtime/standstill.h"
+
+namespace kerf::runtime {
+
+class LiveCrew final : public Crew {
+ public:
+  explicit LiveCrew(const CrewOptions& options);
+  ~LiveCrew() override;
+
+  void assemble(const Waiting& waiting);
+  void start(const std::string& program, const std::vector<std::string>& jobs,
+             const std::vector<std::vector<std::vector<Lane>>>& send) override;
+  void send(int worker, std::vector<std::string> tasks) override;
+  std::optional<CrewResults> next(Deadline deadline) override;
+  void stop() override;
+  void interrupt() override { interrupt_->raise(); }
+  std::string address() const override { return server_->address(); }
+  std::vector<WorkerInfo> workers() const override;
+  ControlCounters counters() const override;
+
+ private:
+  static constexpr std::chrono::milliseconds kCheckEvery{100};
+  static constexpr std::chrono::milliseconds kKeepEvery{200};  // between looks of the keeper
+
+  void start_threads();
+  void start_processes(std::vector<Member>& members);
+  void keep(const std::stop_token& stop);
+
+  // Takes in one message, or what else happens until the deadline, or kCheckEvery.
+  void step(Deadline deadline);
+  void step() { step(Deadline::max()); }
+  std::optional<ControlServer::Incoming> receive(Deadline deadline);
+  // The time of this process, for deadlines of its own.
+  Clock::time_point own_time();
+  void hear(const ControlServer::Incoming& incoming);
+  void drain();
+  void check();
+  void settle();
+  void fail(Error error);
+  void throw_if_over() const;
+  void tell_all_to_stop();
+  bool all_of_members(bool (*is)(const Member&));
+  Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
+
+  const CrewOptions options_;
+  mutable std::mutex listening_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Interrupt> interrupt_;
+  InprocControl inproc_;
+  std::shared_ptr<InprocHub> hub_;
+  std::vector<std::jthread> threads_;  // inproc workers; they see when their server goes
+  std::unique_ptr<ControlServer> server_;
+  std::optional<Roster> roster_;
+  std::optional<Error> over_;  // what ended the run; thrown by every later call
+  Clock::time_point check_at_;
+  Standstill still_{kKeepEvery};
+  bool started_ = false;
+  bool stopping_ = false;
+  uint64_t token_ = random_bits();
+  std::jthread keeper_;
+};
+
+}  // namespace kerf::runtime

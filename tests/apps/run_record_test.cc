@@ -1,0 +1,151 @@
+// A run's record: what is written reads back identically, what is not a record is refused at its
+// place, and both processes report the same from it.
+#include "apps/report/run_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "apps/report/json_fields.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+RunRecord sample() {
+  RunRecord record;
+  record.data = "synthetic:64x8x2";
+  record.plan.model = "mlp";
+  record.plan.cut = "layer";
+  record.plan.schedule = "1f1b";
+  record.plan.batch = 32;
+  record.plan.micro_batches = 4;
+  record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.1 + 0.2}};
+  record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
+  record.plan.routes = {{"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, 4, 400},
+                        {"relu1.output", true, 1, 0, "bridge -> sum", true, 4, 800}};
+  record.plan.bottleneck = 3;
+  record.plan.bound = 2;
+  record.losses = {1.0 / 3, 0.25};
+  record.evaluations = {{1, 8, 6, 0.5}};
+  record.seconds = 12;
+  record.images_per_second = 345;
+  record.workers = {{.worker = 0,
+                     .pid = 77,
+                     .device = "cpu",
+                     .messages = 4,
+                     .peak_bytes = 2048,
+                     .proved_bytes = 4096,
+                     .predicted_peak_bytes = 5000}};
+  record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
+  record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
+  return record;
+}
+
+std::string refusal(const std::function<void(Json&)>& change) {
+  Json json = parse_json(write_run_record(sample()), "run.json");
+  change(json);
+  try {
+    read_run_record(json_text(json), "run.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(RunRecord, ReadsBackIdentically) {
+  const std::string text = write_run_record(sample());
+  const RunRecord back = read_run_record(text, "run.json");
+  EXPECT_EQ(write_run_record(back), text);
+  EXPECT_EQ(run_text(back, true), run_text(sample(), true));
+  EXPECT_EQ(plan_text(back.plan, false), plan_text(sample().plan, false));
+  EXPECT_EQ(back.losses, sample().losses);
+  EXPECT_EQ(back.median_step_seconds, std::nullopt);
+}
+
+TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
+  const Json json = parse_json(write_run_record(sample()), "run.json");
+  EXPECT_EQ(json["steps"], 2);
+  EXPECT_EQ(json["model"], "mlp");
+  EXPECT_EQ(json["accuracy"], 0.75);
+  EXPECT_EQ(json["counted"], parse_json(R"({"messages": 4, "bytes": 400})", ""));
+  EXPECT_EQ(json["equal"], true);
+  EXPECT_EQ(json["workers"][0]["proved_bytes"], 4096);
+  EXPECT_EQ(json["workers"][0]["predicted_peak_bytes"], 5000);
+  EXPECT_EQ(json["plan"]["connectors"],
+            parse_json(R"({"bridge": 2, "slice": 1, "concat": 1, "sum": 1})", ""));
+  EXPECT_EQ(json["plan"]["gap"], 0.5);
+}
+
+TEST(RunRecord, LacksWhatAnEarlierVersionDidNotKnow) {
+  EXPECT_EQ(refusal([](Json& j) {
+              for (const char* key : {"kind", "data", "steps", "equal"}) j.erase(key);
+              j["workers"][0].erase("proved_bytes");
+              j["plan"].erase("connectors");
+            }),
+            "");
+}
+
+TEST(RunRecord, NamesThePlaceOfAWrongValue) {
+  EXPECT_THAT(refusal([](Json& j) { j.erase("losses"); }), HasSubstr("losses"));
+  EXPECT_THAT(refusal([](Json& j) { j["losses"][1] = "low"; }),
+              StartsWith("run.json: losses[1]: must be a number"));
+  EXPECT_THAT(refusal([](Json& j) { j["workers"][0]["pid"] = 1.5; }),
+              StartsWith("run.json: workers[0].pid: must be a whole number"));
+  EXPECT_THAT(refusal([](Json& j) { j["workers"][0]["pid"] = int64_t{1} << 40; }),
+              StartsWith("run.json: workers[0].pid"));
+  EXPECT_THAT(refusal([](Json& j) { j["plan"]["stages"][1]["nodes"] = 3; }),
+              StartsWith("run.json: plan.stages[1].nodes: must be an array"));
+  EXPECT_THAT(refusal([](Json& j) { j["plan"]["routes"][0]["gradient"] = 1; }),
+              StartsWith("run.json: plan.routes[0].gradient: must be true or false"));
+  EXPECT_THAT(refusal([](Json& j) { j["control"] = Json::array(); }),
+              StartsWith("run.json: control: must be an object"));
+  EXPECT_THAT(refusal([](Json& j) { j["colour"] = "red"; }),
+              StartsWith("run.json: \"colour\" is not a member"));
+  EXPECT_THAT(refusal([](Json& j) { j["kind"] = nullptr; }), StartsWith("run.json: kind"));
+}
+
+TEST(RunRecord, VerifiesWhatFollows) {
+  EXPECT_THAT(refusal([](Json& j) { j["steps"] = 7; }),
+              HasSubstr("\"steps\" is 7, but the other members make it 2"));
+  EXPECT_THAT(refusal([](Json& j) { j["routes"][0]["bytes"] = 1; }), HasSubstr("\"counted\""));
+  EXPECT_THAT(refusal([](Json& j) { j["evaluations"][0]["accuracy"] = 1.0; }),
+              StartsWith("run.json: evaluations[0]: \"accuracy\""));
+  EXPECT_THAT(refusal([](Json& j) { j["plan"]["per_step"]["loss"]["bytes"] = 0; }),
+              StartsWith("run.json: plan: \"per_step\""));
+}
+
+TEST(RunRecord, TellsOfTrafficThatDiffers) {
+  RunRecord record = sample();
+  EXPECT_NO_THROW(check_traffic(record));
+  EXPECT_THAT(run_text(record, false), HasSubstr("equal"));
+  record.routes[0].counted.bytes = 401;
+  EXPECT_THAT(run_text(record, false), HasSubstr("DIFFERENT"));
+  try {
+    check_traffic(record);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInternal);
+    EXPECT_THAT(error.what(), StartsWith("values of relu1.output from worker 0 to 1"));
+  }
+}
+
+TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
+  RunRecord record = sample();
+  record.losses.clear();
+  record.evaluations.clear();
+  EXPECT_THAT(run_text(record, false), StartsWith("\nworker"));
+  EXPECT_EQ(accuracy_text(record, false), "");
+  EXPECT_THAT(run_text(record, false), Not(HasSubstr("dropped")));
+  record.control.dropped = 2;
+  EXPECT_THAT(run_text(record, false), HasSubstr("dropped    2 control messages"));
+}
+
+}  // namespace
+}  // namespace kerf::apps

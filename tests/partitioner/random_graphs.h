@@ -1,0 +1,61 @@
+// Random cost graphs: small DAGs with branches, skips and, if asked for, colours and a backward half.
+#pragma once
+
+#include <random>
+
+#include "partitioner/cost_graph.h"
+
+namespace kerf::partitioner::testing {
+
+struct GraphKinds {
+  int nodes = 8;
+  bool leaving = false;   // what leaves a stage costs it time, too
+  bool backward = false;  // each node has a backward twin of its colour
+  bool colours = false;   // some nodes share one
+  bool memory = false;
+};
+
+inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
+  const auto draw = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  CostFigures figures;
+  figures.name = "random";
+  figures.work.resize(1);
+  std::vector<std::vector<int>> readers(static_cast<size_t>(kinds.nodes));
+  for (int node = 0; node < kinds.nodes; ++node) {
+    figures.nodes.push_back({"n" + std::to_string(node), -1, false});
+    figures.work[0].push_back({static_cast<double>(draw(1, 9)), 0});
+    if (kinds.backward || (kinds.colours && draw(0, 3) == 0))
+      figures.nodes.back().colour = kinds.colours ? draw(0, kinds.nodes / 2) : node;
+    for (int from = 0; from < node; ++from)
+      if (draw(0, 2) == 0) readers[static_cast<size_t>(from)].push_back(node);
+  }
+  const auto add_value = [&](int producer, std::vector<int> by) {
+    if (by.empty()) return;
+    const double time = draw(0, 4);
+    const double bytes = draw(1, 9);
+    figures.values.push_back(
+        {producer, std::move(by), bytes, bytes, time, kinds.leaving ? time : 0});
+  };
+  for (int node = 0; node < kinds.nodes; ++node)
+    add_value(node, readers[static_cast<size_t>(node)]);
+  if (kinds.backward) {
+    const int n = kinds.nodes;  // the twin of v is n + n - 1 - v: twins run the other way
+    std::vector<std::vector<int>> back(static_cast<size_t>(n));
+    for (int node = n - 1; node >= 0; --node) {
+      figures.nodes.push_back(
+          {"g" + std::to_string(node), figures.nodes[static_cast<size_t>(node)].colour, true});
+      figures.work[0].push_back({0, static_cast<double>(draw(1, 9))});
+      for (const int reader : readers[static_cast<size_t>(node)])
+        back[static_cast<size_t>(n - 1 - reader)].push_back(2 * n - 1 - node);
+    }
+    for (int twin = 0; twin < n; ++twin) add_value(n + twin, back[static_cast<size_t>(twin)]);
+  }
+  if (kinds.memory)
+    for (int node = 0; node < static_cast<int>(figures.nodes.size()); ++node)
+      figures.held.push_back({{node}, static_cast<double>(draw(1, 20)), 0});
+  return CostGraph(std::move(figures));
+}
+
+}  // namespace kerf::partitioner::testing

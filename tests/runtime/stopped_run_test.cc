@@ -1,0 +1,167 @@
+// Runs that are stopped (SIGSTOP), as a whole or only their scheduler.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+#include "runtime/crew.h"
+#include "runtime/process.h"
+#include "tests/support/test_worker.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+CrewOptions options_for(TransportKind transport, int workers) {
+  CrewOptions options;
+  options.workers = workers;
+  options.transport = transport;
+  options.worker_command = {KERF_TEST_WORKER};
+  options.identity = tests::test_identity();
+  options.handlers = tests::make_test_handler;
+  options.assemble_timeout = 20s;
+  return options;
+}
+
+void start(Crew& crew, size_t workers) {
+  crew.start("words", std::vector<std::string>(workers),
+             {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 64, .slots = 1}})});
+}
+
+// A scheduler in a process group of its own, which its workers belong to.
+class Scheduler {
+ public:
+  // `serve` runs in it; it ends with code 0 unless that throws, and `under_way` is called by it.
+  explicit Scheduler(const std::function<void(const std::function<void()>& under_way)>& serve) {
+    EXPECT_EQ(::pipe(report_), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::setpgid(0, 0);
+      try {
+        serve([this] { static_cast<void>(::write(report_[1], "x", 1) == 1); });
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "scheduler: %s\n", error.what());
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    ::close(report_[1]);  // so that reading ends if the scheduler does
+    char under_way = 0;
+    EXPECT_EQ(::read(report_[0], &under_way, 1), 1) << "the scheduler did not get so far";
+  }
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  ~Scheduler() {
+    ::close(report_[0]);
+    if (ended_) return;
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  void signal_all(int signal) const { ::kill(-pid_, signal); }
+  void signal_it(int signal) const { ::kill(pid_, signal); }
+  int exit_code() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  int report_[2] = {-1, -1};
+  pid_t pid_ = -1;
+  bool ended_ = false;
+};
+
+class StoppedRun : public testing::TestWithParam<TransportKind> {};
+
+// Longer than anybody may be silent.
+TEST_P(StoppedRun, GoesOn) {
+  Scheduler scheduler([](const std::function<void()>& under_way) {
+    const auto crew = Crew::assemble(options_for(GetParam(), 3));
+    start(*crew, 3);
+    crew->send(0, {"receive 1"});
+    crew->send(1, {"sleep 500", "send 0 good morning"});
+    under_way();
+    std::vector<std::string> results;
+    while (results.size() < 3)
+      if (const auto batch = crew->next(after(1s)))
+        results.insert(results.end(), batch->results.begin(), batch->results.end());
+    std::sort(results.begin(), results.end());
+    if (results != std::vector<std::string>{"good morning", "sent", "slept"}) ::_exit(2);
+    crew->stop();
+  });
+  std::this_thread::sleep_for(100ms);
+  scheduler.signal_all(SIGSTOP);
+  std::this_thread::sleep_for(4s);
+  scheduler.signal_all(SIGCONT);
+  EXPECT_EQ(scheduler.exit_code(), 0);
+}
+
+// Its thread is not with the crew when it is stopped and when it goes on.
+TEST_P(StoppedRun, GoesOnThoughItsSchedulerWasBusy) {
+  Scheduler scheduler([](const std::function<void()>& under_way) {
+    const auto crew = Crew::assemble(options_for(GetParam(), 2));
+    start(*crew, 2);
+    crew->send(0, {"sleep 1000"});
+    under_way();
+    for (int i = 0; i < 10; ++i) std::this_thread::sleep_for(100ms);
+    if (!crew->next(after(5s))) ::_exit(2);
+    crew->stop();
+  });
+  std::this_thread::sleep_for(300ms);
+  scheduler.signal_all(SIGSTOP);
+  std::this_thread::sleep_for(4s);
+  scheduler.signal_all(SIGCONT);
+  EXPECT_EQ(scheduler.exit_code(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, StoppedRun,
+                         testing::Values(TransportKind::kInproc, TransportKind::kShm,
+                                         TransportKind::kTcp),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+// Who waits for a peer is woken for it; that it was woken is not the cause.
+TEST(LostScheduler, IsWhatItsWorkersTell) {
+  const auto address = make_control_server("tcp://127.0.0.1:*")->address();
+  testing::internal::CaptureStderr();
+  std::vector<std::string> ends;
+  {
+    Scheduler scheduler([&](const std::function<void()>& under_way) {
+      auto options = options_for(TransportKind::kTcp, 3);
+      options.listen = address;
+      const auto crew = Crew::assemble(options, [&, told = false](int, const std::string&) mutable {
+        if (!std::exchange(told, true)) under_way();
+      });
+      start(*crew, 3);
+      crew->send(0, {"receive 1"});
+      crew->send(1, {"sleep 60000"});
+      while (true) static_cast<void>(crew->next(after(1s)));
+    });
+    std::vector<Process> workers;
+    for (const char* index : {"0", "1", "2"})
+      workers.push_back(Process::spawn({KERF_TEST_WORKER, "--connect", address, "--index", index}));
+    std::this_thread::sleep_for(1500ms);
+    scheduler.signal_it(SIGSTOP);
+    for (auto& worker : workers) ends.push_back(worker.wait(after(10s)).value_or("no end"));
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(ends, testing::Each(std::string("exit code 1")));
+  size_t times = 0;
+  for (size_t at = told.find("has been silent for 3.0 s"); at != std::string::npos;
+       at = told.find("has been silent for 3.0 s", at + 1))
+    ++times;
+  EXPECT_EQ(times, 3u) << told;
+  EXPECT_THAT(told, testing::Not(HasSubstr("interrupted")));
+}
+
+}  // namespace
+}  // namespace kerf::runtime
