@@ -18,7 +18,7 @@ struct PlanRequest {
   Cut cut = Cut::kLayer;
   int workers = 1;             // parts, where a placement binds them
   std::vector<int> placement;  // part -> worker; empty: each to the worker of its number
-  int stages = 0;  // hybrid: 0 means 2 (1 for one worker); others ignore it
+  int stages = 0;              // hybrid: 0 means 2 (1 for one worker); others ignore it
   int64_t batch = 128;
   int micro_batches = 8;
   std::string schedule = "1f1b";

@@ -100,9 +100,10 @@ Json plan_report(const Model& model, const Plan& plan) {
 }
 
 std::string plan_text(const Model& model, const Plan& plan, bool colour) {
-  std::string text = format("{}, {} cut over {}, batch {} in {}, {}\n\n", plan.model,
-                            partitioner::to_string(plan.cut), plural(plan.workers_bound(), "worker"),
-                            plan.batch, plural(plan.micro_batches, "micro-batch"), plan.schedule);
+  std::string text =
+      format("{}, {} cut over {}, batch {} in {}, {}\n\n", plan.model,
+             partitioner::to_string(plan.cut), plural(plan.workers_bound(), "worker"), plan.batch,
+             plural(plan.micro_batches, "micro-batch"), plan.schedule);
   Table table({"worker", "forward", "time/step", "weights", "activations", "peak", "messages",
                "out", "in"});
   for (const auto& worker : plan.workers)

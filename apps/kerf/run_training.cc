@@ -59,8 +59,8 @@ Outcome run_training(const Planned& planned, const schedmp::Schedule& schedule,
   progress = std::make_unique<Progress>(std::move(how));
 
   const Interrupts interrupts;
-  const auto crew =
-      assemble_crew(flags, planned.plan.workers_bound(), interrupts, longest_action_seconds(planned.plan));
+  const auto crew = assemble_crew(flags, planned.plan.workers_bound(), interrupts,
+                                  longest_action_seconds(planned.plan));
   outcome.crew = crew->workers();
   try {
     outcome.loop = schedmp::run(*outcome.training, *crew, {.depth = kDepth, .batch = 1});
