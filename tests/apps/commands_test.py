@@ -303,7 +303,7 @@ class ScheduleFiles(KerfTest):
         train = ("train", "mlp", *SYNTHETIC, *BRIEFLY, "--out", self.folder / "out")
         for command in (("plan", "mlp"), train):
             for flags, part in ((("--workers", 3), "2 workers, not 3"), (("--micro-batches", 8), "4 micro-batches, not 8"),
-                                (("--cut", "feature"), "not on the workers where the plan has them")):
+                                (("--cut", "feature"), "the schedule has 2 stages, the plan 1")):
                 with self.subTest(command=command[0], flags=flags):
                     self.assert_one_error(run(*command, "--schedule", self.file, *flags), self.file, "schedule 1f1b", part)
 

@@ -117,6 +117,19 @@ TEST(PlanText, MayLackWhatFollows) {
   }
 }
 
+TEST(PlanText, KeepsWhichStagesInterleave) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+    Plan plan = plan_of(model, request);
+    plan.stages[1].interleaved = true;
+    plan.workers = predict(model, plan, request, *hold_everything());
+    const Plan back = read_plan(model, write_plan(model, plan, form), "p.json");
+    EXPECT_EQ(back.stages, plan.stages);
+    EXPECT_EQ(back.workers, plan.workers);
+  }
+}
+
 TEST(PlanText, PredictsWithTheObjectiveOfTheSchedule) {
   class One : public Objective {
    public:
