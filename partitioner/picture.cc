@@ -65,7 +65,7 @@ std::string shortened(const std::string& text, size_t most) {
 class Drawing {
  public:
   Drawing(const Model& model, const Plan& plan)
-      : model_(model), plan_(plan), sources_(model, plan.layouts) {
+      : model_(model), plan_(plan), sources_(model, plan.division) {
     place_rows();
     place_boxes();
     place_columns();
