@@ -327,7 +327,7 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   for (const Result& each : results) {
     auto result = runtime::decode<TrainingResult>(each.payload);
     half.count(task, each, result);
-    if (result.has_loss) loss = result.loss;
+    if (result.has_loss) loss += result.loss;  // each worker has its share of the rows
     correct += result.correct;
   }
   half.predict(task);
