@@ -6,7 +6,7 @@ from source_tree import CODE, FLOORS, files, finish, includes, root_from_argumen
 # partitioner and ops are not one above the other by chance: a floor may include itself and any lower one.
 HEIGHT = {floor: height for height, floor in enumerate(FLOORS)}
 NOBODY_INCLUDES = {"bench", "tests"}
-# Pairs that are known to do it, to be mended; nothing is added here.
+
 
 def folder_of(path):
     """runtime/zmq for runtime/zmq/socket.h; runtime for runtime/error.h."""
