@@ -99,23 +99,7 @@ TEST_P(RandomCuts, BringEveryNeededElementExactlyOnce) {
   for (ValueId value = 0; value < model_.values(); ++value) {
     const Role role = model_.value(value).role;
     if (role != Role::kActivation && role != Role::kParameter) continue;
-    const ops::Shape shape = sources.shape(value);
-    for (const int part : sources.readers(value)) {
-      const Box& need = *sources.need(value, part);
-      std::vector<Box> boxes;
-      if (const ops::Share* own = sources.held(value, part))
-        if (const Box mine = ops::normalized(ops::intersect(own->box, need), shape); !mine.empty())
-          boxes.push_back(mine);
-      for (const Route& route : routes) {
-        if (route.value != value || route.gradient || route.to != part) continue;
-        for (const Piece& piece : route.pieces) {
-          EXPECT_THAT(piece.contributions, IsEmpty());
-          EXPECT_TRUE(sources.held(value, route.from)->box.contains(piece.box));
-          boxes.push_back(piece.box);
-        }
-      }
-      expect_exact_cover(boxes, need, shape);
-    }
+    expect_brought_once(sources, routes, value);
   }
 }
 

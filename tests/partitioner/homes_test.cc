@@ -136,28 +136,6 @@ void expect_summed_once(const Sources& sources, const std::vector<Route>& routes
     }
 }
 
-// Publish: every element that a part reads beyond its home comes from exactly one other home.
-void expect_published_once(const Sources& sources, const std::vector<Route>& routes,
-                           ValueId value) {
-  const ops::Shape shape = sources.shape(value);
-  for (const int part : sources.readers(value)) {
-    const Box& need = *sources.need(value, part);
-    std::vector<Box> boxes;
-    if (const ops::Share* own = sources.held(value, part))
-      if (const Box mine = ops::normalized(ops::intersect(own->box, need), shape); !mine.empty())
-        boxes.push_back(mine);
-    for (const Route& route : routes) {
-      if (route.value != value || route.gradient || route.to != part) continue;
-      for (const Piece& piece : route.pieces) {
-        EXPECT_THAT(piece.contributions, IsEmpty());
-        EXPECT_TRUE(sources.held(value, route.from)->box.contains(piece.box));
-        boxes.push_back(piece.box);
-      }
-    }
-    expect_exact_cover(boxes, need, shape);
-  }
-}
-
 void expect_homes_and_routes(const Model& model, const Division& division) {
   const Sources sources(model, division);
   const auto routes = connect(model, division);
@@ -165,7 +143,7 @@ void expect_homes_and_routes(const Model& model, const Division& division) {
     SCOPED_TRACE(model.value(value).name + ", " + ops::describe({.shares = sources.shares(value)}));
     EXPECT_EQ(ops::check_layout({.shares = sources.shares(value)}, sources.shape(value)), "");
     expect_summed_once(sources, routes, value);
-    expect_published_once(sources, routes, value);
+    expect_brought_once(sources, routes, value);
   }
 }
 
