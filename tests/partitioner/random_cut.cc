@@ -15,69 +15,86 @@ int draw(Random& random, int below) {
   return std::uniform_int_distribution<int>(0, below - 1)(random);
 }
 
-// One to all of the parts, in random order.
-std::vector<int> some_parts(int parts, Random& random) {
-  std::vector<int> all(static_cast<size_t>(parts));
-  std::iota(all.begin(), all.end(), 0);
-  std::shuffle(all.begin(), all.end(), random);
-  all.resize(1 + static_cast<size_t>(draw(random, parts)));
-  return all;
-}
+bool flip(Random& random) { return draw(random, 2) == 0; }
 
-// Every index of the feature axis to a random part.
-Layout scattered(int parts, const ops::Shape& shape, Random& random) {
-  const auto owners = some_parts(parts, random);
-  std::vector<std::vector<int64_t>> indices(owners.size());
-  for (int64_t i = 0; i < shape[1]; ++i)
-    indices[static_cast<size_t>(draw(random, static_cast<int>(owners.size())))].push_back(i);
+// Disjoint sets that cover an axis, `most` at most and none of them empty: even, scattered, or
+// ranges of random lengths.
+std::vector<IndexSet> random_sets(const ops::IterationAxis& axis, int64_t extent, int most,
+                                  Random& random) {
+  const int64_t units = extent / axis.unit;
+  std::vector<std::vector<ops::Range>> ranges(static_cast<size_t>(most));
+  const auto even = ops::split_evenly(units, most);
+  const bool evenly = flip(random);
+  std::vector<size_t> owners;  // of each unit
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const auto in_even = std::find_if(even.begin(), even.end(),
+                                      [&](const IndexSet& set) { return set.contains(unit); });
+    owners.push_back(evenly ? static_cast<size_t>(in_even - even.begin())
+                            : static_cast<size_t>(draw(random, most)));
+  }
+  if (axis.contiguous || draw(random, 4) == 0) std::sort(owners.begin(), owners.end());
+  for (int64_t unit = 0; unit < units; ++unit)
+    ranges[owners[static_cast<size_t>(unit)]].push_back({unit * axis.unit, (unit + 1) * axis.unit});
   std::vector<IndexSet> sets;
-  for (const auto& set : indices) sets.push_back(IndexSet::of(set));
-  return Layout::split(owners, shape.rank(), 1, sets);
+  for (auto& each : ranges)
+    if (!each.empty()) sets.push_back(IndexSet(std::move(each)).normalized(extent));
+  return sets;
 }
 
-// Scattered, and each part without a share may repeat another's.
-Layout with_replicas(int parts, const ops::Shape& shape, Random& random) {
-  Layout layout = scattered(parts, shape, random);
-  const auto boxes = layout.shares;
-  for (int part = 0; part < parts; ++part)
-    if (layout.find(part) == nullptr && draw(random, 2) == 0)
+// The axes along which a node may be divided here, in random order.
+std::vector<int> random_axes(const Model& model, NodeId node, Random& random, const Kinds& kinds) {
+  const ops::IterationSpace& space = model.op(node).space();
+  std::vector<int> axes;
+  for (int axis = 0; axis < static_cast<int>(space.axes.size()); ++axis) {
+    const ops::IterationAxis& each = space.axes[static_cast<size_t>(axis)];
+    const bool summed = !ops::has_axis(space.outputs[0], axis);
+    const bool wanted =
+        node == model.loss() ? each.kind == ops::AxisKind::kSample : kinds.partial_sums || !summed;
+    if (each.undivided.empty() && wanted) axes.push_back(axis);
+  }
+  std::shuffle(axes.begin(), axes.end(), random);
+  return axes;
+}
+
+// The boxes of a grid along none to two axes.
+std::vector<ops::Box> random_grid(const Model& model, NodeId node, int parts, int64_t largest,
+                                  Random& random, const Kinds& kinds) {
+  const ops::IterationSpace& space = model.op(node).space();
+  const ops::Shape extents = space.extents().with_batch(largest);
+  std::vector<ops::Box> boxes{ops::Box::whole(extents.rank())};
+  auto axes = random_axes(model, node, random, kinds);
+  const int wanted = draw(random, 4);  // one axis twice as often
+  axes.resize(std::min(axes.size(), static_cast<size_t>(wanted == 3 ? 1 : wanted)));
+  for (const int axis : axes) {
+    const int room = parts / static_cast<int>(boxes.size());
+    const auto sets = random_sets(space.axes[static_cast<size_t>(axis)], extents[axis],
+                                  1 + draw(random, room), random);
+    std::vector<ops::Box> finer;
+    for (const ops::Box& box : boxes)
+      for (const IndexSet& set : sets) {
+        finer.push_back(box);
+        finer.back().axes[static_cast<size_t>(axis)] = set;
+      }
+    boxes = std::move(finer);
+  }
+  return boxes;
+}
+
+// The boxes to random parts; half the time each part that is left may repeat one of them.
+Layout random_layout(const Model& model, NodeId node, int parts, int64_t largest, Random& random,
+                     const Kinds& kinds) {
+  const auto boxes = random_grid(model, node, parts, largest, random, kinds);
+  std::vector<int> owners(static_cast<size_t>(parts));
+  std::iota(owners.begin(), owners.end(), 0);
+  std::shuffle(owners.begin(), owners.end(), random);
+  Layout layout;
+  for (size_t i = 0; i < boxes.size(); ++i) layout.shares.push_back({owners[i], boxes[i]});
+  if (node == model.loss() || flip(random)) return layout;
+  for (size_t i = boxes.size(); i < owners.size(); ++i)
+    if (flip(random))
       layout.shares.push_back(
-          {part, boxes[static_cast<size_t>(draw(random, static_cast<int>(boxes.size())))].box,
-           false});
+          {owners[i], boxes[static_cast<size_t>(draw(random, static_cast<int>(boxes.size())))]});
   return layout;
-}
-
-// Boxes of which some are held as partial sums by two parts.
-Layout with_partial_sums(int parts, const ops::Shape& shape, Random& random) {
-  Layout layout = scattered(parts, shape, random);
-  for (int part = 0; part < parts; ++part) {
-    if (layout.find(part) != nullptr) continue;
-    auto& share =
-        layout.shares[static_cast<size_t>(draw(random, static_cast<int>(layout.shares.size())))];
-    share.partial = true;
-    layout.shares.push_back({part, share.box, true});
-  }
-  return layout;
-}
-
-Layout random_layout(int parts, const ops::Shape& shape, Random& random, const LayoutKinds& kinds) {
-  switch (draw(random, kinds.partial_sums ? 6 : 5)) {
-    case 0:
-      return Layout::whole(draw(random, parts), shape.rank());
-    case 1:
-      return Layout::replicated(some_parts(parts, random), shape.rank());
-    case 2: {
-      const auto owners = some_parts(parts, random);
-      return Layout::split(owners, shape.rank(), 1,
-                           ops::split_evenly(shape[1], static_cast<int>(owners.size())));
-    }
-    case 3:
-      return scattered(parts, shape, random);
-    case 4:
-      return with_replicas(parts, shape, random);
-    default:
-      return with_partial_sums(parts, shape, random);
-  }
 }
 
 }  // namespace
@@ -125,17 +142,12 @@ Model random_model(Random& random) {
   return b.build();
 }
 
-std::vector<Layout> random_layouts(const Model& model, int parts, Random& random,
-                                   const LayoutKinds& kinds) {
-  std::vector<Layout> layouts(static_cast<size_t>(model.values()));
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const ValueId output = model.node(node).outputs[0];
-    const ops::Shape& shape = model.value(output).spec.shape;
-    layouts[static_cast<size_t>(output)] = node == model.loss()
-                                               ? Layout::whole(draw(random, parts), shape.rank())
-                                               : random_layout(parts, shape, random, kinds);
-  }
-  return layouts;
+Division random_division(const Model& model, int parts, int64_t largest, Random& random,
+                         const Kinds& kinds) {
+  Division division{.nodes = {}, .largest = largest};
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    division.nodes.push_back(random_layout(model, node, parts, largest, random, kinds));
+  return division;
 }
 
 std::vector<float> random_numbers(size_t count, Random& random) {

@@ -1,8 +1,8 @@
-// Random models and random layouts of them, for properties that hold for every cut.
+// Random models and random divisions of them, for properties that hold for every cut.
 //
-// Models are Gemm, Relu and Add with branches, skips and fan-out. Layouts are what cuts may make of
-// them and more: whole, replicated, uneven and scattered index sets, sets with replicas, partial
-// sums.
+// Models are Gemm, Relu and Add with branches, skips and fan-out. Divisions are what cuts may make
+// of them and more: whole, replicated, even, scattered, with replicas, along any axis of the
+// iterations that may be divided (features, samples, sums), or along two as a grid.
 #pragma once
 
 #include <random>
@@ -16,12 +16,13 @@ using Random = std::mt19937;
 
 Model random_model(Random& random);
 
-struct LayoutKinds {
-  bool partial_sums = true;  // no operator produces them yet, connectors carry them
+struct Kinds {
+  bool partial_sums = true;  // of activations; the loss may be divided by samples either way
 };
-// Of every activation over `parts` parts; the loss is whole somewhere.
-std::vector<ops::Layout> random_layouts(const Model& model, int parts, Random& random,
-                                        const LayoutKinds& kinds = {});
+// Of every node over `parts` parts for micro-batches of `largest` samples at most. Units stay
+// together, and what must be is contiguous. The loss is whole or divided by samples.
+Division random_division(const Model& model, int parts, int64_t largest, Random& random,
+                         const Kinds& kinds = {});
 
 // Small whole numbers, so that every sum of their products is exact in float32.
 std::vector<float> random_numbers(size_t count, Random& random);
