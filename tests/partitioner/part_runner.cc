@@ -1,10 +1,10 @@
 #include "tests/partitioner/part_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "ops/kernel.h"
 #include "partitioner/call_needs.h"
 
 namespace kerf::partitioner {
@@ -304,7 +304,7 @@ ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int mi
     fault(format("{} lacks scratch memory", model_.node(local.node).name));
   if (instruction.scratch_bytes > 0) {
     std::byte* scratch = memory_at(p, {RegionKind::kTransient, instruction.scratch}, micro_batch);
-    made.workspace = {scratch, at(static_cast<int>(instruction.scratch_bytes))};
+    made.workspace = {scratch, static_cast<size_t>(instruction.scratch_bytes)};
     for (int64_t byte = 0; byte < instruction.scratch_bytes; byte += kBlock)
       players_[p].owners.erase(scratch + byte);
     std::fill(made.workspace.begin(), made.workspace.end(), std::byte{0x7f});
@@ -459,7 +459,7 @@ void PartRunner::update(size_t p, const Instruction& instruction) {
     return fault(format("{} is updated by another box", name(p, instruction.local)));
   for (int64_t i = 0; i < home.elements(); ++i) home.f32()[i] -= 0.5F * gradient.f32()[i];
   auto& whole = result_.gradients[model_.value(summed.value).name];
-  whole.resize(at(static_cast<int>(summed.whole.shape.elements())));
+  whole.resize(static_cast<size_t>(summed.whole.shape.elements()));
   region_of(summed).unpack(gradient.data, reinterpret_cast<std::byte*>(whole.data()), 0);
 }
 
@@ -491,7 +491,7 @@ void PartRunner::collect_parameters() {
         continue;
       if (value.role == Role::kParameter && !local.trained) continue;
       auto& whole = result_.parameters[value.name];
-      whole.resize(at(static_cast<int>(value.spec.shape.elements())));
+      whole.resize(static_cast<size_t>(value.spec.shape.elements()));
       region_of(local).unpack(memory.data(), reinterpret_cast<std::byte*>(whole.data()), 0);
     }
 }

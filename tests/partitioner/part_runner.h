@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/kernel.h"
 #include "partitioner/part.h"
 
 namespace kerf::partitioner {
