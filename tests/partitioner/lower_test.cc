@@ -1,5 +1,6 @@
 // Lowering: the parts of every cut, run together, compute what one worker computes. Layer cuts bit
-// for bit, cuts inside operators to rounding; and the lists keep their promises (part_runner.h).
+// for bit, cuts inside operators to rounding, and bit for bit where sums are exact; and the lists
+// keep their promises (part_runner.h).
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -31,14 +32,15 @@ Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares
 }
 
 // One stage of all parts, as a feature cut has.
-Plan plan_of(const Model& model, const std::vector<Layout>& layouts, int parts) {
+Plan plan_of(const Model& model, Division division, int parts) {
   Plan plan = plan_of(model, Cut::kLayer, 1);
   for (int part = 1; part < parts; ++part) {
     plan.stages[0].parts.push_back(part);
     plan.binding.push_back(part);
   }
-  plan.layouts = complete_layouts(model, layouts);
-  plan.routes = connect(model, plan.layouts);
+  plan.division = std::move(division);
+  plan.layouts = layouts_of(model, plan.division);
+  plan.routes = connect(model, plan.division);
   return plan;
 }
 
@@ -58,9 +60,9 @@ std::vector<int> roots_of(const Model& model, const Part& part, const Instructio
     add(call.outputs);
     return locals;
   }
-  const Pass pass = pass_of(part, instruction);
+  const Pass pass = pass_of(instruction);
   add(locals_read(model, call, pass));
-  add(pass == Pass::kForward ? call.outputs : call.output_gradients);
+  if (pass == Pass::kForward) add(call.outputs);
   for (const auto& target : instruction.targets) add({target.local});
   return locals;
 }
@@ -79,30 +81,39 @@ int64_t transient_bytes(const Model& model, const Part& part, const InstructionL
     }
     live[i] += instructions[i].scratch_bytes;
   }
-  std::map<int, std::pair<size_t, size_t>> saved;
-  for (size_t i = 0; i < instructions.size(); ++i)
-    if (const int call = instructions[i].call;
-        call >= 0 && instructions[i].kind != Instruction::Kind::kLoss)
-      if (const Place& place = list.saved[static_cast<size_t>(call)];
-          place.exists() && place.region == RegionKind::kTransient)
-        saved.emplace(call, std::pair(i, i)).first->second.second = i;
+  std::map<int, std::pair<size_t, size_t>> reserves, handed;
+  const auto touch = [](const Place& place, int call, size_t i, auto& to) {
+    if (place.exists() && place.region == RegionKind::kTransient)
+      to.emplace(call, std::pair(i, i)).first->second.second = i;
+  };
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const int call = instructions[i].call;
+    if (call < 0 || instructions[i].kind == Instruction::Kind::kLoss) continue;
+    const auto& local = part.calls[static_cast<size_t>(call)];
+    const Pass pass = pass_of(instructions[i]);
+    if (uses_reserve(model, local, pass))
+      touch(list.reserve[static_cast<size_t>(call)], call, i, reserves);
+    if (uses_handed(local, pass)) touch(list.handed[static_cast<size_t>(call)], call, i, handed);
+  }
   const auto add = [&](const std::pair<size_t, size_t>& use, int64_t bytes) {
     for (size_t i = use.first; i <= use.second; ++i) live[i] += (bytes + 63) / 64 * 64;
   };
   for (const auto& [root, use] : uses)
-    add(use, static_cast<int64_t>(part.locals[static_cast<size_t>(root)].spec.bytes(samples)));
-  for (const auto& [call, use] : saved) add(use, part.calls[static_cast<size_t>(call)].saved);
+    add(use, static_cast<int64_t>(part.locals[static_cast<size_t>(root)].bytes(samples)));
+  for (const auto& [call, use] : reserves) add(use, part.calls[static_cast<size_t>(call)].reserve);
+  for (const auto& [call, use] : handed) add(use, part.calls[static_cast<size_t>(call)].handed);
   return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
 // The transient region is at most 5 % larger than what lives in it at once; the others hold nothing
 // but what lives at once anyway.
 void expect_dense(const Model& model, const Plan& plan, bool gradients = true) {
-  const int64_t samples = micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  const int64_t samples = plan.division.largest;
   for (const Part& part : lower(model, plan, {.gradients = gradients})) {
     int64_t most = 0;
     for (const InstructionList* list :
-         {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward, &part.update})
+         {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward,
+          &part.contribute, &part.update, &part.fetch})
       most = std::max(most, transient_bytes(model, part, *list, samples));
     EXPECT_LE(static_cast<double>(part.bytes_of(RegionKind::kTransient)),
               1.05 * static_cast<double>(most))
@@ -112,34 +123,74 @@ void expect_dense(const Model& model, const Plan& plan, bool gradients = true) {
 }
 
 // I and W apart, and B: the same bits.
-StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal) {
-  PartRunner apart(model, plan, Backward::kApart);
+StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal,
+               Numbers numbers = Numbers::kNormal) {
+  PartRunner apart(model, plan, {Backward::kApart, numbers});
   StepResult result = apart.run(sizes);
   EXPECT_THAT(apart.faults(), ::testing::IsEmpty());
-  PartRunner together(model, plan, Backward::kTogether);
+  PartRunner together(model, plan, {Backward::kTogether, numbers});
   const StepResult same = together.run(sizes);
   EXPECT_THAT(together.faults(), ::testing::IsEmpty());
   EXPECT_EQ(result.losses, same.losses);
   EXPECT_EQ(result.gradients, same.gradients);
+  EXPECT_EQ(result.parameters, same.parameters);
   expect_dense(model, plan);
   return result;
 }
 
-void expect_close(const StepResult& a, const StepResult& b, float tolerance) {
-  const auto close = [&](float x, float y) {
-    return std::abs(x - y) <= tolerance * std::max(1.0F, std::abs(y));
-  };
-  ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (size_t i = 0; i < a.losses.size(); ++i)
-    EXPECT_TRUE(close(a.losses[i], b.losses[i])) << a.losses[i] << " and " << b.losses[i];
-  ASSERT_EQ(a.gradients.size(), b.gradients.size());
-  for (const auto& [name, expected] : b.gradients) {
-    const auto& got = a.gradients.at(name);
-    ASSERT_EQ(got.size(), expected.size()) << name;
-    for (size_t i = 0; i < got.size(); ++i)
-      ASSERT_TRUE(close(got[i], expected[i]))
-          << name << "[" << i << "]: " << got[i] << " and " << expected[i];
+void expect_close(const std::vector<float>& got, const std::vector<float>& expected,
+                  float tolerance, const std::string& name) {
+  ASSERT_EQ(got.size(), expected.size()) << name;
+  float scale = 1;
+  for (const float x : expected) scale = std::max(scale, std::abs(x));
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_TRUE(std::abs(got[i] - expected[i]) <= tolerance * scale)
+        << name << "[" << i << "]: " << got[i] << " and " << expected[i];
+}
+
+void expect_close(const StepResult::Tensors& got, const StepResult::Tensors& expected,
+                  float tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (const auto& [name, tensor] : expected) {
+    ASSERT_TRUE(got.contains(name)) << what << " of " << name;
+    expect_close(got.at(name), tensor, tolerance, what + " of " + name);
   }
+}
+
+// Losses, forward values, gradients and what the update makes of the parameters. 0: the same bits.
+void expect_close(const StepResult& got, const StepResult& expected, float tolerance) {
+  expect_close(got.losses, expected.losses, tolerance, "losses");
+  expect_close(got.values, expected.values, tolerance, "values");
+  expect_close(got.gradients, expected.gradients, tolerance, "gradients");
+  expect_close(got.parameters, expected.parameters, tolerance, "parameters");
+}
+
+// The same nodes with a weighted sum as loss: whole numbers stay exact.
+Model with_sum_loss(const Model& model) {
+  Model to(model.name());
+  std::vector<ValueId> known(static_cast<size_t>(model.values()), -1);
+  const auto of = [&](ValueId value) -> ValueId& { return known[static_cast<size_t>(value)]; };
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const Node& node = model.node(id);
+    std::vector<ValueId> inputs;
+    for (const ValueId value : node.inputs) {
+      const Value& from = model.value(value);
+      if (from.role == Role::kLabel) continue;
+      if (of(value) < 0)
+        of(value) = from.role == Role::kInput
+                        ? to.add_input(from.name, from.spec)
+                        : to.add_parameter(from.name, from.spec, from.initializer, from.role);
+      inputs.push_back(of(value));
+    }
+    if (id == model.loss()) {
+      inputs.push_back(to.add_input("loss.weights", to.value(inputs[0]).spec));
+      to.add_node("loss", "SumLoss", {}, inputs);
+    } else {
+      of(node.outputs[0]) =
+          to.node(to.add_node(node.name, node.op, node.attributes, inputs)).outputs[0];
+    }
+  }
+  return to;
 }
 
 // Three uses of one tensor, a skip and a branch that meet.
@@ -226,12 +277,23 @@ TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
 
 class RandomCut : public ::testing::TestWithParam<int> {};
 
-TEST_P(RandomCut, AnyLayoutsEqualOneWorkerToRounding) {
+TEST_P(RandomCut, AnyDivisionEqualsOneWorkerToRounding) {
   Random random(static_cast<Random::result_type>(GetParam()));
   const Model m = random_model(random);
   const int parts = 2 + GetParam() % 4;
-  const auto layouts = random_layouts(m, parts, random, {.partial_sums = false});
-  expect_close(run(m, plan_of(m, layouts, parts)), run(m, plan_of(m, Cut::kLayer, 1)), 1e-4F);
+  const Plan plan = plan_of(m, random_division(m, parts, 4, random), parts);
+  expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-4F);
+}
+
+// Micro-batches of which some shares are empty, and one that is empty.
+TEST_P(RandomCut, AnyDivisionComputesExactlyTheSameOfWholeNumbers) {
+  Random random(static_cast<Random::result_type>(1000 + GetParam()));
+  const Model m = with_sum_loss(random_model(random));
+  const int parts = 2 + GetParam() % 5;
+  const Plan plan = plan_of(m, random_division(m, parts, 4, random), parts);
+  const std::vector<int64_t> sizes = {4, 3, 0, 1};
+  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1), sizes, Numbers::kWhole);
+  expect_close(run(m, plan, sizes, Numbers::kWhole), one, 0);
 }
 
 TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
@@ -244,7 +306,8 @@ TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
 
-TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
+// One weight with two uses.
+Model tied() {
   Model m("tied");
   const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
   const ValueId x = m.add_input("x", spec);
@@ -254,11 +317,19 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
   const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
   m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
-  const auto update = PartRunner(m, plan_of(m, Cut::kLayer, 1)).parts()[0].update.instructions;
-  ASSERT_EQ(update.size(), 4U) << "and both are cleared";
-  EXPECT_EQ(update[0].kind, Instruction::Kind::kCopy);
-  EXPECT_TRUE(update[0].moves[1].add);
-  EXPECT_EQ(update[1].kind, Instruction::Kind::kUpdate);
+  return m;
+}
+
+TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
+  const Model m = tied();
+  const auto update = lower(m, plan_of(m, Cut::kLayer, 1))[0].update.instructions;
+  std::vector<Instruction::Kind> kinds;
+  for (const Instruction& each : update) kinds.push_back(each.kind);
+  using Kind = Instruction::Kind;
+  ASSERT_THAT(kinds, ::testing::ElementsAre(Kind::kCopy, Kind::kCopy, Kind::kUpdate, Kind::kClear,
+                                            Kind::kClear));
+  EXPECT_FALSE(update[0].moves[1].add);
+  EXPECT_TRUE(update[1].moves[1].add);
 }
 
 TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
@@ -370,7 +441,7 @@ std::string refusal(const Model& model, const Plan& plan) {
   return "not refused";
 }
 
-TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
+TEST(Lower, RefusesByNameWhatNoPartCanDo) {
   const Model m = make_zoo_model("mlp", {{8, 8, 3}});
   const Plan sound = plan_of(m, Cut::kLayer, 2);
   EXPECT_EQ(refusal(m, sound), "not refused");
@@ -383,15 +454,10 @@ TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
   plan.stages[1].parts.push_back(0);
   EXPECT_THAT(refusal(m, plan), HasSubstr("part 0 is in stages 0 and 1"));
 
-  plan = plan_of(m, Cut::kFeature, 2);
-  const auto layout = [&](const char* node) -> Layout& {
-    return plan.layouts[static_cast<size_t>(m.node(m.find_node(node)).outputs[0])];
-  };
-  layout("loss") = Layout::replicated({0, 1}, 0);
-  EXPECT_THAT(refusal(m, plan), HasSubstr("node loss: the loss is computed by one part"));
-
-  layout("fc1") = {{{0, ops::Box::whole(2), true}, {1, ops::Box::whole(2), true}}};
-  EXPECT_THAT(refusal(m, plan), HasSubstr("node fc1: Gemm gives results, not partial sums"));
+  plan = sound;
+  const auto loss = static_cast<size_t>(m.loss());
+  plan.division.nodes[loss] = Layout::split({0, 1}, 2, 1, ops::split_evenly(3, 2));
+  EXPECT_THAT(refusal(m, plan), HasSubstr("a row's denominator needs the scores of every class"));
 }
 
 }  // namespace
