@@ -110,7 +110,7 @@ TEST(PlanText, MayLackWhatFollows) {
     }
     Json json = whole;
     for (const auto& [value, shares] : whole["layouts"].items()) {
-      if (model.value(model.find_value(value)).role == ValueRole::kActivation) continue;
+      if (model.value(model.find_value(value)).role == Role::kActivation) continue;
       json["layouts"].erase(value);
     }
     EXPECT_EQ(read_plan(model, readable_json(json), "p.json"), plan);
