@@ -213,6 +213,7 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.handed = at(site, site.list->handed[call]);
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
   made.samples = samples(site.micro_batch);
+  made.first_sample = first(site.micro_batch);
   made.key = {seed_, static_cast<uint32_t>(part(site).calls[call].node), data_.step,
               site.micro_batch};
   made.training = data_.training;

@@ -70,6 +70,15 @@ TEST_F(FeatureCut, FollowersOfDataAreReplicated) {
   EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
 }
 
+// Its parts report their shares of it, which are added: a replica would count twice.
+TEST_F(FeatureCut, ALossOfReplicatedScoresIsWholeOnTheFirst) {
+  Builder b("scores");
+  b.loss(b.flatten(b.input("x", {ops::kBatch, 1, 2, 2}), "flatten"));
+  cut(b.build(), 3);
+  EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
+  EXPECT_EQ(layout("loss"), "whole on 0");
+}
+
 TEST_F(FeatureCut, ChannelsStayTogetherWhenFlattened) {
   cut(make_zoo_model("lenet5"), 4);
   EXPECT_THAT(sizes("conv2"), ::testing::ElementsAre(4, 4, 4, 4));
