@@ -104,10 +104,9 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
         local.rank() > 1
             ? format(" at position [{}]", fmt::join(place.begin() + 1, place.end(), ", "))
             : "";
-    throw Error(
-        ErrorCode::kUsage,
-        format("the label of sample {}{} of the step is {}, but there are {} classes",
-               call.first_sample + place[0], position, label, classes));
+    throw Error(ErrorCode::kUsage,
+                format("the label of sample {}{} of the step is {}, but there are {} classes",
+                       call.first_sample + place[0], position, label, classes));
   }
 
   Box iterations_;

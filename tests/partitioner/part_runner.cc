@@ -222,8 +222,7 @@ std::byte* PartRunner::memory_of(size_t p, int root, int micro_batch) {
   Player& player = players_[p];
   const Local& local = parts_[p].locals[at(root)];
   if (local.box.empty()) return nullptr;
-  if (local.kind == LocalKind::kStatistics)
-    return of(p, micro_batch).statistics.at(root).data();
+  if (local.kind == LocalKind::kStatistics) return of(p, micro_batch).statistics.at(root).data();
   if (local.persistent()) return player.persistent.at(root).data();
   if (local.storage == Storage::kOwn) return memory_at(p, list(p).places[at(root)], micro_batch);
   auto& messages = local.storage == Storage::kSent ? player.slots : of(p, micro_batch).views;
@@ -467,7 +466,8 @@ void PartRunner::update_state(size_t p, const Instruction& instruction) {
   const TensorView state = view(p, instruction.local, -1, Access::kWrite);
   for (int m = 0; m < static_cast<int>(sizes_.size()); ++m) {
     if (samples(m) == 0) continue;
-    const auto* said = reinterpret_cast<const float*>(of(p, m).statistics.at(instruction.other).data());
+    const auto* said =
+        reinterpret_cast<const float*>(of(p, m).statistics.at(instruction.other).data());
     for (int64_t i = 0; i < state.elements(); ++i)
       state.f32()[i] = instruction.keep * state.f32()[i] + (1 - instruction.keep) * said[i];
   }

@@ -66,8 +66,8 @@ class PartRunner {
     std::map<int, Memory> persistent;  // by local
     std::vector<bool> cleared;         // by local
     Memory transient;
-    std::map<int, Memory> slots;            // by route
-    std::vector<MicroBatch> micro_batches;  // and the step, which is the last
+    std::map<int, Memory> slots;                        // by route
+    std::vector<MicroBatch> micro_batches;              // and the step, which is the last
     std::unordered_map<const std::byte*, int> owners;   // block -> root that was written there
     std::vector<std::pair<InstructionList*, int>> row;  // list, micro-batch
     size_t action = 0;
