@@ -1,146 +1,17 @@
 // Lowering: the parts of every cut, run together, compute what one worker computes. Layer cuts bit
 // for bit, cuts inside operators to rounding; and the lists keep their promises (part_runner.h).
+// Divisions that no cut makes are in divided_step_test.cc.
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "partitioner/builder.h"
-#include "partitioner/call_needs.h"
-#include "partitioner/cut.h"
 #include "partitioner/zoo.h"
-#include "tests/partitioner/part_runner.h"
-#include "tests/partitioner/random_cut.h"
+#include "tests/partitioner/step_checks.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using ops::Layout;
 using ::testing::HasSubstr;
-
-const std::vector<int64_t> kUnequal = {4, 3, 3};
-
-Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {}) {
-  PlanRequest request;
-  request.cut = cut;
-  request.workers = workers;
-  request.batch = 10;
-  request.micro_batches = 3;
-  request.shares = shares;
-  request.minimise = Minimise::kForwardFlops;  // small models: time would be all overhead
-  return std::get<Plan>(make_plan(model, request, *hold_everything()));
-}
-
-// One stage of all parts, as a feature cut has.
-Plan plan_of(const Model& model, const std::vector<Layout>& layouts, int parts) {
-  Plan plan = plan_of(model, Cut::kLayer, 1);
-  for (int part = 1; part < parts; ++part) {
-    plan.stages[0].parts.push_back(part);
-    plan.binding.push_back(part);
-  }
-  plan.layouts = complete_layouts(model, layouts);
-  plan.routes = connect(model, plan.layouts);
-  return plan;
-}
-
-// What an instruction has to do with, of its part's locals, as roots.
-std::vector<int> roots_of(const Model& model, const Part& part, const Instruction& instruction) {
-  std::vector<int> locals;
-  const auto add = [&](const std::vector<int>& more) {
-    for (const int each : more)
-      if (each >= 0) locals.push_back(root_of(part, each));
-  };
-  add({instruction.local});
-  for (const Move& move : instruction.moves) add({move.local});
-  if (instruction.call < 0) return locals;
-  const LocalCall& call = part.calls[static_cast<size_t>(instruction.call)];
-  if (instruction.kind == Instruction::Kind::kLoss) {
-    add(call.inputs);
-    add(call.outputs);
-    return locals;
-  }
-  const Pass pass = pass_of(part, instruction);
-  add(locals_read(model, call, pass));
-  add(pass == Pass::kForward ? call.outputs : call.output_gradients);
-  for (const auto& target : instruction.targets) add({target.local});
-  return locals;
-}
-
-// The most bytes of a list's transient locals and scratch that are there at once.
-int64_t transient_bytes(const Model& model, const Part& part, const InstructionList& list,
-                        int64_t samples) {
-  const auto& instructions = list.instructions;
-  std::map<int, std::pair<size_t, size_t>> uses;
-  std::vector<int64_t> live(instructions.size());
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    for (const int root : roots_of(model, part, instructions[i])) {
-      const Place& place = list.places[static_cast<size_t>(root)];
-      if (!place.exists() || place.region != RegionKind::kTransient) continue;
-      uses.emplace(root, std::pair(i, i)).first->second.second = i;
-    }
-    live[i] += instructions[i].scratch_bytes;
-  }
-  std::map<int, std::pair<size_t, size_t>> saved;
-  for (size_t i = 0; i < instructions.size(); ++i)
-    if (const int call = instructions[i].call;
-        call >= 0 && instructions[i].kind != Instruction::Kind::kLoss)
-      if (const Place& place = list.saved[static_cast<size_t>(call)];
-          place.exists() && place.region == RegionKind::kTransient)
-        saved.emplace(call, std::pair(i, i)).first->second.second = i;
-  const auto add = [&](const std::pair<size_t, size_t>& use, int64_t bytes) {
-    for (size_t i = use.first; i <= use.second; ++i) live[i] += (bytes + 63) / 64 * 64;
-  };
-  for (const auto& [root, use] : uses)
-    add(use, static_cast<int64_t>(part.locals[static_cast<size_t>(root)].spec.bytes(samples)));
-  for (const auto& [call, use] : saved) add(use, part.calls[static_cast<size_t>(call)].saved);
-  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-}
-
-// The transient region is at most 5 % larger than what lives in it at once; the others hold nothing
-// but what lives at once anyway.
-void expect_dense(const Model& model, const Plan& plan, bool gradients = true) {
-  const int64_t samples = micro_batch_sizes(plan.batch, plan.micro_batches).front();
-  for (const Part& part : lower(model, plan, {.gradients = gradients})) {
-    int64_t most = 0;
-    for (const InstructionList* list :
-         {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward, &part.update})
-      most = std::max(most, transient_bytes(model, part, *list, samples));
-    EXPECT_LE(static_cast<double>(part.bytes_of(RegionKind::kTransient)),
-              1.05 * static_cast<double>(most))
-        << model.name() << " part " << part.part;
-    EXPECT_GE(part.bytes_of(RegionKind::kTransient), most);
-  }
-}
-
-// I and W apart, and B: the same bits.
-StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal) {
-  PartRunner apart(model, plan, Backward::kApart);
-  StepResult result = apart.run(sizes);
-  EXPECT_THAT(apart.faults(), ::testing::IsEmpty());
-  PartRunner together(model, plan, Backward::kTogether);
-  const StepResult same = together.run(sizes);
-  EXPECT_THAT(together.faults(), ::testing::IsEmpty());
-  EXPECT_EQ(result.losses, same.losses);
-  EXPECT_EQ(result.gradients, same.gradients);
-  expect_dense(model, plan);
-  return result;
-}
-
-void expect_close(const StepResult& a, const StepResult& b, float tolerance) {
-  const auto close = [&](float x, float y) {
-    return std::abs(x - y) <= tolerance * std::max(1.0F, std::abs(y));
-  };
-  ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (size_t i = 0; i < a.losses.size(); ++i)
-    EXPECT_TRUE(close(a.losses[i], b.losses[i])) << a.losses[i] << " and " << b.losses[i];
-  ASSERT_EQ(a.gradients.size(), b.gradients.size());
-  for (const auto& [name, expected] : b.gradients) {
-    const auto& got = a.gradients.at(name);
-    ASSERT_EQ(got.size(), expected.size()) << name;
-    for (size_t i = 0; i < got.size(); ++i)
-      ASSERT_TRUE(close(got[i], expected[i]))
-          << name << "[" << i << "]: " << got[i] << " and " << expected[i];
-  }
-}
 
 // Three uses of one tensor, a skip and a branch that meet.
 Model branching() {
@@ -224,27 +95,8 @@ TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
   expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
 }
 
-class RandomCut : public ::testing::TestWithParam<int> {};
-
-TEST_P(RandomCut, AnyLayoutsEqualOneWorkerToRounding) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model m = random_model(random);
-  const int parts = 2 + GetParam() % 4;
-  const auto layouts = random_layouts(m, parts, random, {.partial_sums = false});
-  expect_close(run(m, plan_of(m, layouts, parts)), run(m, plan_of(m, Cut::kLayer, 1)), 1e-4F);
-}
-
-TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model m = random_model(random);
-  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
-  for (const int workers : {2, 3, 4})
-    expect_close(run(m, plan_of(m, Cut::kLayer, workers)), one, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
-
-TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
+// One weight with two uses.
+Model tied() {
   Model m("tied");
   const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
   const ValueId x = m.add_input("x", spec);
@@ -254,11 +106,19 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
   const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
   m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
-  const auto update = PartRunner(m, plan_of(m, Cut::kLayer, 1)).parts()[0].update.instructions;
-  ASSERT_EQ(update.size(), 4U) << "and both are cleared";
-  EXPECT_EQ(update[0].kind, Instruction::Kind::kCopy);
-  EXPECT_TRUE(update[0].moves[1].add);
-  EXPECT_EQ(update[1].kind, Instruction::Kind::kUpdate);
+  return m;
+}
+
+TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
+  const Model m = tied();
+  const auto update = lower(m, plan_of(m, Cut::kLayer, 1))[0].update.instructions;
+  std::vector<Instruction::Kind> kinds;
+  for (const Instruction& each : update) kinds.push_back(each.kind);
+  using Kind = Instruction::Kind;
+  ASSERT_THAT(kinds, ::testing::ElementsAre(Kind::kCopy, Kind::kCopy, Kind::kUpdate, Kind::kClear,
+                                            Kind::kClear));
+  EXPECT_FALSE(update[0].moves[1].add);
+  EXPECT_TRUE(update[1].moves[1].add);
 }
 
 TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
@@ -290,8 +150,8 @@ B  release the gradient of relu1.output <- 1
 B  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
 B  give what W reads
 U  update fc1.weight
-U  d(fc1.weight) counts as 0
 U  update fc1.bias
+U  d(fc1.weight) counts as 0
 U  d(fc1.bias) counts as 0
 part 1 of )" + text.substr(text.find("stage 1")));
   EXPECT_THAT(text, HasSubstr("F  receive relu1.output in place <- 0\n"));
@@ -370,7 +230,7 @@ std::string refusal(const Model& model, const Plan& plan) {
   return "not refused";
 }
 
-TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
+TEST(Lower, RefusesByNameWhatNoPartCanDo) {
   const Model m = make_zoo_model("mlp", {{8, 8, 3}});
   const Plan sound = plan_of(m, Cut::kLayer, 2);
   EXPECT_EQ(refusal(m, sound), "not refused");
@@ -383,15 +243,10 @@ TEST(Lower, RefusesByNameWhatNoPartCanDoYet) {
   plan.stages[1].parts.push_back(0);
   EXPECT_THAT(refusal(m, plan), HasSubstr("part 0 is in stages 0 and 1"));
 
-  plan = plan_of(m, Cut::kFeature, 2);
-  const auto layout = [&](const char* node) -> Layout& {
-    return plan.layouts[static_cast<size_t>(m.node(m.find_node(node)).outputs[0])];
-  };
-  layout("loss") = Layout::replicated({0, 1}, 0);
-  EXPECT_THAT(refusal(m, plan), HasSubstr("node loss: the loss is computed by one part"));
-
-  layout("fc1") = {{{0, ops::Box::whole(2), true}, {1, ops::Box::whole(2), true}}};
-  EXPECT_THAT(refusal(m, plan), HasSubstr("node fc1: Gemm gives results, not partial sums"));
+  plan = sound;
+  const auto loss = static_cast<size_t>(m.loss());
+  plan.division.nodes[loss] = Layout::split({0, 1}, 2, 1, ops::split_evenly(3, 2));
+  EXPECT_THAT(refusal(m, plan), HasSubstr("a row's denominator needs the scores of every class"));
 }
 
 }  // namespace

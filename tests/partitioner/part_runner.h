@@ -1,8 +1,9 @@
-// Runs all parts of a plan in one thread, messages in memory, and watches that the instruction lists
-// keep their promises: no local is read before it was written or after something else was written
-// to its place, every region, slot and view is taken once and given back once, kernels read only
-// what they said, every message is received, nobody waits for ever with one message per route under
-// way. It has an interpreter of its own on purpose: what it finds was not assumed.
+// Runs a step of all parts of a plan in one thread, messages in memory, and watches that the
+// instruction lists keep their promises: no local is read before it was written or after something
+// else was written to its place, every region, slot and view is taken once and given back once,
+// kernels read only what they said, every message is received, nobody waits for ever with one
+// message per route under way, and after the step every copy of a parameter is what its home is. It
+// has an interpreter of its own on purpose: what it finds was not assumed.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/kernel.h"
 #include "partitioner/part.h"
 
 namespace kerf::partitioner {
@@ -20,19 +22,33 @@ namespace kerf::partitioner {
 // How the backward pass runs: I and W apart, or B.
 enum class Backward { kApart, kTogether };
 
+// What data and parameters are made of: normal numbers, or small whole ones, of which sums and
+// products are exact while they stay below 2^24.
+enum class Numbers { kNormal, kWhole };
+
+struct RunOptions {
+  Backward backward = Backward::kApart;
+  Numbers numbers = Numbers::kNormal;
+};
+
+// All of whole tensors, however they were divided.
 struct StepResult {
-  std::vector<float> losses;                            // by micro-batch
-  std::map<std::string, std::vector<float>> gradients;  // of whole parameters, by name
+  using Tensors = std::map<std::string, std::vector<float>>;
+  std::vector<float> losses;  // by micro-batch
+  Tensors values;             // by name and micro-batch; of what calls compute in float32
+  Tensors gradients;          // of parameters, by name
+  Tensors parameters;         // after the update: what is trained, and states
   int64_t messages = 0;
   int64_t bytes = 0;
 };
 
 class PartRunner {
  public:
-  PartRunner(const Model& model, const Plan& plan, Backward backward = Backward::kApart);
+  PartRunner(const Model& model, const Plan& plan, const RunOptions& options = {});
   ~PartRunner();
 
-  // Forward of all micro-batches, then backward of all. `sizes`: rows of each.
+  // Forward of all micro-batches, then backward of all, then the lists of the step. `sizes`: rows of
+  // each, none above the division's largest.
   StepResult run(const std::vector<int64_t>& sizes);
   // What was found wrong; empty if nothing.
   const std::vector<std::string>& faults() const { return faults_; }
@@ -42,21 +58,23 @@ class PartRunner {
   using Memory = std::vector<std::byte>;
   struct MicroBatch {
     std::map<RegionKind, Memory> regions;
-    std::map<int, Memory> views;  // by route
+    std::map<int, Memory> views;       // by route
+    std::map<int, Memory> statistics;  // by local
   };
   struct Player {  // of a part
     std::vector<std::unique_ptr<ops::Kernel>> kernels;
     std::map<int, Memory> persistent;  // by local
     std::vector<bool> cleared;         // by local
     Memory transient;
-    std::map<int, Memory> slots;  // by route
-    std::vector<MicroBatch> micro_batches;
+    std::map<int, Memory> slots;                        // by route
+    std::vector<MicroBatch> micro_batches;              // and the step, which is the last
     std::unordered_map<const std::byte*, int> owners;   // block -> root that was written there
     std::vector<std::pair<InstructionList*, int>> row;  // list, micro-batch
     size_t action = 0;
     size_t instruction = 0;
   };
 
+  void begin(size_t part, int local);
   void prepare(size_t part);
   bool advance(size_t part);
   bool execute(size_t part, const Instruction& instruction, int micro_batch);
@@ -64,14 +82,30 @@ class PartRunner {
   bool receive(size_t part, const Instruction& instruction, int micro_batch);
   void call(size_t part, const Instruction& instruction, int micro_batch);
   void copy(size_t part, const Instruction& instruction, int micro_batch);
+  void update(size_t part, const Instruction& instruction);
+  void update_state(size_t part, const Instruction& instruction);
+  // An accumulator to which nothing was written yet counts as zero.
+  void fill(size_t part, const Instruction& instruction);
+  void fill(size_t part, int local);
+  void record_outputs(size_t part, const LocalCall& call, int micro_batch);
+  bool is_replica(size_t part, const LocalCall& call) const;
   void read_data(const Local& local, std::byte* to, int micro_batch) const;
   void check_end(size_t part);
-  void collect(size_t part, StepResult& result);
+  void collect_parameters();
+  void check_copies(size_t part);
 
   enum class Access { kRead, kWrite, kPeek };
   ops::TensorView view(size_t part, int local, int micro_batch, Access access);
   std::byte* memory_of(size_t part, int root, int micro_batch);
   std::byte* memory_at(size_t part, const Place& place, int micro_batch);
+  MicroBatch& of(size_t part, int micro_batch) {
+    return players_[part].micro_batches[micro_batch < 0 ? sizes_.size() : at(micro_batch)];
+  }
+  // 0 of the step.
+  int64_t samples(int micro_batch) const { return micro_batch < 0 ? 0 : sizes_[at(micro_batch)]; }
+  int64_t first_sample(int micro_batch) const;
+  ops::Call make_call(size_t part, const Instruction& instruction, int micro_batch);
+  static size_t at(int index) { return static_cast<size_t>(index); }
   void own(size_t part, int root, const ops::TensorView& view, Access access);
   const InstructionList& list(size_t part) const {
     return *players_[part].row[players_[part].action].first;
@@ -83,7 +117,7 @@ class PartRunner {
 
   const Model& model_;
   const Plan& plan_;
-  const Backward backward_;
+  const RunOptions options_;
   std::vector<Part> parts_;
   std::unique_ptr<runtime::Device> device_;
   std::vector<Player> players_;
