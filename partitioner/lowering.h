@@ -82,8 +82,8 @@ class Lowering {
   std::map<ValueId, int> own_sum_;  // value -> sum that is the gradient of its box on this part
   std::vector<Outgoing> outgoing_;
   std::map<std::pair<NodeId, int>, int> contribution_local_;  // use -> local
-  std::map<std::pair<NodeId, int>, int> accumulators_;  // use of a parameter -> local
-  std::map<ValueId, int> homes_;                        // value -> local
+  std::map<std::pair<NodeId, int>, int> accumulators_;        // use of a parameter -> local
+  std::map<ValueId, int> homes_;                              // value -> local
 };
 
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
