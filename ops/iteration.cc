@@ -142,7 +142,9 @@ std::vector<IterationAxis> axes_of_tensor(const Shape& shape) {
   std::vector<IterationAxis> axes;
   for (int i = 0; i < rank; ++i) {
     IterationAxis axis{.extent = shape[i]};
-    axis.kind = shape[i] < 0 ? AxisKind::kSample : i == features ? AxisKind::kFeature : AxisKind::kSpace;
+    axis.kind = shape[i] < 0    ? AxisKind::kSample
+                : i == features ? AxisKind::kFeature
+                                : AxisKind::kSpace;
     axis.name = shape[i] < 0 ? "samples" : i == features ? "features" : format("axis {}", i);
     axes.push_back(std::move(axis));
   }

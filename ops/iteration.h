@@ -37,11 +37,11 @@ enum class AxisKind : uint8_t {
 
 struct IterationAxis {
   AxisKind kind = AxisKind::kOther;
-  std::string name = {};        // for people: "rows", "output channels"
-  int64_t extent = 1;           // c * kBatch where it counts samples
-  int64_t unit = 1;             // so many consecutive indices stay together: a group, a head
-  bool contiguous = false;      // a call computes a range of it only
-  std::string undivided = {};   // why it cannot be divided; empty: it can
+  std::string name = {};       // for people: "rows", "output channels"
+  int64_t extent = 1;          // c * kBatch where it counts samples
+  int64_t unit = 1;            // so many consecutive indices stay together: a group, a head
+  bool contiguous = false;     // a call computes a range of it only
+  std::string undivided = {};  // why it cannot be divided; empty: it can
 };
 
 // A window that slides over an operand's axis: iteration o reads input indices
@@ -58,8 +58,8 @@ struct OperandAxis {
   // Index = the iteration axes' indices flattened, the first the slowest. Empty: all of the axis.
   std::vector<int> axes = {};
   std::optional<SlidingWindow> window = {};  // over the one iteration axis in `axes`
-  int64_t offset = 0;    // of the operand's index 0 along the one iteration axis in `axes`: operands
-                         // that are stretches of it (Concat's inputs, Split's outputs)
+  int64_t offset = 0;  // of the operand's index 0 along the one iteration axis in `axes`: operands
+                       // that are stretches of it (Concat's inputs, Split's outputs)
   // Index i of the one iteration axis in `axes` touches [segments[i], segments[i + 1]) of the
   // operand: slices of classes.
   std::vector<int64_t> segments = {};

@@ -41,6 +41,7 @@ struct Call {
   std::byte* handed = nullptr;                   // handed_bytes()
   std::span<std::byte> workspace;                // scratch, of workspace_bytes() at least
   int64_t samples = 0;                           // of the whole micro-batch
+  int64_t first_sample = 0;                      // of it, within the step: for messages
   RandomKey key;                                 // seed, node, step, micro-batch
   bool training = true;                          // false: evaluation (dropout passes through)
   double normaliser = 1;                         // of the whole step: divides the loss

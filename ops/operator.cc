@@ -35,8 +35,7 @@ void check_inputs(const OperatorDefinition& definition, const std::vector<Operan
   for (size_t i = 0; i < inputs.size(); ++i) {
     const FormalOperand& formal = definition.inputs[std::min(i, most - 1)];
     if (!inputs[i].present && formal.count != Count::kOptional)
-      throw Error(ErrorCode::kUsage,
-                  format("{} needs its input {}", definition.name, formal.name));
+      throw Error(ErrorCode::kUsage, format("{} needs its input {}", definition.name, formal.name));
   }
 }
 
@@ -119,15 +118,14 @@ LocalSpecs local_specs(const BoundOperator& op, const Box& iterations, int64_t l
                        int64_t samples) {
   LocalSpecs specs;
   for (size_t i = 0; i < op.inputs().size(); ++i)
-    specs.inputs.push_back(
-        op.has(static_cast<int>(i))
-            ? local(op.inputs()[i].spec, input_box(op, static_cast<int>(i), iterations, largest),
-                    samples)
-            : ValueSpec{});
+    specs.inputs.push_back(op.has(static_cast<int>(i))
+                               ? local(op.inputs()[i].spec,
+                                       input_box(op, static_cast<int>(i), iterations, largest),
+                                       samples)
+                               : ValueSpec{});
   for (size_t i = 0; i < op.outputs().size(); ++i)
-    specs.outputs.push_back(local(op.outputs()[i],
-                                  output_box(op, static_cast<int>(i), iterations, largest),
-                                  samples));
+    specs.outputs.push_back(
+        local(op.outputs()[i], output_box(op, static_cast<int>(i), iterations, largest), samples));
   return specs;
 }
 

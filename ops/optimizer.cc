@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "ops/simd/simd.h"
 #include "ops/kernel.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops {
 namespace {

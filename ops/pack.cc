@@ -80,7 +80,8 @@ Region::Axis Region::make_axis(const IndexSet& held, const IndexSet& wanted, int
   int64_t piece = 0;
   for (const Range& range : ranges(wanted)) {
     while (home->end < range.end) before += (home++)->size();
-    axis.stretches.push_back({range.begin, before + range.begin - home->begin, piece, range.size()});
+    axis.stretches.push_back(
+        {range.begin, before + range.begin - home->begin, piece, range.size()});
     piece += range.size();
   }
   axis.local = extent < 0 ? 0 : held.size(extent);
@@ -105,8 +106,8 @@ Region::Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::
   const Box wanted = checked(piece, spec.shape);
   KERF_CHECK(held.contains(wanted), "{} does not hold {}", to_string(holder), to_string(piece));
   const int rank = spec.shape.rank();
-  KERF_CHECK(order_.empty() || static_cast<int>(order_.size()) == rank, "an order of {} axes for {}",
-             order_.size(), to_string(spec.shape));
+  KERF_CHECK(order_.empty() || static_cast<int>(order_.size()) == rank,
+             "an order of {} axes for {}", order_.size(), to_string(spec.shape));
   if (std::is_sorted(order_.begin(), order_.end())) order_.clear();
   nothing_ = wanted.empty();
   everything_ = order_.empty() && !nothing_ && held == wanted;
@@ -183,10 +184,9 @@ void Region::for_each_run(int64_t samples, const Move& move) const {
       const int64_t at = (outer.local * held + s.local) * inner_local_;
       const int64_t from = (outer.piece * wanted + s.piece) * inner_piece_;
       if (inner_piece_ == inner_local_) {
-        simd::parallel_pieces(count * per_row, simd::kLeastElements,
-                              [&](int64_t begin, int64_t end) {
-                                move(at + begin, from + begin, end - begin);
-                              });
+        simd::parallel_pieces(
+            count * per_row, simd::kLeastElements,
+            [&](int64_t begin, int64_t end) { move(at + begin, from + begin, end - begin); });
         continue;
       }
       // Rows and their runs together, so that a tensor without rows is shared out too.

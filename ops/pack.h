@@ -74,9 +74,9 @@ class Region {
 
   std::vector<Axis> axes_;
   std::vector<int> order_;
-  int batch_ = -1;                      // axis; -1: none
-  std::vector<Stretch> outer_;          // of the axes before the batch, one index each
-  std::vector<Run> runs_;               // of the axes after it
+  int batch_ = -1;              // axis; -1: none
+  std::vector<Stretch> outer_;  // of the axes before the batch, one index each
+  std::vector<Run> runs_;       // of the axes after it
   int64_t inner_local_ = 1;
   int64_t inner_piece_ = 1;
   int64_t outer_piece_ = 1;

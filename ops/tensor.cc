@@ -70,8 +70,8 @@ Shape::Shape(std::span<const int64_t> extents) {
   rank_ = static_cast<int>(extents.size());
   for (int axis = batch_axis() + 1; batched() && axis < rank_; ++axis)
     if (extents_[axis] < 0)
-      throw Error(ErrorCode::kUsage, format("axes {} and {} both count samples; one axis may",
-                                            batch_axis(), axis));
+      throw Error(ErrorCode::kUsage,
+                  format("axes {} and {} both count samples; one axis may", batch_axis(), axis));
 }
 
 int Shape::batch_axis() const {

@@ -108,8 +108,10 @@ Window make_window(std::string_view op, const WindowOptions& options, const Exte
 bool sees_input(const Window& window, size_t axis, int64_t o) {
   const int64_t first = o * window.strides[axis] - window.pads_begin[axis];
   if (first >= window.input[axis]) return false;
-  const int64_t skipped = first < 0 ? (-first + window.dilations[axis] - 1) / window.dilations[axis] : 0;
-  return skipped < window.kernel[axis] && first + skipped * window.dilations[axis] < window.input[axis];
+  const int64_t skipped =
+      first < 0 ? (-first + window.dilations[axis] - 1) / window.dilations[axis] : 0;
+  return skipped < window.kernel[axis] &&
+         first + skipped * window.dilations[axis] < window.input[axis];
 }
 
 SlidingWindow sliding(const Window& window, size_t axis) {

@@ -57,8 +57,7 @@ void measure_call(const Model& model, int64_t largest, int threads, LocalCall& c
   const auto blocks = [](size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); };
   call.reserve = blocks(op.reserve_bytes(local));
   call.handed = blocks(op.handed_bytes(local));
-  call.workspace =
-      blocks(ops::workspace_bytes(op, runtime::DeviceKind::kCpu, local, threads));
+  call.workspace = blocks(ops::workspace_bytes(op, runtime::DeviceKind::kCpu, local, threads));
 }
 
 }  // namespace kerf::partitioner

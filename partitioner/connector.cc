@@ -91,8 +91,7 @@ RouteKind kind_of(const Model& model, const Division& division, const Route& rou
     return RouteKind::kLoss;
   }
   for (const Use& use : model.uses(route.value))
-    if (use.node != loss &&
-        division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr)
+    if (use.node != loss && division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr)
       return RouteKind::kLayer;
   return RouteKind::kLoss;
 }

@@ -125,8 +125,9 @@ Layout find_homes(const std::vector<Reader>& readers, const std::vector<Box>& su
   }
   std::sort(homes.shares.begin(), homes.shares.end(),
             [](const ops::Share& a, const ops::Share& b) { return a.part < b.part; });
-  return ops::check_layout(homes, shape).empty() ? homes
-                                                 : Layout::whole(readers.front().part, shape.rank());
+  return ops::check_layout(homes, shape).empty()
+             ? homes
+             : Layout::whole(readers.front().part, shape.rank());
 }
 
 }  // namespace kerf::partitioner

@@ -20,11 +20,13 @@ enum ListIndex : size_t { kF, kI, kW, kB, kContribute, kUpdate, kFetch, kLists }
 class PartMemory {
  public:
   PartMemory(const Model& model, Part& part, int64_t samples)
-      : model_(model),
-        part_(part),
-        samples_(samples),
-        lists_{&part.forward,    &part.input_gradient, &part.weight_gradient, &part.backward,
-               &part.contribute, &part.update,         &part.fetch} {}
+      : model_(model), part_(part), samples_(samples), lists_{&part.forward,
+                                                              &part.input_gradient,
+                                                              &part.weight_gradient,
+                                                              &part.backward,
+                                                              &part.contribute,
+                                                              &part.update,
+                                                              &part.fetch} {}
 
   void place() {
     read_data();
@@ -77,7 +79,7 @@ class PartMemory {
   Part& part_;
   const int64_t samples_;
   std::array<InstructionList*, kLists> lists_;
-  std::map<int, Uses> locals_;  // by root
+  std::map<int, Uses> locals_;    // by root
   std::map<int, Uses> reserves_;  // by call
   std::map<int, Uses> handed_;    // by call
   std::array<Insertions, kLists> before_, after_;

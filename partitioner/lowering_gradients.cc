@@ -86,8 +86,7 @@ void Lowering::prepare_outgoing(const Route& route) {
         if (to_.calls[call].node != contribution.use.node) continue;
         Term term;
         const auto input = static_cast<size_t>(contribution.use.input);
-        term.box =
-            ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input], hull);
+        term.box = ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input], hull);
         term.box = ops::normalized(term.box, sources_.shape(route.value));
         term.contributions = {contribution};
         terms.push_back(std::move(term));

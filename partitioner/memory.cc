@@ -1,11 +1,11 @@
 #include "partitioner/memory.h"
 
-#include "ops/kernel.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+
+#include "ops/kernel.h"
 
 namespace kerf::partitioner {
 
@@ -219,9 +219,9 @@ void measure_workspace(const Model& model, std::vector<Computation>& computation
                        int threads) {
   for (Computation& c : computations) {
     const ops::BoundOperator& op = model.op(c.node);
-    size_t bytes = ops::workspace_bytes(op, runtime::DeviceKind::kCpu,
-                                        ops::local_specs(op, c.iterations, samples, samples),
-                                        threads);
+    size_t bytes =
+        ops::workspace_bytes(op, runtime::DeviceKind::kCpu,
+                             ops::local_specs(op, c.iterations, samples, samples), threads);
     for (size_t i = 0; i < c.inputs.size(); ++i) {
       if (model.node(c.node).inputs[i] < 0) continue;
       const Value& value = model.value(model.node(c.node).inputs[i]);

@@ -89,8 +89,8 @@ ValueId Model::add_parameter(const std::string& name, const ops::ValueSpec& spec
 ValueId Model::add_constant(const std::string& name, ops::TensorLiteral literal) {
   const ops::ValueSpec spec{literal.dtype, literal.shape};
   if (spec.shape.batched() || literal.bytes.size() != spec.bytes(0))
-    fail(format("constant {}", name), format("has {} bytes for a tensor {}", literal.bytes.size(),
-                                             ops::to_string(spec.shape)));
+    fail(format("constant {}", name),
+         format("has {} bytes for a tensor {}", literal.bytes.size(), ops::to_string(spec.shape)));
   Value value{name, spec, Role::kConstant};
   value.parameter = parameters_++;
   value.literal = std::make_shared<const ops::TensorLiteral>(std::move(literal));

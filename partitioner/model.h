@@ -28,10 +28,10 @@ struct Value {
   std::string name;
   ops::ValueSpec spec;
   Role role = Role::kActivation;
-  NodeId producer = -1;          // of an activation
-  int output = 0;                // of its producer
+  NodeId producer = -1;               // of an activation
+  int output = 0;                     // of its producer
   ops::Initializer initializer = {};  // of a parameter or state
-  uint32_t parameter = 0;        // number of what is_kept(), in model order
+  uint32_t parameter = 0;             // number of what is_kept(), in model order
   std::shared_ptr<const ops::TensorLiteral> literal = nullptr;  // of a constant
 };
 

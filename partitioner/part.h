@@ -81,9 +81,9 @@ struct LocalCall {
   std::vector<int> output_gradients;  // locals; -1: none (of a loss, 1); empty if the call has no
                                       // backward pass
   ops::Box iterations;
-  int64_t reserve = 0;                // bytes that go from its forward to its gradients
-  int64_t handed = 0;                 // bytes that go from its I to its W
-  int64_t workspace = 0;              // bytes that its kernel may take while it runs
+  int64_t reserve = 0;    // bytes that go from its forward to its gradients
+  int64_t handed = 0;     // bytes that go from its I to its W
+  int64_t workspace = 0;  // bytes that its kernel may take while it runs
 };
 
 // Part of a message, or of a local copy.
@@ -105,21 +105,21 @@ struct Place {
 
 struct Instruction {
   enum class Kind : uint8_t {
-    kTake,      // region: an instance of it is this micro-batch's from now on
-    kGive,      // region
-    kRead,      // local, from the data set
-    kForward,   // call
-    kLoss,      // call: its loss (and its scores) are what the step reports
-    kGradient,  // call, targets
-    kAcquire,   // route: a slot (local: that is made in it)
-    kSend,      // route, moves in message order (empty: `local` is in the slot already)
-    kReceive,   // route, moves in message order (empty: `local` is the view)
-    kRelease,   // route: the view
-    kCopy,      // moves[0] (from) to moves[1] (to, add)
-    kZero,      // local
-    kUpdate,    // local is the home, other its gradient
+    kTake,         // region: an instance of it is this micro-batch's from now on
+    kGive,         // region
+    kRead,         // local, from the data set
+    kForward,      // call
+    kLoss,         // call: its loss (and its scores) are what the step reports
+    kGradient,     // call, targets
+    kAcquire,      // route: a slot (local: that is made in it)
+    kSend,         // route, moves in message order (empty: `local` is in the slot already)
+    kReceive,      // route, moves in message order (empty: `local` is the view)
+    kRelease,      // route: the view
+    kCopy,         // moves[0] (from) to moves[1] (to, add)
+    kZero,         // local
+    kUpdate,       // local is the home, other its gradient
     kUpdateState,  // local is the state, other its statistics, keep
-    kClear,     // local, an accumulator: it counts as zero, and what comes first overwrites it
+    kClear,        // local, an accumulator: it counts as zero, and what comes first overwrites it
   };
   struct Target {
     int input = 0;

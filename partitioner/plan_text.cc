@@ -72,8 +72,8 @@ class Reader {
     check_header(json);
     check_members(json,
                   {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-                   "request", "binding", "stages", "layouts", "divisions", "routes", "workers", "bottleneck",
-                   "bound", "checksum"},
+                   "request", "binding", "stages", "layouts", "divisions", "routes", "workers",
+                   "bottleneck", "bound", "checksum"},
                   origin_);
     Plan plan;
     plan.model = json_string(json, "model", origin_);

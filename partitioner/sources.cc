@@ -104,8 +104,7 @@ void Sources::find_needs() {
       const Box& box = computation.inputs[k];
       if (inputs[k] < 0 || box.empty()) continue;
       const auto [found, fresh] = needs_.try_emplace({inputs[k], computation.part}, box);
-      if (!fresh)
-        found->second = ops::normalized(ops::hull(found->second, box), shape(inputs[k]));
+      if (!fresh) found->second = ops::normalized(ops::hull(found->second, box), shape(inputs[k]));
     }
   }
 }
@@ -157,8 +156,8 @@ void Sources::find_homes(ValueId value) {
       if (!differentiable(value) || !reaches_loss(use.node)) continue;
       const auto number = static_cast<size_t>(first + computation.box_number);
       if (summands.size() <= number)
-        summands.resize(number + 1, Box{std::vector<ops::IndexSet>(
-                                        box.axes.size(), ops::IndexSet::none())});
+        summands.resize(number + 1,
+                        Box{std::vector<ops::IndexSet>(box.axes.size(), ops::IndexSet::none())});
       summands[number] = box;
       reader.summands.push_back(static_cast<int>(number));
     }
@@ -265,9 +264,8 @@ std::vector<Source> Sources::of_gradient(ValueId value, int part) const {
       if (read.empty()) continue;
       const Box box = ops::normalized(ops::intersect(read, share->box), shape(value));
       if (box.empty()) continue;
-      sources.push_back({maker(use->node, computation.box_number, part),
-                         box,
-                         {{*use, computation.box_number}}});
+      sources.push_back(
+          {maker(use->node, computation.box_number, part), box, {{*use, computation.box_number}}});
     }
   }
   return sources;

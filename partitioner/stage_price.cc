@@ -8,8 +8,8 @@ Work node_work(const Model& model, const PlanRequest& request, NodeId node,
                const ops::Box& iterations) {
   Work work;
   for (const auto& [samples, count] : counted_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost = node_cost(model, node, iterations, request.largest_micro_batch(), samples,
-                                    request.speed);
+    const NodeCost cost =
+        node_cost(model, node, iterations, request.largest_micro_batch(), samples, request.speed);
     const bool time = request.minimise == Minimise::kTime;
     work.forward += count * (time ? cost.forward_seconds : cost.work.forward_flops);
     if (time) work.backward += count * (cost.input_gradient_seconds + cost.weight_gradient_seconds);

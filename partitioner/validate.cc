@@ -152,19 +152,30 @@ class Checker {
     if (plan_.division.largest != largest)
       problem("its divisions are for micro-batches of {} rows, but the largest has {}",
               plan_.division.largest, largest);
-    for (NodeId node = 0; node < model_.nodes(); ++node)
-      for (const ops::Share& share : plan_.division.nodes[static_cast<size_t>(node)].shares)
-        if (!is_part(share.part))
-          problem("node {} is divided over part {}, which does not exist", model_.node(node).name,
-                  share.part);
+    for (const Stage& stage : plan_.stages)
+      for (const NodeId node : stage.nodes)
+        for (const ops::Share& share : plan_.division.nodes[static_cast<size_t>(node)].shares)
+          if (!is_part(share.part) ||
+              std::find(stage.parts.begin(), stage.parts.end(), share.part) == stage.parts.end())
+            problem("node {} is divided over part {}, which is not of its stage",
+                    model_.node(node).name, share.part);
+    check_loss();
+  }
+
+  // It is the sum of what its parts report.
+  void check_loss() {
+    const auto& shares = plan_.division.nodes[static_cast<size_t>(model_.loss())].shares;
+    for (size_t i = 0; i < shares.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (shares[i].box == shares[j].box)
+          problem("parts {} and {} compute the same of the loss, which would count twice",
+                  shares[j].part, shares[i].part);
   }
 
   void check_busy() {
     std::set<int> busy;
-    for (ValueId id = 0; id < model_.values(); ++id)
-      if (model_.value(id).role == Role::kActivation)
-        for (const ops::Share& share : plan_.layouts[static_cast<size_t>(id)].shares)
-          busy.insert(share.part);
+    for (const ops::Layout& division : plan_.division.nodes)
+      for (const ops::Share& share : division.shares) busy.insert(share.part);
     for (int part = 0; part < plan_.parts(); ++part)
       if (!busy.contains(part)) problem("part {} has nothing to compute", part);
   }

@@ -16,7 +16,7 @@ using partitioner::RegionKind;
 namespace {
 
 // Of what runs for a micro-batch; null for kinds that no part has a list for.
-InstructionList Part::* list_of(ActionKind kind) {
+InstructionList Part::*list_of(ActionKind kind) {
   switch (kind) {
     case ActionKind::kForward:
       return &Part::forward;

@@ -23,7 +23,7 @@ namespace kerf::schedmp {
 // all contribute, all update, all fetch.
 struct Leg {
   Action action;
-  partitioner::InstructionList partitioner::Part::* list = nullptr;
+  partitioner::InstructionList partitioner::Part::*list = nullptr;
 };
 std::vector<Leg> legs_of(const std::vector<Action>& row);
 

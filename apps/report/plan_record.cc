@@ -34,13 +34,14 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
   std::vector<PlanRecord::Route> routes;
   for (size_t i = 0; i < plan.routes.size(); ++i) {
     const partitioner::Route& route = plan.routes[i];
+    const partitioner::RouteKind kind = partitioner::kind_of(model, plan.division, route);
     routes.push_back({.value = model.value(route.value).name,
                       .gradient = route.gradient,
                       .from = plan.binding[static_cast<size_t>(route.from)],
                       .to = plan.binding[static_cast<size_t>(route.to)],
                       .connectors = partitioner::connector_words(sources, route),
-                      .of_loss = partitioner::kind_of(model, plan.division, route) ==
-                                 partitioner::RouteKind::kLoss,
+                      .of_loss = kind == partitioner::RouteKind::kLoss,
+                      .of_weights = kind == partitioner::RouteKind::kWeight,
                       .messages = traffic[i].messages,
                       .bytes = traffic[i].bytes});
   }
@@ -92,7 +93,7 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
 PlanRecord::StepTraffic PlanRecord::per_step() const {
   StepTraffic step;
   for (const Route& route : routes) {
-    Traffic& sum = route.of_loss ? step.loss : step.layers;
+    Traffic& sum = route.of_loss ? step.loss : route.of_weights ? step.weights : step.layers;
     sum.messages += route.messages;
     sum.bytes += route.bytes;
   }
@@ -113,7 +114,7 @@ PlanRecord::Connectors PlanRecord::connectors() const {
 int64_t PlanRecord::cut_bytes() const {
   int64_t sum = 0;
   for (const Route& route : routes)
-    if (!route.gradient) sum += route.bytes;
+    if (!route.gradient && !route.of_weights) sum += route.bytes;
   return sum;
 }
 
@@ -153,6 +154,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   text += format("\nper step: {} of {} between layers, {} of {} for the loss\n",
                  plural(step.layers.messages, "message"), bytes(step.layers.bytes),
                  human_count(step.loss.messages), bytes(step.loss.bytes));
+  if (step.weights.messages > 0)
+    text += format("once a step: {} of {} for shared weights\n",
+                   plural(step.weights.messages, "message"), bytes(step.weights.bytes));
   if (record.bound > 0)
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",
                    human_percent(record.gap()));

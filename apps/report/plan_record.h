@@ -23,6 +23,7 @@ struct PlanRecord {
     int to = 0;
     std::string connectors;  // what was inserted: "slice -> bridge -> concat"
     bool of_loss = false;
+    bool of_weights = false;
     int64_t messages = 0;  // of one step
     int64_t bytes = 0;
   };
@@ -34,10 +35,12 @@ struct PlanRecord {
     int64_t sum = 0;
     bool operator==(const Connectors&) const = default;
   };
-  // Of one step: between the layers, and what the loss adds (scores and their gradients).
+  // Of one step: between the layers, what the loss adds (scores and their gradients), and what
+  // weights cost that several parts share.
   struct StepTraffic {
     partitioner::Traffic layers;
     partitioner::Traffic loss;
+    partitioner::Traffic weights;
     bool operator==(const StepTraffic&) const = default;
   };
 
@@ -56,7 +59,7 @@ struct PlanRecord {
 
   StepTraffic per_step() const;
   Connectors connectors() const;
-  int64_t cut_bytes() const;  // of values, in one step
+  int64_t cut_bytes() const;  // of activations' values, in one step
   double gap() const { return partitioner::gap_of(bottleneck, bound); }
 };
 
@@ -97,6 +100,7 @@ void fields(Fields& f, PlanRecord::Route& route) {
   f("to", route.to);
   f("connectors", route.connectors);
   f("of_loss", route.of_loss);
+  f.newer("of_weights", route.of_weights);
   f("messages", route.messages);
   f("bytes", route.bytes);
 }
@@ -113,6 +117,7 @@ template <class Fields>
 void fields(Fields& f, PlanRecord::StepTraffic& traffic) {
   f("between_layers", traffic.layers);
   f("loss", traffic.loss);
+  f.newer("weights", traffic.weights);
 }
 
 template <class Fields>

@@ -84,7 +84,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
     }
   }
 
-  // Names the row by its place in the whole micro-batch, of which this part may have a share.
+  // Names the row by its place in the whole step, of which this part may have a share.
   [[noreturn]] void refuse_label(const Call& call, int64_t row, int64_t label,
                                  int64_t classes) const {
     const Shape& local = call.inputs[1].shape;
@@ -106,8 +106,8 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
             : "";
     throw Error(
         ErrorCode::kUsage,
-        format("the label of sample {}{} of the micro-batch is {}, but there are {} classes",
-               place[0], position, label, classes));
+        format("the label of sample {}{} of the step is {}, but there are {} classes",
+               call.first_sample + place[0], position, label, classes));
   }
 
   Box iterations_;

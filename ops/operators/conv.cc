@@ -39,8 +39,8 @@ Conv::Conv(const NodeFacts& facts)
   for (const Operand& operand : inputs()) want_float32("Conv", operand, "all inputs");
   check_shapes(shape(0), shape(1), groups_);
   if (has(2) && !(shape(2) == Shape{shape(1)[0]}))
-    throw Error(ErrorCode::kUsage, format("Conv wants B of shape [{}], not {}", shape(1)[0],
-                                          to_string(shape(2))));
+    throw Error(ErrorCode::kUsage,
+                format("Conv wants B of shape [{}], not {}", shape(1)[0], to_string(shape(2))));
   window_ = window_of(facts.attributes, shape(0), shape(1));
   outputs_ = {{DType::kFloat32, {shape(0)[0], shape(1)[0], window_.output[0], window_.output[1]}}};
   set_space();
@@ -56,8 +56,7 @@ void Conv::set_space() {
   };
   const int groups = grouped ? add({AxisKind::kFeature, "groups", groups_}) : -1;
   const int filters = add({grouped ? AxisKind::kOther : AxisKind::kFeature,
-                           grouped ? "outputs of a group" : "outputs",
-                           w[0] / groups_});
+                           grouped ? "outputs of a group" : "outputs", w[0] / groups_});
   const int channels = add({AxisKind::kSummed, "inputs", w[1]});
   const int rows = add(space_axis(window_, 0, "rows"));
   const int columns = add(space_axis(window_, 1, "columns"));

@@ -18,8 +18,8 @@ Dropout::Dropout(const NodeFacts& facts)
   const OperandMap map = same_axes(shape(0).rank());
   space_ = {axes_of_tensor(shape(0)), {map}, {map}};
   if (inputs().size() > 1)
-    space_.inputs.push_back(operand_axes(std::vector<std::vector<int>>(
-        has(1) ? static_cast<size_t>(shape(1).rank()) : 0)));
+    space_.inputs.push_back(operand_axes(
+        std::vector<std::vector<int>>(has(1) ? static_cast<size_t>(shape(1).rank()) : 0)));
 }
 
 Cost Dropout::cost(const LocalSpecs& local) const {

@@ -38,9 +38,9 @@ Gemm::Gemm(const NodeFacts& facts)
   space_.axes = {{AxisKind::kSample, "samples", a[0]},
                  {AxisKind::kFeature, "outputs", columns},
                  {AxisKind::kSummed, "inputs", inner}};
-  space_.inputs = {operand_axes({{kRows}, {kInner}}),
-                   transpose_b_ ? operand_axes({{kColumns}, {kInner}})
-                                : operand_axes({{kInner}, {kColumns}})};
+  space_.inputs = {operand_axes({{kRows}, {kInner}}), transpose_b_
+                                                          ? operand_axes({{kColumns}, {kInner}})
+                                                          : operand_axes({{kInner}, {kColumns}})};
   space_.outputs = {operand_axes({{kRows}, {kColumns}})};
   if (inputs().size() < 3) return;
   if (has(2)) check_bias(shape(2), columns);

@@ -64,7 +64,8 @@ MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
   space_.axes.push_back({AxisKind::kSummed, "inner", inner});
   extents.insert(extents.end(), {rows, columns});
   outputs_ = {{DType::kFloat32, Shape(extents)}};
-  space_.inputs = {map_of(a, stacks, stacks, stacks + 2), map_of(b, stacks, stacks + 2, stacks + 1)};
+  space_.inputs = {map_of(a, stacks, stacks, stacks + 2),
+                   map_of(b, stacks, stacks + 2, stacks + 1)};
   space_.outputs = {map_of(outputs_[0].shape, stacks, stacks, stacks + 1)};
 }
 
@@ -79,7 +80,8 @@ Cost MatMul::cost(const LocalSpecs& local) const {
 }
 
 OperatorDefinitions define_matmul() {
-  return {{.name = "MatMul", .inputs = {{"A"}, {"B"}}, .outputs = {{"Y"}}, .bind = bind_as<MatMul>}};
+  return {
+      {.name = "MatMul", .inputs = {{"A"}, {"B"}}, .outputs = {{"Y"}}, .bind = bind_as<MatMul>}};
 }
 
 }  // namespace kerf::ops

@@ -48,14 +48,13 @@ OperatorDefinitions define_pool() {
     std::vector<FormalAttribute> attributes = window_attributes();
     attributes.push_back({"ceil_mode"});
     attributes.push_back({own_attribute});
-    return OperatorDefinition{
-        .name = name,
-        .inputs = {{"X"}},
-        .outputs = {{"Y"}},
-        .attributes = std::move(attributes),
-        .bind = [name, kind](const NodeFacts& facts) {
-          return std::make_unique<Pool>(name, kind, facts);
-        }};
+    return OperatorDefinition{.name = name,
+                              .inputs = {{"X"}},
+                              .outputs = {{"Y"}},
+                              .attributes = std::move(attributes),
+                              .bind = [name, kind](const NodeFacts& facts) {
+                                return std::make_unique<Pool>(name, kind, facts);
+                              }};
   };
   return {define("MaxPool", Pool::Kind::kMax, "storage_order"),
           define("AveragePool", Pool::Kind::kAverage, "count_include_pad")};

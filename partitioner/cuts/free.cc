@@ -97,8 +97,8 @@ class SharesFile {
            format("{} has no features to divide; give one worker \"all\"", model_.node(node).op));
     box.axes[1] = set_of(name, key, text, shape[1]);
     if (box.empty()) return {};
-    const auto iterations = ops::iterations_of(op.space(), op.space().outputs[0],
-                                               op.outputs()[0].shape, box, largest_);
+    const auto iterations =
+        ops::iterations_of(op.space(), op.space().outputs[0], op.outputs()[0].shape, box, largest_);
     if (!iterations)
       fail(name, format("worker {}: {} cannot compute {} of its output by itself; divide it by "
                         "whole channels",
@@ -151,10 +151,16 @@ class SharesFile {
         fail(name, format("worker {}: {}", share.part, why));
     for (size_t i = 0; i < division.shares.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
+        if (model_.op(node).is_loss() && division.shares[i].box == division.shares[j].box)
+          fail(name, format("workers {} and {} both compute {}; the loss is computed by one worker, "
+                            "or by several that have samples of their own",
+                            division.shares[j].part, division.shares[i].part,
+                            divided(space, division.shares[i].box)));
         const Box common = ops::intersect(division.shares[i].box, division.shares[j].box);
         if (common.empty() || division.shares[i].box == division.shares[j].box) continue;
-        fail(name, format("workers {} and {} both have {}; give it to one of them",
-                          division.shares[j].part, division.shares[i].part, divided(space, common)));
+        fail(name,
+             format("workers {} and {} both have {}; give it to one of them",
+                    division.shares[j].part, division.shares[i].part, divided(space, common)));
       }
     const ops::Shape extents = space.extents().with_batch(largest_);
     for (size_t axis = 0; axis < space.axes.size(); ++axis) {

@@ -146,7 +146,8 @@ std::vector<int> LineSearch::spread_boundaries(const std::vector<bool>& forbidde
   return result;
 }
 
-Segmentation LineSearch::scan(double price, bool of_bytes, const std::vector<bool>& forbidden) const {
+Segmentation LineSearch::scan(double price, bool of_bytes,
+                              const std::vector<bool>& forbidden) const {
   const int n = line_.size();
   const int k = stages();
   const std::vector<int> boundaries = spread_boundaries(forbidden);

@@ -56,6 +56,14 @@ std::optional<Layout> follow_any(const Model& model, NodeId node, const std::vec
   return Layout::replicated(group, static_cast<int>(model.op(node).space().axes.size()));
 }
 
+bool has_replicas(const Layout& layout) {
+  for (auto share = layout.shares.begin(); share != layout.shares.end(); ++share)
+    if (std::any_of(layout.shares.begin(), share,
+                    [&](const ops::Share& earlier) { return earlier.box == share->box; }))
+      return true;
+  return false;
+}
+
 void check_busy(int workers, const std::map<int, double>& by_part) {
   for (int worker = 0; worker < workers; ++worker)
     if (!by_part.contains(worker))
@@ -102,7 +110,9 @@ int feature_axis(const Model& model, NodeId node) {
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
               const Division& division) {
   if (!is_one_to_all(model, node))
-    if (auto layout = follow_any(model, node, group, division)) return *layout;
+    if (auto layout = follow_any(model, node, group, division))
+      // What replicas of a loss report would count twice.
+      if (!model.op(node).is_loss() || !has_replicas(*layout)) return *layout;
   const int axis = feature_axis(model, node);
   if (axis < 0) return whole_division(model, node, group.front());
   const ops::IterationAxis& features = model.op(node).space().axes[static_cast<size_t>(axis)];

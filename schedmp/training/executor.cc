@@ -90,8 +90,8 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
   for (const Part* each : current_->parts) {
     auto& kernels = kernels_.emplace_back();
     for (const LocalCall& call : each->calls)
-      kernels.push_back(ops::make_kernel({model.op(call.node), call.iterations,
-                                          plan.division.largest, workplace.device}));
+      kernels.push_back(ops::make_kernel(
+          {model.op(call.node), call.iterations, plan.division.largest, workplace.device}));
   }
   for (const partitioner::Route& route : plan.routes)
     if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
@@ -213,6 +213,7 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.handed = at(site, site.list->handed[call]);
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
   made.samples = samples(site.micro_batch);
+  made.first_sample = first(site.micro_batch);
   made.key = {seed_, static_cast<uint32_t>(part(site).calls[call].node), data_.step,
               site.micro_batch};
   made.training = data_.training;
@@ -232,8 +233,9 @@ void Executor::read(const Site& site, const Instruction& instruction) {
        mine.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(mine.ranges())) {
     const int64_t begin = std::min(range.begin, count);
     const int64_t rows = std::min(range.end, count) - begin;
-    read_rows(site, instruction, data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
-                                                    static_cast<size_t>(rows)),
+    read_rows(site, instruction,
+              data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
+                                 static_cast<size_t>(rows)),
               to);
   }
 }
@@ -404,8 +406,7 @@ void Executor::update_state(const Site& site, const Instruction& instruction) {
     if (samples(micro_batch) == 0) continue;
     const TensorView said = parameters_.statistics(site.part, instruction.other, micro_batch);
     for (int64_t i = 0; i < state.elements(); ++i)
-      state.f32()[i] =
-          instruction.keep * state.f32()[i] + (1 - instruction.keep) * said.f32()[i];
+      state.f32()[i] = instruction.keep * state.f32()[i] + (1 - instruction.keep) * said.f32()[i];
   }
 }
 

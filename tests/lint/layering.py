@@ -6,8 +6,6 @@ from source_tree import CODE, FLOORS, files, finish, includes, root_from_argumen
 # partitioner and ops are not one above the other by chance: a floor may include itself and any lower one.
 HEIGHT = {floor: height for height, floor in enumerate(FLOORS)}
 NOBODY_INCLUDES = {"bench", "tests"}
-# Pairs that are known to do it, to be mended; nothing is added here.
-KNOWN_PAIRS = {("ops", "ops/cpu")}
 
 
 def folder_of(path):
@@ -34,7 +32,7 @@ def main():
             if kind == '"':
                 edges.setdefault((folder_of(str(path)), folder_of(name)), f"{path}:{line}")
     for (a, b), place in edges.items():
-        if a < b and (b, a) in edges and (a, b) not in KNOWN_PAIRS:
+        if a < b and (b, a) in edges:
             faults.append(f"{place}: {a} and {b} include each other ({edges[(b, a)]})")
     finish(faults, checked)
 

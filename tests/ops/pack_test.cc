@@ -13,15 +13,21 @@
 namespace kerf::ops {
 namespace {
 
-// Global row-major numbers of the elements of a box, in the order of its dense local tensor.
-std::vector<int64_t> elements(const Box& box, const Shape& shape) {
+// Global row-major numbers of the elements of a box, as its dense local tensor has them whose axes
+// lie in `order` in memory (empty: their own). Indices beyond an extent are not there.
+std::vector<int64_t> elements(const Box& box, const Shape& shape, std::vector<int> order = {}) {
+  if (order.empty()) {
+    order.resize(static_cast<size_t>(shape.rank()));
+    std::iota(order.begin(), order.end(), 0);
+  }
   std::vector<int64_t> result{0};
-  for (int axis = 0; axis < shape.rank(); ++axis) {
+  for (const int axis : order) {
+    int64_t stride = 1;
+    for (int inner = axis + 1; inner < shape.rank(); ++inner) stride *= shape[inner];
     std::vector<int64_t> longer;
     for (const int64_t prefix : result)
-      for (const Range& range : box.axes[static_cast<size_t>(axis)].ranges(shape[axis]))
-        for (int64_t i = range.begin; i < range.end; ++i)
-          longer.push_back(prefix * shape[axis] + i);
+      for (int64_t i = 0; i < shape[axis]; ++i)
+        if (box.axes[static_cast<size_t>(axis)].contains(i)) longer.push_back(prefix + i * stride);
     result = std::move(longer);
   }
   return result;
@@ -31,34 +37,50 @@ struct Case {
   ValueSpec spec;
   Box holder;
   Box piece;
-  int64_t samples = 0;
+  int64_t samples = 0;          // of the micro-batch
+  std::vector<int> order = {};  // of the local tensor's axes in memory
 
-  std::vector<int64_t> held() const { return elements(holder, spec.shape.with_batch(samples)); }
+  Region region() const { return Region(holder, piece, spec, order); }
+  std::vector<int64_t> held() const {
+    return elements(holder, spec.shape.with_batch(samples), order);
+  }
   std::vector<int64_t> wanted() const { return elements(piece, spec.shape.with_batch(samples)); }
   std::string text() const {
-    return to_string(spec.shape) + " " + to_string(holder) + " " + to_string(piece);
+    return format("{} {} {} of {} samples, in the order [{}]", to_string(spec.shape),
+                  to_string(holder), to_string(piece), samples, fmt::join(order, ", "));
   }
 };
 
+// Tensors of up to four axes, of which any may count samples, once or several times each; of a
+// largest micro-batch of five samples what is held and what is wanted are any subsets.
 class Draw {
  public:
   Case operator()(DType dtype) {
     Case drawn;
     std::vector<int64_t> extents(1 + engine_() % 4);
     for (int64_t& extent : extents) extent = 1 + static_cast<int64_t>(engine_() % 6);
-    const bool batched = engine_() % 2 == 0;
-    if (batched) extents[0] = kBatch;
+    if (engine_() % 4 != 0)
+      extents[engine_() % extents.size()] = kBatch * (1 + static_cast<int64_t>(engine_() % 3));
     drawn.spec = {dtype, Shape(std::span<const int64_t>(extents))};
-    drawn.samples = static_cast<int64_t>(engine_() % 4);
+    drawn.samples = static_cast<int64_t>(engine_() % (kLargest + 1));
     for (const int64_t extent : extents) {
-      const IndexSet held = extent == kBatch ? IndexSet::all() : subset(IndexSet::all(), extent);
+      const int64_t most = concrete_extent(extent, kLargest);
+      const IndexSet held = subset(IndexSet::all(), most);
       drawn.holder.axes.push_back(held);
-      drawn.piece.axes.push_back(extent == kBatch ? held : subset(held, extent));
+      drawn.piece.axes.push_back(subset(held, most));
+    }
+    if (engine_() % 3 == 0) {
+      drawn.order.resize(extents.size());
+      std::iota(drawn.order.begin(), drawn.order.end(), 0);
+      std::shuffle(drawn.order.begin(), drawn.order.end(), engine_);
     }
     return drawn;
   }
 
  private:
+  static constexpr int64_t kLargest = 5;
+
+  // What is all of a batch is written "all", as in layouts.
   IndexSet subset(const IndexSet& of, int64_t extent) {
     if (engine_() % 3 == 0) return of;
     std::vector<int64_t> kept;
@@ -93,7 +115,7 @@ void expect_exact(DType dtype) {
   for (int round = 0; round < 3000; ++round) {
     const Case drawn = draw(dtype);
     SCOPED_TRACE(drawn.text());
-    const Region region(drawn.holder, drawn.piece, drawn.spec);
+    const Region region = drawn.region();
     const auto held = drawn.held();
     const auto wanted = drawn.wanted();
     ASSERT_EQ(region.bytes(drawn.samples), wanted.size() * sizeof(T));
@@ -114,8 +136,14 @@ void expect_exact(DType dtype) {
 
 TEST(Region, PacksAndUnpacksFloatsByGlobalIndex) { expect_exact<float>(DType::kFloat32); }
 TEST(Region, PacksAndUnpacksIntegersByGlobalIndex) { expect_exact<int64_t>(DType::kInt64); }
+TEST(Region, PacksAndUnpacksBytesByGlobalIndex) { expect_exact<uint8_t>(DType::kBool); }
+TEST(Region, PacksAndUnpacksHalvesByGlobalIndex) {
+  expect_exact<uint16_t>(DType::kFloat16);
+  expect_exact<uint16_t>(DType::kBFloat16);
+}
 
-// <pack x, y> = <x, unpack_add y>, exactly: the numbers are small integers.
+// <pack x, y> = <x, unpack_add y>, exactly: the numbers are small integers. And pack_add is pack
+// onto what is there.
 TEST(Region, PackAndUnpackAddAreAdjoint) {
   Draw draw;
   std::mt19937_64 engine(4);
@@ -127,7 +155,7 @@ TEST(Region, PackAndUnpackAddAreAdjoint) {
   for (int round = 0; round < 3000; ++round) {
     const Case drawn = draw(DType::kFloat32);
     SCOPED_TRACE(drawn.text());
-    const Region region(drawn.holder, drawn.piece, drawn.spec);
+    const Region region = drawn.region();
     const std::vector<float> x = random(drawn.held().size());
     const std::vector<float> y = random(drawn.wanted().size());
     std::vector<float> packed(y.size());
@@ -136,6 +164,9 @@ TEST(Region, PackAndUnpackAddAreAdjoint) {
     region.unpack_add(bytes(y), bytes(added), drawn.samples);
     ASSERT_EQ(std::inner_product(packed.begin(), packed.end(), y.begin(), 0.0),
               std::inner_product(x.begin(), x.end(), added.begin(), 0.0));
+    std::vector<float> sums = y;
+    region.pack_add(bytes(x), bytes(sums), drawn.samples);
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(sums[i], y[i] + packed[i]) << i;
   }
 }
 
@@ -146,6 +177,11 @@ TEST(Region, AddsToWhatIsThere) {
   const std::vector<float> dense{10, 20, 30, 40};
   region.unpack_add(bytes(dense), bytes(local), 2);
   EXPECT_THAT(local, testing::ElementsAre(11, 2, 23, 34, 5, 46));
+  std::vector<float> sums{1, 1, 1, 1};
+  region.pack_add(bytes(local), bytes(sums), 2);
+  EXPECT_THAT(sums, testing::ElementsAre(12, 24, 35, 47));
+  region.pack_add(bytes(local), bytes(sums), 1);  // of one sample only
+  EXPECT_THAT(sums, testing::ElementsAre(23, 47, 35, 47));
 }
 
 TEST(Region, KnowsWhenThereIsNothingToPick) {
@@ -186,16 +222,83 @@ TEST(Region, RefusesWhatTheHolderLacks) {
   EXPECT_THROW(Region(Box::whole(1), Box::whole(1), spec), Error);
 }
 
-TEST(Region, RefusesToDivideABatch) {
-  const Box rows{{IndexSet::range(0, 2), IndexSet::all()}};
-  EXPECT_THROW(Region(Box::whole(2), rows, {DType::kFloat32, {kBatch, 10}}), Error);
-  EXPECT_NO_THROW(Region(Box::whole(2), rows, {DType::kFloat32, {4, 10}}));
+// Index sets of the batch are of the largest micro-batch; a smaller one has less of them, or nothing.
+TEST(Region, ClipsADividedBatchToTheMicroBatch) {
+  const ValueSpec spec{DType::kFloat32, {kBatch, 2}};
+  const Box held{{IndexSet::of({0, 3, 4, 6}), IndexSet::all()}};
+  const Region region(held, {{IndexSet::of({3, 4, 6}), IndexSet::range(1, 2)}}, spec);
+  EXPECT_FALSE(region.everything());
+  const std::vector<float> local{0, 1, 30, 31, 40, 41, 60, 61};
+  const auto packed = [&](int64_t samples) {
+    std::vector<float> dense(region.bytes(samples) / sizeof(float));
+    region.pack(bytes(local), bytes(dense), samples);
+    return dense;
+  };
+  EXPECT_THAT(packed(7), testing::ElementsAre(31, 41, 61));
+  EXPECT_THAT(packed(6), testing::ElementsAre(31, 41));
+  EXPECT_THAT(packed(4), testing::ElementsAre(31));
+  EXPECT_THAT(packed(3), testing::IsEmpty());
+  EXPECT_THAT(packed(0), testing::IsEmpty());
+
+  const Region all_of_it(held, held, spec);
+  EXPECT_TRUE(all_of_it.everything());
+  EXPECT_EQ(all_of_it.bytes(7), 8 * sizeof(float));
+  EXPECT_EQ(all_of_it.bytes(4), 4 * sizeof(float));
+  EXPECT_EQ(all_of_it.bytes(0), 0U);
+  EXPECT_THROW(Region(held, {{IndexSet::of({3, 5}), IndexSet::all()}}, spec), Error);
+  EXPECT_THROW(Region(held, Box::whole(2), spec), Error) << "nobody knows that 0-7 are all";
+}
+
+TEST(Region, OfNothingMovesNothing) {
+  const Box held{{IndexSet::range(0, 2), IndexSet::all()}};
+  const Region region(held, {{IndexSet::none(), IndexSet::all()}}, {DType::kFloat32, {kBatch, 3}});
+  EXPECT_FALSE(region.everything());
+  EXPECT_EQ(region.bytes(2), 0U);
+  std::vector<float> local{1, 2, 3, 4, 5, 6};
+  region.pack(bytes(local), nullptr, 2);
+  region.unpack(nullptr, bytes(local), 2);
+  region.unpack_add(nullptr, bytes(local), 2);
+  EXPECT_THAT(local, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+// [T, N, D]: what lies before the batch is repeated for every index of it.
+TEST(Region, TakesABatchOnAnyAxis) {
+  const Region region(Box::whole(3),
+                      {{IndexSet::of({1}), IndexSet::range(1, 3), IndexSet::of({0})}},
+                      {DType::kFloat32, {2, kBatch, 2}});
+  const std::vector<float> three{0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
+  std::vector<float> dense(2);
+  ASSERT_EQ(region.bytes(3), 8U);
+  region.pack(bytes(three), bytes(dense), 3);
+  EXPECT_THAT(dense, testing::ElementsAre(110, 120));
+  const std::vector<float> two{0, 1, 10, 11, 100, 101, 110, 111};
+  ASSERT_EQ(region.bytes(2), 4U);
+  region.pack(bytes(two), bytes(dense), 2);
+  EXPECT_EQ(dense[0], 110);
+}
+
+// Images as [N, H, W, C] in memory, in messages as [N, C, H, W].
+TEST(Region, ReordersAxes) {
+  const std::vector<int> channels_last{0, 2, 3, 1};
+  const ValueSpec spec{DType::kFloat32, {kBatch, 2, 1, 2}};
+  const Region region(Box::whole(4), Box::whole(4), spec, channels_last);
+  EXPECT_FALSE(region.everything());
+  const std::vector<float> local{0, 10, 1, 11, 100, 110, 101, 111};
+  std::vector<float> dense(8);
+  region.pack(bytes(local), bytes(dense), 2);
+  EXPECT_THAT(dense, testing::ElementsAre(0, 1, 10, 11, 100, 101, 110, 111));
+  std::vector<float> back(8);
+  region.unpack(bytes(dense), bytes(back), 2);
+  EXPECT_EQ(back, local);
+  EXPECT_TRUE(Region(Box::whole(4), Box::whole(4), spec, {0, 1, 2, 3}).everything());
+  EXPECT_THROW(Region(Box::whole(4), Box::whole(4), spec, {1, 0}), Error);
 }
 
 TEST(Region, DoesNotAddIntegers) {
   const Region region(Box::whole(1), Box::whole(1), {DType::kInt64, {4}});
   std::vector<int64_t> values(4);
   EXPECT_THROW(region.unpack_add(bytes(values), bytes(values), 1), Error);
+  EXPECT_THROW(region.pack_add(bytes(values), bytes(values), 1), Error);
 }
 
 // GCC's OpenMP runtime is not built for it: every barrier would be reported as a race.

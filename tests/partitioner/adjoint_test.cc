@@ -1,10 +1,12 @@
 // Connectors carry values forward (A) and gradients back (A'), and the two are adjoint: <Ax, y> =
-// <x, A'y> for every value of random models under random layouts, exactly, in whole numbers.
+// <x, A'y> for every activation of random models under random divisions, exactly, in whole numbers.
 //
-//   x: one tensor per distinct box of the layout (replicas are one, partial sums one each)
-//   y: one tensor per contribution: a use by a distinct output box (replicas are one)
+//   x: one tensor per distinct box of the producer's iterations (replicas one, partial sums one
+//      each)
+//   y: one tensor per contribution: a use by a distinct box of the consumer's (replicas are one)
 //
-// The routes alone are run, with pack and unpack, in memory; no operator computes anything.
+// The routes alone are run, with pack and unpack, in memory; no operator computes anything. Ax runs
+// values' routes only and A'y gradients' only: neither side knows what the other has.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -22,20 +24,19 @@ using ops::Box;
 using ops::Region;
 using Numbers = std::vector<float>;
 
-constexpr int64_t kSamples = 3;
+constexpr int64_t kSamples = 3;  // index sets of the batch are clipped to it
 
 std::byte* bytes(Numbers& numbers) { return reinterpret_cast<std::byte*>(numbers.data()); }
 
-// One value, its layout, and the routes that concern it.
+// One activation, its division, and the routes that concern it.
 class Crossing {
  public:
-  Crossing(const Model& model, const std::vector<ops::Layout>& layouts,
-           const std::vector<Route>& routes, ValueId value)
-      : model_(model),
-        sources_(model, layouts),
+  Crossing(const Sources& sources, const std::vector<Route>& routes, ValueId value)
+      : model_(sources.model()),
+        sources_(sources),
         routes_(routes),
         value_(value),
-        spec_(model.value(value).spec) {}
+        spec_(model_.value(value).spec) {}
 
   struct Products {
     double forward = 0;   // <Ax, y>
@@ -47,23 +48,28 @@ class Crossing {
   }
 
  private:
-  using Key = std::tuple<NodeId, int, int>;  // node, input, box number
+  using Key = std::tuple<NodeId, int, int>;  // node, operand, box number
+
+  // A tensor that one part makes, or several replicas.
+  struct Made {
+    Box box;
+    std::set<int> makers = {};
+    Numbers numbers = {};
+  };
+  using All = std::map<Key, Made>;
+
+  static Key key_of(const Contribution& c) { return {c.use.node, c.use.input, c.box_number}; }
 
   Numbers numbers(const Box& box) const {
-    return Numbers(
-        static_cast<size_t>(ops::local_shape(box, spec_.shape).with_batch(kSamples).elements()));
+    return Numbers(static_cast<size_t>(ops::local_shape(box, spec_.shape, kSamples).elements()));
   }
-  // to[piece] (+)= from[piece]
-  void move(const Box& from_box, Numbers& from, const Box& to_box, Numbers& to, const Box& piece,
-            bool add) const {
+  // to[piece] += from[piece]: what arrives twice counts twice.
+  void add(const Box& from_box, Numbers& from, const Box& to_box, Numbers& to,
+           const Box& piece) const {
     if (piece.empty()) return;
     Numbers message = numbers(piece);
     Region(from_box, piece, spec_).pack(bytes(from), bytes(message), kSamples);
-    const Region into(to_box, piece, spec_);
-    if (add)
-      into.unpack_add(bytes(message), bytes(to), kSamples);
-    else
-      into.unpack(bytes(message), bytes(to), kSamples);
+    Region(to_box, piece, spec_).unpack_add(bytes(message), bytes(to), kSamples);
   }
   static double dot(const Numbers& a, const Numbers& b) {
     double sum = 0;
@@ -71,70 +77,85 @@ class Crossing {
     return sum;
   }
   Box overlap(const Box& a, const Box& b) const {
-    return ops::normalized(ops::intersect(a, b), spec_.shape);
+    return ops::normalized(ops::intersect(a, b), sources_.shape(value_));
+  }
+
+  void make(All& all, const Key& key, int part, const Box& box, Random& random) const {
+    if (box.empty()) return;
+    const auto [made, fresh] = all.try_emplace(key, Made{box});
+    if (fresh) made->second.numbers = random_numbers(numbers(box).size(), random);
+    made->second.makers.insert(part);
   }
 
   void draw(Random& random) {
-    const auto& shares = sources_.shares(value_);
-    for (size_t i = 0; i < shares.size(); ++i) {
-      held_[shares[i].part] = random_numbers(numbers(shares[i].box).size(), random);
-      for (size_t j = 0; j < i; ++j)
-        if (shares[j].box == shares[i].box && !shares[i].partial)
-          held_[shares[i].part] = held_[shares[j].part];
+    const Value& value = model_.value(value_);
+    for (const Computation& c : sources_.computations()) {
+      if (c.node == value.producer)
+        make(x_, {c.node, value.output, c.box_number}, c.part,
+             c.outputs[static_cast<size_t>(value.output)], random);
+      for (const Use& use : model_.uses(value_))
+        if (c.node == use.node)
+          make(y_, {use.node, use.input, c.box_number}, c.part,
+               c.inputs[static_cast<size_t>(use.input)], random);
     }
-    for (const Computation& c : sources_.computations())
-      for (const Use& use : model_.uses(value_)) {
-        if (c.node != use.node) continue;
-        const Box& box = c.inputs[static_cast<size_t>(use.input)].box;
-        const Key key{use.node, use.input, c.box_number};
-        boxes_[key] = box;
-        makers_[key].insert(c.part);
-        if (!y_.contains(key)) y_[key] = random_numbers(numbers(box).size(), random);
-      }
+  }
+
+  // The one tensor that `part` holds of the value; null if none.
+  Made* held(int part) {
+    for (auto& [key, made] : x_)
+      if (made.makers.contains(part)) return &made;
+    return nullptr;
   }
 
   // What `part` has of the value once everything has arrived.
   Numbers arrived(int part, const Box& need) {
     Numbers local = numbers(need);
-    if (const ops::Share* own = sources_.held(value_, part))
-      move(own->box, held_[part], need, local, overlap(own->box, need), own->partial);
-    for (const Route& route : routes_)
-      if (route.value == value_ && !route.gradient && route.to == part)
-        for (const Piece& piece : route.pieces)
-          move(sources_.held(value_, route.from)->box, held_[route.from], need, local, piece.box,
-               piece.partial >= 0);
+    if (Made* own = held(part)) add(own->box, own->numbers, need, local, overlap(own->box, need));
+    for (const Route& route : routes_) {
+      if (route.value != value_ || route.gradient || route.to != part) continue;
+      Made& from = *held(route.from);
+      for (const Piece& piece : route.pieces) {
+        for (const Contribution& c : piece.contributions)
+          EXPECT_TRUE(x_.at(key_of(c)).makers.contains(route.from)) << "sent by another";
+        add(from.box, from.numbers, need, local, piece.box);
+      }
+    }
     return local;
   }
 
   double forward() {
+    std::map<int, Numbers> at;  // by part
+    for (const int part : sources_.readers(value_))
+      at[part] = arrived(part, *sources_.need(value_, part));
     double sum = 0;
-    for (const auto& [key, box] : boxes_)
-      for (const int part : makers_[key]) {
-        const Box& need = *sources_.need(value_, part);
-        Numbers whole = arrived(part, need);
-        Numbers read = numbers(box);
-        move(need, whole, box, read, box, false);
-        const double product = dot(read, y_[key]);
-        if (part == *makers_[key].begin())
-          sum += product;
-        else  // a replica reads the same
-          EXPECT_EQ(product, dot(read, y_[key]));
+    for (auto& [key, made] : y_) {
+      Numbers first;
+      for (const int part : made.makers) {
+        Numbers read = numbers(made.box);
+        add(*sources_.need(value_, part), at.at(part), made.box, read, made.box);
+        if (part == *made.makers.begin())
+          first = read;
+        else
+          EXPECT_EQ(read, first) << "replicas read the same";
       }
+      sum += dot(first, made.numbers);
+    }
     return sum;
   }
 
   // What `part` sums up to the gradient of its box.
   Numbers gathered(int part, const Box& held) {
     Numbers sum = numbers(held);
-    for (const auto& [key, box] : boxes_)
-      if (makers_[key].contains(part)) move(box, y_[key], held, sum, overlap(box, held), true);
+    for (auto& [key, made] : y_)
+      if (made.makers.contains(part))
+        add(made.box, made.numbers, held, sum, overlap(made.box, held));
     for (const Route& route : routes_) {
       if (route.value != value_ || !route.gradient || route.to != part) continue;
       for (const Piece& piece : route.pieces)
         for (const Contribution& c : piece.contributions) {
-          const Key key{c.use.node, c.use.input, c.box_number};
-          EXPECT_TRUE(makers_[key].contains(route.from)) << "sent by one that does not make it";
-          move(boxes_[key], y_[key], held, sum, overlap(boxes_[key], piece.box), true);
+          Made& made = y_.at(key_of(c));
+          EXPECT_TRUE(made.makers.contains(route.from)) << "sent by one that does not make it";
+          add(made.box, made.numbers, held, sum, overlap(made.box, piece.box));
         }
     }
     return sum;
@@ -142,45 +163,43 @@ class Crossing {
 
   double backward() {
     double sum = 0;
-    const auto& shares = sources_.shares(value_);
-    for (size_t i = 0; i < shares.size(); ++i) {
-      const Numbers gradient = gathered(shares[i].part, shares[i].box);
-      bool replica = false;
-      for (size_t j = 0; j < i && !replica; ++j) {
-        replica = shares[j].box == shares[i].box && !shares[i].partial;
-        if (replica) {
-          EXPECT_EQ(gathered(shares[j].part, shares[j].box), gradient);
+    for (const auto& [key, made] : x_) {
+      const Numbers first = gathered(*made.makers.begin(), made.box);
+      for (const int part : made.makers)
+        if (part != *made.makers.begin()) {
+          EXPECT_EQ(gathered(part, made.box), first) << "replicas get the same gradient";
         }
-      }
-      if (!replica) sum += dot(held_[shares[i].part], gradient);
+      sum += dot(made.numbers, first);
     }
     return sum;
   }
 
   const Model& model_;
-  Sources sources_;
+  const Sources& sources_;
   const std::vector<Route>& routes_;
   ValueId value_;
   ops::ValueSpec spec_;
-  std::map<int, Numbers> held_;  // by part
-  std::map<Key, Box> boxes_;
-  std::map<Key, std::set<int>> makers_;
-  std::map<Key, Numbers> y_;
+  All x_;  // by the producer's computations
+  All y_;  // by the consumers'
 };
 
 class Adjoint : public ::testing::TestWithParam<int> {};
 
-TEST_P(Adjoint, OfEveryValueUnderRandomLayouts) {
+TEST_P(Adjoint, OfEveryActivationUnderRandomDivisions) {
   Random random(static_cast<Random::result_type>(GetParam()));
   for (int round = 0; round < 10; ++round) {
     const Model model = random_model(random);
-    const auto layouts = random_layouts(model, 1 + GetParam() % 5, random);
-    const auto routes = connect(model, layouts);
-    for (ValueId value = 0; value < model.values(); ++value) {
-      if (!Sources(model, layouts).differentiable(value) || model.uses(value).empty()) continue;
-      const auto [forward, backward] = Crossing(model, layouts, routes, value).run(random);
+    const Division division =
+        random_division(model, 1 + GetParam() % 5, kSamples + round % 4, random);
+    const Sources sources(model, division);
+    const auto routes = connect(model, division);
+    for (NodeId node = 0; node < model.nodes(); ++node) {
+      const ValueId value = model.node(node).outputs[0];
+      if (node == model.loss()) continue;
+      ASSERT_TRUE(sources.differentiable(value)) << model.value(value).name;
+      const auto [forward, backward] = Crossing(sources, routes, value).run(random);
       EXPECT_EQ(forward, backward)
-          << model.value(value).name << ", " << ops::describe(layouts[static_cast<size_t>(value)]);
+          << model.value(value).name << ", " << ops::describe({.shares = sources.shares(value)});
     }
   }
 }

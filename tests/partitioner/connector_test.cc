@@ -3,13 +3,14 @@
 
 #include <gmock/gmock.h>
 
-#include <map>
 #include <set>
+#include <tuple>
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
 #include "partitioner/sources.h"
 #include "partitioner/zoo.h"
+#include "tests/partitioner/cover.h"
 #include "tests/partitioner/random_cut.h"
 
 namespace kerf::partitioner {
@@ -18,7 +19,7 @@ namespace {
 using ops::Box;
 using ops::IndexSet;
 using ops::Layout;
-using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // mlp with `layers` Gemms of `width` features.
 Model mlp_of(int layers, int64_t width = 20) {
@@ -26,13 +27,18 @@ Model mlp_of(int layers, int64_t width = 20) {
 }
 
 struct Counts {
-  int layers = 0;  // messages per micro-batch between layers, both ways
-  int loss = 0;    // to and from the loss
+  int layers = 0;   // messages per micro-batch between layers, both ways
+  int loss = 0;     // to and from the loss
+  int weights = 0;  // once a step
 };
-Counts count(const Model& model, const std::vector<Layout>& layouts) {
+Counts count(const Model& model, const Division& division) {
   Counts counts;
-  for (const Route& route : connect(model, layouts))
-    ++(kind_of(model, layouts, route) == RouteKind::kLoss ? counts.loss : counts.layers);
+  for (const Route& route : connect(model, division)) {
+    const RouteKind kind = kind_of(model, division, route);
+    ++(kind == RouteKind::kLoss     ? counts.loss
+       : kind == RouteKind::kWeight ? counts.weights
+                                    : counts.layers);
+  }
   return counts;
 }
 
@@ -44,25 +50,26 @@ class MessageCounts : public ::testing::TestWithParam<std::tuple<int, int>> {
 
 TEST_P(MessageCounts, LayerCutSendsOneMessagePerBoundaryEachWay) {
   const Model model = mlp_of(layers());
-  std::vector<Layout> layouts(static_cast<size_t>(model.values()));
+  Division division;
   int layer = -1;
   for (NodeId node = 0; node < model.nodes(); ++node) {
     if (model.node(node).op == "Gemm") ++layer;
-    const ValueId output = model.node(node).outputs[0];
-    layouts[static_cast<size_t>(output)] =
-        Layout::whole(layer, model.value(output).spec.shape.rank());
+    division.nodes.push_back(whole_division(model, node, layer));
   }
-  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * 2);
-  EXPECT_EQ(count(model, layouts).loss, 0);
+  const Counts counts = count(model, division);
+  EXPECT_EQ(counts.layers, (layers() - 1) * 2);
+  EXPECT_EQ(counts.loss, 0);
+  EXPECT_EQ(counts.weights, 0);
 }
 
 TEST_P(MessageCounts, FeatureCutGathersAndScattersAmongAll) {
   const Model model = mlp_of(layers());
   PlanRequest request;
   request.workers = parts();
-  const auto layouts = cut_feature(model, request).layouts;
-  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * parts() * (parts() - 1) * 2);
-  EXPECT_EQ(count(model, layouts).loss, (parts() - 1) * 2);
+  const Counts counts = count(model, cut_feature(model, request).division);
+  EXPECT_EQ(counts.layers, (layers() - 1) * parts() * (parts() - 1) * 2);
+  EXPECT_EQ(counts.loss, (parts() - 1) * 2);
+  EXPECT_EQ(counts.weights, 0);
 }
 
 TEST_P(MessageCounts, HybridCutOfOneLayerPerStageSendsAllToAll) {
@@ -70,58 +77,34 @@ TEST_P(MessageCounts, HybridCutOfOneLayerPerStageSendsAllToAll) {
   PlanRequest request;
   request.workers = layers() * parts();
   request.stages = layers();
-  const auto layouts = cut_hybrid(model, request).layouts;
-  EXPECT_EQ(count(model, layouts).layers, (layers() - 1) * parts() * parts() * 2);
-  EXPECT_EQ(count(model, layouts).loss, (parts() - 1) * 2);
+  const Counts counts = count(model, cut_hybrid(model, request).division);
+  EXPECT_EQ(counts.layers, (layers() - 1) * parts() * parts() * 2);
+  EXPECT_EQ(counts.loss, (parts() - 1) * 2);
+  EXPECT_EQ(counts.weights, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(LayersAndParts, MessageCounts,
                          ::testing::Combine(::testing::Range(2, 7), ::testing::Range(2, 6)));
 
-int64_t elements(const Box& box, const ops::Shape& shape) {
-  return ops::local_shape(box, shape).elements_per_sample();
-}
-
-// Boxes that have nothing in common, within `whole`, and as many elements as it: each element once.
-void expect_exact_cover(const std::vector<Box>& boxes, const Box& whole, const ops::Shape& shape) {
-  int64_t sum = 0;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    EXPECT_TRUE(whole.contains(boxes[i])) << ops::to_string(boxes[i]);
-    for (size_t j = 0; j < i; ++j) EXPECT_TRUE(ops::intersect(boxes[i], boxes[j]).empty());
-    sum += elements(boxes[i], shape);
-  }
-  EXPECT_EQ(sum, elements(whole, shape));
-}
-
-class RandomCuts : public ::testing::TestWithParam<int> {};
+class RandomCuts : public ::testing::TestWithParam<int> {
+ protected:
+  Random random_{static_cast<Random::result_type>(GetParam())};
+  Model model_ = random_model(random_);
+};
 
 TEST_P(RandomCuts, BringEveryNeededElementExactlyOnce) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model model = random_model(random);
-  const auto layouts = random_layouts(model, 4, random, {.partial_sums = false});
-  const Sources sources(model, layouts);
-  const auto routes = connect(model, layouts);
-  for (ValueId value = 0; value < model.values(); ++value) {
-    if (model.value(value).role != ValueRole::kActivation) continue;
-    const ops::Shape& shape = model.value(value).spec.shape;
-    for (const int part : sources.readers(value)) {
-      const Box& need = *sources.need(value, part);
-      std::vector<Box> boxes;
-      if (const ops::Share* own = sources.held(value, part))
-        if (const Box mine = ops::normalized(ops::intersect(own->box, need), shape); !mine.empty())
-          boxes.push_back(mine);
-      for (const Route& route : routes)
-        if (route.value == value && !route.gradient && route.to == part)
-          for (const Piece& piece : route.pieces) boxes.push_back(piece.box);
-      expect_exact_cover(boxes, need, shape);
-    }
+  const Division division = random_division(model_, 4, 6, random_, {.partial_sums = false});
+  const Sources sources(model_, division);
+  const auto routes = connect(model_, division);
+  for (ValueId value = 0; value < model_.values(); ++value) {
+    const Role role = model_.value(value).role;
+    if (role != Role::kActivation && role != Role::kParameter) continue;
+    expect_brought_once(sources, routes, value);
   }
 }
 
 TEST_P(RandomCuts, HaveOneRoutePerValueDirectionSenderAndReceiver) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model model = random_model(random);
-  const auto routes = connect(model, random_layouts(model, 5, random));
+  const auto routes = connect(model_, random_division(model_, 5, 4, random_));
   std::set<std::tuple<ValueId, bool, int, int>> seen;
   for (size_t i = 0; i < routes.size(); ++i) {
     const Route& route = routes[i];
@@ -132,11 +115,13 @@ TEST_P(RandomCuts, HaveOneRoutePerValueDirectionSenderAndReceiver) {
   }
 }
 
-TEST_P(RandomCuts, NeverSendInputsLabelsOrParameters) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model model = random_model(random);
-  for (const Route& route : connect(model, random_layouts(model, 5, random)))
-    EXPECT_EQ(model.value(route.value).role, ValueRole::kActivation);
+TEST_P(RandomCuts, NeverSendInputsOrLabels) {
+  const Division division = random_division(model_, 5, 4, random_);
+  for (const Route& route : connect(model_, division)) {
+    const Role role = model_.value(route.value).role;
+    EXPECT_TRUE(role == Role::kActivation || role == Role::kParameter);
+    EXPECT_EQ(kind_of(model_, division, route) == RouteKind::kWeight, role == Role::kParameter);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCuts, ::testing::Range(1, 26));
@@ -151,21 +136,25 @@ struct Diamond {
     d = builder.add(b, c, "d");
     builder.loss(d);
     model = builder.build();
-    layouts.resize(static_cast<size_t>(model.values()));
-    for (const ValueId value : {a, b, c, d}) on(value, Layout::whole(0, 2));
-    on(model.node(model.loss()).outputs[0], Layout::whole(0, 0));
+    for (NodeId node = 0; node < model.nodes(); ++node)
+      division.nodes.push_back(whole_division(model, node, 0));
   }
-  void on(ValueId value, const Layout& layout) { layouts[static_cast<size_t>(value)] = layout; }
+  // The producer divided so that the value has this layout.
+  void on(ValueId value, const Layout& layout) {
+    const NodeId node = model.value(value).producer;
+    division.nodes[static_cast<size_t>(node)] =
+        division_of(model, node, layout, division.largest).value();
+  }
   std::vector<Route> of(ValueId value, bool gradient) const {
     std::vector<Route> routes;
-    for (const Route& route : connect(model, layouts))
+    for (const Route& route : connect(model, division))
       if (route.value == value && route.gradient == gradient) routes.push_back(route);
     return routes;
   }
 
   Model model;
   ValueId a, b, c, d;
-  std::vector<Layout> layouts;
+  Division division{.nodes = {}, .largest = 8};
 };
 
 TEST(Connect, AValueCrossesOnceHoweverManyReadItThere) {
@@ -202,7 +191,7 @@ TEST(Connect, OnlyTheSliceThatIsNeededTravels) {
   EXPECT_EQ(routes[0].pieces[0].box, (Box{{IndexSet::all(), IndexSet::range(4, 7)}}));
   EXPECT_EQ(message_bytes(m.model, routes[0], 8), 8U * 3 * 4);
   EXPECT_EQ(message_bytes(m.model, routes[0], 0), 0U);
-  EXPECT_EQ(connector_words({m.model, m.layouts}, routes[0]), "slice -> bridge");
+  EXPECT_EQ(connector_words(Sources(m.model, m.division), routes[0]), "slice -> bridge");
 }
 
 TEST(Connect, ReplicasServeThemselvesAndOthersAskTheFirst) {
@@ -220,19 +209,42 @@ TEST(Connect, ReplicasServeThemselvesAndOthersAskTheFirst) {
 
 TEST(Connect, PartialSumsComeFromAllWhoHoldThem) {
   Diamond m;
-  m.on(m.b, {{{1, Box::whole(2), true}, {2, Box::whole(2), true}}});
+  const NodeId node = m.model.find_node("b");
+  const int inputs = m.model.op(node).space().find("inputs");
+  m.division.nodes[static_cast<size_t>(node)] =
+      Layout::split({1, 2}, 3, inputs, ops::split_evenly(10, 2));
   const auto routes = m.of(m.b, false);
   ASSERT_EQ(routes.size(), 2U);
-  EXPECT_EQ(routes[0].pieces[0].partial, 0);
-  EXPECT_EQ(routes[1].pieces[0].partial, 1);
-  EXPECT_EQ(connector_words({m.model, m.layouts}, routes[0]), "bridge -> sum");
+  for (int box = 0; box < 2; ++box) {
+    const Route& route = routes[static_cast<size_t>(box)];
+    const Piece sum{Box::whole(2), {{{node, 0}, box}}};
+    EXPECT_EQ(route.from, box + 1);
+    EXPECT_EQ(route.pieces, std::vector<Piece>{sum});
+    EXPECT_EQ(connector_words(Sources(m.model, m.division), route), "bridge -> sum");
+  }
   EXPECT_EQ(m.of(m.b, true).size(), 2U);  // the gradient goes to both
+  // Each needs the half of a that it sums over.
+  const auto read = m.of(m.a, false);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0].pieces[0].box, (Box{{IndexSet::all(), IndexSet::range(0, 5)}}));
+  EXPECT_EQ(read[1].pieces[0].box, (Box{{IndexSet::all(), IndexSet::range(5, 10)}}));
+}
+
+TEST(Connect, SamplesTravelToWhoComputesThem) {
+  Diamond m;
+  m.on(m.c, Layout::split({0, 1}, 2, 0, ops::split_evenly(8, 2)));
+  const auto routes = m.of(m.a, false);
+  ASSERT_EQ(routes.size(), 1U);
+  EXPECT_EQ(routes[0].pieces[0].box, (Box{{IndexSet::range(4, 8), IndexSet::all()}}));
+  EXPECT_EQ(message_bytes(m.model, routes[0], 8), 4U * 10 * 4);
+  EXPECT_EQ(message_bytes(m.model, routes[0], 5), 1U * 10 * 4);  // of the fifth sample alone
+  EXPECT_EQ(message_bytes(m.model, routes[0], 4), 0U);
 }
 
 TEST(Connect, InputsAreReadWhereTheyAreNeeded) {
   Diamond m;
   m.on(m.a, Layout::split({0, 1}, 2, 1, ops::split_evenly(10, 2)));
-  const auto layouts = complete_layouts(m.model, m.layouts);
+  const auto layouts = layouts_of(m.model, m.division);
   const auto on = [&](const char* name) {
     return ops::describe(layouts[static_cast<size_t>(m.model.find_value(name))]);
   };
@@ -242,9 +254,9 @@ TEST(Connect, InputsAreReadWhereTheyAreNeeded) {
   EXPECT_EQ(on("b.weight"), "whole on 0");
 }
 
-std::string refusal(const Model& model, const std::vector<Layout>& layouts) {
+std::string refusal(const Model& model, const Division& division) {
   try {
-    complete_layouts(model, layouts);
+    computations(model, division);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
     return error.what();
@@ -252,38 +264,18 @@ std::string refusal(const Model& model, const std::vector<Layout>& layouts) {
   return "not refused";
 }
 
-TEST(Connect, ALayoutThatAnOperatorCannotHonourIsRefusedByName) {
+TEST(Connect, ADivisionThatAnOperatorCannotHonourIsRefusedByName) {
   Builder b("scores");
-  const ValueId scores = b.gemm(b.input("x", {ops::kBatch, 6}), 10, "fc");
-  const ValueId soft = b.softmax(scores, "softmax");
-  b.loss(soft);
+  b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 6}), 10, "fc"), "softmax"));
   const Model model = b.build();
-  std::vector<Layout> layouts(static_cast<size_t>(model.values()));
-  layouts[static_cast<size_t>(scores)] = Layout::whole(0, 2);
-  layouts[static_cast<size_t>(model.node(model.loss()).outputs[0])] = Layout::whole(0, 0);
-  layouts[static_cast<size_t>(soft)] = Layout::split({0, 1}, 2, 1, ops::split_evenly(10, 2));
-  EXPECT_EQ(
-      refusal(model, layouts),
-      "node softmax: Softmax cannot compute [all, 0-4]: needs axis 1 whole (gather it first); "
-      "layout split on axis 1 over 0,1");
-}
-
-TEST(Connect, AParameterWhoseGradientWouldBeSummedOverPartsIsRefusedByName) {
-  Model model("tied");
-  const ValueId x = model.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 4}});
-  const ValueId w = model.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {});
-  const ValueId label = model.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
-  const auto output = [&](NodeId node) { return model.node(node).outputs[0]; };
-  const ValueId a = output(model.add_node("a", "Gemm", {}, {x, w}));
-  const ValueId b = output(model.add_node("b", "Gemm", {}, {a, w}));
-  const ValueId loss = output(model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label}));
-  std::vector<Layout> layouts(static_cast<size_t>(model.values()));
-  layouts[static_cast<size_t>(a)] = Layout::whole(0, 2);
-  layouts[static_cast<size_t>(b)] = Layout::whole(1, 2);
-  layouts[static_cast<size_t>(loss)] = Layout::whole(1, 0);
-  EXPECT_THAT(refusal(model, layouts), HasSubstr("parameter w: node a on part 0 reads"));
-  layouts[static_cast<size_t>(b)] = Layout::whole(0, 2);
-  EXPECT_EQ(refusal(model, layouts), "not refused");
+  Division division;
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    division.nodes.push_back(whole_division(model, node, 0));
+  EXPECT_EQ(refusal(model, division), "not refused");
+  division.nodes[1] = Layout::split({0, 1}, 2, 1, ops::split_evenly(10, 2));
+  EXPECT_EQ(refusal(model, division),
+            "node softmax: Softmax cannot compute [all, 0-4]: it divides its features: Softmax "
+            "sums along axis 1, which it needs whole; its iterations are split on axis 1 over 0,1");
 }
 
 }  // namespace

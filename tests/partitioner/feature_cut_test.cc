@@ -16,22 +16,24 @@ class FeatureCut : public ::testing::Test {
     request.workers = workers;
     model_ = model;
     assignment_ = cut_feature(model, request);
+    layouts_ = layouts_of(model_, assignment_.division);
   }
   std::string layout(const std::string& node) const {
     const ValueId output = model_.node(model_.find_node(node)).outputs[0];
-    return ops::describe(assignment_.layouts[static_cast<size_t>(output)]);
+    return ops::describe(layouts_[static_cast<size_t>(output)]);
   }
   // How many features each share has.
   std::vector<int64_t> sizes(const std::string& node) const {
     const ValueId output = model_.node(model_.find_node(node)).outputs[0];
     std::vector<int64_t> sizes;
-    for (const ops::Share& share : assignment_.layouts[static_cast<size_t>(output)].shares)
+    for (const ops::Share& share : layouts_[static_cast<size_t>(output)].shares)
       sizes.push_back(share.box.axes[1].size(model_.value(output).spec.shape[1]));
     return sizes;
   }
 
   Model model_;
   Assignment assignment_;
+  std::vector<ops::Layout> layouts_;  // by value
 };
 
 TEST_F(FeatureCut, IsOneStageOfAllWorkers) {
@@ -66,6 +68,15 @@ TEST_F(FeatureCut, FollowersOfDataAreReplicated) {
   b.loss(b.gemm(b.flatten(b.input("x", {ops::kBatch, 1, 4, 4}), "flatten"), 6, "fc"));
   cut(b.build(), 3);
   EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
+}
+
+// Its parts report their shares of it, which are added: a replica would count twice.
+TEST_F(FeatureCut, ALossOfReplicatedScoresIsWholeOnTheFirst) {
+  Builder b("scores");
+  b.loss(b.flatten(b.input("x", {ops::kBatch, 1, 2, 2}), "flatten"));
+  cut(b.build(), 3);
+  EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
+  EXPECT_EQ(layout("loss"), "whole on 0");
 }
 
 TEST_F(FeatureCut, ChannelsStayTogetherWhenFlattened) {

@@ -19,6 +19,7 @@ class HybridCut : public ::testing::Test {
     request.stages = stages;
     model_ = model;
     assignment_ = cut_hybrid(model, request);
+    layouts_ = layouts_of(model_, assignment_.division);
   }
   std::vector<std::string> nodes(size_t stage) const {
     std::vector<std::string> names;
@@ -28,11 +29,12 @@ class HybridCut : public ::testing::Test {
   }
   std::string layout(const std::string& node) const {
     const ValueId output = model_.node(model_.find_node(node)).outputs[0];
-    return ops::describe(assignment_.layouts[static_cast<size_t>(output)]);
+    return ops::describe(layouts_[static_cast<size_t>(output)]);
   }
 
   Model model_;
   Assignment assignment_;
+  std::vector<ops::Layout> layouts_;  // by value
 };
 
 TEST_F(HybridCut, FiveWorkersOverTwoStagesAreThreeAndTwo) {

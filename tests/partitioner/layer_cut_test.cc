@@ -46,10 +46,11 @@ TEST(LayerCut, DividesEveryModelIntoAsManyStagesAsWorkers) {
 std::vector<double> flops_of(const Model& model, const PlanRequest& request) {
   std::vector<double> result;
   for (NodeId node = 0; node < model.nodes(); ++node) {
-    const int rank = model.value(model.node(node).outputs[0]).spec.shape.rank();
+    const ops::Box whole = whole_division(model, node, 0).shares[0].box;
     double sum = 0;
     for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches))
-      sum += node_cost(model, node, ops::Box::whole(rank), samples).work.forward_flops;
+      sum +=
+          node_cost(model, node, whole, request.largest_micro_batch(), samples).work.forward_flops;
     result.push_back(sum);
   }
   return result;

@@ -110,7 +110,7 @@ TEST(PlanText, MayLackWhatFollows) {
     }
     Json json = whole;
     for (const auto& [value, shares] : whole["layouts"].items()) {
-      if (model.value(model.find_value(value)).role == ValueRole::kActivation) continue;
+      if (model.value(model.find_value(value)).role == Role::kActivation) continue;
       json["layouts"].erase(value);
     }
     EXPECT_EQ(read_plan(model, readable_json(json), "p.json"), plan);
@@ -169,6 +169,52 @@ TEST(PlanText, KeepsTheRequest) {
   EXPECT_EQ(read_plan(model, readable_json(json), "p.json").request, KeptRequest{});
   json.erase("request");
   EXPECT_EQ(read_plan(model, readable_json(json), "p.json").request, std::nullopt);
+}
+
+// By samples, by inputs, by both; the loss by samples.
+Plan divided_plan(const Model& model) {
+  PlanRequest request = request_of(Cut::kFree, 2, 30, 4);  // micro-batches of 8 and 7
+  request.shares = R"({"kerf_shares": 1, "shares": {
+      "fc1": {"0": {"inputs": "0-9,19"}, "1": {"inputs": "10-18"}},
+      "relu1": {"0": {"samples": "0,2,4-5"}, "1": {"samples": "1,3,6-7"}},
+      "fc2": {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}},
+      "fc3": {"0": {"outputs": "0-3,9", "inputs": "0-11"}, "1": "4-8"},
+      "loss": {"0": {"samples": "0-6"}, "1": {"samples": "7"}}}})";
+  return plan_of(model, request);
+}
+
+TEST(PlanText, KeepsDivisionsThatNoLayoutTells) {
+  const Model model = small_mlp();
+  const Plan plan = divided_plan(model);
+  EXPECT_THAT(validate(model, plan), ::testing::IsEmpty());
+  for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+    const std::string text = write_plan(model, plan, form);
+    const Json json = parse_json(text, "p.json");
+    ASSERT_TRUE(json.contains("divisions")) << text;
+    EXPECT_TRUE(json["divisions"].contains("fc1")) << "partial sums tell of no inputs";
+    EXPECT_TRUE(json["divisions"].contains("loss")) << "a number has no samples";
+    EXPECT_FALSE(json["divisions"].contains("fc2")) << "its layout tells";
+    const Plan back = read_plan(model, text, "p.json");
+    EXPECT_EQ(back.division, plan.division);
+    expect_same_but_for_bound(back, plan);
+    EXPECT_EQ(write_plan(model, back, form), text);
+  }
+  EXPECT_EQ(read_plan(model, write_plan(model, plan), "p.json"), plan);
+}
+
+// Who edits a plan may say by hand how a node is divided.
+TEST(PlanText, TakesDivisionsInTheStagesOfACut) {
+  const Model model = small_mlp();
+  Json json = parse_json(
+      write_plan(model, plan_of(model, request_of(Cut::kFeature, 2)), PlanText::kDecisions), "p");
+  json["divisions"]["fc2"] = parse_json(
+      R"([{"part": 0, "box": ["all", "all", "0-7"]}, {"part": 1, "box": ["all", "all", "8-15"]}])",
+      "p");
+  const Plan plan = read_plan(model, readable_json(json), "p.json");
+  EXPECT_THAT(validate(model, plan), ::testing::IsEmpty());
+  const auto fc2 = static_cast<size_t>(model.node(model.find_node("fc2")).outputs[0]);
+  EXPECT_EQ(ops::describe(plan.layouts[fc2]), "partial sums on 0,1");
+  expect_same_but_for_bound(read_plan(model, write_plan(model, plan), "p.json"), plan);
 }
 
 class BadPlan : public ::testing::Test {
@@ -260,6 +306,61 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
   EXPECT_THAT(wrong([](Json& j) { j["workers"][0]["seconds"] = -1.0; }), HasSubstr("workers[0]"));
 }
 
+TEST_F(BadPlan, WithDivisionsThatAreNone) {
+  const auto wrong = [&](const std::string& divisions) {
+    Json json = edited();
+    for (const char* key : {"layouts", "routes", "workers"}) json.erase(key);
+    json["divisions"] = parse_json(divisions, "test");
+    return refusal(json);
+  };
+  const auto fc1 = [&](const std::string& shares) {
+    return wrong(format("{{\"fc1\": {}}}", shares));
+  };
+  EXPECT_EQ(fc1(R"([{"part": 0, "box": ["all", "all", "0-9"]},
+                    {"part": 1, "box": ["all", "all", "10-19"]}])"),
+            "");
+  EXPECT_THAT(wrong("5"), StartsWith("p.json: divisions: must be an object"));
+  EXPECT_THAT(wrong(R"({"fc9": []})"), StartsWith("p.json: divisions.fc9: "));
+  EXPECT_THAT(fc1("5"), StartsWith("p.json: divisions.fc1: must be an array"));
+  EXPECT_THAT(fc1("[5]"), StartsWith("p.json: divisions.fc1: must be an object"));
+  EXPECT_THAT(fc1(R"([{"part": 0}])"), StartsWith("p.json: divisions.fc1: \"box\""));
+  EXPECT_THAT(fc1(R"([{"part": -1, "box": "all"}])"),
+              StartsWith("p.json: divisions.fc1: \"part\""));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "why": 1}])"),
+              StartsWith("p.json: divisions.fc1: \"why\""));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "partial": true}])"), HasSubstr("\"slices\""));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all"]}])"),
+              StartsWith("p.json: divisions.fc1.box: must be \"all\" or an array of 3"));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all", 7]}])"),
+              StartsWith("p.json: divisions.fc1.box: an index set"));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all", "3-1"]}])"),
+              StartsWith("p.json: divisions.fc1.box"));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all", "0-20"]}])"),
+              StartsWith("p.json: divisions.fc1: part 0 holds 0-20 of axis 2"));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": ["0-8", "all", "all"]}])"),
+              StartsWith("p.json: divisions.fc1: part 0 holds 0-8 of axis 0"));
+  // What only the whole shows: holes, overlaps, parts that are not there, what must stay whole.
+  const auto refused_for = [&](const std::string& why, const std::string& node) {
+    EXPECT_THAT(why, ::testing::AllOf(StartsWith("p.json: "), HasSubstr(node)));
+  };
+  refused_for(fc1(R"([{"part": 0, "box": ["all", "all", "0-9"]}])"), "fc1");
+  refused_for(fc1(R"([{"part": 0, "box": ["0-5", "all", "all"]},
+                      {"part": 1, "box": ["4-7", "all", "all"]}])"),
+              "fc1");
+  refused_for(fc1(R"([{"part": 0, "box": ["all", "all", "0-9"]},
+                      {"part": 0, "box": ["all", "all", "10-19"]}])"),
+              "fc1");
+  refused_for(fc1(R"([{"part": 0, "box": ["0-3", "0-7", "all"]},
+                      {"part": 1, "box": ["4-7", "8-15", "all"]}])"),
+              "fc1");
+  refused_for(fc1(R"([{"part": 7, "box": "all"}])"), "fc1");
+  refused_for(wrong(R"({"loss": [{"part": 0, "box": ["all", "0-4"]},
+                                 {"part": 1, "box": ["all", "5-9"]}]})"),
+              "loss");
+  EXPECT_THAT(wrong(R"({"loss": [{"part": 0, "box": "all"}, {"part": 1, "box": "all"}]})"),
+              HasSubstr("parts 0 and 1 compute the same of the loss"));
+}
+
 TEST_F(BadPlan, ChangedAfterItWasWritten) {
   Json json = parse_json(write_plan(model_, plan_), "p.json");
   json["workers"][0]["peak_bytes"] = 1;
@@ -300,10 +401,12 @@ TEST_F(BadPlan, WithAnyBytesChanged) {
 TEST_F(BadPlan, EditedAtRandom) {
   std::mt19937 random(4711);
   const Plan stages = plan_of(model_, request_of(Cut::kHybrid, 4));
+  const Plan divided = divided_plan(model_);
   const std::vector<std::string> texts = {readable_json(edited()),
+                                          write_plan(model_, divided, PlanText::kDecisions),
                                           write_plan(model_, plan_, PlanText::kDecisions),
                                           write_plan(model_, stages, PlanText::kDecisions)};
-  for (int trial = 0; trial < 4000; ++trial) {
+  for (int trial = 0; trial < 5000; ++trial) {
     std::string bad = texts[static_cast<size_t>(trial) % texts.size()];
     bad[random() % bad.size()] = "0123456789-,all{}[]\"e."[random() % 22];
     const std::string why = complaint([&] {

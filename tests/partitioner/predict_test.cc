@@ -32,9 +32,14 @@ TEST(MicroBatches, AreTheBatchLargerOnesFirst) {
   EXPECT_EQ(micro_batch_sizes(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
 }
 
+// Of all of a node, for a micro-batch of `samples`.
+NodeCost cost_of(const Model& model, NodeId node, int64_t samples) {
+  return node_cost(model, node, whole_division(model, node, 0).shares[0].box, samples, samples);
+}
+
 TEST(Cost, OfAGemmIsTwiceItsProducts) {
   const Model model = small_mlp();
-  const NodeCost cost = node_cost(model, model.find_node("fc2"), ops::Box::whole(2), 5);
+  const NodeCost cost = cost_of(model, model.find_node("fc2"), 5);
   EXPECT_NEAR(cost.work.forward_flops, 2.0 * 5 * 16 * 12, 5 * 12);  // and the bias
   EXPECT_NEAR(cost.work.input_gradient_flops, 2.0 * 5 * 16 * 12, 1);
   EXPECT_GT(cost.forward_seconds, DeviceSpeed{}.launch_seconds);
@@ -42,7 +47,7 @@ TEST(Cost, OfAGemmIsTwiceItsProducts) {
 
 TEST(Cost, OfTheFirstLayerHasNoInputGradient) {
   const Model model = small_mlp();
-  const NodeCost cost = node_cost(model, model.find_node("fc1"), ops::Box::whole(2), 5);
+  const NodeCost cost = cost_of(model, model.find_node("fc1"), 5);
   EXPECT_EQ(cost.work.input_gradient_flops, 0);
   EXPECT_EQ(cost.input_gradient_seconds, 0);
   EXPECT_GT(cost.weight_gradient_seconds, 0);
@@ -50,16 +55,41 @@ TEST(Cost, OfTheFirstLayerHasNoInputGradient) {
 
 TEST(Cost, OfAnAliasIsNothing) {
   const Model model = make_zoo_model("lenet5");
-  EXPECT_EQ(node_cost(model, model.find_node("flatten"), ops::Box::whole(2), 5).total_seconds(), 0);
+  EXPECT_EQ(cost_of(model, model.find_node("flatten"), 5).total_seconds(), 0);
 }
 
 TEST(Cost, OfSharesAddsUpToTheWhole) {
   const Model model = small_mlp();
   const NodeId node = model.find_node("fc1");
+  const ops::IndexSet all;
   double sum = 0;
   for (const ops::IndexSet& set : ops::split_evenly(16, 3))
-    sum += node_cost(model, node, {{ops::IndexSet::all(), set}}, 7).work.forward_flops;
-  EXPECT_DOUBLE_EQ(sum, node_cost(model, node, ops::Box::whole(2), 7).work.forward_flops);
+    sum += node_cost(model, node, {{all, set, all}}, 7, 7).work.forward_flops;
+  const double whole = cost_of(model, node, 7).work.forward_flops;
+  EXPECT_DOUBLE_EQ(sum, whole);
+  sum = 0;
+  for (const ops::IndexSet& set : ops::split_evenly(7, 3))  // of samples
+    sum += node_cost(model, node, {{set, all, all}}, 7, 7).work.forward_flops;
+  EXPECT_DOUBLE_EQ(sum, whole);
+  sum = 0;
+  for (const ops::IndexSet& set : ops::split_evenly(20, 3))  // of inputs; the first adds the bias
+    sum += node_cost(model, node, {{all, all, set}}, 7, 7).work.forward_flops;
+  EXPECT_DOUBLE_EQ(sum, whole);
+}
+
+// Samples are those of the largest micro-batch: a smaller one leaves less to do, or nothing.
+TEST(Cost, OfADividedBatchIsOfWhatAMicroBatchHas) {
+  const Model model = small_mlp();
+  const NodeId node = model.find_node("fc2");
+  const ops::IndexSet all;
+  const ops::Box last{{ops::IndexSet::range(4, 8), all, all}};
+  const auto flops = [&](int64_t samples) {
+    return node_cost(model, node, last, 8, samples).work.forward_flops;
+  };
+  EXPECT_DOUBLE_EQ(flops(8), cost_of(model, node, 4).work.forward_flops);
+  EXPECT_DOUBLE_EQ(flops(7), cost_of(model, node, 3).work.forward_flops);
+  EXPECT_EQ(flops(4), 0);
+  EXPECT_EQ(flops(1), 0);
 }
 
 TEST(Predict, WorkAndWeightsAddUpToTheModels) {

@@ -66,7 +66,8 @@ std::vector<ops::Box> random_grid(const Model& model, NodeId node, int parts, in
   const int wanted = draw(random, 4);  // one axis twice as often
   axes.resize(std::min(axes.size(), static_cast<size_t>(wanted == 3 ? 1 : wanted)));
   for (const int axis : axes) {
-    const int room = parts / static_cast<int>(boxes.size());
+    const int rest = axis == axes.back() ? 1 : 2;  // leaves room for the other axis
+    const int room = std::max(1, parts / static_cast<int>(boxes.size()) / rest);
     const auto sets = random_sets(space.axes[static_cast<size_t>(axis)], extents[axis],
                                   1 + draw(random, room), random);
     std::vector<ops::Box> finer;

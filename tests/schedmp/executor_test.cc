@@ -108,7 +108,7 @@ class Alone {
  private:
   static int64_t features(const Model& model) {
     for (ValueId id = 0; id < model.values(); ++id)
-      if (model.value(id).role == partitioner::ValueRole::kInput)
+      if (model.value(id).role == ops::Role::kInput)
         return model.value(id).spec.shape.elements_per_sample();
     return 0;
   }
