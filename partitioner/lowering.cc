@@ -58,15 +58,21 @@ void Lowering::add_call(const Computation& computation) {
     instruction.call = static_cast<int>(to_.calls.size());
     forward().push_back(std::move(instruction));
   }
-  report_loss(call);
+  report_loss(computation);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
   to_.calls.push_back(std::move(call));
   for (const ValueId output : node.outputs)
     if (produced_.contains(output)) send_values(output);
 }
 
-void Lowering::report_loss(const LocalCall& call) {
-  if (call.node != model_.loss()) return;
+// Replicas have one loss, which the first of them reports.
+void Lowering::report_loss(const Computation& computation) {
+  if (computation.node != model_.loss()) return;
+  for (const Computation& other : sources_.computations())
+    if (other.node == computation.node && other.box_number == computation.box_number) {
+      if (other.part != part_) return;
+      break;
+    }
   Instruction report;
   report.kind = Kind::kLoss;
   report.call = static_cast<int>(to_.calls.size());

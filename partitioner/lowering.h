@@ -39,7 +39,7 @@ class Lowering {
   int base_of(ValueId value);
   int gather(ValueId value);
   void send_values(ValueId value);
-  void report_loss(const LocalCall& call);
+  void report_loss(const Computation& computation);
 
   // lowering_gradients.cc
   void add_gradients();

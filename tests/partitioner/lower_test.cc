@@ -1,197 +1,17 @@
 // Lowering: the parts of every cut, run together, compute what one worker computes. Layer cuts bit
-// for bit, cuts inside operators to rounding, and bit for bit where sums are exact; and the lists
-// keep their promises (part_runner.h).
+// for bit, cuts inside operators to rounding; and the lists keep their promises (part_runner.h).
+// Divisions that no cut makes are in divided_step_test.cc.
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "partitioner/builder.h"
-#include "partitioner/call_needs.h"
-#include "partitioner/cut.h"
 #include "partitioner/zoo.h"
-#include "tests/partitioner/part_runner.h"
-#include "tests/partitioner/random_cut.h"
+#include "tests/partitioner/step_checks.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using ops::Layout;
 using ::testing::HasSubstr;
-
-const std::vector<int64_t> kUnequal = {4, 3, 3};
-
-Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {}) {
-  PlanRequest request;
-  request.cut = cut;
-  request.workers = workers;
-  request.batch = 10;
-  request.micro_batches = 3;
-  request.shares = shares;
-  request.minimise = Minimise::kForwardFlops;  // small models: time would be all overhead
-  return std::get<Plan>(make_plan(model, request, *hold_everything()));
-}
-
-// One stage of all parts, as a feature cut has.
-Plan plan_of(const Model& model, Division division, int parts) {
-  Plan plan = plan_of(model, Cut::kLayer, 1);
-  for (int part = 1; part < parts; ++part) {
-    plan.stages[0].parts.push_back(part);
-    plan.binding.push_back(part);
-  }
-  plan.division = std::move(division);
-  plan.layouts = layouts_of(model, plan.division);
-  plan.routes = connect(model, plan.division);
-  return plan;
-}
-
-// What an instruction has to do with, of its part's locals, as roots.
-std::vector<int> roots_of(const Model& model, const Part& part, const Instruction& instruction) {
-  std::vector<int> locals;
-  const auto add = [&](const std::vector<int>& more) {
-    for (const int each : more)
-      if (each >= 0) locals.push_back(root_of(part, each));
-  };
-  add({instruction.local});
-  for (const Move& move : instruction.moves) add({move.local});
-  if (instruction.call < 0) return locals;
-  const LocalCall& call = part.calls[static_cast<size_t>(instruction.call)];
-  if (instruction.kind == Instruction::Kind::kLoss) {
-    add(call.inputs);
-    add(call.outputs);
-    return locals;
-  }
-  const Pass pass = pass_of(instruction);
-  add(locals_read(model, call, pass));
-  if (pass == Pass::kForward) add(call.outputs);
-  for (const auto& target : instruction.targets) add({target.local});
-  return locals;
-}
-
-// The most bytes of a list's transient locals and scratch that are there at once.
-int64_t transient_bytes(const Model& model, const Part& part, const InstructionList& list,
-                        int64_t samples) {
-  const auto& instructions = list.instructions;
-  std::map<int, std::pair<size_t, size_t>> uses;
-  std::vector<int64_t> live(instructions.size());
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    for (const int root : roots_of(model, part, instructions[i])) {
-      const Place& place = list.places[static_cast<size_t>(root)];
-      if (!place.exists() || place.region != RegionKind::kTransient) continue;
-      uses.emplace(root, std::pair(i, i)).first->second.second = i;
-    }
-    live[i] += instructions[i].scratch_bytes;
-  }
-  std::map<int, std::pair<size_t, size_t>> reserves, handed;
-  const auto touch = [](const Place& place, int call, size_t i, auto& to) {
-    if (place.exists() && place.region == RegionKind::kTransient)
-      to.emplace(call, std::pair(i, i)).first->second.second = i;
-  };
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    const int call = instructions[i].call;
-    if (call < 0 || instructions[i].kind == Instruction::Kind::kLoss) continue;
-    const auto& local = part.calls[static_cast<size_t>(call)];
-    const Pass pass = pass_of(instructions[i]);
-    if (uses_reserve(model, local, pass))
-      touch(list.reserve[static_cast<size_t>(call)], call, i, reserves);
-    if (uses_handed(local, pass)) touch(list.handed[static_cast<size_t>(call)], call, i, handed);
-  }
-  const auto add = [&](const std::pair<size_t, size_t>& use, int64_t bytes) {
-    for (size_t i = use.first; i <= use.second; ++i) live[i] += (bytes + 63) / 64 * 64;
-  };
-  for (const auto& [root, use] : uses)
-    add(use, static_cast<int64_t>(part.locals[static_cast<size_t>(root)].bytes(samples)));
-  for (const auto& [call, use] : reserves) add(use, part.calls[static_cast<size_t>(call)].reserve);
-  for (const auto& [call, use] : handed) add(use, part.calls[static_cast<size_t>(call)].handed);
-  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-}
-
-// The transient region is at most 5 % larger than what lives in it at once; the others hold nothing
-// but what lives at once anyway.
-void expect_dense(const Model& model, const Plan& plan, bool gradients = true) {
-  const int64_t samples = plan.division.largest;
-  for (const Part& part : lower(model, plan, {.gradients = gradients})) {
-    int64_t most = 0;
-    for (const InstructionList* list :
-         {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward,
-          &part.contribute, &part.update, &part.fetch})
-      most = std::max(most, transient_bytes(model, part, *list, samples));
-    EXPECT_LE(static_cast<double>(part.bytes_of(RegionKind::kTransient)),
-              1.05 * static_cast<double>(most))
-        << model.name() << " part " << part.part;
-    EXPECT_GE(part.bytes_of(RegionKind::kTransient), most);
-  }
-}
-
-// I and W apart, and B: the same bits.
-StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal,
-               Numbers numbers = Numbers::kNormal) {
-  PartRunner apart(model, plan, {Backward::kApart, numbers});
-  StepResult result = apart.run(sizes);
-  EXPECT_THAT(apart.faults(), ::testing::IsEmpty());
-  PartRunner together(model, plan, {Backward::kTogether, numbers});
-  const StepResult same = together.run(sizes);
-  EXPECT_THAT(together.faults(), ::testing::IsEmpty());
-  EXPECT_EQ(result.losses, same.losses);
-  EXPECT_EQ(result.gradients, same.gradients);
-  EXPECT_EQ(result.parameters, same.parameters);
-  expect_dense(model, plan);
-  return result;
-}
-
-void expect_close(const std::vector<float>& got, const std::vector<float>& expected,
-                  float tolerance, const std::string& name) {
-  ASSERT_EQ(got.size(), expected.size()) << name;
-  float scale = 1;
-  for (const float x : expected) scale = std::max(scale, std::abs(x));
-  for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_TRUE(std::abs(got[i] - expected[i]) <= tolerance * scale)
-        << name << "[" << i << "]: " << got[i] << " and " << expected[i];
-}
-
-void expect_close(const StepResult::Tensors& got, const StepResult::Tensors& expected,
-                  float tolerance, const std::string& what) {
-  ASSERT_EQ(got.size(), expected.size()) << what;
-  for (const auto& [name, tensor] : expected) {
-    ASSERT_TRUE(got.contains(name)) << what << " of " << name;
-    expect_close(got.at(name), tensor, tolerance, what + " of " + name);
-  }
-}
-
-// Losses, forward values, gradients and what the update makes of the parameters. 0: the same bits.
-void expect_close(const StepResult& got, const StepResult& expected, float tolerance) {
-  expect_close(got.losses, expected.losses, tolerance, "losses");
-  expect_close(got.values, expected.values, tolerance, "values");
-  expect_close(got.gradients, expected.gradients, tolerance, "gradients");
-  expect_close(got.parameters, expected.parameters, tolerance, "parameters");
-}
-
-// The same nodes with a weighted sum as loss: whole numbers stay exact.
-Model with_sum_loss(const Model& model) {
-  Model to(model.name());
-  std::vector<ValueId> known(static_cast<size_t>(model.values()), -1);
-  const auto of = [&](ValueId value) -> ValueId& { return known[static_cast<size_t>(value)]; };
-  for (NodeId id = 0; id < model.nodes(); ++id) {
-    const Node& node = model.node(id);
-    std::vector<ValueId> inputs;
-    for (const ValueId value : node.inputs) {
-      const Value& from = model.value(value);
-      if (from.role == Role::kLabel) continue;
-      if (of(value) < 0)
-        of(value) = from.role == Role::kInput
-                        ? to.add_input(from.name, from.spec)
-                        : to.add_parameter(from.name, from.spec, from.initializer, from.role);
-      inputs.push_back(of(value));
-    }
-    if (id == model.loss()) {
-      inputs.push_back(to.add_input("loss.weights", to.value(inputs[0]).spec));
-      to.add_node("loss", "SumLoss", {}, inputs);
-    } else {
-      of(node.outputs[0]) =
-          to.node(to.add_node(node.name, node.op, node.attributes, inputs)).outputs[0];
-    }
-  }
-  return to;
-}
 
 // Three uses of one tensor, a skip and a branch that meet.
 Model branching() {
@@ -275,37 +95,6 @@ TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
   expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
 }
 
-class RandomCut : public ::testing::TestWithParam<int> {};
-
-TEST_P(RandomCut, AnyDivisionEqualsOneWorkerToRounding) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model m = random_model(random);
-  const int parts = 2 + GetParam() % 4;
-  const Plan plan = plan_of(m, random_division(m, parts, 4, random), parts);
-  expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-4F);
-}
-
-// Micro-batches of which some shares are empty, and one that is empty.
-TEST_P(RandomCut, AnyDivisionComputesExactlyTheSameOfWholeNumbers) {
-  Random random(static_cast<Random::result_type>(1000 + GetParam()));
-  const Model m = with_sum_loss(random_model(random));
-  const int parts = 2 + GetParam() % 5;
-  const Plan plan = plan_of(m, random_division(m, parts, 4, random), parts);
-  const std::vector<int64_t> sizes = {4, 3, 0, 1};
-  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1), sizes, Numbers::kWhole);
-  expect_close(run(m, plan, sizes, Numbers::kWhole), one, 0);
-}
-
-TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
-  Random random(static_cast<Random::result_type>(GetParam()));
-  const Model m = random_model(random);
-  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
-  for (const int workers : {2, 3, 4})
-    expect_close(run(m, plan_of(m, Cut::kLayer, workers)), one, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
-
 // One weight with two uses.
 Model tied() {
   Model m("tied");
@@ -361,8 +150,8 @@ B  release the gradient of relu1.output <- 1
 B  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
 B  give what W reads
 U  update fc1.weight
-U  d(fc1.weight) counts as 0
 U  update fc1.bias
+U  d(fc1.weight) counts as 0
 U  d(fc1.bias) counts as 0
 part 1 of )" + text.substr(text.find("stage 1")));
   EXPECT_THAT(text, HasSubstr("F  receive relu1.output in place <- 0\n"));

@@ -169,8 +169,8 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       break;
     case Kind::kLoss: {
       const LocalCall& loss = parts_[p].calls[at(instruction.call)];
-      const float share = *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
-      if (!is_replica(p, loss)) result_.losses[at(micro_batch)] += share;
+      result_.losses[at(micro_batch)] +=
+          *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
       for (const int input : loss.inputs) view(p, input, micro_batch, Access::kRead);
       break;
     }
