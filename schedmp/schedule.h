@@ -1,9 +1,9 @@
 // Schedules: per worker, a list of actions. Data, never code that runs.
 //
 // Text of an action: STAGE KIND [MICRO-BATCH][@VERSION]: "2F0" is stage 2, forward, micro-batch 0;
-// I is the input gradient, W the weight gradient, B both, U the update. Members of a group have the
-// same row. Sends and receives are not written: they follow from the plan. Plain values; no
-// threads.
+// I is the input gradient, W the weight gradient, B both, U the update. Members of a group agree on
+// the order of the stages that they share. Sends and receives are not written: they follow from the
+// plan. Plain values; no threads.
 #pragma once
 
 #include <cstdint>

@@ -121,7 +121,7 @@ Bubble bubble(const Schedule& schedule) {
   for (const auto& row : unfolding.rows) {
     int begin = -1, end = 0, own = 0;
     for (const Placed& placed : row) {
-      if (placed.action.kind == ActionKind::kUpdate) continue;
+      if (placed.action.micro_batch < 0) continue;
       if (begin < 0) begin = placed.begin;
       end = placed.end;
       own += placed.end - placed.begin;

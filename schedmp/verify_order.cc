@@ -14,6 +14,7 @@ namespace {
 struct Progress {
   std::vector<bool> forward, input_gradient, weight_gradient;
   int next_weight_gradient = 0;
+  bool reduced = false;
   bool updated = false;
 
   explicit Progress(int micro_batches)
@@ -66,6 +67,7 @@ class RowCheck {
     Progress& progress = found->second;
     if (action.version >= 0)
       return problem(action, "names a version of the weights; a run has the current ones only");
+    if (action.kind == ActionKind::kReduceGradient) return take_reduction(action, progress);
     if (action.kind == ActionKind::kUpdate) return take_update(action, progress);
     if (!is_run(action.kind))
       return problem(action, "this runtime cannot run this kind of action yet");
@@ -111,6 +113,15 @@ class RowCheck {
                                    progress.next_weight_gradient));
     progress.next_weight_gradient = action.micro_batch + 1;
     once(action, progress.weight_gradient);
+  }
+
+  // It may be left out: then the update begins with it.
+  void take_reduction(const Action& action, Progress& progress) {
+    if (progress.reduced) problem(action, "stands twice");
+    if (progress.updated) problem(action, "comes after the stage's update");
+    if (progress.next_weight_gradient != schedule_.micro_batches)
+      problem(action, "comes before every weight gradient is there");
+    progress.reduced = true;
   }
 
   void take_update(const Action& action, Progress& progress) {

@@ -241,10 +241,11 @@ TEST(Training, MicroBatchesOnlyDivideAStep) {
   }
 }
 
-// I and W apart; V-shaped: two workers and back; interleaved: round and round.
+// I and W apart, and the reduction an action of its own; V-shaped: two workers and back;
+// interleaved: round and round.
 const char* const kApart =
     "kerf-schedule 1\nname apart\nworkers 2\nmicro-batches 3\nstage 0 on 0\nstage 1 on 1\n"
-    "row 0: 0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W1 0W2 0U\n"
+    "row 0: 0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W1 0W2 0REDUCE_GRAD 0U\n"
     "row 1: 1F0 1I0 1F1 1I1 1F2 1W0 1I2 1W1 1W2 1U\n";
 const char* const kVShaped =
     "kerf-schedule 1\nname v\nworkers 2\nmicro-batches 2\n"

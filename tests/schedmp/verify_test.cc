@@ -112,14 +112,27 @@ Schedule parse(const std::string& text) {
   return parse_schedule("kerf-schedule 1\nname x\n" + text, "test");
 }
 
-// A run has one version of the weights, and no other actions than F, I, W, B and U.
+// A run has one version of the weights, and no other actions than F, I, W, B, REDUCE_GRAD and U.
 TEST(Verify, RefusesWhatARunWouldNotExecute) {
   EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0@3 0B0 0U\n")),
               testing::Contains(HasSubstr("0F0@3: names a version of the weights")));
-  for (const std::string word : {"0REDUCE_GRAD", "0RECOMPUTE0", "0OFFLOAD0", "0RELOAD0"})
+  for (const std::string word : {"0RECOMPUTE0", "0OFFLOAD0", "0RELOAD0"})
     EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0 0B0 " +
                                   word + " 0U\n")),
                 testing::Contains(HasSubstr(word + ": this runtime cannot run")));
+}
+
+TEST(Verify, GradientsAreReducedOnceBetweenTheLastOfThemAndTheUpdate) {
+  const auto problems = [](const std::string& row) {
+    return check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: " + row + "\n"));
+  };
+  EXPECT_THAT(problems("0F0 0B0 0REDUCE_GRAD 0U"), IsEmpty());
+  EXPECT_THAT(problems("0F0 0REDUCE_GRAD 0B0 0U"),
+              testing::ElementsAre(HasSubstr("comes before every weight gradient")));
+  EXPECT_THAT(problems("0F0 0B0 0REDUCE_GRAD 0REDUCE_GRAD 0U"),
+              testing::ElementsAre(HasSubstr("stands twice")));
+  EXPECT_THAT(problems("0F0 0B0 0U 0REDUCE_GRAD"),
+              testing::ElementsAre(HasSubstr("comes after the stage's update")));
 }
 
 TEST(Verify, TellsTheFirstProblemsAndCountsTheOthers) {
