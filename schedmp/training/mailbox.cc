@@ -20,9 +20,12 @@ constexpr auto kPatience = std::chrono::seconds(1);
 // Says what is awaited while it lives, and counts the time.
 class Waiting {
  public:
-  Waiting(runtime::Workplace& workplace, const std::string& what, int peer, int64_t& waited_ns)
-      : workplace_(workplace), what_(what), waited_ns_(waited_ns), begin_(runtime::now_ns()) {
-    workplace_.activity.awaits(what, peer);
+  Waiting(runtime::Workplace& workplace, std::string what, int peer, int64_t& waited_ns)
+      : workplace_(workplace),
+        what_(std::move(what)),
+        waited_ns_(waited_ns),
+        begin_(runtime::now_ns()) {
+    workplace_.activity.awaits(what_, peer);
   }
   ~Waiting() {
     workplace_.activity.awaits_nothing();
@@ -35,7 +38,7 @@ class Waiting {
 
  private:
   runtime::Workplace& workplace_;
-  const std::string& what_;
+  std::string what_;
   int64_t& waited_ns_;
   int64_t begin_;
 };
@@ -98,13 +101,14 @@ runtime::Tag Mailbox::tag_of(int index, int micro_batch) const {
 }
 
 std::string Mailbox::name_of(int index, int micro_batch) const {
-  return kerf::format("{}{} of micro-batch {}", route(index).gradient ? "the gradient of " : "",
-                      model_.value(route(index).value).name, micro_batch);
+  const std::string name = kerf::format("{}{}", route(index).gradient ? "the gradient of " : "",
+                                        model_.value(route(index).value).name);
+  return micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, micro_batch);
 }
 
 uint64_t Mailbox::flow_of(int index, int micro_batch) const {
   return (static_cast<uint64_t>(sequence_) << 36 | static_cast<uint64_t>(index) << 17 |
-          static_cast<uint32_t>(micro_batch)) +
+          static_cast<uint32_t>(micro_batch + 1)) +  // of the step itself: 0
          1;
 }
 
@@ -184,7 +188,6 @@ runtime::View Mailbox::await(int index, int micro_batch) {
     }
   runtime::ReceiveChannel& channel = workplace_.endpoint.receiver(peer);
   std::optional<Waiting> waiting;
-  std::string name;
   std::optional<runtime::View> view = channel.receive(Clock::now());
   while (true) {
     if (view) {
@@ -194,10 +197,7 @@ runtime::View Mailbox::await(int index, int micro_batch) {
       view = channel.receive(Clock::now());
       continue;
     }
-    if (!waiting) {
-      name = name_of(index, micro_batch);
-      waiting.emplace(workplace_, name, peer, waited_ns_);
-    }
+    if (!waiting) waiting.emplace(workplace_, name_of(index, micro_batch), peer, waited_ns_);
     view = channel.receive(runtime::after(kPatience));
   }
 }
