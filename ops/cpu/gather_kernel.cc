@@ -1,4 +1,5 @@
 // Gather on the CPU: rows copied, and added back in ascending order.
+#include <algorithm>
 #include <cstring>
 
 #include "ops/cpu/folded.h"
@@ -53,7 +54,7 @@ class GatherKernel final : public PlainKernel {
     for (const GradientTarget& target : targets) {
       float* to = target.to.f32();
       const int64_t count = target.to.elements();
-      if (!target.accumulate) std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
+      if (!target.accumulate) std::fill_n(to, count, 0.0F);
       const int64_t picks = call.inputs[1].elements();
       if (picks == 0 || count == 0) continue;
       const Folded table = fold(target.to.shape, axis_);

@@ -1,8 +1,8 @@
 // LSTM on the CPU: products by oneDNN over several steps at once where nothing recurs, and one a
 // step where it does.
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "ops/cpu/column_sum.h"
 #include "ops/cpu/dnnl_matmul.h"
@@ -157,7 +157,7 @@ class LstmKernel final : public Kernel {
     const float* x = any ? by_steps(q, call.inputs[kX].f32(), workspace) : nullptr;
     float* before = any ? workspace.take<float>(q.rows() * q.hidden) : nullptr;
     for (const GradientTarget& target : targets) {
-      if (!any && !target.accumulate) std::memset(target.to.data, 0, target.to.bytes());
+      if (!any && !target.accumulate) std::fill_n(target.to.f32(), target.to.elements(), 0.0F);
       if (!any) continue;
       const int64_t size = target.to.elements() / q.directions;
       for (const Direction& direction : directions(q)) {

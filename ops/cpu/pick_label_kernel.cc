@@ -1,5 +1,5 @@
 // PickLabel on the CPU.
-#include <cstring>
+#include <algorithm>
 
 #include "ops/cpu/folded.h"
 #include "ops/cpu/local_index.h"
@@ -27,7 +27,7 @@ class PickLabelKernel final : public PlainKernel {
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const GradientTarget& target : targets) {
       const Folded scores = fold(target.to.shape, 1);
-      if (!target.accumulate) std::memset(target.to.data, 0, target.to.bytes());
+      if (!target.accumulate) std::fill_n(target.to.f32(), target.to.elements(), 0.0F);
       for (int64_t row = 0; row < scores.outer * scores.inner; ++row) {
         const int64_t at = place(call.inputs[1], scores, row);
         if (at >= 0) target.to.f32()[at] += call.output_gradients[0].f32()[row];
