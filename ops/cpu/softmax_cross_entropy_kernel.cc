@@ -113,12 +113,14 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   Shape labels_;  // of the whole, maybe symbolic
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_softmax_cross_entropy(const KernelSite& site) {
   return std::make_unique<SoftmaxCrossEntropyKernel>(site);
 }
 
 }  // namespace
 
-KernelEntries register_softmax_cross_entropy() { return {{"SoftmaxCrossEntropyLoss", make}}; }
+KernelEntries register_softmax_cross_entropy() {
+  return {{"SoftmaxCrossEntropyLoss", make_softmax_cross_entropy}};
+}
 
 }  // namespace kerf::ops::cpu

@@ -104,12 +104,12 @@ class SoftmaxKernel final : public ActivationKernel {
   std::map<std::array<int64_t, 3>, Plan> plans_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_softmax(const KernelSite& site) {
   return std::make_unique<SoftmaxKernel>(site.as<Softmax>().axis());
 }
 
 }  // namespace
 
-KernelEntries register_softmax() { return {{"Softmax", make}}; }
+KernelEntries register_softmax() { return {{"Softmax", make_softmax}}; }
 
 }  // namespace kerf::ops::cpu

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-CrewOptions options_for(TransportKind transport, int workers) {
+CrewOptions stopped_options(TransportKind transport, int workers) {
   CrewOptions options;
   options.workers = workers;
   options.transport = transport;
@@ -84,7 +84,7 @@ class StoppedRun : public testing::TestWithParam<TransportKind> {};
 // Longer than anybody may be silent.
 TEST_P(StoppedRun, GoesOn) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(options_for(GetParam(), 3));
+    const auto crew = Crew::assemble(stopped_options(GetParam(), 3));
     start(*crew, 3);
     crew->send(0, {"receive 1"});
     crew->send(1, {"sleep 500", "send 0 good morning"});
@@ -107,7 +107,7 @@ TEST_P(StoppedRun, GoesOn) {
 // Its thread is not with the crew when it is stopped and when it goes on.
 TEST_P(StoppedRun, GoesOnThoughItsSchedulerWasBusy) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(options_for(GetParam(), 2));
+    const auto crew = Crew::assemble(stopped_options(GetParam(), 2));
     start(*crew, 2);
     crew->send(0, {"sleep 1000"});
     under_way();
@@ -136,7 +136,7 @@ TEST(LostScheduler, IsWhatItsWorkersTell) {
   std::vector<std::string> ends;
   {
     Scheduler scheduler([&](const std::function<void()>& under_way) {
-      auto options = options_for(TransportKind::kTcp, 3);
+      auto options = stopped_options(TransportKind::kTcp, 3);
       options.listen = address;
       const auto crew = Crew::assemble(options, [&, told = false](int, const std::string&) mutable {
         if (!std::exchange(told, true)) under_way();
