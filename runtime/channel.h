@@ -16,7 +16,7 @@
 //
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
 // and slots die with their Endpoint. While an endpoint waits for anything it serves all its
-// channels: what a broken connection lost is sent again by threads that wait in it, or tend() it.
+// channels: what a broken connection lost is sent again by threads that wait in it, or progress() it.
 // Time in which the process stood still (standstill.h) does not count against deadlines.
 #pragma once
 
@@ -135,7 +135,7 @@ class Endpoint {
   virtual void interrupt() = 0;
   // Answers peers, and asks after what has been under way for long, without waiting. For a thread
   // that waits elsewhere, about once a second. Nothing to do where nothing can get lost.
-  virtual void tend() {}
+  virtual void progress() {}
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
   [[nodiscard]] virtual bool drain(Deadline deadline) = 0;

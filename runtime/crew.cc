@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/crew_watch.h"
+#include "runtime/failure_detector.h"
 #include "runtime/live_crew.h"
 #include "runtime/wire.h"
 

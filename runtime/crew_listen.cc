@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 
-#include "runtime/crew_watch.h"
+#include "runtime/failure_detector.h"
 #include "runtime/live_crew.h"
 
 namespace kerf::runtime {

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "runtime/bell.h"
+#include "runtime/event_fd.h"
 
 namespace kerf::runtime {
 
@@ -13,16 +13,16 @@ class Interrupt {
   // Thread- and signal-safe.
   void raise() noexcept {
     raised_.store(true, std::memory_order_release);
-    bell_.ring();
+    event_.signal();
   }
   bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
   // Readable once raised.
-  int descriptor() const { return bell_.descriptor(); }
+  int descriptor() const { return event_.descriptor(); }
 
  private:
   static_assert(std::atomic<bool>::is_always_lock_free);
   std::atomic<bool> raised_{false};
-  Bell bell_;
+  EventFd event_;
 };
 
 }  // namespace kerf::runtime

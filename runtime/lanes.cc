@@ -44,13 +44,13 @@ size_t LaneLayout::offset(int lane, int index) const {
   return lanes_[lane].begin + lanes_[lane].stride * index;
 }
 
-SendBook::SendBook(const LaneLayout& layout)
+SenderSlots::SenderSlots(const LaneLayout& layout)
     : layout_(layout), entries_(layout.total_slots()), free_(layout.lanes()) {
   for (int lane = 0; lane < layout.lanes(); ++lane)
     for (int index = layout.slots(lane) - 1; index >= 0; --index) free_[lane].push_back(index);
 }
 
-std::optional<int> SendBook::take(int lane) {
+std::optional<int> SenderSlots::take(int lane) {
   KERF_CHECK(lane >= 0 && lane < layout_.lanes(), "lane {} does not exist", lane);
   if (free_[lane].empty()) return std::nullopt;
   const int index = free_[lane].back();
@@ -59,7 +59,7 @@ std::optional<int> SendBook::take(int lane) {
   return index;
 }
 
-void SendBook::committed(const SlotName& slot) {
+void SenderSlots::committed(const SlotName& slot) {
   KERF_CHECK(layout_.contains(slot.lane, slot.index), "a slot that does not exist was committed");
   Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
   KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", slot.index,
@@ -68,7 +68,7 @@ void SendBook::committed(const SlotName& slot) {
   ++under_way_;
 }
 
-void SendBook::abandoned(int lane, int index) {
+void SenderSlots::abandoned(int lane, int index) {
   KERF_CHECK(layout_.contains(lane, index), "a slot that does not exist was abandoned");
   Entry& entry = entries_[layout_.ordinal(lane, index)];
   KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", index, lane);
@@ -76,7 +76,7 @@ void SendBook::abandoned(int lane, int index) {
   free_[lane].push_back(index);
 }
 
-bool SendBook::released(const SlotName& slot) {
+bool SenderSlots::released(const SlotName& slot) {
   if (!layout_.contains(slot.lane, slot.index)) return false;
   Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
   if (entry.state != State::kUnderWay || entry.sequence != slot.sequence) return false;
@@ -86,7 +86,7 @@ bool SendBook::released(const SlotName& slot) {
   return true;
 }
 
-size_t SendBook::released_all_but(uint64_t next, const std::vector<SlotName>& held) {
+size_t SenderSlots::released_all_but(uint64_t next, const std::vector<SlotName>& held) {
   size_t count = 0;
   for (int lane = 0; lane < layout_.lanes(); ++lane)
     for (int index = 0; index < layout_.slots(lane); ++index) {
@@ -99,13 +99,14 @@ size_t SendBook::released_all_but(uint64_t next, const std::vector<SlotName>& he
   return count;
 }
 
-HeldBook::HeldBook(const LaneLayout& layout) : layout_(layout), held_(layout.total_slots()) {}
+ReceiverSlots::ReceiverSlots(const LaneLayout& layout)
+    : layout_(layout), held_(layout.total_slots()) {}
 
-void HeldBook::hold(const SlotName& slot) {
+void ReceiverSlots::hold(const SlotName& slot) {
   held_[layout_.ordinal(slot.lane, slot.index)] = {true, slot.sequence};
 }
 
-uint64_t HeldBook::release(int lane, int index) {
+uint64_t ReceiverSlots::release(int lane, int index) {
   KERF_CHECK(layout_.contains(lane, index) && holds(lane, index),
              "slot {} of lane {} was released, but holds no message", index, lane);
   Entry& entry = held_[layout_.ordinal(lane, index)];
@@ -113,7 +114,7 @@ uint64_t HeldBook::release(int lane, int index) {
   return entry.sequence;
 }
 
-std::vector<SlotName> HeldBook::all() const {
+std::vector<SlotName> ReceiverSlots::all() const {
   std::vector<SlotName> result;
   for (int lane = 0; lane < layout_.lanes(); ++lane)
     for (int index = 0; index < layout_.slots(lane); ++index)

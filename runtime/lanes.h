@@ -52,9 +52,9 @@ struct SlotName {
 };
 
 // The sender's side: a slot is free, taken (acquired) or under way (committed, not yet released).
-class SendBook {
+class SenderSlots {
  public:
-  explicit SendBook(const LaneLayout& layout);
+  explicit SenderSlots(const LaneLayout& layout);
   // The slot of the lane that was freed last, since its memory is warm. Empty when none is free.
   std::optional<int> take(int lane);
   void committed(const SlotName& slot);  // a bug unless taken
@@ -79,9 +79,9 @@ class SendBook {
 };
 
 // The receiver's side: the slots whose messages arrived and were not released yet.
-class HeldBook {
+class ReceiverSlots {
  public:
-  explicit HeldBook(const LaneLayout& layout);
+  explicit ReceiverSlots(const LaneLayout& layout);
   bool holds(int lane, int index) const { return held_[layout_.ordinal(lane, index)].taken; }
   void hold(const SlotName& slot);
   // The sequence number of the message. Throws Error{kInternal} if the slot is not held.

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/bell.h"
 #include "runtime/error.h"
+#include "runtime/event_fd.h"
 
 namespace kerf::runtime {
 namespace {

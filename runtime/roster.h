@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/crew_watch.h"
+#include "runtime/failure_detector.h"
 #include "runtime/messages.h"
 
 namespace kerf::runtime {

@@ -11,9 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kOpen = 20s;      // for all channels
-constexpr auto kTendEvery = 1s;  // the endpoint of an idle worker
-constexpr auto kDrain = 500ms;   // for messages that nobody took yet when the run ends
+constexpr auto kOpen = 20s;          // for all channels
+constexpr auto kProgressEvery = 1s;  // the endpoint of an idle worker
+constexpr auto kDrain = 500ms;       // for messages that nobody took yet when the run ends
 
 // While this exists, the end of the run interrupts the endpoint.
 class Guard {
@@ -120,8 +120,8 @@ class Server {
   // One batch of tasks, or what of it was begun before a stop; false when told to stop. While there
   // is none, the endpoint is tended.
   bool work(Handler& handler, Endpoint& endpoint) {
-    auto order = control_.next_order(after(kTendEvery));
-    for (; !order; order = control_.next_order(after(kTendEvery))) endpoint.tend();
+    auto order = control_.next_order(after(kProgressEvery));
+    for (; !order; order = control_.next_order(after(kProgressEvery))) endpoint.progress();
     if (order->type == ControlType::kStop) return false;
     if (order->type != ControlType::kWork)
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");

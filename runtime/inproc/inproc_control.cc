@@ -5,29 +5,29 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/bell.h"
 #include "runtime/error.h"
+#include "runtime/event_fd.h"
 
 namespace kerf::runtime {
 
 // Peers are numbered by first message: `peer` is -1 until then.
 struct InprocControl::State {
-  // Many threads put, one takes. The bell rings only for a taker that found nothing.
+  // Many threads put, one takes. The event is signalled only for a taker that found nothing.
   template <class Item>
   class Queue {
    public:
     void put(Item item) {
-      bool ring = false;
+      bool wake = false;
       {
         const std::lock_guard lock(mutex_);
         items_.push_back(std::move(item));
-        ring = waiting_;
+        wake = waiting_;
         waiting_ = false;
       }
-      if (ring) bell_.ring();
+      if (wake) event_.signal();
     }
 
-    void wake() { bell_.ring(); }
+    void wake() { event_.signal(); }
 
     // Empty when the deadline passed, or woken without an item.
     std::optional<Item> take(const std::vector<int>& watched, Deadline deadline) {
@@ -35,11 +35,11 @@ struct InprocControl::State {
         if (auto item = pop()) return item;
         if (Clock::now() >= deadline) return {};
         std::vector<int> descriptors = watched;
-        descriptors.push_back(bell_.descriptor());
+        descriptors.push_back(event_.descriptor());
         poll_readable(descriptors, deadline);
-        const bool rung = bell_.rung();
+        const bool signalled = event_.taken();
         if (auto item = pop()) return item;
-        if (rung || !watched.empty()) return {};
+        if (signalled || !watched.empty()) return {};
       }
     }
 
@@ -56,7 +56,7 @@ struct InprocControl::State {
     std::mutex mutex_;
     std::deque<Item> items_;
     bool waiting_ = false;
-    Bell bell_;
+    EventFd event_;
   };
 
   struct Line {

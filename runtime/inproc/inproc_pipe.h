@@ -55,8 +55,8 @@ class InprocPipe {
   std::mutex mutex_;  // guards all below
   std::condition_variable sender_wakes_;
   std::condition_variable receiver_wakes_;
-  SendBook sent_;
-  HeldBook held_;
+  SenderSlots sent_;
+  ReceiverSlots held_;
   std::deque<Waiting> waiting_;
   uint64_t next_ = 0;
   bool sender_interrupted_ = false;

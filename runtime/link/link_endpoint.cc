@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 
 LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
                            std::unique_ptr<SlotStore> store)
-    : store_(std::move(store)), post_(make_post(label, scheme)) {}
+    : store_(std::move(store)), socket_(make_packet_socket(label, scheme)) {}
 
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
@@ -26,17 +26,17 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   };
   Peer& made = peers_[peer];
   if (wiring.send.contains(peer))
-    made.send = std::make_unique<SendLink>(*post_, peer, wiring.send.at(peer), *store_, serving);
+    made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), *store_, serving);
   if (wiring.receive.contains(peer))
     made.receive =
-        std::make_unique<ReceiveLink>(*post_, peer, wiring.receive.at(peer), *store_, serving);
-  post_->connect(peer, wiring.addresses.at(peer));
+        std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), *store_, serving);
+  socket_->connect(peer, wiring.addresses.at(peer));
 }
 
 void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
-  KERF_CHECK(!opened_, "{} was opened before", post_->label());
+  KERF_CHECK(!opened_, "{} was opened before", socket_->label());
   opened_ = true;
-  post_->identify(wiring.self, wiring.epoch, wiring.token);
+  socket_->identify(wiring.self, wiring.epoch, wiring.token);
   std::set<int> peers;
   for (const auto& [peer, lanes] : wiring.send) peers.insert(peer);
   for (const auto& [peer, lanes] : wiring.receive) peers.insert(peer);
@@ -59,7 +59,7 @@ void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
     const auto missing = std::ranges::find_if_not(peers_, ready);
     throw Error(ErrorCode::kTimeout,
                 kerf::format("worker {} did not open its channels in time", missing->first),
-                post_->label());
+                socket_->label());
   }
 }
 
@@ -71,67 +71,67 @@ void LinkEndpoint::greet(int number) {
     hello.offer = peer.send->memory().offer();
   }
   if (peer.receive) hello.receive = peer.receive->lanes();
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kHello;
-  post_->send(number, head, encode(hello));
+  socket_->send(number, head, encode(hello));
 }
 
-void LinkEndpoint::on_hello(int from, Peer& peer, const Parcel& parcel) {
+void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
   if (!peer.greeted) {
-    const auto hello = decode<Hello>(parcel.body);
+    const auto hello = decode<Hello>(packet.body);
     const std::vector<Lane> none;
     if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
         hello.receive != (peer.send ? peer.send->lanes() : none))
       throw Error(ErrorCode::kProtocol,
                   kerf::format("worker {} expects other lanes than the plan says", from),
-                  post_->label());
+                  socket_->label());
     if (peer.receive) peer.receive->accept(hello.offer);
     peer.greeted = true;
   }
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kWelcome;
-  post_->send(from, head);
+  socket_->send(from, head);
 }
 
-void LinkEndpoint::handle(const Parcel& parcel) {
-  const int from = parcel.head.from;
+void LinkEndpoint::handle(const Packet& packet) {
+  const int from = packet.head.from;
   Peer& peer = peers_.at(from);
-  switch (parcel.head.kind) {
+  switch (packet.head.kind) {
     case ParcelKind::kHello:
-      return on_hello(from, peer, parcel);
+      return on_hello(from, peer, packet);
     case ParcelKind::kWelcome:
       if (peer.send && !peer.welcomed) peer.send->memory().accepted();
       peer.welcomed = true;
       return;
     case ParcelKind::kData:
-      if (peer.receive) return peer.receive->on_data(parcel);
+      if (peer.receive) return peer.receive->on_data(packet);
       break;
     case ParcelKind::kProbe:
-      if (peer.receive) return peer.receive->on_probe(parcel);
+      if (peer.receive) return peer.receive->on_probe(packet);
       break;
     case ParcelKind::kCredit:
-      if (peer.send) return peer.send->on_credit(parcel);
+      if (peer.send) return peer.send->on_credit(packet);
       break;
     case ParcelKind::kState:
-      if (peer.send) return peer.send->on_state(parcel);
+      if (peer.send) return peer.send->on_state(packet);
       break;
   }
-  post_->drop();
+  socket_->drop();
 }
 
 bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
   while (true) {
-    post_->check_interrupted();
+    socket_->check_interrupted();
     // No further than needed: what is still unread costs no system call when its time comes.
     while (!done()) {
-      const auto parcel = post_->receive();
-      if (!parcel) break;
-      handle(*parcel);
+      const auto packet = socket_->receive();
+      if (!packet) break;
+      handle(*packet);
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
     Standstill still(kPatience);
-    post_->wait(std::min(deadline, after(kPatience)));
+    socket_->wait(std::min(deadline, after(kPatience)));
     deadline = postponed(deadline, still.look());
     probe_all();
   }
@@ -148,24 +148,24 @@ void LinkEndpoint::probe_all() {
 SendChannel& LinkEndpoint::sender(int peer) {
   const auto found = peers_.find(peer);
   KERF_CHECK(found != peers_.end() && found->second.send, "{} has no channel to worker {}",
-             post_->label(), peer);
+             socket_->label(), peer);
   return *found->second.send;
 }
 
 ReceiveChannel& LinkEndpoint::receiver(int peer) {
   const auto found = peers_.find(peer);
   KERF_CHECK(found != peers_.end() && found->second.receive, "{} has no channel from worker {}",
-             post_->label(), peer);
+             socket_->label(), peer);
   return *found->second.receive;
 }
 
-void LinkEndpoint::tend() {
-  while (const auto parcel = post_->receive()) handle(*parcel);
+void LinkEndpoint::progress() {
+  while (const auto packet = socket_->receive()) handle(*packet);
   probe_all();
 }
 
 bool LinkEndpoint::drain(Deadline deadline) {
-  post_->check_interrupted();
+  socket_->check_interrupted();
   const auto released = [](const auto& entry) {
     return !entry.second.send || entry.second.send->all_released();
   };
@@ -174,7 +174,7 @@ bool LinkEndpoint::drain(Deadline deadline) {
 
 ChannelCounters LinkEndpoint::counters() const {
   ChannelCounters sum;
-  sum.dropped = post_->dropped();
+  sum.dropped = socket_->dropped();
   for (const auto& [number, peer] : peers_) {
     if (peer.send) sum += peer.send->counters();
     if (peer.receive) sum += peer.receive->counters();

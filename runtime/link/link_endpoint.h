@@ -1,4 +1,4 @@
-// An endpoint whose channels are links over one Post; the SlotStore makes it a transport.
+// An endpoint whose channels are links over one PacketSocket; the SlotStore makes it a transport.
 //
 // open() greets every peer and is greeted by every peer (kHello with token, lanes and where the
 // slots are; kWelcome back), so that each side has checked the other before the first message.
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "runtime/channel.h"
-#include "runtime/link/post.h"
+#include "runtime/link/packet_socket.h"
 #include "runtime/link/receive_link.h"
 #include "runtime/link/send_link.h"
 #include "runtime/link/slot_store.h"
@@ -24,15 +24,15 @@ class LinkEndpoint final : public Endpoint {
   LinkEndpoint(const std::string& label, const std::string& scheme,
                std::unique_ptr<SlotStore> store);
 
-  std::string address() const override { return post_->address(); }
+  std::string address() const override { return socket_->address(); }
   void open(const Wiring& wiring, Deadline deadline) override;
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
-  void interrupt() override { post_->interrupt(); }
-  void tend() override;
+  void interrupt() override { socket_->interrupt(); }
+  void progress() override;
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
-  int64_t dropped() const override { return post_->dropped(); }
+  int64_t dropped() const override { return socket_->dropped(); }
   ChannelCounters counters() const override;
 
  private:
@@ -44,16 +44,16 @@ class LinkEndpoint final : public Endpoint {
   };
   void add_peer(const Wiring& wiring, int peer);
   void greet(int peer);
-  void handle(const Parcel& parcel);
-  void on_hello(int from, Peer& peer, const Parcel& parcel);
+  void handle(const Packet& packet);
+  void on_hello(int from, Peer& peer, const Packet& packet);
   // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}.
   bool serve(const std::function<bool()>& done, Deadline deadline);
   void probe_all();
 
   std::unique_ptr<SlotStore> store_;
-  // Slots lie here and outlive post_: its I/O thread may read them until it has ended.
+  // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
   std::map<int, Peer> peers_;
-  std::unique_ptr<Post> post_;
+  std::unique_ptr<PacketSocket> socket_;
   Clock::time_point probed_{};
   bool opened_ = false;
 };

@@ -6,9 +6,9 @@
 
 namespace kerf::runtime {
 
-ReceiveLink::ReceiveLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store,
+ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
                          SendLink::Serve serve)
-    : post_(post),
+    : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
@@ -21,7 +21,7 @@ void ReceiveLink::accept(const std::string& offer) {
 }
 
 std::optional<View> ReceiveLink::receive(Deadline deadline) {
-  post_.check_interrupted();
+  socket_.check_interrupted();
   if (arrived_.empty() && !serve_([&] { return !arrived_.empty(); }, deadline)) return std::nullopt;
   const Arrived message = arrived_.front();
   arrived_.pop_front();
@@ -35,18 +35,18 @@ void ReceiveLink::release(const View& view, const Event* done) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
   if (done != nullptr) done->wait();
   // At once: the thread may go and wait for something else, and the sender for this credit.
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kCredit;
   head.sequence = window_.next();
   head.lane = view.lane;
   head.slot = view.index;
   head.released = held_.release(view.lane, view.index);
-  post_.send(peer_, head);
+  socket_.send(peer_, head);
   ++counters_.control_messages;
 }
 
-void ReceiveLink::on_data(const Parcel& parcel) {
-  const Descriptor& head = parcel.head;
+void ReceiveLink::on_data(const Packet& packet) {
+  const PacketHeader& head = packet.head;
   if (!open() || !layout_.fits(head.lane, head.slot, head.bytes)) return drop();
   if (head.sequence < window_.next()) return drop();
   if (head.sequence > window_.next()) {
@@ -54,7 +54,7 @@ void ReceiveLink::on_data(const Parcel& parcel) {
     return ask_again();
   }
   if (held_.holds(head.lane, head.slot)) return drop();
-  if (store_.payload_travels() ? !take_chunk(parcel) : !parcel.body.empty()) return drop();
+  if (store_.payload_travels() ? !take_chunk(packet) : !packet.body.empty()) return drop();
   if (store_.payload_travels() && filled_ < head.bytes) return;
   window_.see(head.sequence);
   filled_ = 0;
@@ -65,24 +65,24 @@ void ReceiveLink::on_data(const Parcel& parcel) {
 }
 
 // ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy into the slot.
-bool ReceiveLink::take_chunk(const Parcel& parcel) {
-  const Descriptor& head = parcel.head;
+bool ReceiveLink::take_chunk(const Packet& packet) {
+  const PacketHeader& head = packet.head;
   const bool same = head.lane == partial_.lane && head.slot == partial_.slot &&
                     head.bytes == partial_.bytes && head.tag == partial_.tag;
   if (head.offset != filled_ || (filled_ > 0 && !same)) {
     if (head.offset > filled_) ask_again();
     return false;
   }
-  if (parcel.body.size() > head.bytes - filled_) return false;
+  if (packet.body.size() > head.bytes - filled_) return false;
   if (filled_ == 0) partial_ = head;
-  if (!parcel.body.empty())
-    std::memcpy(data(head.lane, head.slot) + filled_, parcel.body.data(), parcel.body.size());
-  filled_ += parcel.body.size();
+  if (!packet.body.empty())
+    std::memcpy(data(head.lane, head.slot) + filled_, packet.body.data(), packet.body.size());
+  filled_ += packet.body.size();
   return true;
 }
 
-void ReceiveLink::on_probe(const Parcel& parcel) {
-  if (!open() || parcel.head.sequence < window_.next()) return drop();
+void ReceiveLink::on_probe(const Packet& packet) {
+  if (!open() || packet.head.sequence < window_.next()) return drop();
   send_state();
 }
 
@@ -94,10 +94,10 @@ void ReceiveLink::ask_again() {
 }
 
 void ReceiveLink::send_state() {
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kState;
   head.sequence = window_.next();
-  post_.send(peer_, head, encode_slots(held_.all()));
+  socket_.send(peer_, head, encode_slots(held_.all()));
   ++counters_.control_messages;
 }
 

@@ -1,7 +1,7 @@
-// The receiving side of a channel over a Post: takes every message once and in order, puts chunks
+// The receiving side of a channel over a PacketSocket: takes every message once and in order, puts chunks
 // together, and gives slots back.
 //
-// Owned by a LinkEndpoint; one thread. All numbers in parcels are checked here before use.
+// Owned by a LinkEndpoint; one thread. All numbers in packets are checked here before use.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 #include "runtime/channel.h"
 #include "runtime/lanes.h"
-#include "runtime/link/post.h"
+#include "runtime/link/packet_socket.h"
 #include "runtime/link/send_link.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
@@ -21,7 +21,7 @@ namespace kerf::runtime {
 
 class ReceiveLink final : public ReceiveChannel {
  public:
-  ReceiveLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store,
+  ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
               SendLink::Serve serve);
 
   std::optional<View> receive(Deadline deadline) override;
@@ -34,8 +34,8 @@ class ReceiveLink final : public ReceiveChannel {
   void accept(const std::string& offer);
   size_t allocated() const { return memory_ ? memory_->allocated() : 0; }
 
-  void on_data(const Parcel& parcel);
-  void on_probe(const Parcel& parcel);
+  void on_data(const Packet& packet);
+  void on_probe(const Packet& packet);
 
  private:
   struct Arrived {
@@ -43,23 +43,23 @@ class ReceiveLink final : public ReceiveChannel {
     size_t bytes = 0;
     Tag tag{};
   };
-  bool take_chunk(const Parcel& parcel);
+  bool take_chunk(const Packet& packet);
   void drop() { ++counters_.dropped; }
   void ask_again();
   void send_state();
   std::byte* data(int lane, int index) { return memory_->data() + layout_.offset(lane, index); }
 
-  Post& post_;
+  PacketSocket& socket_;
   const int peer_;
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   SlotStore& store_;
   std::unique_ptr<SlotMemory> memory_;
   SendLink::Serve serve_;
-  HeldBook held_;
+  ReceiverSlots held_;
   ReceiveWindow window_;
   uint64_t filled_ = 0;                // bytes that arrived of the message window_.next()
-  Descriptor partial_;                 // its first chunk's header
+  PacketHeader partial_;               // its first chunk's header
   std::optional<uint64_t> asked_for_;  // the gap that was asked for already
   std::deque<Arrived> arrived_;
   ChannelCounters counters_;

@@ -6,8 +6,9 @@
 
 namespace kerf::runtime {
 
-SendLink::SendLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve)
-    : post_(post),
+SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
+                   Serve serve)
+    : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
@@ -17,7 +18,7 @@ SendLink::SendLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& sto
       book_(layout_) {}
 
 std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline) {
-  post_.check_interrupted();
+  socket_.check_interrupted();
   KERF_CHECK(lane >= 0 && lane < layout_.lanes(), "lane {} does not exist", lane);
   KERF_CHECK(bytes <= layout_.slot_bytes(lane), "{} bytes do not fit lane {} with slots of {}",
              bytes, lane, layout_.slot_bytes(lane));
@@ -40,24 +41,24 @@ void SendLink::commit(const Slot& slot, const Tag& tag, const Event* ready) {
 }
 
 void SendLink::send(uint64_t sequence, const Sent& message) {
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kData;
   head.sequence = sequence;
   head.bytes = message.bytes;
   head.lane = message.slot.lane;
   head.slot = message.slot.index;
   head.tag = message.tag;
-  if (!payload_travels_) return post_.send(peer_, head);
+  if (!payload_travels_) return socket_.send(peer_, head);
   const std::byte* from = data(message.slot);
   do {
     const size_t chunk = std::min(kChunkBytes, message.bytes - head.offset);
-    post_.send_pinned(peer_, head, from + head.offset, chunk);
+    socket_.send_pinned(peer_, head, from + head.offset, chunk);
     head.offset += chunk;
   } while (head.offset < message.bytes);
 }
 
-void SendLink::on_credit(const Parcel& parcel) {
-  const Descriptor& head = parcel.head;
+void SendLink::on_credit(const Packet& packet) {
+  const PacketHeader& head = packet.head;
   if (head.sequence > window_.next() || !book_.released({head.lane, head.slot, head.released})) {
     ++counters_.dropped;
     return;
@@ -66,9 +67,9 @@ void SendLink::on_credit(const Parcel& parcel) {
   progress_ = Clock::now();
 }
 
-void SendLink::on_state(const Parcel& parcel) {
-  auto held = decode_slots(parcel.body);
-  const uint64_t next = parcel.head.sequence;
+void SendLink::on_state(const Packet& packet) {
+  auto held = decode_slots(packet.body);
+  const uint64_t next = packet.head.sequence;
   if (!held || next > window_.next()) {
     ++counters_.dropped;
     return;
@@ -83,10 +84,10 @@ void SendLink::on_state(const Parcel& parcel) {
 
 void SendLink::probe(Clock::time_point before) {
   if (all_released() || progress_ > before) return;
-  Descriptor head;
+  PacketHeader head;
   head.kind = ParcelKind::kProbe;
   head.sequence = window_.next();
-  post_.send(peer_, head);
+  socket_.send(peer_, head);
   progress_ = Clock::now();
   ++counters_.control_messages;
 }

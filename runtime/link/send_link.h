@@ -1,4 +1,4 @@
-// The sending side of a channel over a Post: slots, credits, and everything sent kept until it
+// The sending side of a channel over a PacketSocket: slots, credits, and everything sent kept until it
 // has arrived.
 //
 // Owned by a LinkEndpoint; one thread.
@@ -10,7 +10,7 @@
 
 #include "runtime/channel.h"
 #include "runtime/lanes.h"
-#include "runtime/link/post.h"
+#include "runtime/link/packet_socket.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
 
@@ -21,7 +21,7 @@ class SendLink final : public SendChannel {
   // Serves all channels of the endpoint until `done` or the deadline; false if that passed.
   using Serve = std::function<bool(const std::function<bool()>& done, Deadline deadline)>;
 
-  SendLink(Post& post, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve);
+  SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve);
 
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
   void commit(const Slot& slot, const Tag& tag, const Event* ready) override;
@@ -32,8 +32,8 @@ class SendLink final : public SendChannel {
   SlotMemory& memory() { return *memory_; }
   bool all_released() const { return book_.under_way() == 0; }
 
-  void on_credit(const Parcel& parcel);
-  void on_state(const Parcel& parcel);
+  void on_credit(const Packet& packet);
+  void on_state(const Packet& packet);
   // Asks the peer what it has, if something has been under way since before `before`.
   void probe(Clock::time_point before);
 
@@ -48,14 +48,14 @@ class SendLink final : public SendChannel {
     return memory_->data() + layout_.offset(slot.lane, slot.index);
   }
 
-  Post& post_;
+  PacketSocket& socket_;
   const int peer_;
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   const bool payload_travels_;
   std::unique_ptr<SlotMemory> memory_;
   Serve serve_;
-  SendBook book_;
+  SenderSlots book_;
   SendWindow<Sent> window_;
   Clock::time_point progress_{};  // the last commit, credit or probe
   ChannelCounters counters_;

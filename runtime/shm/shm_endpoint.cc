@@ -1,5 +1,5 @@
 // Channels over shared memory between processes of one host: slots are written and read in place,
-// parcels (over ipc) carry descriptors and credits only.
+// packets (over ipc) carry descriptors and credits only.
 #include "runtime/link/link_endpoint.h"
 #include "runtime/shm/shared_memory.h"
 #include "runtime/transports.h"

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <zmq.hpp>
 
-#include "runtime/bell.h"
 #include "runtime/control.h"
 #include "runtime/control_link.h"
+#include "runtime/event_fd.h"
 #include "runtime/standstill.h"
 #include "runtime/zmq/socket.h"
 
@@ -57,7 +57,7 @@ class ZmqControlServer final : public ControlServer {
       : peers_at_most_(static_cast<size_t>(peers_at_most)),
         context_(make_zmq_context()),
         router_(control_socket(context_, zmq::socket_type::router, {})),
-        waited_({bell_.descriptor()}) {
+        waited_({event_.descriptor()}) {
     address_ = bind_socket(router_, address);
   }
 
@@ -91,7 +91,7 @@ class ZmqControlServer final : public ControlServer {
         if (!more) break;
         if (auto incoming = take(id)) return incoming;
       }
-      if (bell_.rung()) return {};
+      if (event_.taken()) return {};
       tick_if_due();
       if (Clock::now() >= deadline) return {};
       if (!more) wait_for(router_, waited_, std::min(deadline, tick_at_));
@@ -109,7 +109,7 @@ class ZmqControlServer final : public ControlServer {
 
   void watch(int descriptor) override { waited_.push_back(descriptor); }
   void unwatch(int descriptor) override { std::erase(waited_, descriptor); }
-  void wake() override { bell_.ring(); }
+  void wake() override { event_.signal(); }
 
   ControlCounters counters() const override {
     ControlCounters sum = forgotten_;
@@ -215,8 +215,8 @@ class ZmqControlServer final : public ControlServer {
   const size_t peers_at_most_;
   zmq::context_t context_;
   zmq::socket_t router_;
-  Bell bell_;
-  std::vector<int> waited_;  // the bell, then what is watched
+  EventFd event_;
+  std::vector<int> waited_;  // the event, then what is watched
   std::string address_;
   std::unordered_map<int, Peer> peers_;
   std::unordered_map<std::string, int> numbers_;  // by routing id
@@ -250,14 +250,14 @@ class ZmqControlClient final : public ControlClient {
         if (auto message = take(body)) return message;
         continue;
       }
-      if (bell_.rung()) return {};
+      if (event_.taken()) return {};
       tick_if_due();
       if (Clock::now() >= deadline) return {};
-      wait_for(dealer_, {bell_.descriptor()}, std::min(deadline, link_.next_tick()));
+      wait_for(dealer_, {event_.descriptor()}, std::min(deadline, link_.next_tick()));
     }
   }
 
-  void wake() override { bell_.ring(); }
+  void wake() override { event_.signal(); }
 
   bool flush(Deadline deadline) override {
     link_.probe();
@@ -304,7 +304,7 @@ class ZmqControlClient final : public ControlClient {
   std::string address_;
   zmq::context_t context_;
   zmq::socket_t dealer_;
-  Bell bell_;
+  EventFd event_;
   ControlLink link_;
   uint64_t received_ = 0;
   int64_t dropped_ = 0;

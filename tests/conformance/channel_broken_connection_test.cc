@@ -110,7 +110,7 @@ TEST_F(BrokenConnection, WhoIsIdleSendsAgainWhatWasLostWhenItIsTended) {
   std::this_thread::sleep_for(200ms);
   to_1_.cut();
   const std::jthread tending([&](const std::stop_token& stop) {
-    for (; !stop.stop_requested(); std::this_thread::sleep_for(50ms)) net_[0].tend();
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(50ms)) net_[0].progress();
   });
   for (int i = 0; i < 3; ++i) {
     const auto view = net_.receiver(0, 1).receive(after(20s));

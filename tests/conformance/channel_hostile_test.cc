@@ -6,7 +6,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "runtime/link/descriptor.h"
+#include "runtime/link/packet_header.h"
 #include "tests/conformance/channel_fixture.h"
 
 namespace kerf::runtime {
@@ -24,14 +24,14 @@ class Intruder {
       socket_.send(zmq::buffer(frames[i]),
                    i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
   }
-  // A well-formed parcel, with checksums.
-  void send(Descriptor head, const std::string& body = {}) {
+  // A well-formed packet, with checksums.
+  void send(PacketHeader head, const std::string& body = {}) {
     head.body_bytes = static_cast<uint32_t>(body.size());
     seal(head, body);
     if (body.empty()) return send({bytes_of(head)});
     send({bytes_of(head), body});
   }
-  static std::string bytes_of(const Descriptor& head) {
+  static std::string bytes_of(const PacketHeader& head) {
     return {reinterpret_cast<const char*>(&head), sizeof head};
   }
 
@@ -41,8 +41,8 @@ class Intruder {
 };
 
 // What worker 0 would send as message `sequence` of 8 bytes in (lane 0, slot 0).
-Descriptor from_worker_0(ParcelKind kind, uint64_t sequence) {
-  Descriptor head;
+PacketHeader from_worker_0(ParcelKind kind, uint64_t sequence) {
+  PacketHeader head;
   head.kind = kind;
   head.epoch = 1;
   head.from = 0;
@@ -97,8 +97,8 @@ TEST_P(Besieged, DropsGarbage) {
       {""},
       {"hello"},
       {std::string(1000, '\xff')},
-      {std::string(sizeof(Descriptor), '\0')},
-      {sound.substr(0, sizeof(Descriptor) - 1)},
+      {std::string(sizeof(PacketHeader), '\0')},
+      {sound.substr(0, sizeof(PacketHeader) - 1)},
       {sound + "x"},
       {sound},  // without a checksum
       {sound, "body", "and more"},
@@ -110,7 +110,7 @@ TEST_P(Besieged, DropsGarbage) {
 }
 
 TEST_P(Besieged, DropsEveryFlippedBit) {
-  Descriptor sound = from_worker_0(ParcelKind::kProbe, 0);
+  PacketHeader sound = from_worker_0(ParcelKind::kProbe, 0);
   seal(sound, {});
   int64_t sent = 0;
   for (size_t bit = 0; bit < 8 * sizeof sound; ++bit) {
@@ -124,7 +124,7 @@ TEST_P(Besieged, DropsEveryFlippedBit) {
 }
 
 TEST_P(Besieged, DropsStrangers) {
-  Descriptor head = from_worker_0(ParcelKind::kData, 0);
+  PacketHeader head = from_worker_0(ParcelKind::kData, 0);
   head.token ^= 1;
   intruder_.send(head, chunk(8));
   head = from_worker_0(ParcelKind::kData, 0);
@@ -186,24 +186,24 @@ TEST_P(Besieged, DropsMessagesThatCameBefore) {
 
 TEST_P(Besieged, DropsSlotsThatDoNotExist) {
   const auto lie = [&](auto change) {
-    Descriptor head = from_worker_0(ParcelKind::kData, 0);
+    PacketHeader head = from_worker_0(ParcelKind::kData, 0);
     change(head);
     intruder_.send(head, chunk(8));
   };
-  lie([](Descriptor& head) { head.lane = 1; });
-  lie([](Descriptor& head) { head.lane = -1; });
-  lie([](Descriptor& head) { head.lane = INT32_MAX; });
-  lie([](Descriptor& head) { head.slot = 2; });
-  lie([](Descriptor& head) { head.slot = -1; });
-  lie([](Descriptor& head) { head.slot = INT32_MIN; });
-  lie([](Descriptor& head) { head.bytes = 65; });
-  lie([](Descriptor& head) { head.bytes = UINT64_MAX; });
+  lie([](PacketHeader& head) { head.lane = 1; });
+  lie([](PacketHeader& head) { head.lane = -1; });
+  lie([](PacketHeader& head) { head.lane = INT32_MAX; });
+  lie([](PacketHeader& head) { head.slot = 2; });
+  lie([](PacketHeader& head) { head.slot = -1; });
+  lie([](PacketHeader& head) { head.slot = INT32_MIN; });
+  lie([](PacketHeader& head) { head.bytes = 65; });
+  lie([](PacketHeader& head) { head.bytes = UINT64_MAX; });
   expect_dropped(8);
   expect_it_works();
 }
 
 TEST_P(Besieged, DropsChunksThatDoNotFit) {
-  Descriptor head = from_worker_0(ParcelKind::kData, 0);
+  PacketHeader head = from_worker_0(ParcelKind::kData, 0);
   intruder_.send(head, std::string(9, 'x'));  // more than the message, or any at all over shm
   head.offset = 4;
   if (GetParam() != TransportKind::kShm) intruder_.send(head, std::string(4, 'x'));  // a gap
@@ -223,13 +223,13 @@ TEST_P(Besieged, AsksAgainAcrossAGapAndGoesOn) {
 TEST_P(Besieged, DropsCreditsThatNobodyOwes) {
   for (const auto& [lane, slot, released] :
        std::vector<SlotName>{{0, 0, 7}, {0, 9, 0}, {-1, 0, 0}, {5, 5, 5}}) {
-    Descriptor credit = from_worker_0(ParcelKind::kCredit, 0);
+    PacketHeader credit = from_worker_0(ParcelKind::kCredit, 0);
     credit.lane = lane;
     credit.slot = slot;
     credit.released = released;
     intruder_.send(credit);
   }
-  Descriptor state = from_worker_0(ParcelKind::kState, 1'000);
+  PacketHeader state = from_worker_0(ParcelKind::kState, 1'000);
   intruder_.send(state);
   intruder_.send(from_worker_0(ParcelKind::kState, 0), std::string(5, 'x'));
   const Deadline deadline = after(5s);
@@ -244,7 +244,7 @@ TEST_P(Besieged, SurvivesRandomParcels) {
   uint64_t state = 1;
   const auto random = [&] { return state = state * 6364136223846793005u + 1442695040888963407u; };
   for (int i = 0; i < 2'000; ++i) {
-    Descriptor head = from_worker_0(static_cast<ParcelKind>(2 + random() % 5), random() >> 33);
+    PacketHeader head = from_worker_0(static_cast<ParcelKind>(2 + random() % 5), random() >> 33);
     head.lane = static_cast<int32_t>(random() >> 32);
     head.slot = static_cast<int32_t>(random() >> 32) % 3;
     head.bytes = random() >> (random() % 64);

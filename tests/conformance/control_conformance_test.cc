@@ -7,9 +7,9 @@
 #include <map>
 #include <thread>
 
-#include "runtime/bell.h"
 #include "runtime/control.h"
 #include "runtime/error.h"
+#include "runtime/event_fd.h"
 #include "runtime/inproc_control.h"
 #include "tests/support/errors.h"
 
@@ -160,16 +160,16 @@ TEST_P(ControlOver, WakeEndsAWaitOfTheServerAndOfTheClient) {
 }
 
 TEST_P(ControlOver, AWatchedDescriptorEndsAWait) {
-  Bell bell;
-  server().watch(bell.descriptor());
+  EventFd event;
+  server().watch(event.descriptor());
   const std::jthread ringer([&] {
     std::this_thread::sleep_for(30ms);
-    bell.ring();
+    event.signal();
   });
   EXPECT_FALSE(server().receive(after(10s)));
-  EXPECT_TRUE(bell.rung());
-  server().unwatch(bell.descriptor());
-  bell.ring();
+  EXPECT_TRUE(event.taken());
+  server().unwatch(event.descriptor());
+  event.signal();
   const auto begin = Clock::now();
   EXPECT_FALSE(server().receive(after(60ms)));
   EXPECT_GE(Clock::now() - begin, 50ms);

@@ -45,8 +45,8 @@ TEST(LaneLayout, RefusesWhatNoMemoryHolds) {
   EXPECT_THROW(LaneLayout({{uint64_t{1} << 60, 1 << 30}}), Error);
 }
 
-TEST(SendBook, TakesEverySlotOnceAndTheWarmestFirst) {
-  SendBook book(LaneLayout({{8, 3}}));
+TEST(SenderSlots, TakesEverySlotOnceAndTheWarmestFirst) {
+  SenderSlots book(LaneLayout({{8, 3}}));
   EXPECT_EQ(book.take(0), 0);
   EXPECT_EQ(book.take(0), 1);
   EXPECT_EQ(book.take(0), 2);
@@ -55,8 +55,8 @@ TEST(SendBook, TakesEverySlotOnceAndTheWarmestFirst) {
   EXPECT_EQ(book.take(0), 1);
 }
 
-TEST(SendBook, BelievesOnlyCreditsForWhatIsUnderWay) {
-  SendBook book(LaneLayout({{8, 2}}));
+TEST(SenderSlots, BelievesOnlyCreditsForWhatIsUnderWay) {
+  SenderSlots book(LaneLayout({{8, 2}}));
   EXPECT_EQ(book.take(0), 0);
   EXPECT_FALSE(book.released({0, 0, 0})) << "only taken";
   book.committed({0, 0, 7});
@@ -69,8 +69,8 @@ TEST(SendBook, BelievesOnlyCreditsForWhatIsUnderWay) {
   EXPECT_EQ(book.under_way(), 0u);
 }
 
-TEST(SendBook, LearnsFromAStateWhatWasReleased) {
-  SendBook book(LaneLayout({{8, 4}}));
+TEST(SenderSlots, LearnsFromAStateWhatWasReleased) {
+  SenderSlots book(LaneLayout({{8, 4}}));
   for (uint64_t i = 0; i < 4; ++i) {
     const int slot = book.take(0).value();
     book.committed({0, slot, 10 + i});
@@ -82,15 +82,15 @@ TEST(SendBook, LearnsFromAStateWhatWasReleased) {
   EXPECT_TRUE(book.released({0, 3, 13}));
 }
 
-TEST(SendBook, AnswersMisuseWithABug) {
-  SendBook book(LaneLayout({{8, 1}}));
+TEST(SenderSlots, AnswersMisuseWithABug) {
+  SenderSlots book(LaneLayout({{8, 1}}));
   EXPECT_THROW(book.committed({0, 0, 0}), Error);
   EXPECT_THROW(book.abandoned(0, 0), Error);
   EXPECT_THROW(std::ignore = book.take(1), Error);
 }
 
-TEST(HeldBook, ListsWhatIsHeldByAge) {
-  HeldBook book(LaneLayout({{8, 2}, {8, 2}}));
+TEST(ReceiverSlots, ListsWhatIsHeldByAge) {
+  ReceiverSlots book(LaneLayout({{8, 2}, {8, 2}}));
   book.hold({1, 0, 5});
   book.hold({0, 1, 4});
   book.hold({0, 0, 6});

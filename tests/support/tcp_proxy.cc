@@ -94,7 +94,7 @@ TcpProxy::TcpProxy(const std::string& target)
 
 TcpProxy::~TcpProxy() {
   thread_.request_stop();
-  bell_.ring();
+  event_.signal();
   thread_.join();
   ::close(listener_);
 }
@@ -104,10 +104,10 @@ std::string TcpProxy::address() const { return kerf::format("tcp://127.0.0.1:{}"
 void TcpProxy::run(const std::stop_token& stop) {
   std::list<Relay> relays;
   while (!stop.stop_requested()) {
-    std::vector<pollfd> polled{{listener_, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}};
+    std::vector<pollfd> polled{{listener_, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}};
     for (const Relay& relay : relays) relay.add_to(polled);
     ::poll(polled.data(), polled.size(), 1'000);
-    if (bell_.rung()) {
+    if (event_.taken()) {
       cuts_ += static_cast<int64_t>(relays.size());
       relays.clear();
       swallowing_ = false;

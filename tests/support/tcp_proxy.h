@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/bell.h"
+#include "runtime/event_fd.h"
 
 namespace kerf::tests {
 
@@ -24,7 +24,7 @@ class TcpProxy {
   // "tcp://127.0.0.1:PORT" to connect to instead of the target.
   std::string address() const;
   // Resets every connection; what the proxy or the kernel held of it is lost.
-  void cut() { bell_.ring(); }
+  void cut() { event_.signal(); }
   int64_t cuts() const { return cuts_; }
   // From now on bytes are taken and thrown away, until cut().
   void swallow() { swallowing_ = true; }
@@ -37,7 +37,7 @@ class TcpProxy {
   uint16_t port_ = 0;
   std::atomic<int64_t> cuts_{0};  // connections that were cut
   std::atomic<bool> swallowing_{false};
-  runtime::Bell bell_;
+  runtime::EventFd event_;
   std::jthread thread_;
 };
 

@@ -1,10 +1,10 @@
-// The post office of an endpoint: takes parcels to peers and brings theirs.
+// The packet socket of an endpoint: takes packets to peers and brings theirs.
 //
-// It carries parcels (a sealed header and a body) and knows their form, not their meaning. Parcels
+// It carries packets (a sealed header and a body) and knows their form, not their meaning. Packets
 // of the wrong form, epoch or token are dropped and counted. What carries them is the implementation's:
-// zmq/zmq_post.cc.
+// zmq/zmq_packet_socket.cc.
 //
-// Threads: one, except interrupt(). Payload given to send_pinned must outlive the Post.
+// Threads: one, except interrupt(). Payload given to send_pinned must outlive the PacketSocket.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +14,38 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/link/descriptor.h"
+#include "runtime/link/packet_header.h"
 #include "runtime/time.h"
 
 namespace kerf::runtime {
 
-struct Parcel {
-  Descriptor head;
+struct Packet {
+  PacketHeader head;
   std::string_view body;  // valid until the next receive()
 };
 
-class Post {
+class PacketSocket {
  public:
-  virtual ~Post() = default;
+  virtual ~PacketSocket() = default;
   virtual const std::string& label() const = 0;
   virtual const std::string& address() const = 0;
 
-  // From now on parcels carry and must carry these.
+  // From now on packets carry and must carry these.
   virtual void identify(int32_t self, uint32_t epoch, uint64_t token) = 0;
   // Throws Error{kUsage} unless `address` is one of this host.
   virtual void connect(int32_t peer, const std::string& address) = 0;
 
   // Fills in magic, version, epoch, from, token and checksums.
-  virtual void send(int32_t peer, Descriptor head, std::string_view body = {}) = 0;
+  virtual void send(int32_t peer, PacketHeader head, std::string_view body = {}) = 0;
   // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
-  virtual void send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) = 0;
-  // The next sound parcel, without waiting. Returns empty as well after many unsound ones, so that
+  virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
+                           size_t bytes) = 0;
+  // The next sound packet, without waiting. Returns empty as well after many unsound ones, so that
   // their sender cannot hold us; wait() then returns at once.
-  [[nodiscard]] virtual std::optional<Parcel> receive() = 0;
+  [[nodiscard]] virtual std::optional<Packet> receive() = 0;
 
-  // Blocks until a parcel may be there, interrupt(), a signal, or `deadline`. Only after receive()
-  // returned empty: an implementation may tell of new parcels once, not of those still unread.
+  // Blocks until a packet may be there, interrupt(), a signal, or `deadline`. Only after receive()
+  // returned empty: an implementation may tell of new packets once, not of those still unread.
   virtual void wait(Deadline deadline) = 0;
   virtual void interrupt() = 0;
   // Throws Error{kInterrupted} after interrupt().
@@ -55,6 +56,7 @@ class Post {
 };
 
 // `scheme` is "ipc" or "tcp"; binds an address of this host at once.
-std::unique_ptr<Post> make_post(const std::string& label, const std::string& scheme);
+std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
+                                                 const std::string& scheme);
 
 }  // namespace kerf::runtime

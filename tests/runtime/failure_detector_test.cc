@@ -1,5 +1,5 @@
 // Who is lost, from what is known of each worker at one moment, with the limits of every run.
-#include "runtime/crew_watch.h"
+#include "runtime/failure_detector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/crew_watch.h"
+#include "runtime/failure_detector.h"
 
 namespace kerf::runtime {
 namespace {

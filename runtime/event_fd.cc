@@ -1,4 +1,4 @@
-#include "runtime/bell.h"
+#include "runtime/event_fd.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,22 +11,22 @@
 
 namespace kerf::runtime {
 
-Bell::Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+EventFd::EventFd() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (descriptor_ < 0)
     throw Error(ErrorCode::kUnavailable, kerf::format("no eventfd: {}", std::strerror(errno)));
 }
 
-Bell::~Bell() { ::close(descriptor_); }
+EventFd::~EventFd() { ::close(descriptor_); }
 
-void Bell::ring() noexcept {
+void EventFd::signal() noexcept {
   const int saved = errno;  // a signal handler must leave it alone
   const uint64_t one = 1;
-  // It fails only when the counter is full, and then the bell is rung anyway.
+  // It fails only when the counter is full, and then poll() wakes anyway.
   [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
   errno = saved;
 }
 
-bool Bell::rung() noexcept {
+bool EventFd::taken() noexcept {
   uint64_t count = 0;
   return ::read(descriptor_, &count, sizeof count) == sizeof count;
 }

@@ -1,4 +1,4 @@
-// A post office over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
+// A packet socket over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
 #include <poll.h>
 
 #include <array>
@@ -6,9 +6,9 @@
 #include <map>
 #include <zmq.hpp>
 
-#include "runtime/bell.h"
 #include "runtime/control.h"
-#include "runtime/link/post.h"
+#include "runtime/event_fd.h"
+#include "runtime/link/packet_socket.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -36,17 +36,17 @@ void keep(void*, void*) {}  // pinned memory belongs to its slot
   throw to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
 }
 
-class ZmqPost final : public Post {
+class ZmqPacketSocket final : public PacketSocket {
  public:
-  ZmqPost(const std::string& label, const std::string& scheme);
+  ZmqPacketSocket(const std::string& label, const std::string& scheme);
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
   void identify(int32_t self, uint32_t epoch, uint64_t token) override;
   void connect(int32_t peer, const std::string& address) override;
-  void send(int32_t peer, Descriptor head, std::string_view body) override;
-  void send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) override;
-  std::optional<Parcel> receive() override;
+  void send(int32_t peer, PacketHeader head, std::string_view body) override;
+  void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
+  std::optional<Packet> receive() override;
   void wait(Deadline deadline) override;
   void interrupt() override;
   void check_interrupted() const override;
@@ -55,9 +55,9 @@ class ZmqPost final : public Post {
 
  private:
   zmq::socket_t& dealer(int32_t peer);
-  void send_head(int32_t peer, Descriptor& head, std::string_view body, bool more);
+  void send_head(int32_t peer, PacketHeader& head, std::string_view body, bool more);
   void send_frame(int32_t peer, std::string_view bytes, bool more);
-  std::optional<Parcel> read_parcel();
+  std::optional<Packet> read_parcel();
 
   const std::string label_;
   zmq::context_t context_;
@@ -71,12 +71,12 @@ class ZmqPost final : public Post {
   uint64_t token_ = 0;
   int64_t dropped_ = 0;
   bool more_ = false;                    // receive() stopped before it had read everything
-  std::array<zmq::message_t, 2> parts_;  // of the parcel that was read last
+  std::array<zmq::message_t, 2> parts_;  // of the packet that was read last
   std::atomic<bool> interrupted_{false};
-  Bell bell_;
+  EventFd event_;
 };
 
-ZmqPost::ZmqPost(const std::string& label, const std::string& scheme)
+ZmqPacketSocket::ZmqPacketSocket(const std::string& label, const std::string& scheme)
     : label_(label),
       context_(make_zmq_context()),
       router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
@@ -84,13 +84,13 @@ ZmqPost::ZmqPost(const std::string& label, const std::string& scheme)
       router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
-void ZmqPost::identify(int32_t self, uint32_t epoch, uint64_t token) {
+void ZmqPacketSocket::identify(int32_t self, uint32_t epoch, uint64_t token) {
   self_ = self;
   epoch_ = epoch;
   token_ = token;
 }
 
-void ZmqPost::connect(int32_t peer, const std::string& address) {
+void ZmqPacketSocket::connect(int32_t peer, const std::string& address) {
   check_local_address(address);  // it came from the peer, by way of the scheduler
   // Unique per incarnation, so that no router takes two connections for one.
   const std::string id = kerf::format("kerf.{}.{}.{}.{}", epoch_, self_, incarnation_, peer);
@@ -99,13 +99,14 @@ void ZmqPost::connect(int32_t peer, const std::string& address) {
   dealers_.insert_or_assign(peer, std::move(socket));
 }
 
-zmq::socket_t& ZmqPost::dealer(int32_t peer) {
+zmq::socket_t& ZmqPacketSocket::dealer(int32_t peer) {
   const auto found = dealers_.find(peer);
   KERF_CHECK(found != dealers_.end(), "{} is not connected to worker {}", label_, peer);
   return found->second;
 }
 
-void ZmqPost::send_head(int32_t peer, Descriptor& head, std::string_view body, bool more) {
+void ZmqPacketSocket::send_head(int32_t peer, PacketHeader& head, std::string_view body,
+                                bool more) {
   head.epoch = epoch_;
   head.from = self_;
   head.token = token_;
@@ -113,19 +114,20 @@ void ZmqPost::send_head(int32_t peer, Descriptor& head, std::string_view body, b
   send_frame(peer, {reinterpret_cast<const char*>(&head), sizeof head}, more);
 }
 
-void ZmqPost::send_frame(int32_t peer, std::string_view bytes, bool more) {
+void ZmqPacketSocket::send_frame(int32_t peer, std::string_view bytes, bool more) {
   void* const socket = dealer(peer).handle();
   const int flags = more ? ZMQ_SNDMORE : 0;
   if (uninterrupted([&] { return zmq_send(socket, bytes.data(), bytes.size(), flags); }) < 0)
     cannot_send(peer);
 }
 
-void ZmqPost::send(int32_t peer, Descriptor head, std::string_view body) {
+void ZmqPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body) {
   send_head(peer, head, body, !body.empty());
   if (!body.empty()) send_frame(peer, body, false);
 }
 
-void ZmqPost::send_pinned(int32_t peer, Descriptor head, const std::byte* data, size_t bytes) {
+void ZmqPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
+                                  size_t bytes) {
   head.body_bytes = static_cast<uint32_t>(bytes);
   send_head(peer, head, {}, bytes > 0);
   if (bytes == 0) return;
@@ -136,8 +138,8 @@ void ZmqPost::send_pinned(int32_t peer, Descriptor head, const std::byte* data, 
     cannot_send(peer);
 }
 
-// The next message whatever it is; its head has kind 0 if it is not a sound parcel.
-std::optional<Parcel> ZmqPost::read_parcel() {
+// The next message whatever it is; its head has kind 0 if it is not a sound packet.
+std::optional<Packet> ZmqPacketSocket::read_parcel() {
   zmq::message_t frame;
   if (!receive_now(router_, frame)) return std::nullopt;  // the routing id, of no interest
   for (auto& part : parts_) part.rebuild();
@@ -148,49 +150,50 @@ std::optional<Parcel> ZmqPost::read_parcel() {
     more = frame.more();
     if (count < parts_.size()) parts_[count] = std::move(frame);
   }
-  Parcel parcel;
-  if (count == 0 || count > parts_.size()) return parcel;
+  Packet packet;
+  if (count == 0 || count > parts_.size()) return packet;
   const auto head = parse_descriptor(parts_[0].to_string_view(), parts_[1].to_string_view());
-  if (!head) return parcel;
-  parcel.head = *head;
-  parcel.body = parts_[1].to_string_view();
-  return parcel;
+  if (!head) return packet;
+  packet.head = *head;
+  packet.body = parts_[1].to_string_view();
+  return packet;
 }
 
-std::optional<Parcel> ZmqPost::receive() {
+std::optional<Packet> ZmqPacketSocket::receive() {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
-    auto parcel = read_parcel();
-    more_ = parcel.has_value();
+    auto packet = read_parcel();
+    more_ = packet.has_value();
     if (!more_) return std::nullopt;
-    const Descriptor& head = parcel->head;
+    const PacketHeader& head = packet->head;
     if (head.kind != ParcelKind{} && head.epoch == epoch_ && head.token == token_ &&
         dealers_.contains(head.from))
-      return parcel;
+      return packet;
     ++dropped_;
   }
   return std::nullopt;
 }
 
-void ZmqPost::wait(Deadline deadline) {
+void ZmqPacketSocket::wait(Deadline deadline) {
   if (more_) return;
-  std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
+  std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}}};
   ::poll(items.data(), items.size(), milliseconds_left(deadline));
 }
 
-void ZmqPost::interrupt() {
+void ZmqPacketSocket::interrupt() {
   interrupted_ = true;
-  bell_.ring();  // and never read: every later wait ends at once
+  event_.signal();  // and never read: every later wait ends at once
 }
 
-void ZmqPost::check_interrupted() const {
+void ZmqPacketSocket::check_interrupted() const {
   if (interrupted_.load(std::memory_order_relaxed))
     throw Error(ErrorCode::kInterrupted, "interrupted", label_);
 }
 
 }  // namespace
 
-std::unique_ptr<Post> make_post(const std::string& label, const std::string& scheme) {
-  return std::make_unique<ZmqPost>(label, scheme);
+std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
+                                                 const std::string& scheme) {
+  return std::make_unique<ZmqPacketSocket>(label, scheme);
 }
 
 }  // namespace kerf::runtime

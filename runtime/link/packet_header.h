@@ -32,7 +32,7 @@ inline constexpr size_t kMaxBodyBytes = size_t{1} << 20;
 enum class ParcelKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
 
 // As it lies on the wire, little-endian.
-struct Descriptor {
+struct PacketHeader {
   uint32_t magic = kDescriptorMagic;
   uint16_t version = kDescriptorVersion;
   ParcelKind kind{};
@@ -51,7 +51,7 @@ struct Descriptor {
   uint32_t reserved = 0;
   uint32_t checksum = 0;  // CRC-32C of all before
 };
-static_assert(sizeof(Descriptor) == 96);
+static_assert(sizeof(PacketHeader) == 96);
 
 // Body of kHello. `offer` is for the transport's SlotStore.
 struct Hello {
@@ -66,10 +66,10 @@ struct Hello {
 };
 
 // Fills in the checksums. `body` is ignored for kData.
-void seal(Descriptor& head, std::string_view body);
+void seal(PacketHeader& head, std::string_view body);
 // Empty unless `frame` is a sound header and `body` is what it announces.
-[[nodiscard]] std::optional<Descriptor> parse_descriptor(std::string_view frame,
-                                                         std::string_view body);
+[[nodiscard]] std::optional<PacketHeader> parse_descriptor(std::string_view frame,
+                                                           std::string_view body);
 
 std::string encode_slots(const std::vector<SlotName>& slots);
 // Empty unless `body` is a whole number of slot names.

@@ -1,4 +1,4 @@
-#include "runtime/link/descriptor.h"
+#include "runtime/link/packet_header.h"
 
 #include <cstddef>
 #include <cstring>
@@ -10,24 +10,24 @@ namespace {
 
 static_assert(sizeof(SlotName) == 16 && std::is_trivially_copyable_v<SlotName>);
 
-uint32_t header_checksum(const Descriptor& head) {
-  return crc32c({reinterpret_cast<const char*>(&head), offsetof(Descriptor, checksum)});
+uint32_t header_checksum(const PacketHeader& head) {
+  return crc32c({reinterpret_cast<const char*>(&head), offsetof(PacketHeader, checksum)});
 }
 
-uint32_t checksum_of_body(const Descriptor& head, std::string_view body) {
+uint32_t checksum_of_body(const PacketHeader& head, std::string_view body) {
   return head.kind == ParcelKind::kData || body.empty() ? 0 : crc32c(body);
 }
 
 }  // namespace
 
-void seal(Descriptor& head, std::string_view body) {
+void seal(PacketHeader& head, std::string_view body) {
   if (head.kind != ParcelKind::kData) head.body_bytes = static_cast<uint32_t>(body.size());
   head.body_checksum = checksum_of_body(head, body);
   head.checksum = header_checksum(head);
 }
 
-std::optional<Descriptor> parse_descriptor(std::string_view frame, std::string_view body) {
-  Descriptor head;
+std::optional<PacketHeader> parse_descriptor(std::string_view frame, std::string_view body) {
+  PacketHeader head;
   if (frame.size() != sizeof head) return std::nullopt;
   std::memcpy(&head, frame.data(), sizeof head);
   if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;

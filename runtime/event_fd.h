@@ -1,6 +1,6 @@
-// A bell: an eventfd that wakes a thread out of poll().
+// An eventfd that wakes a thread out of poll().
 //
-// Whoever polls owns it; ring() is thread- and signal-safe.
+// Whoever polls owns it; signal() is thread- and signal-safe.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace kerf::runtime {
 
-class Bell {
+class EventFd {
  public:
-  Bell();
-  ~Bell();
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
+  EventFd();
+  ~EventFd();
+  EventFd(const EventFd&) = delete;
+  EventFd& operator=(const EventFd&) = delete;
 
-  void ring() noexcept;
-  // Whether it was rung since the last call.
-  bool rung() noexcept;
+  void signal() noexcept;
+  // Whether it was signalled since the last call.
+  bool taken() noexcept;
   int descriptor() const { return descriptor_; }
 
  private:
