@@ -60,7 +60,7 @@ StepResult PartRunner::run(const std::vector<int64_t>& sizes) {
   }
   for (size_t p = 0; p < parts_.size(); ++p) {
     if (players_[p].action < players_[p].row.size())
-      fault(format("part {} waits for ever", p));
+      fault(waiting(p));
     else
       check_end(p);
   }
@@ -235,6 +235,17 @@ std::string PartRunner::name(size_t p, int local) const {
 
 int64_t PartRunner::first_sample(int micro_batch) const {
   return std::accumulate(sizes_.begin(), sizes_.begin() + micro_batch, int64_t{0});
+}
+
+std::string PartRunner::waiting(size_t p) const {
+  const Player& player = players_[p];
+  const Instruction& held = list(p).instructions[player.instruction];
+  const Route& route = plan_.routes[at(held.route)];
+  return format("part {} waits for ever: action {} (micro-batch {}), to {} {}{} from {} to {}", p,
+                player.action, player.row[player.action].second,
+                held.kind == Kind::kSend ? "send" : "receive",
+                route.gradient ? "the gradient of " : "", model_.value(route.value).name,
+                route.from, route.to);
 }
 
 void PartRunner::check_end(size_t p) {

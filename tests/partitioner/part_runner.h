@@ -92,6 +92,7 @@ class PartRunner {
   void record_outputs(size_t part, const LocalCall& call, int micro_batch);
   bool is_replica(size_t part, const LocalCall& call) const;
   void read_data(const Local& local, std::byte* to, int micro_batch) const;
+  std::string waiting(size_t part) const;
   void check_end(size_t part);
   void collect_parameters();
   void check_copies(size_t part);
