@@ -5,23 +5,15 @@
 // KERF_SEEDS=FIRST-LAST in the environment chooses other seeds: the long sweep does.
 #include <gmock/gmock.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "tests/partitioner/random_models.h"
 #include "tests/partitioner/reference_step.h"
 #include "tests/partitioner/step_checks.h"
+#include "tests/support/seeds.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using ::testing::IsEmpty;
-
-auto seeds(int first, int last) {
-  if (const char* text = std::getenv("KERF_SEEDS"))
-    if (std::sscanf(text, "%d-%d", &first, &last) != 2) std::abort();
-  return ::testing::Range(first, last + 1);
-}
 
 class RandomNets : public ::testing::TestWithParam<int> {
  protected:
@@ -152,7 +144,7 @@ TEST_P(RandomNets, OfWholeNumbersRoundNothing) {
   EXPECT_EQ(errors.second, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomNets, seeds(1, 12));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomNets, tests::seeds(1, 12));
 
 }  // namespace
 }  // namespace kerf::partitioner
