@@ -306,7 +306,7 @@ class Generator {
     for (const Open& open : open_)
       if (!open.used && !(open.optional && chance(2))) ends.push_back(open.value);
     ValueId scores = ends[0];
-    const bool as_it_is = exact_ && ends.size() == 1 && batch_first(scores) &&
+    const bool as_it_is = exact_ && ends.size() == 1 && one_row(scores) &&
                           model_.needs_gradient(scores) && chance(2);
     if (!as_it_is) {
       scores = -1;
