@@ -306,8 +306,8 @@ class Generator {
     for (const Open& open : open_)
       if (!open.used && !(open.optional && chance(2))) ends.push_back(open.value);
     ValueId scores = ends[0];
-    const bool as_it_is = exact_ && ends.size() == 1 && one_row(scores) &&
-                          model_.needs_gradient(scores) && chance(2);
+    const bool as_it_is =
+        exact_ && ends.size() == 1 && one_row(scores) && model_.needs_gradient(scores) && chance(2);
     if (!as_it_is) {
       scores = -1;
       for (const ValueId end : ends) {

@@ -12,7 +12,7 @@ using partitioner::Random;
 
 class Rows {
  public:
-  Rows(const Model& model, const Plan& plan, Random& random) : random_(random) {
+  Rows(const Model& model, const Plan& plan, Random& random, Order order) : random_(random) {
     rows_ = {"random", plan.micro_batches, groups_of(plan), {}};
     rows_.rows.resize(static_cast<size_t>(plan.workers_bound()));
     stages_.resize(plan.stages.size());
@@ -21,7 +21,7 @@ class Rows {
         if (model.value(id).producer < 0) continue;
         const int from = plan.stage_of(model.value(id).producer);
         const int to = plan.stage_of(use.node);
-        if (from == to) continue;
+        if (from == to || order == Order::kAny) continue;
         stages_[static_cast<size_t>(from)].later.insert(to);
         stages_[static_cast<size_t>(to)].earlier.insert(from);
       }
@@ -98,8 +98,8 @@ class Rows {
 
 }  // namespace
 
-Schedule random_rows(const Model& model, const Plan& plan, Random& random) {
-  return Rows(model, plan, random).run();
+Schedule random_rows(const Model& model, const Plan& plan, Random& random, Order order) {
+  return Rows(model, plan, random, order).run();
 }
 
 }  // namespace kerf::schedmp

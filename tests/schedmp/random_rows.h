@@ -7,9 +7,13 @@
 
 namespace kerf::schedmp {
 
-// Forwards, I and W apart or B, and reductions apart or within the update, in a random order in
-// which each finds what it needs; updates come last, together.
+enum class Order : uint8_t {
+  kPossible,  // each action finds what it needs: with slots enough, nobody waits for ever
+  kAny,       // each stage's own order is legal; workers may wait for each other in a circle
+};
+// Forwards, I and W apart or B, and reductions apart or within the update, in a random order;
+// updates come last, together.
 Schedule random_rows(const partitioner::Model& model, const partitioner::Plan& plan,
-                     partitioner::Random& random);
+                     partitioner::Random& random, Order order = Order::kPossible);
 
 }  // namespace kerf::schedmp

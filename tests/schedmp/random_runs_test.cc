@@ -6,8 +6,8 @@
 
 #include "tests/partitioner/random_models.h"
 #include "tests/partitioner/step_data.h"
+#include "tests/schedmp/executor_crew.h"
 #include "tests/schedmp/random_rows.h"
-#include "tests/support/executor_crew.h"
 #include "tests/support/seeds.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "tests/support/executor_crew.h"
+#include "tests/schedmp/executor_crew.h"
 
 #include <exception>
 #include <mutex>
