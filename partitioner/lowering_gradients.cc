@@ -132,7 +132,6 @@ Lowering::Consumers Lowering::consumers_of(ValueId value, const Contribution& co
 void Lowering::differentiate(int index) {
   LocalCall& call = to_.calls[static_cast<size_t>(index)];
   const Node& node = model_.node(call.node);
-  const bool loss = call.node == model_.loss();
   std::vector<int> output_gradients;
   for (const ValueId output : node.outputs) {
     const auto sum = own_sum_.find(output);
@@ -141,9 +140,7 @@ void Lowering::differentiate(int index) {
                                    : sums_[static_cast<size_t>(sum->second)].finish(
                                          model_, to_, plan_.routes, input_gradient()));
   }
-  const bool reached = std::any_of(output_gradients.begin(), output_gradients.end(),
-                                   [](int local) { return local >= 0; });
-  if (!reached && !(loss && sources_.differentiable(node.outputs[0]))) return;
+  if (!sources_.reaches_loss(call.node)) return;
   call.output_gradients = output_gradients;
 
   Instruction gradient;

@@ -53,8 +53,9 @@ ValueId Model::add_value(Value value, bool trained) {
 }
 
 void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
-  if (!shape.batched())
-    fail(what, format("its shape is {}, but axis 0 must be the batch", ops::to_string(shape)));
+  if (shape.rank() == 0 || shape[0] != ops::kBatch)
+    fail(what, format("its shape is {}, but axis 0 must be the batch, a row a sample",
+                      ops::to_string(shape)));
   for (int axis = 1; axis < shape.rank(); ++axis)
     if (shape[axis] < 1)
       fail(what, format("its shape is {}, but every extent after the batch must be at least 1",

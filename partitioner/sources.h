@@ -43,6 +43,9 @@ class Sources {
   // Whether the backward pass has a gradient of this activation or parameter: it comes from a
   // parameter and reaches the loss.
   bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
+  // Whether one of its outputs is: then every call of it gives contributions, zeros where a part
+  // computes of other outputs only.
+  bool reaches_loss(NodeId node) const;
 
   // Boxes that together are the need of `part` (disjoint ones, or summands), in the order of
   // shares. Sources on `part` itself included.
@@ -57,7 +60,6 @@ class Sources {
   void find_layouts();
   void find_differentiable();
   void find_homes(ValueId value);
-  bool reaches_loss(NodeId node) const;
   std::vector<Source> of_kept(ValueId value, int part) const;
   int maker(NodeId node, int box_number, int part) const;
 

@@ -33,9 +33,9 @@ Driven drive(schedmp::Program& program, const CrewFlags& flags, const DriveOptio
     throw;
   }
   progress.finish();
-  driven.crew = crew->workers();
   driven.control = crew->counters();
   crew->stop();
+  driven.crew = crew->workers();  // with what they say when they leave
   return driven;
 }
 

@@ -9,13 +9,11 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/least_squares/least_squares.h"
+#include "runtime/control.h"
 
 namespace kerf::apps {
 
 namespace {
-
-// A worker answers a round with block x block numbers, in one message of at most 1 MiB.
-constexpr int kMostBlock = 360;
 
 int64_t blocks_of(const LeastSquaresOptions& options) {
   return (options.columns + options.block - 1) / options.block;
@@ -48,7 +46,11 @@ int LeastSquaresCommand::run() const {
   check("--workers", workers, 1, kMostWorkers);
   check("--rows", options.rows, workers, 10'000'000);
   check("--columns", options.columns, 1, 100'000);
-  check("--block", options.block, 1, std::min<int64_t>(options.columns, kMostBlock));
+  check("--block", options.block, 1, options.columns);
+  require(options.block <= largest_block(), "--block",
+          format("{} is more than {}, the largest that fits: a worker answers a round with block x "
+                 "block numbers in one control message, of at most {} bytes",
+                 options.block, largest_block(), runtime::kMaxControlMessage));
   check("--sweeps", options.sweeps, 1, std::numeric_limits<int>::max());
 
   check_host_memory(
@@ -93,7 +95,9 @@ void add_run_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember({"least-squares"}));
   command->add_option("--rows", state->options.rows, "Of the matrix")->capture_default_str();
   command->add_option("--columns", state->options.columns, "Of the matrix")->capture_default_str();
-  command->add_option("--block", state->options.block, "Coordinates per round")
+  command
+      ->add_option("--block", state->options.block,
+                   format("Coordinates per round, {} at most", largest_block()))
       ->capture_default_str();
   command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
       ->capture_default_str();

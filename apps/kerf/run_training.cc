@@ -41,7 +41,10 @@ std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome&
                        .peak_bytes = figures.peak_bytes,
                        .proved_bytes = figures.proved_bytes,
                        .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
-                       .predicted_step_seconds = planned.plan.workers[at].seconds});
+                       .predicted_step_seconds = planned.plan.workers[at].seconds,
+                       .resent = info.resent,
+                       .dropped = info.dropped,
+                       .spans_lost = info.spans_lost});
   }
   return workers;
 }

@@ -5,6 +5,7 @@
 
 #include "ops/layout.h"
 #include "ops/random.h"
+#include "runtime/control.h"
 #include "runtime/error.h"
 #include "runtime/wire.h"
 
@@ -98,6 +99,14 @@ double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t col
   for (int64_t j = 0; j < options.columns; ++j)
     value += matrix_entry(options, row, j) * solution[static_cast<size_t>(j)];
   return value;
+}
+
+int largest_block() {
+  // Of Share: gram and gradient, and what the message says beside them.
+  const auto bytes = [](size_t block) { return block * (block + 1) * sizeof(double) + 1024; };
+  size_t block = 1;
+  while (bytes(block + 1) <= runtime::kMaxControlMessage) ++block;
+  return static_cast<int>(block);
 }
 
 LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers, Observer observer)

@@ -35,6 +35,9 @@ struct LeastSquaresOptions {
   }
 };
 
+// Coordinates of a round at most: a worker's answer, block x block numbers, is one control message.
+int largest_block();
+
 // A has standard normal entries, b = A x* + noise, all keyed by (seed, row, column): any worker
 // makes its own rows. Runs at depth 1: the next block needs the last change.
 class LeastSquares : public schedmp::Program {

@@ -55,6 +55,27 @@ std::string traffic_text(const RunRecord& record, bool colour) {
                                : painted("DIFFERENT", Ink::kRed, colour));
 }
 
+// What went wrong without harm; nothing where nothing did.
+std::string losses_text(const RunRecord& record) {
+  int64_t resent = 0, dropped = 0, spans = 0;
+  for (const RunRecord::Worker& worker : record.workers) {
+    resent += worker.resent;
+    dropped += worker.dropped;
+    spans += worker.spans_lost;
+  }
+  std::string text;
+  const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
+    if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
+  };
+  line(record.control.resent, "resent", "control message", "after a connection broke");
+  line(record.control.dropped, "dropped", "control message",
+       "that nobody of this run sent, or twice");
+  line(resent, "resent", "message", "between workers after a connection broke");
+  line(dropped, "dropped", "message", "between workers that nobody of this run sent, or twice");
+  line(spans, "lost", "span", "of the trace, which had no room for more");
+  return text;
+}
+
 }  // namespace
 
 std::optional<double> RunRecord::accuracy() const {
@@ -94,10 +115,7 @@ std::string accuracy_text(const RunRecord& record, bool colour) {
 std::string run_text(const RunRecord& record, bool colour) {
   std::string text = steps_text(record) + accuracy_text(record, colour) + "\n" +
                      workers_text(record, colour) + "\n" + traffic_text(record, colour);
-  if (record.control.dropped > 0)
-    text += format("dropped    {} that nobody of this run sent, or twice\n",
-                   plural(record.control.dropped, "control message"));
-  return text;
+  return text + losses_text(record);
 }
 
 std::string write_run_record(const RunRecord& record) {

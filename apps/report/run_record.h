@@ -38,6 +38,11 @@ struct RunRecord {
     int64_t proved_bytes = -1;         // likewise, as proved before the run
     int64_t predicted_peak_bytes = 0;  // an upper bound of both
     double predicted_step_seconds = 0;
+    // Of messages to and from other workers: those sent again, and those that broke the protocol or
+    // came twice; and spans that the trace had no room for.
+    int64_t resent = 0;
+    int64_t dropped = 0;
+    int64_t spans_lost = 0;
   };
   struct Route {
     std::string value;
@@ -112,6 +117,9 @@ void fields(Fields& f, RunRecord::Worker& worker) {
   f.newer("proved_bytes", worker.proved_bytes);
   f("predicted_peak_bytes", worker.predicted_peak_bytes);
   f("predicted_step_seconds", worker.predicted_step_seconds);
+  f.newer("resent", worker.resent);
+  f.newer("dropped", worker.dropped);
+  f.newer("spans_lost", worker.spans_lost);
 }
 
 template <class Fields>

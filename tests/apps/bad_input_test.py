@@ -178,6 +178,8 @@ class Requests(KerfTest):
                     answer = run("train", "mlp", "--data", "synthetic:64x784x10", flag, value, "--out", self.folder / "out")
                     self.assert_one_error(answer, f"{flag}: ", value)
         self.assert_one_error(run("run", "least-squares", "--seed", -1), "--seed")
+        self.assert_one_error(run("run", "least-squares", "--columns", 400, "--block", 362), "--block: 362", "361",
+                              "1048576 bytes")
         self.train("mlp", "--data", "synthetic:64x784x10", *QUICK, "--seed", 2**64 - 1)
 
     def test_no_option_takes_an_empty_value(self):

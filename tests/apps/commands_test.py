@@ -345,6 +345,10 @@ class ScheduleFiles(KerfTest):
 
 
 class Run(KerfTest):
+    def test_the_largest_block_fits_into_a_message(self):
+        answer = run("run", "least-squares", "--rows", 400, "--columns", 361, "--block", 361, "--sweeps", 1)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
     def test_the_second_program_gives_the_same_answer_over_any_number_of_workers(self):
         answers = {}
         for workers, transport in ((1, "inproc"), (3, "shm")):

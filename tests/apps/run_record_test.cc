@@ -13,8 +13,8 @@
 namespace kerf::apps {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 RunRecord sample() {
@@ -42,7 +42,10 @@ RunRecord sample() {
                      .messages = 4,
                      .peak_bytes = 2048,
                      .proved_bytes = 4096,
-                     .predicted_peak_bytes = 5000}};
+                     .predicted_peak_bytes = 5000,
+                     .resent = 3,
+                     .dropped = 2,
+                     .spans_lost = 7}};
   record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
   record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
   return record;
@@ -79,6 +82,9 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
   EXPECT_EQ(json["equal"], true);
   EXPECT_EQ(json["workers"][0]["proved_bytes"], 4096);
   EXPECT_EQ(json["workers"][0]["predicted_peak_bytes"], 5000);
+  EXPECT_EQ(json["workers"][0]["resent"], 3);
+  EXPECT_EQ(json["workers"][0]["dropped"], 2);
+  EXPECT_EQ(json["workers"][0]["spans_lost"], 7);
   EXPECT_EQ(json["plan"]["connectors"],
             parse_json(R"({"bridge": 2, "slice": 1, "concat": 1, "sum": 1})", ""));
   EXPECT_EQ(json["plan"]["gap"], 0.5);
@@ -87,7 +93,8 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
 TEST(RunRecord, LacksWhatAnEarlierVersionDidNotKnow) {
   EXPECT_EQ(refusal([](Json& j) {
               for (const char* key : {"kind", "data", "steps", "equal"}) j.erase(key);
-              j["workers"][0].erase("proved_bytes");
+              for (const char* key : {"proved_bytes", "resent", "dropped", "spans_lost"})
+                j["workers"][0].erase(key);
               j["plan"].erase("connectors");
             }),
             "");
@@ -143,9 +150,23 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.evaluations.clear();
   EXPECT_THAT(run_text(record, false), StartsWith("\nworker"));
   EXPECT_EQ(accuracy_text(record, false), "");
-  EXPECT_THAT(run_text(record, false), Not(HasSubstr("dropped")));
+  record.control = {};
+  record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
+  EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
+}
+
+TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
+  RunRecord record = sample();
   record.control.dropped = 2;
-  EXPECT_THAT(run_text(record, false), HasSubstr("dropped    2 control messages"));
+  record.workers.push_back(record.workers[0]);
+  EXPECT_THAT(run_text(record, false),
+              EndsWith("equal\n"
+                       "resent     1 control message after a connection broke\n"
+                       "dropped    2 control messages that nobody of this run sent, or twice\n"
+                       "resent     6 messages between workers after a connection broke\n"
+                       "dropped    4 messages between workers that nobody of this run sent, or "
+                       "twice\n"
+                       "lost       14 spans of the trace, which had no room for more\n"));
 }
 
 }  // namespace

@@ -83,22 +83,8 @@ TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
 
-// One weight with two uses.
-Model tied_model() {
-  Model m("tied");
-  const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
-  const ValueId x = m.add_input("x", spec);
-  const ValueId w =
-      m.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {ops::Initializer::Kind::kUniform, 0.5});
-  const ValueId label = m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
-  const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
-  const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
-  m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
-  return m;
-}
-
 TEST(DividedStep, UsesOfAWeightOnTwoPartsShareItsHome) {
-  const Model m = tied_model();
+  const Model m = tied();
   Division division = whole(m);
   for (const char* node : {"b", "loss"})
     division.nodes[static_cast<size_t>(m.find_node(node))] =

@@ -69,14 +69,8 @@ TEST_P(EveryCut, MessagesAndBytesAreThosePredicted) {
   const Model m = model();
   for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid}) {
     const Plan plan = plan_of(m, cut, workers());
-    Traffic predicted;
-    for (const Traffic& traffic : predict_traffic(m, plan, plan.batch)) {
-      predicted.messages += traffic.messages;
-      predicted.bytes += traffic.bytes;
-    }
     const StepResult result = run(m, plan, micro_batch_sizes(plan.batch, plan.micro_batches));
-    EXPECT_EQ(result.messages, predicted.messages);
-    EXPECT_EQ(result.bytes, predicted.bytes);
+    EXPECT_EQ(result.traffic, predict_traffic(m, plan, plan.batch));
   }
 }
 
@@ -93,20 +87,6 @@ TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
       "fc1": {"0": "0,2,4-7", "2": "1,3,8-11"}, "relu1": {"0": "all", "1": "all"},
       "fc2": {"0": "9", "1": "0-4,8", "2": "5-7"}, "loss": {"2": "all"}}})");
   expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
-}
-
-// One weight with two uses.
-Model tied() {
-  Model m("tied");
-  const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
-  const ValueId x = m.add_input("x", spec);
-  const ValueId w =
-      m.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {ops::Initializer::Kind::kUniform, 0.5});
-  const ValueId label = m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
-  const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
-  const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
-  m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
-  return m;
 }
 
 TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {

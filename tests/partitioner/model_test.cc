@@ -88,6 +88,11 @@ TEST(Model, InputsAreBatchedAndParametersAreNot) {
                 model.add_input("x", {ops::DType::kFloat32, {3, 4}});
               }),
               HasSubstr("[3, 4]"));
+  // Several rows a sample, which no data set has.
+  EXPECT_THAT(complaint([&] {
+                model.add_input("x", {ops::DType::kFloat32, {3 * ops::kBatch, 4}});
+              }),
+              HasSubstr("a row a sample"));
   EXPECT_THAT(complaint([&] { model.add_parameter("w", kRows, {}); }), HasSubstr("parameter w"));
   EXPECT_NE(complaint([&] { model.add_parameter("w", {ops::DType::kFloat32, {0}}, {}); }), "");
 }

@@ -16,15 +16,12 @@
 
 #include "ops/kernel.h"
 #include "partitioner/part.h"
+#include "tests/partitioner/step_data.h"
 
 namespace kerf::partitioner {
 
 // How the backward pass runs: I and W apart, or B.
 enum class Backward { kApart, kTogether };
-
-// What data and parameters are made of: normal numbers, or small whole ones, of which sums and
-// products are exact while they stay below 2^24.
-enum class Numbers { kNormal, kWhole };
 
 struct RunOptions {
   Backward backward = Backward::kApart;
@@ -34,13 +31,17 @@ struct RunOptions {
 // All of whole tensors, however they were divided.
 struct StepResult {
   using Tensors = std::map<std::string, std::vector<float>>;
-  std::vector<float> losses;  // by micro-batch
-  Tensors values;             // by name and micro-batch; of what calls compute in float32
-  Tensors gradients;          // of parameters, by name
-  Tensors parameters;         // after the update: what is trained, and states
-  int64_t messages = 0;
-  int64_t bytes = 0;
+  std::vector<float> losses;     // by micro-batch
+  Tensors values;                // by name and micro-batch; of what calls compute in float32
+  Tensors gradients;             // of parameters, by name
+  Tensors parameters;            // after the update: what is trained, and states
+  std::vector<Traffic> traffic;  // by route
 };
+
+// The local's share of the whole tensor.
+inline ops::Region region_of(const Local& local) {
+  return {ops::Box::whole(local.whole.shape.rank()), local.box, local.whole};
+}
 
 class PartRunner {
  public:
@@ -55,6 +56,7 @@ class PartRunner {
   const std::vector<Part>& parts() const { return parts_; }
 
  private:
+  static constexpr int64_t kBlock = 64;
   using Memory = std::vector<std::byte>;
   struct MicroBatch {
     std::map<RegionKind, Memory> regions;
@@ -90,6 +92,7 @@ class PartRunner {
   void record_outputs(size_t part, const LocalCall& call, int micro_batch);
   bool is_replica(size_t part, const LocalCall& call) const;
   void read_data(const Local& local, std::byte* to, int micro_batch) const;
+  std::string waiting(size_t part) const;
   void check_end(size_t part);
   void collect_parameters();
   void check_copies(size_t part);

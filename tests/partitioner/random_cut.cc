@@ -11,10 +11,6 @@ namespace {
 using ops::IndexSet;
 using ops::Layout;
 
-int draw(Random& random, int below) {
-  return std::uniform_int_distribution<int>(0, below - 1)(random);
-}
-
 bool flip(Random& random) { return draw(random, 2) == 0; }
 
 // Disjoint sets that cover an axis, `most` at most and none of them empty: even, scattered, or
@@ -48,8 +44,7 @@ std::vector<int> random_axes(const Model& model, NodeId node, Random& random, co
   for (int axis = 0; axis < static_cast<int>(space.axes.size()); ++axis) {
     const ops::IterationAxis& each = space.axes[static_cast<size_t>(axis)];
     const bool summed = !ops::has_axis(space.outputs[0], axis);
-    const bool wanted =
-        node == model.loss() ? each.kind == ops::AxisKind::kSample : kinds.partial_sums || !summed;
+    const bool wanted = node == model.loss() || kinds.partial_sums || !summed;
     if (each.undivided.empty() && wanted) axes.push_back(axis);
   }
   std::shuffle(axes.begin(), axes.end(), random);
@@ -79,23 +74,6 @@ std::vector<ops::Box> random_grid(const Model& model, NodeId node, int parts, in
     boxes = std::move(finer);
   }
   return boxes;
-}
-
-// The boxes to random parts; half the time each part that is left may repeat one of them.
-Layout random_layout(const Model& model, NodeId node, int parts, int64_t largest, Random& random,
-                     const Kinds& kinds) {
-  const auto boxes = random_grid(model, node, parts, largest, random, kinds);
-  std::vector<int> owners(static_cast<size_t>(parts));
-  std::iota(owners.begin(), owners.end(), 0);
-  std::shuffle(owners.begin(), owners.end(), random);
-  Layout layout;
-  for (size_t i = 0; i < boxes.size(); ++i) layout.shares.push_back({owners[i], boxes[i]});
-  if (node == model.loss() || flip(random)) return layout;
-  for (size_t i = boxes.size(); i < owners.size(); ++i)
-    if (flip(random))
-      layout.shares.push_back(
-          {owners[i], boxes[static_cast<size_t>(draw(random, static_cast<int>(boxes.size())))]});
-  return layout;
 }
 
 }  // namespace
@@ -143,11 +121,29 @@ Model random_model(Random& random) {
   return b.build();
 }
 
+// The boxes to random parts; half the time each part that is left may repeat one of them.
+Layout random_layout(const Model& model, NodeId node, std::vector<int> owners, int64_t largest,
+                     Random& random, const Kinds& kinds) {
+  const auto boxes =
+      random_grid(model, node, static_cast<int>(owners.size()), largest, random, kinds);
+  std::shuffle(owners.begin(), owners.end(), random);
+  Layout layout;
+  for (size_t i = 0; i < boxes.size(); ++i) layout.shares.push_back({owners[i], boxes[i]});
+  if (node == model.loss() || flip(random)) return layout;
+  for (size_t i = boxes.size(); i < owners.size(); ++i)
+    if (flip(random))
+      layout.shares.push_back(
+          {owners[i], boxes[static_cast<size_t>(draw(random, static_cast<int>(boxes.size())))]});
+  return layout;
+}
+
 Division random_division(const Model& model, int parts, int64_t largest, Random& random,
                          const Kinds& kinds) {
   Division division{.nodes = {}, .largest = largest};
+  std::vector<int> all(static_cast<size_t>(parts));
+  std::iota(all.begin(), all.end(), 0);
   for (NodeId node = 0; node < model.nodes(); ++node)
-    division.nodes.push_back(random_layout(model, node, parts, largest, random, kinds));
+    division.nodes.push_back(random_layout(model, node, all, largest, random, kinds));
   return division;
 }
 

@@ -92,6 +92,19 @@ void expect_close(const StepResult::Tensors& got, const StepResult::Tensors& exp
 
 }  // namespace
 
+Model tied() {
+  Model m("tied");
+  const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
+  const ValueId x = m.add_input("x", spec);
+  const ValueId w =
+      m.add_parameter("w", {ops::DType::kFloat32, {4, 4}}, {ops::Initializer::Kind::kUniform, 0.5});
+  const ValueId label = m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
+  const ValueId a = m.node(m.add_node("a", "Gemm", {}, {x, w})).outputs[0];
+  const ValueId b = m.node(m.add_node("b", "Gemm", {}, {a, w})).outputs[0];
+  m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {b, label});
+  return m;
+}
+
 Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares) {
   PlanRequest request;
   request.cut = cut;

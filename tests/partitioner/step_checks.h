@@ -11,6 +11,9 @@ namespace kerf::partitioner {
 
 inline const std::vector<int64_t> kUnequal = {4, 3, 3};
 
+// x -> a -> b -> loss, where a and b have one weight.
+Model tied();
+
 // Of 10 rows in 3 micro-batches: of 4 rows at most.
 Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {});
 // One stage of all parts, as a feature cut has.

@@ -199,6 +199,17 @@ TEST(Executor, WalksListsAndOwnLanesWithoutAllocating) {
   }
 }
 
+TEST(Executor, TrainsWithoutAllocating) {
+  for (const char* name : {"mlp", "lenet5"})
+    for (const auto& [text, stages] : {std::pair(kTogether, 1), {kApart, 1}, {kTwoStages, 2}}) {
+      Alone alone(partitioner::make_zoo_model(name), stages, schedule_of(text));
+      for (int step = 0; step < 3; ++step) alone.step();
+      const size_t before = tests::allocated_bytes();
+      for (int step = 0; step < 3; ++step) alone.step();
+      EXPECT_EQ(tests::allocated_bytes() - before, 0u) << name << text;
+    }
+}
+
 // The number of a bad row is the step's, not its micro-batch's.
 class BadLabels final : public Dataset {
  public:

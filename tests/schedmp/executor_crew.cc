@@ -1,0 +1,168 @@
+#include "tests/schedmp/executor_crew.h"
+
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "ops/arithmetic.h"
+#include "ops/random.h"
+#include "runtime/error.h"
+#include "schedmp/schedules.h"
+#include "schedmp/training/executor.h"
+#include "schedmp/training/lanes.h"
+#include "schedmp/training/shards.h"
+#include "schedmp/training/training.h"
+#include "tests/partitioner/step_data.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::tests {
+namespace {
+
+using partitioner::Model;
+using partitioner::Plan;
+using schedmp::Executor;
+using schedmp::Schedule;
+
+// Rows of any shape and type: an element follows from its row and its place there.
+class AnyRows final : public schedmp::Dataset {
+ public:
+  explicit AnyRows(bool normal) : normal_(normal) {}
+  int64_t rows() const override { return 64; }
+  int64_t features() const override { return 0; }
+  int64_t classes() const override { return 3; }
+  std::string fingerprint() const override { return "any"; }
+  void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    const int64_t width = to.elements() / std::max<int64_t>(std::ssize(rows), 1);
+    for (size_t i = 0; i < rows.size(); ++i)
+      for (int64_t j = 0; j < width; ++j) {
+        const int64_t at = static_cast<int64_t>(i) * width + j;
+        const int64_t number = rows[i] * width + j;
+        if (to.dtype == ops::DType::kInt64)
+          to.i64()[at] = number % 3;
+        else
+          to.f32()[at] = normal_ ? ops::normal({3, static_cast<uint32_t>(width), 0, 0}, number)
+                                 : partitioner::small_number(static_cast<uint32_t>(width), number);
+      }
+  }
+  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    read_features(rows, to);
+  }
+
+ private:
+  bool normal_;
+};
+
+class Crew {
+ public:
+  Crew(const Model& model, const Plan& plan, const Schedule& schedule,
+       const std::vector<int32_t>& credits)
+      : model_(model),
+        plan_(plan),
+        schedule_(schedule),
+        credits_(credits),
+        lanes_(schedmp::size_lanes(model, plan, credits)) {
+    std::filesystem::create_directories(shards_);
+    const auto hub = runtime::make_inproc_hub();
+    for (int worker = 0; worker < plan.workers_bound(); ++worker)
+      endpoints_.push_back(runtime::make_endpoint(runtime::TransportKind::kInproc,
+                                                  kerf::format("worker {}", worker), hub));
+  }
+
+  CrewStep run(const std::filesystem::path& weights, const AnyRows& data) {
+    CrewStep step;
+    step.traffic.resize(plan_.routes.size());
+    step.peak_bytes.resize(endpoints_.size());
+    {
+      std::vector<std::jthread> workers;
+      for (int worker = 0; worker < plan_.workers_bound(); ++worker)
+        workers.emplace_back([&, worker] { guard([&] { work(worker, weights, data, step); }); });
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    const auto file = folder_ / "all.safetensors";
+    schedmp::join_weights(model_, plan_, shards_, file);
+    step.weights = schedmp::read_safetensors(file);
+    return step;
+  }
+
+ private:
+  // Nobody waits for one that failed.
+  template <class Body>
+  void guard(const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      for (const auto& endpoint : endpoints_) endpoint->interrupt();
+    }
+  }
+
+  runtime::Wiring wiring_of(int worker) const {
+    runtime::Wiring wiring;
+    wiring.self = worker;
+    wiring.token = 1;
+    for (int peer = 0; peer < plan_.workers_bound(); ++peer) {
+      if (peer == worker) continue;
+      const auto self = static_cast<size_t>(worker);
+      const auto other = static_cast<size_t>(peer);
+      wiring.addresses[peer] = endpoints_[other]->address();
+      wiring.send[peer] = lanes_[self][other];
+      wiring.receive[peer] = lanes_[other][self];
+    }
+    return wiring;
+  }
+
+  void work(int worker, const std::filesystem::path& weights, const AnyRows& data, CrewStep& step) {
+    const auto self = static_cast<size_t>(worker);
+    ops::use_threads(1);
+    const auto device = runtime::make_cpu_device();
+    runtime::Activity activity;
+    runtime::Trace trace;
+    runtime::Endpoint& endpoint = *endpoints_[self];
+    endpoint.open(wiring_of(worker), runtime::Clock::now() + std::chrono::seconds(20));
+    runtime::Workplace workplace{
+        worker, plan_.workers_bound(), 1 /* thread */, *device, endpoint, activity, trace};
+    const Schedule forwards = schedmp::forward_only(schedule_.groups, schedule_.micro_batches);
+    ops::OptimizerOptions optimizer;
+    optimizer.learning_rate = 0.5;
+    Executor executor(
+        model_, plan_, schedmp::Work{lower(model_, plan_), schedule_.rows[self]},
+        schedmp::Work{lower(model_, plan_, {.gradients = false}), forwards.rows[self]}, credits_,
+        workplace, optimizer, 1);
+    executor.parameters().load(weights);
+    std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
+    std::iota(rows.begin(), rows.end(), 0);
+    const auto& result = executor.run({&data, rows, 0, 0, true});
+    const std::scoped_lock lock(mutex_);
+    if (result.has_loss) step.loss += result.loss;
+    for (const schedmp::RouteCount& sent : result.sent)
+      step.traffic[static_cast<size_t>(sent.route)] = {sent.messages, sent.bytes};
+    step.peak_bytes[self] = result.peak_bytes;
+    const std::vector<int> parts = executor.part_numbers();
+    for (size_t part = 0; part < parts.size(); ++part)
+      executor.parameters().save(part, schedmp::shard_file(shards_, parts[part]));
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const Schedule& schedule_;
+  const std::vector<int32_t>& credits_;
+  const schedmp::LaneTable lanes_;
+  std::vector<std::unique_ptr<runtime::Endpoint>> endpoints_;
+  TemporaryFolder folder_;
+  const std::filesystem::path shards_ = folder_ / "shards";
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+CrewStep run_crew(const Model& model, const Plan& plan, const Schedule& schedule,
+                  const schedmp::Verdict& verdict, const partitioner::Setting& setting,
+                  const std::filesystem::path& weights, bool normal) {
+  const std::vector<int32_t> credits = schedmp::credits_of(verdict, setting.slots);
+  return Crew(model, plan, schedule, credits).run(weights, AnyRows(normal));
+}
+
+}  // namespace kerf::tests

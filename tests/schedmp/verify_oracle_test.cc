@@ -1,0 +1,154 @@
+// The verifier plays the messages of a schedule once, in one order. Here every order in which they
+// can happen is tried, on plans so small that this is possible: the two agree on who can get stuck.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/partitioner/random_models.h"
+#include "tests/schedmp/random_rows.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::Instruction;
+using partitioner::InstructionList;
+using partitioner::Part;
+using Kind = Instruction::Kind;
+
+struct Event {
+  Kind kind{};
+  int route = -1;
+  int micro_batch = -1;
+};
+using Events = std::vector<std::vector<Event>>;  // by worker, in its order
+
+void append(const std::vector<Part>& parts, int worker, const Action& action,
+            InstructionList Part::*list, std::vector<Event>& to) {
+  for (const Part& part : parts)
+    if (part.worker == worker && part.stage == action.stage)
+      for (const Instruction& each : (part.*list).instructions)
+        if (each.kind == Kind::kAcquire || each.kind == Kind::kSend ||
+            each.kind == Kind::kReceive || each.kind == Kind::kRelease)
+          to.push_back({each.kind, each.route, action.micro_batch});
+}
+
+// What random_rows() writes: updates at the end.
+Events events_of(const std::vector<Part>& parts, const Schedule& schedule) {
+  Events events(static_cast<size_t>(schedule.workers()));
+  for (int worker = 0; worker < schedule.workers(); ++worker) {
+    auto& mine = events[static_cast<size_t>(worker)];
+    std::set<int> reduced;
+    std::vector<Action> updated;
+    for (const Action& action : schedule.rows[static_cast<size_t>(worker)]) {
+      const auto add = [&](InstructionList Part::*list) {
+        append(parts, worker, action, list, mine);
+      };
+      if (action.kind == ActionKind::kForward) add(&Part::forward);
+      if (action.kind == ActionKind::kInputGradient) add(&Part::input_gradient);
+      if (action.kind == ActionKind::kWeightGradient) add(&Part::weight_gradient);
+      if (action.kind == ActionKind::kBackward) add(&Part::backward);
+      if (action.kind == ActionKind::kReduceGradient && reduced.insert(action.stage).second)
+        add(&Part::contribute);
+      if (action.kind == ActionKind::kUpdate) updated.push_back(action);
+    }
+    for (const Action& each : updated)
+      if (!reduced.contains(each.stage)) append(parts, worker, each, &Part::contribute, mine);
+    for (const Action& each : updated) append(parts, worker, each, &Part::update, mine);
+    for (const Action& each : updated) append(parts, worker, each, &Part::fetch, mine);
+  }
+  return events;
+}
+
+// All that can happen. A state is how far each worker is; what is under way follows.
+class Oracle {
+ public:
+  Oracle(const Events& events, size_t routes, int slots) : events_(events), credits_(routes) {
+    for (const auto& worker : events) {
+      std::vector<int> held(routes);
+      for (const Event& event : worker) {
+        int& now = held[static_cast<size_t>(event.route)];
+        if (event.kind == Kind::kReceive) ++now;
+        if (event.kind == Kind::kRelease) --now;
+        int& most = credits_[static_cast<size_t>(event.route)];
+        most = std::max(most, now);
+      }
+    }
+    for (int& credits : credits_) credits += slots;
+  }
+
+  // Whether some order leaves somebody waiting for ever; nothing if there are too many to try.
+  std::optional<bool> can_stick() {
+    std::vector<std::vector<size_t>> open{std::vector<size_t>(events_.size())};
+    std::set<std::vector<size_t>> seen{open.front()};
+    bool stuck = false;
+    while (!open.empty()) {
+      if (seen.size() > 60'000) return {};
+      const std::vector<size_t> at = open.back();
+      open.pop_back();
+      bool moves = false, over = true;
+      for (size_t worker = 0; worker < at.size(); ++worker) {
+        if (at[worker] == events_[worker].size()) continue;
+        over = false;
+        if (!may(at, events_[worker][at[worker]])) continue;
+        moves = true;
+        std::vector<size_t> next = at;
+        ++next[worker];
+        if (seen.insert(next).second) open.push_back(std::move(next));
+      }
+      stuck = stuck || (!moves && !over);
+    }
+    return stuck;
+  }
+
+ private:
+  template <class Counted>
+  int64_t count(const std::vector<size_t>& at, const Counted& counted) const {
+    int64_t found = 0;
+    for (size_t worker = 0; worker < at.size(); ++worker)
+      for (size_t i = 0; i < at[worker]; ++i) found += counted(events_[worker][i]) ? 1 : 0;
+    return found;
+  }
+  // A slot is taken until the receiver gives it back; a message that comes early keeps its own.
+  bool may(const std::vector<size_t>& at, const Event& event) const {
+    const auto so_far = [&](Kind kind) {
+      return count(at, [&](const Event& e) { return e.kind == kind && e.route == event.route; });
+    };
+    if (event.kind == Kind::kAcquire)
+      return so_far(Kind::kAcquire) - so_far(Kind::kRelease) <
+             credits_[static_cast<size_t>(event.route)];
+    return event.kind != Kind::kReceive || count(at, [&](const Event& e) {
+                                             return e.kind == Kind::kSend &&
+                                                    e.route == event.route &&
+                                                    e.micro_batch == event.micro_batch;
+                                           }) > 0;
+  }
+
+  const Events& events_;
+  std::vector<int> credits_;  // by route
+};
+
+TEST(VerifyOracle, FindsExactlyTheDeadlocksThatSomeOrderOfMessagesHas) {
+  int stuck = 0, free = 0;
+  for (unsigned seed = 1; seed <= 150; ++seed) {
+    partitioner::Random random(seed);
+    const auto model = random_net(partitioner::Family::kExact, random);
+    const auto plan = random_plan(
+        model, {.workers = 2, .stages = 3, .divides = seed % 3 == 0, .micro_batches = 2}, random);
+    const Schedule schedule = random_rows(model, plan, random, Order::kAny);
+    const auto parts = lower(model, plan);
+    const Events events = events_of(parts, schedule);
+    for (const int slots : {1, 2}) {
+      const auto can = Oracle(events, plan.routes.size(), slots).can_stick();
+      if (!can) continue;
+      const Verdict verdict = verify(model, plan, parts, schedule, {.slots = slots});
+      EXPECT_EQ(verdict.ok(), !*can) << "seed " << seed << ", " << slots
+                                     << " slots: " << ::testing::PrintToString(verdict.problems);
+      ++(*can ? stuck : free);
+    }
+  }
+  EXPECT_GE(stuck, 20);
+  EXPECT_GE(free, 20);
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
