@@ -37,8 +37,13 @@ void Progress::step(const schedmp::StepRecord& record) {
     close_epoch(nullptr);
     epoch_ = record.epoch;
   }
-  epoch_rows_ += record.rows;
-  epoch_loss_ += record.loss * static_cast<double>(record.rows);
+  if (record.skipped.empty()) {
+    epoch_rows_ += record.rows;
+    epoch_loss_ += record.loss * static_cast<double>(record.rows);
+  } else {
+    permanent_line(format("{} {} skipped: {} is not finite", options_.words.step, record.step,
+                          record.skipped));
+  }
   if (running_) {
     intervals_.push_back(std::chrono::duration<double>(now - last_).count());
     seconds_ += intervals_.back();

@@ -36,6 +36,10 @@ std::string of_micro_batch(const std::string& value, int micro_batch) {
   return format("{} of micro-batch {}", value, micro_batch);
 }
 
+bool holds_weights(const Local& local) {
+  return local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
+}
+
 // Sums or gathers a share into the whole tensor.
 void add_share(const Local& local, const std::byte* data, int64_t samples, std::vector<float>& to) {
   to.resize(static_cast<size_t>(local.whole.shape.with_batch(samples).elements()));
@@ -50,7 +54,8 @@ PartRunner::PartRunner(const Model& model, const Plan& plan, const RunOptions& o
       options_(options),
       parts_(lower(model, plan)),
       device_(runtime::make_cpu_device()),
-      players_(parts_.size()) {
+      players_(parts_.size()),
+      step_vector_(model, plan.micro_batches) {
   for (size_t p = 0; p < parts_.size(); ++p) {
     for (const LocalCall& each : parts_[p].calls)
       players_[p].kernels.push_back(ops::make_kernel(
@@ -68,7 +73,8 @@ void PartRunner::begin(size_t p, int index) {
   if (!local.persistent() || local.kind == LocalKind::kStatistics) return;
   Memory& memory = players_[p].persistent[index];
   memory = poison(static_cast<int64_t>(local.bytes(0)));
-  if (local.kind != LocalKind::kParameter && local.kind != LocalKind::kHome) return;
+  if (local.kind == LocalKind::kStep) std::fill(memory.begin(), memory.end(), std::byte{0});
+  if (!holds_weights(local)) return;
   const Value& value = model_.value(local.value);
   if (value.literal != nullptr)
     return region_of(local).pack(reinterpret_cast<const std::byte*>(value.literal->bytes.data()),
@@ -126,7 +132,8 @@ void PartRunner::prepare(size_t p) {
     } else {
       player.row.emplace_back(&part.backward, m);
     }
-  for (InstructionList* list : {&part.contribute, &part.update, &part.fetch})
+  for (InstructionList* list :
+       {&part.contribute, &part.reduce, &part.conclude, &part.update, &part.fetch})
     player.row.emplace_back(list, -1);
 }
 
@@ -169,8 +176,9 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       break;
     case Kind::kLoss: {
       const LocalCall& loss = parts_[p].calls[at(instruction.call)];
-      result_.losses[at(micro_batch)] +=
-          *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
+      const float reported = *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
+      result_.losses[at(micro_batch)] += reported;
+      share(p)[at(step_vector_.loss_of(micro_batch))] += reported;
       for (const int input : loss.inputs) view(p, input, micro_batch, Access::kRead);
       break;
     }
@@ -197,6 +205,12 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       if (zero.bytes() > 0) std::memset(zero.data, 0, zero.bytes());
       break;
     }
+    case Kind::kMeasure:
+      measure(p, instruction);
+      break;
+    case Kind::kConclude:
+      conclude(p, instruction);
+      break;
     case Kind::kUpdate:
       update(p, instruction);
       break;
@@ -263,8 +277,9 @@ TensorView PartRunner::view(size_t p, int index, int micro_batch, Access access)
 }
 
 std::string PartRunner::name(size_t p, int local) const {
-  return format("part {}: local {} ({})", p, local,
-                model_.value(parts_[p].locals[at(local)].value).name);
+  Route of;
+  of.value = parts_[p].locals[at(local)].value;
+  return format("part {}: local {} ({})", p, local, value_name(model_, of));
 }
 
 int64_t PartRunner::first_sample(int micro_batch) const {
@@ -448,8 +463,45 @@ void PartRunner::fill(size_t p, int local) {
   player.cleared[at(local)] = false;
 }
 
+std::span<double> PartRunner::share(size_t p) {
+  const TensorView vector = view(p, parts_[p].step_share, -1, Access::kPeek);
+  return {vector.as<double>(), static_cast<size_t>(vector.elements())};
+}
+
+std::vector<double> PartRunner::heard(size_t p) {
+  const auto* result = view(p, parts_[p].step_result, -1, Access::kPeek).as<double>();
+  return {result, result + StepVector::kResults};
+}
+
+void PartRunner::measure(size_t p, const Instruction& instruction) {
+  fill(p, instruction.local);
+  double& entry = share(p)[at(instruction.entry)];
+  const auto add = [&](const float* numbers, size_t count) {
+    for (size_t i = 0; i < count; ++i) entry += double{numbers[i]} * numbers[i];
+  };
+  if (parts_[p].locals[at(instruction.local)].kind != LocalKind::kStatistics) {
+    const TensorView gradient = view(p, instruction.local, -1, Access::kRead);
+    return add(gradient.f32(), static_cast<size_t>(gradient.elements()));
+  }
+  for (int m = 0; m < static_cast<int>(sizes_.size()); ++m) {
+    if (samples(m) == 0) continue;
+    const Memory& said = of(p, m).statistics.at(instruction.local);
+    add(reinterpret_cast<const float*>(said.data()), said.size() / sizeof(float));
+  }
+}
+
+void PartRunner::conclude(size_t p, const Instruction& instruction) {
+  const std::span<const double> sums = share(p);
+  result_.step_sums.assign(sums.begin(), sums.end());
+  view(p, instruction.local, -1, Access::kRead);
+  auto* result = view(p, instruction.other, -1, Access::kWrite).as<double>();
+  partitioner::conclude(model_, step_vector_, sums, result);
+  result_.step.assign(result, result + StepVector::kResults);
+}
+
 // Descent at a rate that keeps whole numbers exact.
 void PartRunner::update(size_t p, const Instruction& instruction) {
+  if (heard(p) != result_.step) fault(format("part {} has not heard what the step came to", p));
   fill(p, instruction.other);
   const TensorView home = view(p, instruction.local, -1, Access::kWrite);
   const TensorView gradient = view(p, instruction.other, -1, Access::kRead);
@@ -486,9 +538,9 @@ void PartRunner::collect_parameters() {
   for (size_t p = 0; p < parts_.size(); ++p)
     for (const auto& [index, memory] : players_[p].persistent) {
       const Local& local = parts_[p].locals[at(index)];
+      if (!holds_weights(local)) continue;
       const Value& value = model_.value(local.value);
-      if (local.kind == LocalKind::kParameterGradient || value.spec.dtype != ops::DType::kFloat32)
-        continue;
+      if (value.spec.dtype != ops::DType::kFloat32) continue;
       if (value.role == Role::kParameter && !local.trained) continue;
       auto& whole = result_.parameters[value.name];
       whole.resize(static_cast<size_t>(value.spec.shape.elements()));
@@ -499,8 +551,9 @@ void PartRunner::collect_parameters() {
 void PartRunner::check_copies(size_t p) {
   for (const auto& [index, memory] : players_[p].persistent) {
     const Local& local = parts_[p].locals[at(index)];
+    if (!holds_weights(local)) continue;
     const auto whole = result_.parameters.find(model_.value(local.value).name);
-    if (local.kind == LocalKind::kParameterGradient || whole == result_.parameters.end()) continue;
+    if (whole == result_.parameters.end()) continue;
     Memory expected(memory.size());
     region_of(local).pack(reinterpret_cast<const std::byte*>(whole->second.data()), expected.data(),
                           0);
