@@ -35,7 +35,7 @@ std::string steps_text(const RunRecord& record) {
   text += ", loss of the last step " + (last ? format("{:.4f}", *last) : "not finite") + "\n";
   if (record.skipped.empty()) return text;
   const RunRecord::Skipped& first = record.skipped.front();
-  return text + format("{} skipped, as if it had not been: {} of step {} was not finite{}\n",
+  return text + format("{} skipped: {} of step {} was not finite{}\n",
                        plural(static_cast<long long>(record.skipped.size()), "step"), first.cause,
                        first.step, record.skipped.size() > 1 ? " first" : "");
 }

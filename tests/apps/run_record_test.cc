@@ -137,6 +137,25 @@ TEST(RunRecord, TellsOfTrafficThatDiffers) {
   }
 }
 
+TEST(RunRecord, KeepsStepsThatWereSkipped) {
+  RunRecord record = sample();
+  record.losses = {0.5, std::nullopt, 0.25, std::nullopt};
+  record.gradient_norms = {1.5, std::nullopt, std::nullopt, std::nullopt};
+  record.skipped = {{1, "the loss"}, {2, "the gradient of w"}, {3, "the loss"}};
+  const std::string text = write_run_record(record);
+  const RunRecord back = read_run_record(text, "run.json");
+  EXPECT_EQ(back.losses, record.losses);
+  EXPECT_EQ(back.gradient_norms, record.gradient_norms);
+  EXPECT_EQ(write_run_record(back), text);
+  const Json json = parse_json(text, "run.json");
+  EXPECT_EQ(json["steps"], 4);
+  EXPECT_TRUE(json["losses"][1].is_null());
+  EXPECT_EQ(json["skipped"][1]["cause"], "the gradient of w");
+  EXPECT_THAT(run_text(record, false), HasSubstr("loss of the last step not finite\n"));
+  EXPECT_THAT(run_text(record, false),
+              HasSubstr("3 steps skipped: the loss of step 1 was not finite first"));
+}
+
 TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   RunRecord record = sample();
   record.losses.clear();

@@ -131,6 +131,8 @@ void expect_dense(const Model& model, const Plan& plan, bool gradients) {
   }
 }
 
+namespace {
+
 // The step vector against plain loops: over the losses, and over whole gradients.
 void expect_step_vector(const Model& model, const StepResult& result) {
   ASSERT_EQ(result.step.size(), size_t{StepVector::kResults});
@@ -150,6 +152,8 @@ void expect_step_vector(const Model& model, const StepResult& result) {
   }
   EXPECT_NEAR(result.step[StepVector::kSquaredNorm], all, 1e-12 * all);
 }
+
+}  // namespace
 
 StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes,
                Numbers numbers) {
