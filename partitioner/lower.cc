@@ -45,7 +45,8 @@ bool interleaves(const Plan& plan, int stage) {
   };
   return own.interleaved ||
          std::none_of(plan.routes.begin(), plan.routes.end(), [&](const Route& route) {
-           return route.gradient && ours(route.from) && !ours(route.to);
+           return route.gradient && route.value != kStepVector && ours(route.from) &&
+                  !ours(route.to);
          });
 }
 

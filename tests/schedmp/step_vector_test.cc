@@ -129,7 +129,7 @@ std::vector<Case> plans() {
   };
 }
 
-struct Run {
+struct RunOf {
   std::string dataset = "clean";  // "nan", "inf": with a spoiled step 2
   int64_t steps = 1;
   double rate = 0.05;
@@ -175,11 +175,12 @@ std::filesystem::path folder() {
   return std::filesystem::path(testing::TempDir()) / format("kerf-step-vector-{}", getpid());
 }
 
-Answer train(const Case& c, const Run& how) {
+Answer train(const Case& c, const RunOf& how) {
   const Model model = make_model(c.source);
   const Plan plan = plan_of(model, c);
   const Schedule schedule = c.text.empty() ? make_schedule("1f1b", groups_of(plan), kMicroBatches)
                                            : parse_schedule(c.text, "test");
+  std::filesystem::remove_all(folder());  // of a run that ended with an error
   std::filesystem::create_directories(folder() / "shards");
   TrainingOptions options;
   options.model_source = c.source;
@@ -251,7 +252,7 @@ TEST_P(EveryPlan, MessagesBytesAndMemoryAreThosePredicted) {
 
 // Plain descent at rate 1: what a step takes off the weights is its gradient.
 TEST_P(EveryPlan, TheNormIsAPlainLoops) {
-  Run how{"clean", 1, 1, 0};
+  RunOf how{"clean", 1, 1, 0};
   const Answer before = train(plan(), how);
   ++how.steps;
   const Answer after = train(plan(), how);
@@ -305,7 +306,7 @@ TEST(StepVector, UpdatesOfAWorkerMayStandApart) {
 TEST(StepVector, AGradientThatOverflowsIsNoticed) {
   for (const int workers : {1, 2, 3}) {
     const Case c{"chain", Cut::kLayer, workers};
-    Run how{"big", 4, 1e-44, 0, train(c, {}).weights};
+    RunOf how{"big", 4, 1e-44, 0, train(c, {}).weights};
     for (NamedTensor& tensor : how.weights) {
       const float scale = tensor.name == "two.weight"     ? 1
                           : tensor.name == "three.weight" ? 1e12F
@@ -321,7 +322,7 @@ TEST(StepVector, AGradientThatOverflowsIsNoticed) {
   }
 }
 
-std::string complaint(const Case& c, const Run& how) {
+std::string complaint(const Case& c, const RunOf& how) {
   try {
     train(c, how);
   } catch (const Error& error) {
