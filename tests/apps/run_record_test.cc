@@ -28,8 +28,8 @@ RunRecord sample() {
   record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.1 + 0.2}};
   record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
   record.plan.routes = {
-      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, 4, 400},
-      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, 4, 800}};
+      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400},
+      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, false, 4, 800}};
   record.plan.bottleneck = 3;
   record.plan.bound = 2;
   record.losses = {1.0 / 3, 0.25};
