@@ -9,4 +9,9 @@ namespace kerf::ops {
 // with a NaN, or with a label that is no class, is not correct.
 int64_t count_correct(const TensorView& scores, const TensorView& labels);
 
+// The sum of the squares of a float32 tensor, in float64: not finite if and only if one of its
+// entries is not. The order of the sum follows from the number of entries alone, so that no
+// instruction set, and no number of threads, changes a bit.
+double squared_norm(const TensorView& tensor);
+
 }  // namespace kerf::ops

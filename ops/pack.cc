@@ -255,6 +255,12 @@ void Region::unpack(const std::byte* dense, std::byte* local, int64_t samples) c
 }
 
 void Region::unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const {
+  if (dtype_ == DType::kFloat64)
+    return for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
+      const auto* summands = reinterpret_cast<const double*>(dense) + from;
+      auto* sums = reinterpret_cast<double*>(local) + at;
+      for (int64_t i = 0; i < count; ++i) sums[i] += summands[i];
+    });
   KERF_CHECK(dtype_ == DType::kFloat32, "sums of {}", to_string(dtype_));
   const auto* from_data = reinterpret_cast<const float*>(dense);
   auto* to_data = reinterpret_cast<float*>(local);

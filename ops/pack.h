@@ -43,7 +43,7 @@ class Region {
 
   void pack(const std::byte* local, std::byte* dense, int64_t samples) const;
   void unpack(const std::byte* dense, std::byte* local, int64_t samples) const;
-  // float32 only: local += dense, and dense += local.
+  // local += dense, of float32 and float64; and dense += local, of float32 only.
   void unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const;
   void pack_add(const std::byte* local, std::byte* dense, int64_t samples) const;
 

@@ -40,6 +40,8 @@ class Assembly {
   // and the local to write to.
   bool begins_with(const Contribution& first, const ops::Box& box) const;
   int begin(const Model& model, Part& part);
+  // Or it is in `local` already, which nobody reads afterwards: the others are added there.
+  void begin_in(int local) { local_ = local; }
   // A term of this part is now in `local`, whose box may be larger than the term's.
   void computed(const Contribution& contribution, int local);
   // Adds terms as far as they are there without waiting.

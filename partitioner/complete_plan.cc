@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "partitioner/cut.h"
+#include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
+#include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
 
@@ -48,6 +50,28 @@ void lay_out(const Model& model, const std::vector<bool>& left_out, Plan& plan) 
     if (left_out[value]) plan.layouts[value] = follow[value];
 }
 
+// And what they carry to the predictions that stand.
+void add_step_routes(const Model& model, bool no_predictions, Plan& plan) {
+  Plan more = plan;
+  more.routes = step_routes(Sources(model, plan.division), plan.micro_batches,
+                            static_cast<int>(plan.routes.size()));
+  const std::vector<Traffic> traffic = predict_traffic(model, more, plan.batch);
+  for (size_t r = 0; r < more.routes.size(); ++r) {
+    const Route& route = more.routes[r];
+    plan.routes.push_back(route);
+    if (no_predictions || is_local(plan, route)) continue;
+    const auto worker_of = [&](int part) -> WorkerPrediction& {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      if (worker >= plan.workers.size())
+        throw Error(ErrorCode::kUsage, format("it predicts nothing for worker {}", worker));
+      return plan.workers[worker];
+    };
+    worker_of(route.from).messages += traffic[r].messages;
+    worker_of(route.from).bytes_out += traffic[r].bytes;
+    worker_of(route.to).bytes_in += traffic[r].bytes;
+  }
+}
+
 PlanRequest request_of(const Plan& plan) {
   PlanRequest request;
   request.batch = plan.batch;
@@ -61,7 +85,7 @@ PlanRequest request_of(const Plan& plan) {
 }  // namespace
 
 bool LeftOut::any() const {
-  return routes || workers || bottleneck || bound ||
+  return routes || step_routes || workers || bottleneck || bound ||
          std::find(layouts.begin(), layouts.end(), true) != layouts.end();
 }
 
@@ -80,10 +104,11 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
   if (const auto problems = validate_decisions(model, plan); !problems.empty())
     throw Error(ErrorCode::kUsage, problems.front());
   lay_out(model, left_out.layouts, plan);
-  if (left_out.routes) plan.routes = connect(model, plan.division);
+  if (left_out.routes) plan.routes = all_routes(model, plan.division, plan.micro_batches);
+  if (left_out.step_routes) add_step_routes(model, left_out.workers, plan);
   // Predictions index by routes: those that stand must be right first.
   Plan as_routed = plan;
-  as_routed.routes = connect(model, plan.division);
+  as_routed.routes = all_routes(model, plan.division, plan.micro_batches);
   const PlanRequest request = request_of(plan);
   if (left_out.workers) {
     const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();

@@ -3,7 +3,7 @@
 //   divisions     from the layout of a node's first output where that stands; else whole where the
 //                 stage has one part; else as the feature or hybrid cut's rule divides it
 //   layouts       from the divisions (layouts_of)
-//   routes        connect()
+//   routes        all_routes()
 //   predictions   predict(), with what the kept request says
 //
 // Pure functions.
@@ -19,6 +19,7 @@ namespace kerf::partitioner {
 struct LeftOut {
   std::vector<bool> layouts;  // by value
   bool routes = false;
+  bool step_routes = false;  // of the step vector alone, as in files from before there was one
   bool workers = false;
   bool bottleneck = false;
   bool bound = false;

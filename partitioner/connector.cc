@@ -83,6 +83,7 @@ std::vector<Route> connect(const Model& model, const Division& division) {
 
 RouteKind kind_of(const Model& model, const Division& division, const Route& route) {
   const NodeId loss = model.loss();
+  if (route.value == kStepVector) return RouteKind::kStep;
   if (is_of_step(model, route)) return RouteKind::kWeight;
   if (route.gradient) {
     for (const Piece& piece : route.pieces)
@@ -97,18 +98,33 @@ RouteKind kind_of(const Model& model, const Division& division, const Route& rou
 }
 
 bool is_of_step(const Model& model, const Route& route) {
-  return model.value(route.value).role == Role::kParameter;
+  return route.value == kStepVector || model.value(route.value).role == Role::kParameter;
+}
+
+const std::string& value_name(const Model& model, const Route& route) {
+  static const std::string kName = "the step vector";
+  return route.value == kStepVector ? kName : model.value(route.value).name;
+}
+
+std::string name_of(const Model& model, const Route& route) {
+  const bool gradient = route.gradient && route.value != kStepVector;
+  return (gradient ? "the gradient of " : "") + value_name(model, route);
 }
 
 size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
-  const ops::ValueSpec& spec = model.value(route.value).spec;
   int64_t count = 0;
+  if (route.value == kStepVector) {
+    for (const Piece& piece : route.pieces) count += piece.box.axes.at(0).size(0);
+    return static_cast<size_t>(count) * sizeof(double);
+  }
+  const ops::ValueSpec& spec = model.value(route.value).spec;
   for (const Piece& piece : route.pieces)
     count += ops::local_shape(piece.box, spec.shape, samples).elements();
   return static_cast<size_t>(count) * ops::size_of(spec.dtype);
 }
 
 std::string connector_words(const Sources& sources, const Route& route) {
+  if (route.value == kStepVector) return {};
   const ops::Shape shape = sources.shape(route.value);
   const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
     return ops::normalized(cut_from(sources, route, p), shape) != p.box;

@@ -69,9 +69,12 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
+// What a route of the step vector (step_vector.h), which is no value of the model, has for a value.
+inline constexpr ValueId kStepVector = -1;
+
 struct Route {
-  int id = 0;  // its place in the list that connect() returns
-  ValueId value = -1;
+  int id = 0;  // its place in the plan's list: connect()'s, then the step vector's
+  ValueId value = kStepVector;
   bool gradient = false;
   int from = 0;  // part
   int to = 0;    // part
@@ -95,17 +98,21 @@ std::optional<ops::Layout> division_of(const Model& model, NodeId node, const op
 std::vector<Route> connect(const Model& model, const Division& division);
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
-// loss adds (gathering the scores, scattering their gradient) and what parameters cost once a step
-// are listed apart.
-enum class RouteKind : uint8_t { kLayer, kLoss, kWeight };
+// loss adds (gathering the scores, scattering their gradient), what parameters cost once a step and
+// what the step vector does are listed apart.
+enum class RouteKind : uint8_t { kLayer, kLoss, kWeight, kStep };
 RouteKind kind_of(const Model& model, const Division& division, const Route& route);
 
-// Whether it carries a parameter, or its gradient: one message a step.
+// Whether it carries a parameter, its gradient, or the step vector: one message a step.
 bool is_of_step(const Model& model, const Route& route);
+// "relu1.output", "the step vector"; and with "the gradient of" before what goes backward.
+const std::string& value_name(const Model& model, const Route& route);
+std::string name_of(const Model& model, const Route& route);
 
 // Bytes of one message on this route for a micro-batch of `samples`.
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);
-// "slice -> bridge -> concat": the connectors that a route stands for.
+// "slice -> bridge -> concat": the connectors that a route stands for; none of the step vector's, which
+// no cut inserts.
 class Sources;
 std::string connector_words(const Sources& sources, const Route& route);
 

@@ -15,18 +15,28 @@ namespace {
 using Kind = Instruction::Kind;
 
 // The lists of a micro-batch (I and W run apart, or B instead of both), and those of a step.
-enum ListIndex : size_t { kF, kI, kW, kB, kContribute, kUpdate, kFetch, kLists };
+enum ListIndex : size_t {
+  kF,
+  kI,
+  kW,
+  kB,
+  kContribute,
+  kReduce,
+  kConclude,
+  kUpdate,
+  kFetch,
+  kLists
+};
 
 class PartMemory {
  public:
   PartMemory(const Model& model, Part& part, int64_t samples)
-      : model_(model), part_(part), samples_(samples), lists_{&part.forward,
-                                                              &part.input_gradient,
-                                                              &part.weight_gradient,
-                                                              &part.backward,
-                                                              &part.contribute,
-                                                              &part.update,
-                                                              &part.fetch} {}
+      : model_(model),
+        part_(part),
+        samples_(samples),
+        lists_{&part.forward,  &part.input_gradient, &part.weight_gradient,
+               &part.backward, &part.contribute,     &part.reduce,
+               &part.conclude, &part.update,         &part.fetch} {}
 
   void place() {
     read_data();
@@ -325,7 +335,7 @@ void PartMemory::insert_views() {
       instruction.local = root;
       after_[list][uses.in[list]->last].push_back(std::move(instruction));
     };
-    for (const size_t list : {kContribute, kUpdate, kFetch})
+    for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch})
       if (uses.in_list(list)) release(list);
     if (uses.in_list(kB)) release(kB);
     for (const size_t list : {kW, kI, kF})

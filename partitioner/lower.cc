@@ -45,7 +45,8 @@ bool interleaves(const Plan& plan, int stage) {
   };
   return own.interleaved ||
          std::none_of(plan.routes.begin(), plan.routes.end(), [&](const Route& route) {
-           return route.gradient && ours(route.from) && !ours(route.to);
+           return route.gradient && route.value != kStepVector && ours(route.from) &&
+                  !ours(route.to);
          });
 }
 
@@ -58,7 +59,9 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
     if (weights) bytes += own;
     if (!trains) continue;
     if (local.trained) bytes += own * optimizer_states;
-    if (local.kind == LocalKind::kParameterGradient) bytes += own;
+    if (local.kind == LocalKind::kParameterGradient || local.kind == LocalKind::kHomeGradient ||
+        local.kind == LocalKind::kStep)
+      bytes += own;
     if (local.kind == LocalKind::kStatistics) bytes += own * micro_batches;
   }
   return bytes;
@@ -67,11 +70,13 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
   const Sources sources(model, plan.division);
   check_stages(plan);
+  std::vector<StepMember> members;
+  if (options.gradients) members = step_members(sources, plan.micro_batches);
   std::vector<Part> parts(plan.binding.size());
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts)
       parts[static_cast<size_t>(part)] =
-          Lowering(model, plan, sources, options).run(part, static_cast<int>(stage));
+          Lowering(model, plan, sources, members, options).run(part, static_cast<int>(stage));
   return parts;
 }
 

@@ -9,14 +9,16 @@
 
 #include "partitioner/assembly.h"
 #include "partitioner/sources.h"
+#include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
 
 class Lowering {
  public:
+  // `members`: of the step vector.
   Lowering(const Model& model, const Plan& plan, const Sources& sources,
-           const LowerOptions& options)
-      : model_(model), plan_(plan), sources_(sources), options_(options) {}
+           const std::vector<StepMember>& members, const LowerOptions& options)
+      : model_(model), plan_(plan), sources_(sources), members_(members), options_(options) {}
 
   Part run(int part, int stage);
 
@@ -57,10 +59,18 @@ class Lowering {
   int home_of(ValueId value);
   void contribute(const Route& route);
   void update_home(ValueId value);
+  int sum_at_home(ValueId value, int home);
   void publish(ValueId value, int home);
   void fetch(ValueId value);
   void update_states();
   void clear_accumulators();
+
+  // lowering_step.cc: the step vector
+  void add_step_locals();
+  void measure(int local, ValueId value);
+  void exchange_step();
+  Instruction step_message(Instruction::Kind kind, const Route& route, int local, bool add) const;
+  const StepMember* member() const;
   Contribution contribution_of(const LocalCall& call, size_t input) const;
   const Route* find_route(ValueId value, bool gradient, int from, int to) const;
 
@@ -71,6 +81,7 @@ class Lowering {
   const Model& model_;
   const Plan& plan_;
   const Sources& sources_;
+  const std::vector<StepMember>& members_;
   const LowerOptions& options_;
   int part_ = 0;
   Part to_;

@@ -1,5 +1,5 @@
-// What becomes of parameters once a step: gradients summed into homes, the update, and what other
-// parts read of them.
+// What becomes of parameters once a step: gradients summed into homes and measured, the update, and
+// what other parts read of them.
 #include <algorithm>
 
 #include "partitioner/lowering.h"
@@ -9,8 +9,11 @@ namespace kerf::partitioner {
 using Kind = Instruction::Kind;
 
 void Lowering::add_parameters() {
+  add_step_locals();
   for (const Route& route : plan_.routes)
-    if (is_of_step(model_, route) && route.gradient && route.from == part_) contribute(route);
+    if (is_of_step(model_, route) && route.value != kStepVector && route.gradient &&
+        route.from == part_)
+      contribute(route);
   for (const ValueId value : model_.parameters()) {
     if (sources_.held(value, part_) != nullptr && sources_.differentiable(value))
       update_home(value);
@@ -18,6 +21,7 @@ void Lowering::add_parameters() {
   }
   update_states();
   clear_accumulators();
+  exchange_step();
 }
 
 // The local that is the master of the part's home box.
@@ -61,21 +65,44 @@ void Lowering::contribute(const Route& route) {
 }
 
 void Lowering::update_home(ValueId value) {
-  std::vector<Instruction>& list = to_.update.instructions;
+  const int home = home_of(value);
+  Instruction update;
+  update.kind = Kind::kUpdate;
+  update.local = home;
+  update.other = sum_at_home(value, home);
+  measure(update.other, value);
+  to_.update.instructions.push_back(std::move(update));
+  publish(value, home);
+}
+
+// The local that is the gradient of the home: it outlives the list that makes it, because the update
+// waits for what all parts have summed. Where the first term is an accumulator of the home's box, it
+// takes the others in.
+int Lowering::sum_at_home(ValueId value, int home) {
+  std::vector<Instruction>& list = to_.reduce.instructions;
   std::vector<Term> terms = gradient_terms(value);
   for (Term& term : terms)
     if (term.route < 0) {
       const Use& use = term.contributions[0].use;
       term.local = accumulators_.at({use.node, use.input});
     }
-  const int home = home_of(value);
-  Instruction update;
-  update.kind = Kind::kUpdate;
-  update.local = home;
+  const auto before = static_cast<int>(to_.locals.size());
   Assembly sum(value, LocalKind::kGradient, box_of(home), std::move(terms), sources_.shape(value));
-  update.other = sum.finish(model_, to_, plan_.routes, list);
-  list.push_back(std::move(update));
-  publish(value, home);
+  if (const Term& first = sum.terms().front();
+      first.route < 0 && sum.begins_with(first.contributions[0], box_of(first.local)))
+    sum.begin_in(first.local);
+  const int local = sum.finish(model_, to_, plan_.routes, list);
+  if (local < before) return local;
+  Local& gradient = to_.locals[static_cast<size_t>(local)];
+  gradient.kind = LocalKind::kHomeGradient;
+  if (gradient.storage != Storage::kReceived) return local;
+  // A message does not outlive its list either.
+  gradient.storage = Storage::kOwn;
+  gradient.route = -1;
+  Instruction& receive = list.back();
+  receive.local = -1;
+  receive.moves = {move_of(model_, to_, local, gradient.box, false)};
+  return local;
 }
 
 // The home's new contents to this part's own read copy, and to others'.
@@ -121,6 +148,7 @@ void Lowering::update_states() {
       update.local = call.inputs[static_cast<size_t>(state.input)];
       update.other = call.outputs[static_cast<size_t>(state.output)];
       update.keep = state.keep;
+      measure(update.other, model_.node(call.node).inputs[static_cast<size_t>(state.input)]);
       to_.update.instructions.push_back(std::move(update));
     }
 }

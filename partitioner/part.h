@@ -3,9 +3,11 @@
 // Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
 // local tensors, kernel calls, and instruction lists: F forward, I input gradients, W weight
 // gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it); and
-// once a step: `contribute` sends what other parts' homes sum, `update` sums, updates and publishes,
-// `fetch` receives what other homes published. A schedule's action runs one list for one
-// micro-batch; U runs the last three, where it comes after REDUCE_GRAD the last two.
+// once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home here and
+// sends this part's share of the step vector, `conclude` (of one part of the plan) sums those and
+// sends the result, `update` updates and publishes where the result lets it, `fetch` receives what
+// other homes published. A schedule's action runs one list for one micro-batch; U runs the last five,
+// where it comes after REDUCE_GRAD the last four.
 //
 // Memory. Every local that is neither persistent nor in a message has an offset within a region:
 //
@@ -44,6 +46,8 @@ enum class LocalKind : uint8_t {
   kParameter,          // persistent: what calls read of anything that is kept from step to step
   kHome,               // persistent: the master of a parameter, where calls read more than it
   kParameterGradient,  // persistent; summed over micro-batches in the order in which W runs
+  kHomeGradient,       // persistent; of a home, where it is summed from several tensors
+  kStep,               // persistent; a share of the step vector, or its result
   kStatistics,         // persistent; what each micro-batch says of a state, until U
   kActivation,
   kGradient,  // of an activation; of a parameter, summed into a home
@@ -118,7 +122,9 @@ struct Instruction {
     kRelease,      // route: the view
     kCopy,         // moves[0] (from) to moves[1] (to, add)
     kZero,         // local
-    kUpdate,       // local is the home, other its gradient
+    kMeasure,      // local's squares (statistics': of every micro-batch) go to entry of the share
+    kConclude,     // local, all shares' sum, gives other, the result
+    kUpdate,       // local is the home, other its gradient; if the step is finite, as
     kUpdateState,  // local is the state, other its statistics, keep
     kClear,        // local, an accumulator: it counts as zero, and what comes first overwrites it
   };
@@ -132,6 +138,7 @@ struct Instruction {
   int route = -1;
   int local = -1;
   int other = -1;
+  int entry = -1;        // of the step vector
   float keep = 0;        // of the state, against the statistics
   bool weights = false;  // kGradient: W's, not I's
   std::vector<Move> moves;
@@ -159,8 +166,12 @@ struct Part {
   InstructionList weight_gradient;
   InstructionList backward;
   InstructionList contribute;
+  InstructionList reduce;
+  InstructionList conclude;
   InstructionList update;
   InstructionList fetch;
+  int step_share = -1;   // local; -1 where the part has nothing to do with the step vector
+  int step_result = -1;  // local, likewise
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
 
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
@@ -183,12 +194,12 @@ bool interleaves(const Plan& plan, int stage);
 // The local whose memory `local` shares: itself unless it is an alias.
 int root_of(const Part& part, int local);
 
-// Parameters and, where it trains, their gradients, optimizer states and statistics of each of the
-// micro-batches, in blocks.
+// Parameters and, where it trains, their gradients, optimizer states, statistics of each of the
+// micro-batches, and the step vector, in blocks.
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
-// 2". The lists are F, I, W, B, C (contribute), U, R (fetch).
+// 2". The lists are F, I, W, B, C (contribute), S (reduce), V (conclude), U, R (fetch).
 std::string describe(const Model& model, const Plan& plan, const Part& part);
 
 }  // namespace kerf::partitioner

@@ -14,15 +14,20 @@ class PartWriter {
     return format("part {} of stage {} on worker {}\n", part_.part, part_.stage, part_.worker) +
            lines("F", part_.forward) + lines("I", part_.input_gradient) +
            lines("W", part_.weight_gradient) + lines("B", part_.backward) +
-           lines("C", part_.contribute) + lines("U", part_.update) + lines("R", part_.fetch);
+           lines("C", part_.contribute) + lines("S", part_.reduce) + lines("V", part_.conclude) +
+           lines("U", part_.update) + lines("R", part_.fetch);
   }
 
  private:
   // "d(fc1.output)[all, 0-4]": gradients in d(), boxes where they are not the whole.
   std::string name(int local) const {
     if (local < 0) return "1";
+    if (local == part_.step_share) return "the step's share";
+    if (local == part_.step_result) return "the step's result";
     const Local& l = part_.locals[static_cast<size_t>(local)];
-    const bool gradient = l.kind == LocalKind::kGradient || l.kind == LocalKind::kParameterGradient;
+    const bool gradient = l.kind == LocalKind::kGradient ||
+                          l.kind == LocalKind::kParameterGradient ||
+                          l.kind == LocalKind::kHomeGradient;
     const std::string& value = model_.value(l.value).name;
     return format("{}{}{}", l.kind == LocalKind::kHome ? "home of " : "",
                   gradient ? format("d({})", value) : value,
@@ -98,10 +103,13 @@ class PartWriter {
       case Kind::kAcquire:
         return format("acquire a slot -> {}", peer(i.route, true));
       case Kind::kRelease:
-        return format("release {}{} <- {}",
-                      plan_.routes[static_cast<size_t>(i.route)].gradient ? "the gradient of " : "",
-                      model_.value(plan_.routes[static_cast<size_t>(i.route)].value).name,
+        return format("release {} <- {}",
+                      name_of(model_, plan_.routes[static_cast<size_t>(i.route)]),
                       peer(i.route, false));
+      case Kind::kMeasure:
+        return format("measure {}", name(i.local));
+      case Kind::kConclude:
+        return format("{} from {}", name(i.other), name(i.local));
       case Kind::kUpdate:
         return format("update {}", name(i.local));
       case Kind::kUpdateState:

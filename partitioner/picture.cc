@@ -189,7 +189,8 @@ class Drawing {
   std::string words_of_gradients() const {
     std::set<std::string> words;
     for (const Route& route : plan_.routes)
-      if (route.gradient) words.insert(connector_words(sources_, route));
+      if (route.gradient && route.value != kStepVector)
+        words.insert(connector_words(sources_, route));
     return words.empty() ? "nothing" : shortened(format("{}", fmt::join(words, ", ")), 80);
   }
 

@@ -45,7 +45,7 @@ Json piece_to_json(const Model& model, const Piece& piece) {
 Json route_to_json(const Model& model, const Route& route) {
   Json pieces = Json::array();
   for (const Piece& piece : route.pieces) pieces.push_back(piece_to_json(model, piece));
-  return {{"value", model.value(route.value).name},
+  return {{"value", value_name(model, route)},
           {"direction", route.gradient ? "backward" : "forward"},
           {"from", route.from},
           {"to", route.to},

@@ -109,6 +109,10 @@ class PlanReader {
       each(json, "routes", [&](const Json& one, const std::string& where) {
         plan.routes.push_back(read_route(one, static_cast<int>(plan.routes.size()), where));
       });
+    left_out.step_routes =
+        !left_out.routes && plan.parts() > 1 &&
+        std::none_of(plan.routes.begin(), plan.routes.end(),
+                     [](const Route& route) { return route.value == kStepVector; });
     if (!left_out.workers)
       each(json, "workers", [&](const Json& one, const std::string& where) {
         plan.workers.push_back(read_worker(one, where));
@@ -308,7 +312,8 @@ class PlanReader {
     route.id = id;
     const std::string name = json_string(json, "value", where);
     route.value = model_.find_value(name);
-    if (route.value < 0) fail(where, format("{} has no value \"{}\"", model_.name(), name));
+    if (route.value < 0 && name != value_name(model_, Route{}))
+      fail(where, format("{} has no value \"{}\"", model_.name(), name));
     const std::string direction = json_string(json, "direction", where);
     if (direction != "forward" && direction != "backward")
       fail(where, "\"direction\" must be \"forward\" or \"backward\"");
@@ -323,7 +328,8 @@ class PlanReader {
   Piece read_piece(ValueId value, const Json& json, const std::string& where) const {
     check_members(json, {"box", "contributions"}, where);
     Piece piece;
-    piece.box = read_box(json_at(json, "box", where), model_.value(value).spec.shape.rank(), where);
+    const int rank = value == kStepVector ? 1 : model_.value(value).spec.shape.rank();
+    piece.box = read_box(json_at(json, "box", where), rank, where);
     if (!json.contains("contributions")) return piece;
     for (const Json& one : json_array(json, "contributions", where)) {
       check_members(one, {"node", "input", "box_number"}, where);

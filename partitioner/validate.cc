@@ -6,6 +6,7 @@
 
 #include "partitioner/cost_graph.h"
 #include "partitioner/plan.h"
+#include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
 
@@ -191,7 +192,8 @@ class Checker {
         problem("the layout of {} is {}, but what is computed needs {}", model_.value(id).name,
                 ops::describe(have), ops::describe(must));
       }
-      if (problems_.empty()) compare_routes(connect(model_, plan_.division));
+      if (problems_.empty())
+        compare_routes(all_routes(model_, plan_.division, plan_.micro_batches));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage) throw;
       problem("{}", error.what());
@@ -199,8 +201,7 @@ class Checker {
   }
 
   std::string name_of(const Route& route) const {
-    return format("the route of {}{} from part {} to part {}",
-                  route.gradient ? "the gradient of " : "", model_.value(route.value).name,
+    return format("the route of {} from part {} to part {}", partitioner::name_of(model_, route),
                   route.from, route.to);
   }
 
@@ -214,7 +215,7 @@ class Checker {
       if (std::none_of(plan_.routes.begin(), plan_.routes.end(), same_place(route)))
         problem("{} is missing", name_of(route));
     for (const Route& route : plan_.routes) {
-      if (route.value < 0 || route.value >= model_.values()) {
+      if (route.value < kStepVector || route.value >= model_.values()) {
         problem("a route carries value number {}, which does not exist", route.value);
         continue;
       }

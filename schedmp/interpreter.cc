@@ -31,29 +31,23 @@ InstructionList Part::*list_of(ActionKind kind) {
   }
 }
 
-bool ends_step(const Action& action) {
-  return action.kind == ActionKind::kUpdate || action.kind == ActionKind::kReduceGradient;
-}
-
 }  // namespace
 
 std::vector<Leg> legs_of(const std::vector<Action>& row) {
   std::vector<Leg> legs;
+  std::vector<Action> updates;
   std::set<int> contributed;  // stages
-  for (auto at = row.begin(); at != row.end();) {
-    if (!ends_step(*at)) {
-      legs.push_back({*at, list_of(at->kind)});
-      ++at;
+  for (const Action& action : row) {
+    const bool update = action.kind == ActionKind::kUpdate;
+    if (!update && action.kind != ActionKind::kReduceGradient) {
+      legs.push_back({action, list_of(action.kind)});
       continue;
     }
-    const auto end = std::find_if_not(at, row.end(), ends_step);
-    for (auto action = at; action != end; ++action)
-      if (contributed.insert(action->stage).second) legs.push_back({*action, &Part::contribute});
-    for (const auto list : {&Part::update, &Part::fetch})
-      for (auto action = at; action != end; ++action)
-        if (action->kind == ActionKind::kUpdate) legs.push_back({*action, list});
-    at = end;
+    if (contributed.insert(action.stage).second) legs.push_back({action, &Part::contribute});
+    if (update) updates.push_back(action);
   }
+  for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
+    for (const Action& action : updates) legs.push_back({action, list});
   return legs;
 }
 
@@ -112,6 +106,11 @@ void Interpreter::run(const Site& site, const Instruction& instruction) {
       return machine_.copy(site, instruction);
     case Kind::kZero:
       return machine_.zero(site, instruction.local);
+    case Kind::kMeasure:
+      fill(site, instruction.local);
+      return machine_.measure(site, instruction);
+    case Kind::kConclude:
+      return machine_.conclude(site, instruction);
     case Kind::kUpdate:
       fill(site, instruction.other);
       return machine_.update(site, instruction);

@@ -18,9 +18,11 @@
 
 namespace kerf::schedmp {
 
-// A run of one list of a worker's part: what an action of a row comes to. Consecutive updates are
-// taken together, so that no part of a worker waits for what another of its parts has yet to send:
-// all contribute, all update, all fetch.
+// A run of one list of a worker's part: what an action of a row comes to. Where an update, or a
+// reduction, of a stage stands, it contributes. The rest of all of a row's updates is taken together
+// at its end, where the last of them stands, so that no part of a worker waits for what another of
+// its parts has yet to send: all reduce, the root of the step vector concludes, all update, all
+// fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
 struct Leg {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;
@@ -51,6 +53,8 @@ class Machine {
   virtual void release(const Site&, const Instruction&) {}
   virtual void copy(const Site&, const Instruction&) {}
   virtual void zero(const Site&, int /*local*/) {}
+  virtual void measure(const Site&, const Instruction&) {}
+  virtual void conclude(const Site&, const Instruction&) {}
   virtual void update(const Site&, const Instruction&) {}
   virtual void update_state(const Site&, const Instruction&) {}
 };

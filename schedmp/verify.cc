@@ -144,10 +144,9 @@ class Play {
                                                          : "for a free slot of";
     const std::string of =
         step.micro_batch < 0 ? std::string() : kerf::format(" of micro-batch {}", step.micro_batch);
-    return kerf::format(
-        "worker {} at {} waits {} {}{}{} {} worker {}", worker, to_string(step.action), what,
-        route(step).gradient ? "the gradient of " : "", model_.value(route(step).value).name, of,
-        step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
+    return kerf::format("worker {} at {} waits {} {}{} {} worker {}", worker,
+                        to_string(step.action), what, name_of(model_, route(step)), of,
+                        step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
   }
 
   bool advance(size_t worker) {

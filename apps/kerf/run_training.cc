@@ -1,6 +1,7 @@
 #include "apps/kerf/run_training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "apps/programs.h"
@@ -21,6 +22,10 @@ double longest_action_seconds(const partitioner::Plan& plan) {
 
 std::optional<double> if_known(double figure) {
   return figure > 0 ? std::optional(figure) : std::nullopt;
+}
+
+std::optional<double> if_finite(double figure) {
+  return std::isfinite(figure) ? std::optional(figure) : std::nullopt;
 }
 
 std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome& outcome) {
@@ -53,7 +58,7 @@ std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& o
   std::vector<RunRecord::Route> routes;
   for (const partitioner::Route& route : planned.plan.routes) {
     const auto& figures = outcome.training->routes()[static_cast<size_t>(route.id)];
-    routes.push_back({.value = planned.model.value(route.value).name,
+    routes.push_back({.value = partitioner::value_name(planned.model, route),
                       .gradient = route.gradient,
                       .from = planned.plan.binding[static_cast<size_t>(route.from)],
                       .to = planned.plan.binding[static_cast<size_t>(route.to)],
@@ -115,7 +120,11 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   record.kind = to_string(outcome.kind);
   record.data = outcome.data;
   record.plan = record_of(planned.model, planned.plan);
-  for (const auto& step : outcome.training->steps()) record.losses.push_back(step.loss);
+  for (const auto& step : outcome.training->steps()) {
+    record.losses.push_back(if_finite(step.loss));
+    record.gradient_norms.push_back(if_finite(step.gradient_norm));
+    if (!step.skipped.empty()) record.skipped.push_back({step.step, step.skipped});
+  }
   for (const auto& one : outcome.training->evaluations())
     record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss});
   record.seconds = outcome.driven.loop.seconds;

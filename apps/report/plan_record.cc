@@ -33,13 +33,14 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
   for (size_t i = 0; i < plan.routes.size(); ++i) {
     const partitioner::Route& route = plan.routes[i];
     const partitioner::RouteKind kind = partitioner::kind_of(model, plan.division, route);
-    routes.push_back({.value = model.value(route.value).name,
+    routes.push_back({.value = partitioner::value_name(model, route),
                       .gradient = route.gradient,
                       .from = plan.binding[static_cast<size_t>(route.from)],
                       .to = plan.binding[static_cast<size_t>(route.to)],
                       .connectors = partitioner::connector_words(sources, route),
                       .of_loss = kind == partitioner::RouteKind::kLoss,
                       .of_weights = kind == partitioner::RouteKind::kWeight,
+                      .of_step = kind == partitioner::RouteKind::kStep,
                       .messages = traffic[i].messages,
                       .bytes = traffic[i].bytes});
   }
@@ -74,6 +75,7 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
   };
   std::map<std::pair<bool, std::string>, Kind> kinds;
   for (const PlanRecord::Route& route : record.routes) {
+    if (route.connectors.empty()) continue;
     Kind& kind = kinds[{route.gradient, route.connectors}];
     ++kind.routes;
     kind.traffic.messages += route.messages;
@@ -91,7 +93,10 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
 PlanRecord::StepTraffic PlanRecord::per_step() const {
   StepTraffic step;
   for (const Route& route : routes) {
-    Traffic& sum = route.of_loss ? step.loss : route.of_weights ? step.weights : step.layers;
+    Traffic& sum = route.of_loss      ? step.loss
+                   : route.of_weights ? step.weights
+                   : route.of_step    ? step.step
+                                      : step.layers;
     sum.messages += route.messages;
     sum.bytes += route.bytes;
   }
@@ -156,6 +161,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   if (step.weights.messages > 0)
     text += format("once a step: {} of {} for shared weights\n",
                    plural(step.weights.messages, "message"), bytes_text(step.weights.bytes));
+  if (step.step.messages > 0)
+    text += format("once a step: {} of {} for the step vector\n",
+                   plural(step.step.messages, "message"), bytes_text(step.step.bytes));
   if (record.bound > 0)
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",
                    human_percent(record.gap()));

@@ -21,9 +21,11 @@ struct PlanRecord {
     bool gradient = false;
     int from = 0;  // worker
     int to = 0;
-    std::string connectors;  // what was inserted: "slice -> bridge -> concat"
+    std::string
+        connectors;  // what was inserted: "slice -> bridge -> concat"; of the step's, nothing
     bool of_loss = false;
     bool of_weights = false;
+    bool of_step = false;  // the step vector's
     int64_t messages = 0;  // of one step
     int64_t bytes = 0;
   };
@@ -35,12 +37,13 @@ struct PlanRecord {
     int64_t sum = 0;
     bool operator==(const Connectors&) const = default;
   };
-  // Of one step: between the layers, what the loss adds (scores and their gradients), and what
-  // weights cost that several parts share.
+  // Of one step: between the layers, what the loss adds (scores and their gradients), what weights
+  // cost that several parts share, and the step vector.
   struct StepTraffic {
     partitioner::Traffic layers;
     partitioner::Traffic loss;
     partitioner::Traffic weights;
+    partitioner::Traffic step;
     bool operator==(const StepTraffic&) const = default;
   };
 
@@ -101,6 +104,7 @@ void fields(Fields& f, PlanRecord::Route& route) {
   f("connectors", route.connectors);
   f("of_loss", route.of_loss);
   f.newer("of_weights", route.of_weights);
+  f.newer("of_step", route.of_step);
   f("messages", route.messages);
   f("bytes", route.bytes);
 }
@@ -118,6 +122,7 @@ void fields(Fields& f, PlanRecord::StepTraffic& traffic) {
   f("between_layers", traffic.layers);
   f("loss", traffic.loss);
   f.newer("weights", traffic.weights);
+  f.newer("step", traffic.step);
 }
 
 template <class Fields>

@@ -37,8 +37,13 @@ void Progress::step(const schedmp::StepRecord& record) {
     close_epoch(nullptr);
     epoch_ = record.epoch;
   }
-  epoch_rows_ += record.rows;
-  epoch_loss_ += record.loss * static_cast<double>(record.rows);
+  if (record.skipped.empty()) {
+    tell_skipped();
+    epoch_rows_ += record.rows;
+    epoch_loss_ += record.loss * static_cast<double>(record.rows);
+  } else {
+    if (skipped_++ == 0) first_skipped_ = record;
+  }
   if (running_) {
     intervals_.push_back(std::chrono::duration<double>(now - last_).count());
     seconds_ += intervals_.back();
@@ -56,7 +61,19 @@ void Progress::evaluation(const schedmp::EvaluationRecord& record) {
   close_epoch(&record);
 }
 
+// Of steps in a row one line, once they are over: a run that ends among them has an error to tell.
+void Progress::tell_skipped() {
+  if (skipped_ == 0) return;
+  const int64_t first = first_skipped_.step;
+  const std::string which =
+      skipped_ == 1 ? format("{} {}", options_.words.step, first)
+                    : format("{}s {} to {}", options_.words.step, first, first + skipped_ - 1);
+  permanent_line(format("{} skipped: {} is not finite", which, first_skipped_.skipped));
+  skipped_ = 0;
+}
+
 void Progress::finish() {
+  tell_skipped();
   close_epoch(nullptr);
   abandon();
 }

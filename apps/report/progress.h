@@ -49,6 +49,7 @@ class Progress {
   // Whole seconds, at least one while steps are left.
   double seconds_left(int64_t steps) const;
   void close_epoch(const schedmp::EvaluationRecord* evaluation);
+  void tell_skipped();
   void permanent_line(const std::string& line);
 
   Options options_;
@@ -64,6 +65,8 @@ class Progress {
   int64_t epoch_ = 0;
   int64_t epoch_rows_ = 0;
   double epoch_loss_ = 0;  // sum over rows
+  int64_t skipped_ = 0;    // steps in a row, up to now
+  schedmp::StepRecord first_skipped_;
 };
 
 }  // namespace kerf::apps

@@ -29,7 +29,13 @@ std::string steps_text(const RunRecord& record) {
              human_seconds(record.seconds));
   if (record.images_per_second)
     text += format(", {} images/s", human_count(static_cast<long long>(*record.images_per_second)));
-  return text + format(", loss of the last step {:.4f}\n", record.losses.back());
+  const std::optional<double> last = record.losses.back();
+  text += ", loss of the last step " + (last ? format("{:.4f}", *last) : "not finite") + "\n";
+  if (record.skipped.empty()) return text;
+  const RunRecord::Skipped& first = record.skipped.front();
+  return text + format("{} skipped: {} of step {} was not finite{}\n",
+                       plural(static_cast<long long>(record.skipped.size()), "step"), first.cause,
+                       first.step, record.skipped.size() > 1 ? " first" : "");
 }
 
 std::string workers_text(const RunRecord& record, bool colour) {

@@ -53,6 +53,10 @@ struct RunRecord {
     partitioner::Traffic counted;
     bool equal() const { return predicted == counted; }
   };
+  struct Skipped {
+    int64_t step = 0;   // from 0
+    std::string cause;  // what was not finite
+  };
   // Messages between scheduler and workers.
   struct Control {
     int64_t sent = 0;
@@ -64,7 +68,10 @@ struct RunRecord {
   std::string kind = "train";  // or "evaluate"
   std::string data;            // the data set's name
   PlanRecord plan;
-  std::vector<double> losses;  // of each step
+  // Of each step; empty where it is not finite.
+  std::vector<std::optional<double>> losses;
+  std::vector<std::optional<double>> gradient_norms;
+  std::vector<Skipped> skipped;  // steps that updated nothing
   std::vector<Evaluation> evaluations;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
@@ -135,6 +142,12 @@ void fields(Fields& f, RunRecord::Route& route) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Skipped& skipped) {
+  f("step", skipped.step);
+  f("cause", skipped.cause);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Control& control) {
   f("sent", control.sent);
   f("received", control.received);
@@ -150,6 +163,8 @@ void fields(Fields& f, RunRecord& run) {
   f.derived("model", run.plan.model);
   f("losses", run.losses);
   f.derived("steps", static_cast<int64_t>(run.losses.size()));
+  f.newer("gradient_norms", run.gradient_norms);
+  f.newer("skipped", run.skipped);
   f("evaluations", run.evaluations);
   f.derived("accuracy", run.accuracy());
   f("seconds", run.seconds);

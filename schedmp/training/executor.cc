@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
-#include "ops/metrics.h"
 #include "runtime/error.h"
 
 namespace kerf::schedmp {
@@ -73,6 +71,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       seed_(seed),
       micro_batches_(plan.micro_batches),
       loss_terms_(loss_terms(model)),
+      step_vector_(model, micro_batches_),
       training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
                                                      micro_batches_, static_cast<Machine&>(*this))
                          : nullptr),
@@ -132,8 +131,7 @@ TrainingResult& Executor::run(const StepData& data) {
   mailbox_.begin(data.sequence);
   for (size_t leg = 0; leg < current_->legs.size(); ++leg) run_leg(leg);
 
-  result_.loss = 0;
-  for (const double loss : losses_) result_.loss += loss;
+  data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
   result_.bytes_in = mailbox_.bytes_in();
   result_.wait_ns = mailbox_.waited_ns();
@@ -276,28 +274,6 @@ void Executor::forward(const Site& site, const Instruction& instruction) {
   kernel(site, instruction).forward(make_call(site, instruction));
 }
 
-// Of a loss over classes; others have no notion of a right answer.
-int64_t Executor::count_correct(const Site& site, const LocalCall& call) const {
-  if (call.inputs.size() < 2 || call.inputs[1] < 0) return 0;
-  const TensorView scores = view(site, call.inputs[0]);
-  const TensorView labels = view(site, call.inputs[1]);
-  if (labels.dtype != ops::DType::kInt64 || scores.shape.rank() != 2) return 0;
-  return ops::count_correct(scores, labels);
-}
-
-void Executor::report_loss(const Site& site, const Instruction& instruction) {
-  const LocalCall& call = call_of(site, instruction);
-  const auto loss = static_cast<double>(*view(site, call.outputs[0]).f32());
-  losses_[static_cast<size_t>(site.micro_batch)] = loss;
-  result_.has_loss = true;
-  if (!data_.training) result_.correct += count_correct(site, call);
-  if (!std::isfinite(loss))
-    throw Error(ErrorCode::kUsage,
-                data_.training ? "the loss is no longer a finite number; a smaller --lr may help"
-                               : "the loss of these weights is no finite number",
-                kerf::format("{}, step {}", model_.node(call.node).name, data_.step));
-}
-
 void Executor::gradient(const Site& site, const Instruction& instruction,
                         std::span<const char> accumulate) {
   const LocalCall& call = call_of(site, instruction);
@@ -393,21 +369,6 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
 void Executor::zero(const Site& site, int index) {
   const TensorView each = view(site, index);
   if (each.bytes() > 0) std::memset(each.data, 0, each.bytes());
-}
-
-void Executor::update(const Site& site, const Instruction& instruction) {
-  parameters_.update(site.part, instruction.local, view(site, instruction.other));
-}
-
-// What every micro-batch that was not empty says, in their order.
-void Executor::update_state(const Site& site, const Instruction& instruction) {
-  const TensorView& state = parameters_.view(site.part, instruction.local);
-  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
-    if (samples(micro_batch) == 0) continue;
-    const TensorView said = parameters_.statistics(site.part, instruction.other, micro_batch);
-    for (int64_t i = 0; i < state.elements(); ++i)
-      state.f32()[i] = instruction.keep * state.f32()[i] + (1 - instruction.keep) * said.f32()[i];
-  }
 }
 
 }  // namespace kerf::schedmp

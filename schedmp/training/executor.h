@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ops/kernel.h"
+#include "partitioner/step_vector.h"
 #include "schedmp/dataset.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/training/mailbox.h"
@@ -83,10 +84,18 @@ class Executor final : private Machine {
   void release(const Site& site, const Instruction& instruction) override;
   void copy(const Site& site, const Instruction& instruction) override;
   void zero(const Site& site, int local) override;
+  void measure(const Site& site, const Instruction& instruction) override;
+  void conclude(const Site& site, const Instruction& instruction) override;
   void update(const Site& site, const Instruction& instruction) override;
   void update_state(const Site& site, const Instruction& instruction) override;
 
   void run_leg(size_t index);
+  // What the step says of itself: of training, where a part of this worker concludes it.
+  void report_step();
+  void report_evaluation();
+  // The entries of a step vector's local; null where the part has none.
+  double* entries(size_t part, int local) const;
+  bool is_finite(const Site& site) const;
   const partitioner::Part& part(const Site& site) const { return *current_->parts[site.part]; }
   const partitioner::Local& local(const Site& site, int index) const {
     return part(site).locals[static_cast<size_t>(index)];
@@ -123,6 +132,7 @@ class Executor final : private Machine {
   const uint64_t seed_;
   const int micro_batches_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over
+  const partitioner::StepVector step_vector_;
   std::unique_ptr<Purpose> training_;
   std::unique_ptr<Purpose> evaluation_;
   Purpose* current_;
@@ -132,7 +142,7 @@ class Executor final : private Machine {
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
   std::vector<runtime::Slot> slots_;                                // by route: the one acquired
   std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch
-  std::vector<double> losses_;                                      // by micro-batch
+  std::vector<double> losses_;  // by micro-batch, of an evaluation
   StepData data_;
   TrainingResult result_;
 

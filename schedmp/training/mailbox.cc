@@ -101,8 +101,7 @@ runtime::Tag Mailbox::tag_of(int index, int micro_batch) const {
 }
 
 std::string Mailbox::name_of(int index, int micro_batch) const {
-  const std::string name = kerf::format("{}{}", route(index).gradient ? "the gradient of " : "",
-                                        model_.value(route(index).value).name);
+  const std::string name = partitioner::name_of(model_, route(index));
   return micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, micro_batch);
 }
 
@@ -116,7 +115,7 @@ runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
   OwnLane& lane = own_[static_cast<size_t>(index)];
   const auto free = std::find(lane.slots.begin(), lane.slots.end(), OwnLane::State::kFree);
   KERF_CHECK(free != lane.slots.end(), "no slot is free for {}, and nobody else can free one",
-             model_.value(route(index).value).name);
+             partitioner::name_of(model_, route(index)));
   KERF_CHECK(bytes <= lane.slot_bytes);
   *free = OwnLane::State::kTaken;
   const auto slot = static_cast<size_t>(free - lane.slots.begin());
@@ -133,7 +132,7 @@ runtime::View Mailbox::take_own(int index, const runtime::Tag& tag) {
         nullptr};
   }
   KERF_CHECK(false, "{} was never sent, and nobody else can send it",
-             model_.value(route(index).value).name);
+             partitioner::name_of(model_, route(index)));
   return {};
 }
 

@@ -62,9 +62,12 @@ struct RouteCount {
 };
 
 struct TrainingResult {
+  // Of training, one worker has them, out of the step vector; of an evaluation, each its share.
   bool has_loss = false;
   double loss = 0;  // sum over the step's rows, divided by their number
   int64_t correct = 0;
+  double squared_norm = 0;  // of the gradient
+  int cause = 0;            // the entry of the step vector that is not finite; 0: none
   int64_t compute_ns = 0;
   int64_t wait_ns = 0;
   int64_t peak_bytes = 0;
@@ -74,7 +77,8 @@ struct TrainingResult {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(has_loss, loss, correct, compute_ns, wait_ns, peak_bytes, bytes_in, sent, spans);
+    archive(has_loss, loss, correct, squared_norm, cause, compute_ns, wait_ns, peak_bytes, bytes_in,
+            sent, spans);
   }
 };
 

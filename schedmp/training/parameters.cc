@@ -43,7 +43,9 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
   const auto of_kind = [&](LocalKind kind) {
     return tensors([kind](const Local& local) { return local.kind == kind; });
   };
-  lay_out(of_kind(LocalKind::kParameterGradient), 1, to_view);
+  for (const LocalKind kind :
+       {LocalKind::kParameterGradient, LocalKind::kHomeGradient, LocalKind::kStep})
+    lay_out(of_kind(kind), 1, to_view);
   lay_out(of_kind(LocalKind::kStatistics), micro_batches, to_view);
   const std::vector<Tensor> homes = tensors([](const Local& local) { return local.trained; });
   for (int state = 0; state < optimizer_->states(); ++state)

@@ -1,8 +1,11 @@
 #include "schedmp/training/training.h"
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 
+#include "partitioner/step_vector.h"
 #include "runtime/error.h"
 #include "runtime/wire.h"
 #include "schedmp/schedules.h"
@@ -237,13 +240,38 @@ struct Training::SchedulerHalf {
     }
   }
 
-  // Folds a finished round in: `loss` is the mean over its rows.
-  void fold(const TrainingTask& task, double loss, int64_t correct) {
-    if (task.kind == TaskKind::kTrain) {
-      steps.push_back({task.step, task.epoch, task.rows, loss});
-      if (observer.step) observer.step(steps.back());
+  // Folds a finished round in: losses are means over its rows.
+  void fold_step(const TrainingTask& task, const TrainingResult& result) {
+    steps.push_back({task.step, task.epoch, task.rows, result.loss, result.correct,
+                     std::sqrt(result.squared_norm)});
+    if (result.cause != 0)
+      steps.back().skipped =
+          entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
+    if (observer.step) observer.step(steps.back());
+    check_skipped();
+  }
+
+  // A run that learns nothing any more ends: after so many steps in a row that were not finite, and
+  // where it would end among them, unless that was the only one.
+  void check_skipped() const {
+    const auto finite = std::find_if(steps.rbegin(), steps.rend(),
+                                     [](const StepRecord& step) { return step.skipped.empty(); });
+    const int64_t in_a_row = finite - steps.rbegin();
+    const bool last = std::ssize(steps) == rounds.total_steps();
+    const bool all = finite == steps.rend();
+    if (in_a_row == 0 || (in_a_row < options.most_skipped && !(last && (all || in_a_row > 1))))
       return;
-    }
+    const StepRecord& first = steps[steps.size() - static_cast<size_t>(in_a_row)];
+    const std::string where =
+        first.skipped == "the loss" ? model.node(model.loss()).name : plan.model;
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} is no longer a finite number; a smaller --lr may help ({} from "
+                             "this one on, nothing was updated)",
+                             first.skipped, plural(in_a_row, "step")),
+                kerf::format("{}, step {}", where, first.step));
+  }
+
+  void fold_evaluation(const TrainingTask& task, double loss, int64_t correct) {
     if (task.first == 0) evaluations.push_back({task.epoch, 0, 0, 0});
     EvaluationRecord& record = evaluations.back();
     record.loss =
@@ -322,16 +350,23 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   const TrainingTask task = half.under_way.front();
   half.under_way.pop_front();
   if (task.kind == TaskKind::kSave) return;
-  double loss = 0;
-  int64_t correct = 0;
+  TrainingResult
+      sum;  // of an evaluation each worker has its share of the rows; of training, one all
+  int reports = 0;
   for (const Result& each : results) {
     auto result = runtime::decode<TrainingResult>(each.payload);
     half.count(task, each, result);
-    if (result.has_loss) loss += result.loss;  // each worker has its share of the rows
-    correct += result.correct;
+    if (!result.has_loss) continue;
+    ++reports;
+    sum.loss += result.loss;
+    sum.correct += result.correct;
+    sum.squared_norm = result.squared_norm;
+    sum.cause = result.cause;
   }
   half.predict(task);
-  half.fold(task, loss, correct);
+  if (task.kind == TaskKind::kEvaluate) return half.fold_evaluation(task, sum.loss, sum.correct);
+  KERF_CHECK(reports == 1, "{} workers concluded step {}", reports, task.step);
+  half.fold_step(task, sum);
 }
 
 void Training::start(runtime::Workplace& workplace, std::string_view job) {

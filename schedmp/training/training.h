@@ -1,5 +1,5 @@
 // Training is a program: schedule() sends each worker one step, update() runs the worker's row of
-// the schedule for it, aggregate() adds the losses up.
+// the schedule for it, aggregate() takes down what the step vector says, or adds an evaluation up.
 //
 // The scheduler's instance is made from a TrainingSetup; a worker's from the factories alone, and
 // learns the rest from its job. A worker that cannot rebuild the same model, plan or data set ends
@@ -42,6 +42,7 @@ struct TrainingOptions {
   partitioner::Setting setting;   // its optimizer_states follow from `optimizer`
   std::optional<int64_t> memory;  // bytes that each worker may take
   int64_t trace_steps = 16;       // steps whose spans are kept
+  int most_skipped = 10;          // as many steps in a row that are not finite end the run
   std::filesystem::path
       shards;           // folder where workers leave their shares of the weights; empty: none
   std::string weights;  // safetensors file to start from; empty: initialise
@@ -53,6 +54,10 @@ struct StepRecord {
   int64_t epoch = 0;
   int64_t rows = 0;
   double loss = 0;  // mean over the rows
+  int64_t correct = 0;
+  double gradient_norm = 0;  // of all parameters' together
+  // What was not finite first, "the gradient of fc1.weight": then nothing was updated. Empty: all was.
+  std::string skipped = {};
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;

@@ -416,6 +416,9 @@ class Train(KerfTest):
         self.assertLessEqual({"model", "plan", "steps", "losses", "evaluations", "accuracy", "seconds", "images_per_second",
                               "median_step_seconds", "workers", "predicted", "counted", "equal", "control", "routes"},
                              set(report))
+        self.assertEqual(len(report["gradient_norms"]), report["steps"])
+        self.assertTrue(all(norm > 0 for norm in report["gradient_norms"]))
+        self.assertEqual(report["skipped"], [])
         for worker in report["workers"]:
             self.assertLessEqual({"worker", "pid", "device", "compute_seconds", "wait_seconds", "messages", "bytes_in",
                                   "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",

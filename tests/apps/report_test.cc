@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "apps/report/progress.h"
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"
@@ -50,6 +52,28 @@ struct Screen {
     return options;
   }
 };
+
+// Once it is known how many there were; and they count in no mean.
+TEST(Progress, TellsOfSkippedStepsWhenTheyAreOver) {
+  Screen screen;
+  Progress progress(screen.options(false, 5, 1));
+  const auto step = [&](int64_t number, double loss, const std::string& cause) {
+    schedmp::StepRecord record{number, 0, 100, loss};
+    record.skipped = cause;
+    progress.step(record);
+  };
+  step(0, 2.0, "");
+  step(1, 7.0, "the gradient of w");
+  step(2, NAN, "the loss");
+  EXPECT_TRUE(screen.written.empty());
+  step(3, 4.0, "");
+  EXPECT_EQ(screen.written.back(), "steps 1 to 2 skipped: the gradient of w is not finite\n");
+  step(4, NAN, "the loss");
+  progress.finish();
+  ASSERT_EQ(screen.written.size(), 3U);
+  EXPECT_EQ(screen.written[1], "step 4 skipped: the loss is not finite\n");
+  EXPECT_THAT(screen.written[2], HasSubstr("loss 3.0000"));
+}
 
 TEST(Progress, ShowsEpochStepLossRateAndTimeLeft) {
   Screen screen;

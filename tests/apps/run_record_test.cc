@@ -28,8 +28,8 @@ RunRecord sample() {
   record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.1 + 0.2}};
   record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
   record.plan.routes = {
-      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, 4, 400},
-      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, 4, 800}};
+      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400},
+      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, false, 4, 800}};
   record.plan.bottleneck = 3;
   record.plan.bound = 2;
   record.losses = {1.0 / 3, 0.25};
@@ -142,6 +142,25 @@ TEST(RunRecord, TellsOfTrafficThatDiffers) {
     EXPECT_EQ(error.code(), ErrorCode::kInternal);
     EXPECT_THAT(error.what(), StartsWith("values of relu1.output from worker 0 to 1"));
   }
+}
+
+TEST(RunRecord, KeepsStepsThatWereSkipped) {
+  RunRecord record = sample();
+  record.losses = {0.5, std::nullopt, 0.25, std::nullopt};
+  record.gradient_norms = {1.5, std::nullopt, std::nullopt, std::nullopt};
+  record.skipped = {{1, "the loss"}, {2, "the gradient of w"}, {3, "the loss"}};
+  const std::string text = write_run_record(record);
+  const RunRecord back = read_run_record(text, "run.json");
+  EXPECT_EQ(back.losses, record.losses);
+  EXPECT_EQ(back.gradient_norms, record.gradient_norms);
+  EXPECT_EQ(write_run_record(back), text);
+  const Json json = parse_json(text, "run.json");
+  EXPECT_EQ(json["steps"], 4);
+  EXPECT_TRUE(json["losses"][1].is_null());
+  EXPECT_EQ(json["skipped"][1]["cause"], "the gradient of w");
+  EXPECT_THAT(run_text(record, false), HasSubstr("loss of the last step not finite\n"));
+  EXPECT_THAT(run_text(record, false),
+              HasSubstr("3 steps skipped: the loss of step 1 was not finite first"));
 }
 
 TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {

@@ -1,9 +1,11 @@
-// A row counts as correct when its label is its first largest score.
+// A row counts as correct when its label is its first largest score; a norm is a plain loop's.
 #include "ops/metrics.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace kerf::ops {
@@ -46,6 +48,55 @@ TEST(CountCorrect, RefusesOtherShapes) {
   auto* const l = reinterpret_cast<std::byte*>(labels.data());
   EXPECT_THROW(count_correct({DType::kFloat32, {2, 3}, s}, {DType::kInt64, {3}, l}), Error);
   EXPECT_THROW(count_correct({DType::kFloat32, {6}, s}, {DType::kInt64, {3}, l}), Error);
+}
+
+double norm(std::vector<float>& x) {
+  return squared_norm({DType::kFloat32, {std::ssize(x)}, reinterpret_cast<std::byte*>(x.data())});
+}
+
+TEST(SquaredNorm, IsAPlainLoopsToRounding) {
+  for (const size_t count : {0, 1, 15, 16, 17, 1000, 100'000, 3'000'001}) {
+    std::vector<float> x(count);
+    long double expected = 0;
+    for (size_t i = 0; i < count; ++i) {
+      x[i] = static_cast<float>(std::sin(static_cast<double>(i)));
+      expected += static_cast<long double>(x[i]) * x[i];
+    }
+    EXPECT_NEAR(norm(x), static_cast<double>(expected), 1e-13 * static_cast<double>(expected))
+        << count;
+  }
+}
+
+TEST(SquaredNorm, IsExactOfWholeNumbers) {
+  std::vector<float> x(70'000, 3);
+  x.back() = -5;
+  EXPECT_EQ(norm(x), 9.0 * 69'999 + 25);
+}
+
+TEST(SquaredNorm, HoldsTheLargestNumbersAndTellsWhatIsNotFinite) {
+  std::vector<float> x(50'000, std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::isfinite(norm(x)));
+  for (const size_t place : {size_t{0}, size_t{33'333}, x.size() - 1})
+    for (const float bad : {INFINITY, -INFINITY, NAN}) {
+      std::vector<float> spoiled = x;
+      spoiled[place] = bad;
+      EXPECT_FALSE(std::isfinite(norm(spoiled))) << place << " " << bad;
+    }
+}
+
+// Pieces are shared out between threads; where they end does not depend on how many there are.
+TEST(SquaredNorm, IsTheSameForAnyNumberOfThreads) {
+  std::vector<float> x(1'000'000);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(std::cos(static_cast<double>(i))) / 3;
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const double alone = norm(x);
+  for (const int threads : {2, 3, 7}) {
+    omp_set_num_threads(threads);
+    EXPECT_EQ(norm(x), alone) << threads;
+  }
+  omp_set_num_threads(before);
 }
 
 }  // namespace

@@ -294,6 +294,14 @@ TEST(Region, ReordersAxes) {
   EXPECT_THROW(Region(Box::whole(4), Box::whole(4), spec, {1, 0}), Error);
 }
 
+TEST(Region, AddsDoubles) {
+  const Region region(Box::whole(1), {{IndexSet::of({1, 2, 4})}}, {DType::kFloat64, {5}});
+  const std::vector<double> dense{10, 1e-10, 1e300};
+  std::vector<double> local{1, 2, 3, 4, 1e300};
+  region.unpack_add(bytes(dense), bytes(local), 1);
+  EXPECT_THAT(local, testing::ElementsAre(1, 12, 3 + 1e-10, 4, 2e300));
+}
+
 TEST(Region, DoesNotAddIntegers) {
   const Region region(Box::whole(1), Box::whole(1), {DType::kInt64, {4}});
   std::vector<int64_t> values(4);

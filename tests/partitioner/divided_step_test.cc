@@ -96,9 +96,15 @@ TEST(DividedStep, UsesOfAWeightOnTwoPartsShareItsHome) {
   EXPECT_THAT(text.substr(text.find("\nC  ")), R"(
 C  acquire a slot -> 0
 C  send d(w) (a piece) -> 0
-U  d(w)[2-3, all] = d(w)
-U  receive += d(w)[2-3, all] <- 0
-U  release the gradient of w <- 0
+S  d(w)[2-3, all] = d(w)
+S  receive += d(w)[2-3, all] <- 0
+S  release the gradient of w <- 0
+S  measure d(w)[2-3, all]
+S  acquire a slot -> 0
+S  send the step's share (a piece) -> 0
+S  the step's share = 0
+U  receive the step's result <- 0
+U  release the step vector <- 0
 U  update home of w[2-3, all]
 U  w = home of w[2-3, all]
 U  acquire a slot -> 0
@@ -116,7 +122,8 @@ TEST(DividedStep, RowsOnTwoReplicas) {
   divide_all(m, "samples", {0, 1}, division);
   const Plan plan = plan_of(m, division, 2);
   for (const Route& route : plan.routes) EXPECT_TRUE(is_of_step(m, route)) << "once a step";
-  EXPECT_EQ(plan.routes.size(), 2U * 2U * m.parameters().size());
+  // Each way, a half of every gradient and of every parameter; and the step vector.
+  EXPECT_EQ(plan.routes.size(), 2U * 2U * m.parameters().size() + 2);
   expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
   expect_exact(with_sum_loss(m), division, 2);
 }

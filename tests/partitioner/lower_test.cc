@@ -91,14 +91,24 @@ TEST(Lower, FreeCutEqualsOneWorkerToRounding) {
 
 TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   const Model m = tied();
-  const auto update = lower(m, plan_of(m, Cut::kLayer, 1))[0].update.instructions;
-  std::vector<Instruction::Kind> kinds;
-  for (const Instruction& each : update) kinds.push_back(each.kind);
+  const Part part = lower(m, plan_of(m, Cut::kLayer, 1))[0];
+  const auto kinds = [](const InstructionList& list) {
+    std::vector<Instruction::Kind> found;
+    for (const Instruction& each : list.instructions) found.push_back(each.kind);
+    return found;
+  };
   using Kind = Instruction::Kind;
-  ASSERT_THAT(kinds, ::testing::ElementsAre(Kind::kCopy, Kind::kCopy, Kind::kUpdate, Kind::kClear,
-                                            Kind::kClear));
-  EXPECT_FALSE(update[0].moves[1].add);
-  EXPECT_TRUE(update[1].moves[1].add);
+  using ::testing::ElementsAre;
+  ASSERT_THAT(kinds(part.reduce), ElementsAre(Kind::kCopy, Kind::kMeasure));
+  ASSERT_THAT(kinds(part.update), ElementsAre(Kind::kUpdate, Kind::kClear, Kind::kClear));
+  // b's, made first, takes in a's.
+  const Instruction& sum = part.reduce.instructions[0];
+  EXPECT_TRUE(sum.moves[1].add);
+  EXPECT_NE(sum.moves[0].local, sum.moves[1].local);
+  for (const Move& move : sum.moves)
+    EXPECT_EQ(part.locals[static_cast<size_t>(move.local)].kind, LocalKind::kParameterGradient);
+  EXPECT_EQ(part.update.instructions[0].other, sum.moves[1].local);
+  EXPECT_EQ(part.reduce.instructions[1].local, sum.moves[1].local);
 }
 
 TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
@@ -129,6 +139,14 @@ B  give what I reads
 B  release the gradient of relu1.output <- 1
 B  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
 B  give what W reads
+S  measure d(fc1.weight)
+S  measure d(fc1.bias)
+V  receive += the step's share (a piece) <- 1
+V  release the step vector <- 1
+V  the step's result from the step's share
+V  acquire a slot -> 1
+V  send the step's result -> 1
+V  the step's share = 0
 U  update fc1.weight
 U  update fc1.bias
 U  d(fc1.weight) counts as 0

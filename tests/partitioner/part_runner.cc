@@ -24,7 +24,8 @@ PartRunner::PartRunner(const Model& model, const Plan& plan, const RunOptions& o
       options_(options),
       parts_(lower(model, plan)),
       device_(runtime::make_cpu_device()),
-      players_(parts_.size()) {
+      players_(parts_.size()),
+      step_vector_(model, plan.micro_batches) {
   for (size_t p = 0; p < parts_.size(); ++p) {
     for (const LocalCall& each : parts_[p].calls)
       players_[p].kernels.push_back(ops::make_kernel(
@@ -42,7 +43,8 @@ void PartRunner::begin(size_t p, int index) {
   if (!local.persistent() || local.kind == LocalKind::kStatistics) return;
   Memory& memory = players_[p].persistent[index];
   memory = poison(static_cast<int64_t>(local.bytes(0)));
-  if (local.kind != LocalKind::kParameter && local.kind != LocalKind::kHome) return;
+  if (local.kind == LocalKind::kStep) std::fill(memory.begin(), memory.end(), std::byte{0});
+  if (!holds_weights(local)) return;
   region_of(local).pack(kept_data(model_.value(local.value), options_.numbers).data(),
                         memory.data(), 0);
 }
@@ -92,7 +94,8 @@ void PartRunner::prepare(size_t p) {
     } else {
       player.row.emplace_back(&part.backward, m);
     }
-  for (InstructionList* list : {&part.contribute, &part.update, &part.fetch})
+  for (InstructionList* list :
+       {&part.contribute, &part.reduce, &part.conclude, &part.update, &part.fetch})
     player.row.emplace_back(list, -1);
 }
 
@@ -135,8 +138,9 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       break;
     case Kind::kLoss: {
       const LocalCall& loss = parts_[p].calls[at(instruction.call)];
-      result_.losses[at(micro_batch)] +=
-          *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
+      const float reported = *view(p, loss.outputs[0], micro_batch, Access::kRead).f32();
+      result_.losses[at(micro_batch)] += reported;
+      share(p)[at(step_vector_.loss_of(micro_batch))] += reported;
       for (const int input : loss.inputs) view(p, input, micro_batch, Access::kRead);
       break;
     }
@@ -163,6 +167,12 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       if (zero.bytes() > 0) std::memset(zero.data, 0, zero.bytes());
       break;
     }
+    case Kind::kMeasure:
+      measure(p, instruction);
+      break;
+    case Kind::kConclude:
+      conclude(p, instruction);
+      break;
     case Kind::kUpdate:
       update(p, instruction);
       break;
@@ -229,8 +239,9 @@ TensorView PartRunner::view(size_t p, int index, int micro_batch, Access access)
 }
 
 std::string PartRunner::name(size_t p, int local) const {
-  return format("part {}: local {} ({})", p, local,
-                model_.value(parts_[p].locals[at(local)].value).name);
+  Route of;
+  of.value = parts_[p].locals[at(local)].value;
+  return format("part {}: local {} ({})", p, local, value_name(model_, of));
 }
 
 int64_t PartRunner::first_sample(int micro_batch) const {
@@ -261,9 +272,9 @@ void PartRunner::collect_parameters() {
   for (size_t p = 0; p < parts_.size(); ++p)
     for (const auto& [index, memory] : players_[p].persistent) {
       const Local& local = parts_[p].locals[at(index)];
+      if (!holds_weights(local)) continue;
       const Value& value = model_.value(local.value);
-      if (local.kind == LocalKind::kParameterGradient || value.spec.dtype != ops::DType::kFloat32)
-        continue;
+      if (value.spec.dtype != ops::DType::kFloat32) continue;
       if (value.role == Role::kParameter && !local.trained) continue;
       auto& whole = result_.parameters[value.name];
       whole.resize(static_cast<size_t>(value.spec.shape.elements()));
@@ -274,8 +285,9 @@ void PartRunner::collect_parameters() {
 void PartRunner::check_copies(size_t p) {
   for (const auto& [index, memory] : players_[p].persistent) {
     const Local& local = parts_[p].locals[at(index)];
+    if (!holds_weights(local)) continue;
     const auto whole = result_.parameters.find(model_.value(local.value).name);
-    if (local.kind == LocalKind::kParameterGradient || whole == result_.parameters.end()) continue;
+    if (whole == result_.parameters.end()) continue;
     Memory expected(memory.size());
     region_of(local).pack(reinterpret_cast<const std::byte*>(whole->second.data()), expected.data(),
                           0);

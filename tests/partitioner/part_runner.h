@@ -10,12 +10,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "ops/kernel.h"
 #include "partitioner/part.h"
+#include "partitioner/step_vector.h"
 #include "tests/partitioner/step_data.h"
 
 namespace kerf::partitioner {
@@ -31,12 +33,18 @@ struct RunOptions {
 // All of whole tensors, however they were divided.
 struct StepResult {
   using Tensors = std::map<std::string, std::vector<float>>;
-  std::vector<float> losses;     // by micro-batch
-  Tensors values;                // by name and micro-batch; of what calls compute in float32
-  Tensors gradients;             // of parameters, by name
-  Tensors parameters;            // after the update: what is trained, and states
-  std::vector<Traffic> traffic;  // by route
+  std::vector<float> losses;      // by micro-batch
+  Tensors values;                 // by name and micro-batch; of what calls compute in float32
+  Tensors gradients;              // of parameters, by name
+  Tensors parameters;             // after the update: what is trained, and states
+  std::vector<double> step_sums;  // the step vector: all shares together, and
+  std::vector<double> step;       // what they come to
+  std::vector<Traffic> traffic;   // by route
 };
+
+inline bool holds_weights(const Local& local) {
+  return local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
+}
 
 // The local's share of the whole tensor.
 inline ops::Region region_of(const Local& local) {
@@ -84,6 +92,11 @@ class PartRunner {
   bool receive(size_t part, const Instruction& instruction, int micro_batch);
   void call(size_t part, const Instruction& instruction, int micro_batch);
   void copy(size_t part, const Instruction& instruction, int micro_batch);
+  void measure(size_t part, const Instruction& instruction);
+  void conclude(size_t part, const Instruction& instruction);
+  // A part's share of the step vector, and what it has of the result.
+  std::span<double> share(size_t part);
+  std::vector<double> heard(size_t part);
   void update(size_t part, const Instruction& instruction);
   void update_state(size_t part, const Instruction& instruction);
   // An accumulator to which nothing was written yet counts as zero.
@@ -124,6 +137,7 @@ class PartRunner {
   std::vector<Part> parts_;
   std::unique_ptr<runtime::Device> device_;
   std::vector<Player> players_;
+  const StepVector step_vector_;
   std::vector<int64_t> sizes_;
   std::map<int, std::deque<Memory>> mail_;  // by route
   StepResult result_;

@@ -188,8 +188,45 @@ void PartRunner::fill(size_t p, int local) {
   player.cleared[at(local)] = false;
 }
 
+std::span<double> PartRunner::share(size_t p) {
+  const TensorView vector = view(p, parts_[p].step_share, -1, Access::kPeek);
+  return {vector.as<double>(), static_cast<size_t>(vector.elements())};
+}
+
+std::vector<double> PartRunner::heard(size_t p) {
+  const auto* result = view(p, parts_[p].step_result, -1, Access::kPeek).as<double>();
+  return {result, result + StepVector::kResults};
+}
+
+void PartRunner::measure(size_t p, const Instruction& instruction) {
+  fill(p, instruction.local);
+  double& entry = share(p)[at(instruction.entry)];
+  const auto add = [&](const float* numbers, size_t count) {
+    for (size_t i = 0; i < count; ++i) entry += double{numbers[i]} * numbers[i];
+  };
+  if (parts_[p].locals[at(instruction.local)].kind != LocalKind::kStatistics) {
+    const TensorView gradient = view(p, instruction.local, -1, Access::kRead);
+    return add(gradient.f32(), static_cast<size_t>(gradient.elements()));
+  }
+  for (int m = 0; m < static_cast<int>(sizes_.size()); ++m) {
+    if (samples(m) == 0) continue;
+    const Memory& said = of(p, m).statistics.at(instruction.local);
+    add(reinterpret_cast<const float*>(said.data()), said.size() / sizeof(float));
+  }
+}
+
+void PartRunner::conclude(size_t p, const Instruction& instruction) {
+  const std::span<const double> sums = share(p);
+  result_.step_sums.assign(sums.begin(), sums.end());
+  view(p, instruction.local, -1, Access::kRead);
+  auto* result = view(p, instruction.other, -1, Access::kWrite).as<double>();
+  partitioner::conclude(model_, step_vector_, sums, result);
+  result_.step.assign(result, result + StepVector::kResults);
+}
+
 // Descent at a rate that keeps whole numbers exact.
 void PartRunner::update(size_t p, const Instruction& instruction) {
+  if (heard(p) != result_.step) fault(format("part {} has not heard what the step came to", p));
   fill(p, instruction.other);
   const TensorView home = view(p, instruction.local, -1, Access::kWrite);
   const TensorView gradient = view(p, instruction.other, -1, Access::kRead);

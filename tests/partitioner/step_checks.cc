@@ -6,6 +6,7 @@
 
 #include "partitioner/call_needs.h"
 #include "partitioner/cut.h"
+#include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -124,7 +125,7 @@ Plan plan_of(const Model& model, Division division, int parts) {
   }
   plan.division = std::move(division);
   plan.layouts = layouts_of(model, plan.division);
-  plan.routes = connect(model, plan.division);
+  plan.routes = all_routes(model, plan.division, plan.micro_batches);
   return plan;
 }
 
@@ -134,7 +135,7 @@ void expect_dense(const Model& model, const Plan& plan, bool gradients) {
     int64_t most = 0;
     for (const InstructionList* list :
          {&part.forward, &part.input_gradient, &part.weight_gradient, &part.backward,
-          &part.contribute, &part.update, &part.fetch})
+          &part.contribute, &part.reduce, &part.conclude, &part.update, &part.fetch})
       most = std::max(most, transient_bytes(model, part, *list, samples));
     EXPECT_LE(static_cast<double>(part.bytes_of(RegionKind::kTransient)),
               1.05 * static_cast<double>(most))
@@ -142,6 +143,30 @@ void expect_dense(const Model& model, const Plan& plan, bool gradients) {
     EXPECT_GE(part.bytes_of(RegionKind::kTransient), most);
   }
 }
+
+namespace {
+
+// The step vector against plain loops: over the losses, and over whole gradients.
+void expect_step_vector(const Model& model, const StepResult& result) {
+  ASSERT_EQ(result.step.size(), size_t{StepVector::kResults});
+  EXPECT_EQ(result.step[StepVector::kCause], 0);
+  double loss = 0;
+  for (const float each : result.losses) loss += each;
+  EXPECT_NEAR(result.step[StepVector::kLoss], loss, 1e-6 * std::abs(loss));
+  double all = 0;
+  for (const auto& [name, gradient] : result.gradients) {
+    double sum = 0;
+    for (const float x : gradient) sum += double{x} * x;
+    const Value& value = model.value(model.find_value(name));
+    const StepVector vector(model, static_cast<int>(result.losses.size()));
+    EXPECT_NEAR(result.step_sums[static_cast<size_t>(vector.norm_of(value))], sum, 1e-12 * sum)
+        << name;
+    all += sum;
+  }
+  EXPECT_NEAR(result.step[StepVector::kSquaredNorm], all, 1e-12 * all);
+}
+
+}  // namespace
 
 StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes,
                Numbers numbers) {
@@ -154,6 +179,8 @@ StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>&
   EXPECT_EQ(result.losses, same.losses);
   EXPECT_EQ(result.gradients, same.gradients);
   EXPECT_EQ(result.parameters, same.parameters);
+  EXPECT_EQ(result.step_sums, same.step_sums);
+  if (static_cast<int>(sizes.size()) == plan.micro_batches) expect_step_vector(model, result);
   expect_dense(model, plan);
   return result;
 }

@@ -1,0 +1,89 @@
+// The step vector of one part: what it measures, sends, sums and hears.
+#include <algorithm>
+
+#include "partitioner/lowering.h"
+
+namespace kerf::partitioner {
+
+using Kind = Instruction::Kind;
+
+const StepMember* Lowering::member() const {
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const StepMember& each) { return each.part == part_; });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+void Lowering::add_step_locals() {
+  if (member() == nullptr) return;
+  const auto add = [&](int entries) {
+    Local local;
+    local.kind = LocalKind::kStep;
+    local.box = ops::Box::whole(1);
+    local.whole = StepVector::spec(entries);
+    to_.locals.push_back(std::move(local));
+    return static_cast<int>(to_.locals.size()) - 1;
+  };
+  to_.step_share = add(StepVector(model_, plan_.micro_batches).size());
+  to_.step_result = add(StepVector::kResults);
+}
+
+// Where this part speaks for the value.
+void Lowering::measure(int local, ValueId value) {
+  Instruction measure;
+  measure.kind = Kind::kMeasure;
+  measure.local = local;
+  measure.entry = StepVector(model_, plan_.micro_batches).norm_of(model_.value(value));
+  if (member()->says.contains(measure.entry)) to_.reduce.instructions.push_back(std::move(measure));
+}
+
+Instruction Lowering::step_message(Kind kind, const Route& route, int local, bool add) const {
+  const Local& vector = to_.locals[static_cast<size_t>(local)];
+  Instruction message;
+  message.kind = kind;
+  message.route = route.id;
+  message.moves = {{local, ops::Region(vector.box, route.pieces[0].box, vector.whole), add}};
+  return message;
+}
+
+// Shares go to the root and add up there, the result comes from it before anything is updated. Every
+// share begins at 0.
+void Lowering::exchange_step() {
+  if (member() == nullptr) return;
+  const bool root = part_ == members_.front().part;
+  std::vector<Instruction>& conclude = to_.conclude.instructions;
+  std::vector<Instruction> results;
+  size_t messages = 0;
+  for (const Route& route : plan_.routes) {
+    if (route.value != kStepVector || (route.from != part_ && route.to != part_)) continue;
+    ++messages;
+    if (!root && route.from == part_)
+      to_.reduce.instructions.push_back(step_message(Kind::kSend, route, to_.step_share, false));
+    else if (!root)
+      to_.update.instructions.insert(to_.update.instructions.begin(),
+                                     step_message(Kind::kReceive, route, to_.step_result, false));
+    else if (route.to == part_)
+      conclude.push_back(step_message(Kind::kReceive, route, to_.step_share, true));
+    else
+      results.push_back(step_message(Kind::kSend, route, to_.step_result, false));
+  }
+  size_t expected = 0;
+  for (const StepMember& each : members_)
+    if (each.part != members_.front().part && (root || each.part == part_))
+      expected += (each.says.empty() ? 0 : 1) + (each.updates ? 1 : 0);
+  KERF_CHECK(messages == expected, "part {} has {} routes of the step vector instead of {}", part_,
+             messages, expected);
+  if (root) {
+    Instruction sum;
+    sum.kind = Kind::kConclude;
+    sum.local = to_.step_share;
+    sum.other = to_.step_result;
+    conclude.push_back(std::move(sum));
+    conclude.insert(conclude.end(), results.begin(), results.end());
+  }
+  Instruction zero;
+  zero.kind = Kind::kZero;
+  zero.local = to_.step_share;
+  (root ? to_.conclude : to_.reduce).instructions.push_back(std::move(zero));
+}
+
+}  // namespace kerf::partitioner
