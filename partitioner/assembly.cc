@@ -41,8 +41,9 @@ void Assembly::choose_writes(const ops::Shape& shape) {
   bool mixed = false;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Term& term = terms_[i];
-    bool within = false;
-    for (size_t j = 0; j < i; ++j) {
+    bool within = i > 0 && term.box == terms_[0].box;  // nearly always, however many there are
+    term.add = within;
+    for (size_t j = 0; j < i && !within; ++j) {
       term.add = term.add || !ops::intersect(terms_[j].box, term.box).empty();
       within = within || terms_[j].box.contains(term.box);
     }
@@ -62,11 +63,6 @@ bool Assembly::begins_with(const Contribution& first, const Box& box) const {
 int Assembly::begin(const Model& model, Part& part) {
   local_ = add_local(model, part, value_, kind_, box_);
   return local_;
-}
-
-void Assembly::computed(const Contribution& contribution, int local) {
-  for (Term& term : terms_)
-    if (term.route < 0 && term.contributions == std::vector{contribution}) term.local = local;
 }
 
 void Assembly::start(const Model& model, Part& part, std::vector<Instruction>& list) {

@@ -40,8 +40,8 @@ class Assembly {
   // and the local to write to.
   bool begins_with(const Contribution& first, const ops::Box& box) const;
   int begin(const Model& model, Part& part);
-  // A term of this part is now in `local`, whose box may be larger than the term's.
-  void computed(const Contribution& contribution, int local);
+  // Term number `term`, of this part, is now in `local`, whose box may be larger than the term's.
+  void computed(size_t term, int local) { terms_[term].local = local; }
   // Adds terms as far as they are there without waiting.
   void advance(const Model& model, Part& part, std::vector<Instruction>& list);
   // Receives what is missing; gives the finished local.

@@ -53,9 +53,10 @@ Box cut_from(const Sources& sources, const Route& route, const Piece& piece) {
   if (!route.gradient) return sources.held(route.value, route.from)->box;
   Box all = piece.box;
   for (const Contribution& contribution : piece.contributions)
-    for (const Computation& computation : sources.computations())
-      if (computation.node == contribution.use.node && computation.part == route.from)
-        all = ops::hull(all, computation.inputs[static_cast<size_t>(contribution.use.input)]);
+    for (const int i : sources.computations_of(contribution.use.node))
+      if (const Computation& made = sources.computations()[static_cast<size_t>(i)];
+          made.part == route.from)
+        all = ops::hull(all, made.inputs[static_cast<size_t>(contribution.use.input)]);
   return all;
 }
 

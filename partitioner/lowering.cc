@@ -16,8 +16,9 @@ Part Lowering::run(int part, int stage) {
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
-  for (const Computation& computation : sources_.computations())
-    if (computation.part == part_ && !computation.iterations.empty() &&
+  for (const int i : sources_.computations_on(part_))
+    if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
+        !computation.iterations.empty() &&
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
   const int64_t largest = sources_.largest();
@@ -60,6 +61,7 @@ void Lowering::add_call(const Computation& computation) {
   }
   report_loss(computation);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
+  call_of_[call.node] = static_cast<int>(to_.calls.size());
   to_.calls.push_back(std::move(call));
   for (const ValueId output : node.outputs)
     if (produced_.contains(output)) send_values(output);
@@ -68,8 +70,9 @@ void Lowering::add_call(const Computation& computation) {
 // Replicas have one loss, which the first of them reports.
 void Lowering::report_loss(const Computation& computation) {
   if (computation.node != model_.loss()) return;
-  for (const Computation& other : sources_.computations())
-    if (other.node == computation.node && other.box_number == computation.box_number) {
+  for (const int i : sources_.computations_of(computation.node))
+    if (const Computation& other = sources_.computations()[static_cast<size_t>(i)];
+        other.box_number == computation.box_number) {
       if (other.part != part_) return;
       break;
     }
@@ -125,7 +128,7 @@ int Lowering::gather(ValueId value) {
     if (source.part == part_) {
       term.local = produced_.at(value);
     } else {
-      const Route* route = find_route(value, false, source.part, part_);
+      const Route* route = routes_.find(value, false, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
       term.route = route->id;
@@ -138,22 +141,18 @@ int Lowering::gather(ValueId value) {
 }
 
 void Lowering::send_values(ValueId value) {
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.from != part_) continue;
-    Instruction send;
-    send.kind = Kind::kSend;
-    send.route = route.id;
-    for (const Piece& piece : route.pieces)
-      send.moves.push_back(move_of(model_, to_, produced_.at(value), piece.box, false));
-    forward().push_back(std::move(send));
-  }
+  for (const Route* route : routes_.sent(part_, false, value))
+    forward().push_back(send_of(*route, produced_.at(value)));
 }
 
-const Route* Lowering::find_route(ValueId value, bool gradient, int from, int to) const {
-  for (const Route& route : plan_.routes)
-    if (route.value == value && route.gradient == gradient && route.from == from && route.to == to)
-      return &route;
-  return nullptr;
+// All pieces of a message are cut from one local.
+Instruction Lowering::send_of(const Route& route, int local) const {
+  Instruction send;
+  send.kind = Kind::kSend;
+  send.route = route.id;
+  for (const Piece& piece : route.pieces)
+    send.moves.push_back(move_of(model_, to_, local, piece.box, false));
+  return send;
 }
 
 }  // namespace kerf::partitioner

@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "partitioner/assembly.h"
+#include "partitioner/route_index.h"
 #include "partitioner/sources.h"
 
 namespace kerf::partitioner {
 
 class Lowering {
  public:
-  Lowering(const Model& model, const Plan& plan, const Sources& sources,
+  Lowering(const Model& model, const Plan& plan, const Sources& sources, const RouteIndex& routes,
            const LowerOptions& options)
-      : model_(model), plan_(plan), sources_(sources), options_(options) {}
+      : model_(model), plan_(plan), sources_(sources), routes_(routes), options_(options) {}
 
   Part run(int part, int stage);
 
@@ -27,10 +28,11 @@ class Lowering {
     std::vector<int> sums;  // per piece; -1: the one contribution itself
     bool sent = false;
   };
+  // Who waits for a contribution of this part: terms of sums, by number, and messages.
   struct Consumers {
-    std::vector<int> sums;
+    std::vector<std::pair<int, size_t>> terms;
     bool sent = false;  // as it is, in a message
-    bool none() const { return sums.empty() && !sent; }
+    bool none() const { return terms.empty() && !sent; }
   };
 
   // lowering.cc: forward
@@ -39,15 +41,17 @@ class Lowering {
   int base_of(ValueId value);
   int gather(ValueId value);
   void send_values(ValueId value);
+  Instruction send_of(const Route& route, int local) const;
   void report_loss(const Computation& computation);
 
   // lowering_gradients.cc
   void add_gradients();
   void prepare_sums();
   void prepare_outgoing(const Route& route);
+  int add_sum(ValueId value, const ops::Box& box, std::vector<Term> terms);
+  void note_consumers();
   void differentiate(int call);
   int target_of(const Contribution& contribution, ValueId value, const ops::Box& box, int alias_of);
-  Consumers consumers_of(ValueId value, const Contribution& contribution) const;
   void settle(ValueId value);
   bool weight_gradient(int call);
   std::vector<Term> gradient_terms(ValueId value) const;
@@ -62,7 +66,6 @@ class Lowering {
   void update_states();
   void clear_accumulators();
   Contribution contribution_of(const LocalCall& call, size_t input) const;
-  const Route* find_route(ValueId value, bool gradient, int from, int to) const;
 
   const ops::Box& box_of(int local) const { return to_.locals[static_cast<size_t>(local)].box; }
   std::vector<Instruction>& forward() { return to_.forward.instructions; }
@@ -71,6 +74,7 @@ class Lowering {
   const Model& model_;
   const Plan& plan_;
   const Sources& sources_;
+  const RouteIndex& routes_;
   const LowerOptions& options_;
   int part_ = 0;
   Part to_;
@@ -80,11 +84,18 @@ class Lowering {
   std::map<int, const Computation*> computation_of_;  // call -> what it computes
   std::vector<Assembly> sums_;
   std::map<ValueId, int> own_sum_;  // value -> sum that is the gradient of its box on this part
+  std::map<ValueId, std::vector<int>> sums_of_;
   std::vector<Outgoing> outgoing_;
+  std::map<ValueId, std::vector<int>> outgoing_of_;
+  std::map<std::pair<NodeId, int>, Consumers> consumers_;  // use -> who waits for what it gives
+  std::map<NodeId, int> call_of_;
   std::map<std::pair<NodeId, int>, int> contribution_local_;  // use -> local
   std::map<std::pair<NodeId, int>, int> accumulators_;        // use of a parameter -> local
   std::map<ValueId, int> homes_;                              // value -> local
 };
+
+// The same as in part.h, asked of an index that is there.
+bool interleaves(const Plan& plan, const RouteIndex& routes, int stage);
 
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
 // rows of the largest micro-batch.

@@ -14,7 +14,7 @@ void Lowering::add_gradients() {
   prepare_sums();
   std::vector<Instruction>& both = to_.backward.instructions;
   const std::vector<Instruction>& weights = to_.weight_gradient.instructions;
-  const bool interleaved = interleaves(plan_, to_.stage);
+  const bool interleaved = interleaves(plan_, routes_, to_.stage);
   size_t taken = 0;
   for (int call = static_cast<int>(to_.calls.size()) - 1; call >= 0; --call) {
     differentiate(call);
@@ -32,7 +32,7 @@ std::vector<Term> Lowering::gradient_terms(ValueId value) const {
     term.box = source.box;
     term.contributions = source.contributions;
     if (source.part != part_) {
-      const Route* route = find_route(value, true, source.part, part_);
+      const Route* route = routes_.find(value, true, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings the gradient of {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
       const auto piece =
@@ -58,13 +58,31 @@ std::vector<Term> Lowering::gradient_terms(ValueId value) const {
 void Lowering::prepare_sums() {
   for (const auto& [value, local] : produced_) {
     if (!sources_.differentiable(value) || model_.value(value).producer == model_.loss()) continue;
-    own_sum_[value] = static_cast<int>(sums_.size());
-    sums_.emplace_back(value, LocalKind::kGradient, box_of(local), gradient_terms(value),
-                       sources_.shape(value));
+    own_sum_[value] = add_sum(value, box_of(local), gradient_terms(value));
   }
-  for (const Route& route : plan_.routes)
-    if (route.gradient && route.from == part_ && !is_of_step(model_, route))
-      prepare_outgoing(route);
+  for (const Route* route : routes_.sent(part_, true))
+    if (!is_of_step(model_, *route)) prepare_outgoing(*route);
+  note_consumers();
+}
+
+int Lowering::add_sum(ValueId value, const Box& box, std::vector<Term> terms) {
+  const int number = static_cast<int>(sums_.size());
+  sums_.emplace_back(value, LocalKind::kGradient, box, std::move(terms), sources_.shape(value));
+  sums_of_[value].push_back(number);
+  return number;
+}
+
+void Lowering::note_consumers() {
+  const auto consumers = [&](const Contribution& contribution) -> Consumers& {
+    return consumers_[{contribution.use.node, contribution.use.input}];
+  };
+  for (size_t sum = 0; sum < sums_.size(); ++sum)
+    for (size_t i = 0; i < sums_[sum].terms().size(); ++i)
+      if (const Term& term = sums_[sum].terms()[i]; term.route < 0)
+        consumers(term.contributions[0]).terms.emplace_back(static_cast<int>(sum), i);
+  for (const Outgoing& outgoing : outgoing_)
+    for (const Piece& piece : plan_.routes[static_cast<size_t>(outgoing.route)].pieces)
+      if (piece.contributions.size() == 1) consumers(piece.contributions[0]).sent = true;
 }
 
 void Lowering::prepare_outgoing(const Route& route) {
@@ -75,56 +93,40 @@ void Lowering::prepare_outgoing(const Route& route) {
     if (piece.contributions.size() == 1) continue;
     std::vector<Term> terms;
     Box hull = piece.box;
-    for (const Route& other : plan_.routes)  // receivers of the same sum share one tensor
-      for (const Piece& p : other.pieces)
-        if (other.value == route.value && other.from == part_ &&
-            p.contributions == piece.contributions)
-          hull = ops::hull(hull, p.box);
+    // Receivers of the same sum share one tensor.
+    for (const Route* other : routes_.sent(part_, true, route.value))
+      for (const Piece& p : other->pieces)
+        if (p.contributions == piece.contributions) hull = ops::hull(hull, p.box);
     hull = ops::normalized(hull, sources_.shape(route.value));
-    for (const Contribution& contribution : piece.contributions)
-      for (size_t call = 0; call < to_.calls.size(); ++call) {
-        if (to_.calls[call].node != contribution.use.node) continue;
-        Term term;
-        const auto input = static_cast<size_t>(contribution.use.input);
-        term.box = ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input], hull);
-        term.box = ops::normalized(term.box, sources_.shape(route.value));
-        term.contributions = {contribution};
-        terms.push_back(std::move(term));
-      }
-    const auto same = [&](const Assembly& sum) {
-      return sum.value() == route.value && sum.box().contains(hull) &&
+    for (const Contribution& contribution : piece.contributions) {
+      Term term;
+      const int call = call_of_.at(contribution.use.node);
+      const auto input = static_cast<size_t>(contribution.use.input);
+      term.box = ops::intersect(computation_of_.at(call)->inputs[input], hull);
+      term.box = ops::normalized(term.box, sources_.shape(route.value));
+      term.contributions = {contribution};
+      terms.push_back(std::move(term));
+    }
+    const auto same = [&](int number) {
+      const Assembly& sum = sums_[static_cast<size_t>(number)];
+      return sum.box().contains(hull) &&
              std::equal(sum.terms().begin(), sum.terms().end(), terms.begin(), terms.end(),
                         [](const Term& a, const Term& b) {
                           return a.route == b.route && a.contributions == b.contributions;
                         });
     };
-    auto found = std::find_if(sums_.begin(), sums_.end(), same);
-    outgoing.sums.back() = static_cast<int>(found - sums_.begin());
-    if (found == sums_.end())
-      sums_.emplace_back(route.value, LocalKind::kGradient, hull, std::move(terms),
-                         sources_.shape(route.value));
+    const std::vector<int>& known = sums_of_[route.value];
+    const auto found = std::find_if(known.begin(), known.end(), same);
+    outgoing.sums.back() =
+        found == known.end() ? add_sum(route.value, hull, std::move(terms)) : *found;
   }
+  outgoing_of_[route.value].push_back(static_cast<int>(outgoing_.size()));
   outgoing_.push_back(std::move(outgoing));
 }
 
 Contribution Lowering::contribution_of(const LocalCall& call, size_t input) const {
   const auto index = static_cast<int>(&call - to_.calls.data());
   return {{call.node, static_cast<int>(input)}, computation_of_.at(index)->box_number};
-}
-
-Lowering::Consumers Lowering::consumers_of(ValueId value, const Contribution& contribution) const {
-  Consumers consumers;
-  for (size_t sum = 0; sum < sums_.size(); ++sum)
-    for (const Term& term : sums_[sum].terms())
-      if (term.route < 0 && term.contributions == std::vector{contribution})
-        consumers.sums.push_back(static_cast<int>(sum));
-  for (const Outgoing& outgoing : outgoing_) {
-    const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
-    for (const Piece& piece : route.pieces)
-      if (route.value == value && piece.contributions == std::vector{contribution})
-        consumers.sent = true;
-  }
-  return consumers;
 }
 
 // The I part of one call: its outputs' gradients, the gradients of its inputs, and what they
@@ -155,12 +157,13 @@ void Lowering::differentiate(int index) {
     const ValueId value = node.inputs[k];
     if (!model_.op(call.node).inputs()[k].in_input_gradient()) continue;
     if (box_of(call.inputs[k]).empty() || !sources_.differentiable(value)) continue;
-    const Contribution contribution = contribution_of(call, k);
-    if (consumers_of(value, contribution).none()) continue;
-    const int local = target_of(contribution, value, box_of(call.inputs[k]),
+    const auto consumers = consumers_.find({call.node, static_cast<int>(k)});
+    if (consumers == consumers_.end()) continue;
+    const int local = target_of(contribution_of(call, k), value, box_of(call.inputs[k]),
                                 aliases ? call.output_gradients[0] : -1);
     contribution_local_[{call.node, static_cast<int>(k)}] = local;
-    for (Assembly& sum : sums_) sum.computed(contribution, local);
+    for (const auto& [sum, term] : consumers->second.terms)
+      sums_[static_cast<size_t>(sum)].computed(term, local);
     gradient.targets.push_back({static_cast<int>(k), local});
     changed.push_back(value);
   }
@@ -179,9 +182,9 @@ int Lowering::target_of(const Contribution& contribution, ValueId value, const B
     to_.locals[static_cast<size_t>(local)].alias_of = alias_of;
     return local;
   }
-  const Consumers consumers = consumers_of(value, contribution);
-  if (consumers.sums.size() == 1 && !consumers.sent) {
-    Assembly& sum = sums_[static_cast<size_t>(consumers.sums[0])];
+  const Consumers& consumers = consumers_.at({contribution.use.node, contribution.use.input});
+  if (consumers.terms.size() == 1 && !consumers.sent) {
+    Assembly& sum = sums_[static_cast<size_t>(consumers.terms[0].first)];
     if (sum.begins_with(contribution, box)) return sum.begin(model_, to_);
   }
   return add_local(model_, to_, value, LocalKind::kGradient, box);
@@ -189,10 +192,12 @@ int Lowering::target_of(const Contribution& contribution, ValueId value, const B
 
 // Adds what is there to the sums, and sends what is complete.
 void Lowering::settle(ValueId value) {
-  for (Assembly& sum : sums_) sum.advance(model_, to_, input_gradient());
-  for (Outgoing& outgoing : outgoing_) {
+  for (const int sum : sums_of_[value])
+    sums_[static_cast<size_t>(sum)].advance(model_, to_, input_gradient());
+  for (const int number : outgoing_of_[value]) {
+    Outgoing& outgoing = outgoing_[static_cast<size_t>(number)];
     const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
-    if (outgoing.sent || route.value != value) continue;
+    if (outgoing.sent) continue;
     Instruction send;
     send.kind = Kind::kSend;
     send.route = route.id;

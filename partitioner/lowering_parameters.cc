@@ -9,8 +9,8 @@ namespace kerf::partitioner {
 using Kind = Instruction::Kind;
 
 void Lowering::add_parameters() {
-  for (const Route& route : plan_.routes)
-    if (is_of_step(model_, route) && route.gradient && route.from == part_) contribute(route);
+  for (const Route* route : routes_.sent(part_, true))
+    if (is_of_step(model_, *route)) contribute(*route);
   for (const ValueId value : model_.parameters()) {
     if (sources_.held(value, part_) != nullptr && sources_.differentiable(value))
       update_home(value);
@@ -90,24 +90,16 @@ void Lowering::publish(ValueId value, int home) {
                   move_of(model_, to_, base_of(value), mine, false)};
     if (!mine.empty()) list.push_back(std::move(copy));
   }
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.from != part_) continue;
-    Instruction send;
-    send.kind = Kind::kSend;
-    send.route = route.id;
-    for (const Piece& piece : route.pieces)
-      send.moves.push_back(move_of(model_, to_, home, piece.box, false));
-    list.push_back(std::move(send));
-  }
+  for (const Route* route : routes_.sent(part_, false, value))
+    list.push_back(send_of(*route, home));
 }
 
 void Lowering::fetch(ValueId value) {
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.to != part_) continue;
+  for (const Route* route : routes_.received(part_, false, value)) {
     Instruction receive;
     receive.kind = Kind::kReceive;
-    receive.route = route.id;
-    for (const Piece& piece : route.pieces)
+    receive.route = route->id;
+    for (const Piece& piece : route->pieces)
       receive.moves.push_back(move_of(model_, to_, base_of(value), piece.box, false));
     to_.fetch.instructions.push_back(std::move(receive));
   }

@@ -88,13 +88,21 @@ Sources::Sources(const Model& model, const Division& division)
       largest_(division.largest),
       computations_(partitioner::computations(model, division)),
       by_node_(at(model.nodes())) {
-  for (size_t i = 0; i < computations_.size(); ++i)
+  for (size_t i = 0; i < computations_.size(); ++i) {
     by_node_[at(computations_[i].node)].push_back(static_cast<int>(i));
+    by_part_[computations_[i].part].push_back(static_cast<int>(i));
+  }
   find_needs();
   find_layouts();
   find_differentiable();
   for (ValueId value = 0; value < model.values(); ++value)
     if (ops::is_kept(model.value(value).role)) find_homes(value);
+}
+
+const std::vector<int>& Sources::computations_on(int part) const {
+  static const std::vector<int> kNone;
+  const auto found = by_part_.find(part);
+  return found == by_part_.end() ? kNone : found->second;
 }
 
 void Sources::find_needs() {

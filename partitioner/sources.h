@@ -30,6 +30,9 @@ class Sources {
     return model_.value(value).spec.shape.with_batch(largest_);
   }
   const std::vector<Computation>& computations() const { return computations_; }
+  // Their numbers: of a node, and on a part.
+  const std::vector<int>& computations_of(NodeId node) const { return by_node_[at(node)]; }
+  const std::vector<int>& computations_on(int part) const;
   // What `part` needs of `value`; null if it reads nothing of it.
   const ops::Box* need(ValueId value, int part) const;
   // Whether the part keeps what it reads of a parameter beside its home: it reads more.
@@ -65,8 +68,9 @@ class Sources {
   int64_t largest_;
   std::vector<Computation> computations_;
   std::vector<std::vector<int>> by_node_;  // node -> computations
-  std::vector<ops::Layout> layouts_;       // of activations and what is kept, by value
-  std::vector<bool> differentiable_;       // by value
+  std::map<int, std::vector<int>> by_part_;
+  std::vector<ops::Layout> layouts_;  // of activations and what is kept, by value
+  std::vector<bool> differentiable_;  // by value
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
 };
 
