@@ -111,15 +111,20 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
       return t.route == route.id && t.piece == static_cast<int>(piece);
     });
     KERF_CHECK(term != terms_.end(), "route {} brings a piece that nobody needs", route.id);
-    if (term - terms_.begin() == static_cast<std::ptrdiff_t>(next_)) {
-      receive.moves.push_back(move_of(model, part, local_, term->box, term->add));
-      ++next_;
+    if (is_next(static_cast<size_t>(term - terms_.begin()))) {
+      receive.moves.push_back(take(model, part, list));
     } else {  // its turn comes later: keep it until then
       term->local = add_local(model, part, value_, kind_, term->box);
       receive.moves.push_back(move_of(model, part, term->local, term->box, false));
     }
   }
   list.push_back(std::move(receive));
+}
+
+Move Assembly::take(const Model& model, Part& part, std::vector<Instruction>& list) {
+  start(model, part, list);
+  const Term& term = terms_[next_++];
+  return move_of(model, part, local_, term.box, term.add);
 }
 
 int Assembly::finish(const Model& model, Part& part, const std::vector<Route>& routes,

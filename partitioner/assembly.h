@@ -34,6 +34,8 @@ class Assembly {
   const std::vector<Term>& terms() const { return terms_; }
   const ops::Box& box() const { return box_; }
   bool done() const { return next_ == terms_.size(); }
+  const Term& next() const { return terms_[next_]; }
+  bool is_next(size_t term) const { return next_ == term; }
   int local() const { return local_; }
 
   // Whether a kernel that makes term 0 as a tensor of `box` may write it straight into the result,
@@ -44,6 +46,9 @@ class Assembly {
   void computed(size_t term, int local) { terms_[term].local = local; }
   // Adds terms as far as they are there without waiting.
   void advance(const Model& model, Part& part, std::vector<Instruction>& list);
+  // The next term is received: alone, or by this move of a message of several pieces.
+  void receive(const Model& model, Part& part, const Route& route, std::vector<Instruction>& list);
+  Move take(const Model& model, Part& part, std::vector<Instruction>& list);
   // Receives what is missing; gives the finished local.
   int finish(const Model& model, Part& part, const std::vector<Route>& routes,
              std::vector<Instruction>& list);
@@ -51,7 +56,6 @@ class Assembly {
  private:
   void choose_writes(const ops::Shape& shape);
   void start(const Model& model, Part& part, std::vector<Instruction>& list);
-  void receive(const Model& model, Part& part, const Route& route, std::vector<Instruction>& list);
   bool sole(const ops::Box& box) const { return terms_.size() == 1 && box == box_; }
 
   ValueId value_;

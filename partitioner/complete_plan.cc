@@ -80,10 +80,10 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
   if (const auto problems = validate_decisions(model, plan); !problems.empty())
     throw Error(ErrorCode::kUsage, problems.front());
   lay_out(model, left_out.layouts, plan);
-  if (left_out.routes) plan.routes = connect(model, plan.division);
+  if (left_out.routes) plan.routes = connect(model, plan.division, stages_of_parts(plan));
   // Predictions index by routes: those that stand must be right first.
   Plan as_routed = plan;
-  as_routed.routes = connect(model, plan.division);
+  as_routed.routes = connect(model, plan.division, stages_of_parts(plan));
   const PlanRequest request = request_of(plan);
   if (left_out.workers) {
     const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();

@@ -69,14 +69,15 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
 }
 
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
-  const Sources sources(model, plan.division);
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  const Sums sums(sources);
   const RouteIndex routes(plan.routes);
   check_stages(plan);
   std::vector<Part> parts(plan.binding.size());
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts)
       parts[static_cast<size_t>(part)] =
-          Lowering(model, plan, sources, routes, options).run(part, static_cast<int>(stage));
+          Lowering(model, plan, sums, routes, options).run(part, static_cast<int>(stage));
   return parts;
 }
 

@@ -120,15 +120,22 @@ int Lowering::gather(ValueId value) {
   const ops::Share* share = sources_.held(value, part_);
   if (share != nullptr && !share->partial() && share->box.contains(need))
     return produced_.at(value);
+  const Sum* sum = all_sums_.needed(value, false, part_);
+  Assembly assembly(value, LocalKind::kActivation, need, value_terms(value, *sum),
+                    sources_.shape(value));
+  return assembly.finish(model_, to_, plan_.routes, forward());
+}
+
+std::vector<Term> Lowering::value_terms(ValueId value, const Sum& sum) const {
   std::vector<Term> terms;
   std::map<int, int> next_piece;
-  for (const Source& source : sources_.of_value(value, part_)) {
+  for (const Source& source : sum.terms) {
     Term term;
     term.box = source.box;
     if (source.part == part_) {
-      term.local = produced_.at(value);
+      term.local = source.leg == Leg::kAllGather ? slice_.at(value) : produced_.at(value);
     } else {
-      const Route* route = routes_.find(value, false, source.part, part_);
+      const Route* route = routes_.find(value, false, source.leg, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
       term.route = route->id;
@@ -136,13 +143,26 @@ int Lowering::gather(ValueId value) {
     }
     terms.push_back(std::move(term));
   }
-  Assembly assembly(value, LocalKind::kActivation, need, std::move(terms), sources_.shape(value));
-  return assembly.finish(model_, to_, plan_.routes, forward());
+  return terms;
 }
 
 void Lowering::send_values(ValueId value) {
   for (const Route* route : routes_.sent(part_, false, value))
-    forward().push_back(send_of(*route, produced_.at(value)));
+    if (route->leg != Leg::kAllGather) forward().push_back(send_of(*route, produced_.at(value)));
+  sum_slice(value);
+}
+
+// Of partial sums: the slice that this part sums up for all. It does so at once, whether it reads
+// it or not, since others wait for it.
+void Lowering::sum_slice(ValueId value) {
+  for (const Sum& sum : all_sums_.of(value, false)) {
+    if (sum.part != part_ || sum.kind != Sum::Kind::kSlice) continue;
+    Assembly slice(value, LocalKind::kActivation, sum.box, value_terms(value, sum),
+                   sources_.shape(value));
+    slice_[value] = slice.finish(model_, to_, plan_.routes, forward());
+    for (const Route* route : routes_.sent(part_, false, value))
+      if (route->leg == Leg::kAllGather) forward().push_back(send_of(*route, slice_.at(value)));
+  }
 }
 
 // All pieces of a message are cut from one local.

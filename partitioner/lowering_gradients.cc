@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "partitioner/call_needs.h"
 #include "partitioner/lowering.h"
@@ -24,29 +25,22 @@ void Lowering::add_gradients() {
   if (!interleaved) both.insert(both.end(), weights.begin(), weights.end());
 }
 
-// What the gradient of a value's box on this part is summed from, in order.
-std::vector<Term> Lowering::gradient_terms(ValueId value) const {
+// What a sum of gradients is made of, in order.
+std::vector<Term> Lowering::gradient_terms(ValueId value, const Sum& sum) const {
   std::vector<Term> terms;
-  for (const Source& source : sources_.of_gradient(value, part_)) {
+  for (const Source& source : sum.terms) {
     Term term;
     term.box = source.box;
     term.contributions = source.contributions;
     if (source.part != part_) {
-      const Route* route = routes_.find(value, true, source.part, part_);
+      const Route* route = routes_.find(value, true, source.leg, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings the gradient of {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
-      const auto piece =
-          std::find_if(route->pieces.begin(), route->pieces.end(), [&](const Piece& p) {
-            return std::find(p.contributions.begin(), p.contributions.end(),
-                             source.contributions[0]) != p.contributions.end();
-          });
-      KERF_CHECK(piece != route->pieces.end(), "route {} lacks a contribution", route->id);
+      const auto piece = std::find(route->pieces.begin(), route->pieces.end(),
+                                   Piece{source.box, source.contributions});
+      KERF_CHECK(piece != route->pieces.end(), "route {} lacks a piece", route->id);
       term.route = route->id;
       term.piece = static_cast<int>(piece - route->pieces.begin());
-      term.box = piece->box;
-      term.contributions = piece->contributions;
-      if (!terms.empty() && terms.back().route == term.route && terms.back().piece == term.piece)
-        continue;  // another summand of the same piece
     }
     terms.push_back(std::move(term));
   }
@@ -56,72 +50,69 @@ std::vector<Term> Lowering::gradient_terms(ValueId value) const {
 // Which sums this part makes: the gradient of every box that it holds, and those that it sends
 // ready summed.
 void Lowering::prepare_sums() {
-  for (const auto& [value, local] : produced_) {
-    if (!sources_.differentiable(value) || model_.value(value).producer == model_.loss()) continue;
-    own_sum_[value] = add_sum(value, box_of(local), gradient_terms(value));
-  }
-  for (const Route* route : routes_.sent(part_, true))
-    if (!is_of_step(model_, *route)) prepare_outgoing(*route);
+  std::set<ValueId> values;
+  for (const auto& [value, local] : produced_)
+    if (sources_.differentiable(value) && model_.value(value).producer != model_.loss())
+      values.insert(value);
+  std::vector<const Route*> sent = routes_.sent(part_, true);
+  std::erase_if(sent, [&](const Route* route) { return is_of_step(model_, *route); });
+  for (const Route* route : sent) values.insert(route->value);
+  for (const ValueId value : values) prepare_sums_of(value);
+  for (const Route* route : sent) prepare_outgoing(*route);
   note_consumers();
 }
 
-int Lowering::add_sum(ValueId value, const Box& box, std::vector<Term> terms) {
-  const int number = static_cast<int>(sums_.size());
-  sums_.emplace_back(value, LocalKind::kGradient, box, std::move(terms), sources_.shape(value));
-  sums_of_[value].push_back(number);
-  return number;
+void Lowering::prepare_sums_of(ValueId value) {
+  for (const Sum& sum : all_sums_.of(value, true)) {
+    if (sum.part != part_) continue;
+    const int number = static_cast<int>(sums_.size());
+    if (sum.kind == Sum::Kind::kNeeded) own_sum_[value] = number;
+    if (sum.kind == Sum::Kind::kSlice) slice_sum_[value] = number;
+    sums_.emplace_back(value, LocalKind::kGradient, sum.box, gradient_terms(value, sum),
+                       sources_.shape(value));
+    planned_.push_back(&sum);
+    sums_of_[value].push_back(number);
+  }
 }
 
-void Lowering::note_consumers() {
-  const auto consumers = [&](const Contribution& contribution) -> Consumers& {
-    return consumers_[{contribution.use.node, contribution.use.input}];
-  };
-  for (size_t sum = 0; sum < sums_.size(); ++sum)
-    for (size_t i = 0; i < sums_[sum].terms().size(); ++i)
-      if (const Term& term = sums_[sum].terms()[i]; term.route < 0)
-        consumers(term.contributions[0]).terms.emplace_back(static_cast<int>(sum), i);
-  for (const Outgoing& outgoing : outgoing_)
-    for (const Piece& piece : plan_.routes[static_cast<size_t>(outgoing.route)].pieces)
-      if (piece.contributions.size() == 1) consumers(piece.contributions[0]).sent = true;
+// The sum of which this part sends the piece; -1 if it is one contribution as it is.
+int Lowering::sum_of(const Route& route, const Piece& piece) const {
+  if (route.leg == Leg::kAllGather) return slice_sum_.at(route.value);
+  if (piece.contributions.size() == 1) return -1;
+  for (const int number : sums_of_.at(route.value)) {
+    const Sum& sum = *planned_[static_cast<size_t>(number)];
+    if (sum.kind == Sum::Kind::kRunning && sum.box.contains(piece.box) &&
+        sum.contributions() == piece.contributions)
+      return number;
+  }
+  KERF_CHECK(false, "nothing sums what route {} carries", route.id);
 }
 
 void Lowering::prepare_outgoing(const Route& route) {
   Outgoing outgoing;
   outgoing.route = route.id;
-  for (const Piece& piece : route.pieces) {
-    outgoing.sums.push_back(-1);
-    if (piece.contributions.size() == 1) continue;
-    std::vector<Term> terms;
-    Box hull = piece.box;
-    // Receivers of the same sum share one tensor.
-    for (const Route* other : routes_.sent(part_, true, route.value))
-      for (const Piece& p : other->pieces)
-        if (p.contributions == piece.contributions) hull = ops::hull(hull, p.box);
-    hull = ops::normalized(hull, sources_.shape(route.value));
-    for (const Contribution& contribution : piece.contributions) {
-      Term term;
-      const int call = call_of_.at(contribution.use.node);
-      const auto input = static_cast<size_t>(contribution.use.input);
-      term.box = ops::intersect(computation_of_.at(call)->inputs[input], hull);
-      term.box = ops::normalized(term.box, sources_.shape(route.value));
-      term.contributions = {contribution};
-      terms.push_back(std::move(term));
-    }
-    const auto same = [&](int number) {
-      const Assembly& sum = sums_[static_cast<size_t>(number)];
-      return sum.box().contains(hull) &&
-             std::equal(sum.terms().begin(), sum.terms().end(), terms.begin(), terms.end(),
-                        [](const Term& a, const Term& b) {
-                          return a.route == b.route && a.contributions == b.contributions;
-                        });
-    };
-    const std::vector<int>& known = sums_of_[route.value];
-    const auto found = std::find_if(known.begin(), known.end(), same);
-    outgoing.sums.back() =
-        found == known.end() ? add_sum(route.value, hull, std::move(terms)) : *found;
-  }
+  for (const Piece& piece : route.pieces) outgoing.sums.push_back(sum_of(route, piece));
   outgoing_of_[route.value].push_back(static_cast<int>(outgoing_.size()));
   outgoing_.push_back(std::move(outgoing));
+}
+
+void Lowering::note_consumers() {
+  for (size_t sum = 0; sum < sums_.size(); ++sum)
+    for (size_t i = 0; i < sums_[sum].terms().size(); ++i) {
+      const Term& term = sums_[sum].terms()[i];
+      const TermPlace place{static_cast<int>(sum), i};
+      if (term.route >= 0)
+        awaiting_[{term.route, term.piece}].push_back(place);
+      else if (planned_[sum]->terms[i].leg != Leg::kAllGather)  // which is a slice summed here
+        consumers_[{term.contributions[0].use.node, term.contributions[0].use.input}]
+            .terms.push_back(place);
+    }
+  for (const Outgoing& outgoing : outgoing_) {
+    const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
+    for (size_t i = 0; i < route.pieces.size(); ++i)
+      if (const Use& use = route.pieces[i].contributions[0].use; outgoing.sums[i] < 0)
+        consumers_[{use.node, use.input}].sent = true;
+  }
 }
 
 Contribution Lowering::contribution_of(const LocalCall& call, size_t input) const {
@@ -137,11 +128,7 @@ void Lowering::differentiate(int index) {
   const bool loss = call.node == model_.loss();
   std::vector<int> output_gradients;
   for (const ValueId output : node.outputs) {
-    const auto sum = own_sum_.find(output);
-    output_gradients.push_back(sum == own_sum_.end()
-                                   ? -1
-                                   : sums_[static_cast<size_t>(sum->second)].finish(
-                                         model_, to_, plan_.routes, input_gradient()));
+    output_gradients.push_back(own_sum_.contains(output) ? finish_own(output) : -1);
   }
   const bool reached = std::any_of(output_gradients.begin(), output_gradients.end(),
                                    [](int local) { return local >= 0; });
@@ -190,10 +177,18 @@ int Lowering::target_of(const Contribution& contribution, ValueId value, const B
   return add_local(model_, to_, value, LocalKind::kGradient, box);
 }
 
-// Adds what is there to the sums, and sends what is complete.
+// Adds what is there to the sums, and sends what is complete. What others add to a sum that is sent
+// on comes from stages whose backward pass ran before: it need not be awaited.
 void Lowering::settle(ValueId value) {
   for (const int sum : sums_of_[value])
-    sums_[static_cast<size_t>(sum)].advance(model_, to_, input_gradient());
+    if (planned_[static_cast<size_t>(sum)]->kind == Sum::Kind::kRunning)
+      add_ready(sum);
+    else
+      sums_[static_cast<size_t>(sum)].advance(model_, to_, input_gradient());
+  send_ready(value);
+}
+
+void Lowering::send_ready(ValueId value) {
   for (const int number : outgoing_of_[value]) {
     Outgoing& outgoing = outgoing_[static_cast<size_t>(number)];
     const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];

@@ -62,7 +62,7 @@ void Lowering::contribute(const Route& route) {
 
 void Lowering::update_home(ValueId value) {
   std::vector<Instruction>& list = to_.update.instructions;
-  std::vector<Term> terms = gradient_terms(value);
+  std::vector<Term> terms = gradient_terms(value, *all_sums_.needed(value, true, part_));
   for (Term& term : terms)
     if (term.route < 0) {
       const Use& use = term.contributions[0].use;

@@ -11,7 +11,8 @@
 //    "divisions": {"fc2": [{"part": 0, "box": ["all", "all", "0-99"]}, ...], ...},  where they do
 //                 not follow from the layout of the node's first output
 //    "routes":  [{"value": "relu1.output", "direction": "forward", "from": 0, "to": 1,
-//                 "pieces": [{"box": "all"}]}, ...],
+//                 "pieces": [{"box": "all"}]}, ...],  "leg": "reduce-scatter" or "all-gather"
+//                 where it is part of a sum in slices (sums.h)
 //    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],
 //    "bottleneck": ..., "bound": ..., "checksum": "16 hexadecimal digits"}
 //

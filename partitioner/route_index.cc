@@ -56,9 +56,9 @@ RouteIndex::Routes RouteIndex::received(int part, bool gradient, ValueId value) 
   return equal_to(by_receiver_, receiver_key, std::tuple(part, gradient, value));
 }
 
-const Route* RouteIndex::find(ValueId value, bool gradient, int from, int to) const {
+const Route* RouteIndex::find(ValueId value, bool gradient, Leg leg, int from, int to) const {
   for (const Route* route : received(to, gradient, value))
-    if (route->from == from) return route;
+    if (route->from == from && route->leg == leg) return route;
   return nullptr;
 }
 

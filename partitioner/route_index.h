@@ -23,7 +23,7 @@ class RouteIndex {
   Routes sent(int part, bool gradient, ValueId value) const;
   Routes received(int part, bool gradient, ValueId value) const;
   // Null if there is none.
-  const Route* find(ValueId value, bool gradient, int from, int to) const;
+  const Route* find(ValueId value, bool gradient, Leg leg, int from, int to) const;
 
  private:
   const std::vector<Route>& routes_;

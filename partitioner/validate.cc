@@ -200,7 +200,8 @@ class Checker {
         problem("the layout of {} is {}, but what is computed needs {}", model_.value(id).name,
                 ops::describe(have), ops::describe(must));
       }
-      if (problems_.empty()) compare_routes(connect(model_, plan_.division));
+      if (problems_.empty())
+        compare_routes(connect(model_, plan_.division, stages_of_parts(plan_)));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage) throw;
       problem("{}", error.what());
@@ -217,7 +218,7 @@ class Checker {
     const RouteIndex have(plan_.routes);
     const RouteIndex wanted(must);
     const auto same_place = [](const RouteIndex& in, const Route& route) {
-      return in.find(route.value, route.gradient, route.from, route.to);
+      return in.find(route.value, route.gradient, route.leg, route.from, route.to);
     };
     for (const Route& route : must)
       if (same_place(have, route) == nullptr) problem("{} is missing", name_of(route));
