@@ -118,6 +118,10 @@ class Lowering {
 // The same as in part.h, asked of an index that is there.
 bool interleaves(const Plan& plan, const RouteIndex& routes, int stage);
 
+// in_place.cc: outputs whose operator may write over an input, which nobody reads later, share its
+// memory.
+void write_in_place(const Model& model, Part& part);
+
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
 // rows of the largest micro-batch.
 void place_memory(const Model& model, Part& part, int64_t samples);
