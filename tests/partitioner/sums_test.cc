@@ -24,7 +24,7 @@ namespace {
 
 using ops::Layout;
 
-int draw(Random& random, int below) {
+int pick(Random& random, int below) {
   return std::uniform_int_distribution<int>(0, below - 1)(random);
 }
 
@@ -34,12 +34,12 @@ Model random_skips(Random& random) {
   std::vector<ValueId> values{b.gemm(b.input("x", {ops::kBatch, 5}), 6)};
   std::vector<bool> read{false};
   const auto any = [&] {
-    const auto i = static_cast<size_t>(draw(random, static_cast<int>(values.size())));
+    const auto i = static_cast<size_t>(pick(random, static_cast<int>(values.size())));
     read[i] = true;
     return values[i];
   };
-  for (int left = 6 + draw(random, 10); left > 0; --left) {
-    const int kind = draw(random, 4);
+  for (int left = 6 + pick(random, 10); left > 0; --left) {
+    const int kind = pick(random, 4);
     const ValueId x = any();
     values.push_back(kind == 0 ? b.relu(x) : kind == 1 ? b.gemm(x, 6) : b.add(x, any()));
     read.push_back(false);
@@ -56,11 +56,11 @@ Model random_skips(Random& random) {
 std::vector<NodeId> random_order(const Model& model, Random& random) {
   std::vector<NodeId> order(static_cast<size_t>(model.nodes()));
   std::iota(order.begin(), order.end(), 0);
-  if (draw(random, 2) == 0) return order;
+  if (pick(random, 2) == 0) return order;
   std::vector<bool> done(order.size());
   std::vector<NodeId> result;
   while (result.size() < order.size()) {
-    const NodeId node = order[static_cast<size_t>(draw(random, model.nodes()))];
+    const NodeId node = order[static_cast<size_t>(pick(random, model.nodes()))];
     const auto& inputs = model.node(node).inputs;
     const bool ready = std::all_of(inputs.begin(), inputs.end(), [&](ValueId value) {
       const NodeId producer = model.value(value).producer;
@@ -213,7 +213,7 @@ TEST(RunningSums, GoFromStageToStage) {
 
 // ---- partial sums
 
-Division whole(const Model& model) {
+Division all_on_first(const Model& model) {
   Division division{.nodes = {}, .largest = 4};
   for (NodeId node = 0; node < model.nodes(); ++node)
     division.nodes.push_back(whole_division(model, node, 0));
@@ -226,8 +226,8 @@ std::vector<int> first_parts(int count) {
   return parts;
 }
 
-void divide(const Model& model, const std::string& node, const std::string& axis, int parts,
-            Division& division) {
+void divide_over_first(const Model& model, const std::string& node, const std::string& axis,
+                       int parts, Division& division) {
   const NodeId id = model.find_node(node);
   const ops::IterationSpace& space = model.op(id).space();
   const int along = space.find(axis);
@@ -236,15 +236,16 @@ void divide(const Model& model, const std::string& node, const std::string& axis
                                                           ops::split_evenly(extents[along], parts));
 }
 
-void replicate(const Model& model, const std::string& node, int parts, Division& division) {
+void replicate_on_first(const Model& model, const std::string& node, int parts,
+                        Division& division) {
   const NodeId id = model.find_node(node);
   division.nodes[static_cast<size_t>(id)] =
       Layout::replicated(first_parts(parts), static_cast<int>(model.op(id).space().axes.size()));
 }
 
 // By sender, the bytes of a value or of its gradient.
-std::map<int, size_t> sent(const Model& model, const std::vector<Route>& routes, ValueId value,
-                           bool gradient, int64_t samples = 4) {
+std::map<int, size_t> bytes_sent(const Model& model, const std::vector<Route>& routes,
+                                 ValueId value, bool gradient, int64_t samples = 4) {
   std::map<int, size_t> bytes;
   for (const Route& route : routes)
     if (route.value == value && route.gradient == gradient)
@@ -255,13 +256,13 @@ std::map<int, size_t> sent(const Model& model, const std::vector<Route>& routes,
 // fc1 is replicated; fc2 divides its outputs, fc3 its inputs, as in a column-row pair.
 Model pair_model() { return make_zoo_model("mlp", {{8, 60, 12, 60, 10}}); }
 Division pair_division(const Model& model, int parts) {
-  Division division = whole(model);
-  for (const char* node : {"fc1", "relu1"}) replicate(model, node, parts, division);
-  for (const char* node : {"relu3"}) replicate(model, node, parts, division);
-  divide(model, "fc2", "outputs", parts, division);
-  divide(model, "relu2", "features", parts, division);
-  divide(model, "fc3", "inputs", parts, division);
-  divide(model, "fc4", "outputs", parts, division);
+  Division division = all_on_first(model);
+  for (const char* node : {"fc1", "relu1"}) replicate_on_first(model, node, parts, division);
+  for (const char* node : {"relu3"}) replicate_on_first(model, node, parts, division);
+  divide_over_first(model, "fc2", "outputs", parts, division);
+  divide_over_first(model, "relu2", "features", parts, division);
+  divide_over_first(model, "fc3", "inputs", parts, division);
+  divide_over_first(model, "fc4", "outputs", parts, division);
   return division;
 }
 
@@ -274,7 +275,7 @@ TEST_P(ScatteredSums, SendTwiceAllButOneSlice) {
   const std::vector<Route> routes = connect(m, pair_division(m, parts));
   for (const auto& [name, gradient] : {std::pair("fc3", false), std::pair("relu1", true)}) {
     const ValueId value = m.node(m.find_node(name)).outputs[0];
-    const auto bytes = sent(m, routes, value, gradient);
+    const auto bytes = bytes_sent(m, routes, value, gradient);
     ASSERT_EQ(bytes.size(), static_cast<size_t>(parts));
     const size_t size = m.value(value).spec.bytes(4);
     for (const auto& [part, own] : bytes)
@@ -289,17 +290,18 @@ TEST_P(ScatteredSums, EqualOneWorker) {
   expect_close(run(m, plan_of(m, division, GetParam())), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
   const Model exact = with_sum_loss(m);
   expect_close(run(exact, plan_of(exact, division, GetParam()), {4, 3, 0, 1}, Numbers::kWhole),
-               run(exact, plan_of(exact, whole(exact), 1), {4, 3, 0, 1}, Numbers::kWhole), 0);
+               run(exact, plan_of(exact, all_on_first(exact), 1), {4, 3, 0, 1}, Numbers::kWhole),
+               0);
 }
 
 // Whether one part needs the sum or all do: its summands are added in the order of the boxes.
 TEST_P(ScatteredSums, HaveTheBitsOfDirectOnes) {
   const Model m = pair_model();
   const int parts = GetParam();
-  Division all = whole(m);
-  divide(m, "fc3", "inputs", parts, all);
+  Division all = all_on_first(m);
+  divide_over_first(m, "fc3", "inputs", parts, all);
   Division one = all;
-  replicate(m, "relu3", parts, all);
+  replicate_on_first(m, "relu3", parts, all);
   const Plan scattered = plan_of(m, all, parts);
   const Plan direct = plan_of(m, one, parts);
   const auto slices = [](const Plan& plan) {
