@@ -2,6 +2,8 @@
 //
 //   build/release/bench/planner                    the graphs of shared/data above the sources, where
 //                                                  they are, and chains of transformer blocks
+//                                                  also all of planning for chains of 5,000 to
+//                                                  20,000 operators: cut, routes, predictions
 //   build/release/bench/planner FORMAT FILE K      one graph over K workers
 #include <chrono>
 #include <cstdio>
@@ -9,8 +11,10 @@
 #include <filesystem>
 #include <random>
 
+#include "partitioner/cut.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"
+#include "partitioner/zoo.h"
 #include "runtime/file.h"
 
 namespace kerf {
@@ -101,6 +105,28 @@ void measure_data() {
       measure_file("pipedream", data / "pipedream" / name, workers);
 }
 
+// No step but the search may take more than n log n: a chain twice as long takes little more than
+// twice the time.
+void measure_models() {
+  std::printf("\n%-32s %8s %3s  %11s\n", "model", "nodes", "k", "make_plan");
+  for (const int workers : {4, 64})
+    for (const size_t layers : {2'500, 5'000, 10'000}) {
+      const partitioner::Model model =
+          partitioner::make_zoo_model("mlp", {std::vector<int64_t>(layers + 1, 8)});
+      partitioner::PlanRequest request;
+      request.workers = workers;
+      request.batch = 64;
+      request.micro_batches = 8;
+      const auto start = std::chrono::steady_clock::now();
+      const auto plan = partitioner::make_plan(model, request, *partitioner::hold_everything());
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      KERF_CHECK(std::holds_alternative<partitioner::Plan>(plan), "no cap, and yet no plan");
+      std::printf("%-32s %8d %3d  %9.3f s\n", model.name().c_str(), model.nodes(), workers,
+                  seconds);
+    }
+}
+
 int run(int argc, char** argv) {
   std::printf("%-32s %8s %3s  %15s  %8s  %14s  %-7s %11s\n", "graph", "nodes", "k", "bottleneck",
               "of bound", "cut bytes", "stages", "planning");
@@ -119,6 +145,7 @@ int run(int argc, char** argv) {
     measure(graph, graph.name() + ", capped", 8, static_cast<int64_t>(most * 0.9999));
     measure(graph, graph.name() + ", too little memory", 8, static_cast<int64_t>(most * 0.5));
   }
+  measure_models();
   return 0;
 }
 

@@ -41,8 +41,9 @@ void Assembly::choose_writes(const ops::Shape& shape) {
   bool mixed = false;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Term& term = terms_[i];
-    bool within = false;
-    for (size_t j = 0; j < i; ++j) {
+    bool within = i > 0 && term.box == terms_[0].box;  // nearly always, however many there are
+    term.add = within;
+    for (size_t j = 0; j < i && !within; ++j) {
       term.add = term.add || !ops::intersect(terms_[j].box, term.box).empty();
       within = within || terms_[j].box.contains(term.box);
     }
@@ -62,11 +63,6 @@ bool Assembly::begins_with(const Contribution& first, const Box& box) const {
 int Assembly::begin(const Model& model, Part& part) {
   local_ = add_local(model, part, value_, kind_, box_);
   return local_;
-}
-
-void Assembly::computed(const Contribution& contribution, int local) {
-  for (Term& term : terms_)
-    if (term.route < 0 && term.contributions == std::vector{contribution}) term.local = local;
 }
 
 void Assembly::start(const Model& model, Part& part, std::vector<Instruction>& list) {
@@ -115,15 +111,20 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
       return t.route == route.id && t.piece == static_cast<int>(piece);
     });
     KERF_CHECK(term != terms_.end(), "route {} brings a piece that nobody needs", route.id);
-    if (term - terms_.begin() == static_cast<std::ptrdiff_t>(next_)) {
-      receive.moves.push_back(move_of(model, part, local_, term->box, term->add));
-      ++next_;
+    if (is_next(static_cast<size_t>(term - terms_.begin()))) {
+      receive.moves.push_back(take(model, part, list));
     } else {  // its turn comes later: keep it until then
       term->local = add_local(model, part, value_, kind_, term->box);
       receive.moves.push_back(move_of(model, part, term->local, term->box, false));
     }
   }
   list.push_back(std::move(receive));
+}
+
+Move Assembly::take(const Model& model, Part& part, std::vector<Instruction>& list) {
+  start(model, part, list);
+  const Term& term = terms_[next_++];
+  return move_of(model, part, local_, term.box, term.add);
 }
 
 int Assembly::finish(const Model& model, Part& part, const std::vector<Route>& routes,

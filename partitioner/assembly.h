@@ -34,6 +34,8 @@ class Assembly {
   const std::vector<Term>& terms() const { return terms_; }
   const ops::Box& box() const { return box_; }
   bool done() const { return next_ == terms_.size(); }
+  const Term& next() const { return terms_[next_]; }
+  bool is_next(size_t term) const { return next_ == term; }
   int local() const { return local_; }
 
   // Whether a kernel that makes term 0 as a tensor of `box` may write it straight into the result,
@@ -42,10 +44,13 @@ class Assembly {
   int begin(const Model& model, Part& part);
   // Or it is in `local` already, which nobody reads afterwards: the others are added there.
   void begin_in(int local) { local_ = local; }
-  // A term of this part is now in `local`, whose box may be larger than the term's.
-  void computed(const Contribution& contribution, int local);
+  // Term number `term`, of this part, is now in `local`, whose box may be larger than the term's.
+  void computed(size_t term, int local) { terms_[term].local = local; }
   // Adds terms as far as they are there without waiting.
   void advance(const Model& model, Part& part, std::vector<Instruction>& list);
+  // The next term is received: alone, or by this move of a message of several pieces.
+  void receive(const Model& model, Part& part, const Route& route, std::vector<Instruction>& list);
+  Move take(const Model& model, Part& part, std::vector<Instruction>& list);
   // Receives what is missing; gives the finished local.
   int finish(const Model& model, Part& part, const std::vector<Route>& routes,
              std::vector<Instruction>& list);
@@ -53,7 +58,6 @@ class Assembly {
  private:
   void choose_writes(const ops::Shape& shape);
   void start(const Model& model, Part& part, std::vector<Instruction>& list);
-  void receive(const Model& model, Part& part, const Route& route, std::vector<Instruction>& list);
   bool sole(const ops::Box& box) const { return terms_.size() == 1 && box == box_; }
 
   ValueId value_;

@@ -104,11 +104,12 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
   if (const auto problems = validate_decisions(model, plan); !problems.empty())
     throw Error(ErrorCode::kUsage, problems.front());
   lay_out(model, left_out.layouts, plan);
-  if (left_out.routes) plan.routes = all_routes(model, plan.division, plan.micro_batches);
+  const std::vector<Route> routes = all_routes(model, plan);
+  if (left_out.routes) plan.routes = routes;
   if (left_out.step_routes) add_step_routes(model, left_out.workers, plan);
   // Predictions index by routes: those that stand must be right first.
   Plan as_routed = plan;
-  as_routed.routes = all_routes(model, plan.division, plan.micro_batches);
+  as_routed.routes = routes;
   const PlanRequest request = request_of(plan);
   if (left_out.workers) {
     const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();

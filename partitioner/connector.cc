@@ -2,82 +2,97 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
-#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using ops::Box;
 
-using BySender = std::map<int, std::vector<Piece>>;
-
-BySender value_pieces(const Sources& sources, ValueId value, int part) {
-  BySender pieces;
-  for (const Source& source : sources.of_value(value, part))
-    if (source.part != part) pieces[source.part].push_back({source.box, source.contributions});
-  return pieces;
-}
-
-BySender gradient_pieces(const Sources& sources, ValueId value, int part) {
-  BySender pieces;
-  const auto all = sources.of_gradient(value, part);
-  const bool one_maker = !all.empty() && std::all_of(all.begin(), all.end(), [&](const Source& s) {
-    return s.part == all.front().part;
-  });
-  if (one_maker && all.front().part != part) {
-    Piece sum{all.front().box};
-    for (const Source& source : all) {
-      sum.box = ops::hull(sum.box, source.box);
-      sum.contributions.push_back(source.contributions.front());
-    }
-    pieces[all.front().part].push_back(std::move(sum));
-    return pieces;
-  }
-  for (const Source& source : all)
-    if (source.part != part) pieces[source.part].push_back({source.box, source.contributions});
-  return pieces;
-}
-
-void add_routes(const Sources& sources, ValueId value, bool gradient, int to, BySender&& by_sender,
+// The routes by which the terms of sums arrive, by receiver, leg and sender.
+void add_routes(const std::vector<Sum>& sums, ValueId value, bool gradient,
                 std::vector<Route>& routes) {
-  for (auto& [from, pieces] : by_sender) {
-    for (Piece& piece : pieces) piece.box = ops::normalized(piece.box, sources.shape(value));
+  std::map<std::tuple<int, Leg, int>, std::vector<Piece>> arriving;
+  for (const Sum& sum : sums)
+    for (const Source& term : sum.terms) {
+      if (term.part == sum.part) continue;
+      std::vector<Piece>& pieces = arriving[{sum.part, term.leg, term.part}];
+      Piece piece{term.box, term.contributions};
+      // Two sums of one part may read one piece.
+      if (!gradient || std::find(pieces.begin(), pieces.end(), piece) == pieces.end())
+        pieces.push_back(std::move(piece));
+    }
+  for (auto& [ends, pieces] : arriving) {
+    const auto& [to, leg, from] = ends;
     routes.push_back(
-        {static_cast<int>(routes.size()), value, gradient, from, to, std::move(pieces)});
+        {static_cast<int>(routes.size()), value, gradient, from, to, std::move(pieces), leg});
   }
+}
+
+// The sum that the sender of a piece cuts it from; null if it is no sum.
+const Sum* sum_of(const Sums& sums, const Route& route, const Piece& piece) {
+  const bool gathered = route.leg == Leg::kAllGather;
+  if (!gathered && piece.contributions.size() < 2) return nullptr;
+  const auto kind = gathered ? Sum::Kind::kSlice : Sum::Kind::kRunning;
+  for (const Sum& sum : sums.of(route.value, route.gradient))
+    if (sum.part == route.from && sum.kind == kind && sum.box.contains(piece.box) &&
+        (gathered || sum.contributions() == piece.contributions))
+      return &sum;
+  return nullptr;
 }
 
 // What `part` has of the value (or of the contribution) from which it cuts the piece.
-Box cut_from(const Sources& sources, const Route& route, const Piece& piece) {
+Box cut_from(const Sums& sums, const Route& route, const Piece& piece) {
+  const Sources& sources = sums.sources();
+  if (const Sum* sum = sum_of(sums, route, piece)) return sum->box;
   if (!route.gradient) return sources.held(route.value, route.from)->box;
   Box all = piece.box;
   for (const Contribution& contribution : piece.contributions)
-    for (const Computation& computation : sources.computations())
-      if (computation.node == contribution.use.node && computation.part == route.from)
-        all = ops::hull(all, computation.inputs[static_cast<size_t>(contribution.use.input)]);
+    for (const int i : sources.computations_of(contribution.use.node))
+      if (const Computation& made = sources.computations()[static_cast<size_t>(i)];
+          made.part == route.from)
+        all = ops::hull(all, made.inputs[static_cast<size_t>(contribution.use.input)]);
   return all;
+}
+
+// What becomes of the pieces where they arrive: " -> sum", " -> concat", or nothing.
+std::string end_words(const Sums& sums, const Route& route) {
+  bool joined = false;
+  for (const Sum& sum : sums.of(route.value, route.gradient)) {
+    if (sum.part != route.to) continue;
+    for (const Source& term : sum.terms) {
+      if (term.part != route.from || term.leg != route.leg) continue;
+      joined = joined || sum.terms.size() > 1;
+      for (const Source& other : sum.terms)
+        if (&other != &term && !ops::intersect(other.box, term.box).empty()) return " -> sum";
+    }
+  }
+  return joined ? " -> concat" : "";
+}
+
+// Whether the sender sums up what it makes alone.
+bool sums_own(const Sums& sums, const Route& route) {
+  return std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& piece) {
+    if (is_of_step(sums.sources().model(), route)) return piece.contributions.size() > 1;
+    const Sum* sum = sum_of(sums, route, piece);
+    return sum != nullptr && std::all_of(sum->terms.begin(), sum->terms.end(),
+                                         [&](const auto& t) { return t.part == route.from; });
+  });
 }
 
 }  // namespace
 
-std::vector<Route> connect(const Model& model, const Division& division) {
-  const Sources sources(model, division);
+std::vector<Route> connect(const Model& model, const Division& division,
+                           const std::vector<int>& stage_of) {
+  const Sources sources(model, division, stage_of);
+  const Sums sums(sources);
   std::vector<Route> routes;
-  for (ValueId value = 0; value < model.values(); ++value) {
-    const Role role = model.value(value).role;
-    if (role != Role::kActivation && role != Role::kParameter) continue;
-    for (const int part : sources.readers(value))
-      add_routes(sources, value, false, part, value_pieces(sources, value, part), routes);
-  }
-  for (ValueId value = model.values() - 1; value >= 0; --value) {
-    if (!sources.differentiable(value)) continue;
-    std::vector<int> holders;
-    for (const ops::Share& share : sources.shares(value)) holders.push_back(share.part);
-    std::sort(holders.begin(), holders.end());
-    for (const int part : holders)
-      add_routes(sources, value, true, part, gradient_pieces(sources, value, part), routes);
-  }
+  for (ValueId value = 0; value < model.values(); ++value)
+    add_routes(sums.of(value, false), value, false, routes);
+  for (ValueId value = model.values() - 1; value >= 0; --value)
+    add_routes(sums.of(value, true), value, true, routes);
   return routes;
 }
 
@@ -91,8 +106,11 @@ RouteKind kind_of(const Model& model, const Division& division, const Route& rou
         if (contribution.use.node != loss) return RouteKind::kLayer;
     return RouteKind::kLoss;
   }
+  // A summand goes where it is summed up, whoever reads the sum.
+  const bool any = route.leg == Leg::kReduceScatter;
   for (const Use& use : model.uses(route.value))
-    if (use.node != loss && division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr)
+    if (use.node != loss &&
+        (any || division.nodes[static_cast<size_t>(use.node)].find(route.to) != nullptr))
       return RouteKind::kLayer;
   return RouteKind::kLoss;
 }
@@ -123,26 +141,35 @@ size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
   return static_cast<size_t>(count) * ops::size_of(spec.dtype);
 }
 
-std::string connector_words(const Sources& sources, const Route& route) {
+std::string connector_words(const Sums& sums, const Route& route) {
   if (route.value == kStepVector) return {};
-  const ops::Shape shape = sources.shape(route.value);
+  const ops::Shape shape = sums.sources().shape(route.value);
   const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
-    return ops::normalized(cut_from(sources, route, p), shape) != p.box;
+    return ops::normalized(cut_from(sums, route, p), shape) != p.box;
   });
-  const auto met = route.gradient ? sources.of_gradient(route.value, route.to)
-                                  : sources.of_value(route.value, route.to);
-  const bool summed = std::any_of(met.begin(), met.end(), [&](const Source& a) {
-    return std::any_of(met.begin(), met.end(), [&](const Source& b) {
-      return &a != &b && !ops::intersect(a.box, b.box).empty();
-    });
-  });
-  const bool joined = met.size() > 1;
-  const bool sum_first =
-      route.gradient && route.pieces.size() == 1 && route.pieces[0].contributions.size() > 1;
-  return format("{}{}bridge{}", sum_first ? "sum -> " : "", sliced ? "slice -> " : "",
-                !joined || sum_first ? ""
-                : summed             ? " -> sum"
-                                     : " -> concat");
+  return format("{}{}bridge{}{}", route.gradient && sums_own(sums, route) ? "sum -> " : "",
+                sliced ? "slice -> " : "", end_words(sums, route),
+                route.leg == Leg::kDirect ? "" : format(" ({})", to_string(route.leg)));
+}
+
+Leg parse_leg(const std::string& name, const std::string& where) {
+  for (const Leg leg : {Leg::kDirect, Leg::kReduceScatter, Leg::kAllGather})
+    if (name == to_string(leg)) return leg;
+  throw Error(ErrorCode::kUsage,
+              format("\"{}\" is no leg; there are direct, reduce-scatter and all-gather", name),
+              where);
+}
+
+std::string_view to_string(Leg leg) {
+  switch (leg) {
+    case Leg::kDirect:
+      return "direct";
+    case Leg::kReduceScatter:
+      return "reduce-scatter";
+    case Leg::kAllGather:
+      return "all-gather";
+  }
+  return "";
 }
 
 }  // namespace kerf::partitioner

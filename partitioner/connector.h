@@ -11,9 +11,10 @@
 // iterations of one consumer (one use) gives. They are summed in reverse model order (the order in
 // which the backward pass makes them), wherever they come from; a contribution that replicas make
 // comes from u itself if it is one of them, else from the lowest part. One route per (value,
-// direction, sender, receiver), however many edges cross. If one part makes all contributions of
-// another's box, it sums before it sends: one piece. Together the two are each other's adjoint, a
-// replicated element counted once.
+// direction, leg, sender, receiver), however many edges cross. Together the two are each other's
+// adjoint, a replicated element counted once. Sums may be made on the way (sums.h): a part that
+// makes several contributions sends their sum, to an earlier stage's part that makes some as well if
+// there is one; partial sums that several parts need are reduced and gathered in slices.
 //
 // Parameters are values too: their homes (homes.h) hold them, gradients are summed into homes by the
 // second rule, once a step, after every micro-batch; what parts read beyond their homes is published
@@ -72,6 +73,17 @@ struct Piece {
 // What a route of the step vector (step_vector.h), which is no value of the model, has for a value.
 inline constexpr ValueId kStepVector = -1;
 
+// How a message takes part in a sum that parts share (sums.h).
+enum class Leg : uint8_t {
+  kDirect,  // from where it is made, or summed so far, to where it is read, held or summed on
+  kReduceScatter,  // a summand of the slice that its receiver sums up
+  kAllGather,      // the slice that its sender summed up
+};
+
+std::string_view to_string(Leg leg);  // "direct", "reduce-scatter", "all-gather"
+// Throws Error{kUsage, ..., where} on anything else.
+Leg parse_leg(const std::string& name, const std::string& where);
+
 struct Route {
   int id = 0;  // its place in the plan's list: connect()'s, then the step vector's
   ValueId value = kStepVector;
@@ -79,6 +91,7 @@ struct Route {
   int from = 0;  // part
   int to = 0;    // part
   std::vector<Piece> pieces;
+  Leg leg = Leg::kDirect;
   bool operator==(const Route&) const = default;
 };
 
@@ -94,8 +107,10 @@ std::vector<ops::Layout> layouts_of(const Model& model, const Division& division
 // iterations.
 std::optional<ops::Layout> division_of(const Model& model, NodeId node, const ops::Layout& output,
                                        int64_t largest);
-// Values' routes first, by value, receiver, sender; then gradients', by value from the last.
-std::vector<Route> connect(const Model& model, const Division& division);
+// Values' routes first, by value, receiver, leg, sender; then gradients', by value from the last.
+// `stage_of`: part -> stage, by which gradients are summed on their way; empty: one stage.
+std::vector<Route> connect(const Model& model, const Division& division,
+                           const std::vector<int>& stage_of = {});
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
 // loss adds (gathering the scores, scattering their gradient), what parameters cost once a step and
@@ -111,9 +126,9 @@ std::string name_of(const Model& model, const Route& route);
 
 // Bytes of one message on this route for a micro-batch of `samples`.
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);
-// "slice -> bridge -> concat": the connectors that a route stands for; none of the step vector's, which
-// no cut inserts.
-class Sources;
-std::string connector_words(const Sources& sources, const Route& route);
+// "slice -> bridge -> concat", "bridge -> sum (reduce-scatter)": the connectors that a route stands
+// for; none of the step vector's, which no cut inserts.
+class Sums;
+std::string connector_words(const Sums& sums, const Route& route);
 
 }  // namespace kerf::partitioner

@@ -39,6 +39,12 @@ struct CostValue {
   double forward_bytes = 0;  // without its gradient
   double enter = 0;          // time of a stage that receives it (and returns its gradient)
   double leave = 0;          // time of a stage that sends it, to however many
+  // Of `bytes` and `enter`, what is for the gradient. A stage sums what its readers return, so that
+  // it pays once, if it takes part in the sum once: the summands are added in a fixed order, the
+  // reverse of `returns` (readers, one for each use). Where stages take turns, it may pay for each.
+  double returned_bytes = 0;
+  double returning = 0;
+  std::vector<int> returns = {};
 };
 
 struct Held {

@@ -58,29 +58,6 @@ bool makes_all(const Reader& reader, const std::vector<Box>& summands, const Box
   return true;
 }
 
-// The box in as many parts, along its longest axis; the last may be empty.
-std::vector<Box> divide_evenly(const Box& box, const Shape& shape, int parts) {
-  int longest = 0;
-  for (int axis = 1; axis < shape.rank(); ++axis)
-    if (box.axes[static_cast<size_t>(axis)].size(shape[axis]) >
-        box.axes[static_cast<size_t>(longest)].size(shape[longest]))
-      longest = axis;
-  const auto along = static_cast<size_t>(longest);
-  std::vector<int64_t> indices;
-  for (const Range& range : box.axes[along].ranges(shape[longest]))
-    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
-  std::vector<Box> boxes;
-  for (const IndexSet& places : ops::split_evenly(std::ssize(indices), parts)) {
-    Box part = box;
-    std::vector<int64_t> chosen;
-    for (const Range& range : places.ranges(std::ssize(indices)))
-      chosen.insert(chosen.end(), indices.begin() + range.begin, indices.begin() + range.end);
-    part.axes[along] = IndexSet::of(chosen).normalized(shape[longest]);
-    boxes.push_back(std::move(part));
-  }
-  return boxes;
-}
-
 // Adds a box to a part's home; false if the two make no box.
 bool add_home(Layout& layout, int part, const Box& box, const Shape& shape) {
   if (box.empty()) return true;
@@ -97,6 +74,31 @@ bool add_home(Layout& layout, int part, const Box& box, const Shape& shape) {
 }
 
 }  // namespace
+
+int longest_axis(const Box& box, const Shape& shape, int except) {
+  int longest = -1;
+  const auto size = [&](int axis) { return box.axes[static_cast<size_t>(axis)].size(shape[axis]); };
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (axis != except && (longest < 0 || size(axis) > size(longest))) longest = axis;
+  return longest;
+}
+
+std::vector<Box> divide_evenly(const Box& box, const Shape& shape, int axis, int parts) {
+  const auto along = static_cast<size_t>(axis);
+  std::vector<int64_t> indices;
+  for (const Range& range : box.axes[along].ranges(shape[axis]))
+    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+  std::vector<Box> boxes;
+  for (const IndexSet& places : ops::split_evenly(std::ssize(indices), parts)) {
+    Box part = box;
+    std::vector<int64_t> chosen;
+    for (const Range& range : places.ranges(std::ssize(indices)))
+      chosen.insert(chosen.end(), indices.begin() + range.begin, indices.begin() + range.end);
+    part.axes[along] = IndexSet::of(chosen).normalized(shape[axis]);
+    boxes.push_back(std::move(part));
+  }
+  return boxes;
+}
 
 Layout find_homes(const std::vector<Reader>& readers, const std::vector<Box>& summands,
                   const Shape& shape) {
@@ -118,7 +120,9 @@ Layout find_homes(const std::vector<Reader>& readers, const std::vector<Box>& su
       return makes_all(*reader, summands, atom);
     });
     std::vector<Box> boxes(needers.size(), atom);
-    if (!replicas) boxes = divide_evenly(atom, shape, static_cast<int>(needers.size()));
+    if (!replicas)
+      boxes =
+          divide_evenly(atom, shape, longest_axis(atom, shape), static_cast<int>(needers.size()));
     for (size_t i = 0; i < needers.size(); ++i)
       if (!add_home(homes, needers[i]->part, boxes[i], shape))
         return Layout::whole(readers.front().part, shape.rank());  // one home that all read from

@@ -26,6 +26,12 @@ struct Reader {
   std::vector<int> summands;
 };
 
+// The axis along which a box is longest, but not `except`; -1 if there is none.
+int longest_axis(const ops::Box& box, const ops::Shape& shape, int except = -1);
+// The box in as many parts along that axis; the last may be empty. `shape` is concrete.
+std::vector<ops::Box> divide_evenly(const ops::Box& box, const ops::Shape& shape, int axis,
+                                    int parts);
+
 // One share per part at most. `summands`: the box of each summand, which may overlap. Readers in
 // ascending order of parts; `shape` is concrete. Without summands (nothing to train) every reader
 // is a home.

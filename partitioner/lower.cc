@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "partitioner/lowering.h"
 #include "partitioner/memory.h"
@@ -38,16 +39,19 @@ void check_stages(const Plan& plan) {
 
 }  // namespace
 
-bool interleaves(const Plan& plan, int stage) {
+bool interleaves(const Plan& plan, const RouteIndex& routes, int stage) {
   const Stage& own = plan.stages[static_cast<size_t>(stage)];
-  const auto ours = [&](int part) {
-    return std::find(own.parts.begin(), own.parts.end(), part) != own.parts.end();
-  };
-  return own.interleaved ||
-         std::none_of(plan.routes.begin(), plan.routes.end(), [&](const Route& route) {
-           return route.gradient && route.value != kStepVector && ours(route.from) &&
-                  !ours(route.to);
+  const std::set<int> ours(own.parts.begin(), own.parts.end());
+  return own.interleaved || std::none_of(ours.begin(), ours.end(), [&](int part) {
+           const RouteIndex::Routes sent = routes.sent(part, true);
+           return std::any_of(sent.begin(), sent.end(), [&](const Route* route) {
+             return route->value != kStepVector && !ours.contains(route->to);
+           });
          });
+}
+
+bool interleaves(const Plan& plan, int stage) {
+  return interleaves(plan, RouteIndex(plan.routes), stage);
 }
 
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains) {
@@ -68,7 +72,9 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
 }
 
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
-  const Sources sources(model, plan.division);
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  const Sums sums(sources);
+  const RouteIndex routes(plan.routes);
   check_stages(plan);
   std::vector<StepMember> members;
   if (options.gradients) members = step_members(sources, plan.micro_batches);
@@ -76,7 +82,7 @@ std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts)
       parts[static_cast<size_t>(part)] =
-          Lowering(model, plan, sources, members, options).run(part, static_cast<int>(stage));
+          Lowering(model, plan, sums, routes, members, options).run(part, static_cast<int>(stage));
   return parts;
 }
 

@@ -16,8 +16,9 @@ Part Lowering::run(int part, int stage) {
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
-  for (const Computation& computation : sources_.computations())
-    if (computation.part == part_ && !computation.iterations.empty() &&
+  for (const int i : sources_.computations_on(part_))
+    if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
+        !computation.iterations.empty() &&
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
   const int64_t largest = sources_.largest();
@@ -60,6 +61,7 @@ void Lowering::add_call(const Computation& computation) {
   }
   report_loss(computation);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
+  call_of_[call.node] = static_cast<int>(to_.calls.size());
   to_.calls.push_back(std::move(call));
   for (const ValueId output : node.outputs)
     if (produced_.contains(output)) send_values(output);
@@ -68,8 +70,9 @@ void Lowering::add_call(const Computation& computation) {
 // Replicas have one loss, which the first of them reports.
 void Lowering::report_loss(const Computation& computation) {
   if (computation.node != model_.loss()) return;
-  for (const Computation& other : sources_.computations())
-    if (other.node == computation.node && other.box_number == computation.box_number) {
+  for (const int i : sources_.computations_of(computation.node))
+    if (const Computation& other = sources_.computations()[static_cast<size_t>(i)];
+        other.box_number == computation.box_number) {
       if (other.part != part_) return;
       break;
     }
@@ -117,15 +120,22 @@ int Lowering::gather(ValueId value) {
   const ops::Share* share = sources_.held(value, part_);
   if (share != nullptr && !share->partial() && share->box.contains(need))
     return produced_.at(value);
+  const Sum* sum = all_sums_.needed(value, false, part_);
+  Assembly assembly(value, LocalKind::kActivation, need, value_terms(value, *sum),
+                    sources_.shape(value));
+  return assembly.finish(model_, to_, plan_.routes, forward());
+}
+
+std::vector<Term> Lowering::value_terms(ValueId value, const Sum& sum) const {
   std::vector<Term> terms;
   std::map<int, int> next_piece;
-  for (const Source& source : sources_.of_value(value, part_)) {
+  for (const Source& source : sum.terms) {
     Term term;
     term.box = source.box;
     if (source.part == part_) {
-      term.local = produced_.at(value);
+      term.local = source.leg == Leg::kAllGather ? slice_.at(value) : produced_.at(value);
     } else {
-      const Route* route = find_route(value, false, source.part, part_);
+      const Route* route = routes_.find(value, false, source.leg, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
       term.route = route->id;
@@ -133,27 +143,36 @@ int Lowering::gather(ValueId value) {
     }
     terms.push_back(std::move(term));
   }
-  Assembly assembly(value, LocalKind::kActivation, need, std::move(terms), sources_.shape(value));
-  return assembly.finish(model_, to_, plan_.routes, forward());
+  return terms;
 }
 
 void Lowering::send_values(ValueId value) {
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.from != part_) continue;
-    Instruction send;
-    send.kind = Kind::kSend;
-    send.route = route.id;
-    for (const Piece& piece : route.pieces)
-      send.moves.push_back(move_of(model_, to_, produced_.at(value), piece.box, false));
-    forward().push_back(std::move(send));
+  for (const Route* route : routes_.sent(part_, false, value))
+    if (route->leg != Leg::kAllGather) forward().push_back(send_of(*route, produced_.at(value)));
+  sum_slice(value);
+}
+
+// Of partial sums: the slice that this part sums up for all. It does so at once, whether it reads
+// it or not, since others wait for it.
+void Lowering::sum_slice(ValueId value) {
+  for (const Sum& sum : all_sums_.of(value, false)) {
+    if (sum.part != part_ || sum.kind != Sum::Kind::kSlice) continue;
+    Assembly slice(value, LocalKind::kActivation, sum.box, value_terms(value, sum),
+                   sources_.shape(value));
+    slice_[value] = slice.finish(model_, to_, plan_.routes, forward());
+    for (const Route* route : routes_.sent(part_, false, value))
+      if (route->leg == Leg::kAllGather) forward().push_back(send_of(*route, slice_.at(value)));
   }
 }
 
-const Route* Lowering::find_route(ValueId value, bool gradient, int from, int to) const {
-  for (const Route& route : plan_.routes)
-    if (route.value == value && route.gradient == gradient && route.from == from && route.to == to)
-      return &route;
-  return nullptr;
+// All pieces of a message are cut from one local.
+Instruction Lowering::send_of(const Route& route, int local) const {
+  Instruction send;
+  send.kind = Kind::kSend;
+  send.route = route.id;
+  for (const Piece& piece : route.pieces)
+    send.moves.push_back(move_of(model_, to_, local, piece.box, false));
+  return send;
 }
 
 }  // namespace kerf::partitioner

@@ -8,17 +8,24 @@
 #include <vector>
 
 #include "partitioner/assembly.h"
-#include "partitioner/sources.h"
+#include "partitioner/route_index.h"
 #include "partitioner/step_vector.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 
 class Lowering {
  public:
   // `members`: of the step vector.
-  Lowering(const Model& model, const Plan& plan, const Sources& sources,
+  Lowering(const Model& model, const Plan& plan, const Sums& all_sums, const RouteIndex& routes,
            const std::vector<StepMember>& members, const LowerOptions& options)
-      : model_(model), plan_(plan), sources_(sources), members_(members), options_(options) {}
+      : model_(model),
+        plan_(plan),
+        sources_(all_sums.sources()),
+        all_sums_(all_sums),
+        routes_(routes),
+        members_(members),
+        options_(options) {}
 
   Part run(int part, int stage);
 
@@ -29,10 +36,12 @@ class Lowering {
     std::vector<int> sums;  // per piece; -1: the one contribution itself
     bool sent = false;
   };
+  using TermPlace = std::pair<int, size_t>;  // number of a sum, and of its term
+  // Who waits for a contribution of this part: terms of sums, and messages.
   struct Consumers {
-    std::vector<int> sums;
+    std::vector<TermPlace> terms;
     bool sent = false;  // as it is, in a message
-    bool none() const { return sums.empty() && !sent; }
+    bool none() const { return terms.empty() && !sent; }
   };
 
   // lowering.cc: forward
@@ -41,18 +50,30 @@ class Lowering {
   int base_of(ValueId value);
   int gather(ValueId value);
   void send_values(ValueId value);
+  void sum_slice(ValueId value);
+  std::vector<Term> value_terms(ValueId value, const Sum& sum) const;
+  Instruction send_of(const Route& route, int local) const;
   void report_loss(const Computation& computation);
 
   // lowering_gradients.cc
   void add_gradients();
   void prepare_sums();
+  void prepare_sums_of(ValueId value);
   void prepare_outgoing(const Route& route);
+  int sum_of(const Route& route, const Piece& piece) const;
+  void note_consumers();
   void differentiate(int call);
   int target_of(const Contribution& contribution, ValueId value, const ops::Box& box, int alias_of);
-  Consumers consumers_of(ValueId value, const Contribution& contribution) const;
   void settle(ValueId value);
+  void send_ready(ValueId value);
   bool weight_gradient(int call);
-  std::vector<Term> gradient_terms(ValueId value) const;
+  std::vector<Term> gradient_terms(ValueId value, const Sum& sum) const;
+
+  // lowering_sums.cc
+  void add_ready(int sum);
+  int finish(int sum);
+  int finish_own(ValueId value);
+  void receive(const Route& route);
 
   // lowering_parameters.cc
   void add_parameters();
@@ -72,7 +93,6 @@ class Lowering {
   Instruction step_message(Instruction::Kind kind, const Route& route, int local, bool add) const;
   const StepMember* member() const;
   Contribution contribution_of(const LocalCall& call, size_t input) const;
-  const Route* find_route(ValueId value, bool gradient, int from, int to) const;
 
   const ops::Box& box_of(int local) const { return to_.locals[static_cast<size_t>(local)].box; }
   std::vector<Instruction>& forward() { return to_.forward.instructions; }
@@ -81,21 +101,34 @@ class Lowering {
   const Model& model_;
   const Plan& plan_;
   const Sources& sources_;
+  const Sums& all_sums_;
+  const RouteIndex& routes_;
   const std::vector<StepMember>& members_;
   const LowerOptions& options_;
   int part_ = 0;
   Part to_;
   std::map<ValueId, int> base_;      // value -> local that calls read (or take slices of)
   std::map<ValueId, int> produced_;  // value -> local that a call of this part writes
+  std::map<ValueId, int> slice_;     // value -> local that is the slice which this part sums up
   std::map<std::pair<ValueId, std::string>, int> slices_;
   std::map<int, const Computation*> computation_of_;  // call -> what it computes
   std::vector<Assembly> sums_;
-  std::map<ValueId, int> own_sum_;  // value -> sum that is the gradient of its box on this part
+  std::vector<const Sum*> planned_;   // what each of them is
+  std::map<ValueId, int> own_sum_;    // value -> sum that is the gradient of its box on this part
+  std::map<ValueId, int> slice_sum_;  // value -> sum that is a slice of it
+  std::map<ValueId, std::vector<int>> sums_of_;
   std::vector<Outgoing> outgoing_;
+  std::map<ValueId, std::vector<int>> outgoing_of_;
+  std::map<std::pair<NodeId, int>, Consumers> consumers_;  // use -> who waits for what it gives
+  std::map<std::pair<int, int>, std::vector<TermPlace>> awaiting_;  // route, piece -> who reads it
+  std::map<NodeId, int> call_of_;
   std::map<std::pair<NodeId, int>, int> contribution_local_;  // use -> local
   std::map<std::pair<NodeId, int>, int> accumulators_;        // use of a parameter -> local
   std::map<ValueId, int> homes_;                              // value -> local
 };
+
+// The same as in part.h, asked of an index that is there.
+bool interleaves(const Plan& plan, const RouteIndex& routes, int stage);
 
 // in_place.cc: outputs whose operator may write over an input, which nobody reads later, share its
 // memory.

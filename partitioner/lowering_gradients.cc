@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "partitioner/call_needs.h"
 #include "partitioner/lowering.h"
@@ -14,7 +15,7 @@ void Lowering::add_gradients() {
   prepare_sums();
   std::vector<Instruction>& both = to_.backward.instructions;
   const std::vector<Instruction>& weights = to_.weight_gradient.instructions;
-  const bool interleaved = interleaves(plan_, to_.stage);
+  const bool interleaved = interleaves(plan_, routes_, to_.stage);
   size_t taken = 0;
   for (int call = static_cast<int>(to_.calls.size()) - 1; call >= 0; --call) {
     differentiate(call);
@@ -24,29 +25,22 @@ void Lowering::add_gradients() {
   if (!interleaved) both.insert(both.end(), weights.begin(), weights.end());
 }
 
-// What the gradient of a value's box on this part is summed from, in order.
-std::vector<Term> Lowering::gradient_terms(ValueId value) const {
+// What a sum of gradients is made of, in order.
+std::vector<Term> Lowering::gradient_terms(ValueId value, const Sum& sum) const {
   std::vector<Term> terms;
-  for (const Source& source : sources_.of_gradient(value, part_)) {
+  for (const Source& source : sum.terms) {
     Term term;
     term.box = source.box;
     term.contributions = source.contributions;
     if (source.part != part_) {
-      const Route* route = find_route(value, true, source.part, part_);
+      const Route* route = routes_.find(value, true, source.leg, source.part, part_);
       KERF_CHECK(route != nullptr, "no route brings the gradient of {} from part {} to {}",
                  model_.value(value).name, source.part, part_);
-      const auto piece =
-          std::find_if(route->pieces.begin(), route->pieces.end(), [&](const Piece& p) {
-            return std::find(p.contributions.begin(), p.contributions.end(),
-                             source.contributions[0]) != p.contributions.end();
-          });
-      KERF_CHECK(piece != route->pieces.end(), "route {} lacks a contribution", route->id);
+      const auto piece = std::find(route->pieces.begin(), route->pieces.end(),
+                                   Piece{source.box, source.contributions});
+      KERF_CHECK(piece != route->pieces.end(), "route {} lacks a piece", route->id);
       term.route = route->id;
       term.piece = static_cast<int>(piece - route->pieces.begin());
-      term.box = piece->box;
-      term.contributions = piece->contributions;
-      if (!terms.empty() && terms.back().route == term.route && terms.back().piece == term.piece)
-        continue;  // another summand of the same piece
     }
     terms.push_back(std::move(term));
   }
@@ -56,75 +50,74 @@ std::vector<Term> Lowering::gradient_terms(ValueId value) const {
 // Which sums this part makes: the gradient of every box that it holds, and those that it sends
 // ready summed.
 void Lowering::prepare_sums() {
-  for (const auto& [value, local] : produced_) {
-    if (!sources_.differentiable(value) || model_.value(value).producer == model_.loss()) continue;
-    own_sum_[value] = static_cast<int>(sums_.size());
-    sums_.emplace_back(value, LocalKind::kGradient, box_of(local), gradient_terms(value),
+  std::set<ValueId> values;
+  for (const auto& [value, local] : produced_)
+    if (sources_.differentiable(value) && model_.value(value).producer != model_.loss())
+      values.insert(value);
+  std::vector<const Route*> sent = routes_.sent(part_, true);
+  std::erase_if(sent, [&](const Route* route) { return is_of_step(model_, *route); });
+  for (const Route* route : sent) values.insert(route->value);
+  for (const ValueId value : values) prepare_sums_of(value);
+  for (const Route* route : sent) prepare_outgoing(*route);
+  note_consumers();
+}
+
+void Lowering::prepare_sums_of(ValueId value) {
+  for (const Sum& sum : all_sums_.of(value, true)) {
+    if (sum.part != part_) continue;
+    const int number = static_cast<int>(sums_.size());
+    if (sum.kind == Sum::Kind::kNeeded) own_sum_[value] = number;
+    if (sum.kind == Sum::Kind::kSlice) slice_sum_[value] = number;
+    sums_.emplace_back(value, LocalKind::kGradient, sum.box, gradient_terms(value, sum),
                        sources_.shape(value));
+    planned_.push_back(&sum);
+    sums_of_[value].push_back(number);
   }
-  for (const Route& route : plan_.routes)
-    if (route.gradient && route.from == part_ && !is_of_step(model_, route))
-      prepare_outgoing(route);
+}
+
+// The sum of which this part sends the piece; -1 if it is one contribution as it is.
+int Lowering::sum_of(const Route& route, const Piece& piece) const {
+  if (route.leg == Leg::kAllGather) return slice_sum_.at(route.value);
+  if (piece.contributions.size() == 1) return -1;
+  for (const int number : sums_of_.at(route.value)) {
+    const Sum& sum = *planned_[static_cast<size_t>(number)];
+    if (sum.kind == Sum::Kind::kRunning && sum.box.contains(piece.box) &&
+        sum.contributions() == piece.contributions)
+      return number;
+  }
+  KERF_CHECK(false, "nothing sums what route {} carries", route.id);
 }
 
 void Lowering::prepare_outgoing(const Route& route) {
   Outgoing outgoing;
   outgoing.route = route.id;
-  for (const Piece& piece : route.pieces) {
-    outgoing.sums.push_back(-1);
-    if (piece.contributions.size() == 1) continue;
-    std::vector<Term> terms;
-    Box hull = piece.box;
-    for (const Route& other : plan_.routes)  // receivers of the same sum share one tensor
-      for (const Piece& p : other.pieces)
-        if (other.value == route.value && other.from == part_ &&
-            p.contributions == piece.contributions)
-          hull = ops::hull(hull, p.box);
-    hull = ops::normalized(hull, sources_.shape(route.value));
-    for (const Contribution& contribution : piece.contributions)
-      for (size_t call = 0; call < to_.calls.size(); ++call) {
-        if (to_.calls[call].node != contribution.use.node) continue;
-        Term term;
-        const auto input = static_cast<size_t>(contribution.use.input);
-        term.box = ops::intersect(computation_of_.at(static_cast<int>(call))->inputs[input], hull);
-        term.box = ops::normalized(term.box, sources_.shape(route.value));
-        term.contributions = {contribution};
-        terms.push_back(std::move(term));
-      }
-    const auto same = [&](const Assembly& sum) {
-      return sum.value() == route.value && sum.box().contains(hull) &&
-             std::equal(sum.terms().begin(), sum.terms().end(), terms.begin(), terms.end(),
-                        [](const Term& a, const Term& b) {
-                          return a.route == b.route && a.contributions == b.contributions;
-                        });
-    };
-    auto found = std::find_if(sums_.begin(), sums_.end(), same);
-    outgoing.sums.back() = static_cast<int>(found - sums_.begin());
-    if (found == sums_.end())
-      sums_.emplace_back(route.value, LocalKind::kGradient, hull, std::move(terms),
-                         sources_.shape(route.value));
-  }
+  for (const Piece& piece : route.pieces) outgoing.sums.push_back(sum_of(route, piece));
+  outgoing_of_[route.value].push_back(static_cast<int>(outgoing_.size()));
   outgoing_.push_back(std::move(outgoing));
+}
+
+void Lowering::note_consumers() {
+  for (size_t sum = 0; sum < sums_.size(); ++sum)
+    for (size_t i = 0; i < sums_[sum].terms().size(); ++i) {
+      const Term& term = sums_[sum].terms()[i];
+      const TermPlace place{static_cast<int>(sum), i};
+      if (term.route >= 0)
+        awaiting_[{term.route, term.piece}].push_back(place);
+      else if (planned_[sum]->terms[i].leg != Leg::kAllGather)  // which is a slice summed here
+        consumers_[{term.contributions[0].use.node, term.contributions[0].use.input}]
+            .terms.push_back(place);
+    }
+  for (const Outgoing& outgoing : outgoing_) {
+    const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
+    for (size_t i = 0; i < route.pieces.size(); ++i)
+      if (const Use& use = route.pieces[i].contributions[0].use; outgoing.sums[i] < 0)
+        consumers_[{use.node, use.input}].sent = true;
+  }
 }
 
 Contribution Lowering::contribution_of(const LocalCall& call, size_t input) const {
   const auto index = static_cast<int>(&call - to_.calls.data());
   return {{call.node, static_cast<int>(input)}, computation_of_.at(index)->box_number};
-}
-
-Lowering::Consumers Lowering::consumers_of(ValueId value, const Contribution& contribution) const {
-  Consumers consumers;
-  for (size_t sum = 0; sum < sums_.size(); ++sum)
-    for (const Term& term : sums_[sum].terms())
-      if (term.route < 0 && term.contributions == std::vector{contribution})
-        consumers.sums.push_back(static_cast<int>(sum));
-  for (const Outgoing& outgoing : outgoing_) {
-    const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
-    for (const Piece& piece : route.pieces)
-      if (route.value == value && piece.contributions == std::vector{contribution})
-        consumers.sent = true;
-  }
-  return consumers;
 }
 
 // The I part of one call: its outputs' gradients, the gradients of its inputs, and what they
@@ -134,11 +127,7 @@ void Lowering::differentiate(int index) {
   const Node& node = model_.node(call.node);
   std::vector<int> output_gradients;
   for (const ValueId output : node.outputs) {
-    const auto sum = own_sum_.find(output);
-    output_gradients.push_back(sum == own_sum_.end()
-                                   ? -1
-                                   : sums_[static_cast<size_t>(sum->second)].finish(
-                                         model_, to_, plan_.routes, input_gradient()));
+    output_gradients.push_back(own_sum_.contains(output) ? finish_own(output) : -1);
   }
   if (!sources_.reaches_loss(call.node)) return;
   call.output_gradients = output_gradients;
@@ -152,12 +141,13 @@ void Lowering::differentiate(int index) {
     const ValueId value = node.inputs[k];
     if (!model_.op(call.node).inputs()[k].in_input_gradient()) continue;
     if (box_of(call.inputs[k]).empty() || !sources_.differentiable(value)) continue;
-    const Contribution contribution = contribution_of(call, k);
-    if (consumers_of(value, contribution).none()) continue;
-    const int local = target_of(contribution, value, box_of(call.inputs[k]),
+    const auto consumers = consumers_.find({call.node, static_cast<int>(k)});
+    if (consumers == consumers_.end()) continue;
+    const int local = target_of(contribution_of(call, k), value, box_of(call.inputs[k]),
                                 aliases ? call.output_gradients[0] : -1);
     contribution_local_[{call.node, static_cast<int>(k)}] = local;
-    for (Assembly& sum : sums_) sum.computed(contribution, local);
+    for (const auto& [sum, term] : consumers->second.terms)
+      sums_[static_cast<size_t>(sum)].computed(term, local);
     gradient.targets.push_back({static_cast<int>(k), local});
     changed.push_back(value);
   }
@@ -176,20 +166,30 @@ int Lowering::target_of(const Contribution& contribution, ValueId value, const B
     to_.locals[static_cast<size_t>(local)].alias_of = alias_of;
     return local;
   }
-  const Consumers consumers = consumers_of(value, contribution);
-  if (consumers.sums.size() == 1 && !consumers.sent) {
-    Assembly& sum = sums_[static_cast<size_t>(consumers.sums[0])];
+  const Consumers& consumers = consumers_.at({contribution.use.node, contribution.use.input});
+  if (consumers.terms.size() == 1 && !consumers.sent) {
+    Assembly& sum = sums_[static_cast<size_t>(consumers.terms[0].first)];
     if (sum.begins_with(contribution, box)) return sum.begin(model_, to_);
   }
   return add_local(model_, to_, value, LocalKind::kGradient, box);
 }
 
-// Adds what is there to the sums, and sends what is complete.
+// Adds what is there to the sums, and sends what is complete. What others add to a sum that is sent
+// on comes from stages whose backward pass ran before: it need not be awaited.
 void Lowering::settle(ValueId value) {
-  for (Assembly& sum : sums_) sum.advance(model_, to_, input_gradient());
-  for (Outgoing& outgoing : outgoing_) {
+  for (const int sum : sums_of_[value])
+    if (planned_[static_cast<size_t>(sum)]->kind == Sum::Kind::kRunning)
+      add_ready(sum);
+    else
+      sums_[static_cast<size_t>(sum)].advance(model_, to_, input_gradient());
+  send_ready(value);
+}
+
+void Lowering::send_ready(ValueId value) {
+  for (const int number : outgoing_of_[value]) {
+    Outgoing& outgoing = outgoing_[static_cast<size_t>(number)];
     const Route& route = plan_.routes[static_cast<size_t>(outgoing.route)];
-    if (outgoing.sent || route.value != value) continue;
+    if (outgoing.sent) continue;
     Instruction send;
     send.kind = Kind::kSend;
     send.route = route.id;

@@ -10,10 +10,8 @@ using Kind = Instruction::Kind;
 
 void Lowering::add_parameters() {
   add_step_locals();
-  for (const Route& route : plan_.routes)
-    if (is_of_step(model_, route) && route.value != kStepVector && route.gradient &&
-        route.from == part_)
-      contribute(route);
+  for (const Route* route : routes_.sent(part_, true))
+    if (is_of_step(model_, *route) && route->value != kStepVector) contribute(*route);
   for (const ValueId value : model_.parameters()) {
     if (sources_.held(value, part_) != nullptr && sources_.differentiable(value))
       update_home(value);
@@ -80,7 +78,7 @@ void Lowering::update_home(ValueId value) {
 // takes the others in.
 int Lowering::sum_at_home(ValueId value, int home) {
   std::vector<Instruction>& list = to_.reduce.instructions;
-  std::vector<Term> terms = gradient_terms(value);
+  std::vector<Term> terms = gradient_terms(value, *all_sums_.needed(value, true, part_));
   for (Term& term : terms)
     if (term.route < 0) {
       const Use& use = term.contributions[0].use;
@@ -117,24 +115,16 @@ void Lowering::publish(ValueId value, int home) {
                   move_of(model_, to_, base_of(value), mine, false)};
     if (!mine.empty()) list.push_back(std::move(copy));
   }
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.from != part_) continue;
-    Instruction send;
-    send.kind = Kind::kSend;
-    send.route = route.id;
-    for (const Piece& piece : route.pieces)
-      send.moves.push_back(move_of(model_, to_, home, piece.box, false));
-    list.push_back(std::move(send));
-  }
+  for (const Route* route : routes_.sent(part_, false, value))
+    list.push_back(send_of(*route, home));
 }
 
 void Lowering::fetch(ValueId value) {
-  for (const Route& route : plan_.routes) {
-    if (route.value != value || route.gradient || route.to != part_) continue;
+  for (const Route* route : routes_.received(part_, false, value)) {
     Instruction receive;
     receive.kind = Kind::kReceive;
-    receive.route = route.id;
-    for (const Piece& piece : route.pieces)
+    receive.route = route->id;
+    for (const Piece& piece : route->pieces)
       receive.moves.push_back(move_of(model_, to_, base_of(value), piece.box, false));
     to_.fetch.instructions.push_back(std::move(receive));
   }

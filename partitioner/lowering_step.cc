@@ -51,21 +51,21 @@ void Lowering::exchange_step() {
   if (member() == nullptr) return;
   const bool root = part_ == members_.front().part;
   std::vector<Instruction>& conclude = to_.conclude.instructions;
+  const RouteIndex::Routes sent = routes_.sent(part_, true, kStepVector);
+  const RouteIndex::Routes received = routes_.received(part_, true, kStepVector);
   std::vector<Instruction> results;
-  size_t messages = 0;
-  for (const Route& route : plan_.routes) {
-    if (route.value != kStepVector || (route.from != part_ && route.to != part_)) continue;
-    ++messages;
-    if (!root && route.from == part_)
-      to_.reduce.instructions.push_back(step_message(Kind::kSend, route, to_.step_share, false));
-    else if (!root)
-      to_.update.instructions.insert(to_.update.instructions.begin(),
-                                     step_message(Kind::kReceive, route, to_.step_result, false));
-    else if (route.to == part_)
-      conclude.push_back(step_message(Kind::kReceive, route, to_.step_share, true));
+  for (const Route* route : sent)
+    if (root)
+      results.push_back(step_message(Kind::kSend, *route, to_.step_result, false));
     else
-      results.push_back(step_message(Kind::kSend, route, to_.step_result, false));
-  }
+      to_.reduce.instructions.push_back(step_message(Kind::kSend, *route, to_.step_share, false));
+  for (const Route* route : received)
+    if (root)
+      conclude.push_back(step_message(Kind::kReceive, *route, to_.step_share, true));
+    else
+      to_.update.instructions.insert(to_.update.instructions.begin(),
+                                     step_message(Kind::kReceive, *route, to_.step_result, false));
+  const size_t messages = sent.size() + received.size();
   size_t expected = 0;
   for (const StepMember& each : members_)
     if (each.part != members_.front().part && (root || each.part == part_))

@@ -46,7 +46,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.binding = request.placement;
   plan.binding.resize(static_cast<size_t>(request.workers));
   if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
-  plan.routes = all_routes(model, plan.division, plan.micro_batches);
+  plan.routes = all_routes(model, plan);
   plan.workers = predict(model, plan, request, objective);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above

@@ -46,6 +46,12 @@ class Figures {
     cost.forward_bytes = static_cast<double>(model_.value(value).spec.bytes(request_.batch));
     cost.bytes = (returns ? 2 : 1) * cost.forward_bytes;
     cost.enter = wire_price(request_, cost.bytes, (returns ? 2.0 : 1.0) * request_.micro_batches);
+    if (returns) {
+      cost.returned_bytes = cost.bytes - cost.forward_bytes;
+      cost.returning =
+          cost.enter - wire_price(request_, cost.forward_bytes, request_.micro_batches);
+      for (const Use& use : model_.uses(value)) cost.returns.push_back(use.node);
+    }
     result_.values.push_back(std::move(cost));
   }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 #include "partitioner/svg.h"
 
 namespace kerf::partitioner {
@@ -65,7 +65,10 @@ std::string shortened(const std::string& text, size_t most) {
 class Drawing {
  public:
   Drawing(const Model& model, const Plan& plan)
-      : model_(model), plan_(plan), sources_(model, plan.division) {
+      : model_(model),
+        plan_(plan),
+        sources_(model, plan.division, stages_of_parts(plan)),
+        sums_(sources_) {
     place_rows();
     place_boxes();
     place_columns();
@@ -189,8 +192,7 @@ class Drawing {
   std::string words_of_gradients() const {
     std::set<std::string> words;
     for (const Route& route : plan_.routes)
-      if (route.gradient && route.value != kStepVector)
-        words.insert(connector_words(sources_, route));
+      if (route.gradient && route.value != kStepVector) words.insert(connector_words(sums_, route));
     return words.empty() ? "nothing" : shortened(format("{}", fmt::join(words, ", ")), 80);
   }
 
@@ -265,7 +267,7 @@ class Drawing {
                  true);
       Arrivals& arrivals = arriving_[{to->node, to->worker}];
       arrivals.bytes.push_back(traffic[r].bytes);
-      arrivals.connectors.insert(connector_words(sources_, route));
+      arrivals.connectors.insert(connector_words(sums_, route));
       arrivals.from_left = arrivals.from_left || bottom(from->second).x <= top(*to).x;
     }
   }
@@ -311,6 +313,7 @@ class Drawing {
   const Model& model_;
   const Plan& plan_;
   const Sources sources_;
+  const Sums sums_;
   std::vector<int> rows_;  // by node
   int row_count_ = 0;
   std::map<Place, Box> boxes_;

@@ -27,6 +27,14 @@ int Plan::stage_of(NodeId node) const {
   return -1;
 }
 
+std::vector<int> stages_of_parts(const Plan& plan) {
+  std::vector<int> stage_of(plan.binding.size());
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage)
+    for (const int part : plan.stages[stage].parts)
+      stage_of[static_cast<size_t>(part)] = static_cast<int>(stage);
+  return stage_of;
+}
+
 bool is_local(const Plan& plan, const Route& route) {
   return plan.binding[static_cast<size_t>(route.from)] ==
          plan.binding[static_cast<size_t>(route.to)];

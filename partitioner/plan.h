@@ -69,6 +69,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Part -> stage.
+std::vector<int> stages_of_parts(const Plan& plan);
 // Whether both ends of a route are parts of one worker: no transport carries its messages.
 bool is_local(const Plan& plan, const Route& route);
 

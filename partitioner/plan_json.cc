@@ -45,11 +45,13 @@ Json piece_to_json(const Model& model, const Piece& piece) {
 Json route_to_json(const Model& model, const Route& route) {
   Json pieces = Json::array();
   for (const Piece& piece : route.pieces) pieces.push_back(piece_to_json(model, piece));
-  return {{"value", value_name(model, route)},
-          {"direction", route.gradient ? "backward" : "forward"},
-          {"from", route.from},
-          {"to", route.to},
-          {"pieces", std::move(pieces)}};
+  Json result = {{"value", value_name(model, route)},
+                 {"direction", route.gradient ? "backward" : "forward"},
+                 {"from", route.from},
+                 {"to", route.to},
+                 {"pieces", std::move(pieces)}};
+  if (route.leg != Leg::kDirect) result["leg"] = to_string(route.leg);
+  return result;
 }
 
 Json worker_to_json(const WorkerPrediction& w) {

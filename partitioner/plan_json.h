@@ -11,8 +11,9 @@
 //    "divisions": {"fc2": [{"part": 0, "box": ["all", "all", "0-99"]}, ...], ...},  where they do
 //                 not follow from the layout of the node's first output
 //    "routes":  [{"value": "relu1.output", "direction": "forward", "from": 0, "to": 1,
-//                 "pieces": [{"box": "all"}]}, ...],  and those of "the step vector", whose boxes
-//                 are of its entries (step_vector.h)
+//                 "pieces": [{"box": "all"}]}, ...],  "leg": "reduce-scatter" or "all-gather"
+//                 where it is part of a sum in slices (sums.h); and those of "the step vector",
+//                 whose boxes are of its entries (step_vector.h)
 //    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],
 //    "bottleneck": ..., "bound": ..., "checksum": "16 hexadecimal digits"}
 //

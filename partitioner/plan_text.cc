@@ -307,7 +307,7 @@ class PlanReader {
   }
 
   Route read_route(const Json& json, int id, const std::string& where) const {
-    check_members(json, {"value", "direction", "from", "to", "pieces"}, where);
+    check_members(json, {"value", "direction", "leg", "from", "to", "pieces"}, where);
     Route route;
     route.id = id;
     const std::string name = json_string(json, "value", where);
@@ -318,6 +318,7 @@ class PlanReader {
     if (direction != "forward" && direction != "backward")
       fail(where, "\"direction\" must be \"forward\" or \"backward\"");
     route.gradient = direction == "backward";
+    if (json.contains("leg")) route.leg = parse_leg(json_string(json, "leg", where), where);
     route.from = json_small(json, "from", 0, where);
     route.to = json_small(json, "to", 0, where);
     for (const Json& piece : json_array(json, "pieces", where))

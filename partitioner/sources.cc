@@ -83,18 +83,27 @@ std::optional<Layout> division_of(const Model& model, NodeId node, const Layout&
   return division;
 }
 
-Sources::Sources(const Model& model, const Division& division)
+Sources::Sources(const Model& model, const Division& division, std::vector<int> stage_of)
     : model_(model),
       largest_(division.largest),
+      stage_of_(std::move(stage_of)),
       computations_(partitioner::computations(model, division)),
       by_node_(at(model.nodes())) {
-  for (size_t i = 0; i < computations_.size(); ++i)
+  for (size_t i = 0; i < computations_.size(); ++i) {
     by_node_[at(computations_[i].node)].push_back(static_cast<int>(i));
+    by_part_[computations_[i].part].push_back(static_cast<int>(i));
+  }
   find_needs();
   find_layouts();
   find_differentiable();
   for (ValueId value = 0; value < model.values(); ++value)
     if (ops::is_kept(model.value(value).role)) find_homes(value);
+}
+
+const std::vector<int>& Sources::computations_on(int part) const {
+  static const std::vector<int> kNone;
+  const auto found = by_part_.find(part);
+  return found == by_part_.end() ? kNone : found->second;
 }
 
 void Sources::find_needs() {
@@ -209,26 +218,27 @@ std::vector<int> Sources::readers(ValueId value) const {
 
 // A box is taken from `part` itself if it holds it, else from the first part that does.
 std::vector<Source> Sources::of_value(ValueId value, int part) const {
-  std::vector<Source> sources;
   const Box* needed = need(value, part);
-  if (needed == nullptr) return sources;
+  if (needed == nullptr) return {};
+  if (ops::is_kept(model_.value(value).role)) return of_kept(value, part);
+  return of_value(value, part, *needed);
+}
+
+std::vector<Source> Sources::of_value(ValueId value, int part, const Box& needed) const {
+  std::vector<Source> sources;
   const Value& v = model_.value(value);
-  if (ops::is_kept(v.role)) return of_kept(value, part);
   const auto& all = by_node_[at(v.producer)];
   int next = 0;  // box number that was not seen yet
+  const int own = box_number_on(v.producer, part);
   for (const int i : all) {
     const Computation& computation = computations_[at(i)];
     if (computation.box_number != next) continue;
     ++next;
     const Box& held_box = computation.outputs[at(v.output)];
     if (held_box.empty()) continue;
-    const Box box = ops::normalized(ops::intersect(held_box, *needed), shape(value));
+    const Box box = ops::normalized(ops::intersect(held_box, needed), shape(value));
     if (box.empty()) continue;
-    const bool own = std::any_of(all.begin(), all.end(), [&](int j) {
-      const Computation& other = computations_[at(j)];
-      return other.part == part && other.box_number == computation.box_number;
-    });
-    Source source{own ? part : computation.part, box, {}};
+    Source source{own == computation.box_number ? part : computation.part, box, {}};
     if (held(value, computation.part)->partial())
       source.contributions = {{{v.producer, v.output}, computation.box_number}};
     sources.push_back(std::move(source));
@@ -236,36 +246,43 @@ std::vector<Source> Sources::of_value(ValueId value, int part) const {
   return sources;
 }
 
-// The part from which `part` gets what the computation of that box gives; -1 if there is none.
-int Sources::maker(NodeId node, int box_number, int part) const {
-  int lowest = -1;
+// Of the node's box that `part` computes; -1 if it computes none.
+int Sources::box_number_on(NodeId node, int part) const {
+  for (const int i : by_node_[at(node)])
+    if (computations_[at(i)].part == part) return computations_[at(i)].box_number;
+  return -1;
+}
+
+// Box number -> the lowest part that computes it.
+std::vector<int> Sources::lowest_makers(NodeId node) const {
+  std::vector<int> lowest;
   for (const int i : by_node_[at(node)]) {
     const Computation& computation = computations_[at(i)];
-    if (computation.box_number != box_number) continue;
-    if (computation.part == part) return part;
-    if (lowest < 0 || computation.part < lowest) lowest = computation.part;
+    const size_t number = at(computation.box_number);
+    if (lowest.size() <= number) lowest.resize(number + 1, computation.part);
+    lowest[number] = std::min(lowest[number], computation.part);
   }
   return lowest;
 }
 
-std::vector<Source> Sources::of_gradient(ValueId value, int part) const {
+std::vector<Source> Sources::of_gradient(ValueId value, int part, const Box& wanted) const {
   std::vector<Source> sources;
-  const Share* share = held(value, part);
-  if (share == nullptr || !differentiable(value)) return sources;
   const auto& uses = model_.uses(value);
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
     if (!reaches_loss(use->node)) continue;
     int next = 0;  // box number that was not seen yet
+    const int own = box_number_on(use->node, part);
+    const std::vector<int> lowest = lowest_makers(use->node);
     for (const int i : by_node_[at(use->node)]) {
       const Computation& computation = computations_[at(i)];
       if (computation.box_number != next) continue;
       ++next;
       const Box& read = computation.inputs[at(use->input)];
       if (read.empty()) continue;
-      const Box box = ops::normalized(ops::intersect(read, share->box), shape(value));
+      const Box box = ops::normalized(ops::intersect(read, wanted), shape(value));
       if (box.empty()) continue;
-      sources.push_back(
-          {maker(use->node, computation.box_number, part), box, {{*use, computation.box_number}}});
+      const int number = computation.box_number;
+      sources.push_back({own == number ? part : lowest[at(number)], box, {{*use, number}}});
     }
   }
   return sources;

@@ -14,22 +14,28 @@ namespace kerf::partitioner {
 struct Source {
   int part = 0;  // that holds or makes it
   ops::Box box;  // of the global value, within what is needed; never empty
-  // The one summand that it is; none where it is the value itself.
+  // The one summand that it is, or several that were summed; none where it is the value itself.
   std::vector<Contribution> contributions;
+  Leg leg = Leg::kDirect;  // how it arrives where it is needed
+  bool operator==(const Source&) const = default;
 };
 
 class Sources {
  public:
-  // Errors are those of computations().
-  Sources(const Model& model, const Division& division);
+  // Errors are those of computations(). `stage_of`: part -> stage; empty: there is one.
+  Sources(const Model& model, const Division& division, std::vector<int> stage_of = {});
 
   const Model& model() const { return model_; }
   int64_t largest() const { return largest_; }
+  int stage_of(int part) const { return at(part) < stage_of_.size() ? stage_of_[at(part)] : 0; }
   // Of a value in the largest micro-batch: what boxes are normalized against.
   ops::Shape shape(ValueId value) const {
     return model_.value(value).spec.shape.with_batch(largest_);
   }
   const std::vector<Computation>& computations() const { return computations_; }
+  // Their numbers: of a node, and on a part.
+  const std::vector<int>& computations_of(NodeId node) const { return by_node_[at(node)]; }
+  const std::vector<int>& computations_on(int part) const;
   // What `part` needs of `value`; null if it reads nothing of it.
   const ops::Box* need(ValueId value, int part) const;
   // Whether the part keeps what it reads of a parameter beside its home: it reads more.
@@ -50,9 +56,11 @@ class Sources {
   // Boxes that together are the need of `part` (disjoint ones, or summands), in the order of
   // shares. Sources on `part` itself included.
   std::vector<Source> of_value(ValueId value, int part) const;
-  // All contributions to the box of `value` that `part` holds, in the order in which they are
-  // summed.
-  std::vector<Source> of_gradient(ValueId value, int part) const;
+  // The same for a box of an activation.
+  std::vector<Source> of_value(ValueId value, int part, const ops::Box& box) const;
+  // All contributions to `box` of a value that has a gradient, in the order in which they are
+  // summed, as `part` gets them.
+  std::vector<Source> of_gradient(ValueId value, int part, const ops::Box& box) const;
 
  private:
   static size_t at(int index) { return static_cast<size_t>(index); }
@@ -61,14 +69,17 @@ class Sources {
   void find_differentiable();
   void find_homes(ValueId value);
   std::vector<Source> of_kept(ValueId value, int part) const;
-  int maker(NodeId node, int box_number, int part) const;
+  int box_number_on(NodeId node, int part) const;
+  std::vector<int> lowest_makers(NodeId node) const;
 
   const Model& model_;
   int64_t largest_;
+  std::vector<int> stage_of_;  // by part
   std::vector<Computation> computations_;
   std::vector<std::vector<int>> by_node_;  // node -> computations
-  std::vector<ops::Layout> layouts_;       // of activations and what is kept, by value
-  std::vector<bool> differentiable_;       // by value
+  std::map<int, std::vector<int>> by_part_;
+  std::vector<ops::Layout> layouts_;  // of activations and what is kept, by value
+  std::vector<bool> differentiable_;  // by value
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "partitioner/plan.h"
 #include "partitioner/sources.h"
 
 namespace kerf::partitioner {
@@ -117,10 +118,11 @@ std::vector<Route> step_routes(const Sources& sources, int micro_batches, int fi
   return routes;
 }
 
-std::vector<Route> all_routes(const Model& model, const Division& division, int micro_batches) {
-  std::vector<Route> routes = connect(model, division);
-  for (Route& route :
-       step_routes(Sources(model, division), micro_batches, static_cast<int>(routes.size())))
+std::vector<Route> all_routes(const Model& model, const Plan& plan) {
+  const std::vector<int> stage_of = stages_of_parts(plan);
+  std::vector<Route> routes = connect(model, plan.division, stage_of);
+  for (Route& route : step_routes(Sources(model, plan.division, stage_of), plan.micro_batches,
+                                  static_cast<int>(routes.size())))
     routes.push_back(std::move(route));
   return routes;
 }

@@ -29,6 +29,9 @@
 
 namespace kerf::partitioner {
 
+class Sources;
+struct Plan;
+
 struct StepVector {
   enum Result : int { kCause, kLoss, kCorrect, kSquaredNorm, kResults };
 
@@ -69,7 +72,7 @@ std::vector<StepMember> step_members(const Sources& sources, int micro_batches);
 // without gradients has none. One message each a step; none where there is one member.
 std::vector<Route> step_routes(const Sources& sources, int micro_batches, int first_id);
 
-// All routes of a plan with this division: connect(), and these.
-std::vector<Route> all_routes(const Model& model, const Division& division, int micro_batches);
+// All routes of a plan, by its division, stages and micro-batches: connect(), and these.
+std::vector<Route> all_routes(const Model& model, const Plan& plan);
 
 }  // namespace kerf::partitioner

@@ -92,8 +92,12 @@ Units units_of(const CostGraph& graph) {
     const int producer = units.unit_of[at(value.producer)];
     std::vector<int> readers = distinct_units(units, value.readers);
     std::erase(readers, producer);
-    if (!readers.empty())
-      units.values.push_back({producer, std::move(readers), value.bytes, value.enter, value.leave});
+    if (readers.empty()) continue;
+    units.values.push_back({producer, std::move(readers), value.bytes, value.enter, value.leave,
+                            value.returned_bytes, value.returning});
+    for (const int reader : value.returns)
+      if (const int unit = units.unit_of[at(reader)]; unit != producer)
+        units.values.back().returns.push_back(unit);
   }
   for (const Held& held : graph.held())
     units.held.push_back({distinct_units(units, held.nodes), held.fixed, held.per_micro_batch});

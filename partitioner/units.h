@@ -25,6 +25,9 @@ struct UnitValue {
   double bytes = 0;
   double enter = 0;
   double leave = 0;
+  double returned_bytes = 0;
+  double returning = 0;
+  std::vector<int> returns = {};  // units other than the producer, in order, with repetitions
 };
 
 struct UnitHeld {

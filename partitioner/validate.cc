@@ -6,6 +6,7 @@
 
 #include "partitioner/cost_graph.h"
 #include "partitioner/plan.h"
+#include "partitioner/route_index.h"
 #include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
@@ -47,6 +48,16 @@ class Checker {
     problems_.push_back(format(text, std::forward<Args>(args)...));
   }
   bool is_part(int part) const { return part >= 0 && part < plan_.parts(); }
+
+  // -1: in none.
+  std::vector<int> stages_of_nodes() const {
+    std::vector<int> stage_of(static_cast<size_t>(model_.nodes()), -1);
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const NodeId node : plan_.stages[s].nodes)
+        if (node >= 0 && node < model_.nodes())
+          stage_of[static_cast<size_t>(node)] = static_cast<int>(s);
+    return stage_of;
+  }
 
   void check_header() {
     if (plan_.model != model_.name() || plan_.fingerprint != model_.fingerprint())
@@ -97,10 +108,7 @@ class Checker {
   }
 
   void check_stage_graph() {
-    std::vector<int> stage_of(static_cast<size_t>(model_.nodes()));
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const NodeId node : plan_.stages[s].nodes)
-        stage_of[static_cast<size_t>(node)] = static_cast<int>(s);
+    const std::vector<int> stage_of = stages_of_nodes();
     std::vector<std::pair<int, int>> edges;
     std::set<std::pair<int, int>> backwards;
     const auto [begin, end] = boost::edges(model_.graph());
@@ -123,6 +131,7 @@ class Checker {
       return;
     }
     const int64_t rows = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+    const std::vector<int> stage_of = stages_of_nodes();
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
@@ -131,8 +140,9 @@ class Checker {
       // What is kept and never trained lies wherever it is read (homes.h): check_connectors().
       const bool overlaps = ops::is_kept(value.role) && value.role != Role::kParameter;
       if (!why.empty() && !overlaps) problem("the layout of {}: {}", value.name, why);
+      const int stage = value.producer < 0 ? -1 : stage_of[static_cast<size_t>(value.producer)];
       std::set<int> group;
-      if (const int stage = value.producer < 0 ? -1 : plan_.stage_of(value.producer); stage >= 0) {
+      if (stage >= 0) {
         const std::vector<int>& parts = plan_.stages[static_cast<size_t>(stage)].parts;
         group.insert(parts.begin(), parts.end());
       }
@@ -192,8 +202,7 @@ class Checker {
         problem("the layout of {} is {}, but what is computed needs {}", model_.value(id).name,
                 ops::describe(have), ops::describe(must));
       }
-      if (problems_.empty())
-        compare_routes(all_routes(model_, plan_.division, plan_.micro_batches));
+      if (problems_.empty()) compare_routes(all_routes(model_, plan_));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage) throw;
       problem("{}", error.what());
@@ -206,21 +215,20 @@ class Checker {
   }
 
   void compare_routes(const std::vector<Route>& must) {
-    const auto same_place = [](const Route& a) {
-      return [&a](const Route& b) {
-        return a.value == b.value && a.gradient == b.gradient && a.from == b.from && a.to == b.to;
-      };
+    const RouteIndex have(plan_.routes);
+    const RouteIndex wanted(must);
+    const auto same_place = [](const RouteIndex& in, const Route& route) {
+      return in.find(route.value, route.gradient, route.leg, route.from, route.to);
     };
     for (const Route& route : must)
-      if (std::none_of(plan_.routes.begin(), plan_.routes.end(), same_place(route)))
-        problem("{} is missing", name_of(route));
+      if (same_place(have, route) == nullptr) problem("{} is missing", name_of(route));
     for (const Route& route : plan_.routes) {
       if (route.value < kStepVector || route.value >= model_.values()) {
         problem("a route carries value number {}, which does not exist", route.value);
         continue;
       }
-      const auto at = std::find_if(must.begin(), must.end(), same_place(route));
-      if (at == must.end())
+      const Route* at = same_place(wanted, route);
+      if (at == nullptr)
         problem("{} carries nothing that is needed", name_of(route));
       else if (*at != route)
         problem("{} differs from what the layouts need", name_of(route));

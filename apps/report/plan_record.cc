@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "apps/report/table.h"
-#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 
 namespace kerf::apps {
 
@@ -28,7 +28,8 @@ std::vector<PlanRecord::Stage> stages_of(const Model& model, const Plan& plan) {
 
 std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
   const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
-  const partitioner::Sources sources(model, plan.division);
+  const partitioner::Sources sources(model, plan.division, partitioner::stages_of_parts(plan));
+  const partitioner::Sums sums(sources);
   std::vector<PlanRecord::Route> routes;
   for (size_t i = 0; i < plan.routes.size(); ++i) {
     const partitioner::Route& route = plan.routes[i];
@@ -37,7 +38,7 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
                       .gradient = route.gradient,
                       .from = plan.binding[static_cast<size_t>(route.from)],
                       .to = plan.binding[static_cast<size_t>(route.to)],
-                      .connectors = partitioner::connector_words(sources, route),
+                      .connectors = partitioner::connector_words(sums, route),
                       .of_loss = kind == partitioner::RouteKind::kLoss,
                       .of_weights = kind == partitioner::RouteKind::kWeight,
                       .of_step = kind == partitioner::RouteKind::kStep,

@@ -28,13 +28,27 @@ std::vector<int> stages_at(const CostValue& value, const std::vector<int>& stage
   return stages;
 }
 
+// Whether each stage takes part once in the sum of the value's gradient.
+bool returns_once(const CostValue& value, const std::vector<int>& stage_of) {
+  return std::is_sorted(value.returns.begin(), value.returns.end(),
+                        [&](int a, int b) { return stage_of[at(a)] < stage_of[at(b)]; });
+}
+
 void add_wire(const CostGraph& graph, GraphPlan& plan) {
   for (const CostValue& value : graph.values()) {
     const std::vector<int> readers = stages_at(value, plan.stage_of);
     if (!readers.empty()) plan.stages[at(plan.stage_of[at(value.producer)])].wire += value.leave;
+    const bool once = returns_once(value, plan.stage_of);
     for (const int stage : readers) {
-      plan.stages[at(stage)].wire += value.enter;
-      plan.stages[at(stage)].bytes_in += value.bytes;
+      plan.stages[at(stage)].wire += once ? value.enter : value.enter - value.returning;
+      plan.stages[at(stage)].bytes_in += once ? value.bytes : value.bytes - value.returned_bytes;
+    }
+    if (once) continue;
+    for (const int reader : value.returns) {
+      const int stage = plan.stage_of[at(reader)];
+      if (stage == plan.stage_of[at(value.producer)]) continue;
+      plan.stages[at(stage)].wire += value.returning;
+      plan.stages[at(stage)].bytes_in += value.returned_bytes;
     }
   }
 }

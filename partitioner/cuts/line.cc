@@ -30,6 +30,7 @@ Line::Line(const Units& units, std::vector<int> order)
     for (const int unit : order_) before.push_back(before.back() + work[at(unit)]);
   }
   find_values();
+  find_returns();
   find_held();
   find_changes();
   find_close();
@@ -62,6 +63,24 @@ void Line::find_values() {
   to_rows(size(), made, made_, made_from_);
 }
 
+// A segment pays once for what it returns of a value whose readers stand here as in the model; else
+// each reader's is paid for.
+void Line::find_returns() {
+  std::vector<std::pair<int, int>> returns;
+  for (size_t v = 0; v < units_.values.size(); ++v) {
+    const UnitValue& value = units_.values[v];
+    const bool in_order =
+        std::is_sorted(value.returns.begin(), value.returns.end(),
+                       [&](int a, int b) { return position_[at(a)] < position_[at(b)]; });
+    enter_.push_back(in_order ? value.enter : value.enter - value.returning);
+    bytes_.push_back(in_order ? value.bytes : value.bytes - value.returned_bytes);
+    if (in_order) continue;
+    for (const int unit : value.returns)
+      returns.emplace_back(position_[at(unit)], static_cast<int>(v));
+  }
+  to_rows(size(), returns, returns_, returns_from_);
+}
+
 void Line::find_held() {
   std::vector<std::pair<int, Read>> holds;
   for (size_t h = 0; h < units_.held.size(); ++h) {
@@ -87,17 +106,20 @@ void Line::find_changes() {
       const UnitValue& value = units_.values[at(read.item)];
       const int made = producer_[at(read.item)];
       const int first = made < p ? std::max(made, read.previous) + 1 : read.previous + 1;
-      change(p, first, p, value.enter, value.bytes);
+      change(p, first, p, enter_[at(read.item)], bytes_[at(read.item)]);
       // Its last reader: those that begin after none of the earlier ones send nothing more.
       if (p == last_[at(read.item)] && made < p)
         change(p, 0, std::min(first_[at(read.item)], made), -value.leave, 0);
     }
+    for (const int v : slice(returns_, returns_from_, p))
+      change(p, producer_[at(v)] + 1, p, units_.values[at(v)].returning,
+             units_.values[at(v)].returned_bytes);
     for (const int v : slice(made_, made_from_, p)) {
       const UnitValue& value = units_.values[at(v)];
       int before = -1;  // the last reader before the producer
       for (const int unit : value.readers)
         if (position_[at(unit)] < p) before = std::max(before, position_[at(unit)]);
-      change(p, 0, before, -value.enter, -value.bytes);
+      change(p, 0, before, -enter_[at(v)], -bytes_[at(v)]);
       change(p, last_[at(v)] > p ? 0 : first_[at(v)] + 1, p, value.leave, 0);
     }
   }
@@ -117,8 +139,10 @@ double Line::price(int type, int i, int j) const {
   for (int p = i; p < j; ++p) {
     for (const Read& read : slice(reads_, reads_from_, p)) {
       const int made = producer_[at(read.item)];
-      if (read.previous < i && (made < i || made >= j)) price += units_.values[at(read.item)].enter;
+      if (read.previous < i && (made < i || made >= j)) price += enter_[at(read.item)];
     }
+    for (const int v : slice(returns_, returns_from_, p))
+      if (producer_[at(v)] < i) price += units_.values[at(v)].returning;
     for (const int v : slice(made_, made_from_, p))
       if (first_[at(v)] < i || last_[at(v)] >= j) price += units_.values[at(v)].leave;
   }
@@ -127,11 +151,14 @@ double Line::price(int type, int i, int j) const {
 
 double Line::bytes(int i, int j) const {
   double bytes = 0;
-  for (int p = i; p < j; ++p)
+  for (int p = i; p < j; ++p) {
     for (const Read& read : slice(reads_, reads_from_, p)) {
       const int made = producer_[at(read.item)];
-      if (read.previous < i && (made < i || made >= j)) bytes += units_.values[at(read.item)].bytes;
+      if (read.previous < i && (made < i || made >= j)) bytes += bytes_[at(read.item)];
     }
+    for (const int v : slice(returns_, returns_from_, p))
+      if (producer_[at(v)] < i) bytes += units_.values[at(v)].returned_bytes;
+  }
   return bytes;
 }
 
@@ -155,9 +182,13 @@ std::vector<int> Line::ends_by_price(int type, double limit) const {
     ends.push_back(std::max(i, sums.furthest(limit)));
     sums.clear(i);
     for (const Read& read : slice(reads_, reads_from_, i))
-      if (read.next < size()) sums.add(read.next, units_.values[at(read.item)].enter);
-    for (const int v : slice(made_, made_from_, i))
-      sums.add(first_[at(v)], units_.values[at(v)].enter);
+      if (read.next < size()) sums.add(read.next, enter_[at(read.item)]);
+    for (const int v : slice(made_, made_from_, i)) {
+      sums.add(first_[at(v)], enter_[at(v)]);
+      if (enter_[at(v)] == units_.values[at(v)].enter) continue;
+      for (const int unit : units_.values[at(v)].returns)
+        sums.add(position_[at(unit)], units_.values[at(v)].returning);
+    }
   }
   return ends;
 }

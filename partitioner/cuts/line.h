@@ -5,6 +5,8 @@
 //
 //   price(i, j)    work of its units + time to receive each distinct value that enters
 //                                    + time to send each distinct value that leaves
+//                  and to return its gradient: once, or where the order of the units is not that in
+//                  which gradients are summed, for each reader, which is at least what a plan does
 //   bytes(i, j)    of the distinct values that enter
 //   memory(i, j)   of what its units hold, each thing once
 //
@@ -73,6 +75,7 @@ class Line {
   }
   std::vector<int> sorted_positions(const std::vector<int>& units) const;
   void find_values();
+  void find_returns();
   void find_held();
   void find_changes();
   void find_close();
@@ -89,6 +92,10 @@ class Line {
   std::vector<int> reads_from_;
   std::vector<int> made_;  // values, by position
   std::vector<int> made_from_;
+  std::vector<double> enter_;  // what a segment pays once, by value
+  std::vector<double> bytes_;  // the same
+  std::vector<int> returns_;   // values of which a reader's gradient is paid for, by position
+  std::vector<int> returns_from_;
   std::vector<Read> holds_;  // by position
   std::vector<int> holds_from_;
   std::vector<Change> changes_;  // by position

@@ -6,7 +6,8 @@
 //   y: one tensor per contribution: a use by a distinct box of the consumer's (replicas are one)
 //
 // The routes alone are run, with pack and unpack, in memory; no operator computes anything. Ax runs
-// values' routes only and A'y gradients' only: neither side knows what the other has.
+// values' routes only and A'y gradients' only: neither side knows what the other has. What is
+// reduced in slices and gathered again goes that way here, too.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -107,20 +108,75 @@ class Crossing {
     return nullptr;
   }
 
+  std::vector<const Route*> routes(bool gradient, Leg leg) const {
+    std::vector<const Route*> found;
+    for (const Route& route : routes_)
+      if (route.value == value_ && route.gradient == gradient && route.leg == leg)
+        found.push_back(&route);
+    return found;
+  }
+
+  // The slice that `part` sums up for others and itself; no axes if it sums none.
+  Box slice(int part, bool gradient) const {
+    Box box;
+    const auto extend = [&](const Route& route) {
+      for (const Piece& piece : route.pieces)
+        box = box.axes.empty() ? piece.box
+                               : overlap(ops::hull(box, piece.box), ops::hull(box, piece.box));
+    };
+    for (const Route* route : routes(gradient, Leg::kReduceScatter))
+      if (route->to == part) extend(*route);
+    for (const Route* route : routes(gradient, Leg::kAllGather))
+      if (route->from == part) extend(*route);
+    return box;
+  }
+
+  // Whether what `part` has in `own` counts in the slices that parts sum up.
+  bool scattered(int part, const Box& own, bool gradient) const {
+    for (const Route* route : routes(gradient, Leg::kReduceScatter))
+      if ((route->from == part && !gradient) || route->to == part) return true;
+    for (const Route* route : routes(gradient, Leg::kAllGather)) {
+      if (route->from == part) return true;
+      if (route->to == part && !ops::intersect(route->pieces[0].box, own).empty()) return true;
+    }
+    return false;
+  }
+
   // What `part` has of the value once everything has arrived.
   Numbers arrived(int part, const Box& need) {
     Numbers local = numbers(need);
-    if (Made* own = held(part)) add(own->box, own->numbers, need, local, overlap(own->box, need));
-    for (const Route& route : routes_) {
-      if (route.value != value_ || route.gradient || route.to != part) continue;
-      Made& from = *held(route.from);
-      for (const Piece& piece : route.pieces) {
+    Made* own = held(part);
+    if (own != nullptr && !scattered(part, own->box, false))
+      add(own->box, own->numbers, need, local, overlap(own->box, need));
+    else if (const Box mine = slice(part, false); !mine.axes.empty())
+      add_slice(part, overlap(mine, need), need, local);
+    for (const Route* route : routes(false, Leg::kDirect)) {
+      if (route->to != part) continue;
+      Made& from = *held(route->from);
+      for (const Piece& piece : route->pieces) {
         for (const Contribution& c : piece.contributions)
-          EXPECT_TRUE(x_.at(key_of(c)).makers.contains(route.from)) << "sent by another";
+          EXPECT_TRUE(x_.at(key_of(c)).makers.contains(route->from)) << "sent by another";
         add(from.box, from.numbers, need, local, piece.box);
       }
     }
+    for (const Route* route : routes(false, Leg::kAllGather))
+      for (const Piece& piece : route->pieces)
+        if (route->to == part) add_slice(route->from, piece.box, need, local);
     return local;
+  }
+
+  // to += `piece` of what `part` summed up: its own summand and those that were scattered to it.
+  void add_slice(int part, const Box& piece, const Box& box, Numbers& to) {
+    const Box mine = slice(part, false);
+    EXPECT_TRUE(mine.contains(piece)) << ops::to_string(piece);
+    Made& own = *held(part);
+    add(own.box, own.numbers, box, to, overlap(own.box, piece));
+    for (const Route* route : routes(false, Leg::kReduceScatter)) {
+      if (route->to != part) continue;
+      Made& from = *held(route->from);
+      for (const Piece& summand : route->pieces)
+        add(from.box, from.numbers, box, to, overlap(summand.box, piece));
+    }
   }
 
   double forward() {
@@ -146,19 +202,42 @@ class Crossing {
   // What `part` sums up to the gradient of its box.
   Numbers gathered(int part, const Box& held) {
     Numbers sum = numbers(held);
-    for (auto& [key, made] : y_)
-      if (made.makers.contains(part))
-        add(made.box, made.numbers, held, sum, overlap(made.box, held));
-    for (const Route& route : routes_) {
-      if (route.value != value_ || !route.gradient || route.to != part) continue;
-      for (const Piece& piece : route.pieces)
-        for (const Contribution& c : piece.contributions) {
-          Made& made = y_.at(key_of(c));
-          EXPECT_TRUE(made.makers.contains(route.from)) << "sent by one that does not make it";
-          add(made.box, made.numbers, held, sum, overlap(made.box, piece.box));
-        }
+    if (!scattered(part, held, true)) {
+      add_made(part, held, held, sum);
+    } else if (const Box mine = slice(part, true); !mine.axes.empty()) {
+      add_made(part, mine, held, sum);
+      add_pieces(Leg::kReduceScatter, part, mine, held, sum);
+    }
+    add_pieces(Leg::kDirect, part, held, held, sum);
+    for (const Route* route : routes(true, Leg::kAllGather)) {
+      if (route->to != part) continue;
+      for (const Piece& piece : route->pieces) {
+        EXPECT_EQ(slice(route->from, true), piece.box);
+        add_made(route->from, piece.box, held, sum);
+        add_pieces(Leg::kReduceScatter, route->from, piece.box, held, sum);
+      }
     }
     return sum;
+  }
+
+  // to += `piece` of all contributions that `part` makes.
+  void add_made(int part, const Box& piece, const Box& box, Numbers& to) {
+    for (auto& [key, made] : y_)
+      if (made.makers.contains(part))
+        add(made.box, made.numbers, box, to, overlap(made.box, piece));
+  }
+
+  // to += `within` of what comes to `part` so, made by who sends it.
+  void add_pieces(Leg leg, int part, const Box& within, const Box& box, Numbers& to) {
+    for (const Route* route : routes(true, leg)) {
+      if (route->to != part) continue;
+      for (const Piece& piece : route->pieces)
+        for (const Contribution& c : piece.contributions) {
+          Made& made = y_.at(key_of(c));
+          EXPECT_TRUE(made.makers.contains(route->from)) << "sent by one that does not make it";
+          add(made.box, made.numbers, box, to, overlap(made.box, overlap(piece.box, within)));
+        }
+    }
   }
 
   double backward() {

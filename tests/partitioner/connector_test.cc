@@ -3,12 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
-#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/cover.h"
 #include "tests/partitioner/random_cut.h"
@@ -105,13 +106,13 @@ TEST_P(RandomCuts, BringEveryNeededElementExactlyOnce) {
 
 TEST_P(RandomCuts, HaveOneRoutePerValueDirectionSenderAndReceiver) {
   const auto routes = connect(model_, random_division(model_, 5, 4, random_));
-  std::set<std::tuple<ValueId, bool, int, int>> seen;
+  std::set<std::tuple<ValueId, bool, Leg, int, int>> seen;
   for (size_t i = 0; i < routes.size(); ++i) {
     const Route& route = routes[i];
     EXPECT_EQ(route.id, static_cast<int>(i));
     EXPECT_NE(route.from, route.to);
     EXPECT_FALSE(route.pieces.empty());
-    EXPECT_TRUE(seen.insert({route.value, route.gradient, route.from, route.to}).second);
+    EXPECT_TRUE(seen.insert({route.value, route.gradient, route.leg, route.from, route.to}).second);
   }
 }
 
@@ -150,6 +151,11 @@ struct Diamond {
     for (const Route& route : connect(model, division))
       if (route.value == value && route.gradient == gradient) routes.push_back(route);
     return routes;
+  }
+
+  std::string words(const Route& route) const {
+    const Sources sources(model, division);
+    return connector_words(Sums(sources), route);
   }
 
   Model model;
@@ -191,7 +197,7 @@ TEST(Connect, OnlyTheSliceThatIsNeededTravels) {
   EXPECT_EQ(routes[0].pieces[0].box, (Box{{IndexSet::all(), IndexSet::range(4, 7)}}));
   EXPECT_EQ(message_bytes(m.model, routes[0], 8), 8U * 3 * 4);
   EXPECT_EQ(message_bytes(m.model, routes[0], 0), 0U);
-  EXPECT_EQ(connector_words(Sources(m.model, m.division), routes[0]), "slice -> bridge");
+  EXPECT_EQ(m.words(routes[0]), "slice -> bridge");
 }
 
 TEST(Connect, ReplicasServeThemselvesAndOthersAskTheFirst) {
@@ -202,9 +208,17 @@ TEST(Connect, ReplicasServeThemselvesAndOthersAskTheFirst) {
   ASSERT_EQ(routes.size(), 1U);
   EXPECT_EQ(routes[0].from, 2);
   EXPECT_EQ(routes[0].to, 0);
-  for (const Route& route : m.of(m.a, true))  // both replicas get the whole gradient
-    EXPECT_NE(route.to, route.from);
-  EXPECT_EQ(m.of(m.a, true).size(), 3U);  // b's to 2, c's to 1 and 2
+  // Both replicas get the whole gradient: b's to 2, c's to 1 and 2 would be three tensors; so each
+  // sums half of it, for which 1 lacks c's and 2 both, and gives it to the other.
+  std::map<std::tuple<Leg, int, int>, size_t> bytes;
+  for (const Route& route : m.of(m.a, true))
+    bytes[{route.leg, route.from, route.to}] = message_bytes(m.model, route, 8);
+  const size_t half = 8U * 10 * 4 / 2;
+  EXPECT_THAT(bytes, ::testing::ElementsAre(std::pair(std::tuple(Leg::kReduceScatter, 0, 1), half),
+                                            std::pair(std::tuple(Leg::kReduceScatter, 0, 2), half),
+                                            std::pair(std::tuple(Leg::kReduceScatter, 1, 2), half),
+                                            std::pair(std::tuple(Leg::kAllGather, 1, 2), half),
+                                            std::pair(std::tuple(Leg::kAllGather, 2, 1), half)));
 }
 
 TEST(Connect, PartialSumsComeFromAllWhoHoldThem) {
@@ -220,7 +234,7 @@ TEST(Connect, PartialSumsComeFromAllWhoHoldThem) {
     const Piece sum{Box::whole(2), {{{node, 0}, box}}};
     EXPECT_EQ(route.from, box + 1);
     EXPECT_EQ(route.pieces, std::vector<Piece>{sum});
-    EXPECT_EQ(connector_words(Sources(m.model, m.division), route), "bridge -> sum");
+    EXPECT_EQ(m.words(route), "bridge -> sum");
   }
   EXPECT_EQ(m.of(m.b, true).size(), 2U);  // the gradient goes to both
   // Each needs the half of a that it sums over.

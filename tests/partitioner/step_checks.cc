@@ -125,7 +125,7 @@ Plan plan_of(const Model& model, Division division, int parts) {
   }
   plan.division = std::move(division);
   plan.layouts = layouts_of(model, plan.division);
-  plan.routes = all_routes(model, plan.division, plan.micro_batches);
+  plan.routes = all_routes(model, plan);
   return plan;
 }
 
