@@ -22,16 +22,18 @@ void check_input(const Dataset& data, const std::string& name, const Model& mode
   const auto has = data.input(value.name);
   if (!has)
     throw Error(ErrorCode::kUsage,
-                format("it has nothing for {}, an input of {}, {}; choose other --data", value.name,
-                       model.name(), text(value.spec)),
+                format("it has nothing for {}, an input of {}, {}; choose another data set",
+                       value.name, model.name(), text(value.spec)),
                 name);
   if (!same_rows(*has, value.spec))
-    throw Error(ErrorCode::kUsage,
-                format("its rows have {} features of {}, but {}, an input of {}, has {} of {}",
-                       has->shape.elements_per_sample(), ops::to_string(has->dtype), value.name,
-                       model.name(), value.spec.shape.elements_per_sample(),
-                       ops::to_string(value.spec.dtype)),
-                name);
+    throw Error(
+        ErrorCode::kUsage,
+        format("its rows have {} features of {}, but {}, an input of {}, has {} of {}; choose "
+               "another data set",
+               has->shape.elements_per_sample(), ops::to_string(has->dtype), value.name,
+               model.name(), value.spec.shape.elements_per_sample(),
+               ops::to_string(value.spec.dtype)),
+        name);
 }
 
 void check_labels(const Dataset& data, const std::string& name, const Model& model,

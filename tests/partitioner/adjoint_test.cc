@@ -267,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(
                           R"({"embedding": {"0": {"vocabulary": "0-3"}, "1": {"vocabulary": "4-8"}},
                          "scores": {"0": {"outputs": "0-3"}, "1": {"outputs": "4-8"}},
                          "loss": {"0": {"classes": "0-3"}, "1": {"classes": "4-8"}}})"}),
-    [](const ::testing::TestParamInfo<FileOfShares>& info) { return info.param.name; });
+    [](const auto& each) { return each.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Adjoint, ::testing::Range(1, 31));
 
