@@ -84,8 +84,9 @@ class SharesFile {
       return Box::whole(static_cast<int>(op.space().axes.size()));
     }
     if (op.is_loss() || shape.rank() < 2)
-      fail(name,
-           format("{} has no features to divide; give one worker \"all\"", model_.node(node).op));
+      fail(name, format("{} has no features to divide; name an axis, {{\"{}\": \"INDICES\"}}, or "
+                        "give one worker \"all\"",
+                        model_.node(node).op, fmt::join(divisible(node), "\" or \"")));
     box.axes[1] = set_of(name, key, text, shape[1]);
     if (box.empty()) return {};
     const auto iterations =
@@ -139,19 +140,23 @@ class SharesFile {
     return rewriting_ ? space_with_rewrites(model_.node(node)) : model_.op(node).space();
   }
 
+  std::vector<std::string> divisible(NodeId node) const {
+    std::vector<std::string> names;
+    for (const ops::IterationAxis& axis : space_of(node).axes)
+      if (axis.undivided.empty()) names.push_back(axis.name);
+    return names;
+  }
+
   // Where it divides what must be whole: what it might divide instead.
   std::string way_out(NodeId node, const Box& box) const {
     const ops::IterationSpace space = space_of(node);
     bool blocked = false;
-    std::vector<std::string> instead;
     for (size_t axis = 0; axis < space.axes.size(); ++axis)
-      if (space.axes[axis].undivided.empty())
-        instead.push_back(space.axes[axis].name);
-      else
-        blocked = blocked || !box.axes[axis].is_all();
+      blocked = blocked || (!space.axes[axis].undivided.empty() && !box.axes[axis].is_all());
     if (!blocked) return "";
     if (!rewriting_ && rewrite_needed(model_.node(node), {{{0, box}}}, largest_) != nullptr)
       return "; a rewrite divides it: cut the model that model_for() makes of this one";
+    const std::vector<std::string> instead = divisible(node);
     return format("; {}give one worker \"all\"",
                   instead.empty() ? "" : format("divide its {}, or ", fmt::join(instead, " or ")));
   }

@@ -204,6 +204,8 @@ TEST(FreeCutRewrites, WithoutARewriteTheAxisIsNamedAndTheWayOut) {
   EXPECT_THAT(complaint([&] { model_for(soft, free_request(shares, 2)); }),
               ::testing::AllOf(HasSubstr("shares.json: node soft: worker 0: it divides its"),
                                HasSubstr("divide its samples, or give one worker \"all\"")));
+  EXPECT_THAT(complaint([&] { model_for(mlp(), free_request(R"({"loss": {"0": "0-4"}})", 2)); }),
+              HasSubstr(R"(name an axis, {"samples" or "classes": "INDICES"})"));
   // Nor is a model cut that was not rewritten for it.
   EXPECT_THAT(complaint([&] { make_plan(mlp(), free_request(kClasses, 3), *hold_everything()); }),
               ::testing::AllOf(HasSubstr("it divides its classes"), HasSubstr("model_for()")));

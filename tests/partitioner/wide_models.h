@@ -68,6 +68,16 @@ inline Model recurrent() {
   return b.build();
 }
 
+// What each token is, and what the data says of its place.
+inline Model placed() {
+  Builder b("placed");
+  const ValueId tokens = b.input("tokens", {ops::kBatch, kLength}, ops::DType::kInt64);
+  const ValueId places = b.input("places", {ops::kBatch, kLength, kWidth});
+  const ValueId x = b.add(b.embedding(tokens, kVocabulary, kWidth, "embedding"), places, "placed");
+  token_loss(b, x, matrix(b, "scores.weight", {kVocabulary, kWidth}));
+  return b.build();
+}
+
 // The scores' weights are the embedding's rows.
 inline Model tied() {
   Builder b("tied");

@@ -24,21 +24,26 @@ using partitioner::Plan;
 using partitioner::PlanRequest;
 using partitioner::testing::kLength;
 using partitioner::testing::kVocabulary;
+using partitioner::testing::kWidth;
 
 // Rows of random tokens; the label of each is the sum of it and the one before.
 class TokenRows final : public Dataset {
  public:
   int64_t rows() const override { return 46; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override {
+    if (name == "places")
+      return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, kLength, kWidth}};
     if (name != "tokens") return {};
     return ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, kLength}};
   }
   ops::Shape labels() const override { return {ops::kBatch, kLength}; }
   int64_t classes() const override { return kVocabulary; }
   std::string fingerprint() const override { return "sums"; }
-  void read_input(std::string_view, std::span<const int64_t> rows,
+  void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override {
-    fill(rows, to, token);
+    if (name != "places") return fill(rows, to, token);
+    for (int64_t i = 0; i < to.elements(); ++i)
+      to.f32()[i] = static_cast<float>(i % (kLength * kWidth)) / 16;
   }
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override {
     fill(rows, to, [](int64_t row, int64_t i) {
@@ -62,6 +67,7 @@ class TokenRows final : public Dataset {
 Model make_model(const std::string& source) {
   using namespace partitioner::testing;
   if (source == "attention") return attention();
+  if (source == "placed") return placed();
   if (source == "recurrent") return recurrent();
   return source == "tied" ? tied() : stretches();
 }
@@ -177,6 +183,49 @@ INSTANTIATE_TEST_SUITE_P(
                      "concat": {"0": "0-4,9", "1": "5-8,10-11"}, "fc2": {"0": "all"}})",
                  2, 0}),
     [](const auto& each) { return each.param.name; });
+
+// Whole numbers and fractions, each by the name of the model's input.
+TEST(Dataset, FeedsInputsOfSeveralTypesByName) {
+  const Answer alone = train("placed", "{}", 1);
+  const Answer together = train("placed",
+                                R"({"embedding": {"1": "all"}, "placed": {"0": {"samples": "0-1"},
+                                                                          "1": {"samples": "2-4"}}})",
+                                2);
+  for (size_t step = 0; step < 9; ++step)
+    EXPECT_NEAR(together.losses[step], alone.losses[step], 1e-5 * alone.losses[step]) << step;
+  EXPECT_GT(std::abs(alone.losses.back() - alone.losses.front()), 1e-3);
+}
+
+TEST(Dataset, WhatItCannotFeedIsNamed) {
+  const auto complaint = [](const Model& model) {
+    try {
+      check_fits(TokenRows(), "sums", model);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("fits");
+  };
+  const auto model = [](const std::string& input, const ops::Shape& shape, ops::DType dtype,
+                        int64_t scores) {
+    partitioner::Builder b("m");
+    partitioner::ValueId x = b.input(input, shape, dtype);
+    if (dtype == ops::DType::kInt64) x = b.embedding(x, kVocabulary, 4);
+    const partitioner::ValueId w = b.parameter("w", {4, scores}, {});
+    b.loss(b.node("Transpose", {b.matmul(x, w)}, {{"perm", std::vector<int64_t>{0, 2, 1}}}));
+    return b.build();
+  };
+  using ops::kBatch;
+  constexpr auto kInt64 = ops::DType::kInt64;
+  EXPECT_EQ(complaint(model("tokens", {kBatch, kLength}, kInt64, kVocabulary)), "fits");
+  EXPECT_EQ(complaint(model("tokens", {kBatch, kLength}, kInt64, kVocabulary + 1)), "fits");
+  EXPECT_THAT(complaint(model("words", {kBatch, kLength}, kInt64, kVocabulary)),
+              testing::HasSubstr("sums: it has nothing for words, an input of m, int64"));
+  EXPECT_THAT(
+      complaint(model("tokens", {kBatch, kLength, 4}, ops::DType::kFloat32, kVocabulary)),
+      testing::HasSubstr("5 features of int64, but tokens, an input of m, has 20 of float32"));
+  EXPECT_THAT(complaint(model("tokens", {kBatch, kLength}, kInt64, kVocabulary - 1)),
+              testing::HasSubstr("it has 9 classes, but m gives 8 scores"));
+}
 
 }  // namespace
 }  // namespace kerf::schedmp
