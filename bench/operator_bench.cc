@@ -28,22 +28,18 @@ struct Scene {
   std::vector<Shape> parameters;
 };
 
-std::vector<int64_t> ints(std::initializer_list<int64_t> list) { return list; }
+using Ints = std::vector<int64_t>;
 
 std::vector<Scene> scenes() {
   const Attributes transposed{{"transB", int64_t{1}}};
-  const Attributes pool{{"kernel_shape", ints({2, 2})}, {"strides", ints({2, 2})}};
+  const Attributes pool{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
   const Attributes same{{"auto_pad", "SAME_UPPER"}};
   return {
       {"Gemm/4096x4096", "Gemm", transposed, {256, 4096}, {{4096, 4096}, {4096}}},
       {"Gemm/2048x2048_of_128", "Gemm", transposed, {128, 2048}, {{2048, 2048}, {2048}}},
       {"Gemm/400x120", "Gemm", transposed, {256, 400}, {{120, 400}, {120}}},
       {"MatMul/1024x1024", "MatMul", {}, {256, 1024}, {{1024, 1024}}},
-      {"Conv/lenet_1",
-       "Conv",
-       {{"pads", ints({2, 2, 2, 2})}},
-       {256, 1, 28, 28},
-       {{6, 1, 5, 5}, {6}}},
+      {"Conv/lenet_1", "Conv", {{"pads", Ints{2, 2, 2, 2}}}, {256, 1, 28, 28}, {{6, 1, 5, 5}, {6}}},
       {"Conv/lenet_2", "Conv", {}, {256, 6, 14, 14}, {{16, 6, 5, 5}, {16}}},
       {"Conv/3x3_64", "Conv", same, {16, 64, 56, 56}, {{64, 64, 3, 3}, {64}}},
       {"Relu", "Relu", {}, {256, 6, 28, 28}, {}},

@@ -8,14 +8,13 @@
 #include <queue>
 #include <utility>
 
-namespace kerf::partitioner {
+#include "partitioner/at.h"
 
+namespace kerf::partitioner {
 namespace {
 
 using Order = std::vector<int>;
 using Graph = decltype(Units::before);
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 // A ready unit: of the least rank first, of equals that which became ready first.
 struct Ready {

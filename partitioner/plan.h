@@ -29,6 +29,9 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
+// Of a plan's step: beyond any use, and small enough that no product of it with a tensor's size overflows.
+inline constexpr int64_t kMostRows = int64_t{1} << 31;
+
 // Per step of `batch` rows in `micro_batches`.
 struct WorkerPrediction {
   int worker = 0;

@@ -17,8 +17,6 @@ namespace kerf::partitioner {
 
 namespace {
 
-// Beyond any use, and small enough that no product of it with a tensor's size overflows.
-constexpr int64_t kMostRows = int64_t{1} << 31;
 constexpr int kMostOfRequest = 1 << 20;  // slots, threads: beyond any use
 
 [[noreturn]] void fail(const std::string& where, std::string message) {
@@ -64,9 +62,9 @@ T parsed(T (*parse)(const std::string&), const std::string& name, const std::str
   }
 }
 
-class Reader {
+class PlanReader {
  public:
-  Reader(const Model& model, const std::string& origin) : model_(model), origin_(origin) {}
+  PlanReader(const Model& model, const std::string& origin) : model_(model), origin_(origin) {}
 
   // What the text leaves out is noted in `left_out`.
   Plan read(const Json& json, LeftOut& left_out) {
@@ -389,7 +387,7 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
                const ObjectiveOf& objective_of) {
   const Json json = parse_json(text, origin);
   LeftOut left_out;
-  Plan plan = Reader(model, origin).read(json, left_out);
+  Plan plan = PlanReader(model, origin).read(json, left_out);
   try {
     complete_plan(model, left_out, objective_of, plan);
   } catch (const Error& error) {

@@ -8,7 +8,7 @@
 namespace kerf::partitioner {
 namespace {
 
-using Order = std::vector<size_t>;
+using BlockOrder = std::vector<size_t>;
 
 bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -23,9 +23,9 @@ class Placing {
   explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {}
 
   int64_t run() {
-    std::vector<Order> orders;
+    std::vector<BlockOrder> orders;
     const auto by = [&](const auto& key) {
-      Order order(blocks_.size());
+      BlockOrder order(blocks_.size());
       std::iota(order.begin(), order.end(), size_t{0});
       std::stable_sort(order.begin(), order.end(),
                        [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
@@ -37,8 +37,8 @@ class Placing {
     by([&](const Block& b) { return b.bytes * length(b); });
     by([](const Block& b) { return -static_cast<int64_t>(b.first); });
     by([](const Block& b) { return static_cast<int64_t>(b.last); });
-    Order best = orders.front();
-    for (const Order& order : orders)
+    BlockOrder best = orders.front();
+    for (const BlockOrder& order : orders)
       if (attempt(order)) best = order;
     if (attempt(best) || best_bytes_ > least_) improve(std::move(best));
     for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = best_[i];
@@ -47,10 +47,10 @@ class Placing {
 
  private:
   // Places in this order; true if that is the best so far.
-  bool attempt(const Order& order) {
+  bool attempt(const BlockOrder& order) {
     if (best_bytes_ == least_) return false;
     std::vector<int64_t> offsets(blocks_.size(), -1);
-    Order placed;  // by ascending offset
+    BlockOrder placed;  // by ascending offset
     int64_t bytes = 0;
     for (const size_t i : order) {
       int64_t at = 0;
@@ -77,11 +77,11 @@ class Placing {
 
   // Moves blocks within the order, every other time one that sticks out to an earlier place; goes on
   // from what is no worse, so that it does not stay where it began.
-  void improve(Order order) {
+  void improve(BlockOrder order) {
     const size_t most = std::min(kManyOrders, kMostComparisons / (blocks_.size() * blocks_.size()));
     std::mt19937 random(1);
     for (size_t i = 0; i < most && best_bytes_ > least_ && !(dense() && i > kFewOrders); ++i) {
-      Order changed = order;
+      BlockOrder changed = order;
       size_t from = random() % changed.size();
       if (i % 2 == 0)
         for (size_t at = 0; at < changed.size(); ++at)

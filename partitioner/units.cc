@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/at.h"
+
 namespace kerf::partitioner {
-
 namespace {
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 // The first node of its colour, or itself.
 std::vector<int> first_of_colour(const CostGraph& graph) {

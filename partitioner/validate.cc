@@ -12,7 +12,6 @@ namespace kerf::partitioner {
 namespace {
 
 // Beyond any use, and small enough that no product of it with a tensor's size overflows.
-constexpr int64_t kMostRows = int64_t{1} << 31;
 constexpr int kMostMicroBatches = 1 << 20;
 constexpr int kMostWorkers = 4096;
 

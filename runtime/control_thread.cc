@@ -15,7 +15,7 @@ constexpr auto kFirstReportEvery = 20ms;
 constexpr auto kStuckAfter = 1s;
 constexpr auto kLeaveWithin = 5s;  // less than a scheduler waits in stop()
 constexpr auto kFlush = 1s;
-constexpr int kDrain = 64;  // messages taken in before results are looked at
+constexpr int kTakenAtOnce = 64;  // messages taken in before results are looked at
 constexpr auto kSpin = std::chrono::microseconds(5);
 constexpr size_t kLargestResult = kMaxControlMessage - 64;
 
@@ -143,7 +143,7 @@ void ControlThread::run() {
       auto message = control_.receive(next_alarm());
       look(Clock::now());  // before anything is measured from now on
       const bool quiet = !message;
-      for (int taken = 0; message && taken < kDrain; ++taken) {
+      for (int taken = 0; message && taken < kTakenAtOnce; ++taken) {
         handle(std::move(*message));
         message = control_.receive(Clock::time_point{});
       }

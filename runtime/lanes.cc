@@ -8,7 +8,7 @@
 namespace kerf::runtime {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kSlotAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kLimit = std::numeric_limits<size_t>::max() / 4;
 
@@ -21,7 +21,7 @@ LaneLayout::LaneLayout(const std::vector<Lane>& lanes) {
     KERF_CHECK(lane.slots >= 0, "a lane of {} slots", lane.slots);
     KERF_CHECK(lane.slot_bytes < kLimit, "a slot of {} bytes", lane.slot_bytes);
     // An empty slot still has an address of its own.
-    const size_t stride = round_up(std::max<size_t>(lane.slot_bytes, 1), kAlignment);
+    const size_t stride = round_up(std::max<size_t>(lane.slot_bytes, 1), kSlotAlignment);
     KERF_CHECK(lane.slots == 0 || stride <= (kLimit - total_bytes_) / lane.slots,
                "lanes beyond the address space");
     lanes_.push_back({lane.slot_bytes, stride, total_bytes_, total_slots_, lane.slots});

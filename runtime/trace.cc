@@ -14,7 +14,7 @@ namespace kerf::runtime {
 
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 16;
+constexpr size_t kWriteBytes = size_t{1} << 16;
 constexpr size_t kSpanBytes = 41;  // of a span without a name on the wire
 
 std::string_view category(Span::Kind kind) {
@@ -118,7 +118,7 @@ class Writer {
     piece_ += first_ ? "\n" : ",\n";
     first_ = false;
     fmt::format_to(std::back_inserter(piece_), text, std::forward<Args>(args)...);
-    if (piece_.size() < kPieceBytes) return;
+    if (piece_.size() < kWriteBytes) return;
     file_.write(piece_);
     piece_.clear();
   }

@@ -1,34 +1,86 @@
 // safetensors files: 8 bytes of little-endian header length, a JSON header, raw tensors.
 //
 // Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused
-// with an error that names the file and the tensor.
+// with an error that names the file and the tensor. A reader and a writer hold one tensor at a time,
+// so that a model's file may be larger than memory. Each is used by one thread.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "ops/tensor.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
 
 namespace kerf::schedmp {
+
+struct NamedSpec {
+  std::string name;
+  ops::ValueSpec spec;
+};
 
 struct NamedTensor {
   std::string name;
   ops::DType dtype = ops::DType::kFloat32;
   ops::Shape shape;
   std::string bytes;
-
-  const std::byte* data() const { return reinterpret_cast<const std::byte*>(bytes.data()); }
 };
 
-// Atomic. `metadata` values are strings, as the format demands.
+class SafetensorsReader {
+ public:
+  // Reads and checks the header; no tensor is read.
+  explicit SafetensorsReader(const std::filesystem::path& path);
+
+  const std::vector<NamedSpec>& tensors() const { return tensors_; }
+  // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it is not of
+  // `spec`.
+  std::string read(const std::string& name, const ops::ValueSpec& spec);
+
+ private:
+  // Where a tensor's bytes lie behind the header.
+  struct Extent {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
+  std::string read_header();
+  Extent parse_extent(const Json& entry, const std::string& where) const;
+  void check_cover() const;
+  void take(char* to, size_t bytes);
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  std::string origin_;
+  std::ifstream file_;
+  size_t data_begin_ = 0;
+  size_t data_bytes_ = 0;
+  std::vector<NamedSpec> tensors_;
+  std::vector<Extent> extents_;
+};
+
+// Atomic: without commit() nothing is left.
+class SafetensorsWriter {
+ public:
+  // `metadata` values are strings, as the format demands.
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
+                    const std::map<std::string, std::string>& metadata = {});
+
+  // The next tensor's, in the order in which they were named.
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  runtime::AtomicFile file_;
+  std::vector<size_t> sizes_;
+  size_t next_ = 0;
+};
+
+// All of a file at once.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
-// The one called `name`. Throws Error{kUsage} naming `file` if there is none or it is not of `spec`.
-const NamedTensor& find_tensor(const std::vector<NamedTensor>& tensors, const std::string& name,
-                               const ops::ValueSpec& spec, const std::filesystem::path& file);
 
 }  // namespace kerf::schedmp

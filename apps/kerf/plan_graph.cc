@@ -21,7 +21,7 @@ using partitioner::CostGraph;
 using partitioner::GraphPlan;
 using partitioner::GraphStage;
 
-constexpr size_t kMaxText = size_t{256} << 20;
+constexpr size_t kMaxGraph = size_t{256} << 20;
 constexpr size_t kNamesShown = 12;
 
 void check_flags(const CLI::App& command) {
@@ -37,7 +37,7 @@ partitioner::ReadGraph read_graph(const std::string& file, const std::string& ki
           format("there is no such file; --format {} reads a graph from one, and a model needs no "
                  "--format",
                  kind));
-  return partitioner::find_graph_format(kind).read(runtime::read_file(file, kMaxText), file);
+  return partitioner::find_graph_format(kind).read(runtime::read_file(file, kMaxGraph), file);
 }
 
 struct PlannedGraph {

@@ -13,7 +13,7 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr size_t kMaxText = size_t{1} << 30;
+constexpr size_t kMaxRecord = size_t{1} << 30;
 
 struct ReportCommand {
   std::string folder = "kerf-run";
@@ -26,7 +26,7 @@ struct ReportCommand {
 int ReportCommand::run() const {
   const RunFolder files(folder);
   const std::string origin = files.report().string();
-  const RunRecord record = read_run_record(runtime::read_file(origin, kMaxText), origin);
+  const RunRecord record = read_run_record(runtime::read_file(origin, kMaxRecord), origin);
   answer(
       json, [&] { return plan ? to_json(record.plan) : to_json(record); },
       [&](bool colour) {

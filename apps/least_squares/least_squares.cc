@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kInnerSweeps = 50;
 
-enum Purpose : uint32_t { kMatrix = 1, kSolution = 2, kNoise = 3 };
+enum Purpose : uint32_t { kMatrix = 1, kSolution = 2, kObservation = 3 };
 
 struct Job {
   LeastSquaresOptions options;
@@ -71,7 +71,7 @@ std::vector<double> true_solution(const LeastSquaresOptions& options) {
 }
 
 double noise(const LeastSquaresOptions& options, int64_t row) {
-  return options.noise * ops::normal({options.seed, kNoise, 0, 0}, row);
+  return options.noise * ops::normal({options.seed, kObservation, 0, 0}, row);
 }
 
 // Minimises 1/2 d' G d + g' d by Gauss-Seidel: it cannot rise, even where G is singular.

@@ -14,8 +14,6 @@ using partitioner::Traffic;
 
 namespace {
 
-std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
-
 std::vector<PlanRecord::Stage> stages_of(const Model& model, const Plan& plan) {
   std::vector<PlanRecord::Stage> stages;
   for (const partitioner::Stage& stage : plan.stages) {
@@ -84,7 +82,7 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
   Table table({"inserted", "for", "times", "messages", "bytes"});
   for (const auto& [what, kind] : kinds)
     table.add({what.second, what.first ? "gradients" : "values", human_count(kind.routes),
-               human_count(kind.traffic.messages), bytes(kind.traffic.bytes)});
+               human_count(kind.traffic.messages), bytes_text(kind.traffic.bytes)});
   return kinds.empty() ? std::string() : "\n" + table.text(colour);
 }
 
@@ -142,9 +140,10 @@ std::string plan_text(const PlanRecord& record, bool colour) {
                "out", "in"});
   for (const auto& worker : record.workers)
     table.add({format("{}", worker.worker), human_flops(worker.forward_flops),
-               human_seconds(worker.seconds), bytes(worker.weight_bytes),
-               bytes(worker.activation_bytes), bytes(worker.peak_bytes),
-               human_count(worker.messages), bytes(worker.bytes_out), bytes(worker.bytes_in)});
+               human_seconds(worker.seconds), bytes_text(worker.weight_bytes),
+               bytes_text(worker.activation_bytes), bytes_text(worker.peak_bytes),
+               human_count(worker.messages), bytes_text(worker.bytes_out),
+               bytes_text(worker.bytes_in)});
   text += table.text(colour) + "\n";
   for (size_t s = 0; s < record.stages.size(); ++s)
     text += format("stage {} on {}: {}\n", s, fmt::join(record.stages[s].workers, ","),
@@ -152,11 +151,11 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   text += connectors_text(record, colour);
   const PlanRecord::StepTraffic step = record.per_step();
   text += format("\nper step: {} of {} between layers, {} of {} for the loss\n",
-                 plural(step.layers.messages, "message"), bytes(step.layers.bytes),
-                 human_count(step.loss.messages), bytes(step.loss.bytes));
+                 plural(step.layers.messages, "message"), bytes_text(step.layers.bytes),
+                 human_count(step.loss.messages), bytes_text(step.loss.bytes));
   if (step.weights.messages > 0)
     text += format("once a step: {} of {} for shared weights\n",
-                   plural(step.weights.messages, "message"), bytes(step.weights.bytes));
+                   plural(step.weights.messages, "message"), bytes_text(step.weights.bytes));
   if (record.bound > 0)
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",
                    human_percent(record.gap()));

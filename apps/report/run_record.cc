@@ -13,8 +13,6 @@ using partitioner::Traffic;
 
 namespace {
 
-std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
-
 Traffic sum(const std::vector<RunRecord::Route>& routes, Traffic RunRecord::Route::*which) {
   Traffic sum;
   for (const RunRecord::Route& route : routes) {
@@ -40,8 +38,9 @@ std::string workers_text(const RunRecord& record, bool colour) {
   for (const RunRecord::Worker& worker : record.workers)
     table.add({format("{}", worker.worker), format("{}", worker.pid),
                human_seconds(worker.compute_seconds), human_seconds(worker.wait_seconds),
-               human_count(worker.messages), bytes(worker.bytes_out), bytes(worker.bytes_in),
-               bytes(worker.peak_bytes), bytes(worker.proved_bytes)});
+               human_count(worker.messages), bytes_text(worker.bytes_out),
+               bytes_text(worker.bytes_in), bytes_text(worker.peak_bytes),
+               bytes_text(worker.proved_bytes)});
   return table.text(colour);
 }
 

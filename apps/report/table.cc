@@ -42,4 +42,6 @@ std::string Table::text(bool colour) const {
 
 std::string human_percent(double fraction) { return format("{:.1f} %", fraction * 100); }
 
+std::string bytes_text(int64_t count) { return human_bytes(static_cast<double>(count)); }
+
 }  // namespace kerf::apps

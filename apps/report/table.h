@@ -1,6 +1,7 @@
 // Tables for people: columns aligned, the first to the left, numbers to the right.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,8 @@ class Table {
 
 // 0.1234 -> "12.3 %".
 std::string human_percent(double fraction);
+
+// A cell: 1536 -> "1.5 KiB".
+std::string bytes_text(int64_t count);
 
 }  // namespace kerf::apps

@@ -7,21 +7,21 @@
 namespace kerf::ops::cpu {
 namespace {
 
-struct Axis {
+struct RepeatedAxis {
   int64_t extent = 1;
   int64_t stride = 0;  // of the repeated input, in elements; 0 where it is repeated
 };
 
 // Last axis first.
-struct Axes {
-  std::array<Axis, Shape::kMaxRank> of{};
+struct RepeatedAxes {
+  std::array<RepeatedAxis, Shape::kMaxRank> of{};
   size_t count = 0;
 };
 
 // The axes of `output` as `input` repeats over them, with neighbours that behave alike merged.
-Axes merged_axes(const Shape& input, const Shape& output) {
+RepeatedAxes merged_axes(const Shape& input, const Shape& output) {
   const int shift = output.rank() - input.rank();
-  Axes axes;
+  RepeatedAxes axes;
   int64_t stride = 1;
   for (int axis = output.rank() - 1; axis >= 0; --axis) {
     const int64_t extent = output[axis];
@@ -41,7 +41,8 @@ Axes merged_axes(const Shape& input, const Shape& output) {
 // Calls row(output offset, input offset, length, input stride 0 or 1) for every innermost row in
 // order.
 template <class Row>
-void for_rows(const Axes& axes, size_t depth, int64_t output, int64_t input, const Row& row) {
+void for_rows(const RepeatedAxes& axes, size_t depth, int64_t output, int64_t input,
+              const Row& row) {
   if (depth == 0) {
     row(output, input, axes.of[0].extent, axes.of[0].stride);
     return;
@@ -120,10 +121,10 @@ class AddKernel final : public PlainKernel {
   }
 };
 
-std::unique_ptr<Kernel> make(const KernelSite&) { return std::make_unique<AddKernel>(); }
+std::unique_ptr<Kernel> make_add(const KernelSite&) { return std::make_unique<AddKernel>(); }
 
 }  // namespace
 
-KernelEntries register_add() { return {{"Add", make}}; }
+KernelEntries register_add() { return {{"Add", make_add}}; }
 
 }  // namespace kerf::ops::cpu

@@ -93,12 +93,12 @@ class AveragePoolKernel final : public ActivationKernel {
   Extent2 first_{};  // of its windows, among the whole's
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_average_pool(const KernelSite& site) {
   return std::make_unique<AveragePoolKernel>(site);
 }
 
 }  // namespace
 
-KernelEntries register_average_pool() { return {{"AveragePool", make}}; }
+KernelEntries register_average_pool() { return {{"AveragePool", make_average_pool}}; }
 
 }  // namespace kerf::ops::cpu

@@ -144,16 +144,16 @@ class ChannelStatisticsKernel final : public PlainKernel {
 };
 
 template <class T>
-std::unique_ptr<Kernel> make(const KernelSite&) {
+std::unique_ptr<Kernel> make_statistics(const KernelSite&) {
   return std::make_unique<T>();
 }
 
 }  // namespace
 
 KernelEntries register_channel_statistics() {
-  return {{.op = "ChannelSum", .make = make<ChannelSumKernel>},
-          {.op = "CenteredSquareSum", .make = make<CenteredSquareSumKernel>},
-          {.op = "ChannelStatistics", .make = make<ChannelStatisticsKernel>}};
+  return {{.op = "ChannelSum", .make = make_statistics<ChannelSumKernel>},
+          {.op = "CenteredSquareSum", .make = make_statistics<CenteredSquareSumKernel>},
+          {.op = "ChannelStatistics", .make = make_statistics<ChannelStatisticsKernel>}};
 }
 
 }  // namespace kerf::ops::cpu

@@ -98,7 +98,9 @@ class ConvKernel final : public PlainKernel {
   DnnlConv dnnl_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) { return std::make_unique<ConvKernel>(site); }
+std::unique_ptr<Kernel> make_conv(const KernelSite& site) {
+  return std::make_unique<ConvKernel>(site);
+}
 
 // A window with these local extents. Which of the whole's pads a part has is not known from its
 // extents alone: taken to lie before its input, as far as they can.
@@ -130,6 +132,6 @@ size_t workspace(const BoundOperator& op, const LocalSpecs& local, int threads) 
 
 }  // namespace
 
-KernelEntries register_conv() { return {{"Conv", make, workspace}}; }
+KernelEntries register_conv() { return {{"Conv", make_conv, workspace}}; }
 
 }  // namespace kerf::ops::cpu

@@ -102,12 +102,12 @@ class DropoutKernel final : public PlainKernel {
   std::vector<bool> whole_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_dropout(const KernelSite& site) {
   return std::make_unique<DropoutKernel>(site);
 }
 
 }  // namespace
 
-KernelEntries register_dropout() { return {{"Dropout", make}}; }
+KernelEntries register_dropout() { return {{"Dropout", make_dropout}}; }
 
 }  // namespace kerf::ops::cpu

@@ -54,13 +54,13 @@ class ElementwiseKernel final : public ActivationKernel {
 };
 
 template <size_t kIndex>
-std::unique_ptr<Kernel> make(const KernelSite&) {
+std::unique_ptr<Kernel> make_elementwise(const KernelSite&) {
   return std::make_unique<ElementwiseKernel<kIndex>>();
 }
 
 template <size_t... kIndex>
 KernelEntries entries(std::index_sequence<kIndex...>) {
-  return {{std::get<kIndex>(kElementwise).name, make<kIndex>}...};
+  return {{std::get<kIndex>(kElementwise).name, make_elementwise<kIndex>}...};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace kerf::ops::cpu {
 namespace {
 
-KERF_CLONES void add_row(const float* from, int64_t count, float* to) {
+KERF_CLONES void add_elements(const float* from, int64_t count, float* to) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
@@ -110,8 +110,8 @@ class GatherKernel final : public PlainKernel {
     for (int64_t i = 0; i < table.outer * picks; ++i) {
       const int64_t row = local_row(call.inputs[1], i % picks);
       if (row < 0) continue;
-      add_row(dy + i * table.inner, columns.size(),
-              to + (i / picks * table.length + row) * table.inner + columns.begin);
+      add_elements(dy + i * table.inner, columns.size(),
+                   to + (i / picks * table.length + row) * table.inner + columns.begin);
     }
   }
 

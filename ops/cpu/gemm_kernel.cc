@@ -70,12 +70,12 @@ class GemmKernel final : public PlainKernel {
   DnnlMatmul matmul_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_gemm(const KernelSite& site) {
   return std::make_unique<GemmKernel>(site.as<Gemm>());
 }
 
 }  // namespace
 
-KernelEntries register_gemm() { return {{"Gemm", make}}; }
+KernelEntries register_gemm() { return {{"Gemm", make_gemm}}; }
 
 }  // namespace kerf::ops::cpu

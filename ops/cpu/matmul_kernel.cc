@@ -143,10 +143,10 @@ class MatMulKernel final : public PlainKernel {
   DnnlMatmul matmul_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite&) { return std::make_unique<MatMulKernel>(); }
+std::unique_ptr<Kernel> make_matmul(const KernelSite&) { return std::make_unique<MatMulKernel>(); }
 
 }  // namespace
 
-KernelEntries register_matmul() { return {{"MatMul", make}}; }
+KernelEntries register_matmul() { return {{"MatMul", make_matmul}}; }
 
 }  // namespace kerf::ops::cpu

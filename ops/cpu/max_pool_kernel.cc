@@ -233,12 +233,12 @@ class MaxPoolKernel final : public ActivationKernel {
   Window window_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_max_pool(const KernelSite& site) {
   return std::make_unique<MaxPoolKernel>(site);
 }
 
 }  // namespace
 
-KernelEntries register_max_pool() { return {{"MaxPool", make}}; }
+KernelEntries register_max_pool() { return {{"MaxPool", make_max_pool}}; }
 
 }  // namespace kerf::ops::cpu

@@ -27,10 +27,12 @@ class ReshapeKernel final : public PlainKernel {
   }
 };
 
-std::unique_ptr<Kernel> make(const KernelSite&) { return std::make_unique<ReshapeKernel>(); }
+std::unique_ptr<Kernel> make_reshape(const KernelSite&) {
+  return std::make_unique<ReshapeKernel>();
+}
 
 }  // namespace
 
-KernelEntries register_reshape() { return {{"Flatten", make}, {"Reshape", make}}; }
+KernelEntries register_reshape() { return {{"Flatten", make_reshape}, {"Reshape", make_reshape}}; }
 
 }  // namespace kerf::ops::cpu

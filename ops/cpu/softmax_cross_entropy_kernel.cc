@@ -10,8 +10,8 @@
 namespace kerf::ops::cpu {
 namespace {
 
-struct Rows {
-  explicit Rows(const Shape& scores) : samples(scores[0]), classes(scores[1]) {
+struct ScoreRows {
+  explicit ScoreRows(const Shape& scores) : samples(scores[0]), classes(scores[1]) {
     for (int i = 2; i < scores.rank(); ++i) positions *= scores[i];
   }
   int64_t count() const { return samples * positions; }
@@ -40,7 +40,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
 
   void forward(const Call& call) override {
     const TensorView& scores = call.inputs[0];
-    const Rows rows(scores.shape);
+    const ScoreRows rows(scores.shape);
     const int64_t* labels = call.inputs[1].i64();
     auto* denominators = reinterpret_cast<double*>(call.reserve);
     double loss = 0;
@@ -61,7 +61,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
     const auto scale = static_cast<float>(upstream / call.normaliser);
     for (const GradientTarget& target : targets) {
       KERF_CHECK(target.input == 0, "labels have no gradient");
-      const Rows rows(call.inputs[0].shape);
+      const ScoreRows rows(call.inputs[0].shape);
       simd::parallel_pieces(rows.count(), 1 + 4096 / rows.classes, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row)
           row_gradient(call, rows, row, scale, target.to.f32());
@@ -71,7 +71,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
 
  private:
   // Scores near 1e4 leave a float denominator 5e-4 wrong: it is subtracted in double.
-  static void row_gradient(const Call& call, const Rows& rows, int64_t row, float scale,
+  static void row_gradient(const Call& call, const ScoreRows& rows, int64_t row, float scale,
                            float* to) {
     const float* s = call.inputs[0].f32() + rows.begin(row);
     const double denominator = reinterpret_cast<const double*>(call.reserve)[row];
@@ -113,12 +113,14 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   Shape labels_;  // of the whole, maybe symbolic
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_softmax_cross_entropy(const KernelSite& site) {
   return std::make_unique<SoftmaxCrossEntropyKernel>(site);
 }
 
 }  // namespace
 
-KernelEntries register_softmax_cross_entropy() { return {{"SoftmaxCrossEntropyLoss", make}}; }
+KernelEntries register_softmax_cross_entropy() {
+  return {{"SoftmaxCrossEntropyLoss", make_softmax_cross_entropy}};
+}
 
 }  // namespace kerf::ops::cpu

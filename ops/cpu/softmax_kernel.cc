@@ -4,6 +4,7 @@
 
 #include "ops/cpu/activation_kernel.h"
 #include "ops/cpu/dnnl_engine.h"
+#include "ops/cpu/folded.h"
 #include "ops/operators/softmax.h"
 #include "ops/simd/simd.h"
 
@@ -11,13 +12,6 @@ namespace kerf::ops::cpu {
 namespace {
 
 using dnnl::memory;
-
-// A tensor seen as [outer, length, inner], with the sum along the middle.
-struct Folded {
-  int64_t outer = 1;
-  int64_t length = 1;
-  int64_t inner = 1;
-};
 
 // Of one line that lies dense. The sum is taken in ascending order.
 KERF_CLONES void line_gradient(const float* y, const float* dy, int64_t count, float* dx) {
@@ -43,7 +37,7 @@ class SoftmaxKernel final : public ActivationKernel {
     const TensorView& y = call.outputs[0];
     if (y.elements() == 0) return;
     guard("Softmax", [&] {
-      const Folded f = fold(y.shape);
+      const Folded f = fold(y.shape, axis_);
       const std::array<int64_t, 3> key{f.outer, f.length, f.inner};
       auto at = plans_.find(key);
       if (at == plans_.end()) at = plans_.emplace(key, make_plan(f)).first;
@@ -60,7 +54,7 @@ class SoftmaxKernel final : public ActivationKernel {
     for (const GradientTarget& target : targets) {
       if (target.to.elements() == 0) continue;
       float* dx = target.to.f32();
-      const Folded f = fold(target.to.shape);
+      const Folded f = fold(target.to.shape, axis_);
       const int64_t lines = f.outer * f.inner;
       simd::parallel_pieces(
           lines, 1 + simd::kLeastElements / f.length, [&](int64_t begin, int64_t end) {
@@ -81,14 +75,6 @@ class SoftmaxKernel final : public ActivationKernel {
     memory from, to;
   };
 
-  Folded fold(const Shape& shape) const {
-    Folded f;
-    for (int i = 0; i < axis_; ++i) f.outer *= shape[i];
-    f.length = shape[axis_];
-    for (int i = axis_ + 1; i < shape.rank(); ++i) f.inner *= shape[i];
-    return f;
-  }
-
   Plan make_plan(const Folded& f) const {
     using Softmax = dnnl::softmax_v2_forward;
     const memory::desc desc({f.outer, f.length, f.inner}, memory::data_type::f32,
@@ -104,12 +90,12 @@ class SoftmaxKernel final : public ActivationKernel {
   std::map<std::array<int64_t, 3>, Plan> plans_;
 };
 
-std::unique_ptr<Kernel> make(const KernelSite& site) {
+std::unique_ptr<Kernel> make_softmax(const KernelSite& site) {
   return std::make_unique<SoftmaxKernel>(site.as<Softmax>().axis());
 }
 
 }  // namespace
 
-KernelEntries register_softmax() { return {{"Softmax", make}}; }
+KernelEntries register_softmax() { return {{"Softmax", make_softmax}}; }
 
 }  // namespace kerf::ops::cpu

@@ -12,7 +12,7 @@
 namespace kerf::ops {
 namespace {
 
-bool repeats_over(const Shape& weights, const Shape& x) {
+bool weighs(const Shape& weights, const Shape& x) {
   const int shift = x.rank() - weights.rank();
   if (shift < 0) return false;
   for (int i = 0; i < weights.rank(); ++i)
@@ -31,7 +31,7 @@ class SumLoss final : public BoundOperator {
     space_.inputs.push_back(has(1) ? broadcast_axes(shape(1), x) : OperandMap{});
     if (!has(1)) return;
     want_float32("SumLoss", input(1), "weights");
-    if (!repeats_over(shape(1), x))
+    if (!weighs(shape(1), x))
       throw Error(ErrorCode::kUsage,
                   format("SumLoss cannot weigh {} by {}", to_string(x), to_string(shape(1))));
     if (input(1).wants_gradient)

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "partitioner/at.h"
 #include "partitioner/cuts/layer_search.h"
 
 namespace kerf::partitioner {
-
 namespace {
 
 // A file's graph says what one batch takes, and nothing of schedules.
 constexpr int kBatchesInFlight = 1;
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 std::vector<int64_t> whole_bytes(const std::vector<double>& memory) {
   std::vector<int64_t> result;

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "partitioner/at.h"
 #include "partitioner/orders.h"
 #include "runtime/error.h"
 
 namespace kerf::partitioner {
-
 namespace {
 
 constexpr int kMostTightenings = 16;
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 }  // namespace
 

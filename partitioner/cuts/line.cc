@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "partitioner/at.h"
 #include "partitioner/cuts/trees.h"
 
 namespace kerf::partitioner {
-
 namespace {
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 // Sorts things by their position: a list in compressed rows.
 template <class T>

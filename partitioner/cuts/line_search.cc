@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <map>
 
-namespace kerf::partitioner {
+#include "partitioner/at.h"
 
+namespace kerf::partitioner {
 namespace {
 
 // Sums of the same prices in another order differ by rounding.
 constexpr double kRounding = 1e-12;
-
-size_t at(int index) { return static_cast<size_t>(index); }
 
 std::vector<int> ends_of(const std::vector<std::vector<int>>& from, int stages, int last) {
   std::vector<int> ends;

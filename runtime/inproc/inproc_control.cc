@@ -9,59 +9,56 @@
 #include "runtime/error.h"
 
 namespace kerf::runtime {
-namespace {
-
-// Many threads put, one takes. The bell rings only for a taker that found nothing.
-template <class Item>
-class Queue {
- public:
-  void put(Item item) {
-    bool ring = false;
-    {
-      const std::lock_guard lock(mutex_);
-      items_.push_back(std::move(item));
-      ring = waiting_;
-      waiting_ = false;
-    }
-    if (ring) bell_.ring();
-  }
-
-  void wake() { bell_.ring(); }
-
-  // Empty when the deadline passed, or woken without an item.
-  std::optional<Item> take(const std::vector<int>& watched, Deadline deadline) {
-    while (true) {
-      if (auto item = pop()) return item;
-      if (Clock::now() >= deadline) return {};
-      std::vector<int> descriptors = watched;
-      descriptors.push_back(bell_.descriptor());
-      poll_readable(descriptors, deadline);
-      const bool rung = bell_.rung();
-      if (auto item = pop()) return item;
-      if (rung || !watched.empty()) return {};
-    }
-  }
-
- private:
-  std::optional<Item> pop() {
-    const std::lock_guard lock(mutex_);
-    waiting_ = items_.empty();
-    if (items_.empty()) return {};
-    std::optional<Item> item(std::move(items_.front()));
-    items_.pop_front();
-    return item;
-  }
-
-  std::mutex mutex_;
-  std::deque<Item> items_;
-  bool waiting_ = false;
-  Bell bell_;
-};
-
-}  // namespace
 
 // Peers are numbered by first message: `peer` is -1 until then.
 struct InprocControl::State {
+  // Many threads put, one takes. The bell rings only for a taker that found nothing.
+  template <class Item>
+  class Queue {
+   public:
+    void put(Item item) {
+      bool ring = false;
+      {
+        const std::lock_guard lock(mutex_);
+        items_.push_back(std::move(item));
+        ring = waiting_;
+        waiting_ = false;
+      }
+      if (ring) bell_.ring();
+    }
+
+    void wake() { bell_.ring(); }
+
+    // Empty when the deadline passed, or woken without an item.
+    std::optional<Item> take(const std::vector<int>& watched, Deadline deadline) {
+      while (true) {
+        if (auto item = pop()) return item;
+        if (Clock::now() >= deadline) return {};
+        std::vector<int> descriptors = watched;
+        descriptors.push_back(bell_.descriptor());
+        poll_readable(descriptors, deadline);
+        const bool rung = bell_.rung();
+        if (auto item = pop()) return item;
+        if (rung || !watched.empty()) return {};
+      }
+    }
+
+   private:
+    std::optional<Item> pop() {
+      const std::lock_guard lock(mutex_);
+      waiting_ = items_.empty();
+      if (items_.empty()) return {};
+      std::optional<Item> item(std::move(items_.front()));
+      items_.pop_front();
+      return item;
+    }
+
+    std::mutex mutex_;
+    std::deque<Item> items_;
+    bool waiting_ = false;
+    Bell bell_;
+  };
+
   struct Line {
     Queue<ControlMessage> to_client;
     int peer = -1;

@@ -9,11 +9,12 @@
 namespace kerf::runtime {
 namespace {
 
-constexpr std::align_val_t kAlignment{4096};
+constexpr std::align_val_t kPageAlignment{4096};
 
 // Touched once here, so that no message pays for a page fault.
 std::byte* allocate_touched(size_t bytes) {
-  auto* data = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlignment));
+  auto* data =
+      static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kPageAlignment));
   std::memset(data, 0, bytes);
   return data;
 }
@@ -21,7 +22,7 @@ std::byte* allocate_touched(size_t bytes) {
 }  // namespace
 
 void InprocPipe::FreeAligned::operator()(std::byte* data) const {
-  ::operator delete[](data, kAlignment);
+  ::operator delete[](data, kPageAlignment);
 }
 
 InprocPipe::InprocPipe(const std::vector<Lane>& lanes)

@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kReceiveQueue = 128;  // messages of one connection before it is held back
-constexpr int kReconnectMs = 20;
+constexpr int kControlQueue = 128;  // messages of one connection before it is held back
+constexpr int kControlReconnectMs = 20;
 constexpr auto kFlushLooks = 300ms;
 constexpr int kTickEvery = 64;  // messages, or dropped frames, between looks at the clock
 
@@ -28,7 +28,7 @@ zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
   return make_socket(context, type,
                      {.routing_id = std::move(routing_id),
                       .max_frame_bytes = static_cast<int64_t>(kMaxControlBytes + kHeaderBytes),
-                      .receive_queue = type == zmq::socket_type::router ? kReceiveQueue : 0,
+                      .receive_queue = type == zmq::socket_type::router ? kControlQueue : 0,
                       .linger = 500ms});
 }
 
@@ -236,7 +236,7 @@ class ZmqControlClient final : public ControlClient {
                                kerf::format("{:016x}{:016x}", random_bits(), random_bits()))),
         link_([this](const std::string& frame) { send_now(dealer_, frame); }) {
     // A worker is often up before its scheduler listens.
-    dealer_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
+    dealer_.set(zmq::sockopt::reconnect_ivl, kControlReconnectMs);
     connect_socket(dealer_, address);
   }
 

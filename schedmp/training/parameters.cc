@@ -104,29 +104,32 @@ void Parameters::update(size_t part, int home, const TensorView& gradient) {
 }
 
 void Parameters::load(const std::filesystem::path& safetensors) {
-  const std::vector<NamedTensor> file = read_safetensors(safetensors);
+  SafetensorsReader file(safetensors);
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
-    const NamedTensor& whole = find_tensor(file, value.name, value.spec, safetensors);
+    const std::string whole = file.read(value.name, value.spec);
     ops::Region(ops::Box::whole(value.spec.shape.rank()), local(at).box, value.spec)
-        .pack(whole.data(), view(at.part, at.local).data, 1);
+        .pack(reinterpret_cast<const std::byte*>(whole.data()), view(at.part, at.local).data, 1);
   }
 }
 
 void Parameters::save(size_t part, const std::filesystem::path& safetensors) const {
-  std::vector<NamedTensor> file;
+  std::vector<NamedSpec> specs;
+  std::vector<TensorView> shares;
   for (const Tensor& at : tensors(holds_weights)) {
     const Local& each = local(at);
     const Value& value = model_.value(each.value);
     // Of what has a home, the home; of the rest, what calls read.
     const bool master = value.role != partitioner::Role::kParameter || each.trained;
     if (at.part != part || value.literal != nullptr || !master) continue;
-    const TensorView& from = view(part, at.local);
-    file.push_back({value.name, from.dtype, from.shape,
-                    std::string(reinterpret_cast<const char*>(from.data), from.bytes())});
+    shares.push_back(view(part, at.local));
+    specs.push_back({value.name, {shares.back().dtype, shares.back().shape}});
   }
-  write_safetensors(safetensors, file);
+  SafetensorsWriter file(safetensors, specs);
+  for (const TensorView& share : shares)
+    file.write({reinterpret_cast<const char*>(share.data), share.bytes()});
+  file.commit();
 }
 
 }  // namespace kerf::schedmp

@@ -13,36 +13,40 @@ using partitioner::ValueId;
 
 namespace {
 
-// Copies a part's share of every parameter to its place in the whole tensors.
-void join_shard(const Model& model, const Plan& plan, int part, const std::filesystem::path& shard,
-                std::vector<NamedTensor>& wholes) {
-  const std::vector<NamedTensor> tensors = read_safetensors(shard);
-  for (NamedTensor& whole : wholes) {
-    const ValueId id = model.find_value(whole.name);
-    const ops::Share* share = plan.layouts[static_cast<size_t>(id)].find(part);
-    if (share == nullptr) continue;
-    const ops::ValueSpec& spec = model.value(id).spec;
-    const ops::ValueSpec local{spec.dtype, ops::local_shape(share->box, spec.shape)};
-    ops::Region(ops::Box::whole(spec.shape.rank()), share->box, spec)
-        .unpack(find_tensor(tensors, whole.name, local, shard).data(),
-                reinterpret_cast<std::byte*>(whole.bytes.data()), 1);
+// The whole tensor of a kept value, from the shares of it that parts left.
+std::string join_shares(const Model& model, const Plan& plan, ValueId id,
+                        std::vector<SafetensorsReader>& shards) {
+  const Value& value = model.value(id);
+  const ops::ValueSpec& spec = value.spec;
+  std::string whole(spec.bytes(0), '\0');
+  for (const ops::Share& share : plan.layouts[static_cast<size_t>(id)].shares) {
+    const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
+    const std::string bytes = shards[static_cast<size_t>(share.part)].read(value.name, local);
+    ops::Region(ops::Box::whole(spec.shape.rank()), share.box, spec)
+        .unpack(reinterpret_cast<const std::byte*>(bytes.data()),
+                reinterpret_cast<std::byte*>(whole.data()), 1);
   }
+  return whole;
 }
 
 }  // namespace
 
 void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
                   const std::filesystem::path& file) {
-  std::vector<NamedTensor> wholes;
+  std::vector<SafetensorsReader> open;
+  for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
+  std::vector<ValueId> ids;
+  std::vector<NamedSpec> specs;
   for (const ValueId id : model.kept_values()) {
     const Value& value = model.value(id);
     if (value.literal != nullptr) continue;
-    wholes.push_back(
-        {value.name, value.spec.dtype, value.spec.shape, std::string(value.spec.bytes(0), '\0')});
+    ids.push_back(id);
+    specs.push_back({value.name, value.spec});
   }
-  for (int part = 0; part < plan.parts(); ++part)
-    join_shard(model, plan, part, shard_file(shards, part), wholes);
-  write_safetensors(file, wholes, {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
+  SafetensorsWriter writer(file, specs,
+                           {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
+  for (const ValueId id : ids) writer.write(join_shares(model, plan, id, open));
+  writer.commit();
   for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
   std::filesystem::remove(shards);
 }

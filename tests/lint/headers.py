@@ -38,7 +38,7 @@ def compiler_and_flags(root, build):
     if build:
         for entry in json.loads((build / "compile_commands.json").read_text()):
             words = shlex.split(entry["command"])
-            if "CMAKE_CUDA" in entry["command"] or not entry["file"].endswith(".cc"):
+            if "CMAKE_CUDA" in entry["command"] or not entry["file"].endswith((".cc", ".cxx")):
                 continue
             compiler = next(word for word in words if word.endswith(("++", "++-12")))
             for word, following in zip(words, words[1:] + [""]):

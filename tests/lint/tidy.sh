@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over every file that the build compiles, in parallel: tidy.sh BUILD_FOLDER [JOBS] [FILE...]
+# clang-tidy over every file, in parallel: tidy.sh BUILD_FOLDER [JOBS] [FILE...]. The build is one that compiles
+# files one by one (dev); it needs to be configured only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
@@ -16,12 +17,7 @@ if ! complaint=$(clang-tidy --dump-config "${files[0]}" -- 2>&1 >/dev/null) || [
   echo "tidy.sh: error: clang-tidy cannot read .clang-tidy: $complaint"
   exit 1
 fi
-# Clang cannot read what GCC precompiled; without it, a file that lacks an include is found here.
-commands=$(mktemp -d)
-trap 'rm -rf "$commands"' EXIT
-sed -E 's/ -Winvalid-pch -include [^ ]*cmake_pch\.hxx//' "$build/compile_commands.json" \
-  >"$commands/compile_commands.json"
-arguments=(-p "$commands" --quiet --extra-arg=-Wno-unknown-warning-option
+arguments=(-p "$build" --quiet --extra-arg=-Wno-unknown-warning-option
   --extra-arg=-include --extra-arg="$PWD/tests/lint/clang14.h")
 printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy "${arguments[@]}" 2>/dev/null || {
   echo "tidy.sh: error: clang-tidy has complaints"

@@ -13,10 +13,10 @@ using Ints = std::vector<int64_t>;
 
 constexpr int64_t kLargest = 6;
 
-ValueSpec f32(Shape shape) { return {DType::kFloat32, shape}; }
+ValueSpec floats(Shape shape) { return {DType::kFloat32, shape}; }
 
-std::shared_ptr<const BoundOperator> bound(const std::string& op, const Attributes& attributes,
-                                           const std::vector<ValueSpec>& inputs) {
+std::shared_ptr<const BoundOperator> bound_to(const std::string& op, const Attributes& attributes,
+                                              const std::vector<ValueSpec>& inputs) {
   NodeFacts facts{attributes, {}, 1};
   for (const ValueSpec& spec : inputs)
     facts.inputs.push_back({spec, Role::kActivation, is_floating(spec.dtype)});
@@ -49,8 +49,8 @@ std::string told(const BoundOperator& op, size_t axis, const std::string& set) {
 }
 
 TEST(Iterations, OfGemmAreRowsColumnsAndWhatIsSummed) {
-  const auto gemm =
-      bound("Gemm", {{"transB", int64_t{1}}}, {f32({kBatch, 8}), f32({10, 8}), f32({10})});
+  const auto gemm = bound_to("Gemm", {{"transB", int64_t{1}}},
+                             {floats({kBatch, 8}), floats({10, 8}), floats({10})});
   EXPECT_EQ(told(*gemm, 0, "0-2,5"),
             "[0-2,5, all]; [all, all] partial; [all] partial -> "
             "[0-2,5, all]");
@@ -60,8 +60,8 @@ TEST(Iterations, OfGemmAreRowsColumnsAndWhatIsSummed) {
 }
 
 TEST(Iterations, OfConvAreFiltersChannelsAndSpace) {
-  const auto conv = bound("Conv", {{"pads", Ints{1, 1, 1, 1}}},
-                          {f32({kBatch, 3, 8, 8}), f32({6, 3, 3, 3}), f32({6})});
+  const auto conv = bound_to("Conv", {{"pads", Ints{1, 1, 1, 1}}},
+                             {floats({kBatch, 3, 8, 8}), floats({6, 3, 3, 3}), floats({6})});
   EXPECT_EQ(told(*conv, 1, "1,4"),
             "[all, all, all, all] partial; [1,4, all, all, all]; [1,4] -> "
             "[all, 1,4, all, all]");
@@ -76,7 +76,7 @@ TEST(Iterations, OfConvAreFiltersChannelsAndSpace) {
 
 TEST(Iterations, OfAGroupedConvKeepGroupsApart) {
   const auto conv =
-      bound("Conv", {{"group", int64_t{3}}}, {f32({kBatch, 6, 8, 8}), f32({9, 2, 3, 3})});
+      bound_to("Conv", {{"group", int64_t{3}}}, {floats({kBatch, 6, 8, 8}), floats({9, 2, 3, 3})});
   EXPECT_EQ(told(*conv, 1, "0,2"),
             "[all, 0-1,4-5, all, all]; [0-2,6-8, all, all, all] -> [all, 0-2,6-8, all, all]");
   EXPECT_EQ(told(*conv, 2, "0"),
@@ -85,47 +85,47 @@ TEST(Iterations, OfAGroupedConvKeepGroupsApart) {
 }
 
 TEST(Iterations, OfPoolsAreRangesOfSpaceWhoseWindowsOverlap) {
-  const auto pool = bound("MaxPool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}},
-                          {f32({kBatch, 3, 9, 9})});
+  const auto pool = bound_to("MaxPool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}},
+                             {floats({kBatch, 3, 9, 9})});
   EXPECT_EQ(told(*pool, 2, "0-1"), "[all, all, 0-4, all] -> [all, all, 0-1, all]");
   EXPECT_EQ(told(*pool, 2, "2-3"), "[all, all, 4-8, all] -> [all, all, 2-3, all]");
   EXPECT_EQ(told(*pool, 1, "0,2"), "[all, 0,2, all, all] -> [all, 0,2, all, all]");
 }
 
 TEST(Iterations, OfFlattenAreThoseOfTheImage) {
-  const auto flatten = bound("Flatten", {}, {f32({kBatch, 4, 2, 3})});
+  const auto flatten = bound_to("Flatten", {}, {floats({kBatch, 4, 2, 3})});
   EXPECT_EQ(told(*flatten, 1, "1"), "[all, 1, all, all] -> [all, 6-11]");
   EXPECT_EQ(told(*flatten, 2, "0"), "[all, all, 0, all] -> [all, 0-2,6-8,12-14,18-20]");
 }
 
 TEST(Iterations, OfAddLeaveWhatIsRepeatedPartial) {
-  EXPECT_EQ(told(*bound("Add", {}, {f32({kBatch, 8}), f32({8})}), 1, "2-3"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({8})}), 1, "2-3"),
             "[all, 2-3]; [2-3] -> [all, 2-3]");
-  EXPECT_EQ(told(*bound("Add", {}, {f32({kBatch, 8}), f32({1})}), 1, "2-3"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({1})}), 1, "2-3"),
             "[all, 2-3]; [all] partial -> [all, 2-3]");
-  EXPECT_EQ(told(*bound("Add", {}, {f32({kBatch, 8}), f32({8})}), 0, "0-1"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({8})}), 0, "0-1"),
             "[0-1, all]; [all] partial -> [0-1, all]");
 }
 
 TEST(Iterations, OfSoftmaxStayWholeAlongItsAxis) {
-  const auto softmax = bound("Softmax", {}, {f32({kBatch, 4, 6})});
+  const auto softmax = bound_to("Softmax", {}, {floats({kBatch, 4, 6})});
   EXPECT_THAT(told(*softmax, 2, "0-2"), HasSubstr("Softmax sums along axis 2"));
   EXPECT_EQ(told(*softmax, 1, "0-2"), "[all, 0-2, all] -> [all, 0-2, all]");
 }
 
 TEST(Iterations, OfTheLossAreRowsWhoseSumIsPartial) {
   const auto loss =
-      bound("SoftmaxCrossEntropyLoss", {}, {f32({kBatch, 10}), {DType::kInt64, {kBatch}}});
+      bound_to("SoftmaxCrossEntropyLoss", {}, {floats({kBatch, 10}), {DType::kInt64, {kBatch}}});
   EXPECT_EQ(told(*loss, 0, "0-1"), "[0-1, all]; [0-1] -> [] partial");
   EXPECT_THAT(told(*loss, 1, "0-4"), HasSubstr("denominator"));
 }
 
 TEST(Iterations, OfMatMulAreStacksRowsColumnsAndWhatIsSummed) {
-  const auto shared = bound("MatMul", {}, {f32({kBatch, 5, 3}), f32({3, 4})});
+  const auto shared = bound_to("MatMul", {}, {floats({kBatch, 5, 3}), floats({3, 4})});
   EXPECT_EQ(told(*shared, 1, "0-1"), "[all, 0-1, all]; [all, all] partial -> [all, 0-1, all]");
   EXPECT_EQ(told(*shared, 2, "0-1"), "[all, all, all] partial; [all, 0-1] -> [all, all, 0-1]");
   EXPECT_EQ(told(*shared, 3, "0"), "[all, all, 0]; [0, all] -> [all, all, all] partial");
-  const auto heads = bound("MatMul", {}, {f32({kBatch, 2, 5, 3}), f32({kBatch, 2, 3, 5})});
+  const auto heads = bound_to("MatMul", {}, {floats({kBatch, 2, 5, 3}), floats({kBatch, 2, 3, 5})});
   EXPECT_EQ(told(*heads, 1, "1"), "[all, 1, all, all]; [all, 1, all, all] -> [all, 1, all, all]");
 }
 

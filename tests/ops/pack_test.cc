@@ -15,7 +15,7 @@ namespace {
 
 // Global row-major numbers of the elements of a box, as its dense local tensor has them whose axes
 // lie in `order` in memory (empty: their own). Indices beyond an extent are not there.
-std::vector<int64_t> elements(const Box& box, const Shape& shape, std::vector<int> order = {}) {
+std::vector<int64_t> offsets(const Box& box, const Shape& shape, std::vector<int> order = {}) {
   if (order.empty()) {
     order.resize(static_cast<size_t>(shape.rank()));
     std::iota(order.begin(), order.end(), 0);
@@ -42,9 +42,9 @@ struct Case {
 
   Region region() const { return Region(holder, piece, spec, order); }
   std::vector<int64_t> held() const {
-    return elements(holder, spec.shape.with_batch(samples), order);
+    return offsets(holder, spec.shape.with_batch(samples), order);
   }
-  std::vector<int64_t> wanted() const { return elements(piece, spec.shape.with_batch(samples)); }
+  std::vector<int64_t> wanted() const { return offsets(piece, spec.shape.with_batch(samples)); }
   std::string text() const {
     return format("{} {} {} of {} samples, in the order [{}]", to_string(spec.shape),
                   to_string(holder), to_string(piece), samples, fmt::join(order, ", "));
@@ -53,7 +53,7 @@ struct Case {
 
 // Tensors of up to four axes, of which any may count samples, once or several times each; of a
 // largest micro-batch of five samples what is held and what is wanted are any subsets.
-class Draw {
+class DrawCase {
  public:
   Case operator()(DType dtype) {
     Case drawn;
@@ -111,7 +111,7 @@ std::byte* bytes(std::vector<T>& values) {
 
 template <class T>
 void expect_exact(DType dtype) {
-  Draw draw;
+  DrawCase draw;
   for (int round = 0; round < 3000; ++round) {
     const Case drawn = draw(dtype);
     SCOPED_TRACE(drawn.text());
@@ -145,7 +145,7 @@ TEST(Region, PacksAndUnpacksHalvesByGlobalIndex) {
 // <pack x, y> = <x, unpack_add y>, exactly: the numbers are small integers. And pack_add is pack
 // onto what is there.
 TEST(Region, PackAndUnpackAddAreAdjoint) {
-  Draw draw;
+  DrawCase draw;
   std::mt19937_64 engine(4);
   const auto random = [&](size_t count) {
     std::vector<float> values(count);

@@ -12,7 +12,7 @@
 namespace kerf::ops {
 namespace {
 
-constexpr int64_t kSamples = 7;
+constexpr int64_t kRows = 7;
 
 struct Value {
   Shape shape;
@@ -61,11 +61,11 @@ class Shared {
   Shared(std::shared_ptr<const BoundOperator> op, size_t axis, const IndexSet& set)
       : op_(std::move(op)), iterations_(Box::whole(static_cast<int>(op_->space().axes.size()))) {
     iterations_.axes[axis] = set;
-    EXPECT_EQ(check_iterations(op_->space(), iterations_, kSamples), "");
+    EXPECT_EQ(check_iterations(op_->space(), iterations_, kRows), "");
   }
 
   std::vector<HostTensor> forward(const std::vector<HostTensor>& inputs) const {
-    OperatorRunner runner(op_, *device_, iterations_, kSamples);
+    OperatorRunner runner(op_, *device_, iterations_, kRows);
     return runner.forward(inputs, moment());
   }
   std::vector<HostTensor> gradients(const std::vector<HostTensor>& inputs,
@@ -74,13 +74,13 @@ class Shared {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (op_->inputs()[i].wants_gradient)
         asked.push_back({static_cast<int>(i), false, zeros(inputs[i].shape)});
-    OperatorRunner runner(op_, *device_, iterations_, kSamples);
+    OperatorRunner runner(op_, *device_, iterations_, kRows);
     return runner.gradients(inputs, moment(), upstream, asked);
   }
-  Box box(int input) const { return input_box(*op_, input, iterations_, kSamples); }
+  Box box(int input) const { return input_box(*op_, input, iterations_, kRows); }
 
  private:
-  static Moment moment() { return {.samples = kSamples, .normaliser = kSamples}; }
+  static Moment moment() { return {.samples = kRows, .normaliser = kRows}; }
 
   std::shared_ptr<const BoundOperator> op_;
   Box iterations_;
@@ -96,7 +96,7 @@ TEST(RewritePieces, BatchNormalizationOverASplitBatchIsThatOfTheWhole) {
   const Shape x_shape{kBatch, 3, 4};
   const Shape c{3};
   const Value activation{c};
-  const HostTensor x = random_tensor({kSamples, 3, 4}, 1, 2, 30);
+  const HostTensor x = random_tensor({kRows, 3, 4}, 1, 2, 30);
   const HostTensor scale = random_tensor(c, 2, 1);
   const HostTensor bias = random_tensor(c, 3, 1);
   const HostTensor mean = random_tensor(c, 4, 1);
@@ -167,8 +167,8 @@ TEST(RewritePieces, BatchNormalizationOverASplitBatchIsThatOfTheWhole) {
 
 HostTensor labels_below(int64_t classes) {
   std::mt19937 engine(9);
-  HostTensor labels{DType::kInt64, {kSamples}, {}, {}};
-  for (int64_t i = 0; i < kSamples; ++i)
+  HostTensor labels{DType::kInt64, {kRows}, {}, {}};
+  for (int64_t i = 0; i < kRows; ++i)
     labels.integers.push_back(static_cast<int64_t>(engine() % static_cast<uint32_t>(classes)));
   return labels;
 }
@@ -179,7 +179,7 @@ class SplitCrossEntropy : public testing::TestWithParam<float> {};
 TEST_P(SplitCrossEntropy, OverSlicesOfTheClassesIsThatOfTheWhole) {
   constexpr int64_t kClasses = 10;
   const std::vector<int64_t> boundaries{0, 4, 7, 10};
-  HostTensor scores = random_tensor({kSamples, kClasses}, 8, 3);
+  HostTensor scores = random_tensor({kRows, kClasses}, 8, 3);
   for (float& x : scores.floats) x = x + GetParam();
   const HostTensor labels = labels_below(kClasses);
   const Value label{{kBatch}, Role::kLabel, DType::kInt64};
@@ -190,8 +190,8 @@ TEST_P(SplitCrossEntropy, OverSlicesOfTheClassesIsThatOfTheWhole) {
   const auto segments =
       node("SegmentLogSumExp", {{{kBatch, kClasses}}}, {{"boundaries", boundaries}}, 2);
   const auto picks = node("PickLabel", {{{kBatch, kClasses}}, label});
-  HostTensor maximum = zeros({kSamples, 3});
-  HostTensor log_sum = zeros({kSamples, 3});
+  HostTensor maximum = zeros({kRows, 3});
+  HostTensor log_sum = zeros({kRows, 3});
   HostTensor picked;
   for (int64_t s = 0; s < 3; ++s) {
     const Shared segment(segments, 1, IndexSet::range(s, s + 1));
@@ -231,7 +231,7 @@ TEST(RewritePieces, ASegmentIsNotDivided) {
   const OperandMap& map = op->space().inputs[0];
   const auto of = [&](int64_t begin, int64_t end) {
     return iterations_of(op->space(), map, {kBatch, 10},
-                         {{IndexSet::all(), IndexSet::range(begin, end)}}, kSamples);
+                         {{IndexSet::all(), IndexSet::range(begin, end)}}, kRows);
   };
   ASSERT_TRUE(of(4, 10));
   EXPECT_EQ(to_string(of(4, 10)->axes[1]), "1");
@@ -253,7 +253,7 @@ TEST(RewritePieces, AWrongIndexIsNamedByItsPlace) {
 TEST(RewritePieces, OnlyTheSliceWithTheFirstRowChecksTheIndices) {
   const Value table{{5, 2}, Role::kParameter};
   const Value indices{{kBatch}, Role::kLabel, DType::kInt64};
-  const HostTensor wrong{DType::kInt64, {kSamples}, {}, {0, 9, 1, 2, 3, 4, 0}};
+  const HostTensor wrong{DType::kInt64, {kRows}, {}, {0, 9, 1, 2, 3, 4, 0}};
   const Shared second(node("Gather", {table, indices}), 2, IndexSet::range(2, 5));
   const auto rows = second.forward({random_tensor({3, 2}, 1, 0, 1), wrong})[0].floats;
   EXPECT_EQ(rows, (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0}));

@@ -84,7 +84,7 @@ TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
 
 // One weight with two uses.
-Model tied() {
+Model tied_model() {
   Model m("tied");
   const ops::ValueSpec spec{ops::DType::kFloat32, {ops::kBatch, 4}};
   const ValueId x = m.add_input("x", spec);
@@ -98,7 +98,7 @@ Model tied() {
 }
 
 TEST(DividedStep, UsesOfAWeightOnTwoPartsShareItsHome) {
-  const Model m = tied();
+  const Model m = tied_model();
   Division division = whole(m);
   for (const char* node : {"b", "loss"})
     division.nodes[static_cast<size_t>(m.find_node(node))] =

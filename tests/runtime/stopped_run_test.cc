@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-CrewOptions options_for(TransportKind transport, int workers) {
+CrewOptions stopped_options(TransportKind transport, int workers) {
   CrewOptions options;
   options.workers = workers;
   options.transport = transport;
@@ -29,7 +29,7 @@ CrewOptions options_for(TransportKind transport, int workers) {
   return options;
 }
 
-void start(Crew& crew, size_t workers) {
+void start_workers(Crew& crew, size_t workers) {
   crew.start("words", std::vector<std::string>(workers),
              {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 64, .slots = 1}})});
 }
@@ -84,8 +84,8 @@ class StoppedRun : public testing::TestWithParam<TransportKind> {};
 // Longer than anybody may be silent.
 TEST_P(StoppedRun, GoesOn) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(options_for(GetParam(), 3));
-    start(*crew, 3);
+    const auto crew = Crew::assemble(stopped_options(GetParam(), 3));
+    start_workers(*crew, 3);
     crew->send(0, {"receive 1"});
     crew->send(1, {"sleep 500", "send 0 good morning"});
     under_way();
@@ -107,8 +107,8 @@ TEST_P(StoppedRun, GoesOn) {
 // Its thread is not with the crew when it is stopped and when it goes on.
 TEST_P(StoppedRun, GoesOnThoughItsSchedulerWasBusy) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(options_for(GetParam(), 2));
-    start(*crew, 2);
+    const auto crew = Crew::assemble(stopped_options(GetParam(), 2));
+    start_workers(*crew, 2);
     crew->send(0, {"sleep 1000"});
     under_way();
     for (int i = 0; i < 10; ++i) std::this_thread::sleep_for(100ms);
@@ -136,12 +136,12 @@ TEST(LostScheduler, IsWhatItsWorkersTell) {
   std::vector<std::string> ends;
   {
     Scheduler scheduler([&](const std::function<void()>& under_way) {
-      auto options = options_for(TransportKind::kTcp, 3);
+      auto options = stopped_options(TransportKind::kTcp, 3);
       options.listen = address;
       const auto crew = Crew::assemble(options, [&, told = false](int, const std::string&) mutable {
         if (!std::exchange(told, true)) under_way();
       });
-      start(*crew, 3);
+      start_workers(*crew, 3);
       crew->send(0, {"receive 1"});
       crew->send(1, {"sleep 60000"});
       while (true) static_cast<void>(crew->next(after(1s)));
