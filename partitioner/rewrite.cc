@@ -5,7 +5,8 @@
 namespace kerf::partitioner {
 namespace {
 
-[[noreturn]] void refuse(const Model& model, const Rewrite& rewrite, const std::string& reason) {
+[[noreturn]] void cannot_rewrite(const Model& model, const Rewrite& rewrite,
+                                 const std::string& reason) {
   throw Error(ErrorCode::kUsage, format("{} cannot rewrite it: {}", rewrite.name, reason),
               format("{}: node {}", model.name(), rewrite.node));
 }
@@ -36,10 +37,11 @@ class Replay {
   void add(const Rewrite& rewrite) {
     const RewriteRow& row = find_rewrite(rewrite.name);
     const NodeId node = from_.find_node(rewrite.node);
-    if (node < 0) refuse(from_, rewrite, "the model has no such node");
+    if (node < 0) cannot_rewrite(from_, rewrite, "the model has no such node");
     if (from_.node(node).op != row.op)
-      refuse(from_, rewrite, format("it is a {}, not a {}", from_.node(node).op, row.op));
-    if (!by_node_.emplace(node, &rewrite).second) refuse(from_, rewrite, "it is rewritten already");
+      cannot_rewrite(from_, rewrite, format("it is a {}, not a {}", from_.node(node).op, row.op));
+    if (!by_node_.emplace(node, &rewrite).second)
+      cannot_rewrite(from_, rewrite, "it is rewritten already");
   }
 
   ValueId add_value(const Value& value) {

@@ -9,7 +9,7 @@ using partitioner::Model;
 using partitioner::Role;
 using partitioner::Value;
 
-std::string text(const ops::ValueSpec& spec) {
+std::string spec_text(const ops::ValueSpec& spec) {
   return format("{} {}", ops::to_string(spec.dtype), ops::to_string(spec.shape));
 }
 
@@ -23,7 +23,7 @@ void check_input(const Dataset& data, const std::string& name, const Model& mode
   if (!has)
     throw Error(ErrorCode::kUsage,
                 format("it has nothing for {}, an input of {}, {}; choose another data set",
-                       value.name, model.name(), text(value.spec)),
+                       value.name, model.name(), spec_text(value.spec)),
                 name);
   if (!same_rows(*has, value.spec))
     throw Error(
@@ -41,8 +41,8 @@ void check_labels(const Dataset& data, const std::string& name, const Model& mod
   const ops::ValueSpec has{ops::DType::kInt64, data.labels()};
   if (!same_rows(has, value.spec))
     throw Error(ErrorCode::kUsage,
-                format("its labels are {}, but those of {} are {}", text(has), model.name(),
-                       text(value.spec)),
+                format("its labels are {}, but those of {} are {}", spec_text(has), model.name(),
+                       spec_text(value.spec)),
                 name);
   const int64_t classes = label_classes(model);
   if (data.classes() > classes)

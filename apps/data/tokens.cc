@@ -10,8 +10,8 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr uint32_t kTokens = 0x746f6b65;  // a Philox key
-constexpr uint64_t kSteps = 3;            // a row counts by 1, 2 or 3
+constexpr uint32_t kTokenKey = 0x746f6b65;  // a Philox key
+constexpr uint64_t kSteps = 3;              // a row counts by 1, 2 or 3
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Tokens::read(std::span<const int64_t> rows, int64_t shift, const ops::Tenso
     KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
     const auto r = static_cast<uint64_t>(row);
     const auto words = ops::philox({static_cast<uint32_t>(r), static_cast<uint32_t>(r >> 32), 0, 0},
-                                   {kTokens, static_cast<uint32_t>(split_)});
+                                   {kTokenKey, static_cast<uint32_t>(split_)});
     const auto first =
         static_cast<int64_t>(uint64_t{words[0]} * static_cast<uint64_t>(vocabulary_) >> 32);
     const auto step = static_cast<int64_t>(1 + (uint64_t{words[1]} * kSteps >> 32));

@@ -31,8 +31,8 @@ std::vector<int64_t> boundaries_of(const Node& node, const Layout& division, int
   return {boundaries.begin(), boundaries.end()};
 }
 
-std::vector<ValueId> replace(const Node& node, const std::vector<ValueId>& inputs,
-                             const std::vector<int64_t>& boundaries, Model& to) {
+std::vector<ValueId> replace_loss(const Node& node, const std::vector<ValueId>& inputs,
+                                  const std::vector<int64_t>& boundaries, Model& to) {
   const NodeId segments = to.add_node(node.name + ".segments", "SegmentLogSumExp",
                                       {{"boundaries", boundaries}}, {inputs[0]}, 2);
   const NodeId picked = to.add_node(node.name + ".picked", "PickLabel", {}, inputs);
@@ -43,7 +43,7 @@ std::vector<ValueId> replace(const Node& node, const std::vector<ValueId>& input
 }
 
 // The segments that make up these classes.
-IndexSet segments_of(const IndexSet& classes, const std::vector<int64_t>& boundaries) {
+IndexSet segments_in(const IndexSet& classes, const std::vector<int64_t>& boundaries) {
   if (classes.is_all()) return classes;
   std::vector<int64_t> segments;
   for (size_t i = 0; i + 1 < boundaries.size(); ++i)
@@ -53,7 +53,7 @@ IndexSet segments_of(const IndexSet& classes, const std::vector<int64_t>& bounda
 
 // Who puts rows together: the first of those that have segments of them. Where shares of rows
 // overlap without being the same, one part puts all together.
-Layout rows_of(const Layout& division) {
+Layout put_together(const Layout& division) {
   Layout rows;
   for (const ops::Share& share : division.shares) {
     Box box = share.box;
@@ -70,14 +70,14 @@ Layout rows_of(const Layout& division) {
   return rows;
 }
 
-DividedPieces divide(const Node& node, const std::vector<int64_t>& boundaries,
-                     const Layout& division, int64_t /*largest*/) {
+DividedPieces divide_loss(const Node& node, const std::vector<int64_t>& boundaries,
+                          const Layout& division, int64_t /*largest*/) {
   Layout segments = division;
   for (ops::Share& share : segments.shares)
-    share.box.axes[kClasses] = segments_of(share.box.axes[kClasses], boundaries);
+    share.box.axes[kClasses] = segments_in(share.box.axes[kClasses], boundaries);
   return {{node.name + ".segments", std::move(segments)},
           {node.name + ".picked", division},
-          {node.name, rows_of(division)}};
+          {node.name, put_together(division)}};
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ RewriteRow split_cross_entropy() {
           [](const ops::IterationAxis& axis) { return axis.kind == ops::AxisKind::kSummed; },
           false,
           boundaries_of,
-          replace,
-          divide};
+          replace_loss,
+          divide_loss};
 }
 
 }  // namespace kerf::partitioner

@@ -30,8 +30,8 @@ ops::Attributes only(const ops::Attributes& all, const std::string& name) {
   return some;
 }
 
-std::vector<ValueId> replace(const Node& node, const std::vector<ValueId>& inputs,
-                             const std::vector<int64_t>& numbers, Model& to) {
+std::vector<ValueId> replace_norm(const Node& node, const std::vector<ValueId>& inputs,
+                                  const std::vector<int64_t>& numbers, Model& to) {
   if (!numbers.empty())
     throw Error(ErrorCode::kUsage, "sync-batch-norm has no numbers", "node " + node.name);
   const auto first_output = [&](NodeId id) { return to.node(id).outputs[0]; };
@@ -61,8 +61,8 @@ Layout statistics_of(const Layout& division, const ops::Shape& channels) {
                                                          : Layout::replicated(parts, 1);
 }
 
-DividedPieces divide(const Node& node, const std::vector<int64_t>& /*numbers*/,
-                     const Layout& division, int64_t /*largest*/) {
+DividedPieces divide_norm(const Node& node, const std::vector<int64_t>& /*numbers*/,
+                          const Layout& division, int64_t /*largest*/) {
   const ops::Shape channels{node.bound->space().axes[kChannels].extent};
   return {{node.name + ".sums", division},
           {node.name + ".squares", division},
@@ -82,8 +82,8 @@ RewriteRow sync_batch_norm() {
           },
           true,
           no_numbers,
-          replace,
-          divide};
+          replace_norm,
+          divide_norm};
 }
 
 }  // namespace kerf::partitioner
