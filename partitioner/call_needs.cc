@@ -60,4 +60,27 @@ void measure_call(const Model& model, int64_t largest, int threads, LocalCall& c
   call.workspace = blocks(ops::workspace_bytes(op, runtime::DeviceKind::kCpu, local, threads));
 }
 
+std::vector<int> locals_touched(const Model& model, const Part& part,
+                                const Instruction& instruction) {
+  std::vector<int> result;
+  if (instruction.local >= 0) result.push_back(instruction.local);
+  for (const Move& move : instruction.moves) result.push_back(move.local);
+  if (instruction.call < 0) return result;
+  const LocalCall& call = part.calls[static_cast<size_t>(instruction.call)];
+  const auto add = [&](const std::vector<int>& more) {
+    for (const int each : more)
+      if (each >= 0) result.push_back(each);
+  };
+  if (instruction.kind == Instruction::Kind::kLoss) {
+    add({call.outputs[0]});
+    add(call.inputs);
+    return result;
+  }
+  const Pass pass = pass_of(instruction);
+  add(locals_read(model, call, pass));
+  if (pass == Pass::kForward) add(call.outputs);
+  for (const Instruction::Target& target : instruction.targets) add({target.local});
+  return result;
+}
+
 }  // namespace kerf::partitioner

@@ -14,6 +14,9 @@ enum class Pass : uint8_t { kForward, kInputGradient, kWeightGradient };
 Pass pass_of(const Instruction& instruction);
 // The locals whose contents the kernel reads, the gradients of outputs included.
 std::vector<int> locals_read(const Model& model, const LocalCall& call, Pass pass);
+// The locals that an instruction reads or writes, aliases as such.
+std::vector<int> locals_touched(const Model& model, const Part& part,
+                                const Instruction& instruction);
 // Whether the pass has to do with what forward reserved, and with what I hands to W.
 bool uses_reserve(const Model& model, const LocalCall& call, Pass pass);
 bool uses_handed(const LocalCall& call, Pass pass);

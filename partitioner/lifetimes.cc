@@ -61,7 +61,6 @@ class PartMemory {
   void note(size_t list, size_t index);
   void touch(int local, size_t list, size_t index);
   static void extend(Uses& uses, size_t list, size_t index);
-  std::vector<int> touched(const Instruction& instruction) const;
   void write_into_slots();
   bool may_be_in_slot(int root, const Uses& uses);
   void choose_regions();
@@ -97,29 +96,6 @@ Instruction of_region(Kind kind, RegionKind region) {
   return instruction;
 }
 
-// What an instruction has to do with, roots or not.
-std::vector<int> PartMemory::touched(const Instruction& instruction) const {
-  std::vector<int> result;
-  if (instruction.local >= 0) result.push_back(instruction.local);
-  for (const Move& move : instruction.moves) result.push_back(move.local);
-  if (instruction.call < 0) return result;
-  const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
-  const auto add = [&](const std::vector<int>& more) {
-    for (const int each : more)
-      if (each >= 0) result.push_back(each);
-  };
-  if (instruction.kind == Kind::kLoss) {
-    add({call.outputs[0]});
-    add(call.inputs);
-    return result;
-  }
-  const Pass pass = pass_of(instruction);
-  add(locals_read(model_, call, pass));
-  if (pass == Pass::kForward) add(call.outputs);
-  for (const Instruction::Target& target : instruction.targets) add({target.local});
-  return result;
-}
-
 // Whether a row of data is not read whole.
 bool divides_rows(const ops::Box& box) {
   return std::any_of(box.axes.begin() + 1, box.axes.end(),
@@ -137,7 +113,7 @@ void PartMemory::read_data() {
   std::vector<Instruction> with_reads;
   std::vector<bool> known(part_.locals.size());
   for (Instruction& instruction : instructions(kF)) {
-    for (const int each : touched(instruction)) {
+    for (const int each : locals_touched(model_, part_, instruction)) {
       const int root = root_of(part_, each);
       if (local(root).kind != LocalKind::kData || known[static_cast<size_t>(root)]) continue;
       known[static_cast<size_t>(root)] = true;
@@ -164,7 +140,7 @@ void PartMemory::touch(int index, size_t list, size_t at) {
 
 void PartMemory::note(size_t list, size_t index) {
   const Instruction& instruction = instructions(list)[index];
-  for (const int each : touched(instruction)) touch(each, list, index);
+  for (const int each : locals_touched(model_, part_, instruction)) touch(each, list, index);
   if (instruction.kind == Kind::kSend)
     for (const Move& move : instruction.moves)
       if (const auto found = locals_.find(root_of(part_, move.local)); found != locals_.end())
@@ -408,6 +384,7 @@ int root_of(const Part& part, int local) {
 }
 
 void place_memory(const Model& model, Part& part, int64_t samples) {
+  write_in_place(model, part);
   PartMemory(model, part, samples).place();
 }
 

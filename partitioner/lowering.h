@@ -86,6 +86,10 @@ class Lowering {
   std::map<ValueId, int> homes_;                              // value -> local
 };
 
+// in_place.cc: outputs whose operator may write over an input, which nobody reads later, share its
+// memory.
+void write_in_place(const Model& model, Part& part);
+
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
 // rows of the largest micro-batch.
 void place_memory(const Model& model, Part& part, int64_t samples);

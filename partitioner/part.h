@@ -20,7 +20,8 @@
 // nothing is taken in any other way. Sizes are those of the plan's largest micro-batch; blocks are
 // 64 bytes. A local has a place in those lists only in which it has contents.
 //
-// Locals whose storage is borrowed: an alias (Flatten) shares another local's memory; a local that
+// Locals whose storage is borrowed: an alias shares another local's memory (Flatten's output, and what
+// is written over an input that nobody reads later); a local that
 // is received whole is read in place from the message; a local that is only made to be sent whole
 // to one part is written into the slot. No kReceive lies between its kAcquire and its kSend.
 //

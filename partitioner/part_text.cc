@@ -57,7 +57,10 @@ class PartWriter {
     const Node& node = model_.node(call.node);
     const auto local = [&](int l) { return name(l); };
     if (i.kind == Kind::kForward)
-      return format("{} = {}({})", join(call.outputs, local), node.op, join(call.inputs, local));
+      return format("{} = {}({}){}", join(call.outputs, local), node.op, join(call.inputs, local),
+                    part_.locals[static_cast<size_t>(call.outputs[0])].storage == Storage::kAlias
+                        ? " in place"
+                        : "");
     return format("{} = gradient of {}({})",
                   join(i.targets, [&](const auto& t) { return name(t.local); }), node.name,
                   join(call.output_gradients, local));

@@ -130,9 +130,9 @@ TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
   EXPECT_EQ(text, R"(part 0 of stage 0 on worker 0
 F  take what W reads
 F  read image
-F  fc1.output = Gemm(image, fc1.weight, fc1.bias)
 F  take what I reads
-F  relu1.output = Relu(fc1.output)
+F  fc1.output = Gemm(image, fc1.weight, fc1.bias)
+F  relu1.output = Relu(fc1.output) in place
 F  acquire a slot -> 1
 F  send relu1.output -> 1
 I  receive d(relu1.output) in place <- 1
