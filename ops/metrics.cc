@@ -8,16 +8,42 @@
 namespace kerf::ops {
 namespace {
 
+// A tensor [n, length, ...] as rows along axis 1.
+struct Rows {
+  explicit Rows(const TensorView& tensor) : data(tensor.f32()), length(tensor.shape[1]) {
+    for (int axis = 2; axis < tensor.shape.rank(); ++axis) step *= tensor.shape[axis];
+    count = tensor.shape[0] * step;
+  }
+  float at(int64_t row, int64_t index) const {
+    return data[(row / step * length + index) * step + row % step];
+  }
+
+  const float* data;
+  int64_t length;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
 // Of a row with a NaN no entry is the largest, so a network that diverged is right about nothing.
-bool is_first_largest(std::span<const float> row, int64_t label) {
-  if (label < 0 || label >= std::ssize(row)) return false;
-  const auto at = static_cast<size_t>(label);
-  const float best = row[at];
-  const auto before = row.first(at);
-  const auto after = row.subspan(at + 1);
-  return best == best &&
-         std::all_of(before.begin(), before.end(), [best](float x) { return x < best; }) &&
-         std::all_of(after.begin(), after.end(), [best](float x) { return x <= best; });
+bool is_first_largest(const Rows& rows, int64_t row, int64_t label) {
+  if (label < 0 || label >= rows.length) return false;
+  const float best = rows.at(row, label);
+  if (best != best) return false;
+  for (int64_t i = 0; i < rows.length; ++i) {
+    const float other = rows.at(row, i);
+    const bool smaller = i < label ? other < best : other <= best;
+    if (!smaller) return false;
+  }
+  return true;
+}
+
+void check_rows(const TensorView& scores, const TensorView& of_rows, DType dtype) {
+  bool fits = scores.dtype == DType::kFloat32 && of_rows.dtype == dtype &&
+              scores.shape.rank() >= 2 && of_rows.shape.rank() == scores.shape.rank() - 1;
+  for (int axis = 0; fits && axis < of_rows.shape.rank(); ++axis)
+    fits = of_rows.shape[axis] == scores.shape[axis == 0 ? 0 : axis + 1];
+  KERF_CHECK(fits, "{} {} and {} {}", to_string(scores.dtype), to_string(scores.shape),
+             to_string(of_rows.dtype), to_string(of_rows.shape));
 }
 
 // Sixteen interleaved partial sums, as in simd/lanes.h.
@@ -40,17 +66,23 @@ KERF_CLONES double sum_of_squares(const float* x, int64_t count) {
 }  // namespace
 
 int64_t count_correct(const TensorView& scores, const TensorView& labels) {
-  KERF_CHECK(scores.dtype == DType::kFloat32 && scores.shape.rank() == 2 &&
-                 labels.dtype == DType::kInt64 && labels.shape.rank() == 1 &&
-                 scores.shape[0] == labels.shape[0],
-             "scores {} {} and labels {} {}", to_string(scores.dtype), to_string(scores.shape),
-             to_string(labels.dtype), to_string(labels.shape));
-  const int64_t classes = scores.shape[1];
+  check_rows(scores, labels, DType::kInt64);
+  const Rows rows(scores);
   int64_t correct = 0;
-  for (int64_t row = 0; row < scores.shape[0]; ++row) {
-    const std::span<const float> entries(scores.f32() + row * classes,
-                                         static_cast<size_t>(classes));
-    if (is_first_largest(entries, labels.i64()[row])) ++correct;
+  for (int64_t row = 0; row < rows.count; ++row)
+    if (is_first_largest(rows, row, labels.i64()[row])) ++correct;
+  return correct;
+}
+
+int64_t count_picked(const TensorView& maximum, const TensorView& picked) {
+  check_rows(maximum, picked, DType::kFloat32);
+  const Rows rows(maximum);
+  int64_t correct = 0;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    bool largest = true;
+    for (int64_t i = 0; i < rows.length; ++i)
+      largest = largest && rows.at(row, i) <= picked.f32()[row];
+    if (largest) ++correct;
   }
   return correct;
 }

@@ -14,6 +14,9 @@ ops::Initializer uniform_by_fan_in(int64_t fan_in) {
 
 ops::ValueSpec floats(const ops::Shape& shape) { return {ops::DType::kFloat32, shape}; }
 
+constexpr ops::Initializer kZeros = {ops::Initializer::Kind::kZero};
+constexpr ops::Initializer kOnes = {ops::Initializer::Kind::kOne};
+
 }  // namespace
 
 Builder::Builder(std::string name) : model_(std::move(name)) {}
@@ -29,8 +32,8 @@ std::string Builder::next_name(const std::string& op, const std::string& name) {
   return next;
 }
 
-ValueId Builder::input(const std::string& name, const ops::Shape& shape) {
-  return model_.add_input(name, floats(shape));
+ValueId Builder::input(const std::string& name, const ops::Shape& shape, ops::DType dtype) {
+  return model_.add_input(name, {dtype, shape});
 }
 
 ValueId Builder::parameter(const std::string& name, const ops::Shape& shape,
@@ -42,6 +45,12 @@ ValueId Builder::node(const std::string& op, const std::vector<ValueId>& inputs,
                       const ops::Attributes& attributes, const std::string& name) {
   const NodeId id = model_.add_node(next_name(op, name), op, attributes, inputs);
   return model_.node(id).outputs.front();
+}
+
+std::vector<ValueId> Builder::nodes(const std::string& op, const std::vector<ValueId>& inputs,
+                                    const ops::Attributes& attributes, int outputs,
+                                    const std::string& name) {
+  return model_.node(model_.add_node(next_name(op, name), op, attributes, inputs, outputs)).outputs;
 }
 
 ops::Shape Builder::shape_of(ValueId x, const std::string& op, const std::string& name, int rank,
@@ -128,8 +137,48 @@ ValueId Builder::dropout(ValueId x, double ratio, const std::string& name) {
   return node("Dropout", {x}, {{"ratio", ratio}}, name);
 }
 
+ValueId Builder::batch_norm(ValueId x, const std::string& name) {
+  const std::string as = next_name("BatchNormalization", name);
+  const ops::Shape channels{model_.value(x).spec.shape[1]};
+  const ValueId scale = parameter(as + ".weight", channels, kOnes);
+  const ValueId shift = parameter(as + ".bias", channels, kZeros);
+  const ValueId mean =
+      model_.add_parameter(as + ".running_mean", floats(channels), kZeros, Role::kState);
+  const ValueId variance =
+      model_.add_parameter(as + ".running_var", floats(channels), kOnes, Role::kState);
+  const NodeId id = model_.add_node(as, "BatchNormalization", {{"training_mode", int64_t{1}}},
+                                    {x, scale, shift, mean, variance}, 3);
+  return model_.node(id).outputs.front();
+}
+
+ValueId Builder::embedding(ValueId tokens, int64_t vocabulary, int64_t width,
+                           const std::string& name) {
+  const std::string as = next_name("Gather", name);
+  check_positive(vocabulary, "tokens", "Gather", as);
+  check_positive(width, "features", "Gather", as);
+  const ValueId table =
+      parameter(as + ".weight", {vocabulary, width}, {ops::Initializer::Kind::kNormal, 1});
+  return node("Gather", {table, tokens}, {}, as);
+}
+
+ValueId Builder::lstm(ValueId x, int64_t hidden, const std::string& name) {
+  const std::string as = next_name("LSTM", name);
+  const ops::Shape shape = shape_of(x, "LSTM", as, 3, "");
+  check_positive(hidden, "hidden units", "LSTM", as);
+  const ops::Initializer start = uniform_by_fan_in(hidden);
+  const ValueId input_weight = parameter(as + ".weight_ih", {1, 4 * hidden, shape[2]}, start);
+  const ValueId hidden_weight = parameter(as + ".weight_hh", {1, 4 * hidden, hidden}, start);
+  const ValueId bias = parameter(as + ".bias", {1, 8 * hidden}, start);
+  const ValueId y = node("LSTM", {x, input_weight, hidden_weight, bias},
+                         {{"hidden_size", hidden}, {"layout", int64_t{1}}}, as);
+  return reshape(y, {0, 0, hidden}, as + ".sequence");  // without the one direction
+}
+
 ValueId Builder::loss(ValueId scores) {
-  const ValueId label = model_.add_label("label", {ops::DType::kInt64, ops::Shape{ops::kBatch}});
+  const ops::Shape& shape = model_.value(scores).spec.shape;
+  std::vector<int64_t> labels{ops::kBatch};
+  for (int axis = 2; axis < shape.rank(); ++axis) labels.push_back(shape[axis]);
+  const ValueId label = model_.add_label("label", {ops::DType::kInt64, ops::Shape(labels)});
   return node("SoftmaxCrossEntropyLoss", {scores, label}, {}, "loss");
 }
 

@@ -23,7 +23,8 @@ class Builder {
  public:
   explicit Builder(std::string name);
 
-  ValueId input(const std::string& name, const ops::Shape& shape);
+  ValueId input(const std::string& name, const ops::Shape& shape,
+                ops::DType dtype = ops::DType::kFloat32);
   ValueId parameter(const std::string& name, const ops::Shape& shape,
                     const ops::Initializer& initializer);
   ValueId gemm(ValueId x, int64_t outputs, const std::string& name = {});
@@ -37,11 +38,23 @@ class Builder {
   ValueId add(ValueId a, ValueId b, const std::string& name = {});
   ValueId matmul(ValueId a, ValueId b, const std::string& name = {});
   ValueId softmax(ValueId x, const std::string& name = {});
+  // Of a training model: statistics of the micro-batch, running ones as states.
+  ValueId batch_norm(ValueId x, const std::string& name = {});
   ValueId dropout(ValueId x, double ratio, const std::string& name = {});
   // Any operator by its ONNX name.
   ValueId node(const std::string& op, const std::vector<ValueId>& inputs,
                const ops::Attributes& attributes, const std::string& name = {});
-  // Adds the label input "label" [N] and the softmax cross-entropy of `scores`.
+  // Token by token a row of a table [vocabulary, width].
+  ValueId embedding(ValueId tokens, int64_t vocabulary, int64_t width,
+                    const std::string& name = {});
+  // Of sequences [N, T, I], forward: [N, T, hidden].
+  ValueId lstm(ValueId x, int64_t hidden, const std::string& name = {});
+  // Of several outputs.
+  std::vector<ValueId> nodes(const std::string& op, const std::vector<ValueId>& inputs,
+                             const ops::Attributes& attributes, int outputs,
+                             const std::string& name = {});
+  // Adds the label input "label", [N] or one for each position of scores [N, C, ...], and the
+  // softmax cross-entropy.
   ValueId loss(ValueId scores);
 
   Model build();  // checks

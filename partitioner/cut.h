@@ -52,6 +52,10 @@ struct Infeasible {
   std::string text() const;
 };
 
+// The model with its nodes rewritten (rewrite.h) as the request's cut needs them: what to make a plan
+// of. Mostly the model itself. Throws Error{kUsage} for a bad shares file.
+Model model_for(const Model& model, const PlanRequest& request);
+
 // Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by
 // name or a bad shares file.
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
@@ -73,6 +77,8 @@ struct CutRow {
   // Empty if it finds nothing within request.memory; only where it heeds that.
   std::optional<Assignment> (*make)(const CutTask& task);
   bool heeds_memory = false;
+  // What of the model it needs rewritten; null: nothing.
+  std::vector<Rewrite> (*rewrites)(const Model& model, const PlanRequest& request) = nullptr;
 };
 std::span<const CutRow> cuts();
 
@@ -82,6 +88,7 @@ std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 Assignment cut_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
+std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
 
 // The division of a node over the parts of its stage, as the feature and hybrid cuts choose it;
 // `division` of what comes before in model order is set (cuts/spread.h has the rules).

@@ -6,6 +6,7 @@
 
 #include "partitioner/bound.h"
 #include "partitioner/cut.h"
+#include "partitioner/rewrite.h"
 #include "partitioner/stage_price.h"
 #include "partitioner/step_vector.h"
 
@@ -203,6 +204,12 @@ std::string Infeasible::text() const {
       stage, human_bytes(static_cast<double>(over)), over, cap, smallest_change);
   if (!smallest_change.starts_with("--memory")) text += format(", or --memory {}", cap + over);
   return text;
+}
+
+Model model_for(const Model& model, const PlanRequest& request) {
+  check_request(request);
+  const CutRow& row = row_of(request.cut);
+  return row.rewrites == nullptr ? model : rewritten(model, row.rewrites(model, request));
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,

@@ -129,12 +129,16 @@ NodeId Model::add_node(const std::string& name, const std::string& op,
     fail(where, why.find(op) == std::string::npos ? format("{}: {}", op, why) : why);
   }
   const std::vector<ops::ValueSpec>& results = node.bound->outputs();
-  // Micro-batches count on it: only the loss has no row per sample.
-  if (!node.bound->is_loss() && !results[0].shape.batched())
+  // What no sample has a part in would be the same for every micro-batch.
+  const bool of_samples = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+    return input >= 0 && !ops::is_kept(value(input).role);
+  });
+  if (!of_samples && !results[0].shape.batched())
     fail(where, format("its output {} would have no row per sample; feed it a value that has",
                        ops::to_string(results[0].shape)));
 
   const NodeId id = nodes();
+  node.key = static_cast<uint32_t>(id);
   const bool trained = std::any_of(facts.inputs.begin(), facts.inputs.end(),
                                    [](const ops::Operand& each) { return each.wants_gradient; });
   for (size_t i = 0; i < results.size(); ++i) {

@@ -42,6 +42,15 @@ struct Node {
   std::vector<ValueId> inputs;  // -1: absent
   std::vector<ValueId> outputs = {};
   std::shared_ptr<const ops::BoundOperator> bound = nullptr;
+  uint32_t key = 0;  // of its random numbers: its number in the model before any rewrite
+};
+
+// One node that became a subgraph (rewrite.h): by which row of the table, and its numbers.
+struct Rewrite {
+  std::string name;
+  std::string node;
+  std::vector<int64_t> numbers = {};
+  bool operator==(const Rewrite&) const = default;
 };
 
 struct Edge {
@@ -73,8 +82,17 @@ class Model {
   // named "NODE.output", "NODE.output2", ...
   NodeId add_node(const std::string& name, const std::string& op, const ops::Attributes& attributes,
                   const std::vector<ValueId>& inputs, int outputs = 1);
+  // Of what rewrites nodes (rewrite.h): random numbers stay those of the model before.
+  void set_key(NodeId id, uint32_t key) { graph_[static_cast<size_t>(id)].key = key; }
+  void set_original(std::shared_ptr<const Model> original, std::vector<Rewrite> rewrites) {
+    original_ = std::move(original);
+    rewrites_ = std::move(rewrites);
+  }
 
   const std::string& name() const { return name_; }
+  // The model before rewrites, null if there were none; and those, in model order.
+  const Model* original() const { return original_.get(); }
+  const std::vector<Rewrite>& rewrites() const { return rewrites_; }
   int nodes() const { return static_cast<int>(boost::num_vertices(graph_)); }
   int values() const { return static_cast<int>(values_.size()); }
   const Node& node(NodeId id) const { return graph_[static_cast<size_t>(id)]; }
@@ -120,6 +138,8 @@ class Model {
   std::map<std::string, ValueId> value_names_;
   uint32_t parameters_ = 0;
   NodeId loss_ = -1;  // the first
+  std::shared_ptr<const Model> original_;
+  std::vector<Rewrite> rewrites_;
 };
 
 }  // namespace kerf::partitioner

@@ -107,12 +107,17 @@ Json request_to_json(const KeptRequest& request) {
 }
 
 // What was decided, but for stages and layouts.
-Json head_to_json(const Plan& plan) {
+Json head_to_json(const Model& model, const Plan& plan) {
   Json json = {
       {"kerf_plan", kPlanVersion},  {"model", plan.model}, {"fingerprint", plan.fingerprint},
       {"cut", to_string(plan.cut)}, {"batch", plan.batch}, {"micro_batches", plan.micro_batches},
       {"schedule", plan.schedule}};
   if (plan.request) json["request"] = request_to_json(*plan.request);
+  for (const Rewrite& rewrite : model.rewrites()) {
+    Json one = {{"rewrite", rewrite.name}, {"node", rewrite.node}};
+    if (!rewrite.numbers.empty()) one["numbers"] = rewrite.numbers;
+    json["rewrites"].push_back(std::move(one));
+  }
   json["binding"] = plan.binding;
   return json;
 }
@@ -169,7 +174,7 @@ void add_divisions(const Model& model, const Plan& plan, Json& json) {
 }  // namespace
 
 Json plan_to_json(const Model& model, const Plan& plan) {
-  Json json = head_to_json(plan);
+  Json json = head_to_json(model, plan);
   json["stages"] = stages_to_json(model, plan, false);
   Json& layouts = json["layouts"] = Json::object();
   for (ValueId id = 0; id < model.values(); ++id)
@@ -185,7 +190,7 @@ Json plan_to_json(const Model& model, const Plan& plan) {
 }
 
 Json decisions_to_json(const Model& model, const Plan& plan) {
-  Json json = head_to_json(plan);
+  Json json = head_to_json(model, plan);
   json["stages"] = stages_to_json(model, plan, consecutive(plan));
   Json layouts = Json::object();
   for (const Stage& stage : plan.stages)

@@ -5,6 +5,7 @@
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
 //                "optimizer_states": 1, "threads": 1},
+//    "rewrites": [{"rewrite": "split-cross-entropy", "node": "loss", "numbers": [0, 4, 10]}],
 //    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
 //    "layouts": {"fc1.weight": [{"part": 0, "box": ["0-127", "all"]}, ...], ...},
@@ -20,7 +21,8 @@
 // A box is "all", or one index set per axis. "checksum" is over all that the plan says; who edits a
 // plan by hand removes that line.
 //
-// "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
+// "rewrites" (rewrite.h) are those that made the model of what its source names; the rest speaks of
+// the pieces. "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
 // any of its members, "routes", "workers", "bottleneck", "bound", "checksum". A plan of decisions
 // alone leaves all of that out, and where the stages follow one another in the model's order, each
 // names its first operator only:

@@ -11,6 +11,7 @@
 #include "partitioner/complete_plan.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
+#include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
 
@@ -70,8 +71,8 @@ class PlanReader {
     check_header(json);
     check_members(json,
                   {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-                   "request", "binding", "stages", "layouts", "divisions", "routes", "workers",
-                   "bottleneck", "bound", "checksum"},
+                   "request", "rewrites", "binding", "stages", "layouts", "divisions", "routes",
+                   "workers", "bottleneck", "bound", "checksum"},
                   origin_);
     Plan plan;
     plan.model = json_string(json, "model", origin_);
@@ -158,6 +159,7 @@ class PlanReader {
            format("this plan has version {}, this kerf reads version {}; write it anew with "
                   "kerf plan MODEL --out FILE",
                   version, kPlanVersion));
+    check_rewrites(json);
     const std::string name = json_string(json, "model", origin_);
     const std::string fingerprint = json_string(json, "fingerprint", origin_);
     if (name != model_.name() || fingerprint != model_.fingerprint())
@@ -166,6 +168,17 @@ class PlanReader {
                "this plan is for another model: {} with fingerprint {}, not {} with {}; write one "
                "with kerf plan {} --out FILE",
                name, fingerprint, model_.name(), model_.fingerprint(), model_.name()));
+  }
+
+  void check_rewrites(const Json& json) const {
+    if (json.contains("rewrites"))
+      each(json, "rewrites", [&](const Json& one, const std::string& where) {
+        check_members(one, {"rewrite", "node", "numbers"}, where);
+      });
+    if (rewrites_in(json, origin_) != model_.rewrites())
+      fail(at("rewrites"),
+           "these are not the rewrites that made the model; apply those that the plan names to "
+           "what it was made for");
   }
 
   Cut read_cut(const Json& json) const {

@@ -2,6 +2,9 @@
 //
 //   mlp     fully connected: --sizes 784-512-512-10 (input, hidden ..., classes), ReLU between
 //   lenet5  LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for 28x28 images
+//   lenet5-bn  the same with a batch normalisation after each convolution (Ioffe, Szegedy 2015)
+//   lstm-lm    a language model: --sizes 16-32-32-64 (tokens in a row, vocabulary, embedding, hidden
+//              units of the LSTM); a score of every token follows each
 #pragma once
 
 #include <string>
@@ -12,7 +15,7 @@
 namespace kerf::partitioner {
 
 struct ZooOptions {
-  std::vector<int64_t> sizes;  // mlp; empty: 784-512-512-10
+  std::vector<int64_t> sizes;  // of mlp and lstm-lm; empty: 784-512-512-10, 16-32-32-64
 };
 
 // Throws Error{kUsage} that lists the models, or names the bad size.

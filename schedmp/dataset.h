@@ -1,13 +1,15 @@
-// Data sets: rows of features and labels that workers read by themselves.
+// Data sets: rows of inputs and labels that workers read by themselves.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "ops/tensor.h"
+#include "partitioner/model.h"
 
 namespace kerf::schedmp {
 
@@ -16,15 +18,35 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t rows() const = 0;
-  virtual int64_t features() const = 0;  // float32 per row
+  // What a row has for the model's input of this name, as [N, ...]: its element type, and its shape,
+  // of which a model may read the elements in another. Empty where it has nothing for it.
+  virtual std::optional<ops::ValueSpec> input(std::string_view name) const = 0;
+  // Of each row: one label [N], or one for each of its positions [N, ...]. Below classes().
+  virtual ops::Shape labels() const { return {ops::kBatch}; }
   virtual int64_t classes() const = 0;
   // Over contents; compared between the scheduler and every worker before a run.
   virtual std::string fingerprint() const = 0;
-  // Row `rows[i]` to row i of `to` ([n, features...] float32, or [n] int64).
-  virtual void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
+  // Row `rows[i]` to row i of `to`, of the input's type; or of labels, int64.
+  virtual void read_input(std::string_view name, std::span<const int64_t> rows,
+                          const ops::TensorView& to) const = 0;
   virtual void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
-  // Does now what the first read_features would do for all of them, so that no step pays for it.
+  // Does now what the first read of an input would do for all of them, so that no step pays for it.
   virtual void prepare() const {}
+};
+
+// Rows of float32 features and one label each: whatever the model calls its input.
+class FeatureRows : public Dataset {
+ public:
+  virtual int64_t features() const = 0;  // per row
+  virtual void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
+
+  std::optional<ops::ValueSpec> input(std::string_view) const final {
+    return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, features()}};
+  }
+  void read_input(std::string_view, std::span<const int64_t> rows,
+                  const ops::TensorView& to) const final {
+    read_features(rows, to);
+  }
 };
 
 enum class Split : uint8_t { kTrain, kTest };
@@ -32,5 +54,13 @@ enum class Split : uint8_t { kTrain, kTest };
 // By name. Throws Error{kUsage} that names the file and the way out.
 using DatasetFactory =
     std::function<std::shared_ptr<const Dataset>(const std::string& name, Split split)>;
+
+// How many classes the model's labels may have, 0 if it reads none: the scores of the node that reads
+// them have one for each.
+int64_t label_classes(const partitioner::Model& model);
+
+// Throws Error{kUsage} that names data set, model and value unless every input and label of the model
+// can be read from it. The model may have more classes than occur.
+void check_fits(const Dataset& data, const std::string& name, const partitioner::Model& model);
 
 }  // namespace kerf::schedmp

@@ -2,6 +2,7 @@
 
 #include "apps/data/fashion_mnist.h"
 #include "apps/data/synthetic.h"
+#include "apps/data/tokens.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr const char* kFashionMnist = "fashion-mnist";
 constexpr const char* kSynthetic = "synthetic";
+constexpr const char* kTokens = "tokens";
 
 struct Name {
   std::string kind;
@@ -22,21 +24,12 @@ Name split_name(const std::string& name) {
   return {name.substr(0, colon), name.substr(colon + 1)};
 }
 
-// Features and classes that the model's input and scores have; 0 where it has none.
-struct Wanted {
-  int64_t features = 0;
-  int64_t classes = 0;
-};
-
-Wanted wanted_by(const partitioner::Model& model) {
-  Wanted wanted;
+// Elements per row of the model's input; 0 where it has none.
+int64_t input_elements(const partitioner::Model& model) {
   for (partitioner::ValueId id = 0; id < model.values(); ++id)
     if (model.value(id).role == partitioner::Role::kInput)
-      wanted.features = model.value(id).spec.shape.elements_per_sample();
-  if (model.loss() >= 0)
-    wanted.classes =
-        model.value(model.node(model.loss()).inputs[0]).spec.shape.elements_per_sample();
-  return wanted;
+      return model.value(id).spec.shape.elements_per_sample();
+  return 0;
 }
 
 }  // namespace
@@ -47,33 +40,28 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
   if (kind == kFashionMnist)
     return std::make_shared<FashionMnist>(rest.empty() ? FashionMnist::kFolder : rest, split);
   if (kind == kSynthetic) return std::make_shared<Synthetic>(rest, split);
+  if (kind == kTokens) return std::make_shared<Tokens>(rest, split);
   throw Error(ErrorCode::kUsage,
-              format("there is no data set \"{}\"; there are {}[:FOLDER] and "
-                     "{}[:ROWSxFEATURESxCLASSES]",
-                     name, kFashionMnist, kSynthetic),
+              format("there is no data set \"{}\"; there are {}[:FOLDER], "
+                     "{}[:ROWSxFEATURESxCLASSES] and {}[:ROWSxLENGTHxVOCABULARY]",
+                     name, kFashionMnist, kSynthetic, kTokens),
               "--data");
 }
 
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t rows) {
-  if (name != kSynthetic) return name;
-  const Wanted wanted = wanted_by(model);
-  return format("{}:{}x{}x{}", kSynthetic, rows, wanted.features, wanted.classes);
+  if (name != kSynthetic && name != kTokens) return name;
+  return format("{}:{}x{}x{}", name, rows, input_elements(model), schedmp::label_classes(model));
 }
 
 void check_dataset(const schedmp::Dataset& data, const std::string& name,
                    const partitioner::Model& model) {
-  const Wanted wanted = wanted_by(model);
-  if (data.features() != wanted.features)
-    throw Error(ErrorCode::kUsage,
-                format("its rows have {} features, but the input of {} has {}", data.features(),
-                       model.name(), wanted.features),
-                name);
-  if (data.classes() != wanted.classes)
-    throw Error(ErrorCode::kUsage,
-                format("it has {} classes, but {} gives {} scores", data.classes(), model.name(),
-                       wanted.classes),
-                name);
+  schedmp::check_fits(data, name, model);
+  if (const int64_t scores = schedmp::label_classes(model); data.classes() != scores)
+    throw Error(
+        ErrorCode::kUsage,
+        format("it has {} classes, but {} gives {} scores", data.classes(), model.name(), scores),
+        name);
 }
 
 }  // namespace kerf::apps

@@ -2,6 +2,7 @@
 //
 //   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
 //   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model by default
+//   tokens[:ROWSxLENGTHxVOCABULARY]           sequences of a counting language; likewise
 //
 // Functions are thread-safe.
 #pragma once
@@ -17,11 +18,11 @@ namespace kerf::apps {
 // Throws Error{kUsage} that lists the names, or names the file at fault.
 std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split);
 
-// Of synthetic data without sizes: enough for a few steps, little enough for every worker's memory.
+// Of data made up, without sizes: enough for a few steps, little enough for every worker's memory.
 inline constexpr int64_t kSyntheticRows = 8192;
 
 // The name with everything spelled out that follows from the model, as workers get it. `rows`: of
-// synthetic data without sizes.
+// data made up, without sizes.
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t rows);
 

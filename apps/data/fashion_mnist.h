@@ -15,7 +15,7 @@
 
 namespace kerf::apps {
 
-class FashionMnist : public schedmp::Dataset {
+class FashionMnist : public schedmp::FeatureRows {
  public:
   static constexpr const char* kFolder = "/usr/share/datasets/fashion-mnist";
 

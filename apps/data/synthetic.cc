@@ -1,8 +1,8 @@
 #include "apps/data/synthetic.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "apps/data/sizes.h"
 #include "ops/random.h"
 #include "runtime/error.h"
 
@@ -10,7 +10,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr int64_t kMostValues = int64_t{1} << 29;  // 2 GiB of float32
 // Philox keys, one per purpose.
 constexpr uint32_t kNoise = 0x6e6f6973;
 constexpr uint32_t kPattern = 0x70617474;
@@ -23,36 +22,13 @@ std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int6
       {purpose, split});
 }
 
-int64_t parse_size(const char*& at, const char* end, const std::string& sizes) {
-  int64_t value = 0;
-  const auto [next, fault] = std::from_chars(at, end, value);
-  if (fault == std::errc::result_out_of_range || value > kMostValues)
-    throw Error(
-        ErrorCode::kUsage,
-        format("\"{}\": a size is at most {}, and so is the number of values", sizes, kMostValues),
-        "--data");
-  if (fault != std::errc() || value < 1 || (next != end && *next != 'x'))
-    throw Error(
-        ErrorCode::kUsage,
-        format("\"{}\": expected ROWSxFEATURESxCLASSES, as in synthetic:4096x784x10", sizes),
-        "--data");
-  at = next == end ? next : next + 1;
-  return value;
-}
-
 }  // namespace
 
 Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(split) {
-  const char* at = sizes.data();
-  const char* const end = at + sizes.size();
-  rows_ = parse_size(at, end, sizes);
-  features_ = parse_size(at, end, sizes);
-  classes_ = parse_size(at, end, sizes);
-  if (at != end || sizes.back() == 'x' || rows_ > kMostValues / features_ ||
-      classes_ > kMostValues / features_)
-    throw Error(ErrorCode::kUsage,
-                format("\"{}\": expected three sizes and at most {} values", sizes, kMostValues),
-                "--data");
+  const Sizes three = parse_three_sizes(sizes, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
+  rows_ = three[0];
+  features_ = three[1];
+  classes_ = three[2];
   if (split_ == schedmp::Split::kTest) rows_ = std::max<int64_t>(1, rows_ / 8);
 }
 

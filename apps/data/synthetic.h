@@ -14,7 +14,7 @@
 
 namespace kerf::apps {
 
-class Synthetic : public schedmp::Dataset {
+class Synthetic : public schedmp::FeatureRows {
  public:
   // "ROWSxFEATURESxCLASSES"; the test split has an eighth of the rows. Throws Error{kUsage}.
   Synthetic(const std::string& sizes, schedmp::Split split);

@@ -5,6 +5,8 @@
 
 #include "apps/kerf/flag_values.h"
 #include "apps/models.h"
+#include "partitioner/rewrite.h"
+#include "partitioner/zoo.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -161,9 +163,10 @@ std::string source_of(const PlanFlags& flags, const std::string& text, const std
   return json_string(request, "source", file + ": request");
 }
 
-partitioner::Model model_of_plan(const std::string& source, const std::string& file) {
+partitioner::Model model_of_plan(const std::string& source, const std::string& text,
+                                 const std::string& file) {
   try {
-    return make_model(source);
+    return partitioner::rewritten(make_model(source), partitioner::rewrites_of_plan(text, file));
   } catch (const Error& error) {
     throw Error(error.code(), error.what(), file);
   }
@@ -192,12 +195,17 @@ void PlanFlags::run_on(const CrewFlags& crew) {
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("MODEL", flags.model, "lenet5 or mlp (default lenet5, or a plan's)");
+  command.add_option(
+      "MODEL", flags.model,
+      format("{} (default lenet5, or a plan's)", fmt::join(partitioner::zoo_names(), ", ")));
   add_sizes_flag(command, flags);
 }
 
 CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags) {
-  return command.add_option("--sizes", flags.sizes, "Of mlp: inputs, hidden layers, classes")
+  return command
+      .add_option("--sizes", flags.sizes,
+                  "Of mlp: inputs, hidden layers, classes; of lstm-lm: tokens in a row, "
+                  "vocabulary, embedding, hidden units")
       ->type_name("784-512-512-10");
 }
 
@@ -293,6 +301,7 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
+  planned.model = partitioner::model_for(planned.model, request);
   auto answer =
       partitioner::make_plan(planned.model, request, *objective_of(flags, request.schedule));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
@@ -309,7 +318,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
                                : file_or_folder;
   const std::string text = runtime::read_file(file, kMaxText);
   const std::string source = source_of(flags, text, file);
-  Planned planned{source, model_of_plan(source, file), {}, {}, {}};
+  Planned planned{source, model_of_plan(source, text, file), {}, {}, {}};
   planned.plan =
       partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
         return objective_of_plan(flags, beside(file, schedule));

@@ -8,7 +8,10 @@
 namespace kerf::apps {
 
 void add_data_flag(CLI::App& command, std::string& data) {
-  command.add_option("--data", data, "fashion-mnist[:FOLDER] or synthetic[:ROWSxFEATURESxCLASSES]")
+  command
+      .add_option("--data", data,
+                  "fashion-mnist[:FOLDER], synthetic[:ROWSxFEATURESxCLASSES] or "
+                  "tokens[:ROWSxLENGTHxVOCABULARY]")
       ->capture_default_str();
 }
 

@@ -126,7 +126,8 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
     if (!step.skipped.empty()) record.skipped.push_back({step.step, step.skipped});
   }
   for (const auto& one : outcome.training->evaluations())
-    record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss});
+    record.evaluations.push_back(
+        {one.after_epoch + 1, one.rows, one.correct, one.loss, one.labels_per_row});
   record.seconds = outcome.driven.loop.seconds;
   record.images_per_second = if_known(outcome.images_per_second);
   record.median_step_seconds = if_known(outcome.median_step_seconds);

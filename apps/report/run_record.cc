@@ -115,7 +115,7 @@ std::string accuracy_text(const RunRecord& record, bool colour) {
   const std::string accuracy = format("{:.2f} %", last.accuracy() * 100);
   return format("test accuracy {} ({} of {}), test loss {:.4f}\n",
                 painted(accuracy, Ink::kBold, colour), human_count(last.correct),
-                plural(last.rows, "image"), last.loss);
+                plural(last.labels(), last.labels_per_row == 1 ? "image" : "token"), last.loss);
 }
 
 std::string run_text(const RunRecord& record, bool colour) {

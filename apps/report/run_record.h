@@ -19,8 +19,10 @@ struct RunRecord {
     int64_t rows = 0;
     int64_t correct = 0;
     double loss = 0;
+    int64_t labels_per_row = 1;
+    int64_t labels() const { return rows * labels_per_row; }
     double accuracy() const {
-      return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows);
+      return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels());
     }
   };
   struct Worker {
@@ -105,6 +107,7 @@ void fields(Fields& f, RunRecord::Evaluation& evaluation) {
   f("rows", evaluation.rows);
   f("correct", evaluation.correct);
   f("loss", evaluation.loss);
+  f.newer("labels_per_row", evaluation.labels_per_row);
   f.derived("accuracy", evaluation.accuracy());
 }
 

@@ -45,26 +45,27 @@ class LogLossKernel final : public PlainKernel {
  public:
   void forward(const Call& call) override {
     const Folded segments = fold(call.inputs[0].shape, 1);
-    const TensorView& loss = call.outputs[0];
-    for (int64_t i = 0; i < loss.elements(); ++i) {
+    double loss = 0;
+    for (int64_t i = 0; i < segments.outer * segments.inner; ++i) {
       const Row row = row_of(call, segments, i);
       const double most = row.most();
-      const double above = most - static_cast<double>(call.inputs[2].f32()[i]);
-      loss.f32()[i] = static_cast<float>(above + std::log(row.sum(most)));
+      loss += most - static_cast<double>(call.inputs[2].f32()[i]) + std::log(row.sum(most));
     }
+    *call.outputs[0].f32() = static_cast<float>(loss / call.normaliser);
   }
 
  protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    for (const GradientTarget& target : targets) {
-      const Folded segments = fold(call.inputs[0].shape, 1);
-      const TensorView& dy = call.output_gradients[0];
-      for (int64_t i = 0; i < dy.elements(); ++i)
+    const bool given = !call.output_gradients.empty() && call.output_gradients[0].data != nullptr;
+    const double dy =
+        (given ? static_cast<double>(*call.output_gradients[0].f32()) : 1.0) / call.normaliser;
+    const Folded segments = fold(call.inputs[0].shape, 1);
+    for (const GradientTarget& target : targets)
+      for (int64_t i = 0; i < segments.outer * segments.inner; ++i)
         if (target.input == 2)
-          put(target, i, -dy.f32()[i]);
+          put(target, i, static_cast<float>(-dy));
         else
-          segment_gradients(call, segments, i, target);
-    }
+          segment_gradients(call, segments, i, dy, target);
   }
 
  private:
@@ -73,11 +74,11 @@ class LogLossKernel final : public PlainKernel {
     entry = target.accumulate ? entry + gradient : gradient;
   }
 
-  static void segment_gradients(const Call& call, const Folded& segments, int64_t i,
+  static void segment_gradients(const Call& call, const Folded& segments, int64_t i, double dy,
                                 const GradientTarget& target) {
     const Row row = row_of(call, segments, i);
     const double most = row.most();
-    const double scale = static_cast<double>(call.output_gradients[0].f32()[i]) / row.sum(most);
+    const double scale = dy / row.sum(most);
     for (int64_t s = 0; s < segments.length; ++s)
       put(target, first_of(segments, i) + s * segments.inner,
           static_cast<float>(scale * row.weight(s, most)));

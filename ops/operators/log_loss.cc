@@ -1,8 +1,8 @@
-// LogLoss (Kerf's own): cross-entropy per row, put together from segments of the classes.
+// LogLoss (Kerf's own): cross-entropy put together from segments of the classes.
 //
-//   maximum, log_sum [N, S, ...]   picked [N, ...]   loss [N, ...]
+//   maximum, log_sum [N, S, ...]   picked [N, ...]   loss: a scalar
 //
-//   loss = log(sum over s of exp(maximum_s + log_sum_s)) - picked
+//   loss = sum over rows of log(sum over s of exp(maximum_s + log_sum_s)) - picked, / normaliser
 //
 // with the first two from SegmentLogSumExp and the last from PickLabel, summed over its slices. The
 // largest maximum is subtracted from the label's score before anything small is added, so scores of
@@ -30,9 +30,9 @@ class LogLoss final : public BoundOperator {
                   format("LogLoss wants maximum and log_sum [N, S, ...] and picked [N, ...], not "
                          "{}, {} and {}",
                          to_string(segments), to_string(shape(1)), to_string(shape(2))));
-    outputs_ = {{DType::kFloat32, shape(2)}};
+    outputs_ = {{DType::kFloat32, Shape{}}};
     const OperandMap whole = same_axes(segments.rank());
-    space_ = {axes_of_tensor(segments), {whole, whole, operand_axes(axes)}, {operand_axes(axes)}};
+    space_ = {axes_of_tensor(segments), {whole, whole, operand_axes(axes)}, {operand_axes({})}};
     space_.axes[1].kind = AxisKind::kSummed;
     space_.axes[1].name = "segments";
     space_.axes[1].undivided = "a row's denominator needs every segment";
@@ -40,14 +40,15 @@ class LogLoss final : public BoundOperator {
 
   Cost cost(const LocalSpecs& local) const override {
     const double n = static_cast<double>(local.inputs[0].shape.elements());
-    const double rows = static_cast<double>(local.outputs[0].shape.elements());
-    return {4 * n, 5 * n, 0, 8 * (n + rows), 16 * n + 8 * rows, 0};
+    const double rows = static_cast<double>(local.inputs[2].shape.elements());
+    return {4 * n, 5 * n, 0, 8 * n + 4 * rows, 16 * n + 4 * rows, 0};
   }
   BackwardReads backward_reads() const override {
     BackwardReads reads;
     reads.inputs_for_input_gradient = {0, 1};
     return reads;
   }
+  bool is_loss() const override { return true; }
 };
 
 }  // namespace

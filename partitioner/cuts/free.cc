@@ -1,209 +1,108 @@
-// The free cut (free-neuron): any index set of any operator to any worker, from a file:
+// The free cut (free-neuron): any index set of any operator to any worker, from a file
+// (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly. One
+// stage of all workers.
 //
-//   {"kerf_shares": 1,
-//    "shares": {"fc1": {"0": "0-99,300", "1": "100-299,301-511"},
-//               "fc2": {"0": {"inputs": "0-99,300"}, "1": {"inputs": "100-299,301-511"}},
-//               "conv": {"0": {"samples": "0-7", "rows": "0-13"}, ...}, "loss": {"2": "all"}}}
-//
-// node -> worker -> what it computes: indices of axis 1 of its output, or a set for each axis of its
-// iterations that is divided (of "samples": within a micro-batch); "all" is the whole. Where an axis
-// is divided that results are summed over, workers hold partial sums. Nodes that are not listed
-// follow their input, or are divided evenly. One stage of all workers.
-#include <charconv>
+// Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node that
+// divide so; the file speaks of the node. A training batch normalisation that is not listed follows
+// samples and positions of its input that way.
+#include <algorithm>
 #include <numeric>
 
+#include "partitioner/cuts/shares_file.h"
 #include "partitioner/cuts/spread.h"
-#include "runtime/json.h"
+#include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
 namespace {
 
-using ops::Box;
-using ops::IndexSet;
 using ops::Layout;
+using Divisions = std::vector<std::optional<Layout>>;
 
-// The file under its name, and what is wrong with it.
-class SharesFile {
- public:
-  SharesFile(const Model& model, const PlanRequest& request)
-      : model_(model),
-        workers_(request.workers),
-        largest_(request.largest_micro_batch()),
-        origin_(request.shares_origin.empty() ? "shares" : request.shares_origin) {
-    if (request.shares.empty())
-      throw Error(
-          ErrorCode::kUsage,
-          "the free cut needs a file that says which worker computes what; give --shares "
-          "FILE with {\"kerf_shares\": 1, \"shares\": {\"NODE\": {\"WORKER\": \"0-9,12\"}}}");
-    file_ = parse_json(request.shares, origin_);
+std::vector<int> all_parts(const PlanRequest& request) {
+  std::vector<int> parts(static_cast<size_t>(request.workers));
+  std::iota(parts.begin(), parts.end(), 0);
+  return parts;
+}
+
+bool follows_by_rewrite(const Node& node) {
+  const auto rows = rewrites();
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const RewriteRow& row) { return row.follows && row.op == node.op; });
+}
+
+// The division that follows the layout of the first input, if only a rewrite can follow it.
+std::optional<Layout> follow_by_rewrite(const Model& model, NodeId id, const Division& division) {
+  const Node& node = model.node(id);
+  if (!follows_by_rewrite(node)) return {};
+  const Value& input = model.value(node.inputs[0]);
+  if (input.producer < 0) return {};
+  const ops::IterationSpace& space = node.bound->space();
+  Layout layout;
+  for (const ops::Share& share : division.nodes[static_cast<size_t>(input.producer)].shares) {
+    const ops::Box held =
+        ops::output_box(model.op(input.producer), input.output, share.box, division.largest);
+    const auto box =
+        ops::iterations_of(space, space.inputs[0], input.spec.shape, held, division.largest);
+    if (!box) return {};
+    layout.shares.push_back({share.part, *box});
   }
+  if (rewrite_needed(node, layout, division.largest) == nullptr) return {};
+  if (!ops::check_layout(layout, space.extents().with_batch(division.largest)).empty()) return {};
+  return layout;
+}
 
-  std::vector<std::optional<Layout>> divisions() const {
-    if (json_int(file_, "kerf_shares", origin_) != 1)
-      throw Error(ErrorCode::kUsage, "\"kerf_shares\" must be 1, the version that is understood",
-                  origin_);
-    for (const auto& [key, value] : file_.items())
-      if (key != "kerf_shares" && key != "shares")
-        throw Error(ErrorCode::kUsage, format("there is no \"{}\" in a shares file", key), origin_);
-    const Json& shares = json_at(file_, "shares", origin_);
-    if (!shares.is_object())
-      throw Error(ErrorCode::kUsage, "\"shares\" must be an object of nodes", origin_);
-    std::vector<std::optional<Layout>> result(static_cast<size_t>(model_.nodes()));
-    for (const auto& [name, by_worker] : shares.items()) {
-      const NodeId node = model_.find_node(name);
-      if (node < 0) fail(name, format("{} has no node of this name", model_.name()));
-      result[static_cast<size_t>(node)] = division_of(node, name, by_worker);
-    }
-    return result;
+// What the file says of a model that is to be rewritten, and what follows only by a rewrite.
+Divisions divisions_of_original(const Model& model, const PlanRequest& request) {
+  Divisions said = read_shares(model, request, true);
+  Division division{.nodes = {}, .largest = request.largest_micro_batch()};
+  division.nodes.resize(static_cast<size_t>(model.nodes()));
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    const auto at = static_cast<size_t>(node);
+    if (!said[at]) said[at] = follow_by_rewrite(model, node, division);
+    division.nodes[at] = said[at] ? *said[at] : spread(model, node, all_parts(request), division);
   }
+  return said;
+}
 
- private:
-  std::string where(const std::string& node) const { return format("{}: node {}", origin_, node); }
-  [[noreturn]] void fail(const std::string& node, std::string reason) const {
-    throw Error(ErrorCode::kUsage, std::move(reason), where(node));
+std::vector<Rewrite> rewrites_needed(const Model& model, const Divisions& divisions,
+                                     int64_t largest) {
+  std::vector<Rewrite> result;
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const auto& division = divisions[static_cast<size_t>(id)];
+    if (!division) continue;
+    const Node& node = model.node(id);
+    if (const RewriteRow* row = rewrite_needed(node, *division, largest))
+      result.push_back({std::string(row->name), node.name, row->numbers(node, *division, largest)});
   }
+  return result;
+}
 
-  int worker_of(const std::string& node, const std::string& key) const {
-    int worker = -1;
-    const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), worker);
-    if (fault != std::errc() || end != key.data() + key.size() || worker < 0 || worker >= workers_)
-      fail(node, format("\"{}\" is not a worker; they are numbered 0 to {}", key, workers_ - 1));
-    return worker;
-  }
-
-  IndexSet set_of(const std::string& name, const std::string& key, const Json& text,
-                  int64_t extent) const {
-    if (!text.is_string())
-      fail(name, format("worker {}: indices are text, \"0-99,300\" or \"all\"", key));
-    IndexSet set =
-        ops::parse_index_set(text.get<std::string>(), format("{}, worker {}", where(name), key));
-    if (!set.is_all() && !set.empty() && set.ranges().back().end > extent)
-      fail(name, format("worker {}: index {} is beyond the last, {}", key,
-                        set.ranges().back().end - 1, extent - 1));
-    return set.normalized(extent);
-  }
-
-  // The box of iterations that gives these indices of axis 1 of the output.
-  Box of_output(NodeId node, const std::string& name, const std::string& key,
-                const Json& text) const {
-    const ops::BoundOperator& op = model_.op(node);
-    const ops::Shape shape = op.outputs()[0].shape.with_batch(largest_);
-    Box box = Box::whole(shape.rank());
-    if (text.is_string() && text.get<std::string>() == "all") {
-      return Box::whole(static_cast<int>(op.space().axes.size()));
-    }
-    if (op.is_loss() || shape.rank() < 2)
-      fail(name,
-           format("{} has no features to divide; give one worker \"all\"", model_.node(node).op));
-    box.axes[1] = set_of(name, key, text, shape[1]);
-    if (box.empty()) return {};
-    const auto iterations =
-        ops::iterations_of(op.space(), op.space().outputs[0], op.outputs()[0].shape, box, largest_);
-    if (!iterations)
-      fail(name, format("worker {}: {} cannot compute {} of its output by itself; divide it by "
-                        "whole channels",
-                        key, model_.node(node).op, ops::to_string(box)));
-    return *iterations;
-  }
-
-  // A set for each axis of the iterations that is named.
-  Box of_axes(NodeId node, const std::string& name, const std::string& key,
-              const Json& sets) const {
-    const ops::IterationSpace& space = model_.op(node).space();
-    Box box = Box::whole(static_cast<int>(space.axes.size()));
-    for (const auto& [axis_name, text] : sets.items()) {
-      const int axis = space.find(axis_name);
-      if (axis < 0) {
-        std::vector<std::string> known;
-        for (const ops::IterationAxis& each : space.axes) known.push_back(each.name);
-        fail(name, format("worker {}: {} has no axis \"{}\"; it has {}", key, model_.node(node).op,
-                          axis_name, fmt::join(known, ", ")));
-      }
-      const auto at = static_cast<size_t>(axis);
-      box.axes[at] = set_of(name, key, text, ops::concrete_extent(space.axes[at].extent, largest_));
-    }
-    return box;
-  }
-
-  Layout division_of(NodeId node, const std::string& name, const Json& by_worker) const {
-    if (!by_worker.is_object() || by_worker.empty())
-      fail(name, "must be an object, {\"WORKER\": \"INDICES\"}");
-    std::vector<std::optional<Box>> boxes(static_cast<size_t>(workers_));
-    for (const auto& [key, said] : by_worker.items()) {
-      const auto worker = static_cast<size_t>(worker_of(name, key));
-      if (boxes[worker]) fail(name, format("worker {} is there twice", worker));
-      boxes[worker] =
-          said.is_object() ? of_axes(node, name, key, said) : of_output(node, name, key, said);
-    }
-    Layout division;
-    for (size_t worker = 0; worker < boxes.size(); ++worker)
-      if (boxes[worker] && !boxes[worker]->axes.empty() && !boxes[worker]->empty())
-        division.shares.push_back({static_cast<int>(worker), *boxes[worker]});
-    check_cover(node, name, division);
-    return division;
-  }
-
-  // Every index on some worker, and on several only where they compute the very same.
-  void check_cover(NodeId node, const std::string& name, const Layout& division) const {
-    const ops::IterationSpace& space = model_.op(node).space();
-    for (const ops::Share& share : division.shares)
-      if (const std::string why = ops::check_iterations(space, share.box, largest_); !why.empty())
-        fail(name, format("worker {}: {}", share.part, why));
-    for (size_t i = 0; i < division.shares.size(); ++i)
-      for (size_t j = 0; j < i; ++j) {
-        if (model_.op(node).is_loss() && division.shares[i].box == division.shares[j].box)
-          fail(name,
-               format("workers {} and {} both compute {}; the loss is computed by one worker, "
-                      "or by several that have samples of their own",
-                      division.shares[j].part, division.shares[i].part,
-                      divided(space, division.shares[i].box)));
-        const Box common = ops::intersect(division.shares[i].box, division.shares[j].box);
-        if (common.empty() || division.shares[i].box == division.shares[j].box) continue;
-        fail(name,
-             format("workers {} and {} both have {}; give it to one of them",
-                    division.shares[j].part, division.shares[i].part, divided(space, common)));
-      }
-    const ops::Shape extents = space.extents().with_batch(largest_);
-    for (size_t axis = 0; axis < space.axes.size(); ++axis) {
-      IndexSet covered = IndexSet::none();
-      for (const ops::Share& share : division.shares)
-        covered = ops::unite(covered, share.box.axes[axis]);
-      const int64_t extent = extents[static_cast<int>(axis)];
-      const IndexSet missing = ops::subtract(IndexSet::all(), covered, extent);
-      if (!missing.empty())
-        fail(name, format("nobody has {} of its {}; give every index from 0 to {} to a worker",
-                          ops::to_string(missing), space.axes[axis].name, extent - 1));
-    }
-    const std::string fault = ops::check_layout(division, extents);
-    if (!fault.empty()) fail(name, fault);
-  }
-
-  // "outputs 3-4", of the axes that the box divides.
-  static std::string divided(const ops::IterationSpace& space, const Box& box) {
-    std::string text;
-    for (size_t axis = 0; axis < space.axes.size(); ++axis)
-      if (!box.axes[axis].is_all())
-        text += format("{}{} {}", text.empty() ? "" : ", ", space.axes[axis].name,
-                       ops::to_string(box.axes[axis]));
-    return text.empty() ? "all" : text;
-  }
-
-  const Model& model_;
-  const int workers_;
-  const int64_t largest_;
-  const std::string origin_;
-  Json file_;
-};
+Divisions divisions_of_pieces(const Model& model, const PlanRequest& request) {
+  const Model& original = *model.original();
+  const int64_t largest = request.largest_micro_batch();
+  const Divisions divisions = divisions_of_original(original, request);
+  if (rewrites_needed(original, divisions, largest) != model.rewrites())
+    throw Error(ErrorCode::kUsage,
+                "the model was rewritten for other shares; make it anew with model_for()",
+                request.shares_origin);
+  return divide_pieces(model, divisions, largest);
+}
 
 }  // namespace
+
+std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request) {
+  return rewrites_needed(model, divisions_of_original(model, request),
+                         request.largest_micro_batch());
+}
 
 Assignment cut_free(const Model& model, const PlanRequest& request) {
   Stage all;
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts.resize(static_cast<size_t>(request.workers));
-  std::iota(all.parts.begin(), all.parts.end(), 0);
-  return spread_all(model, request, {std::move(all)}, SharesFile(model, request).divisions());
+  all.parts = all_parts(request);
+  return spread_all(model, request, {std::move(all)},
+                    model.original() == nullptr ? read_shares(model, request, false)
+                                                : divisions_of_pieces(model, request));
 }
 
 }  // namespace kerf::partitioner

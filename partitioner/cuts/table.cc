@@ -14,7 +14,8 @@ constexpr std::array<CutRow, 4> kCuts = {{
     {"hybrid", "stages of layers, each divided by feature over a group of workers",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_hybrid(t.model, t.request); }},
     {"free", "any index set of any operator to any worker, from a file of shares",
-     [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); }},
+     [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); },
+     false, rewrites_for_free},
 }};
 static_assert(kCuts[static_cast<size_t>(Cut::kLayer)].name == "layer");
 static_assert(kCuts[static_cast<size_t>(Cut::kFeature)].name == "feature");

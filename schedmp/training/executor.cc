@@ -38,10 +38,11 @@ class Traced {
   std::optional<Span> span_;
 };
 
-// What the loss is the mean over, per sample of a batch: rows, or tokens.
+// What the loss is the mean over, per sample of a batch: rows, or tokens. Its last input has one
+// for each: labels, or weights, or the scores that were picked.
 double loss_terms(const partitioner::Model& model) {
   if (model.loss() < 0 || model.node(model.loss()).inputs.size() < 2) return 1;
-  const partitioner::ValueId labels = model.node(model.loss()).inputs[1];
+  const partitioner::ValueId labels = model.node(model.loss()).inputs.back();
   return labels < 0 ? 1 : static_cast<double>(model.value(labels).spec.shape.elements_per_sample());
 }
 
@@ -212,8 +213,7 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
   made.samples = samples(site.micro_batch);
   made.first_sample = first(site.micro_batch);
-  made.key = {seed_, static_cast<uint32_t>(part(site).calls[call].node), data_.step,
-              site.micro_batch};
+  made.key = {seed_, model_.node(part(site).calls[call].node).key, data_.step, site.micro_batch};
   made.training = data_.training;
   made.normaliser = static_cast<double>(data_.rows.size()) * loss_terms_;
   return made;
@@ -246,7 +246,7 @@ void Executor::read_rows(const Site& site, const Instruction& instruction,
     if (value.role == partitioner::Role::kLabel)
       data_.dataset->read_labels(some, into);
     else
-      data_.dataset->read_features(some, into);
+      data_.dataset->read_input(value.name, some, into);
   };
   to.shape[0] = std::ssize(rows);
   if (instruction.moves.empty()) {

@@ -16,11 +16,11 @@ using partitioner::Part;
 
 // Of a loss over classes; others have no notion of a right answer.
 int64_t Executor::count_correct(const Site& site, const LocalCall& call) const {
-  if (call.inputs.size() < 2 || call.inputs[1] < 0) return 0;
-  const TensorView scores = view(site, call.inputs[0]);
-  const TensorView labels = view(site, call.inputs[1]);
-  if (labels.dtype != ops::DType::kInt64 || scores.shape.rank() != 2) return 0;
-  return ops::count_correct(scores, labels);
+  const std::string& op = model_.node(call.node).op;
+  if (op == "LogLoss")
+    return ops::count_picked(view(site, call.inputs[0]), view(site, call.inputs[2]));
+  if (op != "SoftmaxCrossEntropyLoss") return 0;
+  return ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
 }
 
 // Of training, to the step vector: what is not finite there is skipped by every update.

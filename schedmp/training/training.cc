@@ -185,24 +185,9 @@ struct Training::SchedulerHalf {
   }
 
   void check_data() const {
-    for (partitioner::ValueId id = 0; id < model.values(); ++id) {
-      const partitioner::Value& value = model.value(id);
-      if (value.role == partitioner::Role::kInput &&
-          value.spec.shape.elements_per_sample() != train->features())
-        throw Error(
-            ErrorCode::kUsage,
-            kerf::format("data set {} has {} features per row, {} takes {}", options.dataset,
-                         train->features(), value.name, value.spec.shape.elements_per_sample()),
-            model.name());
-    }
     if (model.loss() < 0)
       throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
-    const partitioner::Value& scores = model.value(model.node(model.loss()).inputs[0]);
-    if (scores.spec.shape[1] < train->classes())
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("data set {} has {} classes, {} has {} scores", options.dataset,
-                               train->classes(), scores.name, scores.spec.shape[1]),
-                  model.name());
+    check_fits(*train, options.dataset, model);
   }
 
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients) {
@@ -272,7 +257,8 @@ struct Training::SchedulerHalf {
   }
 
   void fold_evaluation(const TrainingTask& task, double loss, int64_t correct) {
-    if (task.first == 0) evaluations.push_back({task.epoch, 0, 0, 0});
+    if (task.first == 0)
+      evaluations.push_back({task.epoch, 0, 0, 0, test->labels().elements_per_sample()});
     EvaluationRecord& record = evaluations.back();
     record.loss =
         (record.loss * static_cast<double>(record.rows) + loss * static_cast<double>(task.rows)) /

@@ -64,7 +64,11 @@ struct EvaluationRecord {
   int64_t rows = 0;
   int64_t correct = 0;
   double loss = 0;
-  double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / rows; }
+  int64_t labels_per_row = 1;
+  double accuracy() const {
+    return rows == 0 ? 0
+                     : static_cast<double>(correct) / static_cast<double>(rows * labels_per_row);
+  }
 };
 
 struct WorkerFigures {

@@ -5,6 +5,7 @@
 
 #include "ops/arithmetic.h"
 #include "ops/random.h"
+#include "partitioner/rewrite.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/shards.h"
@@ -15,7 +16,9 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                const TrainingJob& job)
     : workplace_(workplace),
       job_(job),
-      model_(factories.model(job.model_source)),
+      model_(
+          partitioner::rewritten(factories.model(job.model_source),
+                                 partitioner::rewrites_of_plan(job.plan, "the plan in the job"))),
       plan_(partitioner::read_plan(model_, job.plan, "the plan in the job")),
       training_(parse_schedule(job.schedule, "the schedule in the job")) {
   ops::use_threads(workplace.threads);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "apps/models.h"
 #include "tests/support/errors.h"
 
@@ -14,10 +16,12 @@ using testing::HasSubstr;
 using tests::error_of;
 
 std::vector<float> features(const schedmp::Dataset& data, const std::vector<int64_t>& rows) {
-  std::vector<float> values(rows.size() * static_cast<size_t>(data.features()));
-  data.read_features(rows, {ops::DType::kFloat32,
-                            {static_cast<int64_t>(rows.size()), data.features()},
-                            reinterpret_cast<std::byte*>(values.data())});
+  const int64_t width = data.input("x").value().shape[1];
+  std::vector<float> values(rows.size() * static_cast<size_t>(width));
+  data.read_input("x", rows,
+                  {ops::DType::kFloat32,
+                   {static_cast<int64_t>(rows.size()), width},
+                   reinterpret_cast<std::byte*>(values.data())});
   return values;
 }
 
@@ -27,6 +31,46 @@ std::vector<int64_t> labels(const schedmp::Dataset& data, const std::vector<int6
                           {static_cast<int64_t>(rows.size())},
                           reinterpret_cast<std::byte*>(values.data())});
   return values;
+}
+
+std::vector<int64_t> tokens(const schedmp::Dataset& data, int64_t length, bool labelled,
+                            const std::vector<int64_t>& rows) {
+  std::vector<int64_t> values(rows.size() * static_cast<size_t>(length));
+  const ops::TensorView to{ops::DType::kInt64,
+                           {static_cast<int64_t>(rows.size()), length},
+                           reinterpret_cast<std::byte*>(values.data())};
+  if (labelled)
+    data.read_labels(rows, to);
+  else
+    data.read_input("tokens", rows, to);
+  return values;
+}
+
+TEST(Tokens, CountAroundTheVocabularyAndAreLabelledWithWhatFollows) {
+  const auto data = make_dataset("tokens:80x6x5", Split::kTrain);
+  EXPECT_EQ(data->input("tokens"), (ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, 6}}));
+  EXPECT_EQ(data->labels(), (ops::Shape{ops::kBatch, 6}));
+  EXPECT_EQ(make_dataset("tokens:80x6x5", Split::kTest)->rows(), 10);
+  std::set<int64_t> steps;
+  for (int64_t row = 0; row < 80; ++row) {
+    const auto input = tokens(*data, 6, false, {row});
+    const auto follows = tokens(*data, 6, true, {row});
+    const int64_t step = (follows[0] - input[0] + 5) % 5;
+    steps.insert(step);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(follows[i], (input[i] + step) % 5) << "row " << row;
+      if (i > 0) {
+        EXPECT_EQ(input[i], follows[i - 1]) << "row " << row;
+      }
+    }
+  }
+  EXPECT_EQ(steps, (std::set<int64_t>{1, 2, 3}));
+  EXPECT_EQ(tokens(*data, 6, false, {7, 3})[6], tokens(*data, 6, false, {3})[0]);
+}
+
+TEST(Tokens, BadSizesAreNamed) {
+  for (const char* bad : {"tokens:5x6", "tokens:5x6x7x", "tokens:0x6x7", "tokens:5xax7"})
+    EXPECT_TRUE(error_of([&] { make_dataset(bad, Split::kTrain); })) << bad;
 }
 
 TEST(Synthetic, IsTheSameForEverybodyAndAnyOrderOfReading) {

@@ -41,6 +41,28 @@ TEST(CountCorrect, IsNotFooledByLabelsThatAreNoClass) {
   EXPECT_EQ(correct({1, 2, 3, 1, 2, 3}, {-1, 3}), 0);
 }
 
+// [2, 3 classes, 2 positions]: a class is two apart.
+TEST(CountCorrect, TakesARowForEachPosition) {
+  std::vector<float> scores{1, 9, 5, 2, 3, 3, 4, 0, 2, 7, 6, 1};
+  std::vector<int64_t> labels{1, 0, 2, 2};
+  EXPECT_EQ(count_correct({DType::kFloat32, {2, 3, 2}, reinterpret_cast<std::byte*>(scores.data())},
+                          {DType::kInt64, {2, 2}, reinterpret_cast<std::byte*>(labels.data())}),
+            3);
+}
+
+TEST(CountPicked, CountsRowsWhoseLabelHasTheLargestScoreOfAllSegments) {
+  std::vector<float> maximum{3, 5, 2, 8, 1, 1};
+  std::vector<float> picked{5, 7, 1};
+  const auto at = [](std::vector<float>& data) {
+    return reinterpret_cast<std::byte*>(data.data());
+  };
+  EXPECT_EQ(
+      count_picked({DType::kFloat32, {3, 2}, at(maximum)}, {DType::kFloat32, {3}, at(picked)}), 2);
+  picked[0] = NAN;
+  EXPECT_EQ(
+      count_picked({DType::kFloat32, {3, 2}, at(maximum)}, {DType::kFloat32, {3}, at(picked)}), 1);
+}
+
 TEST(CountCorrect, RefusesOtherShapes) {
   std::vector<float> scores(6);
   std::vector<int64_t> labels(3);

@@ -15,8 +15,12 @@
 #include <tuple>
 
 #include "ops/pack.h"
+#include "partitioner/cut.h"
+#include "partitioner/rewrite.h"
 #include "partitioner/sources.h"
+#include "partitioner/zoo.h"
 #include "tests/partitioner/random_cut.h"
+#include "tests/partitioner/wide_models.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -262,26 +266,87 @@ class Crossing {
   All y_;  // by the consumers'
 };
 
+void expect_adjoint(const Model& model, const Division& division, Random& random) {
+  const Sources sources(model, division);
+  const auto routes = connect(model, division);
+  for (ValueId value = 0; value < model.values(); ++value) {
+    const NodeId producer = model.value(value).producer;
+    if (producer < 0 || producer == model.loss() || model.uses(value).empty()) continue;
+    ASSERT_TRUE(sources.differentiable(value)) << model.value(value).name;
+    const auto [forward, backward] = Crossing(sources, routes, value).run(random);
+    EXPECT_EQ(forward, backward) << model.value(value).name << ", "
+                                 << ops::describe({.shares = sources.shares(value)});
+  }
+}
+
 class Adjoint : public ::testing::TestWithParam<int> {};
 
 TEST_P(Adjoint, OfEveryActivationUnderRandomDivisions) {
   Random random(static_cast<Random::result_type>(GetParam()));
   for (int round = 0; round < 10; ++round) {
     const Model model = random_model(random);
-    const Division division =
-        random_division(model, 1 + GetParam() % 5, kSamples + round % 4, random);
-    const Sources sources(model, division);
-    const auto routes = connect(model, division);
-    for (NodeId node = 0; node < model.nodes(); ++node) {
-      const ValueId value = model.node(node).outputs[0];
-      if (node == model.loss()) continue;
-      ASSERT_TRUE(sources.differentiable(value)) << model.value(value).name;
-      const auto [forward, backward] = Crossing(sources, routes, value).run(random);
-      EXPECT_EQ(forward, backward)
-          << model.value(value).name << ", " << ops::describe({.shares = sources.shares(value)});
-    }
+    expect_adjoint(model, random_division(model, 1 + GetParam() % 5, kSamples + round % 4, random),
+                   random);
   }
 }
+
+// Of pieces that rewrites make, and of operators with several outputs.
+TEST_P(Adjoint, OfRewrittenAndWideModels) {
+  Random random(static_cast<Random::result_type>(GetParam()));
+  const std::vector<Model> models{
+      rewritten(random_model(random), {{"split-cross-entropy", "loss", {0, 1, 4}}}),
+      rewritten(testing::normalized_images(),
+                {{"sync-batch-norm", "bn1"}, {"sync-batch-norm", "bn2"}}),
+      testing::attention(), testing::tied(), testing::stretches()};
+  for (const Model& model : models)
+    expect_adjoint(model, random_division(model, 1 + GetParam() % 5, kSamples + 1, random), random);
+}
+
+struct FileOfShares {
+  std::string name;
+  Model model;
+  std::string shares;
+};
+
+// What a free cut's file says: pairs of column and row, the batch, space, heads, the vocabulary.
+class AdjointOfFile : public ::testing::TestWithParam<FileOfShares> {};
+
+TEST_P(AdjointOfFile, OfEveryActivation) {
+  PlanRequest request;
+  request.cut = Cut::kFree;
+  request.workers = 2;
+  request.batch = 4;
+  request.micro_batches = 1;
+  request.shares = "{\"kerf_shares\": 1, \"shares\": " + GetParam().shares + "}";
+  request.shares_origin = "shares";
+  Random random(5);
+  const Model model = model_for(GetParam().model, request);
+  expect_adjoint(model, cut_free(model, request).division, random);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, AdjointOfFile,
+    ::testing::Values(FileOfShares{"ColumnThenRow", make_zoo_model("mlp", {{6, 8, 5}}),
+                                   R"({"fc1": {"0": "0-4", "1": "5-7"},
+                         "fc2": {"0": {"inputs": "0-4"}, "1": {"inputs": "5-7"}}})"},
+                      FileOfShares{"Batch", testing::normalized_images(),
+                                   R"({"conv1": {"0": {"samples": "0-2"}, "1": {"samples": "3"}},
+                         "conv2": {"0": {"samples": "0"}, "1": {"samples": "1-3"}},
+                         "head": {"0": {"samples": "0-1"}, "1": {"samples": "2-3"}},
+                         "loss": {"0": {"samples": "0-1"}, "1": {"samples": "2-3"}}})"},
+                      FileOfShares{"Space", testing::normalized_images(),
+                                   R"({"conv1": {"0": {"rows": "0-2"}, "1": {"rows": "3-5"}},
+                         "conv2": {"0": {"rows": "0-1"}, "1": {"rows": "2-3"}}})"},
+                      FileOfShares{"Heads", testing::attention(),
+                                   R"({"qkv": {"0": {"columns": "0-3,8-11,16-19"},
+                                 "1": {"columns": "4-7,12-15,20-23"}},
+                         "out": {"0": {"inner": "0-3"}, "1": {"inner": "4-7"}}})"},
+                      FileOfShares{
+                          "Vocabulary", testing::tied(),
+                          R"({"embedding": {"0": {"vocabulary": "0-3"}, "1": {"vocabulary": "4-8"}},
+                         "scores": {"0": {"outputs": "0-3"}, "1": {"outputs": "4-8"}},
+                         "loss": {"0": {"classes": "0-3"}, "1": {"classes": "4-8"}}})"}),
+    [](const auto& each) { return each.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Adjoint, ::testing::Range(1, 31));
 

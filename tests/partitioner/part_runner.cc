@@ -255,8 +255,8 @@ std::string PartRunner::waiting(size_t p) const {
   return format("part {} waits for ever: action {} (micro-batch {}), to {} {}{} from {} to {}", p,
                 player.action, player.row[player.action].second,
                 held.kind == Kind::kSend ? "send" : "receive",
-                route.gradient ? "the gradient of " : "", value_name(model_, route),
-                route.from, route.to);
+                route.gradient ? "the gradient of " : "", value_name(model_, route), route.from,
+                route.to);
 }
 
 void PartRunner::check_end(size_t p) {

@@ -48,7 +48,7 @@ ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int mi
     std::fill(made.workspace.begin(), made.workspace.end(), std::byte{0x7f});
   }
   made.samples = samples(micro_batch);
-  made.key = {7, static_cast<uint32_t>(local.node), 0, micro_batch};
+  made.key = {7, model_.node(local.node).key, 0, micro_batch};
   made.normaliser = static_cast<double>(first_sample(static_cast<int>(sizes_.size())));
   return made;
 }

@@ -44,7 +44,7 @@ TEST(Regions, TriesOrdersUntilOneIsDense) {
   expect_apart(blocks, bytes);
 }
 
-class RandomBlocks : public testing::TestWithParam<unsigned> {};
+class RandomBlocks : public ::testing::TestWithParam<unsigned> {};
 
 // Chains of tensors that each live for a few instructions, and some for long, as in a backward pass.
 TEST_P(RandomBlocks, AreWithinFivePercent) {
@@ -59,7 +59,7 @@ TEST_P(RandomBlocks, AreWithinFivePercent) {
   EXPECT_LE(static_cast<double>(bytes), 1.05 * static_cast<double>(greatest_sum(blocks)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomBlocks, testing::Range(1U, 31U));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomBlocks, ::testing::Range(1U, 31U));
 
 }  // namespace
 }  // namespace kerf::partitioner

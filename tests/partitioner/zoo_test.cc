@@ -41,12 +41,29 @@ TEST(Zoo, TheMlpHasTheSizesAskedFor) {
   EXPECT_EQ(deep.value(deep.find_value("image")).spec.shape, (ops::Shape{ops::kBatch, 784}));
 }
 
+TEST(Zoo, TheLanguageModelScoresEveryToken) {
+  const Model model = make_zoo_model("lstm-lm", {{5, 7, 4, 6}});
+  EXPECT_EQ(count_parameters(model), 7 * 4 + 4 * 6 * (4 + 6) + 8 * 6 + 6 * 7);
+  EXPECT_EQ(model.value(model.find_value("tokens")).spec,
+            (ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, 5}}));
+  EXPECT_EQ(model.value(model.find_value("by_token.output")).spec.shape,
+            (ops::Shape{ops::kBatch, 7, 5}));
+  EXPECT_EQ(model.value(model.find_value("label")).spec.shape, (ops::Shape{ops::kBatch, 5}));
+}
+
+TEST(Zoo, LeNet5WithBatchNormalisationKeepsStatistics) {
+  const Model model = make_zoo_model("lenet5-bn");
+  EXPECT_EQ(count_parameters(model), 61706 + 2 * (6 + 16));
+  EXPECT_EQ(model.value(model.find_value("bn2.running_var")).role, Role::kState);
+}
+
 TEST(Zoo, EveryModelIsSound) {
   for (const std::string& name : zoo_names()) EXPECT_NO_THROW(make_zoo_model(name).check()) << name;
 }
 
 TEST(Zoo, RefusesWhatItDoesNotHave) {
-  EXPECT_THAT(complaint([] { make_zoo_model("vgg"); }), HasSubstr("mlp, lenet5"));
+  EXPECT_THAT(complaint([] { make_zoo_model("vgg"); }),
+              HasSubstr("mlp, lenet5, lenet5-bn, lstm-lm"));
   EXPECT_THAT(complaint([] { make_zoo_model("lenet5", {{784, 10}}); }), HasSubstr("--sizes"));
   EXPECT_NE(complaint([] { make_zoo_model("mlp", {{784}}); }), "");
   EXPECT_NE(complaint([] { make_zoo_model("mlp", {{784, 0, 10}}); }), "");

@@ -25,7 +25,7 @@ using schedmp::Executor;
 using schedmp::Schedule;
 
 // Rows of any shape and type: an element follows from its row and its place there.
-class AnyRows final : public schedmp::Dataset {
+class AnyRows final : public schedmp::FeatureRows {
  public:
   explicit AnyRows(bool normal) : normal_(normal) {}
   int64_t rows() const override { return 64; }

@@ -211,7 +211,7 @@ TEST(Executor, TrainsWithoutAllocating) {
 }
 
 // The number of a bad row is the step's, not its micro-batch's.
-class BadLabels final : public Dataset {
+class BadLabels final : public FeatureRows {
  public:
   int64_t rows() const override { return 30; }
   int64_t features() const override { return 6; }

@@ -34,7 +34,7 @@ constexpr int64_t kBatch = 10;
 constexpr int kMicroBatches = 2;
 
 // Rows 20 to 29, which are step 2, are there or not; row 25 of them is spoiled by `bad`.
-class Rows final : public Dataset {
+class Rows final : public FeatureRows {
  public:
   Rows(bool with_step_2, float bad) : with_(with_step_2), bad_(bad) {}
 

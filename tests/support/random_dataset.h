@@ -11,7 +11,7 @@
 
 namespace kerf::tests {
 
-class RandomDataset : public schedmp::Dataset {
+class RandomDataset : public schedmp::FeatureRows {
  public:
   RandomDataset(int64_t rows, int64_t features, int64_t classes, uint64_t seed = 5)
       : rows_(rows), features_(features), classes_(classes), seed_(seed) {}

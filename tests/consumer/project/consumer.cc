@@ -13,7 +13,7 @@ using namespace kerf;
 namespace {
 
 // Two classes that one feature tells apart.
-class Stripes : public schedmp::Dataset {
+class Stripes : public schedmp::FeatureRows {
  public:
   int64_t rows() const override { return 64; }
   int64_t features() const override { return 8; }

@@ -1,0 +1,176 @@
+#include "partitioner/rewrite.h"
+
+#include <algorithm>
+
+namespace kerf::partitioner {
+namespace {
+
+[[noreturn]] void cannot_rewrite(const Model& model, const Rewrite& rewrite,
+                                 const std::string& reason) {
+  throw Error(ErrorCode::kUsage, format("{} cannot rewrite it: {}", rewrite.name, reason),
+              format("{}: node {}", model.name(), rewrite.node));
+}
+
+// Replays a model, value by value, so that parameters keep their numbers and names.
+class Replay {
+ public:
+  Replay(const Model& from, const std::vector<Rewrite>& rewrites)
+      : from_(from), to_(from.name()), known_(static_cast<size_t>(from.values()), -1) {
+    for (const Rewrite& rewrite : rewrites) add(rewrite);
+  }
+
+  Model made() {
+    for (ValueId id = 0; id < from_.values(); ++id)
+      if (const Value& value = from_.value(id); value.producer < 0)
+        known(id) = add_value(value);
+      else if (value.output == 0)
+        add_node(value.producer);
+    std::vector<Rewrite> in_order;
+    for (const auto& [node, rewrite] : by_node_) in_order.push_back(*rewrite);
+    to_.set_original(std::make_shared<const Model>(from_), std::move(in_order));
+    return std::move(to_);
+  }
+
+ private:
+  ValueId& known(ValueId id) { return known_[static_cast<size_t>(id)]; }
+
+  void add(const Rewrite& rewrite) {
+    const RewriteRow& row = find_rewrite(rewrite.name);
+    const NodeId node = from_.find_node(rewrite.node);
+    if (node < 0) cannot_rewrite(from_, rewrite, "the model has no such node");
+    if (from_.node(node).op != row.op)
+      cannot_rewrite(from_, rewrite, format("it is a {}, not a {}", from_.node(node).op, row.op));
+    if (!by_node_.emplace(node, &rewrite).second)
+      cannot_rewrite(from_, rewrite, "it is rewritten already");
+  }
+
+  ValueId add_value(const Value& value) {
+    switch (value.role) {
+      case Role::kInput:
+        return to_.add_input(value.name, value.spec);
+      case Role::kLabel:
+        return to_.add_label(value.name, value.spec);
+      case Role::kConstant:
+        return to_.add_constant(value.name, *value.literal);
+      default:
+        return to_.add_parameter(value.name, value.spec, value.initializer, value.role);
+    }
+  }
+
+  void add_node(NodeId id) {
+    const Node& node = from_.node(id);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input < 0 ? -1 : known(input));
+    const NodeId first = to_.nodes();
+    const auto rewrite = by_node_.find(id);
+    const std::vector<ValueId> outputs =
+        rewrite == by_node_.end()
+            ? to_.node(to_.add_node(node.name, node.op, node.attributes, inputs,
+                                    static_cast<int>(node.outputs.size())))
+                  .outputs
+            : find_rewrite(rewrite->second->name)
+                  .replace(node, inputs, rewrite->second->numbers, to_);
+    for (NodeId made = first; made < to_.nodes(); ++made) to_.set_key(made, node.key);
+    for (size_t i = 0; i < node.outputs.size(); ++i) known(node.outputs[i]) = outputs[i];
+  }
+
+  const Model& from_;
+  Model to_;
+  std::vector<ValueId> known_;  // by value of `from_`: what stands for it
+  std::map<NodeId, const Rewrite*> by_node_;
+};
+
+// Whether a share divides an axis that the node needs whole.
+bool divides_whole(const ops::IterationSpace& space, const ops::Share& share, int64_t largest) {
+  const ops::Shape extents = space.extents().with_batch(largest);
+  for (size_t i = 0; i < space.axes.size(); ++i)
+    if (!space.axes[i].undivided.empty() &&
+        !share.box.axes[i].normalized(extents[static_cast<int>(i)]).is_all())
+      return true;
+  return false;
+}
+
+}  // namespace
+
+const RewriteRow& find_rewrite(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const RewriteRow& row : rewrites()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw Error(ErrorCode::kUsage, format("there is no rewrite \"{}\"; the rewrites are {}", name,
+                                        fmt::join(names, ", ")));
+}
+
+ops::IterationSpace space_with_rewrites(const Node& node) {
+  ops::IterationSpace space = node.bound->space();
+  for (const RewriteRow& row : rewrites())
+    if (row.op == node.op)
+      for (ops::IterationAxis& axis : space.axes)
+        if (row.divides(axis)) axis.undivided.clear();
+  return space;
+}
+
+const RewriteRow* rewrite_needed(const Node& node, const ops::Layout& division, int64_t largest) {
+  const auto any = [&](const ops::IterationSpace& space) {
+    return std::any_of(
+        division.shares.begin(), division.shares.end(),
+        [&](const ops::Share& share) { return divides_whole(space, share, largest); });
+  };
+  if (!any(node.bound->space()) || any(space_with_rewrites(node))) return nullptr;
+  for (const RewriteRow& row : rewrites())
+    if (row.op == node.op) return &row;
+  return nullptr;
+}
+
+Model rewritten(const Model& model, const std::vector<Rewrite>& rewrites) {
+  if (rewrites.empty()) return model;
+  KERF_CHECK(model.original() == nullptr, "{} is rewritten already", model.name());
+  return Replay(model, rewrites).made();
+}
+
+std::vector<std::optional<ops::Layout>> divide_pieces(
+    const Model& model, const std::vector<std::optional<ops::Layout>>& of_original,
+    int64_t largest) {
+  const Model& original = *model.original();
+  std::vector<std::optional<ops::Layout>> divisions(static_cast<size_t>(model.nodes()));
+  std::map<std::string, const Rewrite*> by_node;
+  for (const Rewrite& rewrite : model.rewrites()) by_node[rewrite.node] = &rewrite;
+  for (NodeId id = 0; id < original.nodes(); ++id) {
+    const Node& node = original.node(id);
+    const std::optional<ops::Layout>& division = of_original[static_cast<size_t>(id)];
+    if (!division) continue;
+    DividedPieces pieces{{node.name, *division}};
+    if (const auto rewrite = by_node.find(node.name); rewrite != by_node.end())
+      pieces = find_rewrite(rewrite->second->name)
+                   .divide(node, rewrite->second->numbers, *division, largest);
+    for (auto& [name, layout] : pieces)
+      divisions[static_cast<size_t>(model.find_node(name))] = std::move(layout);
+  }
+  return divisions;
+}
+
+std::vector<Rewrite> rewrites_in(const Json& plan, const std::string& origin) {
+  std::vector<Rewrite> result;
+  if (!plan.is_object() || !plan.contains("rewrites")) return result;
+  for (const Json& one : json_array(plan, "rewrites", origin)) {
+    const std::string where = format("{}: rewrites[{}]", origin, result.size());
+    if (!one.is_object()) throw Error(ErrorCode::kUsage, "must be an object", where);
+    Rewrite& rewrite = result.emplace_back();
+    rewrite.name = json_string(one, "rewrite", where);
+    rewrite.node = json_string(one, "node", where);
+    if (!one.contains("numbers")) continue;
+    for (const Json& number : json_array(one, "numbers", where)) {
+      if (!number.is_number_integer())
+        throw Error(ErrorCode::kUsage, "\"numbers\" must be an array of integers", where);
+      rewrite.numbers.push_back(number.get<int64_t>());
+    }
+  }
+  return result;
+}
+
+std::vector<Rewrite> rewrites_of_plan(const std::string& text, const std::string& origin) {
+  return rewrites_in(parse_json(text, origin), origin);
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,13 @@
+// The table of rewrites. What lists or tries rewrites iterates it.
+#include <array>
+
+#include "partitioner/rewrite.h"
+
+namespace kerf::partitioner {
+
+std::span<const RewriteRow> rewrites() {
+  static const std::array<RewriteRow, 2> kRewrites = {split_cross_entropy(), sync_batch_norm()};
+  return kRewrites;
+}
+
+}  // namespace kerf::partitioner

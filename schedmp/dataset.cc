@@ -1,0 +1,76 @@
+#include "schedmp/dataset.h"
+
+#include "runtime/error.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::Model;
+using partitioner::Role;
+using partitioner::Value;
+
+std::string spec_text(const ops::ValueSpec& spec) {
+  return format("{} {}", ops::to_string(spec.dtype), ops::to_string(spec.shape));
+}
+
+bool same_rows(const ops::ValueSpec& a, const ops::ValueSpec& b) {
+  return a.dtype == b.dtype && a.shape.elements_per_sample() == b.shape.elements_per_sample();
+}
+
+void check_input(const Dataset& data, const std::string& name, const Model& model,
+                 const Value& value) {
+  const auto has = data.input(value.name);
+  if (!has)
+    throw Error(ErrorCode::kUsage,
+                format("it has nothing for {}, an input of {}, {}; choose another data set",
+                       value.name, model.name(), spec_text(value.spec)),
+                name);
+  if (!same_rows(*has, value.spec))
+    throw Error(
+        ErrorCode::kUsage,
+        format("its rows have {} features of {}, but {}, an input of {}, has {} of {}; choose "
+               "another data set",
+               has->shape.elements_per_sample(), ops::to_string(has->dtype), value.name,
+               model.name(), value.spec.shape.elements_per_sample(),
+               ops::to_string(value.spec.dtype)),
+        name);
+}
+
+void check_labels(const Dataset& data, const std::string& name, const Model& model,
+                  const Value& value) {
+  const ops::ValueSpec has{ops::DType::kInt64, data.labels()};
+  if (!same_rows(has, value.spec))
+    throw Error(ErrorCode::kUsage,
+                format("its labels are {}, but those of {} are {}", spec_text(has), model.name(),
+                       spec_text(value.spec)),
+                name);
+  const int64_t classes = label_classes(model);
+  if (data.classes() > classes)
+    throw Error(
+        ErrorCode::kUsage,
+        format("it has {} classes, but {} gives {} scores", data.classes(), model.name(), classes),
+        name);
+}
+
+}  // namespace
+
+int64_t label_classes(const Model& model) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id) {
+    if (model.value(id).role != Role::kLabel) continue;
+    for (const partitioner::Use& use : model.uses(id)) {
+      const ops::Shape& scores = model.op(use.node).inputs()[0].spec.shape;
+      if (scores.rank() >= 2) return scores[1];
+    }
+  }
+  return 0;
+}
+
+void check_fits(const Dataset& data, const std::string& name, const Model& model) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id) {
+    const Value& value = model.value(id);
+    if (value.role == Role::kInput) check_input(data, name, model, value);
+    if (value.role == Role::kLabel) check_labels(data, name, model, value);
+  }
+}
+
+}  // namespace kerf::schedmp
