@@ -105,8 +105,10 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
     throw Error(ErrorCode::kUsage, problems.front());
   lay_out(model, left_out.layouts, plan);
   const std::vector<Route> routes = all_routes(model, plan);
-  if (left_out.routes) plan.routes = routes;
-  if (left_out.step_routes) add_step_routes(model, left_out.workers, plan);
+  if (left_out.routes)
+    plan.routes = routes;
+  else if (left_out.step_routes)
+    add_step_routes(model, left_out.workers, plan);
   // Predictions index by routes: those that stand must be right first.
   Plan as_routed = plan;
   as_routed.routes = routes;

@@ -123,7 +123,7 @@ class Generator {
     return true;
   }
   bool add_bias(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s[s.rank() - 1] < 0) return false;
     node("Add", {}, {x, bias(s.rank() == 4 ? Shape{s[1], 1, 1} : Shape{s[s.rank() - 1]})});
     return true;
@@ -156,7 +156,7 @@ class Generator {
     return true;
   }
   bool product(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     const int64_t inner = s[s.rank() - 1];
     const int64_t outputs = chance(3) ? inner : 2 + pick(6);
     if (inner < 0) return false;
@@ -185,7 +185,7 @@ class Generator {
     return true;
   }
   bool reshape(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (!batch_first(x)) return false;
     if (s[0] != kBatch) {
       Ints wanted{-1, -s[0]};
@@ -209,7 +209,7 @@ class Generator {
     return true;
   }
   bool conv(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s.rank() != 4 || !one_row(x)) return false;
     const int64_t kernel = 1 + pick(3);
     const int64_t pad = kernel == 3 ? pick(2) : 0;
@@ -225,7 +225,7 @@ class Generator {
     return true;
   }
   bool pool(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s.rank() != 4 || !one_row(x) || s[2] < 2 || s[3] < 2) return false;
     const int64_t stride = 1 + pick(2);
     node(chance(2) ? "MaxPool" : "AveragePool",
@@ -240,14 +240,14 @@ class Generator {
     return true;
   }
   bool softmax(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s[s.rank() - 1] < 2) return false;
     node("Softmax", {{"axis", int64_t{-1}}}, {x});
     return true;
   }
   // [..., T, D] times its own transpose.
   bool attention(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s.rank() < 3 || !batch_first(x) || s[s.rank() - 2] > 6) return false;
     Ints perm;
     for (int64_t axis = 0; axis < s.rank(); ++axis) perm.push_back(axis);
@@ -256,7 +256,7 @@ class Generator {
     return true;
   }
   bool layer_norm(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     const int64_t row = s[s.rank() - 1];
     if (row < 3) return false;
     std::vector<ValueId> inputs{x, kept({row}, {Initializer::Kind::kOne})};
@@ -280,7 +280,7 @@ class Generator {
     return true;
   }
   bool recurrence(ValueId x) {
-    const Shape& s = shape(x);
+    const Shape s = shape(x);
     if (s.rank() != 3 || !one_row(x)) return false;
     const int64_t hidden = 2 + pick(3);
     const Initializer small{Initializer::Kind::kUniform, 0.5};

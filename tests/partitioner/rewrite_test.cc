@@ -141,7 +141,7 @@ TEST(FreeCutRewrites, ALossDividedByClasses) {
   EXPECT_EQ(division(made, "loss.segments"), "split on axis 1 over 0,1,2");
   EXPECT_EQ(division(made, "loss"), "whole on 0");
   for (const Route& route : made.plan.routes)
-    EXPECT_NE(made.model.value(route.value).name, "fc2.output") << "scores stay where they are";
+    EXPECT_NE(value_name(made.model, route), "fc2.output") << "scores stay where they are";
   expect_same_training(run(made.model, made.plan), run(plain, plan_of(plain, Cut::kLayer, 1)),
                        1e-5F);
 }

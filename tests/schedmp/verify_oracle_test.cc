@@ -53,8 +53,8 @@ Events events_of(const std::vector<Part>& parts, const Schedule& schedule) {
     }
     for (const Action& each : updated)
       if (!reduced.contains(each.stage)) append(parts, worker, each, &Part::contribute, mine);
-    for (const Action& each : updated) append(parts, worker, each, &Part::update, mine);
-    for (const Action& each : updated) append(parts, worker, each, &Part::fetch, mine);
+    for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
+      for (const Action& each : updated) append(parts, worker, each, list, mine);
   }
   return events;
 }
