@@ -1,5 +1,7 @@
 #include "apps/data/datasets.h"
 
+#include <filesystem>
+
 #include "apps/data/fashion_mnist.h"
 #include "apps/data/synthetic.h"
 #include "runtime/error.h"
@@ -56,6 +58,10 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
 
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t rows) {
+  const auto [kind, rest] = split_name(name);
+  // Workers that were started elsewhere would look for it there.
+  if (kind == kFashionMnist && !rest.empty())
+    return format("{}:{}", kind, std::filesystem::absolute(rest).string());
   if (name != kSynthetic) return name;
   const Wanted wanted = wanted_by(model);
   return format("{}:{}x{}x{}", kSynthetic, rows, wanted.features, wanted.classes);
