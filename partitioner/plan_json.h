@@ -4,7 +4,7 @@
 //   ...,
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
-//                "optimizer_states": 1, "threads": 1},
+//                "optimizer_states": 1, "threads": 1, "momentum": 0.9},
 //    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
 //    "layouts": {"fc1.weight": [{"part": 0, "box": ["0-127", "all"]}, ...], ...},

@@ -29,8 +29,7 @@ void check(const PlanFlags& flags) {
   check_range(flags.slots, "--slots", kMostSlots);
   check_range(flags.threads, "--threads", kMostThreads);
   const double momentum = flags.momentum.value_or(0);
-  require(momentum >= 0 && momentum < 1, "--momentum",
-          format("{} is not within 0 and 1", momentum));
+  require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
 }
 
@@ -137,14 +136,25 @@ void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::S
                                               *objective_of(flags, planned.plan.schedule));
 }
 
+// As the flag says, or the plan's request, or as follows from its states.
+double momentum_under(const PlanFlags& flags,
+                      const std::optional<partitioner::KeptRequest>& request) {
+  if (flags.momentum) return *flags.momentum;
+  if (request && request->momentum) return *request->momentum;
+  return request && request->setting.optimizer_states == 0 ? 0 : kDefaultMomentum;
+}
+
 // The schedule and the request of a plan that was read, under what the flags say.
 void run_under(const PlanFlags& flags, Planned& planned) {
-  const auto& request = planned.plan.request;
+  auto& request = planned.plan.request;
+  planned.momentum = momentum_under(flags, request);
+  if (request && flags.momentum) request->momentum = flags.momentum;
   const partitioner::Setting made_for = request ? request->setting : partitioner::Setting{};
   const partitioner::Setting setting = under(flags, made_for);
   planned.setting = run_setting(flags, setting);
+  planned.other_states = request && setting.optimizer_states != made_for.optimizer_states;
   planned.memory = flags.memory ? flags.memory : request ? request->memory : std::nullopt;
-  if (request) planned.plan.request->memory = planned.memory;
+  if (request) request->memory = planned.memory;
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
   if (other) planned.plan.schedule = *flags.schedule;
   if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
@@ -283,6 +293,8 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
   request.setting = planned.setting = run_setting(flags, under(flags, {}));
+  request.momentum = flags.momentum;
+  planned.momentum = flags.momentum.value_or(kDefaultMomentum);
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;

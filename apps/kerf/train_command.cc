@@ -1,6 +1,7 @@
 // kerf train: plan, run, compare what happened with what was predicted, and keep the results.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -61,7 +62,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.shuffle = !no_shuffle;
   options.seed = flags.seed;
   options.optimizer = flags.optimizer;
-  options.optimizer.momentum = plan_flags.momentum.value_or(kDefaultMomentum);
+  options.optimizer.momentum = planned.momentum;
   options.trace_steps = flags.trace_steps;
   options.weights = existing_weights(flags.weights);
   return options;
@@ -72,6 +73,12 @@ int TrainCommand::run() {
   plan_flags.run_on(crew_flags);
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
+  if (planned.other_states)
+    fmt::print(
+        stderr,
+        "kerf: --momentum {} takes {} optimizer state than the plan was made for; its memory "
+        "is proved anew\n",
+        planned.momentum, planned.momentum > 0 ? "more" : "less");
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   schedmp::TrainingOptions options = this->options(planned);
 
@@ -107,7 +114,9 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
   command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")
       ->capture_default_str();
-  command.add_option("--momentum", state.plan_flags.momentum, "Of sgd (default 0.9)")
+  command
+      .add_option("--momentum", state.plan_flags.momentum,
+                  "Of sgd, in [0, 1) (default 0.9, or the plan's)")
       ->type_name("M");
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
