@@ -83,12 +83,12 @@ int TrainCommand::run() {
   schedmp::TrainingOptions options = this->options(planned);
 
   const RunFolder folder(out, picture);
-  folder.make();
+  folder.make(planned);
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
-  folder.keep(planned, schedule);
   const Outcome outcome = run_training(RunKind::kTrain, planned, schedule, options, crew_flags);
 
+  folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights());
   runtime::write_chrome_trace(folder.trace(), traces_of(outcome));
   const RunRecord record = record_of(planned, outcome);
