@@ -216,22 +216,28 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
       .add_option("--workers", flags.workers,
                   format("How many parts to cut into (default {}, or a schedule file's)",
                          flags.default_workers))
+      ->check(whole_number<int>())
       ->type_name("N");
   command.add_option("--micro-batches", flags.micro_batches, "Parts of a step (default 8)")
+      ->check(whole_number<int>())
       ->type_name("M");
 }
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
-  return {
-      command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
-          ->check(parsed_by(partitioner::parse_cut))
-          ->type_name("CUT"),
-      command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N"),
-      command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS"),
-      command
-          .add_option("--slots", flags.slots,
-                      "Messages ahead per path, beyond what its receiver holds (default 2)")
-          ->type_name("N")};
+  return {command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
+              ->check(parsed_by(partitioner::parse_cut))
+              ->type_name("CUT"),
+          command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")
+              ->check(whole_number<int>())
+              ->type_name("N"),
+          command.add_option("--batch", flags.batch, "Rows per step (default 128)")
+              ->check(whole_number<int64_t>())
+              ->type_name("ROWS"),
+          command
+              .add_option("--slots", flags.slots,
+                          "Messages ahead per path, beyond what its receiver holds (default 2)")
+              ->check(whole_number<int>())
+              ->type_name("N")};
 }
 
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
@@ -243,7 +249,9 @@ CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   add_division_flags(command, flags);
   add_count_flags(command, flags);
-  command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
+  command
+      .add_option("--schedule", flags.schedule,
+                  format("gpipe, 1f1b or a file (default {})", flags.default_schedule))
       ->type_name("NAME");
   command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
       ->transform(byte_size())
@@ -267,6 +275,7 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
       command
           .add_option("--threads", flags.threads,
                       "Per worker (default 1): each takes scratch memory")
+          ->check(whole_number<int>())
           ->type_name("N")};
 }
 
@@ -289,7 +298,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
   request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
-  request.schedule = flags.schedule.value_or("1f1b");
+  request.schedule = flags.schedule.value_or(flags.default_schedule);
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
   request.setting = planned.setting = run_setting(flags, under(flags, {}));

@@ -25,6 +25,7 @@ struct PlanFlags {
   std::optional<int64_t> batch;
   std::optional<int> micro_batches;
   std::optional<std::string> schedule;  // a name or a file
+  std::string default_schedule = "1f1b";
   std::optional<int64_t> memory;
   std::optional<std::string> objective;
   std::string shares;

@@ -13,6 +13,8 @@
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
 #include "apps/report/json_fields.h"
+#include "ops/optimizer.h"
+#include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 
@@ -48,7 +50,13 @@ struct TrainCommand {
 
 void TrainCommand::check() const {
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
-  require(flags.trace_steps >= 0, "--trace-steps", format("{} is negative", flags.trace_steps));
+  ops::OptimizerOptions of_rate = flags.optimizer;
+  of_rate.momentum = 0;
+  try {
+    ops::make_optimizer(of_rate, *runtime::make_cpu_device());
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--lr");  // the parser has looked at the name
+  }
 }
 
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
@@ -104,14 +112,20 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   schedmp::TrainingOptions& options = state.flags;
   options.optimizer.learning_rate = 0.02;
   add_data_flag(command, state.data);
-  command.add_option("--epochs", options.epochs, "Passes over the data")->capture_default_str();
+  command.add_option("--epochs", options.epochs, "Passes over the data")
+      ->check(whole_number<int>())
+      ->capture_default_str();
   command
       .add_option("--steps", state.steps,
                   "Stop after this many steps; 0 only writes initial weights")
       ->check(whole_number<int64_t>())
       ->type_name("S");
   add_seed_flag(command, options.seed, "Of initial weights and data order");
-  command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
+  command.add_option("--optimizer", options.optimizer.name, "sgd")
+      ->check(parsed_by([](const std::string& name) {
+        ops::make_optimizer({.name = name}, *runtime::make_cpu_device());
+      }))
+      ->capture_default_str();
   command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")
       ->capture_default_str();
   command
@@ -123,6 +137,7 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
   command.add_flag("--no-test", state.no_test, "Do not measure test accuracy");
   command.add_option("--trace-steps", options.trace_steps, "Steps to keep a trace of")
+      ->check(whole_number<int>())
       ->capture_default_str();
   command.add_option("--out", state.out, "Folder for plan, trace, weights and report")
       ->capture_default_str();
@@ -141,6 +156,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
+  add_threads_flag(*command, state->crew_flags);
   add_flags(*command, *state);
   command->footer(
       "Examples:\n"
