@@ -29,7 +29,8 @@ struct PlanRequest {
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
-  std::string source;  // of the model: the plan keeps it
+  std::string source;              // of the model: the plan keeps it
+  std::optional<double> momentum;  // and this
 
   int64_t largest_micro_batch() const {
     return micro_batches < 1 ? batch : (batch + micro_batches - 1) / micro_batches;

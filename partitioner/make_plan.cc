@@ -40,7 +40,8 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
-  plan.request = {request.source, request.memory, request.minimise, request.setting};
+  plan.request = {request.source, request.memory, request.minimise, request.setting,
+                  request.momentum};
   plan.stages = std::move(assignment.stages);
   plan.division = std::move(assignment.division);
   plan.layouts = layouts_of(model, plan.division);

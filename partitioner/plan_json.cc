@@ -103,6 +103,7 @@ Json request_to_json(const KeptRequest& request) {
   json["mirrored"] = request.setting.mirrored;
   json["optimizer_states"] = request.setting.optimizer_states;
   json["threads"] = request.setting.threads;
+  if (request.momentum) json["momentum"] = *request.momentum;
   return json;
 }
 

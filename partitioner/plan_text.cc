@@ -124,9 +124,10 @@ class PlanReader {
 
   KeptRequest read_request(const Json& json) const {
     const std::string where = at("request");
-    check_members(
-        json, {"source", "memory", "objective", "slots", "mirrored", "optimizer_states", "threads"},
-        where);
+    check_members(json,
+                  {"source", "memory", "objective", "slots", "mirrored", "optimizer_states",
+                   "threads", "momentum"},
+                  where);
     KeptRequest request;
     if (json.contains("source")) request.source = json_string(json, "source", where);
     if (json.contains("memory")) request.memory = json_int(json, "memory", where);
@@ -144,7 +145,22 @@ class PlanReader {
     count("optimizer_states", 0, request.setting.optimizer_states);
     count("threads", 1, request.setting.threads);
     if (json.contains("mirrored")) request.setting.mirrored = json_bool(json, "mirrored", where);
+    if (json.contains("momentum")) read_momentum(json, request, where);
     return request;
+  }
+
+  // Above 0 it takes a state, and none at 0.
+  static void read_momentum(const Json& json, KeptRequest& request, const std::string& where) {
+    const double momentum = json_finite(json, "momentum", where);
+    if (momentum < 0 || momentum >= 1)
+      fail(where, format("\"momentum\" is {}, which is not within [0, 1)", momentum));
+    int& states = request.setting.optimizer_states;
+    if (!json.contains("optimizer_states")) states = momentum > 0 ? 1 : 0;
+    if ((momentum > 0) != (states > 0))
+      fail(where,
+           format("\"momentum\" {} contradicts \"optimizer_states\" {}; leave one of the two out",
+                  momentum, states));
+    request.momentum = momentum;
   }
 
   // What must be right before anything else can be understood.

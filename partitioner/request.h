@@ -28,6 +28,7 @@ struct KeptRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;
+  std::optional<double> momentum = std::nullopt;  // of who trains it; empty: not told
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -5,7 +5,7 @@
 // messages, other versions and strangers are dropped and counted. Implementations: zmq/ (ROUTER and
 // DEALER) and inproc/ (queues). Tensors never travel here. A message is at most 1 MiB; only kStart,
 // which carries a job (a plan's text) once, may be larger, crosses in pieces, and is whole again at
-// the other side.
+// the worker. The server drops what is larger than 1 MiB, whatever its type.
 //
 //   worker                              scheduler
 //   kRegister: who I am       ───────>

@@ -31,7 +31,8 @@ bool is_message(const Frame& frame) {
 
 }  // namespace
 
-ControlLink::ControlLink(Emit emit) : emit_(std::move(emit)), probe_at_(after(kQuiet)) {}
+ControlLink::ControlLink(Emit emit, size_t takes)
+    : emit_(std::move(emit)), takes_(takes), probe_at_(after(kQuiet)) {}
 
 bool ControlLink::opens(const Frame& frame) {
   return frame.header.type == static_cast<uint16_t>(ControlType::kRegister) &&
@@ -111,7 +112,7 @@ std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
   owe_acknowledgement();
   const std::string_view piece = frame.payload.substr(kAcknowledgementBytes);
   const bool last = (frame.header.type & kMoreFollows) == 0;
-  const size_t largest = largest_of(type_of(frame));
+  const size_t largest = std::min(takes_, largest_of(type_of(frame)));
   if (oversized_ || partial_.payload.size() + piece.size() > largest) {
     oversized_ = !last;
     partial_ = {};

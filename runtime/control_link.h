@@ -23,7 +23,8 @@ class ControlLink {
  public:
   using Emit = std::function<void(const std::string& frame)>;
 
-  explicit ControlLink(Emit emit);
+  // Takes in messages of at most `takes` bytes, whatever their type: only a worker is sent jobs.
+  explicit ControlLink(Emit emit, size_t takes = kMaxStartMessage);
 
   // Throws Error{kInternal} above largest_of(its type).
   void send(const ControlMessage& message);
@@ -50,6 +51,7 @@ class ControlLink {
   void owe_acknowledgement();
 
   Emit emit_;
+  size_t takes_;
   SendWindow<std::string> unacknowledged_;
   ReceiveWindow received_;
   ControlMessage partial_;  // pieces so far of a message above 1 MiB

@@ -80,9 +80,10 @@ const Member* find_endless(const std::vector<Member>& members, Clock::time_point
 void forgive(std::vector<Member>& members, Clock::duration by) {
   for (auto& member : members) {
     for (auto* time : {&member.ended_at, &member.heard, &member.reported, &member.progressed,
-                       &member.task_since, &member.failed_at})
+                       &member.task_since})
       *time += by;
-    if (member.broken_at) *member.broken_at += by;
+    for (auto* time : {&member.broken_at, &member.failed_at})
+      if (*time) **time += by;
   }
 }
 
@@ -105,9 +106,11 @@ std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOpti
 
 const Member* first_failed(const std::vector<Member>& members) {
   const Member* first = nullptr;
-  for (const auto& member : members)
-    if (member.failure && (first == nullptr || member.failed_at < first->failed_at))
-      first = &member;
+  for (const auto& member : members) {
+    if (!member.failure) continue;
+    KERF_CHECK(member.failed_at, "{} failed, and nobody noted when", name_of(member));
+    if (first == nullptr || *member.failed_at < *first->failed_at) first = &member;
+  }
   return first;
 }
 

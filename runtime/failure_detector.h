@@ -28,7 +28,7 @@ struct Member {
   Clock::time_point progressed;  // finished or began something, or got work while idle
   Clock::time_point task_since;  // the oldest task that it owes a result of can have begun
   std::optional<Error> failure;  // what it said that ended it
-  Clock::time_point failed_at;
+  std::optional<Clock::time_point> failed_at;  // with `failure`
 };
 
 struct Loss {

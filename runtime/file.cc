@@ -41,6 +41,18 @@ fs::path follow_links(fs::path path) {
   return path;
 }
 
+// Where a file is what this process's own output goes into (`--out /dev/stdout > file`), that
+// descriptor, or -1. Replaced by another, the file that the shell opened would be lost, and with it
+// all that is printed.
+int own_output(const struct stat& file) {
+  struct stat output {};
+  for (const int number : {STDOUT_FILENO, STDERR_FILENO})
+    if (::fstat(number, &output) == 0 && output.st_dev == file.st_dev &&
+        output.st_ino == file.st_ino)
+      return number;
+  return -1;
+}
+
 }  // namespace
 
 std::string read_file(const fs::path& path, size_t max_bytes) {
@@ -72,6 +84,11 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(follow_l
   check(exists || errno == ENOENT, "opened");
   if (exists && !S_ISREG(status.st_mode)) {
     file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    check(file_ >= 0, "opened");
+    return;
+  }
+  if (const int output = exists ? own_output(status) : -1; output >= 0) {
+    file_ = ::fcntl(output, F_DUPFD_CLOEXEC, 0);  // what is printed goes on behind
     check(file_ >= 0, "opened");
     return;
   }

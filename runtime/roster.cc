@@ -37,7 +37,7 @@ void Roster::handle(const ControlServer::Incoming& incoming) {
   } catch (const Error& error) {
     member.failure = Error(ErrorCode::kProtocol, error.message());
   }
-  if (member.failure && member.failed_at == Clock::time_point{}) member.failed_at = member.heard;
+  if (member.failure && !member.failed_at) member.failed_at = member.heard;
 }
 
 void Roster::handle_message(Member& member, const ControlMessage& message) {
@@ -74,6 +74,8 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
 
 void Roster::take_results(Member& member, const std::string& payload) {
   auto results = decode<std::vector<std::string>>(payload);
+  // Nothing would count as progress, over and over.
+  if (results.empty()) throw Error(ErrorCode::kProtocol, "it sent a batch of no results");
   if (static_cast<int64_t>(results.size()) > member.info.outstanding)
     throw Error(ErrorCode::kProtocol, "it sent a result that nobody asked for");
   member.info.outstanding -= static_cast<int64_t>(results.size());

@@ -204,6 +204,16 @@ int first_true(int low, int high, const Holds& holds) {
 
 }  // namespace
 
+std::string above_cap(const std::vector<int64_t>& peak_bytes, int64_t cap) {
+  for (size_t worker = 0; worker < peak_bytes.size(); ++worker)
+    if (const int64_t over = peak_bytes[worker] - cap; over > 0)
+      return kerf::format(
+          "worker {} needs {} bytes more than the memory cap of {} bytes; --memory {} would do, or "
+          "another plan",
+          worker, over, cap, *std::max_element(peak_bytes.begin(), peak_bytes.end()));
+  return {};
+}
+
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
                const Schedule& schedule, const partitioner::Setting& setting) {
   Verdict verdict;

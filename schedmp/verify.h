@@ -39,6 +39,9 @@ struct Verdict {
   bool ok() const { return problems.empty(); }
 };
 
+// The first worker above a memory cap, by how much, and the cap that would fit; empty: none is.
+std::string above_cap(const std::vector<int64_t>& peak_bytes, int64_t cap);
+
 // With setting.slots >= 1 free slots per route beyond `held`; smallest_safe_slots also tries a
 // rendezvous, where a send waits for its receive.
 Verdict verify(const partitioner::Model& model, const partitioner::Plan& plan,

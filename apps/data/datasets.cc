@@ -1,5 +1,7 @@
 #include "apps/data/datasets.h"
 
+#include <filesystem>
+
 #include "apps/data/fashion_mnist.h"
 #include "apps/data/synthetic.h"
 #include "apps/data/tokens.h"
@@ -50,6 +52,10 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
 
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t rows) {
+  const auto [kind, rest] = split_name(name);
+  // Workers that were started elsewhere would look for it there.
+  if (kind == kFashionMnist && !rest.empty())
+    return format("{}:{}", kind, std::filesystem::absolute(rest).string());
   if (name != kSynthetic && name != kTokens) return name;
   return format("{}:{}x{}x{}", name, rows, input_elements(model), schedmp::label_classes(model));
 }

@@ -21,11 +21,15 @@ constexpr double kMostPatience = 24 * 3600.0;  // seconds
 runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Interrupts& interrupts,
                                   double longest_action_seconds) {
   check_range(flags.threads, "--threads", kMostThreads);
+  require(
+      flags.listen.empty() || !flags.device, "--device",
+      "it is of local workers, and with --listen there are none; give it to each that is started: "
+      "kerf worker --device");
   runtime::CrewOptions options;
   options.workers = workers;
   options.transport = runtime::parse_transport(flags.transport.value_or(kDefaultTransport));
   options.threads = flags.threads.value_or(1);
-  options.device = flags.device;
+  options.device = flags.device.value_or(kDefaultDevice);
   options.listen = flags.listen;
   options.worker_command = {runtime::program_path(), "worker"};
   options.identity = schedmp::identity();
@@ -46,17 +50,23 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
   command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc (default shm)")
       ->check(parsed_by(runtime::parse_transport))
       ->type_name("NAME");
-  command.add_option("--threads", flags.threads, "Per worker (default 1)")->type_name("N");
-  command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N")
-      ->capture_default_str();
+  command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N (default cpu)")
+      ->type_name("DEVICE");
   command
       .add_option("--listen", flags.listen,
                   "Wait here for `kerf worker --connect` instead of starting local workers")
       ->type_name("tcp://127.0.0.1:PORT");
 }
 
+void add_threads_flag(CLI::App& command, CrewFlags& flags) {
+  command.add_option("--threads", flags.threads, "Per worker (default 1)")
+      ->check(whole_number<int>())
+      ->type_name("N");
+}
+
 void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out) {
-  if (flags.device != "cpu") return;  // a device that is full says so itself
+  if (flags.device.value_or(kDefaultDevice) != kDefaultDevice)
+    return;  // a device that is full says so itself
   const auto capacity = static_cast<double>(runtime::make_cpu_device()->memory().capacity);
   if (capacity > 0 && bytes > capacity)
     throw Error(ErrorCode::kInfeasible,

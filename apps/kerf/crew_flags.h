@@ -16,14 +16,17 @@ inline constexpr int kMostThreads = 1024;  // per worker
 
 struct CrewFlags {
   std::optional<std::string> transport;
-  std::string device = "cpu";
+  std::optional<std::string> device;  // of local workers
   std::string listen;
   std::optional<int> threads;  // per worker
 };
 
 inline constexpr const char* kDefaultTransport = "shm";
+inline constexpr const char* kDefaultDevice = "cpu";
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
+// For what computes with as many threads as it is told.
+void add_threads_flag(CLI::App& command, CrewFlags& flags);
 
 // All workers are on this host. Throws Error{kInfeasible} if together they need more bytes than it
 // has; `way_out` says what to change.

@@ -26,7 +26,7 @@ int EvalCommand::run() {
   const std::string given = existing_weights(weights);
   plan_flags.run_on(crew_flags);
   plan_flags.momentum = 0;  // nothing is updated
-  if (!plan_flags.schedule) plan_flags.schedule = "forward-only";
+  if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;  // a plan's trains
   const Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
@@ -58,9 +58,11 @@ void add_eval_command(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("eval", "Measures test accuracy and loss of a model with given weights.");
   auto state = std::make_shared<EvalCommand>();
   state->plan_flags.default_workers = 1;
+  state->plan_flags.default_schedule = "forward-only";
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
+  add_threads_flag(*command, state->crew_flags);
   add_plan_file_flag(*command, state->plan_file);
   add_weights_flag(*command, state->weights, "As kerf train wrote them")->required();
   add_data_flag(*command, state->data);

@@ -34,14 +34,16 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 // Makes a number of bytes of such a text.
 CLI::Validator byte_size();
 
-// Digits that T can hold: CLI11 wraps negative numbers and cuts large ones to the largest.
+// Decimal digits that T can hold: CLI11 wraps negative numbers, cuts large ones to the largest, and
+// reads 010 and 0x10 as C does.
 template <class T>
 CLI::Validator whole_number() {
   const auto check = [](const std::string& text) -> std::string {
     T value{};
     const char* const end = text.data() + text.size();
     const auto [next, fault] = std::from_chars(text.data(), end, value);
-    if (fault == std::errc() && next == end && text.front() != '-') return {};
+    const bool padded = text.size() > 1 && text.front() == '0';
+    if (fault == std::errc() && next == end && text.front() != '-' && !padded) return {};
     return format("\"{}\" is no whole number within 0 and {}", text, std::numeric_limits<T>::max());
   };
   return {check, ""};

@@ -31,8 +31,7 @@ void check(const PlanFlags& flags) {
   check_range(flags.slots, "--slots", kMostSlots);
   check_range(flags.threads, "--threads", kMostThreads);
   const double momentum = flags.momentum.value_or(0);
-  require(momentum >= 0 && momentum < 1, "--momentum",
-          format("{} is not within 0 and 1", momentum));
+  require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
 }
 
@@ -139,14 +138,25 @@ void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::S
                                               *objective_of(flags, planned.plan.schedule));
 }
 
+// As the flag says, or the plan's request, or as follows from its states.
+double momentum_under(const PlanFlags& flags,
+                      const std::optional<partitioner::KeptRequest>& request) {
+  if (flags.momentum) return *flags.momentum;
+  if (request && request->momentum) return *request->momentum;
+  return request && request->setting.optimizer_states == 0 ? 0 : kDefaultMomentum;
+}
+
 // The schedule and the request of a plan that was read, under what the flags say.
 void run_under(const PlanFlags& flags, Planned& planned) {
-  const auto& request = planned.plan.request;
+  auto& request = planned.plan.request;
+  planned.momentum = momentum_under(flags, request);
+  if (request && flags.momentum) request->momentum = flags.momentum;
   const partitioner::Setting made_for = request ? request->setting : partitioner::Setting{};
   const partitioner::Setting setting = under(flags, made_for);
   planned.setting = run_setting(flags, setting);
+  planned.other_states = request && setting.optimizer_states != made_for.optimizer_states;
   planned.memory = flags.memory ? flags.memory : request ? request->memory : std::nullopt;
-  if (request) planned.plan.request->memory = planned.memory;
+  if (request) request->memory = planned.memory;
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
   if (other) planned.plan.schedule = *flags.schedule;
   if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
@@ -214,22 +224,28 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
       .add_option("--workers", flags.workers,
                   format("How many parts to cut into (default {}, or a schedule file's)",
                          flags.default_workers))
+      ->check(whole_number<int>())
       ->type_name("N");
   command.add_option("--micro-batches", flags.micro_batches, "Parts of a step (default 8)")
+      ->check(whole_number<int>())
       ->type_name("M");
 }
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
-  return {
-      command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
-          ->check(parsed_by(partitioner::parse_cut))
-          ->type_name("CUT"),
-      command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")->type_name("N"),
-      command.add_option("--batch", flags.batch, "Rows per step (default 128)")->type_name("ROWS"),
-      command
-          .add_option("--slots", flags.slots,
-                      "Messages ahead per path, beyond what its receiver holds (default 2)")
-          ->type_name("N")};
+  return {command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
+              ->check(parsed_by(partitioner::parse_cut))
+              ->type_name("CUT"),
+          command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")
+              ->check(whole_number<int>())
+              ->type_name("N"),
+          command.add_option("--batch", flags.batch, "Rows per step (default 128)")
+              ->check(whole_number<int64_t>())
+              ->type_name("ROWS"),
+          command
+              .add_option("--slots", flags.slots,
+                          "Messages ahead per path, beyond what its receiver holds (default 2)")
+              ->check(whole_number<int>())
+              ->type_name("N")};
 }
 
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
@@ -241,7 +257,9 @@ CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   add_division_flags(command, flags);
   add_count_flags(command, flags);
-  command.add_option("--schedule", flags.schedule, "gpipe, 1f1b or a file (default 1f1b)")
+  command
+      .add_option("--schedule", flags.schedule,
+                  format("gpipe, 1f1b or a file (default {})", flags.default_schedule))
       ->type_name("NAME");
   command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
       ->transform(byte_size())
@@ -265,6 +283,7 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
       command
           .add_option("--threads", flags.threads,
                       "Per worker (default 1): each takes scratch memory")
+          ->check(whole_number<int>())
           ->type_name("N")};
 }
 
@@ -287,10 +306,12 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
   request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
-  request.schedule = flags.schedule.value_or("1f1b");
+  request.schedule = flags.schedule.value_or(flags.default_schedule);
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
   request.setting = planned.setting = run_setting(flags, under(flags, {}));
+  request.momentum = flags.momentum;
+  planned.momentum = flags.momentum.value_or(kDefaultMomentum);
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;

@@ -25,6 +25,7 @@ struct PlanFlags {
   std::optional<int64_t> batch;
   std::optional<int> micro_batches;
   std::optional<std::string> schedule;  // a name or a file
+  std::string default_schedule = "1f1b";
   std::optional<int64_t> memory;
   std::optional<std::string> objective;
   std::string shares;
@@ -59,6 +60,8 @@ struct Planned {
   partitioner::Plan plan;  // its schedule: a name, or a file as this process finds it
   partitioner::Setting setting;
   std::optional<int64_t> memory;  // cap per worker
+  double momentum = kDefaultMomentum;
+  bool other_states = false;  // of the optimizer than the plan was made for: --momentum says so
 };
 
 // Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.

@@ -93,16 +93,23 @@ void add_run_command(CLI::App& app, Chosen& chosen) {
   command->add_option("PROGRAM", "least-squares: parallel block coordinate descent")
       ->required()
       ->check(CLI::IsMember({"least-squares"}));
-  command->add_option("--rows", state->options.rows, "Of the matrix")->capture_default_str();
-  command->add_option("--columns", state->options.columns, "Of the matrix")->capture_default_str();
+  command->add_option("--rows", state->options.rows, "Of the matrix")
+      ->check(whole_number<int64_t>())
+      ->capture_default_str();
+  command->add_option("--columns", state->options.columns, "Of the matrix")
+      ->check(whole_number<int64_t>())
+      ->capture_default_str();
   command
       ->add_option("--block", state->options.block,
                    format("Coordinates per round, {} at most", largest_block()))
+      ->check(whole_number<int64_t>())
       ->capture_default_str();
   command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
+      ->check(whole_number<int64_t>())
       ->capture_default_str();
   add_seed_flag(*command, state->options.seed, "Of the matrix");
   command->add_option("--workers", state->workers, "Rows are divided over them")
+      ->check(whole_number<int>())
       ->capture_default_str();
   add_crew_flags(*command, state->crew_flags);
   add_json_flag(*command, state->json);

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kScheduleFile = "schedule.txt";
+constexpr const char* kPictureFile = "plan.svg";
 constexpr std::string_view kShares = ".shares-";
 
 // Share folders that killed runs left here.
@@ -37,16 +38,39 @@ void remove_abandoned_shares(const fs::path& out) {
 RunFolder::RunFolder(fs::path path, std::string picture)
     : path_(std::move(path)), picture_(std::move(picture)) {}
 
-void RunFolder::make() const {
+void RunFolder::make(const Planned& planned) const {
   std::error_code failure;
   fs::create_directories(path_, failure);
   if (!fs::is_directory(path_))
     throw Error(ErrorCode::kUsage,
                 format("this is no folder and cannot become one: {}", failure.message()),
                 path_.string());
+  if (!picture_.empty()) draw(planned);
+}
+
+void RunFolder::draw(const Planned& planned) const {
+  runtime::write_file_atomic(picture(), partitioner::draw_svg(planned.model, planned.plan));
+}
+
+// What this run does not write over. The report goes first.
+void RunFolder::forget_earlier(const fs::path& schedule) const {
+  const auto forget = [](const fs::path& file) {
+    std::error_code failure;
+    fs::remove(file, failure);
+    if (failure)
+      throw Error(
+          ErrorCode::kUnavailable,
+          format("an earlier run left this, and it cannot be removed: {}", failure.message()),
+          file.string());
+  };
+  std::error_code absent;
+  forget(report());
+  if (!fs::equivalent(schedule, path_ / kScheduleFile, absent)) forget(path_ / kScheduleFile);
+  if (!fs::equivalent(picture(), path_ / kPictureFile, absent)) forget(path_ / kPictureFile);
 }
 
 void RunFolder::keep(Planned& planned, const schedmp::Schedule& schedule) const {
+  forget_earlier(planned.plan.schedule);
   if (!is_built_in(planned.plan.schedule)) {
     const fs::path file = path_ / kScheduleFile;
     std::error_code absent;
@@ -56,11 +80,11 @@ void RunFolder::keep(Planned& planned, const schedmp::Schedule& schedule) const 
   }
   runtime::write_file_atomic(path_ / kPlanFile,
                              partitioner::write_plan(planned.model, planned.plan));
-  runtime::write_file_atomic(picture(), partitioner::draw_svg(planned.model, planned.plan));
+  draw(planned);
 }
 
 fs::path RunFolder::picture() const {
-  return picture_.empty() ? path_ / "plan.svg" : fs::path(picture_);
+  return picture_.empty() ? path_ / kPictureFile : fs::path(picture_);
 }
 
 std::string RunFolder::text() const {

@@ -1,5 +1,5 @@
 // A run's folder, whole: whatever its plan names lies in it, so it can be copied or moved and used
-// from there.
+// from there. All of it is of one run: a run that fails leaves the folder as it was.
 //
 //   plan.json  plan.svg  schedule.txt  trace.json  weights.safetensors  run.json
 //
@@ -19,10 +19,13 @@ class RunFolder {
   // `picture`: where the picture goes instead; empty: into the folder.
   explicit RunFolder(std::filesystem::path path, std::string picture = {});
 
-  // Throws Error{kUsage} where it cannot become a folder.
-  void make() const;
-  // Keeps plan, picture and a schedule from a file, which the plan names relative to the folder from
-  // now on.
+  // Before the run. Throws Error{kUsage} where it cannot become a folder. A picture that goes
+  // elsewhere is drawn at once, so that a wrong path is told now.
+  void make(const Planned& planned) const;
+  // Once a run has ended well, and before its trace, weights and, last of all, report are written:
+  // takes away what an earlier run left and this one does not replace, its report first, so that no report ever stands beside
+  // files of another run. Keeps plan, picture and a schedule from a file, which the plan names
+  // relative to the folder from now on.
   void keep(Planned& planned, const schedmp::Schedule& schedule) const;
 
   std::filesystem::path trace() const { return path_ / "trace.json"; }
@@ -35,6 +38,8 @@ class RunFolder {
 
  private:
   std::filesystem::path picture() const;
+  void draw(const Planned& planned) const;
+  void forget_earlier(const std::filesystem::path& schedule) const;
 
   const std::filesystem::path path_;
   const std::string picture_;

@@ -47,7 +47,8 @@ schedmp::Schedule ScheduleCommand::without_plan() const {
   const int micro_batches = flags.micro_batches.value_or(8);
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  return find_schedule(flags, flags.schedule.value_or("1f1b"), groups, micro_batches);
+  return find_schedule(flags, flags.schedule.value_or(flags.default_schedule), groups,
+                       micro_batches);
 }
 
 int ScheduleCommand::run() {
@@ -69,6 +70,10 @@ int ScheduleCommand::run() {
                              {.gradients = schedule_.trains(), .threads = planned.setting.threads});
       verdict_ = schedmp::verify(planned.model, plan, parts, schedule_, planned.setting);
       problems_ = verdict_->problems;
+      if (problems_.empty() && planned.memory)
+        if (std::string why = schedmp::above_cap(verdict_->peak_bytes, *planned.memory);
+            !why.empty())
+          problems_.push_back(std::move(why));
     }
   }
   if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));

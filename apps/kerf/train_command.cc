@@ -1,6 +1,7 @@
 // kerf train: plan, run, compare what happened with what was predicted, and keep the results.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,8 @@
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
 #include "apps/report/json_fields.h"
+#include "ops/optimizer.h"
+#include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 
@@ -47,7 +50,13 @@ struct TrainCommand {
 
 void TrainCommand::check() const {
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
-  require(flags.trace_steps >= 0, "--trace-steps", format("{} is negative", flags.trace_steps));
+  ops::OptimizerOptions of_rate = flags.optimizer;
+  of_rate.momentum = 0;
+  try {
+    ops::make_optimizer(of_rate, *runtime::make_cpu_device());
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--lr");  // the parser has looked at the name
+  }
 }
 
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
@@ -61,7 +70,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.shuffle = !no_shuffle;
   options.seed = flags.seed;
   options.optimizer = flags.optimizer;
-  options.optimizer.momentum = plan_flags.momentum.value_or(kDefaultMomentum);
+  options.optimizer.momentum = planned.momentum;
   options.trace_steps = flags.trace_steps;
   options.weights = existing_weights(flags.weights);
   return options;
@@ -72,16 +81,22 @@ int TrainCommand::run() {
   plan_flags.run_on(crew_flags);
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
+  if (planned.other_states)
+    fmt::print(
+        stderr,
+        "kerf: --momentum {} takes {} optimizer state than the plan was made for; its memory "
+        "is proved anew\n",
+        planned.momentum, planned.momentum > 0 ? "more" : "less");
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   schedmp::TrainingOptions options = this->options(planned);
 
   const RunFolder folder(out, picture);
-  folder.make();
+  folder.make(planned);
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
-  folder.keep(planned, schedule);
   const Outcome outcome = run_training(RunKind::kTrain, planned, schedule, options, crew_flags);
 
+  folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights());
   runtime::write_chrome_trace(folder.trace(), traces_of(outcome));
   const RunRecord record = record_of(planned, outcome);
@@ -97,23 +112,32 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   schedmp::TrainingOptions& options = state.flags;
   options.optimizer.learning_rate = 0.02;
   add_data_flag(command, state.data);
-  command.add_option("--epochs", options.epochs, "Passes over the data")->capture_default_str();
+  command.add_option("--epochs", options.epochs, "Passes over the data")
+      ->check(whole_number<int>())
+      ->capture_default_str();
   command
       .add_option("--steps", state.steps,
                   "Stop after this many steps; 0 only writes initial weights")
       ->check(whole_number<int64_t>())
       ->type_name("S");
   add_seed_flag(command, options.seed, "Of initial weights and data order");
-  command.add_option("--optimizer", options.optimizer.name, "sgd")->capture_default_str();
+  command.add_option("--optimizer", options.optimizer.name, "sgd")
+      ->check(parsed_by([](const std::string& name) {
+        ops::make_optimizer({.name = name}, *runtime::make_cpu_device());
+      }))
+      ->capture_default_str();
   command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")
       ->capture_default_str();
-  command.add_option("--momentum", state.plan_flags.momentum, "Of sgd (default 0.9)")
+  command
+      .add_option("--momentum", state.plan_flags.momentum,
+                  "Of sgd, in [0, 1) (default 0.9, or the plan's)")
       ->type_name("M");
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
   command.add_flag("--no-test", state.no_test, "Do not measure test accuracy");
   command.add_option("--trace-steps", options.trace_steps, "Steps to keep a trace of")
+      ->check(whole_number<int>())
       ->capture_default_str();
   command.add_option("--out", state.out, "Folder for plan, trace, weights and report")
       ->capture_default_str();
@@ -132,6 +156,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
+  add_threads_flag(*command, state->crew_flags);
   add_flags(*command, *state);
   command->footer(
       "Examples:\n"

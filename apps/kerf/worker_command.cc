@@ -89,8 +89,9 @@ struct WorkerCommand {
 }  // namespace
 
 void add_worker_command(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "worker", "Joins a run that `kerf train --listen ADDRESS` started, and computes its part.");
+  CLI::App* command = app.add_subcommand("worker",
+                                         "Joins a run that kerf train, eval or run began with "
+                                         "--listen ADDRESS, and computes its part.");
   auto state = std::make_shared<WorkerCommand>();
   state->process = &chosen;
   command
@@ -112,7 +113,7 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555 &\n"
       "  kerf worker --connect tcp://127.0.0.1:5555 &\n"
-      "  kerf worker --connect tcp://127.0.0.1:5555 --index 0");
+      "  kerf worker --connect tcp://127.0.0.1:5555 --index 1");
   run_when_chosen(*command, chosen, state);
 }
 

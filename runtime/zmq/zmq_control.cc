@@ -186,7 +186,8 @@ class ZmqControlServer final : public ControlServer {
       if (!emit(id, out)) mark_broken(number);
     };
     numbers_.emplace(id, number);
-    peers_.emplace(number, Peer{.id = std::move(id), .link = ControlLink(emit_to_it)});
+    peers_.emplace(number,
+                   Peer{.id = std::move(id), .link = ControlLink(emit_to_it, kMaxControlMessage)});
     return number;
   }
 

@@ -175,13 +175,8 @@ struct Training::SchedulerHalf {
   }
 
   void check_cap(int64_t cap) const {
-    for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)
-      if (const int64_t over = verdict.peak_bytes[worker] - cap; over > 0)
-        throw Error(ErrorCode::kInfeasible,
-                    kerf::format("worker {} needs {} bytes more than the memory cap of {} bytes; "
-                                 "make another plan with --memory {}",
-                                 worker, over, cap, cap),
-                    plan.model);
+    if (const std::string why = above_cap(verdict.peak_bytes, cap); !why.empty())
+      throw Error(ErrorCode::kInfeasible, why, plan.model);
   }
 
   void check_data() const {

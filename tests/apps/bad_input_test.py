@@ -112,7 +112,7 @@ class PlanFiles(KerfTest):
         plan = json.loads(self.plan.read_text())
         del plan["checksum"]
         for key, value in (("slots", 0), ("slots", 4096), ("threads", -1), ("memory", 0), ("objective", "beauty"),
-                           ("mirrored", 1), ("optimizer_states", 10**9), ("colour", "red"), ("source", "resnet")):
+                           ("mirrored", 1), ("optimizer_states", 10**9), ("momentum", 1), ("momentum", -0.5), ("momentum", 0), ("colour", "red"), ("source", "resnet")):
             with self.subTest(key=key):
                 self.plan.write_text(json.dumps({**plan, "request": {**plan["request"], key: value}}))
                 answer = run("train", "--data", "synthetic:64x784x10", "--plan", self.plan, *QUICK[2:], "--out",
@@ -144,6 +144,30 @@ class PlanFiles(KerfTest):
     def test_a_memory_cap_that_the_plan_does_not_meet(self):
         self.refused("worker 0", "memory cap of 1000 bytes", more=("--memory", 1000))
 
+    def test_the_memory_cap_that_is_advised_would_do(self):
+        train = ("train", "lenet5", "--data", "synthetic:64x784x10", "--plan", self.plan, "--steps", 1, "--no-test",
+                 "--transport", "inproc", "--out", self.folder / "out")
+        answer = run(*train, "--memory", 1000)
+        cap = int(re.search(r"--memory (\d+) would do", answer.stderr).group(1))
+        self.assert_one_error(run(*train, "--memory", cap - 1), f"1 bytes more than the memory cap of {cap - 1} bytes")
+        self.assertEqual(run(*train, "--memory", cap).returncode, 0)
+
+    def test_a_schedule_that_a_plan_has_no_memory_for_is_refuted(self):
+        """1f1b keeps fewer micro-batches than gpipe."""
+        def peaks(*more):
+            return json.loads(run("schedule", "--plan", self.plan, *more, "--json").stdout)["peak_bytes"]
+        cap = max(peaks("1f1b"))
+        over = next(worker for worker, bytes in enumerate(peaks("gpipe")) if bytes > cap)
+        plan = json.loads(self.plan.read_text())
+        del plan["checksum"]
+        plan["request"]["memory"] = cap
+        self.plan.write_text(json.dumps(plan))
+        self.assertEqual(run("schedule", "1f1b", "--plan", self.plan).returncode, 0)
+        answer = run("schedule", "gpipe", "--plan", self.plan)
+        self.assert_one_error(answer, "refuted", f"worker {over} ", f"memory cap of {cap} bytes", code=1)
+        self.assertNotIn("proved", answer.stdout)
+        self.assertFalse(json.loads(run("schedule", "gpipe", "--plan", self.plan, "--json").stdout)["proved"])
+
 
 class Requests(KerfTest):
     def test_a_schedule_that_does_not_train(self):
@@ -169,7 +193,29 @@ class Requests(KerfTest):
                      ("--lr", "nan"), ("--momentum", 1), ("--steps", -2), ("--workers", "three"), ("--slots", 0)):
             with self.subTest(flag=flag):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *flag, "--out", self.folder / "out")
-                self.assert_one_error(answer, "learning rate" if flag[0] == "--lr" else flag[0])
+                self.assert_one_error(answer, flag[0])
+        self.assert_one_error(run("train", "--lr", "nan"), "--lr: the learning rate is nan")
+        self.assert_one_error(run("train", "--momentum", 1), "--momentum: 1 is not within [0, 1)")
+        self.assert_one_error(run("train", "--optimizer", "adam"), "--optimizer: ", '"adam"', "use sgd")
+
+    def test_whole_numbers_are_decimal(self):
+        """CLI11 reads 010 as eight and 0x3 as three."""
+        flags = {"train": ("--workers", "--stages", "--batch", "--micro-batches", "--slots", "--threads", "--epochs", "--steps",
+                           "--trace-steps", "--seed"),
+                 "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
+                 "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
+                 "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed")}
+        for command, names in flags.items():
+            for flag in names:
+                for value in ("010", "0x3", "1e3"):
+                    with self.subTest(command=command, flag=flag, value=value):
+                        needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
+                        self.assert_one_error(run(command, *needed, flag, value), f"{flag}: ", f'"{value}" is no whole number')
+
+    def test_flags_that_would_do_nothing(self):
+        self.assert_one_error(run("run", "least-squares", "--threads", 7), "--threads")
+        self.assert_one_error(run("train", "mlp", "--data", "synthetic:64x784x10", "--listen", "tcp://127.0.0.1:*", "--device",
+                                  "cpu", "--out", self.folder / "out"), "--device: ", "kerf worker --device")
 
     def test_whole_numbers_are_neither_wrapped_nor_cut(self):
         for flag in ("--seed", "--steps"):
@@ -409,11 +455,30 @@ class Output(KerfTest):
         self.assert_one_error(answer, "file")
         self.assertEqual(file.read_text(), "here already")
 
-    def test_a_failed_run_leaves_no_half_files(self):
+    def fails_late(self, out, *more):
+        """After some steps, when everything that a run begins with is there."""
+        answer = run("train", "mlp", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 6, "--no-test", "--transport",
+                     "inproc", "--lr", 1e30, "--out", out, *more)
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertIn("no longer a finite number", answer.stderr)
+
+    def test_a_failed_run_leaves_nothing(self):
         out = self.folder / "out"
-        run("train", "lenet5", "--data", "synthetic:64x784x10", *QUICK, "--optimizer", "none", "--out", out)
-        left = [path.name for path in pathlib.Path(out).rglob("*") if path.name not in ("plan.json", "plan.svg")]
-        self.assertEqual(left, [])
+        self.fails_late(out)
+        self.assertEqual(list(out.iterdir()), [])
+
+    def test_a_failed_run_leaves_the_folder_of_an_earlier_one_as_it_was(self):
+        out = self.folder / "run"
+        self.train("mlp", "--data", "synthetic:64x784x10", *QUICK)
+        earlier = {path.name: path.read_bytes() for path in out.iterdir()}
+        self.fails_late(out, "--cut", "feature")
+        self.assertEqual({path.name: path.read_bytes() for path in out.iterdir()}, earlier)
+
+    def test_a_picture_that_cannot_be_drawn_is_told_before_the_run(self):
+        answer = run("train", "mlp", "--data", "synthetic:64x784x10", *QUICK, "--picture", self.folder / "no" / "cut.svg",
+                     "--out", self.folder / "out")
+        self.assert_one_error(answer, "cut.svg")
+        self.assertEqual(list((self.folder / "out").iterdir()), [])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ SYNTHETIC = ("--data", "synthetic:256x784x10")
 
 
 class Help(KerfTest):
+    def test_every_default_schedule_is_the_one_that_is_taken(self):
+        for command, name in (("plan", "1f1b"), ("train", "1f1b"), ("eval", "forward-only")):
+            self.assertIn(f"or a file (default {name})", " ".join(run(command, "--help").stdout.split()))
+
     def test_every_help_opens_with_a_sentence_and_ends_with_examples(self):
         for command in COMMANDS:
             with self.subTest(command=command):
@@ -96,7 +100,7 @@ class Plan(KerfTest):
         self.assertEqual(run("plan", "mlp", *flags, "--out", plan).returncode, 0)
         self.assertEqual(json.loads(plan.read_text())["request"],
                          {"source": "mlp 784-64-64-10", "memory": 64 << 20, "objective": "time", "slots": 5, "mirrored": True,
-                          "optimizer_states": 0, "threads": 2})
+                          "optimizer_states": 0, "threads": 2, "momentum": 0})
         # Under another schedule it is predicted as what it was made for, and the model is its own.
         made = json.loads(run("plan", "mlp", *flags, "--schedule", "gpipe", "--json").stdout)
         self.train(*SYNTHETIC, "--plan", plan, "--schedule", "gpipe", "--steps", 1, "--no-test")
@@ -114,6 +118,32 @@ class Plan(KerfTest):
         plan.write_text(json.dumps(capped))
         self.assert_one_error(run("train", *SYNTHETIC, "--plan", plan, "--steps", 1, "--no-test", "--out",
                                   self.folder / "capped"), "memory cap of 4096 bytes")
+
+    def test_a_plan_is_trained_with_the_momentum_that_it_was_made_for(self):
+        def losses(*more, out):
+            return self.train("mlp", *SYNTHETIC, "--steps", 6, "--no-test", "--transport", "inproc", *more, out=out)["losses"]
+        plan, flags = self.folder / "plan.json", ("--workers", 2)
+        by_flag = {momentum: losses(*flags, "--momentum", momentum, out=f"flag {momentum}") for momentum in (0, 0.5, 0.9)}
+        self.assertEqual(losses(*flags, out="default"), by_flag[0.9])
+        for momentum in (0, 0.5):
+            self.assertNotEqual(by_flag[momentum], by_flag[0.9])
+            self.assertEqual(run("plan", "mlp", *flags, "--momentum", momentum, "--out", plan).returncode, 0)
+            self.assertEqual(losses("--plan", plan, out="planned"), by_flag[momentum])
+            # Also from the folder of a run.
+            self.assertEqual(losses("--plan", self.folder / f"flag {momentum}", out="again"), by_flag[momentum])
+        # As an earlier version wrote it: no state, so no momentum.
+        self.assertEqual(run("plan", "mlp", *flags, "--momentum", 0, "--out", plan).returncode, 0)
+        old = json.loads(plan.read_text())
+        del old["checksum"], old["request"]["momentum"]
+        plan.write_text(json.dumps(old))
+        self.assertEqual(losses("--plan", plan, out="old"), by_flag[0])
+        # Said otherwise, it is told and kept.
+        answer = run("train", "mlp", *SYNTHETIC, "--steps", 6, "--no-test", "--transport", "inproc", "--plan", plan, "--momentum",
+                     0.5, "--json", "--out", self.folder / "other")
+        self.assertEqual(json.loads(answer.stdout)["losses"], by_flag[0.5])
+        self.assertIn("--momentum 0.5 takes more optimizer state than the plan was made for", answer.stderr)
+        request = json.loads((self.folder / "other" / "plan.json").read_text())["request"]
+        self.assertEqual((request["momentum"], request["optimizer_states"]), (0.5, 1))
 
     def test_messages_take_memory_on_both_sides_where_they_travel(self):
         def peaks(*more):
@@ -371,6 +401,14 @@ class Devices(KerfTest):
 
 
 class Train(KerfTest):
+    def test_the_folder_has_nothing_of_an_earlier_run(self):
+        schedule = self.folder / "mine.txt"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--micro-batches", 2, "--out", schedule).returncode, 0)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", schedule)
+        self.assertTrue((self.folder / "run" / "schedule.txt").exists())
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--picture", self.folder / "cut.svg")
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "run.json", "trace.json", "weights.safetensors"])
+
     def test_everything_promised_is_in_the_folder(self):
         report = self.train("lenet5", *SYNTHETIC, "--workers", 3, "--steps", 4)
         out = self.folder / "run"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 #include "apps/models.h"
@@ -125,6 +126,11 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
             "synthetic:512x20x3");
   EXPECT_EQ(complete_dataset_name("synthetic:9x9x9", make_model("lenet5"), 512), "synthetic:9x9x9");
   EXPECT_EQ(complete_dataset_name("fashion-mnist", make_model("lenet5"), 512), "fashion-mnist");
+  // As workers find it that were started elsewhere.
+  EXPECT_EQ(complete_dataset_name("fashion-mnist:here/there", make_model("lenet5"), 512),
+            "fashion-mnist:" + (std::filesystem::current_path() / "here/there").string());
+  EXPECT_EQ(complete_dataset_name("fashion-mnist:/there", make_model("lenet5"), 512),
+            "fashion-mnist:/there");
 }
 
 TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {

@@ -11,9 +11,9 @@ import unittest
 from kerf_command import KerfTest
 
 WORKERS, SCHEDULES, TRANSPORTS = (1, 2, 3, 4), ("gpipe", "1f1b"), ("shm", "ipc", "tcp", "inproc")
-# Every pair of values of any two columns occurs.
-SAMPLE = [(2, "gpipe", "shm"), (3, "1f1b", "shm"), (4, "1f1b", "ipc"), (2, "1f1b", "tcp"), (3, "gpipe", "inproc"),
-          (4, "gpipe", "tcp"), (2, "1f1b", "ipc"), (1, "gpipe", "ipc"), (4, "1f1b", "inproc"), (1, "1f1b", "shm")]
+# Every worker count meets every transport once, under schedules that alternate as on a chessboard: so every pair occurs.
+SAMPLE = [(workers, SCHEDULES[(row + column) % 2], transport)
+          for row, workers in enumerate(WORKERS) for column, transport in enumerate(TRANSPORTS)]
 FULL = list(itertools.product(WORKERS, SCHEDULES, TRANSPORTS))
 CASES, MODELS = SAMPLE, (("lenet5",),)
 # 203 rows by 50: the last batch has 3 rows, fewer than micro-batches; 50 by 7: micro-batches of 8 and 7.
@@ -21,6 +21,11 @@ UNEVEN = ("--data", "synthetic:203x784x10", "--batch", 50, "--micro-batches", 7,
 
 
 class SameAnswer(KerfTest):
+    def test_every_pair_of_values_occurs_in_the_sample(self):
+        for a, b in itertools.combinations(range(3), 2):
+            pairs = {(case[a], case[b]) for case in SAMPLE}
+            self.assertEqual(pairs, set(itertools.product(*((WORKERS, SCHEDULES, TRANSPORTS)[i] for i in (a, b)))))
+
     def test_bit_for_bit(self):
         for model in MODELS:
             reference = self.train(*model, *UNEVEN, "--workers", 1, "--transport", "inproc", out="reference")

@@ -156,10 +156,12 @@ TEST(PlanText, KeepsTheRequest) {
   request.memory = 123456789;
   request.minimise = Minimise::kForwardFlops;
   request.setting = {.slots = 7, .mirrored = true, .optimizer_states = 2, .threads = 3};
+  request.momentum = 0.75;
   const Plan plan = plan_of(model, request);
   for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
     const Plan back = read_plan(model, write_plan(model, plan, form), "p.json");
-    const KeptRequest expected{request.source, request.memory, request.minimise, request.setting};
+    const KeptRequest expected{request.source, request.memory, request.minimise, request.setting,
+                               request.momentum};
     EXPECT_EQ(back.request, expected);
     EXPECT_EQ(back.workers, plan.workers);  // predicted with it
   }

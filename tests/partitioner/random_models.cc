@@ -36,7 +36,8 @@ class Generator {
 
   int pick(int below) { return draw(random_, below); }
   bool chance(int of) { return pick(of) == 0; }
-  const Shape& shape(ValueId value) const { return model_.value(value).spec.shape; }
+  // A copy: nodes that are added move the values.
+  Shape shape(ValueId value) const { return model_.value(value).spec.shape; }
   bool batch_first(ValueId value) const { return shape(value)[0] < 0; }
   bool one_row(ValueId value) const { return shape(value)[0] == kBatch; }
 

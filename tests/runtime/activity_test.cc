@@ -59,12 +59,16 @@ TEST(Activity, IsReportedWholeWhileItChanges) {
     }
   });
   int64_t progress = 0;
-  for (int i = 0; i < 2'000; ++i) {
+  int seen[2] = {0, 0};  // reports of either value
+  const auto deadline = after(std::chrono::seconds(60));
+  while (seen[0] < 1'000 || seen[1] < 1'000) {
+    ASSERT_LT(Clock::now(), deadline) << seen[0] << " of one value, " << seen[1] << " of the other";
     const ActivityReport report = activity.report();
     ASSERT_GE(report.progress, progress);
     progress = report.progress;
     if (report.awaited < 0) continue;
     ASSERT_EQ(report.awaits, std::string(200, report.awaited == 0 ? 'a' : 'b'));
+    ++seen[report.awaited];
   }
 }
 

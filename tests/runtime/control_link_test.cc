@@ -110,6 +110,21 @@ TEST(ControlLink, ALostPieceOfALargeMessageComesAgain) {
   EXPECT_EQ(pair.at_right[1], "after");
 }
 
+// A scheduler's side: whoever calls a message the start of a run need not be believed.
+TEST(ControlLink, TakesNoMoreThanItIsMadeForWhateverTheType) {
+  Pair pair(5);
+  pair.right = ControlLink([](const std::string&) {}, kMaxControlMessage);
+  const std::string largest(kMaxControlMessage, 'x');
+  pair.left.send({ControlType::kStart, largest});
+  pair.left.send({ControlType::kStart, largest + 'x'});
+  pair.left.send({ControlType::kResults, "after"});
+  pair.run();
+  ASSERT_EQ(pair.at_right.size(), 2u);
+  EXPECT_TRUE(pair.at_right[0] == largest);
+  EXPECT_EQ(pair.at_right[1], "after");
+  EXPECT_EQ(pair.right.counters().dropped, 1);
+}
+
 TEST(ControlLink, TrafficAcknowledgesTraffic) {
   Pair pair(4);
   for (int i = 0; i < 1000; ++i) {

@@ -161,6 +161,15 @@ TEST_F(CrewWatch, NobodyIsOlderForTheTimeThatTheSchedulerStoodStill) {
   EXPECT_TRUE(find_loss(members_, options_, now_ + 1h + 1s)) << "but what was left of it counts";
 }
 
+// A moment is moved where there was one: who fails after a standstill fails then, not never.
+TEST_F(CrewWatch, AStandstillMovesTheMomentOfAFailureOnlyWhereThereWasOne) {
+  add_idle(0s).failed_at = now_ - 2s;
+  add_idle(0s);
+  forgive(members_, 1h);
+  EXPECT_EQ(members_[0].failed_at, now_ - 2s + 1h);
+  EXPECT_EQ(members_[1].failed_at, std::nullopt);
+}
+
 TEST_F(CrewWatch, OfSeveralLossesTheFirstIsTold) {
   add_idle(0s).heard = now_ - 3100ms;
   Member& ended = add_idle(0s);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "tests/support/errors.h"
@@ -125,6 +126,28 @@ TEST_F(File, ThatIsAPipeIsWrittenInto) {
   ::close(reader);
   EXPECT_EQ(std::filesystem::status(folder_ / "pipe").type(), std::filesystem::file_type::fifo);
   EXPECT_EQ(files_in(folder_.path()), 2u);
+}
+
+// kerf plan --out /dev/stdout > file
+TEST_F(File, ThatTheStandardOutputGoesIntoIsWrittenInto) {
+  const std::filesystem::path shell = folder_ / "shell";
+  for (const std::filesystem::path& named : {std::filesystem::path("/dev/fd/1"), shell}) {
+    std::fflush(stdout);
+    const int kept = ::dup(STDOUT_FILENO);
+    const int redirected = ::open(shell.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ASSERT_GE(redirected, 0);
+    ::dup2(redirected, STDOUT_FILENO);
+    std::printf("before, ");
+    std::fflush(stdout);
+    write_file_atomic(named, "a plan, ");
+    std::printf("behind");
+    std::fflush(stdout);
+    ::dup2(kept, STDOUT_FILENO);
+    ::close(kept);
+    ::close(redirected);
+    EXPECT_EQ(read_file(shell), "before, a plan, behind") << named;
+  }
+  EXPECT_EQ(files_in(folder_.path()), 1u);
 }
 
 TEST_F(File, MayHaveTheLongestName) {

@@ -127,5 +127,15 @@ TEST_F(LyingWorker, ThatAnswersMoreThanItWasAskedIsNamed) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("nobody asked for")));
 }
 
+TEST_F(LyingWorker, ThatAnswersWithNothingIsNamed) {
+  const Error error = end_of_run_with([](ControlClient& client) {
+    get_ready(client);
+    expect(client, ControlType::kWork);
+    client.send({ControlType::kResults, encode(std::vector<std::string>{})});
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kProtocol);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("a batch of no results")));
+}
+
 }  // namespace
 }  // namespace kerf::runtime

@@ -20,6 +20,19 @@ TEST(Batches, CarryEverythingInOrder) {
   EXPECT_EQ(unpacked, items);
 }
 
+// The length before each item counts too, or a million of nothing would be one message of 4 MB.
+TEST(Batches, OfManySmallItemsAreNoLargerThanOthers) {
+  for (const size_t size : {size_t{0}, size_t{1}}) {
+    const std::vector<std::string> items(1'000'000, std::string(size, 'x'));
+    size_t unpacked = 0;
+    for (const auto& payload : encode_batches(items)) {
+      EXPECT_LE(payload.size(), (size_t{256} << 10) + 4);  // and how many there are
+      unpacked += decode<std::vector<std::string>>(payload).size();
+    }
+    EXPECT_EQ(unpacked, items.size());
+  }
+}
+
 TEST(Batches, OfNothingAreNone) { EXPECT_TRUE(encode_batches({}).empty()); }
 
 }  // namespace
