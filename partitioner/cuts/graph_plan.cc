@@ -12,12 +12,6 @@ namespace {
 // A file's graph says what one batch takes, and nothing of schedules.
 constexpr int kBatchesInFlight = 1;
 
-std::vector<int64_t> whole_bytes(const std::vector<double>& memory) {
-  std::vector<int64_t> result;
-  for (const double bytes : memory) result.push_back(static_cast<int64_t>(std::ceil(bytes)));
-  return result;
-}
-
 // The stages that read or make a value, each once.
 std::vector<int> stages_at(const CostValue& value, const std::vector<int>& stage_of) {
   std::vector<int> stages;
@@ -71,8 +65,12 @@ StageLimits limits_of(int workers) {
   return limits;
 }
 
-std::vector<int64_t> peaks_of(const LayerDivision& division) {
-  return whole_bytes(division.memory);
+// A stage of a file's graph takes what its nodes hold, and nothing beyond.
+std::vector<double> peaks_of(const LayerDivision& division) { return division.memory; }
+
+int largest_stage(const LayerDivision& division) {
+  const auto most = std::max_element(division.memory.begin(), division.memory.end());
+  return static_cast<int>(most - division.memory.begin());
 }
 
 // The least cap that fits: what nodes hold grows with a stage, so that a bisection finds it.
@@ -85,14 +83,16 @@ int64_t least_cap(const LayerSearch& search, int64_t fails, int64_t enough) {
 }
 
 Infeasible infeasible(const LayerSearch& search, int64_t cap) {
-  const auto most = [](const LayerDivision& division) {
-    const std::vector<int64_t> peaks = peaks_of(division);
-    return std::max_element(peaks.begin(), peaks.end()) - peaks.begin();
-  };
-  const LayerDivision free = search.best().value();
-  const int64_t enough = least_cap(search, cap, peaks_of(free)[static_cast<size_t>(most(free))]);
-  const LayerDivision least = search.best_within(enough, peaks_of).value();
-  return {static_cast<int>(most(least)), cap, enough - cap, format("--memory {}", enough)};
+  const auto free = search.best();
+  KERF_CHECK(free.has_value(), "no division, whatever it takes");
+  const auto of_free = static_cast<int64_t>(std::ceil(free->memory[at(largest_stage(*free))]));
+  int64_t enough = least_cap(search, cap, of_free);
+  auto least = search.best_within(enough, peaks_of);
+  if (!least) {  // a search of long lines does not try every boundary
+    enough = of_free;
+    least = free;
+  }
+  return {largest_stage(*least), cap, enough - cap, format("--memory {}", enough)};
 }
 
 }  // namespace
@@ -133,7 +133,10 @@ std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
                        request.workers, graph.name(), search.units(), search.units()));
   const auto division =
       request.memory ? search.best_within(*request.memory, peaks_of) : search.best();
-  if (!division) return infeasible(search, request.memory.value());
+  if (!division) {
+    KERF_CHECK(request.memory.has_value(), "no division, and no cap that forbids one");
+    return infeasible(search, *request.memory);
+  }
   GraphPlan plan = price_division(graph, division->stages);
   plan.bound = search.bound();
   plan.bound.value = std::min(plan.bound.value, plan.bottleneck);  // rounding may set it above

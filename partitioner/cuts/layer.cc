@@ -63,7 +63,10 @@ std::optional<Assignment> cut_layer(const CutTask& task) {
   const auto division =
       task.request.memory
           ? search.best_within(*task.request.memory,
-                               [&](const LayerDivision& d) { return task.peaks(assignment_of(d)); })
+                               [&](const LayerDivision& d) {
+                                 const auto peaks = task.peaks(assignment_of(d));
+                                 return std::vector<double>(peaks.begin(), peaks.end());
+                               })
           : search.best();
   if (!division) return std::nullopt;
   return assignment_of(*division);

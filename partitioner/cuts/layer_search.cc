@@ -93,18 +93,19 @@ bool LayerSearch::has_division_within(int64_t cap) const {
 }
 
 std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) const {
+  const auto most = static_cast<double>(cap);
   StageLimits limits = limits_;  // at first none: the best of all may fit
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
     auto division = best_under(limits);
     if (!division) return std::nullopt;
-    const std::vector<int64_t> taken = peaks(*division);
-    if (std::all_of(taken.begin(), taken.end(), [&](int64_t bytes) { return bytes <= cap; }))
+    const std::vector<double> taken = peaks(*division);
+    if (std::all_of(taken.begin(), taken.end(), [&](double bytes) { return bytes <= most; }))
       return division;
     for (size_t s = 0; s < taken.size(); ++s) {
       // As much beyond what its nodes hold will the next one take.
-      const double beyond = static_cast<double>(taken[s]) - division->memory[s];
-      if (attempt == 0 || taken[s] > cap)
-        limits.memory[s] = std::min(limits.memory[s], static_cast<double>(cap) - beyond);
+      const double beyond = taken[s] - division->memory[s];
+      if (attempt == 0 || taken[s] > most)
+        limits.memory[s] = std::min(limits.memory[s], most - beyond);
     }
   }
   return std::nullopt;

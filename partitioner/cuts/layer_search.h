@@ -36,7 +36,7 @@ class LayerSearch {
   // What a stage needs beyond what its nodes hold may show only on the division: `peaks` says
   // what each stage takes. Divisions are made under ever tighter limits, until one meets the cap
   // or there is none.
-  using Peaks = std::function<std::vector<int64_t>(const LayerDivision&)>;
+  using Peaks = std::function<std::vector<double>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks) const;
   // Whether any division's stages hold at most `cap` bytes each, whatever their bottleneck.
   bool has_division_within(int64_t cap) const;

@@ -220,6 +220,23 @@ TEST(Line, ItsSweepsAgreeWithLookingAtSegments) {
   }
 }
 
+// A chain that holds 10, 5.01 and 1 bytes: its best halves take 15.01 and 1, its least 10 and 6.01.
+TEST(GraphPlan, OfFractionsTheCapIsTheWholeNumberThatHoldsThem) {
+  CostFigures figures;
+  figures.name = "chain";
+  figures.nodes = {{"a", -1, false}, {"b", -1, false}, {"c", -1, false}};
+  figures.work = {{{1, 0}, {1, 0}, {2, 0}}};
+  figures.values = {{0, {1}, 1, 1, 0, 0}, {1, {2}, 1, 1, 0, 0}};
+  figures.held = {{{0}, 10, 0}, {{1}, 5.01, 0}, {{2}, 1, 0}};
+  const CostGraph graph(figures);
+  const auto no = std::get<Infeasible>(plan_graph(graph, {2, 5}));
+  EXPECT_EQ(no.cap + no.over, 10);
+  EXPECT_EQ(no.smallest_change, "--memory 10");
+  EXPECT_DOUBLE_EQ(std::get<GraphPlan>(plan_graph(graph, {2, 10})).bottleneck, 3);
+  EXPECT_DOUBLE_EQ(std::get<GraphPlan>(plan_graph(graph, {2, 15})).bottleneck, 3);
+  EXPECT_DOUBLE_EQ(std::get<GraphPlan>(plan_graph(graph, {2, 16})).bottleneck, 2);
+}
+
 TEST(GraphPlan, RefusesMoreWorkersThanThereIsToPart) {
   CostFigures figures;
   figures.name = "pair";

@@ -1,4 +1,5 @@
 // Random cost graphs: small DAGs with branches, skips and, if asked for, colours and a backward half.
+// Every other one has fractions: eighths, which doubles add exactly.
 #pragma once
 
 #include <random>
@@ -19,13 +20,17 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
+  const double unit = draw(0, 1) == 0 ? 1 : 0.125;
+  const auto amount = [&](int least, int most) {
+    return unit * draw(static_cast<int>(least / unit), static_cast<int>(most / unit));
+  };
   CostFigures figures;
   figures.name = "random";
   figures.work.resize(1);
   std::vector<std::vector<int>> readers(static_cast<size_t>(kinds.nodes));
   for (int node = 0; node < kinds.nodes; ++node) {
     figures.nodes.push_back({"n" + std::to_string(node), -1, false});
-    figures.work[0].push_back({static_cast<double>(draw(1, 9)), 0});
+    figures.work[0].push_back({amount(1, 9), 0});
     if (kinds.backward || (kinds.colours && draw(0, 3) == 0))
       figures.nodes.back().colour = kinds.colours ? draw(0, kinds.nodes / 2) : node;
     for (int from = 0; from < node; ++from)
@@ -33,8 +38,8 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   }
   const auto add_value = [&](int producer, std::vector<int> by) {
     if (by.empty()) return;
-    const double time = draw(0, 4);
-    const double bytes = draw(1, 9);
+    const double time = amount(0, 4);
+    const double bytes = amount(1, 9);
     figures.values.push_back(
         {producer, std::move(by), bytes, bytes, time, kinds.leaving ? time : 0});
   };
@@ -46,7 +51,7 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
     for (int node = n - 1; node >= 0; --node) {
       figures.nodes.push_back(
           {"g" + std::to_string(node), figures.nodes[static_cast<size_t>(node)].colour, true});
-      figures.work[0].push_back({0, static_cast<double>(draw(1, 9))});
+      figures.work[0].push_back({0, amount(1, 9)});
       for (const int reader : readers[static_cast<size_t>(node)])
         back[static_cast<size_t>(n - 1 - reader)].push_back(2 * n - 1 - node);
     }
@@ -54,7 +59,7 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   }
   if (kinds.memory)
     for (int node = 0; node < static_cast<int>(figures.nodes.size()); ++node)
-      figures.held.push_back({{node}, static_cast<double>(draw(1, 20)), 0});
+      figures.held.push_back({{node}, amount(1, 20), 0});
   return CostGraph(std::move(figures));
 }
 
