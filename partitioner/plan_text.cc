@@ -99,9 +99,10 @@ class PlanReader {
   }
 
   void read_what_follows(const Json& json, Plan& plan, LeftOut& left_out) const {
-    plan.layouts =
-        read_layouts(json.contains("layouts") ? json["layouts"] : Json::object(), left_out.layouts);
-    plan.division = read_divisions(json, plan);
+    plan.division.largest = largest_micro_batch(plan);
+    plan.layouts = read_layouts(json.contains("layouts") ? json["layouts"] : Json::object(),
+                                plan.division.largest, left_out.layouts);
+    plan.division.nodes = read_divisions(json, plan.division.largest);
     left_out.routes = !json.contains("routes");
     left_out.workers = !json.contains("workers");
     left_out.bottleneck = !json.contains("bottleneck");
@@ -262,7 +263,14 @@ class PlanReader {
     }
   }
 
-  std::vector<ops::Layout> read_layouts(const Json& json, std::vector<bool>& left_out) const {
+  int64_t largest_micro_batch(const Plan& plan) const {
+    if (plan.batch < 1 || plan.batch > kMostRows)
+      fail(origin_, format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
+    return (plan.batch + plan.micro_batches - 1) / plan.micro_batches;
+  }
+
+  std::vector<ops::Layout> read_layouts(const Json& json, int64_t largest,
+                                        std::vector<bool>& left_out) const {
     if (!json.is_object()) fail(at("layouts"), "must be an object");
     std::vector<ops::Layout> layouts(static_cast<size_t>(model_.values()));
     for (const auto& [name, shares] : json.items()) {
@@ -270,9 +278,14 @@ class PlanReader {
       const ValueId value = model_.find_value(name);
       if (value < 0) fail(where, format("{} has no value of this name", model_.name()));
       if (!shares.is_array()) fail(where, "must be an array of shares");
-      for (const Json& share : shares)
-        layouts[static_cast<size_t>(value)].shares.push_back(
-            read_share(share, model_.value(value).spec.shape.with_batch(kMostRows), where));
+      const ops::Shape& shape = model_.value(value).spec.shape;
+      for (const Json& share : shares) {
+        check_members(share, {"part", "box", "partial", "slices"}, where);
+        ops::Share& read = layouts[static_cast<size_t>(value)].shares.emplace_back(
+            read_share(share, shape.with_batch(kMostRows), where));
+        read.box = ops::normalized(read.box, shape.with_batch(largest));
+        read.slices = read_slices(share, where);
+      }
     }
     for (ValueId value = 0; value < model_.values(); ++value)
       left_out.push_back(!json.contains(model_.value(value).name));
@@ -280,30 +293,28 @@ class PlanReader {
   }
 
   // What each node computes, where that is said.
-  Division read_divisions(const Json& json, const Plan& plan) const {
-    if (plan.batch < 1 || plan.batch > kMostRows)
-      fail(origin_, format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
-    Division division;
-    division.largest = (plan.batch + plan.micro_batches - 1) / plan.micro_batches;
-    division.nodes.resize(static_cast<size_t>(model_.nodes()));
-    if (!json.contains("divisions")) return division;
+  std::vector<ops::Layout> read_divisions(const Json& json, int64_t largest) const {
+    std::vector<ops::Layout> nodes(static_cast<size_t>(model_.nodes()));
+    if (!json.contains("divisions")) return nodes;
     const Json& said = json["divisions"];
     if (!said.is_object()) fail(at("divisions"), "must be an object");
     for (const auto& [name, shares] : said.items()) {
       const std::string where = at(format("divisions.{}", name));
       const NodeId node = read_node(Json(name), where);
       if (!shares.is_array()) fail(where, "must be an array of shares");
-      const ops::Shape extents = model_.op(node).space().extents().with_batch(division.largest);
-      for (const Json& share : shares)
-        division.nodes[static_cast<size_t>(node)].shares.push_back(
-            read_share(share, extents, where));
+      const ops::Shape extents = model_.op(node).space().extents().with_batch(largest);
+      for (const Json& share : shares) {
+        check_members(share, {"part", "box"}, where);
+        ops::Share& read =
+            nodes[static_cast<size_t>(node)].shares.emplace_back(read_share(share, extents, where));
+        read.box = ops::normalized(read.box, extents);
+      }
     }
-    return division;
+    return nodes;
   }
 
   // Of a tensor, or of iterations, of these extents.
   ops::Share read_share(const Json& json, const ops::Shape& shape, const std::string& where) const {
-    check_members(json, {"part", "box", "partial", "slices"}, where);
     ops::Share share;
     share.part = json_small(json, "part", 0, where);
     share.box = read_box(json_at(json, "box", where), shape.rank(), where + ".box");
@@ -313,14 +324,19 @@ class PlanReader {
         fail(where, format("part {} holds {} of axis {}, whose indices end at {}", share.part,
                            ops::to_string(set), axis, shape[axis] - 1));
     }
+    return share;
+  }
+
+  static std::vector<ops::IndexSet> read_slices(const Json& json, const std::string& where) {
     if (json.contains("partial") && json_bool(json, "partial", where))
       fail(where, "a partial sum names the \"slices\" that it sums");
-    if (json.contains("slices"))
-      for (const Json& set : json_array(json, "slices", where)) {
-        if (!set.is_string()) fail(where, "an index set must be a string, as \"0-3,7\"");
-        share.slices.push_back(ops::parse_index_set(set.get<std::string>(), where));
-      }
-    return share;
+    std::vector<ops::IndexSet> slices;
+    if (!json.contains("slices")) return slices;
+    for (const Json& set : json_array(json, "slices", where)) {
+      if (!set.is_string()) fail(where, "an index set must be a string, as \"0-3,7\"");
+      slices.push_back(ops::parse_index_set(set.get<std::string>(), where));
+    }
+    return slices;
   }
 
   ops::Box read_box(const Json& json, int rank, const std::string& where) const {

@@ -219,6 +219,35 @@ TEST(PlanText, TakesDivisionsInTheStagesOfACut) {
   expect_same_but_for_bound(read_plan(model, write_plan(model, plan), "p.json"), plan);
 }
 
+// "all" and the indices of all of an axis are two spellings of one box: also of a micro-batch's rows.
+TEST(PlanText, TakesAnotherSpellingOfTheSameBoxes) {
+  const Model model = small_mlp();
+  const Plan plan = divided_plan(model);
+  Json json = parse_json(write_plan(model, plan), "p.json");
+  json.erase("checksum");
+  int respelled = 0;
+  const auto respell = [&](Json& shares, const ops::Shape& shape) {
+    for (Json& share : shares) {
+      Json& box = share["box"];
+      if (box == "all")
+        box = Json(std::vector<std::string>(static_cast<size_t>(shape.rank()), "all"));
+      for (int axis = 0; axis < shape.rank(); ++axis)
+        if (Json& set = box[static_cast<size_t>(axis)]; set == "all") {
+          set = format("0-{}", shape[axis] - 1);
+          ++respelled;
+        }
+    }
+  };
+  for (const auto& [name, shares] : json["layouts"].items())
+    respell(json["layouts"][name],
+            model.value(model.find_value(name)).spec.shape.with_batch(plan.division.largest));
+  for (const auto& [name, shares] : json["divisions"].items())
+    respell(json["divisions"][name],
+            model.op(model.find_node(name)).space().extents().with_batch(plan.division.largest));
+  EXPECT_GT(respelled, 20);
+  EXPECT_EQ(read_plan(model, readable_json(json), "p.json"), plan);
+}
+
 class BadPlan : public ::testing::Test {
  protected:
   std::string refusal(const Json& json) const { return refused(readable_json(json)); }
@@ -302,6 +331,8 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
               HasSubstr("fc1.output"));
   EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["part"] = 7; }),
               HasSubstr("fc1.output"));
+  EXPECT_THAT(wrong([](Json& j) { j["layouts"]["fc1.output"][0]["partial"] = true; }),
+              HasSubstr("names the \"slices\""));
   EXPECT_THAT(wrong([](Json& j) { j["routes"].erase(0); }), HasSubstr("is missing"));
   EXPECT_THAT(wrong([](Json& j) { j["routes"][0]["to"] = 9; }), HasSubstr("route"));
   EXPECT_THAT(wrong([](Json& j) { j["workers"][1]["messages"] = 1; }), HasSubstr("worker 1"));
@@ -330,7 +361,10 @@ TEST_F(BadPlan, WithDivisionsThatAreNone) {
               StartsWith("p.json: divisions.fc1: \"part\""));
   EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "why": 1}])"),
               StartsWith("p.json: divisions.fc1: \"why\""));
-  EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "partial": true}])"), HasSubstr("\"slices\""));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "partial": true}])"),
+              StartsWith("p.json: divisions.fc1: \"partial\""));
+  EXPECT_THAT(fc1(R"([{"part": 0, "box": "all", "slices": ["0-3"]}])"),
+              StartsWith("p.json: divisions.fc1: \"slices\""));
   EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all"]}])"),
               StartsWith("p.json: divisions.fc1.box: must be \"all\" or an array of 3"));
   EXPECT_THAT(fc1(R"([{"part": 0, "box": ["all", "all", 7]}])"),
