@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "ops/pack.h"
 #include "partitioner/memory.h"
+#include "runtime/error.h"
 #include "schedmp/safetensors.h"
 
 namespace kerf::schedmp {
@@ -116,21 +120,40 @@ void Parameters::load(const std::filesystem::path& safetensors) {
   }
 }
 
-void Parameters::save(size_t part, const std::filesystem::path& safetensors) const {
-  std::vector<NamedSpec> specs;
-  std::vector<TensorView> shares;
+Parameters::Tensor Parameters::holder(size_t part, partitioner::ValueId value,
+                                      const ops::Box& box) const {
+  std::optional<Tensor> found;
   for (const Tensor& at : tensors(holds_weights)) {
     const Local& each = local(at);
-    const Value& value = model_.value(each.value);
-    // Of what has a home, the home; of the rest, what calls read.
-    const bool master = value.role != partitioner::Role::kParameter || each.trained;
-    if (at.part != part || value.literal != nullptr || !master) continue;
-    shares.push_back(view(part, at.local));
-    specs.push_back({value.name, {shares.back().dtype, shares.back().shape}});
+    if (at.part != part || each.value != value || !each.box.contains(box)) continue;
+    if (!found || each.trained) found = at;
+  }
+  KERF_CHECK(found.has_value(), "no tensor of this worker holds {} of {}", ops::to_string(box),
+             model_.value(value).name);
+  return *found;
+}
+
+// A run that trains nothing has no homes, only what calls read: the share is a part of that.
+void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& layouts,
+                      const std::filesystem::path& safetensors) const {
+  std::vector<NamedSpec> specs;
+  std::vector<std::pair<Tensor, const ops::Box*>> shares;
+  for (const partitioner::ValueId id : model_.kept_values()) {
+    const Value& value = model_.value(id);
+    const ops::Share* share = layouts[static_cast<size_t>(id)].find(number);
+    if (share == nullptr || value.literal != nullptr) continue;
+    shares.emplace_back(holder(part, id, share->box), &share->box);
+    specs.push_back(
+        {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});
   }
   SafetensorsWriter file(safetensors, specs);
-  for (const TensorView& share : shares)
-    file.write({reinterpret_cast<const char*>(share.data), share.bytes()});
+  std::string bytes;
+  for (const auto& [from, box] : shares) {
+    const ops::Region region(local(from).box, *box, model_.value(local(from).value).spec);
+    bytes.resize(region.bytes(1));
+    region.pack(view(part, from.local).data, reinterpret_cast<std::byte*>(bytes.data()), 1);
+    file.write(bytes);
+  }
   file.commit();
 }
 

@@ -35,8 +35,10 @@ class Parameters {
   // This worker's shares out of a file of whole tensors. Throws Error{kUsage} naming what is
   // missing or of another shape.
   void load(const std::filesystem::path& safetensors);
-  // The shares of one part.
-  void save(size_t part, const std::filesystem::path& safetensors) const;
+  // What `layouts` lay out, by value, on one of these parts: named by its place among the worker's,
+  // and by its number in the plan.
+  void save(size_t part, int number, const std::vector<ops::Layout>& layouts,
+            const std::filesystem::path& safetensors) const;
 
  private:
   struct Tensor {
@@ -49,6 +51,8 @@ class Parameters {
   // Memory of all these tensors, `copies` of each in a row, zeroed, and a view for each.
   template <class Place>
   void lay_out(const std::vector<Tensor>& tensors, int copies, const Place& place);
+  // The local tensor that holds `box` of a value on a part: the home, where there is one.
+  Tensor holder(size_t part, partitioner::ValueId value, const ops::Box& box) const;
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
   const partitioner::Local& local(const Tensor& tensor) const {

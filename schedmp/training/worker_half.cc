@@ -73,7 +73,8 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
     workplace_.activity.doing("saving weights");
     const std::vector<int> parts = executor_->part_numbers();
     for (size_t part = 0; part < parts.size(); ++part)
-      executor_->parameters().save(part, shard_file(job_.shards, parts[part]));
+      executor_->parameters().save(part, parts[part], plan_.layouts,
+                                   shard_file(job_.shards, parts[part]));
     return nothing_;
   }
   const bool training = task.kind == TaskKind::kTrain;

@@ -511,6 +511,20 @@ class Train(KerfTest):
         self.assertEqual(a, b)
         self.assertNotEqual(a, c)
 
+    def test_zero_steps_write_the_shares_of_workers_that_read_more(self):
+        """Divided by samples, both read all of fc1.weight, and each is at home with a half of it."""
+        halves = {"0": {"samples": "0-1"}, "1": {"samples": "2-3"}}
+        shares = self.folder / "shares.json"
+        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": halves, "fc2": halves, "loss": {"0": "all"}}}))
+        common = ("mlp", *SYNTHETIC, "--no-test", "--batch", 32, "--micro-batches", 8, "--transport", "inproc")
+        for steps in (0, 2):
+            self.train(*common, "--steps", steps, "--workers", 1, out="a")
+            self.train(*common, "--steps", steps, "--workers", 2, "--cut", "free", "--shares", shares, out="b")
+            a, b = (read_safetensors(self.folder / name / "weights.safetensors") for name in "ab")
+            self.assertEqual({name: shape for name, (shape, _) in a.items()}, {name: shape for name, (shape, _) in b.items()})
+            if steps == 0:
+                self.assertEqual(a, b)
+
     def test_weights_can_be_continued_from_and_evaluated(self):
         report = self.train("lenet5", *SYNTHETIC, "--workers", 2, "--steps", 3)
         weights = self.folder / "run" / "weights.safetensors"

@@ -141,7 +141,8 @@ class Crew {
     step.peak_bytes[self] = result.peak_bytes;
     const std::vector<int> parts = executor.part_numbers();
     for (size_t part = 0; part < parts.size(); ++part)
-      executor.parameters().save(part, schedmp::shard_file(shards_, parts[part]));
+      executor.parameters().save(part, parts[part], plan_.layouts,
+                                 schedmp::shard_file(shards_, parts[part]));
   }
 
   const Model& model_;
