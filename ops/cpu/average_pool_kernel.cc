@@ -26,7 +26,7 @@ class AveragePoolKernel final : public ActivationKernel {
   void forward(const Call& call) override {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
-    for_planes(call.outputs[0], [&](int64_t p) {
+    for_planes(window_, call.outputs[0], [&](int64_t p) {
       const float* from = x + p * input_plane(window_);
       float* to = y + p * output_plane(window_);
       for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
@@ -40,7 +40,7 @@ class AveragePoolKernel final : public ActivationKernel {
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const float* dy = call.output_gradients[0].f32();
     for (const GradientTarget& target : targets)
-      for_planes(target.to, [&](int64_t p) {
+      for_planes(window_, target.to, [&](int64_t p) {
         const float* from = dy + p * output_plane(window_);
         float* to = target.to.f32() + p * input_plane(window_);
         std::fill_n(to, input_plane(window_), 0.0F);
@@ -52,16 +52,6 @@ class AveragePoolKernel final : public ActivationKernel {
   }
 
  private:
-  template <class Work>
-  void for_planes(const TensorView& tensor, const Work& work) const {
-    if (tensor.elements() == 0) return;
-    simd::parallel_pieces(tensor.shape[0] * tensor.shape[1],
-                          1 + simd::kLeastElements / input_plane(window_),
-                          [&](int64_t begin, int64_t end) {
-                            for (int64_t p = begin; p < end; ++p) work(p);
-                          });
-  }
-
   // Entries that window `o` of this part is averaged over, along one axis: all within the whole's
   // padded input, or within the input.
   int64_t entries(size_t axis, int64_t o, const Taps& inside) const {

@@ -180,7 +180,7 @@ class MaxPoolKernel final : public ActivationKernel {
     float* y = call.outputs[0].f32();
     const bool fast = call.reserve != nullptr && tiles_2x2(window_);
     with_index(call.reserve, [&](auto* index) {
-      for_planes(call.outputs[0], [&](int64_t p) {
+      for_planes(window_, call.outputs[0], [&](int64_t p) {
         const float* from = x + p * input_plane(window_);
         float* to = y + p * output_plane(window_);
         auto* at = index == nullptr ? nullptr : index + p * output_plane(window_);
@@ -197,7 +197,7 @@ class MaxPoolKernel final : public ActivationKernel {
     const bool fast = tiles_2x2(window_);
     for (const GradientTarget& target : targets)
       with_index(call.reserve, [&](const auto* index) {
-        for_planes(target.to, [&](int64_t p) {
+        for_planes(window_, target.to, [&](int64_t p) {
           float* to = target.to.f32() + p * input_plane(window_);
           const float* from = dy + p * output_plane(window_);
           const auto* at = index + p * output_plane(window_);
@@ -212,15 +212,6 @@ class MaxPoolKernel final : public ActivationKernel {
   }
 
  private:
-  template <class Work>
-  void for_planes(const TensorView& tensor, const Work& work) const {
-    if (tensor.elements() == 0) return;
-    simd::parallel_pieces(tensor.shape[0] * tensor.shape[1],
-                          1 + simd::kLeastElements / input_plane(window_),
-                          [&](int64_t begin, int64_t end) {
-                            for (int64_t p = begin; p < end; ++p) work(p);
-                          });
-  }
   template <class Work>
   void with_index(std::byte* reserve, const Work& work) const {
     if (index_bytes_ == 1)

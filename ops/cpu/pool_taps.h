@@ -1,8 +1,11 @@
-// The entries of one window that lie on the input.
+// What pooling kernels share: the planes of a tensor, and the entries of one window that lie on the
+// input.
 #pragma once
 
 #include <algorithm>
 
+#include "ops/simd/simd.h"
+#include "ops/tensor.h"
 #include "ops/window.h"
 
 namespace kerf::ops::cpu {
@@ -28,5 +31,16 @@ inline Taps taps(const Window& window, size_t axis, int64_t o) {
 // Input and output elements of one channel.
 inline int64_t input_plane(const Window& window) { return window.input[0] * window.input[1]; }
 inline int64_t output_plane(const Window& window) { return window.output[0] * window.output[1]; }
+
+// Runs work(p) for every channel p of every sample, in parallel.
+template <class Work>
+void for_planes(const Window& window, const TensorView& tensor, const Work& work) {
+  if (tensor.elements() == 0) return;
+  simd::parallel_pieces(tensor.shape[0] * tensor.shape[1],
+                        1 + simd::kLeastElements / input_plane(window),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t p = begin; p < end; ++p) work(p);
+                        });
+}
 
 }  // namespace kerf::ops::cpu

@@ -27,14 +27,7 @@ using tests::wait_for_report;
 const char* const kWorkerProgram = KERF_TEST_WORKER;
 
 CrewOptions options_for(TransportKind transport, int workers) {
-  CrewOptions options;
-  options.workers = workers;
-  options.transport = transport;
-  options.worker_command = {kWorkerProgram};
-  options.identity = tests::test_identity();
-  options.handlers = tests::make_test_handler;
-  options.assemble_timeout = 20s;
-  return options;
+  return tests::crew_options(transport, workers, kWorkerProgram);
 }
 
 std::vector<std::vector<std::vector<Lane>>> no_channels(int workers) {

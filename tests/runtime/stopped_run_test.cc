@@ -18,17 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-CrewOptions stopped_options(TransportKind transport, int workers) {
-  CrewOptions options;
-  options.workers = workers;
-  options.transport = transport;
-  options.worker_command = {KERF_TEST_WORKER};
-  options.identity = tests::test_identity();
-  options.handlers = tests::make_test_handler;
-  options.assemble_timeout = 20s;
-  return options;
-}
-
 void start_workers(Crew& crew, size_t workers) {
   crew.start("words", std::vector<std::string>(workers),
              {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 64, .slots = 1}})});
@@ -84,7 +73,7 @@ class StoppedRun : public testing::TestWithParam<TransportKind> {};
 // Longer than anybody may be silent.
 TEST_P(StoppedRun, GoesOn) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(stopped_options(GetParam(), 3));
+    const auto crew = Crew::assemble(tests::crew_options(GetParam(), 3, KERF_TEST_WORKER));
     start_workers(*crew, 3);
     crew->send(0, {"receive 1"});
     crew->send(1, {"sleep 500", "send 0 good morning"});
@@ -107,7 +96,7 @@ TEST_P(StoppedRun, GoesOn) {
 // Its thread is not with the crew when it is stopped and when it goes on.
 TEST_P(StoppedRun, GoesOnThoughItsSchedulerWasBusy) {
   Scheduler scheduler([](const std::function<void()>& under_way) {
-    const auto crew = Crew::assemble(stopped_options(GetParam(), 2));
+    const auto crew = Crew::assemble(tests::crew_options(GetParam(), 2, KERF_TEST_WORKER));
     start_workers(*crew, 2);
     crew->send(0, {"sleep 1000"});
     under_way();
@@ -136,7 +125,7 @@ TEST(LostScheduler, IsWhatItsWorkersTell) {
   std::vector<std::string> ends;
   {
     Scheduler scheduler([&](const std::function<void()>& under_way) {
-      auto options = stopped_options(TransportKind::kTcp, 3);
+      auto options = tests::crew_options(TransportKind::kTcp, 3, KERF_TEST_WORKER);
       options.listen = address;
       const auto crew = Crew::assemble(options, [&, told = false](int, const std::string&) mutable {
         if (!std::exchange(told, true)) under_way();

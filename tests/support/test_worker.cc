@@ -147,6 +147,18 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program) 
   throw Error(ErrorCode::kUsage, kerf::format("no program '{}'; there are words, null", program));
 }
 
+runtime::CrewOptions crew_options(runtime::TransportKind transport, int workers,
+                                  const std::string& program) {
+  runtime::CrewOptions options;
+  options.workers = workers;
+  options.transport = transport;
+  options.worker_command = {program};
+  options.identity = test_identity();
+  options.handlers = make_test_handler;
+  options.assemble_timeout = std::chrono::seconds(20);
+  return options;
+}
+
 bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text) {
   const auto deadline = runtime::after(10s);
   while (runtime::Clock::now() < deadline) {

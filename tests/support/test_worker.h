@@ -27,6 +27,10 @@ std::unique_ptr<runtime::Handler> make_test_handler(const std::string& program);
 // The identity of all of them.
 runtime::Identity test_identity();
 
+// Of a crew of test workers; those that are processes run `program`.
+runtime::CrewOptions crew_options(runtime::TransportKind transport, int workers,
+                                  const std::string& program);
+
 // Lets the crew run until the worker reports that it does or awaits something with `text` in it;
 // false if it does not within ten seconds. No results may be under way.
 bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text);
