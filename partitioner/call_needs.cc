@@ -1,7 +1,7 @@
 #include "partitioner/call_needs.h"
 
 #include "ops/kernel.h"
-#include "partitioner/memory.h"
+#include "partitioner/blocks.h"
 
 namespace kerf::partitioner {
 namespace {

@@ -86,12 +86,16 @@ bool sums_own(const Sums& sums, const Route& route) {
 
 std::vector<Route> connect(const Model& model, const Division& division,
                            const std::vector<int>& stage_of) {
-  const Sources sources(model, division, stage_of);
+  return connect(Sources(model, division, stage_of));
+}
+
+std::vector<Route> connect(const Sources& sources) {
   const Sums sums(sources);
+  const int values = sources.model().values();
   std::vector<Route> routes;
-  for (ValueId value = 0; value < model.values(); ++value)
+  for (ValueId value = 0; value < values; ++value)
     add_routes(sums.of(value, false), value, false, routes);
-  for (ValueId value = model.values() - 1; value >= 0; --value)
+  for (ValueId value = values - 1; value >= 0; --value)
     add_routes(sums.of(value, true), value, true, routes);
   return routes;
 }

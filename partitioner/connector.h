@@ -52,7 +52,6 @@ struct Computation {
                        // the same
   std::vector<ops::Box> inputs = {};
   std::vector<ops::Box> outputs = {};
-  int64_t workspace = 0;  // bytes while it runs, beside its tensors; by measure_workspace()
 };
 
 // One summand of a tensor: of a gradient, what box number `box_number` of the consumer's iterations
@@ -111,6 +110,8 @@ std::optional<ops::Layout> division_of(const Model& model, NodeId node, const op
 // `stage_of`: part -> stage, by which gradients are summed on their way; empty: one stage.
 std::vector<Route> connect(const Model& model, const Division& division,
                            const std::vector<int>& stage_of = {});
+class Sources;
+std::vector<Route> connect(const Sources& sources);
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
 // loss adds (gathering the scores, scattering their gradient), what parameters cost once a step and

@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
+#include "partitioner/blocks.h"
 #include "partitioner/call_needs.h"
 #include "partitioner/lowering.h"
-#include "partitioner/memory.h"
 #include "partitioner/regions.h"
 
 namespace kerf::partitioner {

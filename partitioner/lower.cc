@@ -1,40 +1,26 @@
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "partitioner/blocks.h"
 #include "partitioner/lowering.h"
-#include "partitioner/memory.h"
+#include "partitioner/turns.h"
 
 namespace kerf::partitioner {
 namespace {
 
-[[noreturn]] void refuse(const std::string& where, std::string reason) {
-  throw Error(ErrorCode::kUsage, std::move(reason), where);
-}
-
-// What the general types of layouts and plans can say, but no part can do yet.
-
+// What plans can say, but no part can do.
 void check_stages(const Plan& plan) {
   std::vector<int> stage_of(plan.binding.size(), -1);
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts) {
       int& known = stage_of[static_cast<size_t>(part)];
       if (known >= 0)
-        refuse("plan", format("part {} is in stages {} and {}, which is not supported yet; give "
-                              "each stage parts of its own",
-                              part, known, stage));
+        throw Error(ErrorCode::kUsage,
+                    format("part {} is in stages {} and {}; give each stage parts of its own", part,
+                           known, stage),
+                    "plan");
       known = static_cast<int>(stage);
     }
-  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    std::map<int, int> part_on;  // worker
-    for (const int part : plan.stages[stage].parts) {
-      const int worker = plan.binding[static_cast<size_t>(part)];
-      if (const auto [other, fresh] = part_on.emplace(worker, part); !fresh)
-        refuse("plan", format("parts {} and {} of stage {} are both bound to worker {}, which is "
-                              "not supported yet; bind them to different workers",
-                              other->second, part, stage, worker));
-    }
-  }
 }
 
 }  // namespace
@@ -83,6 +69,7 @@ std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions
     for (const int part : plan.stages[stage].parts)
       parts[static_cast<size_t>(part)] =
           Lowering(model, plan, sums, routes, members, options).run(part, static_cast<int>(stage));
+  give_turns(plan, parts);
   return parts;
 }
 

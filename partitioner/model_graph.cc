@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
-#include "partitioner/memory.h"
+#include "partitioner/blocks.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -65,36 +66,56 @@ class Figures {
   }
 
   void add_held() {
-    std::vector<Computation> computations = whole_computations(model_);
-    const int64_t samples = micro_batch_sizes(request_.batch, request_.micro_batches).front();
+    const int64_t samples = request_.largest_micro_batch();
     std::map<ValueId, Held> values;
-    for (const Computation& computation : computations) {
-      const StageMemory own = stage_memory(model_, {&computation}, samples);
-      double kept = static_cast<double>(own.kept);
-      const auto hold = [&](ValueId value) {
-        const auto bytes = static_cast<double>(
-            whole_blocks(static_cast<int64_t>(model_.value(value).spec.bytes(samples))));
-        if (bytes > kept) return;
-        Held& held = values[root(value)];
-        held.per_micro_batch = bytes;
-        held.nodes.push_back(computation.node);
-        kept -= bytes;
-      };
-      for (const ValueId value : own.kept_arrivals) hold(value);
-      for (const ValueId value : model_.node(computation.node).outputs)
-        if (root(value) == value) hold(value);
-      if (kept > 0) result_.held.push_back({{computation.node}, 0, kept});
+    for (NodeId node = 0; node < model_.nodes(); ++node) {
+      if (!model_.needs_gradient(model_.node(node).outputs[0])) continue;
+      for (const ValueId value : kept_by(node)) {
+        Held& held = values[value];
+        held.per_micro_batch = blocks(model_.value(value).spec.bytes(samples));
+        held.nodes.push_back(node);
+      }
+      if (const double bytes = saved_by(node, samples); bytes > 0)
+        result_.held.push_back({{node}, 0, bytes});
     }
     for (auto& [value, held] : values) result_.held.push_back(std::move(held));
     add_parameters();
   }
 
+  static double blocks(size_t bytes) {
+    return static_cast<double>(whole_blocks(static_cast<int64_t>(bytes)));
+  }
+
+  // What a node's gradients will read of what its forward read and wrote.
+  std::set<ValueId> kept_by(NodeId id) const {
+    const Node& node = model_.node(id);
+    const ops::BackwardReads reads = model_.op(id).backward_reads();
+    std::set<ValueId> kept;
+    const auto keep = [&](const std::vector<int>& which, const std::vector<ValueId>& values) {
+      for (const int i : which)
+        if (const ValueId value = values[at(i)];
+            value >= 0 && !ops::is_kept(model_.value(value).role))
+          kept.insert(root(value));
+    };
+    keep(reads.inputs_for_input_gradient, node.inputs);
+    keep(reads.inputs_for_weight_gradient, node.inputs);
+    keep(reads.outputs_for_input_gradient, node.outputs);
+    keep(reads.outputs_for_weight_gradient, node.outputs);
+    return kept;
+  }
+
+  // Bytes that go from its forward to its gradients, and from its I to its W.
+  double saved_by(NodeId id, int64_t samples) const {
+    const ops::BoundOperator& op = model_.op(id);
+    const ops::LocalSpecs local =
+        ops::local_specs(op, whole_division(model_, id, 0).shares[0].box, samples, samples);
+    return blocks(op.reserve_bytes(local) + op.handed_bytes(local));
+  }
+
   void add_parameters() {
     for (const ValueId id : model_.kept_values()) {
-      const auto bytes =
-          static_cast<double>(whole_blocks(static_cast<int64_t>(model_.value(id).spec.bytes(0))));
       const int copies = model_.needs_gradient(id) ? 2 + request_.setting.optimizer_states : 1;
-      result_.held.push_back({{}, copies * bytes, 0});
+      result_.held.push_back({{}, copies * blocks(model_.value(id).spec.bytes(0)), 0});
       for (const Use& use : model_.uses(id)) result_.held.back().nodes.push_back(use.node);
     }
   }

@@ -14,8 +14,8 @@
 //   kKept            a micro-batch's, from F to the last reader in I (or B)
 //   kKeptForWeights  a micro-batch's, from F to the last reader in W (or B)
 //   kHanded          a micro-batch's, from I to W, where they are apart
-//   kTransient       the worker's: what lives within one run of one list; also the scratch memory
-//                    of single instructions
+//   kTransient       the part's: what lives within one run of one list; also the scratch memory of
+//                    single instructions. A worker has as much as the parts of one stage need
 //
 // kTake and kGive say when a micro-batch has an instance of a region, kAcquire and kSend when it
 // has a slot, kReceive and kRelease when it has a view: memory is proved by walking the lists, and
@@ -149,6 +149,7 @@ struct Instruction {
 
 struct InstructionList {
   std::vector<Instruction> instructions;
+  std::vector<int> turns;      // by instruction, rising: see turns.h; empty where a part needs none
   std::vector<Place> places;   // by local (an alias has its root's)
   std::vector<Place> reserve;  // by call
   std::vector<Place> handed;   // by call
@@ -184,7 +185,7 @@ struct LowerOptions {
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
 // those with gradients do. The plan must be valid. Throws Error{kUsage} for what plans can say and
-// no part can do yet: one part in two stages, two parts of one stage on one worker.
+// no part can do: one part in two stages.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
 
 // Whether the B of this stage makes the gradients of weights node by node among those of inputs:

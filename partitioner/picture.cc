@@ -87,11 +87,12 @@ class Drawing {
  private:
   struct Box {
     NodeId node = -1;
+    int part = 0;
     int worker = 0;
     int lane = 0;
     ops::Box share;
   };
-  using Place = std::pair<NodeId, int>;  // node, worker
+  using Place = std::pair<NodeId, int>;  // node, part
   struct Arrivals {
     std::vector<int64_t> bytes;  // by route
     bool from_left = false;      // any of them
@@ -99,7 +100,7 @@ class Drawing {
   };
 
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
-  size_t workers() const { return plan_.binding.size(); }
+  size_t workers() const { return static_cast<size_t>(plan_.workers_bound()); }
   ValueId output(NodeId node) const { return model_.node(node).outputs.front(); }
 
   // A node's row is one below the lowest of what it reads.
@@ -123,7 +124,7 @@ class Drawing {
         const int lane = used[{row(node), worker}]++;
         int& lanes = lanes_[static_cast<size_t>(worker)];
         lanes = std::max(lanes, lane + 1);
-        boxes_[{node, worker}] = {node, worker, lane, share.box};
+        boxes_[{node, share.part}] = {node, share.part, worker, lane, share.box};
       }
   }
 
@@ -237,7 +238,7 @@ class Drawing {
     constexpr std::string_view kGrey = "#9aa5b1";
     for (const auto& [place, to] : boxes_)
       for (const ValueId value : model_.node(to.node).inputs) {
-        const auto from = boxes_.find({model_.value(value).producer, to.worker});
+        const auto from = boxes_.find({model_.value(value).producer, to.part});
         if (from == boxes_.end()) continue;
         if (blocked(from->second, to))
           svg_.bow(left(from->second), left(to), 26, "local", kGrey);
@@ -249,8 +250,7 @@ class Drawing {
   // The box at which a route ends: the first reader of its value there.
   const Box* reader(const Route& route) const {
     for (const Use& use : model_.uses(route.value))
-      if (const auto at = boxes_.find({use.node, worker_of(route.to)}); at != boxes_.end())
-        return &at->second;
+      if (const auto at = boxes_.find({use.node, route.to}); at != boxes_.end()) return &at->second;
     return nullptr;
   }
 
@@ -260,12 +260,12 @@ class Drawing {
       const Route& route = plan_.routes[r];
       if (route.gradient) continue;
       const NodeId producer = model_.value(route.value).producer;
-      const auto from = boxes_.find({producer, worker_of(route.from)});
+      const auto from = boxes_.find({producer, route.from});
       const Box* to = reader(route);
       if (from == boxes_.end() || to == nullptr) continue;
       svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(plan_.stage_of(producer)).line,
                  true);
-      Arrivals& arrivals = arriving_[{to->node, to->worker}];
+      Arrivals& arrivals = arriving_[{to->node, to->part}];
       arrivals.bytes.push_back(traffic[r].bytes);
       arrivals.connectors.insert(connector_words(sums_, route));
       arrivals.from_left = arrivals.from_left || bottom(from->second).x <= top(*to).x;

@@ -19,6 +19,15 @@ int Plan::workers_bound() const {
   return binding.empty() ? 0 : 1 + *std::max_element(binding.begin(), binding.end());
 }
 
+std::vector<int> Plan::workers_of(const Stage& stage) const {
+  std::vector<int> workers;
+  for (const int part : stage.parts)
+    if (const int worker = binding[static_cast<size_t>(part)];
+        std::find(workers.begin(), workers.end(), worker) == workers.end())
+      workers.push_back(worker);
+  return workers;
+}
+
 int Plan::stage_of(NodeId node) const {
   for (size_t s = 0; s < stages.size(); ++s) {
     const std::vector<NodeId>& nodes = stages[s].nodes;

@@ -64,8 +64,9 @@ struct Plan {
   double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
 
   int parts() const { return static_cast<int>(binding.size()); }
-  int workers_bound() const;        // one more than the largest number of a worker
-  int stage_of(NodeId node) const;  // -1 if nowhere
+  int workers_bound() const;  // one more than the largest number of a worker
+  std::vector<int> workers_of(const Stage& stage) const;  // each once, in the order of its parts
+  int stage_of(NodeId node) const;                        // -1 if nowhere
   bool operator==(const Plan&) const = default;
 };
 

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "partitioner/cut.h"
-#include "partitioner/memory.h"
 #include "partitioner/part.h"
+#include "partitioner/turns.h"
 
 namespace kerf::partitioner {
 
@@ -61,9 +61,9 @@ class Prediction {
   }
 
   // Persistent memory and what is in flight add up over a worker's parts; of what comes and goes
-  // within one action only the largest counts.
+  // within one action only the stage that needs most counts.
   void add_memory() {
-    std::vector<int64_t> transient(result_.size());
+    std::vector<std::vector<const Part*>> parts_on(result_.size());
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
@@ -74,10 +74,10 @@ class Prediction {
           persistent_bytes(part, request_.setting.optimizer_states, plan_.micro_batches,
                            /*trains=*/true) +
           kept;
-      int64_t& most = transient[static_cast<size_t>(worker.worker)];
-      most = std::max(most, part.bytes_of(RegionKind::kTransient));
+      parts_on[static_cast<size_t>(worker.worker)].push_back(&part);
     }
-    for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += transient[w];
+    for (size_t w = 0; w < result_.size(); ++w)
+      result_[w].peak_bytes += transient_of(parts_on[w]).bytes;
   }
 
   int in_flight(const Part& part) const {

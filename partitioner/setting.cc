@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "partitioner/memory.h"
+#include "partitioner/blocks.h"
 
 namespace kerf::partitioner {
 

@@ -119,10 +119,9 @@ std::vector<Route> step_routes(const Sources& sources, int micro_batches, int fi
 }
 
 std::vector<Route> all_routes(const Model& model, const Plan& plan) {
-  const std::vector<int> stage_of = stages_of_parts(plan);
-  std::vector<Route> routes = connect(model, plan.division, stage_of);
-  for (Route& route : step_routes(Sources(model, plan.division, stage_of), plan.micro_batches,
-                                  static_cast<int>(routes.size())))
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  std::vector<Route> routes = connect(sources);
+  for (Route& route : step_routes(sources, plan.micro_batches, static_cast<int>(routes.size())))
     routes.push_back(std::move(route));
   return routes;
 }

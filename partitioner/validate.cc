@@ -171,17 +171,6 @@ class Checker {
               std::find(stage.parts.begin(), stage.parts.end(), share.part) == stage.parts.end())
             problem("node {} is divided over part {}, which is not of its stage",
                     model_.node(node).name, share.part);
-    check_loss();
-  }
-
-  // It is the sum of what its parts report.
-  void check_loss() {
-    const auto& shares = plan_.division.nodes[static_cast<size_t>(model_.loss())].shares;
-    for (size_t i = 0; i < shares.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        if (shares[i].box == shares[j].box)
-          problem("parts {} and {} compute the same of the loss, which would count twice",
-                  shares[j].part, shares[i].part);
   }
 
   void check_busy() {

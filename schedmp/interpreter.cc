@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "partitioner/turns.h"
 #include "runtime/error.h"
 
 namespace kerf::schedmp {
@@ -65,16 +66,24 @@ Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Mach
       most_targets = std::max(most_targets, call.inputs.size());
   }
   accumulate_.reserve(most_targets);
+  running_.reserve(parts_.size());
 }
 
 void Interpreter::run(const Leg& leg) {
   KERF_CHECK(leg.list != nullptr, "{} is no action of a part", to_string(leg.action));
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    if (parts_[p]->stage != leg.action.stage) continue;
-    const InstructionList& list = parts_[p]->*leg.list;
-    const Site site{p, &list, leg.action.micro_batch};
-    for (const Instruction& instruction : list.instructions) run(site, instruction);
-  }
+  running_.clear();
+  for (size_t p = 0; p < parts_.size(); ++p)
+    if (parts_[p]->stage == leg.action.stage)
+      running_.push_back({{p, &(parts_[p]->*leg.list), leg.action.micro_batch}});
+  while (Running* first = whose_turn()) run(first->site, first->take());
+}
+
+// Of the parts whose lists run: the one whose next instruction comes first; null at the end.
+Interpreter::Running* Interpreter::whose_turn() {
+  Running* first = nullptr;
+  for (Running& each : running_)
+    if (!each.over() && (first == nullptr || each.turn() < first->turn())) first = &each;
+  return first;
 }
 
 void Interpreter::run(const Site& site, const Instruction& instruction) {
@@ -196,17 +205,15 @@ std::vector<const Part*> parts_of(const std::vector<Part>& parts, int worker) {
 ArenaPlan::ArenaPlan(const std::vector<const Part*>& parts, const RegionCounts& counts)
     : starts_(parts.size()) {
   constexpr auto kTransient = static_cast<size_t>(RegionKind::kTransient);
-  int64_t transient = 0;
-  for (size_t p = 0; p < parts.size(); ++p) {
+  for (size_t p = 0; p < parts.size(); ++p)
     for (size_t kind = 0; kind < kRegions; ++kind) {
       if (kind == kTransient) continue;
       starts_[p][kind] = bytes_;
       bytes_ += counts[p][kind] * parts[p]->region_bytes[kind];
     }
-    transient = std::max(transient, parts[p]->region_bytes[kTransient]);
-  }
-  for (auto& starts : starts_) starts[kTransient] = bytes_;
-  bytes_ += transient;
+  const partitioner::Transient transient = transient_of(parts);
+  for (size_t p = 0; p < parts.size(); ++p) starts_[p][kTransient] = bytes_ + transient.starts[p];
+  bytes_ += transient.bytes;
 }
 
 }  // namespace kerf::schedmp

@@ -18,7 +18,7 @@
 
 namespace kerf::schedmp {
 
-// A run of one list of a worker's part: what an action of a row comes to. Where an update, or a
+// A run of one list of a worker's parts of a stage: what an action of a row comes to. Where an update, or a
 // reduction, of a stage stands, it contributes. The rest of all of a row's updates is taken together
 // at its end, where the last of them stands, so that no part of a worker waits for what another of
 // its parts has yet to send: all reduce, the root of the step vector concludes, all update, all
@@ -67,7 +67,7 @@ class Interpreter {
   // `parts`: of one worker.
   Interpreter(std::vector<const partitioner::Part*> parts, int micro_batches, Machine& machine);
 
-  // Runs the list of the worker's part of the action's stage. Throws Error{kInternal} where a region
+  // Runs the lists of the worker's parts of the action's stage, each when its turn comes. Throws Error{kInternal} where a region
   // is taken twice or given before it was taken: the row was never proved.
   void run(const Leg& leg);
 
@@ -86,6 +86,14 @@ class Interpreter {
   Regions& regions(size_t part, partitioner::RegionKind kind) {
     return regions_[part][static_cast<size_t>(kind)];
   }
+  struct Running {  // the list of one part
+    Site site;
+    size_t at = 0;
+    bool over() const { return at == site.list->instructions.size(); }
+    int turn() const { return site.list->turns.empty() ? 0 : site.list->turns[at]; }
+    const partitioner::Instruction& take() { return site.list->instructions[at++]; }
+  };
+  Running* whose_turn();
   void run(const Site& site, const partitioner::Instruction& instruction);
   void take(const Site& site, partitioner::RegionKind kind);
   void give(const Site& site, partitioner::RegionKind kind);
@@ -100,6 +108,7 @@ class Interpreter {
   RegionCounts counts_;
   std::vector<std::vector<char>> empty_;  // by part, by local: an accumulator that counts as zero
   std::vector<char> accumulate_;          // scratch
+  std::vector<Running> running_;          // scratch
 };
 
 // What a worker's row needs, found by running it on a machine that does nothing.
@@ -110,8 +119,8 @@ RegionCounts count_regions(const std::vector<const partitioner::Part*>& parts,
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,
                                                int worker);
 
-// One worker's arena: the instances of every part's regions, one after the other, and one transient
-// region at the end.
+// One worker's arena: the instances of every part's regions, one after the other, and at the end the
+// transient regions, which stages share.
 class ArenaPlan {
  public:
   ArenaPlan() = default;

@@ -254,10 +254,7 @@ std::vector<std::string> check_fits(const Schedule& schedule, const partitioner:
 
 std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan) {
   std::vector<std::vector<int>> groups;
-  for (const partitioner::Stage& stage : plan.stages) {
-    std::vector<int>& group = groups.emplace_back();
-    for (const int part : stage.parts) group.push_back(plan.binding[static_cast<size_t>(part)]);
-  }
+  for (const partitioner::Stage& stage : plan.stages) groups.push_back(plan.workers_of(stage));
   return groups;
 }
 

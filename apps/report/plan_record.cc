@@ -20,8 +20,7 @@ std::vector<PlanRecord::Stage> stages_of(const Model& model, const Plan& plan) {
     PlanRecord::Stage& record = stages.emplace_back();
     for (const partitioner::NodeId node : stage.nodes)
       record.nodes.push_back(model.node(node).name);
-    for (const int part : stage.parts)
-      record.workers.push_back(plan.binding[static_cast<size_t>(part)]);
+    record.workers = plan.workers_of(stage);
   }
   return stages;
 }

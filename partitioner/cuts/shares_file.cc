@@ -169,12 +169,6 @@ class SharesFile {
         fail(name, format("worker {}: {}{}", share.part, why, way_out(node, share.box)));
     for (size_t i = 0; i < division.shares.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
-        if (model_.op(node).is_loss() && division.shares[i].box == division.shares[j].box)
-          fail(name,
-               format("workers {} and {} both compute {}; the loss is computed by one worker, "
-                      "or by several that have samples of their own",
-                      division.shares[j].part, division.shares[i].part,
-                      divided(space, division.shares[i].box)));
         const Box common = ops::intersect(division.shares[i].box, division.shares[j].box);
         if (common.empty() || division.shares[i].box == division.shares[j].box) continue;
         fail(name,

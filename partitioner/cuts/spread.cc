@@ -111,7 +111,7 @@ Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
               const Division& division) {
   if (!is_one_to_all(model, node))
     if (auto layout = follow_any(model, node, group, division))
-      // What replicas of a loss report would count twice.
+      // Of replicas of a loss the first speaks; the others would work for nothing.
       if (!model.op(node).is_loss() || !has_replicas(*layout)) return *layout;
   const int axis = feature_axis(model, node);
   if (axis < 0) return whole_division(model, node, group.front());

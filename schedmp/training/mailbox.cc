@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "partitioner/memory.h"
+#include "partitioner/blocks.h"
 #include "runtime/error.h"
 #include "schedmp/training/lanes.h"
 

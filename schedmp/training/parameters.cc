@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ops/pack.h"
-#include "partitioner/memory.h"
+#include "partitioner/blocks.h"
 #include "runtime/error.h"
 #include "schedmp/safetensors.h"
 

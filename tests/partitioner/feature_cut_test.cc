@@ -70,7 +70,7 @@ TEST_F(FeatureCut, FollowersOfDataAreReplicated) {
   EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
 }
 
-// Its parts report their shares of it, which are added: a replica would count twice.
+// One of them speaks for all, so the others need not work it out.
 TEST_F(FeatureCut, ALossOfReplicatedScoresIsWholeOnTheFirst) {
   Builder b("scores");
   b.loss(b.flatten(b.input("x", {ops::kBatch, 1, 2, 2}), "flatten"));

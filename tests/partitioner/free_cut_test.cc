@@ -66,6 +66,8 @@ TEST(FreeCut, UnlistedFollowersInheritAndOthersAreDividedEvenly) {
 TEST(FreeCut, PinsTheLoss) {
   EXPECT_EQ(ops::describe(layout(cut(file("{}")), "loss")), "whole on 0");
   EXPECT_EQ(ops::describe(layout(cut(file(R"({"loss": {"2": "all"}})")), "loss")), "whole on 2");
+  EXPECT_EQ(ops::describe(layout(cut(file(R"({"loss": {"0": "all", "2": "all"}})")), "loss")),
+            "replicated on 0,2");
 }
 
 TEST(FreeCut, EqualSetsOnSeveralWorkersAreReplicas) {
@@ -180,8 +182,6 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{file(R"({"fc1": {"0": "0-x"}})"), "shares.json: node fc1, worker 0"},
         Mistake{file(R"({"fc1": {"0": "none"}})"), "shares.json: node fc1: nobody has all"},
         Mistake{file(R"({"loss": {"0": "0-1"}})"), "has no features to divide"},
-        Mistake{file(R"({"loss": {"0": "all", "1": "all"}})"),
-                "the loss is computed by one worker"},
         Mistake{file(R"({"fc1": {"0": {"columns": "0-5"}, "1": {"outputs": "6-11"}}})"),
                 "shares.json: node fc1: worker 0: Gemm has no axis \"columns\"; it has samples, "
                 "outputs, inputs"},

@@ -233,11 +233,7 @@ TEST(Lower, RefusesByNameWhatNoPartCanDo) {
   const Plan sound = plan_of(m, Cut::kLayer, 2);
   EXPECT_EQ(refusal(m, sound), "not refused");
 
-  Plan plan = plan_of(m, Cut::kFeature, 2);
-  plan.binding = {0, 0};
-  EXPECT_THAT(refusal(m, plan), HasSubstr("of stage 0 are both bound to worker 0"));
-
-  plan = sound;
+  Plan plan = sound;
   plan.stages[1].parts.push_back(0);
   EXPECT_THAT(refusal(m, plan), HasSubstr("part 0 is in stages 0 and 1"));
 

@@ -129,7 +129,7 @@ Layout random_layout(const Model& model, NodeId node, std::vector<int> owners, i
   std::shuffle(owners.begin(), owners.end(), random);
   Layout layout;
   for (size_t i = 0; i < boxes.size(); ++i) layout.shares.push_back({owners[i], boxes[i]});
-  if (node == model.loss() || flip(random)) return layout;
+  if (flip(random)) return layout;
   for (size_t i = boxes.size(); i < owners.size(); ++i)
     if (flip(random))
       layout.shares.push_back(

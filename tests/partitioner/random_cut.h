@@ -2,8 +2,7 @@
 //
 // Models are Gemm, Relu and Add with branches, skips and fan-out. Divisions are what cuts may make
 // of them and more: whole, replicated, even, scattered, with replicas, along any axis of the
-// iterations that may be divided (features, samples, sums), or along two as a grid. A replicated loss
-// would count twice: there is none.
+// iterations that may be divided (features, samples, sums), or along two as a grid.
 #pragma once
 
 #include <random>

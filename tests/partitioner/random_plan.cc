@@ -48,33 +48,34 @@ std::vector<Stage> random_stages(const Model& model, int most, Random& random) {
   return stages;
 }
 
+// Of each of a stage's parts; a worker may have several of them.
 std::vector<int> random_workers(const Placing& placing, Random& random) {
-  std::vector<int> workers(static_cast<size_t>(placing.workers));
-  std::iota(workers.begin(), workers.end(), 0);
-  std::shuffle(workers.begin(), workers.end(), random);
-  workers.resize(placing.divides ? 1 + static_cast<size_t>(draw(random, placing.workers)) : 1);
+  std::vector<int> workers(placing.divides ? 1 + static_cast<size_t>(draw(random, placing.workers))
+                                           : 1);
+  for (int& worker : workers) worker = draw(random, placing.workers);
   return workers;
 }
 
-// Divides the stage's nodes over one part per worker; parts without work there are not.
+// Divides the stage's nodes over one part per worker named; parts without work there are not.
 void divide_stage(const Model& model, Stage& stage, const std::vector<int>& workers, Plan& plan,
                   Random& random) {
+  std::vector<int> shares(workers.size());
+  std::iota(shares.begin(), shares.end(), 0);
   std::set<int> busy;
   for (const NodeId node : stage.nodes) {
     ops::Layout& layout = plan.division.nodes[static_cast<size_t>(node)];
-    layout = random_layout(model, node, workers, plan.division.largest, random);
+    layout = random_layout(model, node, shares, plan.division.largest, random);
     for (const ops::Share& share : layout.shares) busy.insert(share.part);
   }
-  std::map<int, int> part_on;
-  for (const int worker : workers) {
-    if (!busy.contains(worker)) continue;
-    part_on[worker] = plan.parts();
+  std::map<int, int> part_of;
+  for (const int share : busy) {
+    part_of[share] = plan.parts();
     stage.parts.push_back(plan.parts());
-    plan.binding.push_back(worker);
+    plan.binding.push_back(workers[static_cast<size_t>(share)]);
   }
   for (const NodeId node : stage.nodes)
     for (ops::Share& share : plan.division.nodes[static_cast<size_t>(node)].shares)
-      share.part = part_on.at(share.part);
+      share.part = part_of.at(share.part);
 }
 
 // The workers that have something to do, from 0 on.

@@ -2,6 +2,7 @@
 // can happen is tried, on plans so small that this is possible: the two agree on who can get stuck.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 
 #include "tests/partitioner/random_models.h"
@@ -24,12 +25,18 @@ using Events = std::vector<std::vector<Event>>;  // by worker, in its order
 
 void append(const std::vector<Part>& parts, int worker, const Action& action,
             InstructionList Part::*list, std::vector<Event>& to) {
-  for (const Part& part : parts)
-    if (part.worker == worker && part.stage == action.stage)
-      for (const Instruction& each : (part.*list).instructions)
-        if (each.kind == Kind::kAcquire || each.kind == Kind::kSend ||
-            each.kind == Kind::kReceive || each.kind == Kind::kRelease)
-          to.push_back({each.kind, each.route, action.micro_batch});
+  std::multimap<int, Event> by_turn;
+  for (const Part& part : parts) {
+    if (part.worker != worker || part.stage != action.stage) continue;
+    const InstructionList& mine = part.*list;
+    for (size_t i = 0; i < mine.instructions.size(); ++i)
+      if (const Instruction& each = mine.instructions[i];
+          each.kind == Kind::kAcquire || each.kind == Kind::kSend || each.kind == Kind::kReceive ||
+          each.kind == Kind::kRelease)
+        by_turn.emplace(mine.turns.empty() ? 0 : mine.turns[i],
+                        Event{each.kind, each.route, action.micro_batch});
+  }
+  for (const auto& [turn, event] : by_turn) to.push_back(event);
 }
 
 // What random_rows() writes: updates at the end.
