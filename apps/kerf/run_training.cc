@@ -110,7 +110,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                           .depth = kDepth,
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);
-  outcome.images_per_second = progress->images_per_second();
+  outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
   return outcome;
 }
@@ -129,7 +129,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
     record.evaluations.push_back(
         {one.after_epoch + 1, one.rows, one.correct, one.loss, one.labels_per_row});
   record.seconds = outcome.driven.loop.seconds;
-  record.images_per_second = if_known(outcome.images_per_second);
+  record.rows_per_second = if_known(outcome.rows_per_second);
   record.median_step_seconds = if_known(outcome.median_step_seconds);
   record.workers = workers_of(planned, outcome);
   const runtime::ControlCounters& control = outcome.driven.control;

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr int kMostCells = 24;
 constexpr int kFewestCells = 4;  // a shorter bar tells nothing
-constexpr std::string_view kUsualPace = "  99,999 images/s  99 s left";
+constexpr std::string_view kUsualPace = "  99,999 rows/s  99 s left";
 
 // As long as `room` columns allow, with a space behind; empty where they are too few.
 std::string bar_of(double done, int room) {
@@ -47,7 +47,7 @@ void Progress::step(const schedmp::StepRecord& record) {
   if (running_) {
     intervals_.push_back(std::chrono::duration<double>(now - last_).count());
     seconds_ += intervals_.back();
-    images_ += record.rows;
+    rows_ += record.rows;
   }
   last_ = now;
   running_ = true;
@@ -83,8 +83,8 @@ void Progress::abandon() {
   bar_ = false;
 }
 
-double Progress::images_per_second() const {
-  return seconds_ > 0 ? static_cast<double>(images_) / seconds_ : 0;
+double Progress::rows_per_second() const {
+  return seconds_ > 0 ? static_cast<double>(rows_) / seconds_ : 0;
 }
 
 double Progress::median_step_seconds() const {
@@ -113,7 +113,7 @@ std::string Progress::bar_line(const schedmp::StepRecord& record, int width) {
   std::string pace;
   if (!intervals_.empty())
     pace =
-        format("  {:>6} {}/s  {:>4} left", human_count(static_cast<long long>(images_per_second())),
+        format("  {:>6} {}/s  {:>4} left", human_count(static_cast<long long>(rows_per_second())),
                words.rows, human_seconds(seconds_left(total - done)));
   const int room = std::max(1, width - 1);
   const int used = static_cast<int>(line.size() + std::max(pace.size(), kUsualPace.size()));
@@ -143,8 +143,8 @@ void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
   if (evaluation != nullptr)
     line += format("{}test loss {:.4f}, test accuracy {:.2f} %", line.empty() ? "" : ", ",
                    evaluation->loss, evaluation->accuracy() * 100);
-  if (any && images_ > 0)
-    line += format(", {} {}/s", human_count(static_cast<long long>(images_per_second())),
+  if (any && rows_ > 0)
+    line += format(", {} {}/s", human_count(static_cast<long long>(rows_per_second())),
                    options_.words.rows);
   permanent_line(line);
 }

@@ -18,7 +18,7 @@ class Progress {
     std::string epoch = "epoch";
     std::string step = "step";
     std::string loss = "loss";
-    std::string rows = "images";
+    std::string rows = "rows";
   };
   struct Options {
     int64_t total_steps = 0;
@@ -40,7 +40,7 @@ class Progress {
   void abandon();
 
   // Training only: from the first step's end, without evaluations.
-  double images_per_second() const;
+  double rows_per_second() const;
   double median_step_seconds() const;
 
  private:
@@ -61,7 +61,7 @@ class Progress {
   int bar_room_ = 0;               // columns of the bar: shrinks only, so that it does not jump
   std::vector<double> intervals_;  // seconds, per step but the first
   double seconds_ = 0;             // their sum
-  int64_t images_ = 0;             // of those steps
+  int64_t rows_ = 0;             // of those steps
   int64_t epoch_ = 0;
   int64_t epoch_rows_ = 0;
   double epoch_loss_ = 0;  // sum over rows

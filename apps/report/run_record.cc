@@ -27,8 +27,8 @@ std::string steps_text(const RunRecord& record) {
   std::string text =
       format("{} in {}", plural(static_cast<long long>(record.losses.size()), "step"),
              human_seconds(record.seconds));
-  if (record.images_per_second)
-    text += format(", {} images/s", human_count(static_cast<long long>(*record.images_per_second)));
+  if (record.rows_per_second)
+    text += format(", {} rows/s", human_count(static_cast<long long>(*record.rows_per_second)));
   const std::optional<double> last = record.losses.back();
   text += ", loss of the last step " + (last ? format("{:.4f}", *last) : "not finite") + "\n";
   if (record.skipped.empty()) return text;
@@ -73,10 +73,10 @@ std::string losses_text(const RunRecord& record) {
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };
-  line(record.control.resent, "resent", "control message", "after a connection broke");
+  line(record.control.resent, "resent", "control message", "that had not arrived in time");
   line(record.control.dropped, "dropped", "control message",
        "that nobody of this run sent, or twice");
-  line(resent, "resent", "message", "between workers after a connection broke");
+  line(resent, "resent", "message", "between workers that had not arrived in time");
   line(dropped, "dropped", "message", "between workers that nobody of this run sent, or twice");
   line(spans, "lost", "span", "of the trace, which had no room for more");
   return text;

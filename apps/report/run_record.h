@@ -77,7 +77,7 @@ struct RunRecord {
   std::vector<Evaluation> evaluations;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
-  std::optional<double> images_per_second;
+  std::optional<double> rows_per_second;
   std::optional<double> median_step_seconds;
   std::vector<Worker> workers;
   Control control;
@@ -171,7 +171,7 @@ void fields(Fields& f, RunRecord& run) {
   f("evaluations", run.evaluations);
   f.derived("accuracy", run.accuracy());
   f("seconds", run.seconds);
-  f("images_per_second", run.images_per_second);
+  f("images_per_second", run.rows_per_second);
   f("median_step_seconds", run.median_step_seconds);
   f("workers", run.workers);
   f("routes", run.routes);

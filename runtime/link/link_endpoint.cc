@@ -72,7 +72,7 @@ void LinkEndpoint::greet(int number) {
   }
   if (peer.receive) hello.receive = peer.receive->lanes();
   PacketHeader head;
-  head.kind = ParcelKind::kHello;
+  head.kind = PacketKind::kHello;
   socket_->send(number, head, encode(hello));
 }
 
@@ -89,7 +89,7 @@ void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
     peer.greeted = true;
   }
   PacketHeader head;
-  head.kind = ParcelKind::kWelcome;
+  head.kind = PacketKind::kWelcome;
   socket_->send(from, head);
 }
 
@@ -97,22 +97,22 @@ void LinkEndpoint::handle(const Packet& packet) {
   const int from = packet.head.from;
   Peer& peer = peers_.at(from);
   switch (packet.head.kind) {
-    case ParcelKind::kHello:
+    case PacketKind::kHello:
       return on_hello(from, peer, packet);
-    case ParcelKind::kWelcome:
+    case PacketKind::kWelcome:
       if (peer.send && !peer.welcomed) peer.send->memory().accepted();
       peer.welcomed = true;
       return;
-    case ParcelKind::kData:
+    case PacketKind::kData:
       if (peer.receive) return peer.receive->on_data(packet);
       break;
-    case ParcelKind::kProbe:
+    case PacketKind::kProbe:
       if (peer.receive) return peer.receive->on_probe(packet);
       break;
-    case ParcelKind::kCredit:
+    case PacketKind::kCredit:
       if (peer.send) return peer.send->on_credit(packet);
       break;
-    case ParcelKind::kState:
+    case PacketKind::kState:
       if (peer.send) return peer.send->on_state(packet);
       break;
   }

@@ -15,13 +15,13 @@ uint32_t header_checksum(const PacketHeader& head) {
 }
 
 uint32_t checksum_of_body(const PacketHeader& head, std::string_view body) {
-  return head.kind == ParcelKind::kData || body.empty() ? 0 : crc32c(body);
+  return head.kind == PacketKind::kData || body.empty() ? 0 : crc32c(body);
 }
 
 }  // namespace
 
 void seal(PacketHeader& head, std::string_view body) {
-  if (head.kind != ParcelKind::kData) head.body_bytes = static_cast<uint32_t>(body.size());
+  if (head.kind != PacketKind::kData) head.body_bytes = static_cast<uint32_t>(body.size());
   head.body_checksum = checksum_of_body(head, body);
   head.checksum = header_checksum(head);
 }

@@ -29,13 +29,13 @@ inline constexpr size_t kChunkBytes = size_t{1} << 18;
 // The largest body of any kind.
 inline constexpr size_t kMaxBodyBytes = size_t{1} << 20;
 
-enum class ParcelKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
+enum class PacketKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
 
 // As it lies on the wire, little-endian.
 struct PacketHeader {
   uint32_t magic = kDescriptorMagic;
   uint16_t version = kDescriptorVersion;
-  ParcelKind kind{};
+  PacketKind kind{};
   uint32_t epoch = 0;
   int32_t from = 0;
   uint64_t token = 0;

@@ -36,7 +36,7 @@ void ReceiveLink::release(const View& view, const Event* done) {
   if (done != nullptr) done->wait();
   // At once: the thread may go and wait for something else, and the sender for this credit.
   PacketHeader head;
-  head.kind = ParcelKind::kCredit;
+  head.kind = PacketKind::kCredit;
   head.sequence = window_.next();
   head.lane = view.lane;
   head.slot = view.index;
@@ -95,7 +95,7 @@ void ReceiveLink::ask_again() {
 
 void ReceiveLink::send_state() {
   PacketHeader head;
-  head.kind = ParcelKind::kState;
+  head.kind = PacketKind::kState;
   head.sequence = window_.next();
   socket_.send(peer_, head, encode_slots(held_.all()));
   ++counters_.control_messages;

@@ -42,7 +42,7 @@ void SendLink::commit(const Slot& slot, const Tag& tag, const Event* ready) {
 
 void SendLink::send(uint64_t sequence, const Sent& message) {
   PacketHeader head;
-  head.kind = ParcelKind::kData;
+  head.kind = PacketKind::kData;
   head.sequence = sequence;
   head.bytes = message.bytes;
   head.lane = message.slot.lane;
@@ -85,7 +85,7 @@ void SendLink::on_state(const Packet& packet) {
 void SendLink::probe(Clock::time_point before) {
   if (all_released() || progress_ > before) return;
   PacketHeader head;
-  head.kind = ParcelKind::kProbe;
+  head.kind = PacketKind::kProbe;
   head.sequence = window_.next();
   socket_.send(peer_, head);
   progress_ = Clock::now();

@@ -57,7 +57,7 @@ class ZmqPacketSocket final : public PacketSocket {
   zmq::socket_t& dealer(int32_t peer);
   void send_head(int32_t peer, PacketHeader& head, std::string_view body, bool more);
   void send_frame(int32_t peer, std::string_view bytes, bool more);
-  std::optional<Packet> read_parcel();
+  std::optional<Packet> read_packet();
 
   const std::string label_;
   zmq::context_t context_;
@@ -139,7 +139,7 @@ void ZmqPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::by
 }
 
 // The next message whatever it is; its head has kind 0 if it is not a sound packet.
-std::optional<Packet> ZmqPacketSocket::read_parcel() {
+std::optional<Packet> ZmqPacketSocket::read_packet() {
   zmq::message_t frame;
   if (!receive_now(router_, frame)) return std::nullopt;  // the routing id, of no interest
   for (auto& part : parts_) part.rebuild();
@@ -161,11 +161,11 @@ std::optional<Packet> ZmqPacketSocket::read_parcel() {
 
 std::optional<Packet> ZmqPacketSocket::receive() {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
-    auto packet = read_parcel();
+    auto packet = read_packet();
     more_ = packet.has_value();
     if (!more_) return std::nullopt;
     const PacketHeader& head = packet->head;
-    if (head.kind != ParcelKind{} && head.epoch == epoch_ && head.token == token_ &&
+    if (head.kind != PacketKind{} && head.epoch == epoch_ && head.token == token_ &&
         dealers_.contains(head.from))
       return packet;
     ++dropped_;

@@ -83,7 +83,7 @@ TEST(Progress, ShowsEpochStepLossRateAndTimeLeft) {
   progress.step({1, 0, 100, 1.0});
   const std::string& line = screen.written.back();
   EXPECT_THAT(line, testing::StartsWith("\r"));
-  for (const char* part : {"epoch 1/2", "step 2/4", "loss 1.0000", "100 images/s", "2 s left"})
+  for (const char* part : {"epoch 1/2", "step 2/4", "loss 1.0000", "100 rows/s", "2 s left"})
     EXPECT_THAT(line, HasSubstr(part));
 }
 
@@ -95,7 +95,7 @@ TEST(Progress, TellsRateAndTimeLeftOnceTheyAreKnownAndInWholeSeconds) {
   EXPECT_THAT(screen.written.back(), testing::EndsWith("step 1/3  loss 2.0000"));
   screen.now += 300ms;
   progress.step({1, 0, 100, 2.0});
-  EXPECT_THAT(screen.written.back(), testing::EndsWith("   333 images/s   1 s left"));
+  EXPECT_THAT(screen.written.back(), testing::EndsWith("   333 rows/s   1 s left"));
   screen.now += 300ms;
   progress.step({2, 0, 100, 2.0});
   EXPECT_THAT(screen.written.back(), testing::EndsWith("   0 s left"));
@@ -110,7 +110,7 @@ TEST(Progress, KeepsTheBarWhereItIs) {
   std::vector<size_t> ends;
   for (int step = 0; step < 40; ++step) {
     progress.step({step, 0, 128, 2.3});
-    // Rates from 128 to 1,280 images/s, half an hour left and more.
+    // Rates from 128 to 1,280 rows/s, half an hour left and more.
     screen.now += step % 2 == 0 ? 1s : 100ms;
     ends.push_back(screen.written.back().find(']'));
   }
@@ -239,7 +239,7 @@ TEST(Progress, RateLeavesOutStartUpAndTests) {
   progress.evaluation({0, 1, 1, 0});
   screen.now += 1s;
   progress.step({2, 1, 10, 1.0});
-  EXPECT_DOUBLE_EQ(progress.images_per_second(), 10.0);
+  EXPECT_DOUBLE_EQ(progress.rows_per_second(), 10.0);
   EXPECT_DOUBLE_EQ(progress.median_step_seconds(), 1.0);
 }
 

@@ -35,7 +35,7 @@ RunRecord sample() {
   record.losses = {1.0 / 3, 0.25};
   record.evaluations = {{1, 8, 6, 0.5}};
   record.seconds = 12;
-  record.images_per_second = 345;
+  record.rows_per_second = 345;
   record.workers = {{.worker = 0,
                      .pid = 77,
                      .device = "cpu",
@@ -180,9 +180,9 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
-                       "resent     1 control message after a connection broke\n"
+                       "resent     1 control message that had not arrived in time\n"
                        "dropped    2 control messages that nobody of this run sent, or twice\n"
-                       "resent     6 messages between workers after a connection broke\n"
+                       "resent     6 messages between workers that had not arrived in time\n"
                        "dropped    4 messages between workers that nobody of this run sent, or "
                        "twice\n"
                        "lost       14 spans of the trace, which had no room for more\n"));

@@ -41,7 +41,7 @@ class Intruder {
 };
 
 // What worker 0 would send as message `sequence` of 8 bytes in (lane 0, slot 0).
-PacketHeader from_worker_0(ParcelKind kind, uint64_t sequence) {
+PacketHeader from_worker_0(PacketKind kind, uint64_t sequence) {
   PacketHeader head;
   head.kind = kind;
   head.epoch = 1;
@@ -92,7 +92,7 @@ class Besieged : public HostileChannel {
 };
 
 TEST_P(Besieged, DropsGarbage) {
-  const std::string sound = Intruder::bytes_of(from_worker_0(ParcelKind::kData, 0));
+  const std::string sound = Intruder::bytes_of(from_worker_0(PacketKind::kData, 0));
   const std::vector<std::vector<std::string>> garbage{
       {""},
       {"hello"},
@@ -110,7 +110,7 @@ TEST_P(Besieged, DropsGarbage) {
 }
 
 TEST_P(Besieged, DropsEveryFlippedBit) {
-  PacketHeader sound = from_worker_0(ParcelKind::kProbe, 0);
+  PacketHeader sound = from_worker_0(PacketKind::kProbe, 0);
   seal(sound, {});
   int64_t sent = 0;
   for (size_t bit = 0; bit < 8 * sizeof sound; ++bit) {
@@ -124,19 +124,19 @@ TEST_P(Besieged, DropsEveryFlippedBit) {
 }
 
 TEST_P(Besieged, DropsStrangers) {
-  PacketHeader head = from_worker_0(ParcelKind::kData, 0);
+  PacketHeader head = from_worker_0(PacketKind::kData, 0);
   head.token ^= 1;
   intruder_.send(head, chunk(8));
-  head = from_worker_0(ParcelKind::kData, 0);
+  head = from_worker_0(PacketKind::kData, 0);
   head.epoch = 2;
   intruder_.send(head, chunk(8));
-  head = from_worker_0(ParcelKind::kData, 0);
+  head = from_worker_0(PacketKind::kData, 0);
   head.version = 2;
   intruder_.send(head, chunk(8));
-  head = from_worker_0(ParcelKind::kData, 0);
+  head = from_worker_0(PacketKind::kData, 0);
   head.from = 17;
   intruder_.send(head, chunk(8));
-  head = from_worker_0(static_cast<ParcelKind>(99), 0);
+  head = from_worker_0(static_cast<PacketKind>(99), 0);
   intruder_.send(head);
   expect_strangers(5);
   expect_it_works();
@@ -179,14 +179,14 @@ TEST_P(Besieged, HoldsBackWhoSendsMoreThanItReads) {
 TEST_P(Besieged, DropsMessagesThatCameBefore) {
   expect_it_works();  // messages 0 to 3
   for (uint64_t sequence = 0; sequence < 4; ++sequence)
-    intruder_.send(from_worker_0(ParcelKind::kData, sequence), chunk(8));
+    intruder_.send(from_worker_0(PacketKind::kData, sequence), chunk(8));
   expect_dropped(4);
   expect_it_works();
 }
 
 TEST_P(Besieged, DropsSlotsThatDoNotExist) {
   const auto lie = [&](auto change) {
-    PacketHeader head = from_worker_0(ParcelKind::kData, 0);
+    PacketHeader head = from_worker_0(PacketKind::kData, 0);
     change(head);
     intruder_.send(head, chunk(8));
   };
@@ -203,7 +203,7 @@ TEST_P(Besieged, DropsSlotsThatDoNotExist) {
 }
 
 TEST_P(Besieged, DropsChunksThatDoNotFit) {
-  PacketHeader head = from_worker_0(ParcelKind::kData, 0);
+  PacketHeader head = from_worker_0(PacketKind::kData, 0);
   intruder_.send(head, std::string(9, 'x'));  // more than the message, or any at all over shm
   head.offset = 4;
   if (GetParam() != TransportKind::kShm) intruder_.send(head, std::string(4, 'x'));  // a gap
@@ -214,7 +214,7 @@ TEST_P(Besieged, DropsChunksThatDoNotFit) {
 }
 
 TEST_P(Besieged, AsksAgainAcrossAGapAndGoesOn) {
-  intruder_.send(from_worker_0(ParcelKind::kData, 5), chunk(8));
+  intruder_.send(from_worker_0(PacketKind::kData, 5), chunk(8));
   expect_dropped(1);
   expect_it_works();
   EXPECT_EQ(net_.receiver(0, 1).counters().messages, 4);
@@ -223,15 +223,15 @@ TEST_P(Besieged, AsksAgainAcrossAGapAndGoesOn) {
 TEST_P(Besieged, DropsCreditsThatNobodyOwes) {
   for (const auto& [lane, slot, released] :
        std::vector<SlotName>{{0, 0, 7}, {0, 9, 0}, {-1, 0, 0}, {5, 5, 5}}) {
-    PacketHeader credit = from_worker_0(ParcelKind::kCredit, 0);
+    PacketHeader credit = from_worker_0(PacketKind::kCredit, 0);
     credit.lane = lane;
     credit.slot = slot;
     credit.released = released;
     intruder_.send(credit);
   }
-  PacketHeader state = from_worker_0(ParcelKind::kState, 1'000);
+  PacketHeader state = from_worker_0(PacketKind::kState, 1'000);
   intruder_.send(state);
-  intruder_.send(from_worker_0(ParcelKind::kState, 0), std::string(5, 'x'));
+  intruder_.send(from_worker_0(PacketKind::kState, 0), std::string(5, 'x'));
   const Deadline deadline = after(5s);
   while (net_.sender(1, 0).counters().dropped < 6 && Clock::now() < deadline)
     EXPECT_FALSE(net_.receiver(0, 1).receive(after(10ms)));
@@ -240,11 +240,11 @@ TEST_P(Besieged, DropsCreditsThatNobodyOwes) {
   expect_it_works();
 }
 
-TEST_P(Besieged, SurvivesRandomParcels) {
+TEST_P(Besieged, SurvivesRandomPackets) {
   uint64_t state = 1;
   const auto random = [&] { return state = state * 6364136223846793005u + 1442695040888963407u; };
   for (int i = 0; i < 2'000; ++i) {
-    PacketHeader head = from_worker_0(static_cast<ParcelKind>(2 + random() % 5), random() >> 33);
+    PacketHeader head = from_worker_0(static_cast<PacketKind>(2 + random() % 5), random() >> 33);
     head.lane = static_cast<int32_t>(random() >> 32);
     head.slot = static_cast<int32_t>(random() >> 32) % 3;
     head.bytes = random() >> (random() % 64);
