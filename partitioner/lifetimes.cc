@@ -387,12 +387,6 @@ void PartMemory::insert_instructions() {
 
 }  // namespace
 
-int root_of(const Part& part, int local) {
-  while (part.locals[static_cast<size_t>(local)].storage == Storage::kAlias)
-    local = part.locals[static_cast<size_t>(local)].alias_of;
-  return local;
-}
-
 void place_memory(const Model& model, Part& part, int64_t samples) {
   write_in_place(model, part);
   PartMemory(model, part, samples).place();

@@ -40,6 +40,12 @@ bool interleaves(const Plan& plan, int stage) {
   return interleaves(plan, RouteIndex(plan.routes), stage);
 }
 
+int root_of(const Part& part, int local) {
+  while (part.locals[static_cast<size_t>(local)].storage == Storage::kAlias)
+    local = part.locals[static_cast<size_t>(local)].alias_of;
+  return local;
+}
+
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains) {
   int64_t bytes = 0;
   for (const Local& local : part.locals) {

@@ -14,11 +14,12 @@
 
 namespace kerf::schedmp {
 
-// One more than the largest worker number. Throws Error{kUsage} unless every worker from 0 on
-// belongs to exactly one stage and no stage is empty.
+// One more than the largest worker number. Throws Error{kUsage} unless every worker from 0 on has a
+// stage and no stage is empty.
 int count_workers(const std::vector<std::vector<int>>& groups);
 
-// groups[stage] lists its workers. micro_batches >= 1.
+// groups[stage] lists its workers, which may have several stages. micro_batches >= 1. O(actions), and
+// O(stages (stages + micro_batches)).
 Schedule forward_only(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule one_f_one_b(const std::vector<std::vector<int>>& groups, int micro_batches);

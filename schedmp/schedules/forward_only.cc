@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "schedmp/schedules.h"
 
 namespace kerf::schedmp {
@@ -8,10 +6,7 @@ namespace kerf::schedmp {
 // which everything can run.
 Schedule forward_only(const std::vector<std::vector<int>>& groups, int micro_batches) {
   Schedule schedule{"forward-only", micro_batches, groups, {}};
-  int workers = 0;
-  for (const std::vector<int>& group : groups)
-    for (const int worker : group) workers = std::max(workers, worker + 1);
-  schedule.rows.resize(static_cast<size_t>(workers));
+  schedule.rows.resize(static_cast<size_t>(count_workers(groups)));
   for (int mb = 0; mb < micro_batches; ++mb)
     for (int stage = 0; stage < schedule.stages(); ++stage)
       for (const int worker : groups[static_cast<size_t>(stage)])

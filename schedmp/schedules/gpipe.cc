@@ -2,7 +2,9 @@
 // stage 1     F0 F1 F2 F3       B0 B1 B2 B3 U
 // stage 2        F0 F1 F2 F3 B0 B1 B2 B3 U
 //
-// Backward goes up by micro-batch, as in every schedule here, so that gradients are summed alike.
+// Backward goes up by micro-batch, as in every schedule here, so that gradients are summed alike. A
+// worker of several stages takes each micro-batch through all of them, backward from the last, so
+// that a stage never waits with a second message for what the same worker has yet to receive.
 #include "schedmp/schedules.h"
 
 namespace kerf::schedmp {
@@ -10,12 +12,14 @@ namespace kerf::schedmp {
 Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches) {
   Schedule schedule = forward_only(groups, micro_batches);
   schedule.name = "gpipe";
-  for (int stage = 0; stage < schedule.stages(); ++stage)
-    for (const int worker : groups[static_cast<size_t>(stage)]) {
-      std::vector<Action>& row = schedule.rows[static_cast<size_t>(worker)];
-      for (int mb = 0; mb < micro_batches; ++mb) row.push_back({stage, ActionKind::kBackward, mb});
-      row.push_back({stage, ActionKind::kUpdate});
-    }
+  const auto add = [&](int stage, ActionKind kind, int micro_batch) {
+    for (const int worker : groups[static_cast<size_t>(stage)])
+      schedule.rows[static_cast<size_t>(worker)].push_back({stage, kind, micro_batch});
+  };
+  for (int mb = 0; mb < micro_batches; ++mb)
+    for (int stage = schedule.stages() - 1; stage >= 0; --stage)
+      add(stage, ActionKind::kBackward, mb);
+  for (int stage = schedule.stages() - 1; stage >= 0; --stage) add(stage, ActionKind::kUpdate, -1);
   return schedule;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
@@ -83,18 +84,17 @@ class RowsObjective : public partitioner::Objective {
 }  // namespace
 
 int count_workers(const std::vector<std::vector<int>>& groups) {
-  std::vector<int> workers;
+  std::set<int> workers;
   for (const std::vector<int>& group : groups) {
     if (group.empty()) throw Error(ErrorCode::kUsage, "a stage has no worker");
-    workers.insert(workers.end(), group.begin(), group.end());
+    workers.insert(group.begin(), group.end());
   }
-  std::sort(workers.begin(), workers.end());
-  for (size_t i = 0; i < workers.size(); ++i)
-    if (workers[i] != static_cast<int>(i))
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("every worker from 0 to {} must have exactly one stage",
-                               workers.size() - 1));
-  return static_cast<int>(workers.size());
+  const auto count = static_cast<int>(workers.size());
+  if (!workers.empty() && (*workers.begin() != 0 || *workers.rbegin() != count - 1))
+    throw Error(ErrorCode::kUsage,
+                kerf::format("the stages are on the workers {}; use every number from 0 to {}",
+                             fmt::join(workers, ","), count - 1));
+  return count;
 }
 
 std::vector<std::string> schedule_names() {

@@ -84,6 +84,30 @@ TEST(Schedules, GroupsShareTheirRow) {
   EXPECT_THAT(check_order(schedule), IsEmpty());
 }
 
+// V-shaped, in turns, all on one worker, and groups that share some of their stages: every order is
+// legal, and no stage is far ahead of another of its worker.
+TEST(Schedules, WorkersMayHaveSeveralStages) {
+  const std::vector<std::vector<std::vector<int>>> placements = {
+      {{0}, {1}, {1}, {0}}, {{0}, {1}, {0}, {1}}, {{0}, {0}, {0}}, {{0, 1}, {1}, {2}, {0, 1}}};
+  for (const auto& groups : placements)
+    for (const std::string& name : schedule_names())
+      for (const int micro_batches : {1, 2, 5}) {
+        const Schedule schedule = make_schedule(name, groups, micro_batches);
+        EXPECT_THAT(check_order(schedule), IsEmpty()) << name;
+        EXPECT_THAT(check_chain(schedule), IsEmpty()) << name;
+      }
+  EXPECT_EQ(draw_staircase(one_f_one_b({{0}, {1}, {0}}, 2)), "");
+}
+
+TEST(Schedules, RefuseWorkersWithoutAStage) {
+  for (const std::string& name : schedule_names())
+    EXPECT_THAT(
+        [&] {
+          make_schedule(name, {{0}, {2}}, 2);
+        },
+        testing::ThrowsMessage<Error>(HasSubstr("use every number from 0 to 1")));
+}
+
 TEST(Schedules, RefuseNoMicroBatchesAndUnknownNames) {
   EXPECT_THROW(make_schedule("gpipe", chain(2), 0), Error);
   try {
