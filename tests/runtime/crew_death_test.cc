@@ -1,0 +1,149 @@
+// How a crew ends when a worker dies, is stopped, hangs or cannot start: soon, with the first cause, and
+// with nothing left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/runtime/crew_of_words.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using tests::end_of;
+using tests::is_gone;
+using tests::options_for;
+using tests::seconds_since;
+using tests::start_crew;
+using tests::take;
+using tests::wait_for_report;
+
+TEST(CrewDeath, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
+  auto crew = start_crew(options_for(TransportKind::kShm, 3), true);
+  std::set<int> pids;
+  for (const auto& worker : crew->workers()) pids.insert(worker.pid);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"sleep 20000"});
+  ASSERT_TRUE(wait_for_report(*crew, 0, "a greeting"));
+  ASSERT_TRUE(wait_for_report(*crew, 1, "'sleep 20000'"));
+  const auto begin = Clock::now();
+  ::kill(crew->workers()[1].pid, SIGKILL);
+  const Error error = end_of(*crew);
+  EXPECT_LT(seconds_since(begin), 2);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr(kerf::format("worker 1 (pid {})", crew->workers()[1].pid)),
+                    HasSubstr("signal 9 (Killed)"), HasSubstr("'sleep 20000'"),
+                    HasSubstr("s for a greeting from worker 1, while doing 'receive 1'"),
+                    testing::ContainsRegex("worker 2 .* is idle")));
+  crew.reset();
+  EXPECT_LT(seconds_since(begin), 5);
+  for (const int pid : pids) EXPECT_TRUE(is_gone(pid)) << pid;
+}
+
+TEST(CrewDeath, AStoppedWorkerIsLostBySilenceAndKilled) {
+  auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  const int pid = crew->workers()[0].pid;
+  const auto begin = Clock::now();
+  ::kill(pid, SIGSTOP);
+  const Error error = end_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("silent for ")));
+  crew.reset();
+  EXPECT_LT(seconds_since(begin), 5);
+  EXPECT_TRUE(is_gone(pid));
+}
+
+TEST(CrewDeath, AWorkerThatExitsIsLostWithItsExitCode) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  crew->send(1, {"exit 7"});
+  EXPECT_THAT(end_of(*crew).message(), AllOf(HasSubstr("worker 1"), HasSubstr("exit code 7")));
+}
+
+TEST(CrewDeath, NoProgressEndsTheRunAndTheCulpritIsWhoWaitsForNobody) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"sleep 20000"});
+  const Error error = end_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(), AllOf(StartsWith("worker 1"), HasSubstr("no progress for 1."),
+                                     HasSubstr("from worker 1")));
+}
+
+TEST(CrewDeath, AHangIsFoundThoughTheWorkerSaysThatItIsIdle) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options);
+  crew->send(1, {"echo begun", "pretend 20000"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
+  EXPECT_THAT(end_of(*crew).message(),
+              AllOf(StartsWith("worker 1"), HasSubstr("no progress for 1."),
+                    HasSubstr("says that it is idle but owes 1 result")));
+}
+
+TEST(CrewDeath, ATaskThatTakesLongerThanAnyMayIsFound) {
+  auto options = options_for(TransportKind::kIpc, 1);
+  options.task_limit = 1s;
+  const auto crew = start_crew(options);
+  crew->send(0, {"sleep 700"});  // as long as it likes
+  EXPECT_EQ(take(*crew, 1).size(), 1u);
+  crew->send(0, {"sleep 20000"});
+  EXPECT_THAT(end_of(*crew).message(), HasSubstr("one task has taken 1."));
+}
+
+TEST(CrewDeath, WorkersThatWaitForEachOtherEndTheRun) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"receive 0"});
+  EXPECT_THAT(end_of(*crew).message(),
+              AllOf(HasSubstr("no progress for 1."), HasSubstr("everybody who is at work waits"),
+                    HasSubstr("from worker 0"), HasSubstr("from worker 1")));
+}
+
+TEST(CrewDeath, AWorkerMayWaitForOneThatHadNoWorkForLong) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.no_progress = 1s;
+  const auto crew = start_crew(options, true);
+  crew->send(0, {"receive 1"});
+  std::this_thread::sleep_for(1500ms);  // the scheduler thinks
+  crew->send(1, {"send 0 at last"});
+  EXPECT_THAT(take(*crew, 2), testing::UnorderedElementsAre("at last", "sent"));
+  crew->stop();
+}
+
+TEST(CrewDeath, AWorkerThatCannotStartIsAnError) {
+  auto options = options_for(TransportKind::kIpc, 2);
+  options.worker_command = {"/nonexistent/kerf"};
+  EXPECT_THROW(Crew::assemble(options), Error);
+  options.worker_command = {"/bin/false"};
+  try {
+    Crew::assemble(options);
+    FAIL() << "assembled";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("exit code 1"));
+  }
+}
+
+TEST(CrewDeath, NothingIsLeftWhenAnExceptionUnwinds) {
+  std::vector<int> pids;
+  try {
+    const auto crew = start_crew(options_for(TransportKind::kTcp, 2));
+    for (const auto& worker : crew->workers()) pids.push_back(worker.pid);
+    throw std::runtime_error("unwind");
+  } catch (const std::runtime_error&) {
+  }
+  ASSERT_EQ(pids.size(), 2u);
+  for (const int pid : pids) EXPECT_TRUE(is_gone(pid));
+}
+
+}  // namespace
+}  // namespace kerf::runtime
