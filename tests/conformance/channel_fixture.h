@@ -20,6 +20,8 @@ using namespace std::chrono_literals;
 
 inline constexpr uint64_t kTestToken = 0x1234'5678'9abc'def0;
 
+inline std::vector<Lane> one_lane(uint64_t bytes, int slots) { return {{bytes, slots}}; }
+
 // Endpoints 0..n-1 in this process, each with a channel of `lanes` to each other.
 class Net {
  public:
