@@ -3,7 +3,7 @@
 #
 #   ./setup.sh                    what the kerf command needs; Release
 #   ./setup.sh --tests [PRESET]   also what the tests need, and the tests and benchmarks themselves;
-#                                 PRESET is release (default), dev, asan, tsan or cuda
+#                                 PRESET is release (default), dev, asan or tsan
 #
 # Needs no input, and changes nothing that is already there.
 set -euo pipefail

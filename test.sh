@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Sets everything up and runs all tests. Ends with ctest's summary and what each section took.
 #
-#   ./test.sh             the full suite; the suites under AddressSanitizer and
-#                         UndefinedBehaviorSanitizer; ThreadSanitizer over what runs in one process;
-#                         a CUDA build where nvcc is found
+#   ./test.sh             the full suite (with the CUDA device where the CUDA Toolkit is found); the
+#                         suites under AddressSanitizer and UndefinedBehaviorSanitizer;
+#                         ThreadSanitizer over what runs in one process
 #   ./test.sh quick       unit and lint tests of the release build
 #   ./test.sh tidy        clang-tidy over every file (a quarter of an hour on two cores)
 set -euo pipefail
@@ -41,6 +41,11 @@ trap table EXIT
 
 section "release: set-up and build"
 ./setup.sh --tests
+if grep -q '^KERF_CUDA:BOOL=ON' build/release/CMakeCache.txt; then
+  echo "The CUDA device is compiled and linked; its tests skip where there is no GPU."
+else
+  echo "The CUDA Toolkit was not found: the CUDA device is not compiled."
+fi
 
 case $suite in
   quick)
@@ -65,16 +70,6 @@ section "ThreadSanitizer: build of the suites of one process"
 ./setup.sh --tests tsan
 section "ThreadSanitizer: tests"
 ctest --preset tsan --progress
-
-nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
-if [[ -n $nvcc ]]; then
-  section "CUDA: compile and link with $nvcc"
-  PATH="$(dirname "$nvcc"):$PATH" ./setup.sh --tests cuda
-  section "CUDA: tests"
-  ctest --preset gpu --progress
-else
-  section "CUDA: no nvcc here, so the CUDA device is not compiled"
-fi
 
 section "release: all tests"
 ctest --preset full

@@ -96,7 +96,9 @@ TEST(Schedules, WorkersMayHaveSeveralStages) {
         EXPECT_THAT(check_order(schedule), IsEmpty()) << name;
         EXPECT_THAT(check_chain(schedule), IsEmpty()) << name;
       }
-  EXPECT_EQ(draw_staircase(one_f_one_b({{0}, {1}, {0}}, 2)), "");
+  EXPECT_EQ(draw_staircase(one_f_one_b({{0}, {1}, {0}}, 2)),
+            "worker 0  0F0 0F1 2F0 2B0     2F1 2B1     0B0     2U  0B1     0U\n"
+            "worker 1      1F0 1F1         1B0         1B1     1U\n");
 }
 
 TEST(Schedules, RefuseWorkersWithoutAStage) {

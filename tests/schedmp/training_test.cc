@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "partitioner/builder.h"
+#include "partitioner/complete_plan.h"
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "runtime/error.h"
@@ -64,7 +65,8 @@ struct Case {
   int micro_batches = 4;
   int64_t steps = 8;
   std::string shares = {};
-  std::string text = {};  // of a schedule: its stages go where it has them
+  std::string text = {};          // of a schedule: its stages go where it has them
+  std::vector<int> binding = {};  // part -> worker; empty: the cut's
 };
 
 struct Answer {
@@ -109,9 +111,21 @@ Plan plan_of(const Model& model, const Case& c) {
   return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(schedule)));
 }
 
+Plan bound_plan_of(const Model& model, const Case& c) {
+  Plan plan = plan_of(model, c);
+  if (c.binding.empty()) return plan;
+  plan.binding = c.binding;
+  partitioner::LeftOut predictions;
+  predictions.layouts.resize(plan.layouts.size());
+  predictions.workers = predictions.bottleneck = predictions.bound = true;
+  complete_plan(
+      model, predictions, [](const std::string& name) { return objective_of(name); }, plan);
+  return plan;
+}
+
 Answer train(const Case& c) {
   const Model model = make_model(c.source);
-  const Plan plan = plan_of(model, c);
+  const Plan plan = bound_plan_of(model, c);
   const Schedule schedule = schedule_of(c, plan);
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) /
@@ -286,6 +300,27 @@ TEST_P(Placed, StagesOfAFileAnswerAsOneWorkerBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Placements, Placed,
                          testing::Combine(testing::Values("12-24-18-10-5", "braided"),
                                           testing::Values(kApart, kVShaped, kInterleaved)));
+
+// Shares of a stage on fewer workers than there are shares: the sums are the same, and so are the
+// bits.
+TEST(Training, PartsOfAStageMayShareAWorker) {
+  struct Binding {
+    Cut cut;
+    std::vector<int> workers;
+  };
+  for (const auto& [cut, workers] :
+       {Binding{Cut::kFeature, {0, 0, 1, 1}}, Binding{Cut::kFeature, {1, 0, 1, 0}},
+        Binding{Cut::kFeature, {0, 0, 0, 0}}, Binding{Cut::kHybrid, {0, 1, 1, 0}}})
+    for (const char* source : {"12-24-18-10-5", "braided"}) {
+      Case c{source, cut, 4, "1f1b"};
+      const Answer apart = train(c);
+      c.binding = workers;
+      const Answer together = train(c);
+      expect_same_bits(together, apart);
+      expect_counted_as_predicted(together);
+      expect_memory_as_predicted(together);
+    }
+}
 
 struct CutCase {
   Cut cut;
