@@ -24,7 +24,7 @@ struct Outcome {
   std::string data;                             // the data set's name
   std::unique_ptr<schedmp::Training> training;  // its records
   Driven driven;
-  double rows_per_second = 0;    // of training, start-up and tests left out; 0: unknown
+  double rows_per_second = 0;      // of training, start-up and tests left out; 0: unknown
   double median_step_seconds = 0;  // likewise
 };
 

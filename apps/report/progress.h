@@ -61,7 +61,7 @@ class Progress {
   int bar_room_ = 0;               // columns of the bar: shrinks only, so that it does not jump
   std::vector<double> intervals_;  // seconds, per step but the first
   double seconds_ = 0;             // their sum
-  int64_t rows_ = 0;             // of those steps
+  int64_t rows_ = 0;               // of those steps
   int64_t epoch_ = 0;
   int64_t epoch_rows_ = 0;
   double epoch_loss_ = 0;  // sum over rows
