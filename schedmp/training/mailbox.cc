@@ -106,9 +106,11 @@ std::string Mailbox::name_of(int index, int micro_batch) const {
 }
 
 uint64_t Mailbox::flow_of(int index, int micro_batch) const {
-  return (static_cast<uint64_t>(sequence_) << 36 | static_cast<uint64_t>(index) << 17 |
-          static_cast<uint32_t>(micro_batch + 1)) +  // of the step itself: 0
-         1;
+  // Of a route in a step: one for each micro-batch, and one for the step itself.
+  const auto each = static_cast<uint64_t>(plan_.micro_batches) + 1;
+  const uint64_t before =
+      static_cast<uint64_t>(sequence_) * plan_.routes.size() + static_cast<uint64_t>(index);
+  return before * each + static_cast<uint64_t>(micro_batch + 1) + 1;
 }
 
 runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
