@@ -37,41 +37,31 @@ class EveryCut : public ::testing::TestWithParam<std::tuple<size_t, int>> {
  protected:
   Model model() const { return models()[std::get<0>(GetParam())].model; }
   int workers() const { return std::get<1>(GetParam()); }
+
+  // The answer of one worker, by the messages and bytes that were predicted.
+  void expect_as_one_worker(Cut cut, float tolerance) const {
+    const Model m = model();
+    const Plan plan = plan_of(m, cut, workers());
+    const std::vector<int64_t> sizes = micro_batch_sizes(plan.batch, plan.micro_batches);
+    const StepResult one = run(m, plan_of(m, Cut::kLayer, 1), sizes);
+    EXPECT_GT(one.losses[0], 0);
+    const StepResult result = run(m, plan, sizes);
+    expect_close(result, one, tolerance);
+    EXPECT_EQ(result.traffic, predict_traffic(m, plan, plan.batch));
+  }
 };
 
-TEST_P(EveryCut, LayerCutEqualsOneWorkerBitForBit) {
-  const Model m = model();
-  const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
-  EXPECT_GT(one.losses[0], 0);
-  expect_close(run(m, plan_of(m, Cut::kLayer, workers())), one, 0);
+TEST_P(EveryCut, LayerCutEqualsOneWorkerBitForBit) { expect_as_one_worker(Cut::kLayer, 0); }
+TEST_P(EveryCut, FeatureCutEqualsOneWorkerToRounding) {
+  expect_as_one_worker(Cut::kFeature, 1e-5F);
 }
+TEST_P(EveryCut, HybridCutEqualsOneWorkerToRounding) { expect_as_one_worker(Cut::kHybrid, 1e-5F); }
 
 TEST_P(EveryCut, LayerCutEqualsOneWorkerWithAnEmptyMicroBatch) {
   const Model m = model();
   const std::vector<int64_t> sizes = {1, 1, 0};
   expect_close(run(m, plan_of(m, Cut::kLayer, workers()), sizes),
                run(m, plan_of(m, Cut::kLayer, 1), sizes), 0);
-}
-
-TEST_P(EveryCut, FeatureCutEqualsOneWorkerToRounding) {
-  const Model m = model();
-  expect_close(run(m, plan_of(m, Cut::kFeature, workers())), run(m, plan_of(m, Cut::kLayer, 1)),
-               1e-5F);
-}
-
-TEST_P(EveryCut, HybridCutEqualsOneWorkerToRounding) {
-  const Model m = model();
-  expect_close(run(m, plan_of(m, Cut::kHybrid, workers())), run(m, plan_of(m, Cut::kLayer, 1)),
-               1e-5F);
-}
-
-TEST_P(EveryCut, MessagesAndBytesAreThosePredicted) {
-  const Model m = model();
-  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid}) {
-    const Plan plan = plan_of(m, cut, workers());
-    const StepResult result = run(m, plan, micro_batch_sizes(plan.batch, plan.micro_batches));
-    EXPECT_EQ(result.traffic, predict_traffic(m, plan, plan.batch));
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(ModelsAndWorkers, EveryCut,
