@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "partitioner/cut.h"
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {
@@ -31,6 +32,9 @@ struct LeftOut {
 // several parts, which nothing implies.
 std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
                                             NodeId node, const Division& division);
+
+// What a plan's predictions assume: its batch, and what its request says where it keeps one.
+PlanRequest request_of_plan(const Plan& plan);
 
 // Derives what was left out; `plan` has the rest. Throws Error{kUsage} that names what does not
 // follow, or is not sound.

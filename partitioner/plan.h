@@ -97,12 +97,13 @@ std::vector<std::string> validate_decisions(const Model& model, const Plan& plan
 enum class PlanText : uint8_t { kWhole, kDecisions };
 std::string write_plan(const Model& model, const Plan& plan, PlanText form = PlanText::kWhole);
 
-// Micro-batches in flight, by the name of a schedule.
+// Micro-batches in flight, by the name of a schedule; null where nobody here knows the schedule.
 using ObjectiveOf = std::function<std::unique_ptr<Objective>(const std::string& schedule)>;
 // Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
-// for another model; what stands is verified, what is absent is derived (complete_plan.h), for
-// predictions with `objective_of` (empty: every micro-batch is in flight at once). The result of a
-// whole text equals what was written.
+// for another model; what stands is verified, what is absent is derived (complete_plan.h). Predictions
+// that stand are as Kerf wrote them where the checksum is right, else compared with fresh ones; both
+// take `objective_of` (empty: every micro-batch is in flight at once). The result of a whole text
+// equals what was written.
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
                const ObjectiveOf& objective_of = {});
 

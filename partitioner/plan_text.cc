@@ -2,6 +2,7 @@
 // that the whole is sound for the model.
 #include <algorithm>
 
+#include "partitioner/check_predictions.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_reader.h"
@@ -47,11 +48,14 @@ Plan read_members(const PlanFile& file, LeftOut& left_out) {
   return plan;
 }
 
-void check_checksum(const PlanFile& file, const Plan& plan) {
-  if (!file.json.contains("checksum")) return;
+// Whether the checksum says that every figure is as it was written. It is over all that a plan says:
+// that it does not match proves nothing of a text that lacks some of it.
+bool is_as_written(const PlanFile& file, const LeftOut& left_out, const Plan& plan) {
+  if (!file.json.contains("checksum")) return false;
   if (json_string(file.json, "checksum", file.origin) ==
       plan_checksum(plan_to_json(file.model, plan)))
-    return;
+    return true;
+  if (left_out.any()) return false;
   refuse_member(file.origin,
                 "the checksum does not match: the plan was changed after it was written; write it "
                 "anew with kerf plan MODEL --out FILE, or remove the line \"checksum\" if the "
@@ -84,9 +88,11 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
     if (error.code() != ErrorCode::kUsage) throw;
     refuse_member(origin, format("this plan is not sound: {}", error.what()));
   }
-  // Over all that a plan says, so of no use for a part of it.
-  if (!left_out.any()) check_checksum(file, plan);
+  const bool as_written = is_as_written(file, left_out, plan);
   check_sound(file, plan);
+  if (!as_written)
+    if (auto wrong = wrong_prediction(model, plan, left_out, objective_of))
+      refuse_member(origin, *std::move(wrong));
   return plan;
 }
 

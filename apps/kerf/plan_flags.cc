@@ -80,12 +80,11 @@ std::unique_ptr<partitioner::Objective> objective_of(const PlanFlags& flags,
                                : schedmp::objective_of(read_schedule(flags, schedule));
 }
 
-// A plan's file that is not there is missed once it is to run; until then it may hold everything.
+// Null for a plan's file that is not there, which is missed once it is to run.
 std::unique_ptr<partitioner::Objective> objective_of_plan(const PlanFlags& flags,
                                                           const std::string& schedule) {
   std::error_code absent;
-  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent))
-    return partitioner::hold_everything();
+  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent)) return nullptr;
   return objective_of(flags, schedule);
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 using testing::expect_same_but_for_bound;
 using testing::kFollows;
+using testing::OneInFlight;
 using testing::plan_of;
 using testing::request_of;
 using testing::sample_plans;
@@ -69,18 +70,14 @@ TEST(PlanText, MayLackWhatFollows) {
 }
 
 TEST(PlanText, PredictsWithTheObjectiveOfTheSchedule) {
-  class One : public Objective {
-   public:
-    int in_flight(int, int, int) const override { return 1; }
-  };
   const Model model = small_mlp();
   const PlanRequest request = request_of(Cut::kLayer, 2);
-  const Plan plan = std::get<Plan>(make_plan(model, request, One()));
+  const Plan plan = std::get<Plan>(make_plan(model, request, OneInFlight()));
   const std::string text = write_plan(model, plan, PlanText::kDecisions);
   std::string asked;
   const Plan back = read_plan(model, text, "p.json", [&](const std::string& schedule) {
     asked = schedule;
-    return std::make_unique<One>();
+    return std::make_unique<OneInFlight>();
   });
   EXPECT_EQ(asked, "1f1b");
   EXPECT_EQ(back.workers, plan.workers);

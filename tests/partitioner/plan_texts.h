@@ -20,6 +20,12 @@ inline void expect_same_but_for_bound(Plan plan, const Plan& expected) {
   EXPECT_EQ(plan, expected) << expected.model << " " << to_string(expected.cut);
 }
 
+// A schedule of which every stage holds one micro-batch at a time.
+class OneInFlight : public Objective {
+ public:
+  int in_flight(int, int, int) const override { return 1; }
+};
+
 // By samples, by inputs, by both; the loss by samples.
 inline Plan divided_plan(const Model& model) {
   PlanRequest request = request_of(Cut::kFree, 2, 30, 4);  // micro-batches of 8 and 7
