@@ -60,11 +60,12 @@ std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan
         !agree(plan.bottleneck, made))
       return format("\"bottleneck\" is {}, but this plan comes to {}; {}", plan.bottleneck, made,
                     kWayOut);
-  if (plan.bound > plan.bottleneck && !agree(plan.bound, plan.bottleneck))
+  if (const double bound = plan.bound.value_or(0);
+      bound > plan.bottleneck && !agree(bound, plan.bottleneck))
     return format(
         "\"bound\" is {}, which is above the bottleneck of {} that it is a bound of; remove "
         "\"bound\", which only the search for a plan can tell",
-        plan.bound, plan.bottleneck);
+        bound, plan.bottleneck);
   return {};
 }
 

@@ -74,7 +74,7 @@ void add_step_routes(const Model& model, bool no_predictions, Plan& plan) {
 }  // namespace
 
 bool LeftOut::any() const {
-  return routes || step_routes || workers || bottleneck || bound ||
+  return routes || step_routes || workers || bottleneck ||
          std::find(layouts.begin(), layouts.end(), true) != layouts.end();
 }
 

@@ -23,7 +23,6 @@ struct LeftOut {
   bool step_routes = false;  // of the step vector alone, as in files from before there was one
   bool workers = false;
   bool bottleneck = false;
-  bool bound = false;
 
   bool any() const;
 };

@@ -60,8 +60,8 @@ struct Plan {
   std::vector<int> binding;          // part -> worker
   std::vector<Route> routes;
   std::vector<WorkerPrediction> workers;
-  double bottleneck = 0;  // of the objective that was minimised
-  double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
+  double bottleneck = 0;        // of the objective that was minimised
+  std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
 
   int parts() const { return static_cast<int>(binding.size()); }
   int workers_bound() const;  // one more than the largest number of a worker

@@ -24,8 +24,8 @@
 //
 // "rewrites" (rewrite.h) are those that made the model of what its source names; the rest speaks of
 // the pieces. "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
-// any of its members, "routes", "workers", "bottleneck", "bound", "checksum". A plan of decisions
-// alone leaves all of that out, and where the stages follow one another in the model's order, each
+// any of its members, "routes", "workers", "bottleneck", "checksum"; and "bound", which only the
+// search for a plan can tell. A plan of decisions alone leaves all of that out, and where the stages follow one another in the model's order, each
 // names its first operator only:
 //
 //    "stages": [

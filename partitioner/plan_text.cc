@@ -22,14 +22,13 @@ void read_what_follows(const PlanFile& file, LeftOut& left_out, Plan& plan) {
   left_out.routes = !file.json.contains("routes");
   left_out.workers = !file.json.contains("workers");
   left_out.bottleneck = !file.json.contains("bottleneck");
-  left_out.bound = !file.json.contains("bound");
   if (!left_out.routes) {
     plan.routes = read_routes(file);
     left_out.step_routes = lacks_step_routes(plan);
   }
   if (!left_out.workers) plan.workers = read_workers(file);
   if (!left_out.bottleneck) plan.bottleneck = json_finite(file.json, "bottleneck", file.origin);
-  if (!left_out.bound) plan.bound = json_finite(file.json, "bound", file.origin);
+  if (file.json.contains("bound")) plan.bound = json_finite(file.json, "bound", file.origin);
 }
 
 // What the text leaves out is noted in `left_out`.
@@ -48,14 +47,14 @@ Plan read_members(const PlanFile& file, LeftOut& left_out) {
   return plan;
 }
 
-// Whether the checksum says that every figure is as it was written. It is over all that a plan says:
-// that it does not match proves nothing of a text that lacks some of it.
+// Whether the checksum says that every figure is as it was written. It is over all that the plan
+// said: that it does not match proves nothing where some of it may have been left out.
 bool is_as_written(const PlanFile& file, const LeftOut& left_out, const Plan& plan) {
   if (!file.json.contains("checksum")) return false;
   if (json_string(file.json, "checksum", file.origin) ==
       plan_checksum(plan_to_json(file.model, plan)))
     return true;
-  if (left_out.any()) return false;
+  if (left_out.any() || !plan.bound) return false;
   refuse_member(file.origin,
                 "the checksum does not match: the plan was changed after it was written; write it "
                 "anew with kerf plan MODEL --out FILE, or remove the line \"checksum\" if the "

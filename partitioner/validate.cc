@@ -69,7 +69,7 @@ class Checker {
         plan_.micro_batches > plan_.batch)
       problem("{} micro-batches of a batch of {} rows", plan_.micro_batches, plan_.batch);
     if (plan_.schedule.empty()) problem("it names no schedule");
-    if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound))
+    if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound.value_or(0)))
       problem("bottleneck and bound must be finite");
   }
 

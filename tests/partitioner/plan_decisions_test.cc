@@ -26,7 +26,7 @@ TEST(PlanOfDecisions, ReadsBackWhole) {
     }
     const Plan back = read_plan(model, text, "plan.json");
     expect_same_but_for_bound(back, plan);
-    EXPECT_EQ(back.bound, 0);
+    EXPECT_EQ(back.bound, std::nullopt);
     EXPECT_GT(back.bottleneck, 0);
     EXPECT_EQ(write_plan(model, back, PlanText::kDecisions), text);
   }

@@ -120,6 +120,16 @@ TEST_F(StandingPredictions, BoundNothingAboveTheBottleneck) {
   EXPECT_THAT(refusal([&](Json& j) { j["bound"] = -1; }), HasSubstr("\"bound\""));
 }
 
+// A bound may have been left out: a checksum that does not match refuses nothing then, nor vouches.
+TEST_F(StandingPredictions, WithoutABoundAreComparedWhereTheChecksumDoesNotMatch) {
+  Json json = parse_json(write_plan(model_, plan_), "p.json");
+  json.erase("bound");
+  EXPECT_EQ(read_plan(model_, readable_json(json), "p.json").workers, plan_.workers);
+  json["workers"][0]["peak_bytes"] = 1;
+  EXPECT_THAT(complaint([&] { read_plan(model_, readable_json(json), "p.json"); }),
+              HasSubstr("\"peak_bytes\" of worker 0 is 1,"));
+}
+
 // They assumed less than what is added to them: no step vector.
 TEST_F(StandingPredictions, OfEarlierVersionsAreAccepted) {
   const auto earlier = [](Json& j) {

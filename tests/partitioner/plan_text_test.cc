@@ -35,6 +35,15 @@ TEST(PlanText, NumbersKeepEveryBit) {
   }
 }
 
+TEST(PlanText, TellsNoBoundWhereThereIsNone) {
+  const Model model = small_mlp();
+  Plan plan = plan_of(model, request_of(Cut::kLayer, 2));
+  plan.bound = std::nullopt;
+  const std::string text = write_plan(model, plan);
+  EXPECT_FALSE(parse_json(text, "plan.json").contains("bound"));
+  EXPECT_EQ(read_plan(model, text, "plan.json"), plan);
+}
+
 TEST(PlanText, IsForPeople) {
   const Model model = small_mlp();
   const std::string text = write_plan(model, plan_of(model, request_of(Cut::kFeature, 3)));
