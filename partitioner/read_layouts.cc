@@ -57,12 +57,12 @@ std::vector<ops::Layout> read_layouts(const PlanFile& file, int64_t largest,
     const ValueId value = model.find_value(name);
     if (value < 0) refuse_member(where, format("{} has no value of this name", model.name()));
     if (!shares.is_array()) refuse_member(where, "must be an array of shares");
-    const ops::Shape& shape = model.value(value).spec.shape;
+    const ops::Shape shape = model.value(value).spec.shape.with_batch(largest);
     for (const Json& share : shares) {
       check_members(share, {"part", "box", "partial", "slices"}, where);
-      ops::Share& read = layouts[static_cast<size_t>(value)].shares.emplace_back(
-          read_share(share, shape.with_batch(kMostRows), where));
-      read.box = ops::normalized(read.box, shape.with_batch(largest));
+      ops::Share& read =
+          layouts[static_cast<size_t>(value)].shares.emplace_back(read_share(share, shape, where));
+      read.box = ops::normalized(read.box, shape);
       read.slices = read_slices(share, where);
     }
   }
