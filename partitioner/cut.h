@@ -33,7 +33,7 @@ struct PlanRequest {
   std::optional<double> momentum;  // and this
 
   int64_t largest_micro_batch() const {
-    return micro_batches < 1 ? batch : (batch + micro_batches - 1) / micro_batches;
+    return partitioner::largest_micro_batch(batch, micro_batches);
   }
 };
 

@@ -139,10 +139,10 @@ bool fits(const Model& model, const PlanRequest& request, const Objective& objec
 // that make the largest micro-batch smaller can help.
 int more_micro_batches(const Model& model, PlanRequest request, const Objective& objective) {
   const int64_t most = std::min<int64_t>(request.batch, int64_t{4} * request.micro_batches);
-  std::set<int64_t> tried{(request.batch + request.micro_batches - 1) / request.micro_batches};
+  std::set<int64_t> tried{request.largest_micro_batch()};
   for (int64_t m = request.micro_batches + 1; m <= most; ++m) {
-    if (!tried.insert((request.batch + m - 1) / m).second) continue;
     request.micro_batches = static_cast<int>(m);
+    if (!tried.insert(request.largest_micro_batch()).second) continue;
     if (fits(model, request, objective)) return request.micro_batches;
   }
   return 0;

@@ -63,6 +63,10 @@ struct Plan {
   double bottleneck = 0;        // of the objective that was minimised
   std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
 
+  // Rows of it.
+  int64_t largest_micro_batch() const {
+    return partitioner::largest_micro_batch(batch, micro_batches);
+  }
   int parts() const { return static_cast<int>(binding.size()); }
   int workers_bound() const;  // one more than the largest number of a worker
   std::vector<int> workers_of(const Stage& stage) const;  // each once, in the order of its parts

@@ -40,7 +40,7 @@ Plan read_members(const PlanFile& file, LeftOut& left_out) {
                  "workers", "bottleneck", "bound", "checksum"},
                 file.origin);
   Plan plan = read_decisions(file);
-  plan.division.largest = (plan.batch + plan.micro_batches - 1) / plan.micro_batches;
+  plan.division.largest = plan.largest_micro_batch();
   plan.layouts = read_layouts(file, plan.division.largest, left_out.layouts);
   plan.division.nodes = read_divisions(file, plan.division.largest);
   read_what_follows(file, left_out, plan);

@@ -18,7 +18,7 @@ class Prediction {
         plan_(plan),
         request_(request),
         objective_(objective),
-        largest_(micro_batch_sizes(plan.batch, plan.micro_batches).front()),
+        largest_(plan.largest_micro_batch()),
         computations_(computations(model, plan.division)),
         parts_(lower(model, plan, {.threads = request.setting.threads})) {
     const int workers = plan.workers_bound();

@@ -31,6 +31,8 @@ TEST(MicroBatches, AreTheBatchLargerOnesFirst) {
   EXPECT_EQ(micro_batch_sizes(128, 8), std::vector<int64_t>(8, 16));
   EXPECT_EQ(micro_batch_sizes(10, 4), (std::vector<int64_t>{3, 3, 2, 2}));
   EXPECT_EQ(micro_batch_sizes(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
+  for (const auto& [batch, count] : {std::pair(128, 8), {10, 4}, {2, 4}, {7, 7}, {0, 3}})
+    EXPECT_EQ(largest_micro_batch(batch, count), micro_batch_sizes(batch, count).front());
 }
 
 // Of all of a node, for a micro-batch of `samples`.
