@@ -37,12 +37,12 @@ std::optional<std::string> wrong_figure(const WorkerPrediction& stands,
 }
 
 std::optional<std::string> wrong_worker(const Model& model, const Plan& plan,
-                                        const ObjectiveOf& objective_of) {
-  const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();
+                                        const InFlightOf& in_flight_of) {
+  const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
   const std::vector<WorkerPrediction> made =
-      predict(model, plan, request_of_plan(plan), objective ? *objective : *hold_everything());
+      predict(model, plan, request_of_plan(plan), in_flight ? *in_flight : *hold_everything());
   for (size_t worker = 0; worker < made.size(); ++worker)
-    if (auto wrong = wrong_figure(plan.workers[worker], made[worker], objective != nullptr))
+    if (auto wrong = wrong_figure(plan.workers[worker], made[worker], in_flight != nullptr))
       return wrong;
   return {};
 }
@@ -51,10 +51,10 @@ std::optional<std::string> wrong_worker(const Model& model, const Plan& plan,
 
 std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan,
                                             const LeftOut& left_out,
-                                            const ObjectiveOf& objective_of) {
+                                            const InFlightOf& in_flight_of) {
   if (left_out.step_routes) return {};
   if (!left_out.workers)
-    if (auto wrong = wrong_worker(model, plan, objective_of)) return wrong;
+    if (auto wrong = wrong_worker(model, plan, in_flight_of)) return wrong;
   if (!left_out.bottleneck)
     if (const double made = bottleneck_of(model, plan, request_of_plan(plan));
         !agree(plan.bottleneck, made))

@@ -15,9 +15,9 @@ namespace kerf::partitioner {
 // prices within one in a million. What was `left_out` was computed already, and the bound, which only
 // the search for the plan knows, must not be above the bottleneck. Not compared are the figures of a
 // file from before there was a step vector, and memory where the schedule is not known
-// (ObjectiveOf).
+// (InFlightOf).
 std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan,
                                             const LeftOut& left_out,
-                                            const ObjectiveOf& objective_of);
+                                            const InFlightOf& in_flight_of);
 
 }  // namespace kerf::partitioner

@@ -96,7 +96,7 @@ std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const S
   return spread(model, node, stage.parts, division);
 }
 
-void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveOf& objective_of,
+void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,
                    Plan& plan) {
   divide_nodes(model, left_out.layouts, plan);
   if (!left_out.any()) return;
@@ -113,8 +113,8 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
   as_routed.routes = routes;
   const PlanRequest request = request_of_plan(plan);
   if (left_out.workers) {
-    const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();
-    plan.workers = predict(model, as_routed, request, objective ? *objective : *hold_everything());
+    const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
+    plan.workers = predict(model, as_routed, request, in_flight ? *in_flight : *hold_everything());
   }
   if (left_out.bottleneck) plan.bottleneck = bottleneck_of(model, as_routed, request);
 }

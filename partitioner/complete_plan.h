@@ -37,7 +37,7 @@ PlanRequest request_of_plan(const Plan& plan);
 
 // Derives what was left out; `plan` has the rest. Throws Error{kUsage} that names what does not
 // follow, or is not sound.
-void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveOf& objective_of,
+void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,
                    Plan& plan);
 
 }  // namespace kerf::partitioner

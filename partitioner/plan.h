@@ -10,8 +10,8 @@
 
 #include "partitioner/connector.h"
 #include "partitioner/cost.h"
+#include "partitioner/in_flight.h"
 #include "partitioner/model.h"
-#include "partitioner/objective.h"
 #include "partitioner/request.h"
 
 namespace kerf::partitioner {
@@ -102,13 +102,13 @@ enum class PlanText : uint8_t { kWhole, kDecisions };
 std::string write_plan(const Model& model, const Plan& plan, PlanText form = PlanText::kWhole);
 
 // Micro-batches in flight, by the name of a schedule; null where nobody here knows the schedule.
-using ObjectiveOf = std::function<std::unique_ptr<Objective>(const std::string& schedule)>;
+using InFlightOf = std::function<std::unique_ptr<InFlight>(const std::string& schedule)>;
 // Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
 // for another model; what stands is verified, what is absent is derived (complete_plan.h). Predictions
 // that stand are as Kerf wrote them where the checksum is right, else compared with fresh ones; both
-// take `objective_of` (empty: every micro-batch is in flight at once). The result of a whole text
+// take `in_flight_of` (empty: every micro-batch is in flight at once). The result of a whole text
 // equals what was written.
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
-               const ObjectiveOf& objective_of = {});
+               const InFlightOf& in_flight_of = {});
 
 }  // namespace kerf::partitioner

@@ -76,13 +76,13 @@ void check_sound(const PlanFile& file, const Plan& plan) {
 }  // namespace
 
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
-               const ObjectiveOf& objective_of) {
+               const InFlightOf& in_flight_of) {
   const Json json = parse_json(text, origin);
   const PlanFile file{model, json, origin};
   LeftOut left_out;
   Plan plan = read_members(file, left_out);
   try {
-    complete_plan(model, left_out, objective_of, plan);
+    complete_plan(model, left_out, in_flight_of, plan);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     refuse_member(origin, format("this plan is not sound: {}", error.what()));
@@ -90,7 +90,7 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
   const bool as_written = is_as_written(file, left_out, plan);
   check_sound(file, plan);
   if (!as_written)
-    if (auto wrong = wrong_prediction(model, plan, left_out, objective_of))
+    if (auto wrong = wrong_prediction(model, plan, left_out, in_flight_of))
       refuse_member(origin, *std::move(wrong));
   return plan;
 }

@@ -69,7 +69,7 @@ TEST(PlanText, MayLackWhatFollows) {
   }
 }
 
-TEST(PlanText, PredictsWithTheObjectiveOfTheSchedule) {
+TEST(PlanText, PredictsWithWhatTheScheduleHasInFlight) {
   const Model model = small_mlp();
   const PlanRequest request = request_of(Cut::kLayer, 2);
   const Plan plan = std::get<Plan>(make_plan(model, request, OneInFlight()));

@@ -20,18 +20,18 @@ using testing::sample_plans;
 using testing::small_mlp;
 using ::testing::StartsWith;
 
-const ObjectiveOf kOneInFlight = [](const std::string&) { return std::make_unique<OneInFlight>(); };
-const ObjectiveOf kUnknownSchedule = [](const std::string&) { return nullptr; };
+const InFlightOf kOneInFlight = [](const std::string&) { return std::make_unique<OneInFlight>(); };
+const InFlightOf kUnknownSchedule = [](const std::string&) { return nullptr; };
 
 class StandingPredictions : public ::testing::Test {
  protected:
   // Of the text without its checksum, and with a change.
   std::string refusal(const std::function<void(Json&)>& change,
-                      const ObjectiveOf& objective_of = {}) const {
+                      const InFlightOf& in_flight_of = {}) const {
     Json json = parse_json(write_plan(model_, plan_), "p.json");
     json.erase("checksum");
     change(json);
-    return complaint([&] { read_plan(model_, readable_json(json), "p.json", objective_of); });
+    return complaint([&] { read_plan(model_, readable_json(json), "p.json", in_flight_of); });
   }
   // A figure of worker 1, `by` more.
   std::string refusal_of(const std::string& figure, double by) const {

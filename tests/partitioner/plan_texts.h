@@ -21,9 +21,9 @@ inline void expect_same_but_for_bound(Plan plan, const Plan& expected) {
 }
 
 // A schedule of which every stage holds one micro-batch at a time.
-class OneInFlight : public Objective {
+class OneInFlight : public InFlight {
  public:
-  int in_flight(int, int, int) const override { return 1; }
+  int kept(int, int, int) const override { return 1; }
 };
 
 // By samples, by inputs, by both; the loss by samples.

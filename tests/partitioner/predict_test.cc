@@ -157,8 +157,8 @@ TEST(Predict, TrafficFollowsTheRowsOfASmallerLastBatch) {
 // The floor above knows the truth: what each instruction allocates and frees, in the schedule's
 // order. The prediction must be no less, and not absurdly more where memory matters.
 void expect_peak_covers(const Model& model, const PlanRequest& request) {
-  const auto objective = schedmp::objective_of(request.schedule);
-  const Plan plan = std::get<Plan>(make_plan(model, request, *objective));
+  const auto in_flight = schedmp::in_flight_of(request.schedule);
+  const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
   const auto schedule =
       schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);
