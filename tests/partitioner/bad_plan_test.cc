@@ -114,7 +114,7 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
 TEST_F(BadPlan, WithDivisionsThatAreNone) {
   const auto wrong = [&](const std::string& divisions) {
     Json json = edited();
-    for (const char* key : {"layouts", "routes", "workers"}) json.erase(key);
+    for (const char* key : {"layouts", "routes", "workers", "bottleneck", "bound"}) json.erase(key);
     json["divisions"] = parse_json(divisions, "test");
     return refusal(json);
   };

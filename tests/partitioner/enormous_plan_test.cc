@@ -45,7 +45,7 @@ Model token_model() {
 PlanRequest by_rows(const std::string& first, const std::string& second) {
   PlanRequest request = request_of(Cut::kFree, 2, kRows, 1);
   request.shares = format(
-      R"({{"kerf_shares": 1, "shares": {{"fc": {{"0": {{"rows": "{}"}}, "1": {{"rows": "{}"}}}}}}}})",
+      R"({{"kerf_shares": 1, "shares": {{"fc": {{"0": {{"samples": "{}"}}, "1": {{"samples": "{}"}}}}}}}})",
       first, second);
   return request;
 }
