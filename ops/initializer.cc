@@ -15,8 +15,8 @@ template <class Fill, class Scale>
 void fill_runs(const TensorView& local, const Box& box, const Shape& shape, const Fill& fill,
                const Scale& scale) {
   constexpr int64_t kPiece = 4096;
-  const Region region(Box::whole(shape.rank()), box, {DType::kFloat32, shape});
-  for (const Region::Run& run : region.runs()) {
+  const Selection selection(Box::whole(shape.rank()), box, {DType::kFloat32, shape});
+  for (const Selection::Run& run : selection.runs()) {
     for (int64_t done = 0; done < run.count; done += kPiece) {
       const std::span<float> to(local.f32() + run.from + done,
                                 static_cast<size_t>(std::min(kPiece, run.count - done)));

@@ -50,6 +50,19 @@ std::optional<IndexSet> segments_of(const IndexSet& set, const std::vector<int64
   return IndexSet(std::move(ranges));
 }
 
+// Of a flattened axis: beyond any use. A set's memory is its ranges', and here a few words of a plan
+// can make one for each row of a batch.
+constexpr int64_t kMostRanges = int64_t{1} << 20;
+
+void check_ranges(int64_t outer, const IndexSet& inner) {
+  const auto ranges = static_cast<int64_t>(inner.ranges().size());
+  if (outer <= kMostRanges / std::max<int64_t>(ranges, 1)) return;
+  throw Error(ErrorCode::kUsage,
+              format("{} of each of {} indices is more than {} stretches of the axis that they are "
+                     "flattened to; divide another axis, or use smaller micro-batches",
+                     to_string(inner), outer, kMostRanges));
+}
+
 // The indices of several axes flattened into one, the last the fastest.
 IndexSet flattened(const IterationSpace& space, const std::vector<int>& axes, const Box& iterations,
                    int64_t samples) {
@@ -59,6 +72,7 @@ IndexSet flattened(const IterationSpace& space, const std::vector<int>& axes, co
     const IndexSet& set = set_of(iterations, *axis);
     const int64_t extent = extent_of(space, *axis, samples);
     if (!(set.is_all() && inner.is_all())) {
+      if (!inner.is_all()) check_ranges(set.size(extent), inner);
       std::vector<Range> ranges;
       for (const Range& outer : set.ranges(extent)) {
         if (inner.is_all()) {
@@ -83,18 +97,27 @@ struct Blocks {
   IndexSet held = IndexSet::none();  // of every touched block
 };
 
+// As much memory as the set has ranges, however many blocks they span: the end of a block where a
+// range begins, whole blocks, the begin of a block where it ends.
 std::optional<Blocks> in_blocks(const IndexSet& set, int64_t blocks, int64_t inner) {
-  std::vector<std::vector<Range>> held;  // of each touched block, from its begin
+  std::vector<std::vector<Range>> held;  // of the blocks of each touched range, from their begin
   Blocks result;
+  const auto hold = [&](const Range& numbers, const Range& of_each) {
+    if (result.touched.empty() || result.touched.back() != numbers) {
+      result.touched.push_back(numbers);
+      held.emplace_back();
+    }
+    held.back().push_back(of_each);
+  };
   for (const Range& range : set.ranges(blocks * inner))
     for (int64_t begin = range.begin; begin < range.end;) {
       const int64_t number = begin / inner;
-      const int64_t end = std::min(range.end, (number + 1) * inner);
-      if (result.touched.empty() || result.touched.back().begin != number) {
-        result.touched.push_back({number, number + 1});
-        held.emplace_back();
-      }
-      held.back().push_back({begin - number * inner, end - number * inner});
+      const int64_t from = begin - number * inner;
+      const int64_t whole = from == 0 ? (range.end - begin) / inner : 0;
+      const int64_t end =
+          whole > 0 ? begin + whole * inner : std::min(range.end, (number + 1) * inner);
+      hold({number, number + std::max<int64_t>(whole, 1)},
+           whole > 0 ? Range{0, inner} : Range{from, end - number * inner});
       begin = end;
     }
   if (held.empty()) return result;

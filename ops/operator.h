@@ -82,6 +82,7 @@ struct BackwardReads {
 
 // Concrete local shapes of one call; absent operands have an empty spec.
 struct LocalSpecs {
+  Box iterations;  // that it computes
   std::vector<ValueSpec> inputs;
   std::vector<ValueSpec> outputs;
 };

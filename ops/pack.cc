@@ -11,7 +11,7 @@
 namespace kerf::ops {
 namespace {
 
-using Run = Region::Run;
+using Run = Selection::Run;
 
 constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max() / 4;
 
@@ -68,7 +68,7 @@ void with_size(DType dtype, const Work& work) {
 
 }  // namespace
 
-Region::Axis Region::make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
+Selection::Axis Selection::make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
   Axis axis{{}, 0, held, extent};
   const auto ranges = [&](const IndexSet& set) {
     if (set.is_all() && extent < 0) return std::vector<Range>{{0, kNoEnd}};
@@ -88,19 +88,20 @@ Region::Axis Region::make_axis(const IndexSet& held, const IndexSet& wanted, int
   return axis;
 }
 
-int64_t Region::held_count(const Axis& axis, int64_t samples) {
+int64_t Selection::held_count(const Axis& axis, int64_t samples) {
   if (axis.extent >= 0) return axis.local;
   return clipped_size(axis.held, concrete_extent(axis.extent, samples));
 }
 
-int64_t Region::piece_count(const Axis& axis, int64_t samples) {
+int64_t Selection::piece_count(const Axis& axis, int64_t samples) {
   int64_t count = 0;
   const int64_t extent = axis.extent < 0 ? concrete_extent(axis.extent, samples) : kNoEnd;
   for (const Stretch& stretch : axis.stretches) count += stretch.clipped(extent);
   return count;
 }
 
-Region::Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::vector<int> order)
+Selection::Selection(const Box& holder, const Box& piece, const ValueSpec& spec,
+                     std::vector<int> order)
     : order_(std::move(order)), batch_(spec.shape.batch_axis()), dtype_(spec.dtype) {
   const Box held = checked(holder, spec.shape);
   const Box wanted = checked(piece, spec.shape);
@@ -155,14 +156,14 @@ Region::Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::
   }
 }
 
-size_t Region::bytes(int64_t samples) const {
+size_t Selection::bytes(int64_t samples) const {
   if (nothing_) return 0;
   const int64_t rows = batch_ < 0 ? 1 : piece_count(axes_[static_cast<size_t>(batch_)], samples);
   return static_cast<size_t>(outer_piece_ * rows * inner_piece_) * size_of(dtype_);
 }
 
 template <class Move>
-void Region::for_each_run(int64_t samples, const Move& move) const {
+void Selection::for_each_run(int64_t samples, const Move& move) const {
   if (nothing_) return;
   if (everything_) {
     simd::parallel_pieces(static_cast<int64_t>(bytes(samples) / size_of(dtype_)),
@@ -209,7 +210,7 @@ void Region::for_each_run(int64_t samples, const Move& move) const {
 
 // Element by element: the piece's axes in their own order, the local tensor's by strides.
 template <class Move>
-void Region::for_each_ordered(int64_t samples, const Move& move) const {
+void Selection::for_each_ordered(int64_t samples, const Move& move) const {
   const size_t rank = axes_.size();
   std::array<int64_t, Shape::kMaxRank> local_stride{};
   std::array<int64_t, Shape::kMaxRank> piece_stride{};
@@ -236,7 +237,7 @@ void Region::for_each_ordered(int64_t samples, const Move& move) const {
   visit(visit, 0, 0, 0);
 }
 
-void Region::pack(const std::byte* local, std::byte* dense, int64_t samples) const {
+void Selection::pack(const std::byte* local, std::byte* dense, int64_t samples) const {
   with_size(dtype_, [&](auto size) {
     constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
@@ -245,7 +246,7 @@ void Region::pack(const std::byte* local, std::byte* dense, int64_t samples) con
   });
 }
 
-void Region::unpack(const std::byte* dense, std::byte* local, int64_t samples) const {
+void Selection::unpack(const std::byte* dense, std::byte* local, int64_t samples) const {
   with_size(dtype_, [&](auto size) {
     constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
@@ -254,7 +255,7 @@ void Region::unpack(const std::byte* dense, std::byte* local, int64_t samples) c
   });
 }
 
-void Region::unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const {
+void Selection::unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const {
   if (dtype_ == DType::kFloat64)
     return for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
       const auto* summands = reinterpret_cast<const double*>(dense) + from;
@@ -269,7 +270,7 @@ void Region::unpack_add(const std::byte* dense, std::byte* local, int64_t sample
   });
 }
 
-void Region::pack_add(const std::byte* local, std::byte* dense, int64_t samples) const {
+void Selection::pack_add(const std::byte* local, std::byte* dense, int64_t samples) const {
   KERF_CHECK(dtype_ == DType::kFloat32, "sums of {}", to_string(dtype_));
   const auto* from_data = reinterpret_cast<const float*>(local);
   auto* to_data = reinterpret_cast<float*>(dense);

@@ -1,9 +1,9 @@
 // Pack and unpack: moving a box of a tensor between a local dense tensor and a dense message.
 //
-// A Region is computed once per (holder box, piece box, shape) and used for every micro-batch: what
-// lies within one index of the batch axis is a list of contiguous runs, and index sets of the batch
-// axis are clipped to the micro-batch. Pure functions of memory; one thread at a time per
-// destination. Host memory only. Large regions use the calling thread's OpenMP threads; every
+// A Selection (HDF5's word) is computed once per (holder box, piece box, shape) and used for every
+// micro-batch: what lies within one index of the batch axis is a list of contiguous runs, and index
+// sets of the batch axis are clipped to the micro-batch. Pure functions of memory; one thread at a time per
+// destination. Host memory only. Large selections use the calling thread's OpenMP threads; every
 // element is copied or added once, so their number changes no bit.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace kerf::ops {
 // Where the elements of `piece` lie within the dense local tensor that holds `holder`. `spec` is
 // the global tensor's; a divided batch refers to the largest micro-batch. Throws Error{kInternal}
 // unless holder contains piece.
-class Region {
+class Selection {
  public:
   // Elements, within one index of the batch axis, or within all where there is none.
   struct Run {
@@ -28,10 +28,11 @@ class Region {
     int64_t count = 0;
   };
 
-  Region() = default;
+  Selection() = default;
   // `order`: the tensor's axes as the local tensor has them in memory, the slowest first; empty: in
   // their own order. Messages and files always have the tensor's.
-  Region(const Box& holder, const Box& piece, const ValueSpec& spec, std::vector<int> order = {});
+  Selection(const Box& holder, const Box& piece, const ValueSpec& spec,
+            std::vector<int> order = {});
 
   // The piece is the whole holder, in the same order: dense copy, or no copy at all.
   bool everything() const { return everything_; }

@@ -25,7 +25,7 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
 
 Move move_of(const Model& model, const Part& part, int local, const Box& piece, bool add) {
   const Local& holder = part.locals[static_cast<size_t>(local)];
-  return {local, ops::Region(holder.box, piece, model.value(holder.value).spec), add};
+  return {local, ops::Selection(holder.box, piece, model.value(holder.value).spec), add};
 }
 
 Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> terms,

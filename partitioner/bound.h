@@ -1,6 +1,7 @@
 // What a bottleneck is measured against.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace kerf::partitioner {
@@ -14,6 +15,11 @@ struct Bound {
 // The gap to it; 0 where the bound is not positive.
 inline double gap_of(double bottleneck, double bound) {
   return bound > 0 ? bottleneck / bound - 1 : 0;
+}
+// The gap, where there is a bound that tells of one.
+inline std::optional<double> known_gap(double bottleneck, std::optional<double> bound) {
+  if (bound.value_or(0) <= 0) return std::nullopt;
+  return gap_of(bottleneck, *bound);
 }
 // A bottleneck that its bound proves to be the least there is.
 inline bool is_exact(double bottleneck, double bound) { return bottleneck <= bound * (1 + 1e-9); }

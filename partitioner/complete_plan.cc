@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "partitioner/cut.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
 #include "partitioner/step_vector.h"
@@ -72,7 +71,14 @@ void add_step_routes(const Model& model, bool no_predictions, Plan& plan) {
   }
 }
 
-PlanRequest request_of(const Plan& plan) {
+}  // namespace
+
+bool LeftOut::any() const {
+  return routes || step_routes || workers || bottleneck ||
+         std::find(layouts.begin(), layouts.end(), true) != layouts.end();
+}
+
+PlanRequest request_of_plan(const Plan& plan) {
   PlanRequest request;
   request.batch = plan.batch;
   request.micro_batches = plan.micro_batches;
@@ -80,13 +86,6 @@ PlanRequest request_of(const Plan& plan) {
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;
   return request;
-}
-
-}  // namespace
-
-bool LeftOut::any() const {
-  return routes || step_routes || workers || bottleneck || bound ||
-         std::find(layouts.begin(), layouts.end(), true) != layouts.end();
 }
 
 std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
@@ -97,7 +96,7 @@ std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const S
   return spread(model, node, stage.parts, division);
 }
 
-void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveOf& objective_of,
+void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,
                    Plan& plan) {
   divide_nodes(model, left_out.layouts, plan);
   if (!left_out.any()) return;
@@ -112,10 +111,10 @@ void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveO
   // Predictions index by routes: those that stand must be right first.
   Plan as_routed = plan;
   as_routed.routes = routes;
-  const PlanRequest request = request_of(plan);
+  const PlanRequest request = request_of_plan(plan);
   if (left_out.workers) {
-    const auto objective = objective_of ? objective_of(plan.schedule) : hold_everything();
-    plan.workers = predict(model, as_routed, request, *objective);
+    const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
+    plan.workers = predict(model, as_routed, request, in_flight ? *in_flight : *hold_everything());
   }
   if (left_out.bottleneck) plan.bottleneck = bottleneck_of(model, as_routed, request);
 }

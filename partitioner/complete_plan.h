@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "partitioner/cut.h"
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {
@@ -22,7 +23,6 @@ struct LeftOut {
   bool step_routes = false;  // of the step vector alone, as in files from before there was one
   bool workers = false;
   bool bottleneck = false;
-  bool bound = false;
 
   bool any() const;
 };
@@ -32,9 +32,12 @@ struct LeftOut {
 std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
                                             NodeId node, const Division& division);
 
+// What a plan's predictions assume: its batch, and what its request says where it keeps one.
+PlanRequest request_of_plan(const Plan& plan);
+
 // Derives what was left out; `plan` has the rest. Throws Error{kUsage} that names what does not
 // follow, or is not sound.
-void complete_plan(const Model& model, const LeftOut& left_out, const ObjectiveOf& objective_of,
+void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,
                    Plan& plan);
 
 }  // namespace kerf::partitioner

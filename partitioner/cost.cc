@@ -48,6 +48,11 @@ std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches) {
   return sizes;
 }
 
+int64_t largest_micro_batch(int64_t batch, int micro_batches) {
+  if (micro_batches < 1) return batch;
+  return batch / micro_batches + (batch % micro_batches > 0 ? 1 : 0);
+}
+
 std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
   std::map<int64_t, int> result;
   const auto larger = static_cast<int>(batch % micro_batches);

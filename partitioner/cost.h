@@ -36,6 +36,8 @@ NodeCost node_cost(const Model& model, NodeId node, const ops::Box& iterations, 
 // Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some
 // may be empty when the batch is small.
 std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches);
+// Rows of the largest of them.
+int64_t largest_micro_batch(int64_t batch, int micro_batches);
 // Rows -> how many micro-batches of a step have so many: two sizes at most.
 std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches);
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "partitioner/objective.h"
+#include "partitioner/in_flight.h"
 #include "partitioner/plan.h"
 #include "partitioner/setting.h"
 
@@ -33,7 +33,7 @@ struct PlanRequest {
   std::optional<double> momentum;  // and this
 
   int64_t largest_micro_batch() const {
-    return micro_batches < 1 ? batch : (batch + micro_batches - 1) / micro_batches;
+    return partitioner::largest_micro_batch(batch, micro_batches);
   }
 };
 
@@ -60,13 +60,13 @@ Model model_for(const Model& model, const PlanRequest& request);
 // Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by
 // name or a bad shares file.
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
-                                         const Objective& objective);
+                                         const InFlight& in_flight);
 
 // What a cut is asked.
 struct CutTask {
   const Model& model;
   const PlanRequest& request;
-  const Objective& objective;
+  const InFlight& in_flight;
   // Stage -> bytes that the fullest of its workers would take, exactly.
   std::function<std::vector<int64_t>(const Assignment&)> peaks;
 };
@@ -98,6 +98,6 @@ ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& grou
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
-                                      const PlanRequest& request, const Objective& objective);
+                                      const PlanRequest& request, const InFlight& in_flight);
 
 }  // namespace kerf::partitioner

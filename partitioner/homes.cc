@@ -85,16 +85,24 @@ int longest_axis(const Box& box, const Shape& shape, int except) {
 
 std::vector<Box> divide_evenly(const Box& box, const Shape& shape, int axis, int parts) {
   const auto along = static_cast<size_t>(axis);
-  std::vector<int64_t> indices;
-  for (const Range& range : box.axes[along].ranges(shape[axis]))
-    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+  const std::vector<Range> ranges = box.axes[along].ranges(shape[axis]);
+  const int64_t count = box.axes[along].size(shape[axis]);
   std::vector<Box> boxes;
-  for (const IndexSet& places : ops::split_evenly(std::ssize(indices), parts)) {
+  auto range = ranges.begin();
+  int64_t taken = 0;  // of *range
+  for (const IndexSet& places : ops::split_evenly(count, parts)) {
+    std::vector<Range> chosen;
+    for (int64_t left = places.size(count); left > 0;) {
+      const int64_t size = std::min(left, range->size() - taken);
+      chosen.push_back({range->begin + taken, range->begin + taken + size});
+      left -= size;
+      taken += size;
+      if (taken < range->size()) continue;
+      ++range;
+      taken = 0;
+    }
     Box part = box;
-    std::vector<int64_t> chosen;
-    for (const Range& range : places.ranges(std::ssize(indices)))
-      chosen.insert(chosen.end(), indices.begin() + range.begin, indices.begin() + range.end);
-    part.axes[along] = IndexSet::of(chosen).normalized(shape[axis]);
+    part.axes[along] = IndexSet(std::move(chosen)).normalized(shape[axis]);
     boxes.push_back(std::move(part));
   }
   return boxes;

@@ -112,7 +112,7 @@ bool divides_rows(const ops::Box& box) {
                      [](const ops::IndexSet& set) { return !set.is_all(); });
 }
 
-ops::Region share_of_row(const Local& data) {
+ops::Selection share_of_row(const Local& data) {
   ops::Box row = data.box;
   row.axes[0] = ops::IndexSet::all();
   return {ops::Box::whole(data.whole.shape.rank()), row, data.whole};
@@ -172,7 +172,7 @@ bool PartMemory::may_be_in_slot(int root, const Uses& uses) {
   if (backward ? uses.in_list(kW) : uses.in_list(kB)) return false;
   for (const auto& [list, index] : uses.sends) {
     const Instruction& send = instructions(list)[index];
-    if (send.moves.size() != 1 || !send.moves[0].region.everything()) return false;
+    if (send.moves.size() != 1 || !send.moves[0].selection.everything()) return false;
     const Use& use = *uses.in[list];
     if (use.last != index) return false;
     for (size_t i = use.first; i < use.last; ++i)
@@ -247,8 +247,8 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
       return part_.calls[static_cast<size_t>(instruction.call)].workspace;
     case Kind::kCopy: {
       const auto& [from, to] = std::tie(instruction.moves[0], instruction.moves[1]);
-      const bool direct = from.region.everything() || to.region.everything();
-      return direct ? 0 : whole_blocks(static_cast<int64_t>(from.region.bytes(samples_)));
+      const bool direct = from.selection.everything() || to.selection.everything();
+      return direct ? 0 : whole_blocks(static_cast<int64_t>(from.selection.bytes(samples_)));
     }
     case Kind::kRead: {
       const Local& data = local(instruction.local);

@@ -41,7 +41,7 @@ Instruction Lowering::step_message(Kind kind, const Route& route, int local, boo
   Instruction message;
   message.kind = kind;
   message.route = route.id;
-  message.moves = {{local, ops::Region(vector.box, route.pieces[0].box, vector.whole), add}};
+  message.moves = {{local, ops::Selection(vector.box, route.pieces[0].box, vector.whole), add}};
   return message;
 }
 

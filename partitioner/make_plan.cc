@@ -31,7 +31,7 @@ void check_request(const PlanRequest& request) {
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
 }
 
-Plan connect_and_predict(const Model& model, const PlanRequest& request, const Objective& objective,
+Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                          Assignment assignment) {
   Plan plan;
   plan.model = model.name();
@@ -49,7 +49,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const O
   plan.binding.resize(static_cast<size_t>(request.workers));
   if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
   plan.routes = all_routes(model, plan);
-  plan.workers = predict(model, plan, request, objective);
+  plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
   return plan;
@@ -80,21 +80,21 @@ std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
 
 // Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
 // cap leaves no room for that, it makes the gradients of weights in between.
-void interleave(const Model& model, const PlanRequest& request, const Objective& objective,
+void interleave(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                 Plan& plan) {
   for (Stage& stage : plan.stages)
     for (const int part : stage.parts) {
       const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
       stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
     }
-  plan.workers = predict(model, plan, request, objective);
+  plan.workers = predict(model, plan, request, in_flight);
 }
 
-Plan plan_of(const Model& model, const PlanRequest& request, const Objective& objective,
+Plan plan_of(const Model& model, const PlanRequest& request, const InFlight& in_flight,
              Assignment assignment) {
-  Plan plan = connect_and_predict(model, request, objective, std::move(assignment));
+  Plan plan = connect_and_predict(model, request, in_flight, std::move(assignment));
   if (request.memory && check_memory(plan, *request.memory))
-    interleave(model, request, objective, plan);
+    interleave(model, request, in_flight, plan);
   return plan;
 }
 
@@ -113,22 +113,22 @@ std::vector<int64_t> peaks_of(const Plan& plan) {
 
 // Empty if the cut itself finds nothing within the cap; a plan that is found may still be above it.
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const Objective& objective) {
+                             const InFlight& in_flight) {
   const auto peaks = [&](const Assignment& assignment) {
-    return peaks_of(plan_of(model, request, objective, assignment));
+    return peaks_of(plan_of(model, request, in_flight, assignment));
   };
-  auto assignment = row_of(request.cut).make({model, request, objective, peaks});
+  auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
   if (!assignment) return std::nullopt;
-  return plan_of(model, request, objective, *std::move(assignment));
+  return plan_of(model, request, in_flight, *std::move(assignment));
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
   return plan && !(request.memory && check_memory(*plan, *request.memory));
 }
 
-bool fits(const Model& model, const PlanRequest& request, const Objective& objective) {
+bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   try {
-    return is_within(try_plan(model, request, objective), request);
+    return is_within(try_plan(model, request, in_flight), request);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return false;  // no plan at all, so none that fits
@@ -137,24 +137,24 @@ bool fits(const Model& model, const PlanRequest& request, const Objective& objec
 
 // The fewest micro-batches, up to four times the request's, that fit; 0 if none do. Only numbers
 // that make the largest micro-batch smaller can help.
-int more_micro_batches(const Model& model, PlanRequest request, const Objective& objective) {
+int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const int64_t most = std::min<int64_t>(request.batch, int64_t{4} * request.micro_batches);
-  std::set<int64_t> tried{(request.batch + request.micro_batches - 1) / request.micro_batches};
+  std::set<int64_t> tried{request.largest_micro_batch()};
   for (int64_t m = request.micro_batches + 1; m <= most; ++m) {
-    if (!tried.insert((request.batch + m - 1) / m).second) continue;
     request.micro_batches = static_cast<int>(m);
-    if (fits(model, request, objective)) return request.micro_batches;
+    if (!tried.insert(request.largest_micro_batch()).second) continue;
+    if (fits(model, request, in_flight)) return request.micro_batches;
   }
   return 0;
 }
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.
-int more_workers(const Model& model, PlanRequest request, const Objective& objective) {
+int more_workers(const Model& model, PlanRequest request, const InFlight& in_flight) {
   // Its workers are those of the shares file, or of the schedule's.
   if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
   const int most = 2 * request.workers;
   while (++request.workers <= most)
-    if (fits(model, request, objective)) return request.workers;
+    if (fits(model, request, in_flight)) return request.workers;
   return 0;
 }
 
@@ -167,15 +167,15 @@ int64_t peak_of(const Plan& plan) {
 // The plan of the least peak that the cut finds: from the best one without a cap down, by steps
 // that get smaller, until a cap of one byte less finds nothing. Of a cut that heeds no cap, the one
 // plan there is, all of it interleaved.
-Plan least_plan(const Model& model, PlanRequest request, const Objective& objective) {
+Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
   if (!row_of(request.cut).heeds_memory) request.memory = 1;
-  Plan plan = try_plan(model, request, objective).value();
+  Plan plan = try_plan(model, request, in_flight).value();
   plan.request->memory = cap;
   if (!row_of(request.cut).heeds_memory) return plan;
   for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
-    auto smaller = try_plan(model, request, objective);
+    auto smaller = try_plan(model, request, in_flight);
     if (is_within(smaller, request))
       plan = *std::move(smaller);
     else
@@ -187,11 +187,11 @@ Plan least_plan(const Model& model, PlanRequest request, const Objective& object
 
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
-void find_smallest_change(const Model& model, const PlanRequest& request,
-                          const Objective& objective, Infeasible& infeasible) {
-  if (const int m = more_micro_batches(model, request, objective); m > 0)
+void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                          Infeasible& infeasible) {
+  if (const int m = more_micro_batches(model, request, in_flight); m > 0)
     infeasible.smallest_change = format("--micro-batches {}", m);
-  else if (const int w = more_workers(model, request, objective); w > 0)
+  else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
 }
 
@@ -214,15 +214,15 @@ Model model_for(const Model& model, const PlanRequest& request) {
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
-                                         const Objective& objective) {
+                                         const InFlight& in_flight) {
   check_request(request);
   model.check();
-  auto plan = try_plan(model, request, objective);
+  auto plan = try_plan(model, request, in_flight);
   if (is_within(plan, request)) return *std::move(plan);
-  plan = least_plan(model, request, objective);
+  plan = least_plan(model, request, in_flight);
   if (is_within(plan, request)) return *std::move(plan);
   Infeasible infeasible = check_memory(*plan, request.memory.value()).value();
-  find_smallest_change(model, request, objective, infeasible);
+  find_smallest_change(model, request, in_flight, infeasible);
   return infeasible;
 }
 

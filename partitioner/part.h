@@ -94,8 +94,8 @@ struct LocalCall {
 // Part of a message, or of a local copy.
 struct Move {
   int local = -1;
-  ops::Region region;  // of the piece within the local
-  bool add = false;    // receive and copy: add instead of overwrite
+  ops::Selection selection;  // of the piece within the local
+  bool add = false;          // receive and copy: add instead of overwrite
 };
 
 enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kTransient };

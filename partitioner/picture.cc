@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "partitioner/bound.h"
 #include "partitioner/sums.h"
 #include "partitioner/svg.h"
 
@@ -172,9 +173,8 @@ class Drawing {
     svg_.text({kMargin, 44}, "title", "start", title());
     std::string text = format("batch {} in {} micro-batches, schedule {}", plan_.batch,
                               plan_.micro_batches, plan_.schedule);
-    if (plan_.bound > 0)
-      text += format("; the slowest worker is {:.1f} % above the lower bound",
-                     100 * (plan_.bottleneck / plan_.bound - 1));
+    if (const auto gap = known_gap(plan_.bottleneck, plan_.bound))
+      text += format("; the slowest worker is {:.1f} % above the lower bound", 100 * *gap);
     svg_.text({kMargin, 66}, "subtitle", "start", text);
     double x = kMargin;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {

@@ -10,8 +10,8 @@
 
 #include "partitioner/connector.h"
 #include "partitioner/cost.h"
+#include "partitioner/in_flight.h"
 #include "partitioner/model.h"
-#include "partitioner/objective.h"
 #include "partitioner/request.h"
 
 namespace kerf::partitioner {
@@ -60,9 +60,13 @@ struct Plan {
   std::vector<int> binding;          // part -> worker
   std::vector<Route> routes;
   std::vector<WorkerPrediction> workers;
-  double bottleneck = 0;  // of the objective that was minimised
-  double bound = 0;       // lower bound of it; gap = bottleneck / bound - 1
+  double bottleneck = 0;        // of the objective that was minimised
+  std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
 
+  // Rows of it.
+  int64_t largest_micro_batch() const {
+    return partitioner::largest_micro_batch(batch, micro_batches);
+  }
   int parts() const { return static_cast<int>(binding.size()); }
   int workers_bound() const;  // one more than the largest number of a worker
   std::vector<int> workers_of(const Stage& stage) const;  // each once, in the order of its parts
@@ -97,13 +101,14 @@ std::vector<std::string> validate_decisions(const Model& model, const Plan& plan
 enum class PlanText : uint8_t { kWhole, kDecisions };
 std::string write_plan(const Model& model, const Plan& plan, PlanText form = PlanText::kWhole);
 
-// Micro-batches in flight, by the name of a schedule.
-using ObjectiveOf = std::function<std::unique_ptr<Objective>(const std::string& schedule)>;
+// Micro-batches in flight, by the name of a schedule; null where nobody here knows the schedule.
+using InFlightOf = std::function<std::unique_ptr<InFlight>(const std::string& schedule)>;
 // Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
-// for another model; what stands is verified, what is absent is derived (complete_plan.h), for
-// predictions with `objective_of` (empty: every micro-batch is in flight at once). The result of a
-// whole text equals what was written.
+// for another model; what stands is verified, what is absent is derived (complete_plan.h). Predictions
+// that stand are as Kerf wrote them where the checksum is right, else compared with fresh ones; both
+// take `in_flight_of` (empty: every micro-batch is in flight at once). The result of a whole text
+// equals what was written.
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
-               const ObjectiveOf& objective_of = {});
+               const InFlightOf& in_flight_of = {});
 
 }  // namespace kerf::partitioner

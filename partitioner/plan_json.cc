@@ -186,7 +186,7 @@ Json plan_to_json(const Model& model, const Plan& plan) {
   Json& workers = json["workers"] = Json::array();
   for (const WorkerPrediction& worker : plan.workers) workers.push_back(worker_to_json(worker));
   json["bottleneck"] = plan.bottleneck;
-  json["bound"] = plan.bound;
+  if (plan.bound) json["bound"] = *plan.bound;
   return json;
 }
 

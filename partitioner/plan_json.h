@@ -19,12 +19,13 @@
 //    "bottleneck": ..., "bound": ..., "checksum": "16 hexadecimal digits"}
 //
 // A box is "all", or one index set per axis. "checksum" is over all that the plan says; who edits a
-// plan by hand removes that line.
+// plan by hand removes that line, and "workers" and "bottleneck" where they no longer hold: figures
+// that no checksum vouches for are compared with fresh ones.
 //
 // "rewrites" (rewrite.h) are those that made the model of what its source names; the rest speaks of
 // the pieces. "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
-// any of its members, "routes", "workers", "bottleneck", "bound", "checksum". A plan of decisions
-// alone leaves all of that out, and where the stages follow one another in the model's order, each
+// any of its members, "routes", "workers", "bottleneck", "checksum"; and "bound", which only the
+// search for a plan can tell. A plan of decisions alone leaves all of that out, and where the stages follow one another in the model's order, each
 // names its first operator only:
 //
 //    "stages": [

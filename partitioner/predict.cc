@@ -13,12 +13,12 @@ namespace {
 class Prediction {
  public:
   Prediction(const Model& model, const Plan& plan, const PlanRequest& request,
-             const Objective& objective)
+             const InFlight& in_flight)
       : model_(model),
         plan_(plan),
         request_(request),
-        objective_(objective),
-        largest_(micro_batch_sizes(plan.batch, plan.micro_batches).front()),
+        in_flight_(in_flight),
+        largest_(plan.largest_micro_batch()),
         computations_(computations(model, plan.division)),
         parts_(lower(model, plan, {.threads = request.setting.threads})) {
     const int workers = plan.workers_bound();
@@ -81,11 +81,10 @@ class Prediction {
   }
 
   int in_flight(const Part& part) const {
-    return objective_.in_flight(part.stage, static_cast<int>(plan_.stages.size()),
-                                plan_.micro_batches);
+    return in_flight_.kept(part.stage, static_cast<int>(plan_.stages.size()), plan_.micro_batches);
   }
   int handed(const Part& part) const {
-    return objective_.handed(part.stage, static_cast<int>(plan_.stages.size()),
+    return in_flight_.handed(part.stage, static_cast<int>(plan_.stages.size()),
                              plan_.micro_batches);
   }
 
@@ -121,7 +120,7 @@ class Prediction {
   const Model& model_;
   const Plan& plan_;
   const PlanRequest& request_;
-  const Objective& objective_;
+  const InFlight& in_flight_;
   int64_t largest_;  // rows of the largest micro-batch
   std::vector<Computation> computations_;
   std::vector<Part> parts_;
@@ -131,8 +130,8 @@ class Prediction {
 }  // namespace
 
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
-                                      const PlanRequest& request, const Objective& objective) {
-  return Prediction(model, plan, request, objective).make();
+                                      const PlanRequest& request, const InFlight& in_flight) {
+  return Prediction(model, plan, request, in_flight).make();
 }
 
 }  // namespace kerf::partitioner

@@ -158,19 +158,19 @@ class OfValue {
     const auto of_box = [&](const Source& term) {
       return !term.contributions.empty() && box.contains(term.box);
     };
-    Box region;
+    Box read;
     std::vector<Sum> readers;
     for (const Sum& sum : needed) {
       Sum lacks{sum.part, sum.kind, sum.box, {}};
       for (const Source& term : sum.terms) {
         if (!of_box(term)) continue;
-        region = readers.empty() && lacks.terms.empty() ? term.box : ops::hull(region, term.box);
+        read = readers.empty() && lacks.terms.empty() ? term.box : ops::hull(read, term.box);
         lacks.terms.push_back(term);
       }
       if (!lacks.terms.empty()) readers.push_back(std::move(lacks));
     }
     if (readers.size() < 2 || shape_.rank() == 0) return;
-    const std::vector<Box> slices = slices_of(ops::normalized(region, shape_), parts.size());
+    const std::vector<Box> slices = slices_of(ops::normalized(read, shape_), parts.size());
     std::vector<Sum> scattered = slice_sums(slices, parts);
     std::vector<Sum> gathered = readers;
     for (Sum& sum : gathered) sum.terms = slices_read(scattered, sum.terms.front().box);

@@ -69,7 +69,7 @@ class Checker {
         plan_.micro_batches > plan_.batch)
       problem("{} micro-batches of a batch of {} rows", plan_.micro_batches, plan_.batch);
     if (plan_.schedule.empty()) problem("it names no schedule");
-    if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound))
+    if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound.value_or(0)))
       problem("bottleneck and bound must be finite");
   }
 
@@ -130,7 +130,7 @@ class Checker {
       problem("it has {} layouts for {} values", plan_.layouts.size(), model_.values());
       return;
     }
-    const int64_t rows = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+    const int64_t rows = plan_.largest_micro_batch();
     const std::vector<int> stage_of = stages_of_nodes();
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
@@ -160,7 +160,7 @@ class Checker {
       problem("it divides {} nodes of {}", plan_.division.nodes.size(), model_.nodes());
       return;
     }
-    const int64_t largest = micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+    const int64_t largest = plan_.largest_micro_batch();
     if (plan_.division.largest != largest)
       problem("its divisions are for micro-batches of {} rows, but the largest has {}",
               plan_.division.largest, largest);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/objective.h"
+#include "partitioner/in_flight.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
@@ -30,8 +30,8 @@ Schedule make_schedule(const std::string& name, const std::vector<std::vector<in
                        int micro_batches);
 
 // Micro-batches in flight per stage under a named schedule, for the planner.
-std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule);
+std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule);
 // The same, counted in the rows of any schedule.
-std::unique_ptr<partitioner::Objective> objective_of(const Schedule& schedule);
+std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule);
 
 }  // namespace kerf::schedmp

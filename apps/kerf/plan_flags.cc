@@ -74,19 +74,18 @@ std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
 }
 
 // A schedule from a file holds what its rows say.
-std::unique_ptr<partitioner::Objective> objective_of(const PlanFlags& flags,
-                                                     const std::string& schedule) {
-  return is_built_in(schedule) ? schedmp::objective_of(schedule)
-                               : schedmp::objective_of(read_schedule(flags, schedule));
+std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
+                                                    const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::in_flight_of(schedule)
+                               : schedmp::in_flight_of(read_schedule(flags, schedule));
 }
 
-// A plan's file that is not there is missed once it is to run; until then it may hold everything.
-std::unique_ptr<partitioner::Objective> objective_of_plan(const PlanFlags& flags,
-                                                          const std::string& schedule) {
+// Null for a plan's file that is not there, which is missed once it is to run.
+std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
+                                                         const std::string& schedule) {
   std::error_code absent;
-  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent))
-    return partitioner::hold_everything();
-  return objective_of(flags, schedule);
+  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent)) return nullptr;
+  return in_flight_of(flags, schedule);
 }
 
 // Stages that are one worker's each go where the file has them, several to a worker too.
@@ -135,7 +134,7 @@ void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::S
   partitioner::PlanRequest request;
   request.setting = setting;
   planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
-                                              *objective_of(flags, planned.plan.schedule));
+                                              *in_flight_of(flags, planned.plan.schedule));
 }
 
 // As the flag says, or the plan's request, or as follows from its states.
@@ -324,7 +323,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   }
   planned.model = partitioner::model_for(planned.model, request);
   auto answer =
-      partitioner::make_plan(planned.model, request, *objective_of(flags, request.schedule));
+      partitioner::make_plan(planned.model, request, *in_flight_of(flags, request.schedule));
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
@@ -342,7 +341,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   Planned planned{source, model_of_plan(source, text, file), {}, {}, {}};
   planned.plan =
       partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
-        return objective_of_plan(flags, beside(file, schedule));
+        return in_flight_of_plan(flags, beside(file, schedule));
       });
   planned.plan.schedule = beside(file, planned.plan.schedule);
   check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);

@@ -164,9 +164,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   if (step.step.messages > 0)
     text += format("once a step: {} of {} for the step vector\n",
                    plural(step.step.messages, "message"), bytes_text(step.step.bytes));
-  if (record.bound > 0)
+  if (const auto gap = partitioner::known_gap(record.bottleneck, record.bound))
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",
-                   human_percent(record.gap()));
+                   human_percent(*gap));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,13 +58,17 @@ struct PlanRecord {
   std::vector<Stage> stages;
   std::vector<Route> routes;
   double bottleneck = 0;
-  double bound = 0;
+  std::optional<double> bound;
   bool acyclic = true;  // the graph of stages
 
   StepTraffic per_step() const;
   Connectors connectors() const;
   int64_t cut_bytes() const;  // of activations' values, in one step
-  double gap() const { return partitioner::gap_of(bottleneck, bound); }
+  // Empty where there is no bound.
+  std::optional<double> gap() const {
+    if (!bound) return std::nullopt;
+    return partitioner::gap_of(bottleneck, *bound);
+  }
 };
 
 PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan);

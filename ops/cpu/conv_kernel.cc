@@ -102,29 +102,12 @@ std::unique_ptr<Kernel> make_conv(const KernelSite& site) {
   return std::make_unique<ConvKernel>(site);
 }
 
-// A window with these local extents. Which of the whole's pads a part has is not known from its
-// extents alone: taken to lie before its input, as far as they can.
-Window window_of(const Conv& op, const Shape& x, const Shape& y) {
-  Window window = op.window();
-  for (size_t i = 0; i < 2; ++i) {
-    const auto axis = static_cast<int>(i) + 2;
-    if (x[axis] == window.input[i] && y[axis] == window.output[i]) continue;
-    window.input[i] = x[axis];
-    window.output[i] = y[axis];
-    const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    const int64_t pads = (y[axis] - 1) * window.strides[i] + reach - x[axis];
-    window.pads_begin[i] = std::clamp<int64_t>(pads, 0, window.pads_begin[i]);
-    window.pads_end[i] = std::max<int64_t>(0, pads - window.pads_begin[i]);
-  }
-  return window;
-}
-
 size_t workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
   const Shape& x = local.inputs[0].shape;
   const Shape& w = local.inputs[1].shape;
-  const Shape& y = local.outputs[0].shape;
-  if (y.elements() == 0) return 0;
-  const ConvProblem problem = problem_of(window_of(static_cast<const Conv&>(op), x, y), x, w);
+  if (local.outputs[0].shape.elements() == 0) return 0;
+  const Window window = static_cast<const Conv&>(op).local_window(local.iterations);
+  const ConvProblem problem = problem_of(window, x, w);
   if (suits_direct_conv(problem)) return direct_conv_workspace_bytes(problem, threads);
   // A gradient that adds is made apart first.
   return piece_bytes<float>(w.elements()) + DnnlConv().workspace_bytes(problem);

@@ -30,7 +30,7 @@ StageLimits limits_of(const CutTask& task) {
   for (int s = 0; s < task.request.workers; ++s) {
     limits.device_type.push_back(0);
     limits.micro_batches.push_back(
-        task.objective.in_flight(s, task.request.workers, task.request.micro_batches));
+        task.in_flight.kept(s, task.request.workers, task.request.micro_batches));
   }
   return limits;
 }

@@ -31,10 +31,10 @@ const Entry& find_entry(const std::string& name) {
                                               name, fmt::join(schedule_names(), ", ")));
 }
 
-class EntryObjective : public partitioner::Objective {
+class EntryInFlight : public partitioner::InFlight {
  public:
-  explicit EntryObjective(const Entry& entry) : entry_(entry) {}
-  int in_flight(int stage, int stages, int micro_batches) const override {
+  explicit EntryInFlight(const Entry& entry) : entry_(entry) {}
+  int kept(int stage, int stages, int micro_batches) const override {
     return entry_.in_flight(stage, stages, micro_batches);
   }
 
@@ -44,21 +44,21 @@ class EntryObjective : public partitioner::Objective {
 
 // Of rows: how many micro-batches a stage has between their F and their last gradient, and between
 // I and W, on any of its workers.
-class RowsObjective : public partitioner::Objective {
+class RowsInFlight : public partitioner::InFlight {
  public:
-  explicit RowsObjective(const Schedule& schedule)
-      : in_flight_(schedule.groups.size()), handed_(schedule.groups.size()) {
+  explicit RowsInFlight(const Schedule& schedule)
+      : kept_(schedule.groups.size()), handed_(schedule.groups.size()) {
     for (const std::vector<Action>& row : schedule.rows) count(row);
   }
-  int in_flight(int stage, int, int micro_batches) const override {
-    return known(stage) ? in_flight_[static_cast<size_t>(stage)] : micro_batches;
+  int kept(int stage, int, int micro_batches) const override {
+    return known(stage) ? kept_[static_cast<size_t>(stage)] : micro_batches;
   }
   int handed(int stage, int, int micro_batches) const override {
     return known(stage) ? handed_[static_cast<size_t>(stage)] : micro_batches;
   }
 
  private:
-  bool known(int stage) const { return static_cast<size_t>(stage) < in_flight_.size(); }
+  bool known(int stage) const { return static_cast<size_t>(stage) < kept_.size(); }
 
   void count(const std::vector<Action>& row) {
     std::map<int, std::pair<int, int>> now;  // stage -> in flight, handed
@@ -68,7 +68,7 @@ class RowsObjective : public partitioner::Objective {
       const bool weights = action.kind == ActionKind::kWeightGradient;
       if (action.kind == ActionKind::kForward) ++flying;
       if (action.kind == ActionKind::kInputGradient) ++handed;
-      int& most = in_flight_[static_cast<size_t>(action.stage)];
+      int& most = kept_[static_cast<size_t>(action.stage)];
       int& most_handed = handed_[static_cast<size_t>(action.stage)];
       most = std::max(most, flying);
       most_handed = std::max(most_handed, handed);
@@ -77,7 +77,7 @@ class RowsObjective : public partitioner::Objective {
     }
   }
 
-  std::vector<int> in_flight_;
+  std::vector<int> kept_;
   std::vector<int> handed_;
 };
 
@@ -119,12 +119,12 @@ Schedule make_schedule(const std::string& name, const std::vector<std::vector<in
   return entry.make(groups, micro_batches);
 }
 
-std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
-  return std::make_unique<EntryObjective>(find_entry(schedule));
+std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
+  return std::make_unique<EntryInFlight>(find_entry(schedule));
 }
 
-std::unique_ptr<partitioner::Objective> objective_of(const Schedule& schedule) {
-  return std::make_unique<RowsObjective>(schedule);
+std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
+  return std::make_unique<RowsInFlight>(schedule);
 }
 
 }  // namespace kerf::schedmp

@@ -257,7 +257,7 @@ void Executor::read_rows(const Site& site, const Instruction& instruction,
   // Row by row, so that no second tensor of this size is needed.
   const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
                        scratch(site, instruction)};
-  const ops::Region& share = instruction.moves[0].region;
+  const ops::Selection& share = instruction.moves[0].selection;
   for (size_t i = 0; i < rows.size(); ++i, to.data += share.bytes(1)) {
     fetch(rows.subspan(i, 1), row);
     share.pack(row.data, to.data, 1);
@@ -311,8 +311,8 @@ void Executor::send(const Site& site, const Instruction& instruction) {
   runtime::Slot& slot = slots_[static_cast<size_t>(route)];
   std::byte* to = slot.data;
   for (const partitioner::Move& move : instruction.moves) {
-    move.region.pack(view(site, move.local).data, to, samples(site.micro_batch));
-    to += move.region.bytes(samples(site.micro_batch));
+    move.selection.pack(view(site, move.local).data, to, samples(site.micro_batch));
+    to += move.selection.bytes(samples(site.micro_batch));
   }
   mailbox_.commit(route, site.micro_batch, slot);
   slot = {};
@@ -331,10 +331,10 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
   for (const partitioner::Move& move : instruction.moves) {
     const TensorView to = view(site, move.local);
     if (move.add)
-      move.region.unpack_add(from, to.data, samples(site.micro_batch));
+      move.selection.unpack_add(from, to.data, samples(site.micro_batch));
     else
-      move.region.unpack(from, to.data, samples(site.micro_batch));
-    from += move.region.bytes(samples(site.micro_batch));
+      move.selection.unpack(from, to.data, samples(site.micro_batch));
+    from += move.selection.bytes(samples(site.micro_batch));
   }
 }
 
@@ -351,19 +351,19 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
   const int64_t rows = samples(site.micro_batch);
   const TensorView source = view(site, from.local);
   const TensorView target = view(site, to.local);
-  if (!from.region.everything() && to.region.everything())
-    return to.add ? from.region.pack_add(source.data, target.data, rows)
-                  : from.region.pack(source.data, target.data, rows);
+  if (!from.selection.everything() && to.selection.everything())
+    return to.add ? from.selection.pack_add(source.data, target.data, rows)
+                  : from.selection.pack(source.data, target.data, rows);
   const std::byte* piece = source.data;
-  if (!from.region.everything()) {
+  if (!from.selection.everything()) {
     std::byte* dense = scratch(site, instruction);
-    from.region.pack(source.data, dense, rows);
+    from.selection.pack(source.data, dense, rows);
     piece = dense;
   }
   if (to.add)
-    to.region.unpack_add(piece, target.data, rows);
+    to.selection.unpack_add(piece, target.data, rows);
   else
-    to.region.unpack(piece, target.data, rows);
+    to.selection.unpack(piece, target.data, rows);
 }
 
 void Executor::zero(const Site& site, int index) {

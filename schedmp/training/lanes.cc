@@ -30,7 +30,7 @@ LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& p
                      const std::vector<int32_t>& credits) {
   const auto workers = static_cast<size_t>(plan.workers_bound());
   LaneTable lanes(workers, std::vector<std::vector<runtime::Lane>>(workers));
-  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  const int64_t samples = plan.largest_micro_batch();
   for (const partitioner::Route& route : plan.routes) {
     const auto [from, to] = ends(plan, route);
     if (from == to) continue;  // the worker's mailbox has it

@@ -60,7 +60,7 @@ Mailbox::Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
 
 void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
   own_.resize(plan_.routes.size());
-  const int64_t samples = partitioner::micro_batch_sizes(plan_.batch, plan_.micro_batches).front();
+  const int64_t samples = plan_.largest_micro_batch();
   size_t bytes = 0;
   for (const partitioner::Route& each : plan_.routes) {
     if (sender_of(each.id) != workplace_.worker || !own(each.id)) continue;

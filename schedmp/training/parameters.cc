@@ -64,7 +64,7 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
   if (value.literal == nullptr)
     return ops::initialize(view(at.part, at.local), each.box, value.spec.shape, value.initializer,
                            seed, value.parameter);
-  ops::Region(ops::Box::whole(value.spec.shape.rank()), each.box, value.spec)
+  ops::Selection(ops::Box::whole(value.spec.shape.rank()), each.box, value.spec)
       .pack(reinterpret_cast<const std::byte*>(value.literal->bytes.data()),
             view(at.part, at.local).data, 1);
 }
@@ -115,7 +115,7 @@ void Parameters::load(const std::filesystem::path& safetensors) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
     const std::string whole = file.read(value.name, value.spec);
-    ops::Region(ops::Box::whole(value.spec.shape.rank()), local(at).box, value.spec)
+    ops::Selection(ops::Box::whole(value.spec.shape.rank()), local(at).box, value.spec)
         .pack(reinterpret_cast<const std::byte*>(whole.data()), view(at.part, at.local).data, 1);
   }
 }
@@ -149,9 +149,9 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
   SafetensorsWriter file(safetensors, specs);
   std::string bytes;
   for (const auto& [from, box] : shares) {
-    const ops::Region region(local(from).box, *box, model_.value(local(from).value).spec);
-    bytes.resize(region.bytes(1));
-    region.pack(view(part, from.local).data, reinterpret_cast<std::byte*>(bytes.data()), 1);
+    const ops::Selection selection(local(from).box, *box, model_.value(local(from).value).spec);
+    bytes.resize(selection.bytes(1));
+    selection.pack(view(part, from.local).data, reinterpret_cast<std::byte*>(bytes.data()), 1);
     file.write(bytes);
   }
   file.commit();

@@ -22,7 +22,7 @@ std::string join_shares(const Model& model, const Plan& plan, ValueId id,
   for (const ops::Share& share : plan.layouts[static_cast<size_t>(id)].shares) {
     const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
     const std::string bytes = shards[static_cast<size_t>(share.part)].read(value.name, local);
-    ops::Region(ops::Box::whole(spec.shape.rank()), share.box, spec)
+    ops::Selection(ops::Box::whole(spec.shape.rank()), share.box, spec)
         .unpack(reinterpret_cast<const std::byte*>(bytes.data()),
                 reinterpret_cast<std::byte*>(whole.data()), 1);
   }

@@ -15,6 +15,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 RunRecord sample() {
@@ -88,6 +89,18 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
   EXPECT_EQ(json["plan"]["connectors"],
             parse_json(R"({"bridge": 2, "slice": 1, "concat": 1, "sum": 1})", ""));
   EXPECT_EQ(json["plan"]["gap"], 0.5);
+}
+
+TEST(RunRecord, HasNoGapWithoutABound) {
+  RunRecord record = sample();
+  EXPECT_THAT(plan_text(record.plan, false), HasSubstr("at most 50"));
+  record.plan.bound = std::nullopt;
+  const std::string text = write_run_record(record);
+  const Json json = parse_json(text, "run.json");
+  EXPECT_TRUE(json["plan"]["bound"].is_null());
+  EXPECT_TRUE(json["plan"]["gap"].is_null());
+  EXPECT_EQ(write_run_record(read_run_record(text, "run.json")), text);
+  EXPECT_THAT(plan_text(record.plan, false), Not(HasSubstr("any such cut")));
 }
 
 TEST(RunRecord, LacksWhatAnEarlierVersionDidNotKnow) {

@@ -74,6 +74,41 @@ TEST(CommonAxes, SamplesOfASequenceAreRunsOfItsRows) {
   EXPECT_EQ(read_as({{IndexSet::range(5, 14), IndexSet::all()}}, rows, sequence), "no box");
 }
 
+// Which takes memory for the ranges, however long they are.
+TEST(CommonAxes, SamplesMayBeMoreThanAnyoneCouldList) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  const Shape sequence{kBatch, 5, 6};
+  const Shape rows{5 * kBatch, 6};
+  const IterationSpace space = common_axes(sequence, rows);
+  const Box read{{IndexSet({{5, 5 * kMany / 2}, {5 * kMany / 2 + 5, 5 * kMany}}), IndexSet::all()}};
+  const auto iterations = iterations_of(space, space.outputs[0], rows, read, kMany);
+  ASSERT_TRUE(iterations);
+  EXPECT_EQ(iterations->axes[0], IndexSet({{1, kMany / 2}, {kMany / 2 + 1, kMany}}));
+  EXPECT_EQ(operand_box(space, space.outputs[0], rows, *iterations, kMany), read);
+  Box some = Box::whole(3);
+  some.axes[1] = IndexSet::range(0, 2);
+  try {
+    operand_box(space, space.outputs[0], rows, some, kMany);
+    FAIL() << "a range for each sample";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  }
+}
+
+// A block that is held in part, and the next in whole, are not alike; two halves of one block are.
+TEST(CommonAxes, WhatBlocksHoldIsComparedBlockByBlock) {
+  const Shape sequence{kBatch, 5, 6};
+  const Shape rows{5 * kBatch, 6};
+  const auto rows_read = [&](const std::string& set) {
+    return read_as(Box{{parse_index_set(set, "test"), IndexSet::all()}}, rows, sequence);
+  };
+  EXPECT_EQ(rows_read("0-1,3-6,8-9"), "[0-1, 0-1,3-4, all]");
+  EXPECT_EQ(rows_read("3-14"), "no box");
+  EXPECT_EQ(rows_read("5-17"), "no box");
+  EXPECT_EQ(rows_read("2-4,7-9,12-14"), "[0-2, 2-4, all]");
+  EXPECT_EQ(rows_read("0-4,10-14"), "[0,2, all, all]");
+}
+
 TEST(CommonAxes, SamplesThatLieApartStayWhole) {
   const IterationSpace space = common_axes({5, kBatch, 6}, {5 * kBatch, 6});
   EXPECT_EQ(to_string(space.extents()), "[5, N, 6]");

@@ -80,10 +80,10 @@ TEST(Initializer, SharesHoldTheBitsOfTheWhole) {
     const auto whole = make(Box::whole(4), shape, {kind, 0.3});
     for (int round = 0; round < 200; ++round) {
       const Box box = draw();
-      const Region region(Box::whole(4), box, {DType::kFloat32, shape});
-      std::vector<float> expected(region.bytes(1) / sizeof(float));
-      region.pack(reinterpret_cast<const std::byte*>(whole.data()),
-                  reinterpret_cast<std::byte*>(expected.data()), 1);
+      const Selection selection(Box::whole(4), box, {DType::kFloat32, shape});
+      std::vector<float> expected(selection.bytes(1) / sizeof(float));
+      selection.pack(reinterpret_cast<const std::byte*>(whole.data()),
+                     reinterpret_cast<std::byte*>(expected.data()), 1);
       EXPECT_EQ(make(box, shape, {kind, 0.3}), expected) << to_string(box);
     }
   }

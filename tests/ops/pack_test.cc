@@ -40,7 +40,7 @@ struct Case {
   int64_t samples = 0;          // of the micro-batch
   std::vector<int> order = {};  // of the local tensor's axes in memory
 
-  Region region() const { return Region(holder, piece, spec, order); }
+  Selection selection() const { return Selection(holder, piece, spec, order); }
   std::vector<int64_t> held() const {
     return offsets(holder, spec.shape.with_batch(samples), order);
   }
@@ -115,18 +115,18 @@ void expect_exact(DType dtype) {
   for (int round = 0; round < 3000; ++round) {
     const Case drawn = draw(dtype);
     SCOPED_TRACE(drawn.text());
-    const Region region = drawn.region();
+    const Selection selection = drawn.selection();
     const auto held = drawn.held();
     const auto wanted = drawn.wanted();
-    ASSERT_EQ(region.bytes(drawn.samples), wanted.size() * sizeof(T));
+    ASSERT_EQ(selection.bytes(drawn.samples), wanted.size() * sizeof(T));
 
     const std::vector<T> local = numbered<T>(held);
     std::vector<T> dense(wanted.size());
-    region.pack(bytes(local), bytes(dense), drawn.samples);
+    selection.pack(bytes(local), bytes(dense), drawn.samples);
     ASSERT_EQ(dense, numbered<T>(wanted));
 
     std::vector<T> restored(held.size(), 0);
-    region.unpack(bytes(dense), bytes(restored), drawn.samples);
+    selection.unpack(bytes(dense), bytes(restored), drawn.samples);
     for (size_t i = 0; i < held.size(); ++i) {
       const bool inside = std::binary_search(wanted.begin(), wanted.end(), held[i]);
       ASSERT_EQ(restored[i], inside ? local[i] : T{0}) << i;
@@ -134,17 +134,17 @@ void expect_exact(DType dtype) {
   }
 }
 
-TEST(Region, PacksAndUnpacksFloatsByGlobalIndex) { expect_exact<float>(DType::kFloat32); }
-TEST(Region, PacksAndUnpacksIntegersByGlobalIndex) { expect_exact<int64_t>(DType::kInt64); }
-TEST(Region, PacksAndUnpacksBytesByGlobalIndex) { expect_exact<uint8_t>(DType::kBool); }
-TEST(Region, PacksAndUnpacksHalvesByGlobalIndex) {
+TEST(Selection, PacksAndUnpacksFloatsByGlobalIndex) { expect_exact<float>(DType::kFloat32); }
+TEST(Selection, PacksAndUnpacksIntegersByGlobalIndex) { expect_exact<int64_t>(DType::kInt64); }
+TEST(Selection, PacksAndUnpacksBytesByGlobalIndex) { expect_exact<uint8_t>(DType::kBool); }
+TEST(Selection, PacksAndUnpacksHalvesByGlobalIndex) {
   expect_exact<uint16_t>(DType::kFloat16);
   expect_exact<uint16_t>(DType::kBFloat16);
 }
 
 // <pack x, y> = <x, unpack_add y>, exactly: the numbers are small integers. And pack_add is pack
 // onto what is there.
-TEST(Region, PackAndUnpackAddAreAdjoint) {
+TEST(Selection, PackAndUnpackAddAreAdjoint) {
   DrawCase draw;
   std::mt19937_64 engine(4);
   const auto random = [&](size_t count) {
@@ -155,50 +155,50 @@ TEST(Region, PackAndUnpackAddAreAdjoint) {
   for (int round = 0; round < 3000; ++round) {
     const Case drawn = draw(DType::kFloat32);
     SCOPED_TRACE(drawn.text());
-    const Region region = drawn.region();
+    const Selection selection = drawn.selection();
     const std::vector<float> x = random(drawn.held().size());
     const std::vector<float> y = random(drawn.wanted().size());
     std::vector<float> packed(y.size());
-    region.pack(bytes(x), bytes(packed), drawn.samples);
+    selection.pack(bytes(x), bytes(packed), drawn.samples);
     std::vector<float> added(x.size(), 0.0F);
-    region.unpack_add(bytes(y), bytes(added), drawn.samples);
+    selection.unpack_add(bytes(y), bytes(added), drawn.samples);
     ASSERT_EQ(std::inner_product(packed.begin(), packed.end(), y.begin(), 0.0),
               std::inner_product(x.begin(), x.end(), added.begin(), 0.0));
     std::vector<float> sums = y;
-    region.pack_add(bytes(x), bytes(sums), drawn.samples);
+    selection.pack_add(bytes(x), bytes(sums), drawn.samples);
     for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(sums[i], y[i] + packed[i]) << i;
   }
 }
 
-TEST(Region, AddsToWhatIsThere) {
-  const Region region(Box::whole(2), {{IndexSet::all(), IndexSet::of({0, 2})}},
-                      {DType::kFloat32, {kBatch, 3}});
+TEST(Selection, AddsToWhatIsThere) {
+  const Selection selection(Box::whole(2), {{IndexSet::all(), IndexSet::of({0, 2})}},
+                            {DType::kFloat32, {kBatch, 3}});
   std::vector<float> local{1, 2, 3, 4, 5, 6};
   const std::vector<float> dense{10, 20, 30, 40};
-  region.unpack_add(bytes(dense), bytes(local), 2);
+  selection.unpack_add(bytes(dense), bytes(local), 2);
   EXPECT_THAT(local, testing::ElementsAre(11, 2, 23, 34, 5, 46));
   std::vector<float> sums{1, 1, 1, 1};
-  region.pack_add(bytes(local), bytes(sums), 2);
+  selection.pack_add(bytes(local), bytes(sums), 2);
   EXPECT_THAT(sums, testing::ElementsAre(12, 24, 35, 47));
-  region.pack_add(bytes(local), bytes(sums), 1);  // of one sample only
+  selection.pack_add(bytes(local), bytes(sums), 1);  // of one sample only
   EXPECT_THAT(sums, testing::ElementsAre(23, 47, 35, 47));
 }
 
-TEST(Region, KnowsWhenThereIsNothingToPick) {
+TEST(Selection, KnowsWhenThereIsNothingToPick) {
   const ValueSpec spec{DType::kFloat32, {kBatch, 10}};
   const Box half{{IndexSet::all(), IndexSet::range(0, 5)}};
-  EXPECT_TRUE(Region(half, half, spec).everything());
+  EXPECT_TRUE(Selection(half, half, spec).everything());
   EXPECT_TRUE(
-      Region(Box::whole(2), {{IndexSet::all(), IndexSet::range(0, 10)}}, spec).everything());
-  EXPECT_FALSE(Region(Box::whole(2), half, spec).everything());
-  EXPECT_TRUE(Region(Box::whole(1), Box::whole(1), {DType::kInt64, {kBatch}}).everything());
-  EXPECT_TRUE(Region({}, {}, {DType::kFloat32, {}}).everything());
-  EXPECT_EQ(Region({}, {}, {DType::kFloat32, {}}).bytes(9), 4U);
+      Selection(Box::whole(2), {{IndexSet::all(), IndexSet::range(0, 10)}}, spec).everything());
+  EXPECT_FALSE(Selection(Box::whole(2), half, spec).everything());
+  EXPECT_TRUE(Selection(Box::whole(1), Box::whole(1), {DType::kInt64, {kBatch}}).everything());
+  EXPECT_TRUE(Selection({}, {}, {DType::kFloat32, {}}).everything());
+  EXPECT_EQ(Selection({}, {}, {DType::kFloat32, {}}).bytes(9), 4U);
 }
 
-TEST(Region, MovesAsFewRunsAsThereCanBe) {
+TEST(Selection, MovesAsFewRunsAsThereCanBe) {
   const auto runs = [](const Box& holder, const Box& piece, const Shape& shape) {
-    return Region(holder, piece, {DType::kFloat32, shape}).runs().size();
+    return Selection(holder, piece, {DType::kFloat32, shape}).runs().size();
   };
   const IndexSet all = IndexSet::all();
   EXPECT_EQ(runs(Box::whole(2), {{all, IndexSet::range(3, 7)}}, {kBatch, 10}), 1U);
@@ -212,26 +212,26 @@ TEST(Region, MovesAsFewRunsAsThereCanBe) {
   EXPECT_EQ(runs(scattered, {{all, IndexSet::of({4, 8})}}, {kBatch, 10}), 1U);
 }
 
-TEST(Region, RefusesWhatTheHolderLacks) {
+TEST(Selection, RefusesWhatTheHolderLacks) {
   const ValueSpec spec{DType::kFloat32, {kBatch, 10}};
   const Box half{{IndexSet::all(), IndexSet::range(0, 5)}};
-  EXPECT_THROW(Region(half, Box::whole(2), spec), Error);
-  EXPECT_THROW(Region(half, {{IndexSet::all(), IndexSet::range(4, 6)}}, spec), Error);
+  EXPECT_THROW(Selection(half, Box::whole(2), spec), Error);
+  EXPECT_THROW(Selection(half, {{IndexSet::all(), IndexSet::range(4, 6)}}, spec), Error);
   const Box outside{{IndexSet::all(), IndexSet::range(5, 11)}};
-  EXPECT_THROW(Region(outside, outside, spec), Error);
-  EXPECT_THROW(Region(Box::whole(1), Box::whole(1), spec), Error);
+  EXPECT_THROW(Selection(outside, outside, spec), Error);
+  EXPECT_THROW(Selection(Box::whole(1), Box::whole(1), spec), Error);
 }
 
 // Index sets of the batch are of the largest micro-batch; a smaller one has less of them, or nothing.
-TEST(Region, ClipsADividedBatchToTheMicroBatch) {
+TEST(Selection, ClipsADividedBatchToTheMicroBatch) {
   const ValueSpec spec{DType::kFloat32, {kBatch, 2}};
   const Box held{{IndexSet::of({0, 3, 4, 6}), IndexSet::all()}};
-  const Region region(held, {{IndexSet::of({3, 4, 6}), IndexSet::range(1, 2)}}, spec);
-  EXPECT_FALSE(region.everything());
+  const Selection selection(held, {{IndexSet::of({3, 4, 6}), IndexSet::range(1, 2)}}, spec);
+  EXPECT_FALSE(selection.everything());
   const std::vector<float> local{0, 1, 30, 31, 40, 41, 60, 61};
   const auto packed = [&](int64_t samples) {
-    std::vector<float> dense(region.bytes(samples) / sizeof(float));
-    region.pack(bytes(local), bytes(dense), samples);
+    std::vector<float> dense(selection.bytes(samples) / sizeof(float));
+    selection.pack(bytes(local), bytes(dense), samples);
     return dense;
   };
   EXPECT_THAT(packed(7), testing::ElementsAre(31, 41, 61));
@@ -240,73 +240,74 @@ TEST(Region, ClipsADividedBatchToTheMicroBatch) {
   EXPECT_THAT(packed(3), testing::IsEmpty());
   EXPECT_THAT(packed(0), testing::IsEmpty());
 
-  const Region all_of_it(held, held, spec);
+  const Selection all_of_it(held, held, spec);
   EXPECT_TRUE(all_of_it.everything());
   EXPECT_EQ(all_of_it.bytes(7), 8 * sizeof(float));
   EXPECT_EQ(all_of_it.bytes(4), 4 * sizeof(float));
   EXPECT_EQ(all_of_it.bytes(0), 0U);
-  EXPECT_THROW(Region(held, {{IndexSet::of({3, 5}), IndexSet::all()}}, spec), Error);
-  EXPECT_THROW(Region(held, Box::whole(2), spec), Error) << "nobody knows that 0-7 are all";
+  EXPECT_THROW(Selection(held, {{IndexSet::of({3, 5}), IndexSet::all()}}, spec), Error);
+  EXPECT_THROW(Selection(held, Box::whole(2), spec), Error) << "nobody knows that 0-7 are all";
 }
 
-TEST(Region, OfNothingMovesNothing) {
+TEST(Selection, OfNothingMovesNothing) {
   const Box held{{IndexSet::range(0, 2), IndexSet::all()}};
-  const Region region(held, {{IndexSet::none(), IndexSet::all()}}, {DType::kFloat32, {kBatch, 3}});
-  EXPECT_FALSE(region.everything());
-  EXPECT_EQ(region.bytes(2), 0U);
+  const Selection selection(held, {{IndexSet::none(), IndexSet::all()}},
+                            {DType::kFloat32, {kBatch, 3}});
+  EXPECT_FALSE(selection.everything());
+  EXPECT_EQ(selection.bytes(2), 0U);
   std::vector<float> local{1, 2, 3, 4, 5, 6};
-  region.pack(bytes(local), nullptr, 2);
-  region.unpack(nullptr, bytes(local), 2);
-  region.unpack_add(nullptr, bytes(local), 2);
+  selection.pack(bytes(local), nullptr, 2);
+  selection.unpack(nullptr, bytes(local), 2);
+  selection.unpack_add(nullptr, bytes(local), 2);
   EXPECT_THAT(local, testing::ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 // [T, N, D]: what lies before the batch is repeated for every index of it.
-TEST(Region, TakesABatchOnAnyAxis) {
-  const Region region(Box::whole(3),
-                      {{IndexSet::of({1}), IndexSet::range(1, 3), IndexSet::of({0})}},
-                      {DType::kFloat32, {2, kBatch, 2}});
+TEST(Selection, TakesABatchOnAnyAxis) {
+  const Selection selection(Box::whole(3),
+                            {{IndexSet::of({1}), IndexSet::range(1, 3), IndexSet::of({0})}},
+                            {DType::kFloat32, {2, kBatch, 2}});
   const std::vector<float> three{0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
   std::vector<float> dense(2);
-  ASSERT_EQ(region.bytes(3), 8U);
-  region.pack(bytes(three), bytes(dense), 3);
+  ASSERT_EQ(selection.bytes(3), 8U);
+  selection.pack(bytes(three), bytes(dense), 3);
   EXPECT_THAT(dense, testing::ElementsAre(110, 120));
   const std::vector<float> two{0, 1, 10, 11, 100, 101, 110, 111};
-  ASSERT_EQ(region.bytes(2), 4U);
-  region.pack(bytes(two), bytes(dense), 2);
+  ASSERT_EQ(selection.bytes(2), 4U);
+  selection.pack(bytes(two), bytes(dense), 2);
   EXPECT_EQ(dense[0], 110);
 }
 
 // Images as [N, H, W, C] in memory, in messages as [N, C, H, W].
-TEST(Region, ReordersAxes) {
+TEST(Selection, ReordersAxes) {
   const std::vector<int> channels_last{0, 2, 3, 1};
   const ValueSpec spec{DType::kFloat32, {kBatch, 2, 1, 2}};
-  const Region region(Box::whole(4), Box::whole(4), spec, channels_last);
-  EXPECT_FALSE(region.everything());
+  const Selection selection(Box::whole(4), Box::whole(4), spec, channels_last);
+  EXPECT_FALSE(selection.everything());
   const std::vector<float> local{0, 10, 1, 11, 100, 110, 101, 111};
   std::vector<float> dense(8);
-  region.pack(bytes(local), bytes(dense), 2);
+  selection.pack(bytes(local), bytes(dense), 2);
   EXPECT_THAT(dense, testing::ElementsAre(0, 1, 10, 11, 100, 101, 110, 111));
   std::vector<float> back(8);
-  region.unpack(bytes(dense), bytes(back), 2);
+  selection.unpack(bytes(dense), bytes(back), 2);
   EXPECT_EQ(back, local);
-  EXPECT_TRUE(Region(Box::whole(4), Box::whole(4), spec, {0, 1, 2, 3}).everything());
-  EXPECT_THROW(Region(Box::whole(4), Box::whole(4), spec, {1, 0}), Error);
+  EXPECT_TRUE(Selection(Box::whole(4), Box::whole(4), spec, {0, 1, 2, 3}).everything());
+  EXPECT_THROW(Selection(Box::whole(4), Box::whole(4), spec, {1, 0}), Error);
 }
 
-TEST(Region, AddsDoubles) {
-  const Region region(Box::whole(1), {{IndexSet::of({1, 2, 4})}}, {DType::kFloat64, {5}});
+TEST(Selection, AddsDoubles) {
+  const Selection selection(Box::whole(1), {{IndexSet::of({1, 2, 4})}}, {DType::kFloat64, {5}});
   const std::vector<double> dense{10, 1e-10, 1e300};
   std::vector<double> local{1, 2, 3, 4, 1e300};
-  region.unpack_add(bytes(dense), bytes(local), 1);
+  selection.unpack_add(bytes(dense), bytes(local), 1);
   EXPECT_THAT(local, testing::ElementsAre(1, 12, 3 + 1e-10, 4, 2e300));
 }
 
-TEST(Region, DoesNotAddIntegers) {
-  const Region region(Box::whole(1), Box::whole(1), {DType::kInt64, {4}});
+TEST(Selection, DoesNotAddIntegers) {
+  const Selection selection(Box::whole(1), Box::whole(1), {DType::kInt64, {4}});
   std::vector<int64_t> values(4);
-  EXPECT_THROW(region.unpack_add(bytes(values), bytes(values), 1), Error);
-  EXPECT_THROW(region.pack_add(bytes(values), bytes(values), 1), Error);
+  EXPECT_THROW(selection.unpack_add(bytes(values), bytes(values), 1), Error);
+  EXPECT_THROW(selection.pack_add(bytes(values), bytes(values), 1), Error);
 }
 
 // GCC's OpenMP runtime is not built for it: every barrier would be reported as a race.
@@ -316,8 +317,8 @@ constexpr bool kUnderThreadSanitizer = true;
 constexpr bool kUnderThreadSanitizer = false;
 #endif
 
-// Large regions are shared out over threads; the bits stay.
-TEST(Region, IsTheSameOnAnyNumberOfThreads) {
+// Large selections are shared out over threads; the bits stay.
+TEST(Selection, IsTheSameOnAnyNumberOfThreads) {
   if (kUnderThreadSanitizer) GTEST_SKIP() << "OpenMP's barriers are unknown to ThreadSanitizer";
   const Shape shape{kBatch, 301};
   const int64_t samples = 513;
@@ -325,10 +326,10 @@ TEST(Region, IsTheSameOnAnyNumberOfThreads) {
   std::vector<int64_t> some;
   for (int64_t i = 0; i < shape[1]; ++i)
     if (engine() % 4 != 0) some.push_back(i);
-  const Region region(Box::whole(2), {{IndexSet::all(), IndexSet::of(some)}},
-                      {DType::kFloat32, shape});
+  const Selection selection(Box::whole(2), {{IndexSet::all(), IndexSet::of(some)}},
+                            {DType::kFloat32, shape});
   std::vector<float> local(static_cast<size_t>(samples * shape[1]));
-  std::vector<float> dense(region.bytes(samples) / sizeof(float));
+  std::vector<float> dense(selection.bytes(samples) / sizeof(float));
   for (float& value : local) value = static_cast<float>(engine() % 1000) / 7;
   for (float& value : dense) value = static_cast<float>(engine() % 1000) / 3;
   const int before = omp_get_max_threads();
@@ -337,9 +338,9 @@ TEST(Region, IsTheSameOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     omp_set_num_threads(threads);
     packed.emplace_back(dense.size());
-    region.pack(bytes(local), bytes(packed.back()), samples);
+    selection.pack(bytes(local), bytes(packed.back()), samples);
     added.push_back(local);
-    region.unpack_add(bytes(dense), bytes(added.back()), samples);
+    selection.unpack_add(bytes(dense), bytes(added.back()), samples);
   }
   omp_set_num_threads(before);
   for (size_t i = 1; i < packed.size(); ++i) {

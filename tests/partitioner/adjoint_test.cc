@@ -26,7 +26,7 @@ namespace kerf::partitioner {
 namespace {
 
 using ops::Box;
-using ops::Region;
+using ops::Selection;
 using Numbers = std::vector<float>;
 
 constexpr int64_t kSamples = 3;  // index sets of the batch are clipped to it
@@ -73,8 +73,8 @@ class Crossing {
            const Box& piece) const {
     if (piece.empty()) return;
     Numbers message = numbers(piece);
-    Region(from_box, piece, spec_).pack(bytes(from), bytes(message), kSamples);
-    Region(to_box, piece, spec_).unpack_add(bytes(message), bytes(to), kSamples);
+    Selection(from_box, piece, spec_).pack(bytes(from), bytes(message), kSamples);
+    Selection(to_box, piece, spec_).unpack_add(bytes(message), bytes(to), kSamples);
   }
   static double dot(const Numbers& a, const Numbers& b) {
     double sum = 0;

@@ -24,9 +24,9 @@ using testing::skip_model;
 using testing::small_mlp;
 
 // Holds one micro-batch less from stage to stage, as 1F1B does.
-class Descending final : public Objective {
+class Descending final : public InFlight {
  public:
-  int in_flight(int stage, int stages, int micro_batches) const override {
+  int kept(int stage, int stages, int micro_batches) const override {
     return std::min(stages - stage, micro_batches);
   }
 };

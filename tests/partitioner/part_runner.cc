@@ -45,8 +45,8 @@ void PartRunner::begin(size_t p, int index) {
   memory = poison(static_cast<int64_t>(local.bytes(0)));
   if (local.kind == LocalKind::kStep) std::fill(memory.begin(), memory.end(), std::byte{0});
   if (!holds_weights(local)) return;
-  region_of(local).pack(kept_data(model_.value(local.value), options_.numbers).data(),
-                        memory.data(), 0);
+  selection_of(local).pack(kept_data(model_.value(local.value), options_.numbers).data(),
+                           memory.data(), 0);
 }
 
 StepResult PartRunner::run(const std::vector<int64_t>& sizes) {
@@ -278,7 +278,7 @@ void PartRunner::collect_parameters() {
       if (value.role == Role::kParameter && !local.trained) continue;
       auto& whole = result_.parameters[value.name];
       whole.resize(static_cast<size_t>(value.spec.shape.elements()));
-      region_of(local).unpack(memory.data(), reinterpret_cast<std::byte*>(whole.data()), 0);
+      selection_of(local).unpack(memory.data(), reinterpret_cast<std::byte*>(whole.data()), 0);
     }
 }
 
@@ -289,8 +289,8 @@ void PartRunner::check_copies(size_t p) {
     const auto whole = result_.parameters.find(model_.value(local.value).name);
     if (whole == result_.parameters.end()) continue;
     Memory expected(memory.size());
-    region_of(local).pack(reinterpret_cast<const std::byte*>(whole->second.data()), expected.data(),
-                          0);
+    selection_of(local).pack(reinterpret_cast<const std::byte*>(whole->second.data()),
+                             expected.data(), 0);
     if (expected != memory) fault(format("{} is not what its home is", name(p, index)));
   }
 }

@@ -47,7 +47,7 @@ inline bool holds_weights(const Local& local) {
 }
 
 // The local's share of the whole tensor.
-inline ops::Region region_of(const Local& local) {
+inline ops::Selection selection_of(const Local& local) {
   return {ops::Box::whole(local.whole.shape.rank()), local.box, local.whole};
 }
 

@@ -17,7 +17,7 @@ std::string of_micro_batch(const std::string& value, int micro_batch) {
 // Sums or gathers a share into the whole tensor.
 void add_share(const Local& local, const std::byte* data, int64_t samples, std::vector<float>& to) {
   to.resize(static_cast<size_t>(local.whole.shape.with_batch(samples).elements()));
-  region_of(local).unpack_add(data, reinterpret_cast<std::byte*>(to.data()), samples);
+  selection_of(local).unpack_add(data, reinterpret_cast<std::byte*>(to.data()), samples);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ void PartRunner::read_data(const Local& local, std::byte* to, int micro_batch) c
   const int64_t count = samples(micro_batch);
   const auto rows =
       row_data(model_, local.value, first_sample(micro_batch), count, options_.numbers);
-  region_of(local).pack(rows.data(), to, count);
+  selection_of(local).pack(rows.data(), to, count);
 }
 
 ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int micro_batch) {
@@ -121,9 +121,9 @@ bool PartRunner::send(size_t p, const Instruction& instruction, int micro_batch)
   Memory& message = slot.mapped();
   std::byte* to = message.data();
   for (const Move& move : instruction.moves) {
-    move.region.pack(view(p, move.local, micro_batch, Access::kRead).data, to,
-                     samples(micro_batch));
-    to += move.region.bytes(samples(micro_batch));
+    move.selection.pack(view(p, move.local, micro_batch, Access::kRead).data, to,
+                        samples(micro_batch));
+    to += move.selection.bytes(samples(micro_batch));
   }
   if (!instruction.moves.empty() && to != message.data() + message.size())
     fault("a message of another size than its pieces");
@@ -152,10 +152,10 @@ bool PartRunner::receive(size_t p, const Instruction& instruction, int micro_bat
   for (const Move& move : instruction.moves) {
     std::byte* to = view(p, move.local, micro_batch, Access::kWrite).data;
     if (move.add)
-      move.region.unpack_add(from, to, samples(micro_batch));
+      move.selection.unpack_add(from, to, samples(micro_batch));
     else
-      move.region.unpack(from, to, samples(micro_batch));
-    from += move.region.bytes(samples(micro_batch));
+      move.selection.unpack(from, to, samples(micro_batch));
+    from += move.selection.bytes(samples(micro_batch));
   }
   return true;
 }
@@ -164,14 +164,14 @@ void PartRunner::copy(size_t p, const Instruction& instruction, int micro_batch)
   fill(p, instruction);
   const Move& from = instruction.moves[0];
   const Move& to = instruction.moves[1];
-  std::vector<std::byte> piece(from.region.bytes(samples(micro_batch)));
-  from.region.pack(view(p, from.local, micro_batch, Access::kRead).data, piece.data(),
-                   samples(micro_batch));
+  std::vector<std::byte> piece(from.selection.bytes(samples(micro_batch)));
+  from.selection.pack(view(p, from.local, micro_batch, Access::kRead).data, piece.data(),
+                      samples(micro_batch));
   std::byte* target = view(p, to.local, micro_batch, to.add ? Access::kRead : Access::kWrite).data;
   if (to.add)
-    to.region.unpack_add(piece.data(), target, samples(micro_batch));
+    to.selection.unpack_add(piece.data(), target, samples(micro_batch));
   else
-    to.region.unpack(piece.data(), target, samples(micro_batch));
+    to.selection.unpack(piece.data(), target, samples(micro_batch));
 }
 
 void PartRunner::fill(size_t p, const Instruction& instruction) {
@@ -236,7 +236,7 @@ void PartRunner::update(size_t p, const Instruction& instruction) {
   for (int64_t i = 0; i < home.elements(); ++i) home.f32()[i] -= 0.5F * gradient.f32()[i];
   auto& whole = result_.gradients[model_.value(summed.value).name];
   whole.resize(static_cast<size_t>(summed.whole.shape.elements()));
-  region_of(summed).unpack(gradient.data, reinterpret_cast<std::byte*>(whole.data()), 0);
+  selection_of(summed).unpack(gradient.data, reinterpret_cast<std::byte*>(whole.data()), 0);
 }
 
 void PartRunner::update_state(size_t p, const Instruction& instruction) {

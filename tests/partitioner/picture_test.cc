@@ -10,6 +10,7 @@ namespace kerf::partitioner {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::plan_of;
 using testing::request_of;
 using testing::sample_plans;
@@ -73,6 +74,15 @@ TEST(Picture, SaysWhoDoesWhatAndWhatItCosts) {
   EXPECT_THAT(svg, HasSubstr("Gemm 0-5"));
   EXPECT_THAT(svg, HasSubstr("2 x "));  // arrivals from both others
   EXPECT_THAT(svg, HasSubstr(human_bytes(static_cast<double>(plan.workers[0].peak_bytes))));
+}
+
+TEST(Picture, TellsTheGapWhereABoundIsKnown) {
+  const Model model = testing::small_mlp();
+  Plan plan = plan_of(model, request_of(Cut::kLayer, 2));
+  plan.bound = plan.bottleneck / 2;
+  EXPECT_THAT(draw_svg(model, plan), HasSubstr("100.0 % above the lower bound"));
+  plan.bound = std::nullopt;
+  EXPECT_THAT(draw_svg(model, plan), Not(HasSubstr("lower bound")));
 }
 
 TEST(Picture, EscapesWhateverNamesHold) {

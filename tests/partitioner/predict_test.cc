@@ -31,6 +31,8 @@ TEST(MicroBatches, AreTheBatchLargerOnesFirst) {
   EXPECT_EQ(micro_batch_sizes(128, 8), std::vector<int64_t>(8, 16));
   EXPECT_EQ(micro_batch_sizes(10, 4), (std::vector<int64_t>{3, 3, 2, 2}));
   EXPECT_EQ(micro_batch_sizes(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
+  for (const auto& [batch, count] : {std::pair(128, 8), {10, 4}, {2, 4}, {7, 7}, {0, 3}})
+    EXPECT_EQ(largest_micro_batch(batch, count), micro_batch_sizes(batch, count).front());
 }
 
 // Of all of a node, for a micro-batch of `samples`.
@@ -155,8 +157,8 @@ TEST(Predict, TrafficFollowsTheRowsOfASmallerLastBatch) {
 // The floor above knows the truth: what each instruction allocates and frees, in the schedule's
 // order. The prediction must be no less, and not absurdly more where memory matters.
 void expect_peak_covers(const Model& model, const PlanRequest& request) {
-  const auto objective = schedmp::objective_of(request.schedule);
-  const Plan plan = std::get<Plan>(make_plan(model, request, *objective));
+  const auto in_flight = schedmp::in_flight_of(request.schedule);
+  const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
   const auto schedule =
       schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);

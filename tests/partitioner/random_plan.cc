@@ -96,7 +96,7 @@ Plan random_plan(const Model& model, const Placing& placing, Random& random) {
   plan.micro_batches = placing.micro_batches;
   plan.schedule = "gpipe";
   plan.stages = random_stages(model, placing.stages, random);
-  plan.division.largest = micro_batch_sizes(placing.batch, placing.micro_batches).front();
+  plan.division.largest = largest_micro_batch(placing.batch, placing.micro_batches);
   plan.division.nodes.resize(static_cast<size_t>(model.nodes()));
   for (Stage& stage : plan.stages)
     divide_stage(model, stage, random_workers(placing, random), plan, random);

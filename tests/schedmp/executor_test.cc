@@ -83,7 +83,7 @@ class Alone {
     request.placement.assign(static_cast<size_t>(stages), 0);
     request.batch = batch;
     request.micro_batches = schedule.micro_batches;
-    plan_ = std::get<Plan>(partitioner::make_plan(model_, request, *objective_of(schedule)));
+    plan_ = std::get<Plan>(partitioner::make_plan(model_, request, *in_flight_of(schedule)));
     const auto parts = partitioner::lower(model_, plan_);
     const Verdict verdict = verify(model_, plan_, parts, schedule, {.slots = 1});
     KERF_CHECK(verdict.ok(), "{}", fmt::join(verdict.problems, "; "));

@@ -59,13 +59,13 @@ TEST(OneFOneB, KeepsAtMostDepthMinusStageInFlight) {
     }
 }
 
-TEST(Objective, AgreesWithTheRows) {
+TEST(InFlight, AgreesWithTheRows) {
   for (const std::string name : {"gpipe", "1f1b"})
     for (int stages = 1; stages <= 5; ++stages)
       for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
         const Schedule schedule = make_schedule(name, chain(stages), micro_batches);
         for (int stage = 0; stage < stages; ++stage)
-          EXPECT_EQ(objective_of(name)->in_flight(stage, stages, micro_batches),
+          EXPECT_EQ(in_flight_of(name)->kept(stage, stages, micro_batches),
                     most_in_flight(schedule.rows[static_cast<size_t>(stage)]));
       }
 }

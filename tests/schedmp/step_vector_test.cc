@@ -168,7 +168,7 @@ Plan plan_of(const Model& model, const Case& c) {
     request.workers = schedule.stages();
     for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
   }
-  return std::get<Plan>(partitioner::make_plan(model, request, *objective_of("1f1b")));
+  return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of("1f1b")));
 }
 
 std::filesystem::path folder() {

@@ -104,11 +104,11 @@ Plan plan_of(const Model& model, const Case& c) {
   request.shares = c.shares;
   request.shares_origin = "shares";
   if (c.text.empty())
-    return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(c.schedule)));
+    return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(c.schedule)));
   const Schedule schedule = parse_schedule(c.text, "test");
   request.workers = schedule.stages();
   for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
-  return std::get<Plan>(partitioner::make_plan(model, request, *objective_of(schedule)));
+  return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(schedule)));
 }
 
 Plan bound_plan_of(const Model& model, const Case& c) {

@@ -96,7 +96,7 @@ Answer train(const std::string& source, const std::string& shares, int workers) 
   request.shares = "{\"kerf_shares\": 1, \"shares\": " + shares + "}";
   request.shares_origin = "shares";
   const Model model = partitioner::model_for(make_model(source), request);
-  const Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *objective_of("1f1b")));
+  const Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of("1f1b")));
   TrainingOptions options;
   options.model_source = source;
   options.dataset = source == "stretches" ? "rows" : "tokens";

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     const partitioner::Model model = make_model("tiny");
     partitioner::PlanRequest request{.workers = 2, .batch = 16, .micro_batches = 4};
     const auto plan = std::get<partitioner::Plan>(
-        partitioner::make_plan(model, request, *schedmp::objective_of("1f1b")));
+        partitioner::make_plan(model, request, *schedmp::in_flight_of("1f1b")));
     schedmp::TrainingOptions options;
     options.model_source = "tiny";
     options.batch = 16;

@@ -1,4 +1,4 @@
-// What a cut is good at: the questions that the planner asks of the floor above.
+// Micro-batches in flight: the question that the planner asks of the floor above.
 //
 // How many micro-batches a stage holds at once depends on the schedule, which this floor does not
 // know; schedmp implements this interface.
@@ -9,16 +9,16 @@
 
 namespace kerf::partitioner {
 
-class Objective {
+class InFlight {
  public:
-  virtual ~Objective() = default;
+  virtual ~InFlight() = default;
   // Micro-batches whose activations stage `stage` of `stages` holds at once, at most.
-  virtual int in_flight(int stage, int stages, int micro_batches) const = 0;
+  virtual int kept(int stage, int stages, int micro_batches) const = 0;
   // Micro-batches whose I has run in a stage and whose W has not, at most; 0 where B runs both.
   virtual int handed(int /*stage*/, int /*stages*/, int /*micro_batches*/) const { return 0; }
 };
 
 // Holds every micro-batch everywhere: right for any schedule, tight for GPipe.
-std::unique_ptr<Objective> hold_everything();
+std::unique_ptr<InFlight> hold_everything();
 
 }  // namespace kerf::partitioner

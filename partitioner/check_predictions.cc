@@ -1,0 +1,72 @@
+#include "partitioner/check_predictions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "partitioner/cut.h"
+#include "partitioner/stage_price.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+constexpr double kTolerance = 1e-6;  // relative: other machines round otherwise
+constexpr const char* kWayOut = "remove \"workers\" and \"bottleneck\", and they are computed";
+
+bool agree(double a, double b) {
+  return std::abs(a - b) <= kTolerance * std::max(std::abs(a), std::abs(b));
+}
+bool agree(int64_t a, int64_t b) { return a == b; }
+
+// `memory`: whether the schedule is known that it depends on.
+std::optional<std::string> wrong_figure(const WorkerPrediction& stands,
+                                        const WorkerPrediction& made, bool memory) {
+  std::optional<std::string> wrong;
+  const auto compare = [&](const char* name, auto of) {
+    if (wrong || agree(stands.*of, made.*of)) return;
+    wrong = format("\"{}\" of worker {} is {}, but this plan comes to {}; {}", name, made.worker,
+                   stands.*of, made.*of, kWayOut);
+  };
+  compare("forward_flops", &WorkerPrediction::forward_flops);
+  compare("seconds", &WorkerPrediction::seconds);
+  compare("weight_bytes", &WorkerPrediction::weight_bytes);
+  if (!memory) return wrong;
+  compare("activation_bytes", &WorkerPrediction::activation_bytes);
+  compare("peak_bytes", &WorkerPrediction::peak_bytes);
+  return wrong;
+}
+
+std::optional<std::string> wrong_worker(const Model& model, const Plan& plan,
+                                        const InFlightOf& in_flight_of) {
+  const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
+  const std::vector<WorkerPrediction> made =
+      predict(model, plan, request_of_plan(plan), in_flight ? *in_flight : *hold_everything());
+  for (size_t worker = 0; worker < made.size(); ++worker)
+    if (auto wrong = wrong_figure(plan.workers[worker], made[worker], in_flight != nullptr))
+      return wrong;
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan,
+                                            const LeftOut& left_out,
+                                            const InFlightOf& in_flight_of) {
+  if (left_out.step_routes) return {};
+  if (!left_out.workers)
+    if (auto wrong = wrong_worker(model, plan, in_flight_of)) return wrong;
+  if (!left_out.bottleneck)
+    if (const double made = bottleneck_of(model, plan, request_of_plan(plan));
+        !agree(plan.bottleneck, made))
+      return format("\"bottleneck\" is {}, but this plan comes to {}; {}", plan.bottleneck, made,
+                    kWayOut);
+  if (const double bound = plan.bound.value_or(0);
+      bound > plan.bottleneck && !agree(bound, plan.bottleneck))
+    return format(
+        "\"bound\" is {}, which is above the bottleneck of {} that it is a bound of; remove "
+        "\"bound\", which only the search for a plan can tell",
+        bound, plan.bottleneck);
+  return {};
+}
+
+}  // namespace kerf::partitioner

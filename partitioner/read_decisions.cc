@@ -1,0 +1,113 @@
+// Reads what was decided of a plan: which model, which cut, the stages and their workers.
+#include "partitioner/plan_json.h"
+#include "partitioner/plan_reader.h"
+#include "partitioner/rewrite.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+void check_rewrites(const PlanFile& file) {
+  if (file.json.contains("rewrites"))
+    file.each("rewrites", [&](const Json& one, const std::string& where) {
+      check_members(one, {"rewrite", "node", "numbers"}, where);
+    });
+  if (rewrites_in(file.json, file.origin) != file.model.rewrites())
+    refuse_member(file.at("rewrites"),
+                  "these are not the rewrites that made the model; apply those that the plan names "
+                  "to what it was made for");
+}
+
+// The stages that name their first operator only do so in the model's order.
+void check_first(const Model& model, const std::vector<Stage>& stages, const std::string& where) {
+  const NodeId first = stages.back().nodes[0];
+  const NodeId least = stages.size() == 1 ? 0 : stages[stages.size() - 2].nodes[0] + 1;
+  if (stages.size() == 1 ? first == 0 : first >= least) return;
+  refuse_member(where, format("\"first\" is {}, but {}", model.node(first).name,
+                              stages.size() == 1
+                                  ? format("the first stage begins with {}", model.node(0).name)
+                                  : "a stage begins later in the model than the one before it"));
+}
+
+// Each stage from its first operator up to the next one's.
+void fill_up(const Model& model, std::vector<Stage>& stages) {
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const NodeId end = s + 1 < stages.size() ? stages[s + 1].nodes[0] : model.nodes();
+    for (NodeId node = stages[s].nodes[0] + 1; node < end; ++node) stages[s].nodes.push_back(node);
+  }
+}
+
+// A stage lists its operators or names the first; then it ends where the next begins.
+std::vector<Stage> read_stages(const PlanFile& file) {
+  std::vector<Stage> stages;
+  bool first_only = false;
+  file.each("stages", [&](const Json& one, const std::string& where) {
+    if (stages.empty()) first_only = one.is_object() && one.contains("first");
+    check_members(one, {"parts", first_only ? "first" : "nodes", "interleaved"}, where);
+    Stage& stage = stages.emplace_back();
+    stage.parts = json_numbers(json_array(one, "parts", where), where + ".parts");
+    if (one.contains("interleaved")) stage.interleaved = json_bool(one, "interleaved", where);
+    if (first_only) {
+      stage.nodes = {file.node(json_at(one, "first", where), where + ".first")};
+      check_first(file.model, stages, where);
+    } else {
+      for (const Json& name : json_array(one, "nodes", where))
+        stage.nodes.push_back(file.node(name, where + ".nodes"));
+    }
+  });
+  if (first_only) fill_up(file.model, stages);
+  return stages;
+}
+
+}  // namespace
+
+NodeId PlanFile::node(const Json& name, const std::string& where) const {
+  if (!name.is_string()) refuse_member(where, "the name of a node must be a string");
+  const NodeId node = model.find_node(name.get<std::string>());
+  if (node < 0)
+    refuse_member(where, format("{} has no node \"{}\"", model.name(), name.get<std::string>()));
+  return node;
+}
+
+void check_header(const PlanFile& file) {
+  const auto& [model, json, origin] = file;
+  if (!json.is_object() || !json.contains("kerf_plan"))
+    refuse_member(origin,
+                  "this is not a plan of kerf (\"kerf_plan\" is missing); write one with kerf plan "
+                  "MODEL --out FILE");
+  const int64_t version = json_int(json, "kerf_plan", origin);
+  if (version != kPlanVersion)
+    refuse_member(origin,
+                  format("this plan has version {}, this kerf reads version {}; write it anew with "
+                         "kerf plan MODEL --out FILE",
+                         version, kPlanVersion));
+  check_rewrites(file);
+  const std::string name = json_string(json, "model", origin);
+  const std::string fingerprint = json_string(json, "fingerprint", origin);
+  if (name != model.name() || fingerprint != model.fingerprint())
+    refuse_member(
+        origin,
+        format("this plan is for another model: {} with fingerprint {}, not {} with {}; write one "
+               "with kerf plan {} --out FILE",
+               name, fingerprint, model.name(), model.fingerprint(), model.name()));
+}
+
+Plan read_decisions(const PlanFile& file) {
+  const auto& [model, json, origin] = file;
+  Plan plan;
+  plan.model = json_string(json, "model", origin);
+  plan.fingerprint = json_string(json, "fingerprint", origin);
+  plan.cut = parsed(parse_cut, json_string(json, "cut", origin), file.at("cut"));
+  plan.batch = json_int(json, "batch", origin);
+  plan.micro_batches = json_small(json, "micro_batches", 1, origin);
+  plan.schedule = json_string(json, "schedule", origin);
+  if (json.contains("request")) plan.request = read_request(file);
+  plan.binding = json_numbers(json_array(json, "binding", origin), file.at("binding"));
+  plan.stages = read_stages(file);
+  if (plan.batch < 1 || plan.batch > kMostRows)
+    refuse_member(origin,
+                  format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
+  return plan;
+}
+
+}  // namespace kerf::partitioner

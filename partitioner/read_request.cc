@@ -1,0 +1,59 @@
+// Reads what of a request a plan keeps (request.h).
+#include "partitioner/plan_reader.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+constexpr int kMostOfRequest = 1 << 20;  // slots, threads: beyond any use
+
+void read_setting(const Json& json, const std::string& where, Setting& setting) {
+  const auto count = [&](const char* key, int least, int& to) {
+    if (!json.contains(key)) return;
+    to = json_small(json, key, least, where);
+    if (to > kMostOfRequest)
+      refuse_member(where, format("\"{}\" is {}, but at most {}", key, to, kMostOfRequest));
+  };
+  count("slots", 1, setting.slots);
+  count("optimizer_states", 0, setting.optimizer_states);
+  count("threads", 1, setting.threads);
+  if (json.contains("mirrored")) setting.mirrored = json_bool(json, "mirrored", where);
+}
+
+// Above 0 it takes a state, and none at 0.
+void read_momentum(const Json& json, const std::string& where, KeptRequest& request) {
+  const double momentum = json_finite(json, "momentum", where);
+  if (momentum < 0 || momentum >= 1)
+    refuse_member(where, format("\"momentum\" is {}, which is not within [0, 1)", momentum));
+  int& states = request.setting.optimizer_states;
+  if (!json.contains("optimizer_states")) states = momentum > 0 ? 1 : 0;
+  if ((momentum > 0) != (states > 0))
+    refuse_member(
+        where, format("\"momentum\" {} contradicts \"optimizer_states\" {}; leave one of the two "
+                      "out",
+                      momentum, states));
+  request.momentum = momentum;
+}
+
+}  // namespace
+
+KeptRequest read_request(const PlanFile& file) {
+  const Json& json = json_at(file.json, "request", file.origin);
+  const std::string where = file.at("request");
+  check_members(json,
+                {"source", "memory", "objective", "slots", "mirrored", "optimizer_states",
+                 "threads", "momentum"},
+                where);
+  KeptRequest request;
+  if (json.contains("source")) request.source = json_string(json, "source", where);
+  if (json.contains("memory")) request.memory = json_int(json, "memory", where);
+  if (request.memory.value_or(1) < 1) refuse_member(where, "\"memory\" must be at least 1 byte");
+  if (json.contains("objective"))
+    request.minimise =
+        parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
+  read_setting(json, where, request.setting);
+  if (json.contains("momentum")) read_momentum(json, where, request);
+  return request;
+}
+
+}  // namespace kerf::partitioner
