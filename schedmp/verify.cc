@@ -223,7 +223,7 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   if (setting.slots < 1) verdict.problems.push_back("a route needs at least 1 free slot");
   if (!verdict.problems.empty()) return verdict;
 
-  const int64_t samples = partitioner::micro_batch_sizes(plan.batch, plan.micro_batches).front();
+  const int64_t samples = plan.largest_micro_batch();
   const bool trains = schedule.trains();
   std::vector<std::vector<Step>> steps;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
