@@ -20,12 +20,12 @@ int Plan::workers_bound() const {
 }
 
 std::vector<int> Plan::workers_of(const Stage& stage) const {
-  std::vector<int> workers;
+  std::vector<int> found;
   for (const int part : stage.parts)
     if (const int worker = binding[static_cast<size_t>(part)];
-        std::find(workers.begin(), workers.end(), worker) == workers.end())
-      workers.push_back(worker);
-  return workers;
+        std::find(found.begin(), found.end(), worker) == found.end())
+      found.push_back(worker);
+  return found;
 }
 
 int Plan::stage_of(NodeId node) const {
