@@ -20,7 +20,7 @@ namespace {
 using testing::Tallies;
 using testing::Tally;
 
-constexpr size_t kMostDivisions = 120;
+constexpr size_t kFewDivisions = 120;
 constexpr int64_t kNoCap = std::numeric_limits<int64_t>::max();
 
 struct Choice {
@@ -157,8 +157,8 @@ void look_at_some(Random& random, Tallies& tallies) {
         const Model model =
             draw(random, 2) == 0 ? random_model(random) : random_net(Family::kAny, random);
         const auto divisions =
-            testing::every_division(testing::partings_of(model), workers, kMostDivisions);
-        if (divisions.size() == kMostDivisions) continue;
+            testing::every_division(testing::partings_of(model), workers, kFewDivisions);
+        if (divisions.size() == kFewDivisions) continue;
         look_at(model, request, divisions, tallies);
         break;
       }
