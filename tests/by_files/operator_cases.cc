@@ -4,11 +4,12 @@
 namespace kerf::ops {
 
 std::vector<OperatorCase> operator_cases() {
-  const auto scene = [](std::string name, Attributes attributes, CaseInput x, CaseInput factors) {
+  const auto scene = [](std::string name, Attributes attributes, const CaseInput& x,
+                        const CaseInput& factors) {
     return OperatorCase{.name = std::move(name),
                         .op = "ChannelScale",
                         .attributes = std::move(attributes),
-                        .inputs = {std::move(x), std::move(factors)}};
+                        .inputs = {x, factors}};
   };
   return {
       scene("Images", {}, activation({kBatch, 4, 3, 2}), parameter({4})),
