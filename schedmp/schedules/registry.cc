@@ -71,7 +71,9 @@ class RowsInFlight : public partitioner::InFlight {
       int& most = kept_[static_cast<size_t>(action.stage)];
       int& most_handed = handed_[static_cast<size_t>(action.stage)];
       most = std::max(most, flying);
-      most_handed = std::max(most_handed, handed);
+      // A B between another's I and its W has both for a while.
+      const bool both = action.kind == ActionKind::kBackward && handed > 0;
+      most_handed = std::max(most_handed, handed + (both ? 1 : 0));
       if (weights) --handed;
       if (weights || action.kind == ActionKind::kBackward) --flying;
     }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 
 #include "tests/conformance/operator_fixture.h"
 #include "tests/support/errors.h"
@@ -204,21 +203,6 @@ TEST_P(OperatorConformance, NodesAreChecked) {
 
 INSTANTIATE_TEST_SUITE_P(Operators, OperatorConformance, testing::ValuesIn(all_operator_params()),
                          name_of);
-
-TEST(OperatorRegistry, EveryOperatorHasACaseAndAKernelOnTheCpu) {
-  std::set<std::string> covered;
-  for (const auto& scene : operator_cases()) covered.insert(scene.op);
-  EXPECT_THAT(operator_names(), testing::ElementsAreArray(covered));
-  for (const auto& name : operator_names())
-    EXPECT_TRUE(has_kernel(name, runtime::DeviceKind::kCpu)) << name;
-}
-
-TEST(OperatorRegistry, AnUnknownNameIsAnsweredWithTheKnownOnes) {
-  const auto error = error_of([] { (void)find_operator("Convolve"); });
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kUsage);
-  EXPECT_THAT(error->message(), testing::AllOf(HasSubstr("Convolve"), HasSubstr("Conv,")));
-}
 
 }  // namespace
 }  // namespace kerf::ops

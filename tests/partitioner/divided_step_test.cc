@@ -48,8 +48,8 @@ void divide_all(const Model& model, const std::string& axis, const std::vector<i
 }
 
 void expect_exact(const Model& model, const Division& division, int parts) {
-  expect_close(exact(model, plan_of(model, division, parts)),
-               exact(model, plan_of(model, whole(model), 1)), 0);
+  expect_same_bits(exact(model, plan_of(model, division, parts)),
+                   exact(model, plan_of(model, whole(model), 1)));
 }
 
 class RandomCut : public ::testing::TestWithParam<int> {};
@@ -70,7 +70,7 @@ TEST_P(RandomCut, AnyDivisionComputesExactlyTheSameOfWholeNumbers) {
   const Plan plan = plan_of(m, random_division(m, parts, 4, random), parts);
   const std::vector<int64_t> sizes = {4, 3, 0, 1};
   const StepResult one = run(m, plan_of(m, Cut::kLayer, 1), sizes, Numbers::kWhole);
-  expect_close(run(m, plan, sizes, Numbers::kWhole), one, 0);
+  expect_same_bits(run(m, plan, sizes, Numbers::kWhole), one);
 }
 
 TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
@@ -78,7 +78,7 @@ TEST_P(RandomCut, LayerCutsEqualOneWorkerBitForBit) {
   const Model m = random_model(random);
   const StepResult one = run(m, plan_of(m, Cut::kLayer, 1));
   for (const int workers : {2, 3, 4})
-    expect_close(run(m, plan_of(m, Cut::kLayer, workers)), one, 0);
+    expect_same_bits(run(m, plan_of(m, Cut::kLayer, workers)), one);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCut, ::testing::Range(1, 41));
@@ -156,7 +156,7 @@ TEST(DividedStep, AReplicatedLossCountsOnce) {
     for (const Instruction& each : part.forward.instructions)
       reports += each.kind == Instruction::Kind::kLoss ? 1 : 0;
   EXPECT_EQ(reports, 1);
-  expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 0);
+  expect_same_bits(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)));
 }
 
 Model images() {

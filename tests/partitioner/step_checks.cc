@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <bit>
 #include <cmath>
 
 #include "partitioner/call_needs.h"
@@ -190,6 +191,25 @@ void expect_close(const StepResult& got, const StepResult& expected, float toler
   expect_close(got.values, expected.values, tolerance, "values");
   expect_close(got.gradients, expected.gradients, tolerance, "gradients");
   expect_close(got.parameters, expected.parameters, tolerance, "parameters");
+}
+
+void expect_same_bits(const StepResult& got, const StepResult& expected) {
+  expect_close(got, expected, 0);
+  const auto bits = [](const std::vector<float>& numbers) {
+    std::vector<uint32_t> result;
+    for (const float x : numbers) result.push_back(std::bit_cast<uint32_t>(x));
+    return result;
+  };
+  const auto expect_same = [&](const StepResult::Tensors& ours, const StepResult::Tensors& theirs) {
+    for (const auto& [name, tensor] : theirs)
+      if (const auto own = ours.find(name); own != ours.end()) {
+        EXPECT_EQ(bits(own->second), bits(tensor)) << name;
+      }
+  };
+  EXPECT_EQ(bits(got.losses), bits(expected.losses));
+  expect_same(got.values, expected.values);
+  expect_same(got.gradients, expected.gradients);
+  expect_same(got.parameters, expected.parameters);
 }
 
 Model with_sum_loss(const Model& model) {

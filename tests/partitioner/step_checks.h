@@ -27,8 +27,10 @@ void expect_dense(const Model& model, const Plan& plan, bool gradients = true);
 StepResult run(const Model& model, const Plan& plan, const std::vector<int64_t>& sizes = kUnequal,
                Numbers numbers = Numbers::kNormal);
 
-// Losses, forward values, gradients and what the update makes of the parameters. 0: equal.
+// Losses, forward values, gradients and what the update makes of the parameters. 0: equal, but for
+// the sign of a 0.
 void expect_close(const StepResult& got, const StepResult& expected, float tolerance);
+void expect_same_bits(const StepResult& got, const StepResult& expected);
 
 // The same nodes with a weighted sum as loss: whole numbers stay exact. Nodes have one output.
 Model with_sum_loss(const Model& model);

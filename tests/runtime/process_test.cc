@@ -114,7 +114,8 @@ TEST(Process, ShowsInPsUnderItsTitle) {
   while (read_proc(child.pid(), "comm") != "kerf worker\n" && Clock::now() < deadline)
     std::this_thread::sleep_for(5ms);
   EXPECT_EQ(read_proc(child.pid(), "comm"), "kerf worker\n");
-  std::this_thread::sleep_for(20ms);
+  while (!read_proc(child.pid(), "cmdline").starts_with("kerf worker") && Clock::now() < deadline)
+    std::this_thread::sleep_for(5ms);
   EXPECT_THAT(read_proc(child.pid(), "cmdline"), testing::StartsWith("kerf worker"));
 }
 

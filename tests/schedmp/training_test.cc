@@ -71,7 +71,9 @@ struct Case {
 
 struct Answer {
   std::vector<double> losses;
+  int64_t trained_rows = 0;
   double evaluation_loss = 0;
+  int64_t evaluated_rows = 0;
   int64_t correct = 0;
   std::vector<NamedTensor> weights;
   std::vector<RouteFigures> routes;
@@ -150,8 +152,12 @@ Answer train(const Case& c) {
   join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
 
   Answer answer;
-  for (const StepRecord& step : program.steps()) answer.losses.push_back(step.loss);
+  for (const StepRecord& step : program.steps()) {
+    answer.losses.push_back(step.loss);
+    answer.trained_rows += step.rows;
+  }
   answer.evaluation_loss = program.evaluations().back().loss;
+  answer.evaluated_rows = program.evaluations().back().rows;
   answer.correct = program.evaluations().back().correct;
   answer.weights = read_safetensors(folder / "weights.safetensors");
   answer.routes = program.routes();
@@ -163,6 +169,7 @@ Answer train(const Case& c) {
 }
 
 void expect_counted_as_predicted(const Answer& answer) {
+  EXPECT_FALSE(answer.routes.empty());
   for (size_t route = 0; route < answer.routes.size(); ++route) {
     EXPECT_EQ(answer.routes[route].messages, answer.routes[route].predicted_messages) << route;
     EXPECT_EQ(answer.routes[route].bytes, answer.routes[route].predicted_bytes) << route;
@@ -206,13 +213,17 @@ INSTANTIATE_TEST_SUITE_P(Dropout, SameAnswer,
                          testing::Combine(testing::Values("dropping"), testing::Values(2, 3),
                                           testing::Values("1f1b")));
 
+// 200 steps are 50 epochs of 70 rows: three batches of 22 and one of 4. One row of five is right by
+// chance.
 TEST(Training, LearnsAndCountsEveryRow) {
   Case c;
   c.steps = 200;
   c.workers = 2;
   const Answer answer = train(c);
   EXPECT_LT(answer.losses.back(), answer.losses.front() * 0.8);
-  EXPECT_GE(answer.correct, 0);
+  EXPECT_EQ(answer.trained_rows, 50 * 70);
+  EXPECT_EQ(answer.evaluated_rows, 33);
+  EXPECT_GT(answer.correct, 3 * 33 / 5);
   EXPECT_LE(answer.correct, 33);
 }
 
@@ -229,6 +240,7 @@ TEST(Training, KeepsTheLastBatchAndEmptyMicroBatches) {
 
 // What ran took what was proved, to the byte, and what was proved no more than the plan says.
 void expect_memory_as_predicted(const Answer& answer) {
+  EXPECT_EQ(answer.workers.size(), static_cast<size_t>(answer.plan.workers_bound()));
   for (size_t worker = 0; worker < answer.workers.size(); ++worker) {
     EXPECT_EQ(answer.workers[worker].peak_bytes, answer.proved_bytes[worker]) << worker;
     EXPECT_EQ(answer.workers[worker].proved_bytes, answer.proved_bytes[worker]) << worker;

@@ -30,12 +30,16 @@ struct Flow {
 
   short wants_from() const { return held.empty() ? POLLIN : 0; }
   short wants_to() const { return held.empty() ? 0 : POLLOUT; }
-  bool move(short from_events, short to_events, bool swallowing) {
+  // Where `swallowed` is given, what comes is thrown away and counted there.
+  bool move(short from_events, short to_events, std::atomic<int64_t>* swallowed) {
     if (held.empty() && (from_events & (POLLIN | POLLHUP | POLLERR)) != 0) {
       std::array<char, 64 << 10> buffer;
       const ssize_t count = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
       if (count <= 0) return false;
-      if (!swallowing) held.assign(buffer.data(), buffer.data() + count);
+      if (swallowed != nullptr)
+        *swallowed += count;
+      else
+        held.assign(buffer.data(), buffer.data() + count);
     } else if (!held.empty() && (to_events & POLLOUT) != 0) {
       const ssize_t count = ::send(to, held.data(), held.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (count < 0) return false;
@@ -65,9 +69,9 @@ class Relay {
     polled.push_back({client_, static_cast<short>(up_.wants_from() | down_.wants_to()), 0});
     polled.push_back({server_, static_cast<short>(down_.wants_from() | up_.wants_to()), 0});
   }
-  void move(short client_events, short server_events, bool swallowing) {
-    alive_ = up_.move(client_events, server_events, swallowing) &&
-             down_.move(server_events, client_events, swallowing);
+  void move(short client_events, short server_events, std::atomic<int64_t>* swallowed) {
+    alive_ = up_.move(client_events, server_events, swallowed) &&
+             down_.move(server_events, client_events, swallowed);
   }
 
  private:
@@ -115,12 +119,13 @@ void TcpProxy::run(const std::stop_token& stop) {
     }
     size_t i = 2;
     for (Relay& relay : relays) {
-      relay.move(polled[i].revents, polled[i + 1].revents, swallowing_);
+      relay.move(polled[i].revents, polled[i + 1].revents, swallowing_ ? &swallowed_ : nullptr);
       i += 2;
     }
     relays.remove_if([](const Relay& relay) { return !relay.alive(); });
-    if ((polled[0].revents & POLLIN) != 0)
-      relays.emplace_back(::accept(listener_, nullptr, nullptr), target_port_);
+    if ((polled[0].revents & POLLIN) == 0) continue;
+    relays.emplace_back(::accept(listener_, nullptr, nullptr), target_port_);
+    ++accepted_;
   }
 }
 

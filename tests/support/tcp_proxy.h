@@ -1,7 +1,7 @@
 // A TCP relay that breaks: it stands between two peers on loopback and cuts their connections, so
 // that what was under way is lost.
 //
-// Runs its own thread; cut() and swallow() are thread-safe.
+// Runs its own thread; all else is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,13 @@ class TcpProxy {
   // Resets every connection; what the proxy or the kernel held of it is lost.
   void cut() { event_.signal(); }
   int64_t cuts() const { return cuts_; }
+  int64_t accepted() const { return accepted_; }  // connections
   // From now on bytes are taken and thrown away, until cut().
-  void swallow() { swallowing_ = true; }
+  void swallow() {
+    swallowed_ = 0;
+    swallowing_ = true;
+  }
+  int64_t swallowed() const { return swallowed_; }  // bytes, since the last swallow()
 
  private:
   void run(const std::stop_token& stop);
@@ -36,7 +41,9 @@ class TcpProxy {
   int listener_ = -1;
   uint16_t port_ = 0;
   std::atomic<int64_t> cuts_{0};  // connections that were cut
+  std::atomic<int64_t> accepted_{0};
   std::atomic<bool> swallowing_{false};
+  std::atomic<int64_t> swallowed_{0};
   runtime::EventFd event_;
   std::jthread thread_;
 };

@@ -1,0 +1,81 @@
+// Memory of random plans: what is predicted is no less than what the verifier finds by walking the
+// instructions, whatever rows the predictions were told of.
+//
+// KERF_SEEDS=FIRST-LAST in the environment chooses other seeds: the long sweep does.
+#include <gmock/gmock.h>
+
+#include "partitioner/cut.h"
+#include "schedmp/schedules.h"
+#include "tests/partitioner/random_models.h"
+#include "tests/schedmp/random_rows.h"
+#include "tests/support/seeds.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::draw;
+using partitioner::Family;
+using partitioner::Model;
+using partitioner::Plan;
+using partitioner::PlanRequest;
+using partitioner::Random;
+
+class RandomMemory : public ::testing::TestWithParam<int> {
+ protected:
+  // Proves the rows, with as many slots as that takes.
+  void expect_covered(const Model& model, Plan plan, const Schedule& schedule,
+                      PlanRequest request) {
+    const auto parts = lower(model, plan);
+    Verdict verdict = verify(model, plan, parts, schedule, request.setting);
+    if (!verdict.ok()) {
+      // Stages that read one value, and nothing of each other, sum its gradient on the way from the last
+      // to the first: rows that run them backwards otherwise are refused.
+      if (verdict.smallest_safe_slots < 0) return;
+      request.setting.slots = verdict.smallest_safe_slots;
+      verdict = verify(model, plan, parts, schedule, request.setting);
+    }
+    ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
+    const auto predicted = predict(model, plan, request, *objective_of(schedule));
+    ASSERT_EQ(predicted.size(), verdict.peak_bytes.size());
+    for (size_t w = 0; w < predicted.size(); ++w)
+      EXPECT_GE(predicted[w].peak_bytes, verdict.peak_bytes[w])
+          << schedule.name << ", worker " << w << " of " << predicted.size();
+  }
+
+  Random random_{static_cast<Random::result_type>(GetParam())};
+};
+
+TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
+  for (const bool divides : {false, true})
+    for (const bool mirrored : {false, true}) {
+      const Model model = random_net(Family::kAny, random_);
+      const Plan plan = random_plan(
+          model, {.workers = 1 + draw(random_, 4), .stages = 5, .divides = divides}, random_);
+      PlanRequest request;
+      request.batch = plan.batch;
+      request.micro_batches = plan.micro_batches;
+      request.setting.slots = 1 + draw(random_, 2);
+      request.setting.mirrored = mirrored;
+      request.setting.optimizer_states = draw(random_, 2);
+      expect_covered(model, plan, random_rows(model, plan, random_), request);
+    }
+}
+
+// Each stage on a worker of its own, as the named schedules have it.
+TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
+  for (const char* name : {"gpipe", "1f1b"}) {
+    const Model model = random_net(Family::kAny, random_);
+    Plan plan = random_plan(model, {.stages = 4, .divides = false}, random_);
+    for (size_t part = 0; part < plan.binding.size(); ++part)
+      plan.binding[part] = static_cast<int>(part);
+    PlanRequest request;
+    request.batch = plan.batch;
+    request.micro_batches = plan.micro_batches;
+    expect_covered(model, plan, make_schedule(name, groups_of(plan), plan.micro_batches), request);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomMemory, tests::seeds(1, 12));
+
+}  // namespace
+}  // namespace kerf::schedmp
