@@ -192,7 +192,7 @@ Answer train(const Division& division) {
   const tests::TemporaryFolder folder;
   const Model model = make_model("");
   const PlanRequest request = request_of(division);
-  const Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *objective_of("1f1b")));
+  const Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of("1f1b")));
   TrainingOptions options;
   options.batch = request.batch;
   options.steps = kSteps;

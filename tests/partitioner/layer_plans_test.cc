@@ -39,7 +39,7 @@ class EveryPlan {
  public:
   EveryPlan(const Model& model, const PlanRequest& request,
             const std::vector<std::vector<int>>& divisions)
-      : model_(model), request_(request), objective_(schedmp::objective_of(request.schedule)) {
+      : model_(model), request_(request), in_flight_(schedmp::in_flight_of(request.schedule)) {
     for (const auto& stage_of : divisions) all_.push_back(choice(stage_of));
   }
 
@@ -65,7 +65,7 @@ class EveryPlan {
   std::variant<Plan, Infeasible> planned(std::optional<int64_t> memory) const {
     PlanRequest request = request_;
     request.memory = memory;
-    return make_plan(model_, request, *objective_);
+    return make_plan(model_, request, *in_flight_);
   }
 
  private:
@@ -87,9 +87,9 @@ class EveryPlan {
     }
     const std::vector<bool> every(plan.layouts.size(), true);
     complete_plan(model_, {.layouts = every, .routes = true}, {}, plan);
-    auto workers = predict(model_, plan, request_, *objective_);
+    auto workers = predict(model_, plan, request_, *in_flight_);
     for (Stage& stage : plan.stages) stage.interleaved = true;
-    const auto others = predict(model_, plan, request_, *objective_);
+    const auto others = predict(model_, plan, request_, *in_flight_);
     for (size_t w = 0; w < workers.size(); ++w)
       workers[w].peak_bytes = std::min(workers[w].peak_bytes, others[w].peak_bytes);
     return {stage_of, bottleneck_of(model_, plan, request_), largest_peak(workers)};
@@ -97,7 +97,7 @@ class EveryPlan {
 
   const Model& model_;
   PlanRequest request_;
-  std::unique_ptr<Objective> objective_;
+  std::unique_ptr<InFlight> in_flight_;
   std::vector<Choice> all_;
 };
 

@@ -35,7 +35,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
       verdict = verify(model, plan, parts, schedule, request.setting);
     }
     ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
-    const auto predicted = predict(model, plan, request, *objective_of(schedule));
+    const auto predicted = predict(model, plan, request, *in_flight_of(schedule));
     ASSERT_EQ(predicted.size(), verdict.peak_bytes.size());
     for (size_t w = 0; w < predicted.size(); ++w)
       EXPECT_GE(predicted[w].peak_bytes, verdict.peak_bytes[w])

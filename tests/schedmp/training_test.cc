@@ -119,7 +119,7 @@ Plan bound_plan_of(const Model& model, const Case& c) {
   plan.binding = c.binding;
   partitioner::LeftOut predictions;
   predictions.layouts.resize(plan.layouts.size());
-  predictions.workers = predictions.bottleneck = predictions.bound = true;
+  predictions.workers = predictions.bottleneck = true;
   complete_plan(
       model, predictions, [](const std::string& name) { return in_flight_of(name); }, plan);
   return plan;
