@@ -88,7 +88,7 @@ void expect_close(const StepResult::Tensors& got, const StepResult::Tensors& exp
   ASSERT_EQ(got.size(), expected.size()) << what;
   for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(got.contains(name)) << what << " of " << name;
-    expect_close(got.at(name), tensor, tolerance, what + " of " + name);
+    expect_close(got.at(name), tensor, tolerance, format("{} of {}", what, name));
   }
 }
 

@@ -23,7 +23,7 @@ using partitioner::Random;
 class RandomMemory : public ::testing::TestWithParam<int> {
  protected:
   // Proves the rows, with as many slots as that takes.
-  void expect_covered(const Model& model, Plan plan, const Schedule& schedule,
+  void expect_covered(const Model& model, const Plan& plan, const Schedule& schedule,
                       PlanRequest request) {
     const auto parts = lower(model, plan);
     Verdict verdict = verify(model, plan, parts, schedule, request.setting);
