@@ -87,6 +87,13 @@ struct LocalSpecs {
   std::vector<ValueSpec> outputs;
 };
 
+// What right answers are counted from, of a loss.
+enum class Answers : uint8_t {
+  kNone,          // it has no notion of them
+  kLargestScore,  // input 0 scores, input 1 labels: the label's score is the largest
+  kPicked,        // input 0 greatest scores by segment, input 2 the label's score
+};
+
 // A state input that is changed by what the forward pass gave as an output: per micro-batch that
 // is not empty, in order, state = keep * state + (1 - keep) * output.
 struct StateUpdate {
@@ -125,6 +132,8 @@ class BoundOperator {
   virtual bool may_overwrite(int /*input*/) const { return false; }
   // A scalar sum over samples that training starts from.
   virtual bool is_loss() const { return false; }
+  // How its right answers are counted.
+  virtual Answers answers() const { return Answers::kNone; }
   virtual std::vector<StateUpdate> state_updates() const { return {}; }
 
  protected:

@@ -282,7 +282,8 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
     if (instruction.scratch_bytes > 0) add(instruction.scratch_bytes, {i, i}, &instruction.scratch);
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
-  most = std::max(most, place_blocks(blocks));
+  to.transient_bytes = place_blocks(blocks);
+  most = std::max(most, to.transient_bytes);
   for (size_t i = 0; i < blocks.size(); ++i) *offsets[i] = blocks[i].offset;
   for (size_t i = 0; i < part_.locals.size(); ++i)
     to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];

@@ -25,6 +25,8 @@ void check_stages(const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
 bool interleaves(const Plan& plan, const RouteIndex& routes, int stage) {
   const Stage& own = plan.stages[static_cast<size_t>(stage)];
   const std::set<int> ours(own.parts.begin(), own.parts.end());
@@ -35,6 +37,8 @@ bool interleaves(const Plan& plan, const RouteIndex& routes, int stage) {
            });
          });
 }
+
+}  // namespace
 
 bool interleaves(const Plan& plan, int stage) {
   return interleaves(plan, RouteIndex(plan.routes), stage);
@@ -68,13 +72,17 @@ std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions
   const Sums sums(sources);
   const RouteIndex routes(plan.routes);
   check_stages(plan);
+  const StepVector step_vector(model, plan.micro_batches);
   std::vector<StepMember> members;
   if (options.gradients) members = step_members(sources, plan.micro_batches);
   std::vector<Part> parts(plan.binding.size());
-  for (size_t stage = 0; stage < plan.stages.size(); ++stage)
-    for (const int part : plan.stages[stage].parts)
+  for (int stage = 0; stage < std::ssize(plan.stages); ++stage) {
+    const bool interleaved = interleaves(plan, routes, stage);
+    for (const int part : plan.stages[static_cast<size_t>(stage)].parts)
       parts[static_cast<size_t>(part)] =
-          Lowering(model, plan, sums, routes, members, options).run(part, static_cast<int>(stage));
+          Lowering(model, plan, sums, routes, step_vector, members, options)
+              .run(part, stage, interleaved);
+  }
   give_turns(plan, parts);
   return parts;
 }

@@ -9,7 +9,7 @@ namespace kerf::partitioner {
 using ops::Box;
 using Kind = Instruction::Kind;
 
-Part Lowering::run(int part, int stage) {
+Part Lowering::run(int part, int stage, bool interleaved) {
   part_ = part;
   to_.part = part;
   to_.stage = stage;
@@ -24,7 +24,7 @@ Part Lowering::run(int part, int stage) {
   const int64_t largest = sources_.largest();
   for (LocalCall& call : to_.calls) measure_call(model_, largest, options_.threads, call);
   if (options_.gradients) {
-    add_gradients();
+    add_gradients(interleaved);
     add_parameters();
   }
   place_memory(model_, to_, largest);

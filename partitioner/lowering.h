@@ -18,16 +18,19 @@ class Lowering {
  public:
   // `members`: of the step vector.
   Lowering(const Model& model, const Plan& plan, const Sums& all_sums, const RouteIndex& routes,
-           const std::vector<StepMember>& members, const LowerOptions& options)
+           const StepVector& step_vector, const std::vector<StepMember>& members,
+           const LowerOptions& options)
       : model_(model),
         plan_(plan),
         sources_(all_sums.sources()),
         all_sums_(all_sums),
         routes_(routes),
+        step_vector_(step_vector),
         members_(members),
         options_(options) {}
 
-  Part run(int part, int stage);
+  // `interleaved`: interleaves() of the stage.
+  Part run(int part, int stage, bool interleaved);
 
  private:
   // A piece of a message of gradients: a local contribution, or a sum of several.
@@ -56,7 +59,7 @@ class Lowering {
   void report_loss(const Computation& computation);
 
   // lowering_gradients.cc
-  void add_gradients();
+  void add_gradients(bool interleaved);
   void prepare_sums();
   void prepare_sums_of(ValueId value);
   void prepare_outgoing(const Route& route);
@@ -103,6 +106,7 @@ class Lowering {
   const Sources& sources_;
   const Sums& all_sums_;
   const RouteIndex& routes_;
+  const StepVector& step_vector_;
   const std::vector<StepMember>& members_;
   const LowerOptions& options_;
   int part_ = 0;
@@ -126,9 +130,6 @@ class Lowering {
   std::map<std::pair<NodeId, int>, int> accumulators_;        // use of a parameter -> local
   std::map<ValueId, int> homes_;                              // value -> local
 };
-
-// The same as in part.h, asked of an index that is there.
-bool interleaves(const Plan& plan, const RouteIndex& routes, int stage);
 
 // in_place.cc: outputs whose operator may write over an input, which nobody reads later, share its
 // memory.

@@ -11,11 +11,10 @@ using Kind = Instruction::Kind;
 
 // I, W, and B made of their instructions: all of I and then all of W, so that what leaves the stage
 // leaves first; or node by node, so that few gradients of outputs live at once.
-void Lowering::add_gradients() {
+void Lowering::add_gradients(bool interleaved) {
   prepare_sums();
   std::vector<Instruction>& both = to_.backward.instructions;
   const std::vector<Instruction>& weights = to_.weight_gradient.instructions;
-  const bool interleaved = interleaves(plan_, routes_, to_.stage);
   size_t taken = 0;
   for (int call = static_cast<int>(to_.calls.size()) - 1; call >= 0; --call) {
     differentiate(call);

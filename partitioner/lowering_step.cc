@@ -23,7 +23,7 @@ void Lowering::add_step_locals() {
     to_.locals.push_back(std::move(local));
     return static_cast<int>(to_.locals.size()) - 1;
   };
-  to_.step_share = add(StepVector(model_, plan_.micro_batches).size());
+  to_.step_share = add(step_vector_.size());
   to_.step_result = add(StepVector::kResults);
 }
 
@@ -32,7 +32,7 @@ void Lowering::measure(int local, ValueId value) {
   Instruction measure;
   measure.kind = Kind::kMeasure;
   measure.local = local;
-  measure.entry = StepVector(model_, plan_.micro_batches).norm_of(model_.value(value));
+  measure.entry = step_vector_.norm_of(model_.value(value));
   if (member()->says.contains(measure.entry)) to_.reduce.instructions.push_back(std::move(measure));
 }
 

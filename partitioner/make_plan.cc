@@ -61,7 +61,7 @@ const CutRow& row_of(Cut cut) {
   return cuts()[row];
 }
 
-// The stage of the worker that is most over the cap, if any is.
+// A stage of the worker that is most over the cap, if any is.
 std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
   const auto most =
       std::max_element(plan.workers.begin(), plan.workers.end(),

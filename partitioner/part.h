@@ -149,10 +149,11 @@ struct Instruction {
 
 struct InstructionList {
   std::vector<Instruction> instructions;
-  std::vector<int> turns;      // by instruction, rising: see turns.h; empty where a part needs none
-  std::vector<Place> places;   // by local (an alias has its root's)
-  std::vector<Place> reserve;  // by call
-  std::vector<Place> handed;   // by call
+  std::vector<int> turns;  // by instruction, rising: see turns.h; empty where a part needs none
+  int64_t transient_bytes = 0;  // of the transient region, while it runs
+  std::vector<Place> places;    // by local (an alias has its root's)
+  std::vector<Place> reserve;   // by call
+  std::vector<Place> handed;    // by call
 };
 
 struct Part {

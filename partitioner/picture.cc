@@ -100,12 +100,17 @@ class Drawing {
     std::set<std::string> connectors;
   };
 
+  int stage_of(NodeId node) const { return stages_[static_cast<size_t>(node)]; }
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
   size_t workers() const { return static_cast<size_t>(plan_.workers_bound()); }
   ValueId output(NodeId node) const { return model_.node(node).outputs.front(); }
 
   // A node's row is one below the lowest of what it reads.
   void place_rows() {
+    stages_.resize(static_cast<size_t>(model_.nodes()));
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const NodeId node : plan_.stages[s].nodes)
+        stages_[static_cast<size_t>(node)] = static_cast<int>(s);
     rows_.resize(static_cast<size_t>(model_.nodes()));
     for (NodeId node = 0; node < model_.nodes(); ++node)
       for (const ValueId value : model_.node(node).inputs)
@@ -263,7 +268,7 @@ class Drawing {
       const auto from = boxes_.find({producer, route.from});
       const Box* to = reader(route);
       if (from == boxes_.end() || to == nullptr) continue;
-      svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(plan_.stage_of(producer)).line,
+      svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(stage_of(producer)).line,
                  true);
       Arrivals& arrivals = arriving_[{to->node, to->part}];
       arrivals.bytes.push_back(traffic[r].bytes);
@@ -276,7 +281,7 @@ class Drawing {
     for (const auto& [place, box] : boxes_) {
       const Node& node = model_.node(box.node);
       const ops::Shape& shape = model_.value(output(box.node)).spec.shape;
-      const Colour& colour = colour_of(plan_.stage_of(box.node));
+      const Colour& colour = colour_of(stage_of(box.node));
       const std::string share = share_text(box.share, shape);
       const Point at = corner(box);
       svg_.open_group(format("{}: {} gives {}, here {}", node.name, node.op, ops::to_string(shape),
@@ -316,6 +321,7 @@ class Drawing {
   const Sums sums_;
   std::vector<int> rows_;  // by node
   int row_count_ = 0;
+  std::vector<int> stages_;  // by node
   std::map<Place, Box> boxes_;
   std::vector<int> lanes_;       // by worker: boxes beside each other
   std::vector<double> columns_;  // by worker: left edge

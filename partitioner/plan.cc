@@ -1,6 +1,7 @@
 #include "partitioner/plan.h"
 
 #include <algorithm>
+#include <map>
 
 namespace kerf::partitioner {
 
@@ -51,7 +52,7 @@ bool is_local(const Plan& plan, const Route& route) {
 
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients) {
-  const std::vector<int64_t> sizes = micro_batch_sizes(batch, plan.micro_batches);
+  const std::map<int64_t, int> sizes = counted_sizes(batch, plan.micro_batches);
   std::vector<Traffic> result;
   for (const Route& route : plan.routes) {
     Traffic& traffic = result.emplace_back();
@@ -61,9 +62,9 @@ std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64
       traffic = {1, static_cast<int64_t>(message_bytes(model, route, 0))};
       continue;
     }
-    for (const int64_t samples : sizes) {
-      ++traffic.messages;
-      traffic.bytes += static_cast<int64_t>(message_bytes(model, route, samples));
+    for (const auto& [samples, count] : sizes) {
+      traffic.messages += count;
+      traffic.bytes += count * static_cast<int64_t>(message_bytes(model, route, samples));
     }
   }
   return result;

@@ -31,6 +31,7 @@ struct Stage {
 
 // Of a plan's step: beyond any use, and small enough that no product of it with a tensor's size overflows.
 inline constexpr int64_t kMostRows = int64_t{1} << 31;
+inline constexpr int kMostParts = 4096;
 
 // Per step of `batch` rows in `micro_batches`.
 struct WorkerPrediction {

@@ -11,7 +11,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-// As in files from before there was a step vector.
+// As in files from before there was a step vector, and where one part has all of it.
 bool lacks_step_routes(const Plan& plan) {
   return plan.parts() > 1 &&
          std::none_of(plan.routes.begin(), plan.routes.end(),
@@ -87,6 +87,7 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
     if (error.code() != ErrorCode::kUsage) throw;
     refuse_member(origin, format("this plan is not sound: {}", error.what()));
   }
+  if (lacks_step_routes(plan)) left_out.step_routes = false;  // it has none, and so had the text
   const bool as_written = is_as_written(file, left_out, plan);
   check_sound(file, plan);
   if (!as_written)

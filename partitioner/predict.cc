@@ -64,6 +64,7 @@ class Prediction {
   // within one action only the stage that needs most counts.
   void add_memory() {
     std::vector<std::vector<const Part*>> parts_on(result_.size());
+    std::vector<std::vector<int64_t>> transient(result_.size());
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
@@ -75,9 +76,11 @@ class Prediction {
                            /*trains=*/true) +
           kept;
       parts_on[static_cast<size_t>(worker.worker)].push_back(&part);
+      transient[static_cast<size_t>(worker.worker)].push_back(
+          part.bytes_of(RegionKind::kTransient));
     }
     for (size_t w = 0; w < result_.size(); ++w)
-      result_[w].peak_bytes += transient_of(parts_on[w]).bytes;
+      result_[w].peak_bytes += transient_of(parts_on[w], transient[w]).bytes;
   }
 
   int in_flight(const Part& part) const {

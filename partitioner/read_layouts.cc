@@ -10,6 +10,14 @@ ops::IndexSet read_index_set(const Json& json, const std::string& where) {
   return ops::parse_index_set(json.get<std::string>(), where);
 }
 
+// An array with at most one share for each part that a plan can have.
+void check_shares(const Json& json, const std::string& where) {
+  if (!json.is_array()) refuse_member(where, "must be an array of shares");
+  if (json.size() > kMostParts)
+    refuse_member(
+        where, format("has {} shares, but a plan has at most {} parts", json.size(), kMostParts));
+}
+
 // Of a tensor, or of iterations, of these extents.
 ops::Share read_share(const Json& json, const ops::Shape& shape, const std::string& where) {
   ops::Share share;
@@ -56,7 +64,7 @@ std::vector<ops::Layout> read_layouts(const PlanFile& file, int64_t largest,
     const std::string where = file.at(format("layouts.{}", name));
     const ValueId value = model.find_value(name);
     if (value < 0) refuse_member(where, format("{} has no value of this name", model.name()));
-    if (!shares.is_array()) refuse_member(where, "must be an array of shares");
+    check_shares(shares, where);
     const ops::Shape shape = model.value(value).spec.shape.with_batch(largest);
     for (const Json& share : shares) {
       check_members(share, {"part", "box", "partial", "slices"}, where);
@@ -80,7 +88,7 @@ std::vector<ops::Layout> read_divisions(const PlanFile& file, int64_t largest) {
   for (const auto& [name, shares] : said.items()) {
     const std::string where = file.at(format("divisions.{}", name));
     const NodeId node = file.node(Json(name), where);
-    if (!shares.is_array()) refuse_member(where, "must be an array of shares");
+    check_shares(shares, where);
     const ops::Shape extents = model.op(node).space().extents().with_batch(largest);
     for (const Json& share : shares) {
       check_members(share, {"part", "box"}, where);

@@ -3,6 +3,21 @@
 
 namespace kerf::partitioner {
 
+namespace {
+
+// So large that nothing takes it, and so small that sums of them are numbers.
+constexpr int64_t kMostPredicted = int64_t{1} << 50;
+
+int64_t json_count(const Json& json, const std::string& key, const std::string& where) {
+  const int64_t count = json_int(json, key, where);
+  if (count < 0 || count > kMostPredicted)
+    refuse_member(where,
+                  format("\"{}\" is {}, which is not within 0 and {}", key, count, kMostPredicted));
+  return count;
+}
+
+}  // namespace
+
 std::vector<WorkerPrediction> read_workers(const PlanFile& file) {
   std::vector<WorkerPrediction> workers;
   file.each("workers", [&](const Json& one, const std::string& where) {
@@ -13,12 +28,12 @@ std::vector<WorkerPrediction> read_workers(const PlanFile& file) {
     workers.push_back({.worker = json_small(one, "worker", 0, where),
                        .forward_flops = json_finite(one, "forward_flops", where),
                        .seconds = json_finite(one, "seconds", where),
-                       .weight_bytes = json_int(one, "weight_bytes", where),
-                       .activation_bytes = json_int(one, "activation_bytes", where),
-                       .peak_bytes = json_int(one, "peak_bytes", where),
-                       .messages = json_int(one, "messages", where),
-                       .bytes_in = json_int(one, "bytes_in", where),
-                       .bytes_out = json_int(one, "bytes_out", where)});
+                       .weight_bytes = json_count(one, "weight_bytes", where),
+                       .activation_bytes = json_count(one, "activation_bytes", where),
+                       .peak_bytes = json_count(one, "peak_bytes", where),
+                       .messages = json_count(one, "messages", where),
+                       .bytes_in = json_count(one, "bytes_in", where),
+                       .bytes_out = json_count(one, "bytes_out", where)});
   });
   return workers;
 }

@@ -5,7 +5,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr int kMostOfRequest = 1 << 20;  // slots, threads: beyond any use
+constexpr int kMostOfRequest = 1 << 16;  // slots, threads: beyond any use
 
 void read_setting(const Json& json, const std::string& where, Setting& setting) {
   const auto count = [&](const char* key, int least, int& to) {

@@ -12,11 +12,56 @@ using BlockOrder = std::vector<size_t>;
 
 bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
-// What packing may cost: pairs of blocks compared. A few orders more are tried in any case, many
-// where the result is not yet dense.
+// What packing may cost: pairs of blocks compared. A few orders are tried in any case, more as far as
+// that goes.
 constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
+
+// The blocks that are placed, by the stretch of time in which they live, so that a block meets few that
+// it cannot collide with.
+class Placed {
+  static constexpr size_t kLength = 256;  // instructions
+  auto before() const {
+    return [this](size_t a, size_t b) { return offsets_[a] < offsets_[b]; };
+  }
+
+ public:
+  Placed(const std::vector<Block>& blocks, const std::vector<int64_t>& offsets)
+      : blocks_(blocks), offsets_(offsets) {}
+
+  // Those that live when `block` does, and perhaps others, by ascending offset; until the next call.
+  const BlockOrder& around(size_t block) {
+    const auto [first, last] = stretches(block);
+    if (first == last) return in_[first];
+    around_.clear();
+    for (size_t stretch = first; stretch <= last; ++stretch)
+      for (const size_t other : in_[stretch])
+        if (stretch == std::max(first, stretches(other).first)) around_.push_back(other);
+    std::sort(around_.begin(), around_.end(), before());
+    return around_;
+  }
+
+  void add(size_t block) {
+    const auto [first, last] = stretches(block);
+    for (size_t stretch = first; stretch <= last; ++stretch) {
+      BlockOrder& in = in_[stretch];
+      in.insert(std::upper_bound(in.begin(), in.end(), block, before()), block);
+    }
+  }
+
+ private:
+  std::pair<size_t, size_t> stretches(size_t block) {
+    const size_t last = blocks_[block].last / kLength;
+    if (in_.size() <= last) in_.resize(last + 1);
+    return {blocks_[block].first / kLength, last};
+  }
+
+  const std::vector<Block>& blocks_;
+  const std::vector<int64_t>& offsets_;
+  std::vector<BlockOrder> in_;  // by stretch
+  BlockOrder around_;
+};
 
 class Placing {
  public:
@@ -50,20 +95,20 @@ class Placing {
   bool attempt(const BlockOrder& order) {
     if (best_bytes_ == least_) return false;
     std::vector<int64_t> offsets(blocks_.size(), -1);
-    BlockOrder placed;  // by ascending offset
+    Placed placed(blocks_, offsets);
     int64_t bytes = 0;
+    compared_ = 1;
     for (const size_t i : order) {
       int64_t at = 0;
-      for (const size_t other : placed) {
+      for (const size_t other : placed.around(i)) {
+        ++compared_;
         if (!live_at_once(blocks_[i], blocks_[other])) continue;
         if (offsets[other] - at >= blocks_[i].bytes) break;
         at = std::max(at, offsets[other] + blocks_[other].bytes);
       }
       offsets[i] = at;
       bytes = std::max(bytes, at + blocks_[i].bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                     [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
-                    i);
+      placed.add(i);
     }
     last_bytes_ = bytes;
     last_ = std::move(offsets);
@@ -78,7 +123,7 @@ class Placing {
   // Moves blocks within the order, every other time one that sticks out to an earlier place; goes on
   // from what is no worse, so that it does not stay where it began.
   void improve(BlockOrder order) {
-    const size_t most = std::min(kManyOrders, kMostComparisons / (blocks_.size() * blocks_.size()));
+    const size_t most = std::min(kManyOrders, kMostComparisons / compared_);
     std::mt19937 random(1);
     for (size_t i = 0; i < most && best_bytes_ > least_ && !(dense() && i > kFewOrders); ++i) {
       BlockOrder changed = order;
@@ -106,6 +151,7 @@ class Placing {
   const int64_t least_;
   int64_t best_bytes_ = -1;
   std::vector<int64_t> best_;  // offsets
+  size_t compared_ = 1;        // pairs, by the last attempt
   int64_t last_bytes_ = -1;    // of the last attempt
   std::vector<int64_t> last_;
 };

@@ -14,6 +14,10 @@ auto receiver_key(const Route* route) {
   return std::tuple(route->to, route->gradient, route->value);
 }
 
+auto ends_key(const Route* route) {
+  return std::tuple(route->value, route->gradient, route->leg, route->from, route->to);
+}
+
 template <class Key>
 std::vector<const Route*> sorted(const std::vector<Route>& routes, const Key& key) {
   std::vector<const Route*> result;
@@ -39,7 +43,8 @@ RouteIndex::Routes equal_to(const std::vector<const Route*>& all, const Key& key
 RouteIndex::RouteIndex(const std::vector<Route>& routes)
     : routes_(routes),
       by_sender_(sorted(routes, sender_key)),
-      by_receiver_(sorted(routes, receiver_key)) {}
+      by_receiver_(sorted(routes, receiver_key)),
+      by_ends_(sorted(routes, ends_key)) {}
 
 RouteIndex::Routes RouteIndex::sent(int part, bool gradient) const {
   const auto key = [](const Route* route) { return std::tuple(route->from, route->gradient); };
@@ -57,9 +62,8 @@ RouteIndex::Routes RouteIndex::received(int part, bool gradient, ValueId value) 
 }
 
 const Route* RouteIndex::find(ValueId value, bool gradient, Leg leg, int from, int to) const {
-  for (const Route* route : received(to, gradient, value))
-    if (route->from == from && route->leg == leg) return route;
-  return nullptr;
+  const Routes found = equal_to(by_ends_, ends_key, std::tuple(value, gradient, leg, from, to));
+  return found.empty() ? nullptr : found.front();
 }
 
 }  // namespace kerf::partitioner

@@ -29,6 +29,7 @@ class RouteIndex {
   const std::vector<Route>& routes_;
   std::vector<const Route*> by_sender_;    // part, direction, value, place in the list
   std::vector<const Route*> by_receiver_;  // the same
+  std::vector<const Route*> by_ends_;      // value, direction, leg, sender, receiver
 };
 
 }  // namespace kerf::partitioner

@@ -6,6 +6,12 @@
 
 namespace kerf::partitioner {
 
+namespace {
+
+constexpr int64_t kMostSlotBytes = int64_t{1} << 50;  // of a channel: beyond any memory
+
+}  // namespace
+
 // A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what it
 // sends to itself beside its other memory.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
@@ -14,9 +20,14 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
     const auto bytes = static_cast<int64_t>(message_bytes(model, route, samples));
-    channels[{plan.binding[static_cast<size_t>(route.from)],
-              plan.binding[static_cast<size_t>(route.to)]}] +=
-        whole_blocks(bytes) * (held[r] + setting.slots);
+    int64_t& sum = channels[{plan.binding[static_cast<size_t>(route.from)],
+                             plan.binding[static_cast<size_t>(route.to)]}];
+    int64_t slots = 0;
+    if (__builtin_mul_overflow(whole_blocks(bytes), int64_t{held[r]} + setting.slots, &slots) ||
+        slots > kMostSlotBytes - sum)
+      throw Error(ErrorCode::kUsage, format("the slots of {} take more than {} bytes; use fewer",
+                                            name_of(model, route), kMostSlotBytes));
+    sum += slots;
   }
   std::vector<int64_t> workers(static_cast<size_t>(plan.workers_bound()));
   for (const auto& [ends, bytes] : channels) {

@@ -78,14 +78,14 @@ void give_turns(const Plan& plan, std::vector<Part>& parts) {
   }
 }
 
-Transient transient_of(const std::vector<const Part*>& parts) {
+Transient transient_of(const std::vector<const Part*>& parts, const std::vector<int64_t>& bytes) {
   Transient transient;
   std::map<int, int64_t> of_stage;
-  for (const Part* part : parts) {
-    int64_t& bytes = of_stage[part->stage];
-    transient.starts.push_back(bytes);
-    bytes += part->bytes_of(RegionKind::kTransient);
-    transient.bytes = std::max(transient.bytes, bytes);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    int64_t& sum = of_stage[parts[i]->stage];
+    transient.starts.push_back(sum);
+    sum += bytes[i];
+    transient.bytes = std::max(transient.bytes, sum);
   }
   return transient;
 }

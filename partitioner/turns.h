@@ -16,15 +16,16 @@
 
 namespace kerf::partitioner {
 
-// Fills the turns of the parts that are not alone on their worker in their stage. O(instructions).
+// Fills the turns of the parts that are not alone on their worker in their stage. O(instructions * parts of the
+// stage).
 void give_turns(const Plan& plan, std::vector<Part>& parts);
 
-// Bytes of the transient regions of parts of one worker: of the stage that needs most, and where
-// each of them begins.
+// Where the transient regions of a worker's parts begin, and the bytes of the stage that needs most.
+// `bytes`: what each part needs.
 struct Transient {
   std::vector<int64_t> starts;  // by index
   int64_t bytes = 0;
 };
-Transient transient_of(const std::vector<const Part*>& parts);
+Transient transient_of(const std::vector<const Part*>& parts, const std::vector<int64_t>& bytes);
 
 }  // namespace kerf::partitioner

@@ -13,7 +13,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-// Beyond any use, and small enough that no product of it with a tensor's size overflows.
+// Beyond any use.
 constexpr int kMostMicroBatches = 1 << 20;
 constexpr int kMostWorkers = 4096;
 
@@ -81,6 +81,12 @@ class Checker {
                 kMostWorkers - 1);
         return;
       }
+    if (plan_.parts() > kMostParts)
+      problem("it has {} parts, which is more than {}", plan_.parts(), kMostParts);
+    const std::set<int> workers(plan_.binding.begin(), plan_.binding.end());
+    if (plan_.workers_bound() > std::ssize(workers))
+      problem("no part is bound to a worker of the numbers below {}: it binds parts to {}",
+              plan_.workers_bound(), fmt::join(workers, ","));
   }
 
   void check_stages() {

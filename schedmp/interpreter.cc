@@ -1,6 +1,7 @@
 #include "schedmp/interpreter.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "partitioner/turns.h"
@@ -34,33 +35,32 @@ InstructionList Part::*list_of(ActionKind kind) {
 
 }  // namespace
 
-std::vector<Leg> legs_of(const std::vector<Action>& row) {
-  std::vector<Leg> legs;
+std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
+  std::vector<ListRun> runs;
   std::vector<Action> updates;
   std::set<int> contributed;  // stages
   for (const Action& action : row) {
     const bool update = action.kind == ActionKind::kUpdate;
     if (!update && action.kind != ActionKind::kReduceGradient) {
-      legs.push_back({action, list_of(action.kind)});
+      runs.push_back({action, list_of(action.kind)});
       continue;
     }
-    if (contributed.insert(action.stage).second) legs.push_back({action, &Part::contribute});
+    if (contributed.insert(action.stage).second) runs.push_back({action, &Part::contribute});
     if (update) updates.push_back(action);
   }
   for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
-    for (const Action& action : updates) legs.push_back({action, list});
-  return legs;
+    for (const Action& action : updates) runs.push_back({action, list});
+  return runs;
 }
 
 Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Machine& machine)
-    : parts_(std::move(parts)), machine_(machine), regions_(parts_.size()), counts_(parts_.size()) {
+    : parts_(std::move(parts)), machine_(machine), regions_(parts_.size()), needs_(parts_.size()) {
   size_t most_targets = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    counts_[p].fill(0);
     empty_.emplace_back(parts_[p]->locals.size(), char{1});
     for (Regions& regions : regions_[p]) {
       regions.of_micro_batch.assign(static_cast<size_t>(micro_batches), -1);
-      regions.taken.reserve(static_cast<size_t>(micro_batches));
+      regions.free.reserve(static_cast<size_t>(micro_batches));
     }
     for (const partitioner::LocalCall& call : parts_[p]->calls)
       most_targets = std::max(most_targets, call.inputs.size());
@@ -69,12 +69,15 @@ Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Mach
   running_.reserve(parts_.size());
 }
 
-void Interpreter::run(const Leg& leg) {
-  KERF_CHECK(leg.list != nullptr, "{} is no action of a part", to_string(leg.action));
+void Interpreter::run(const ListRun& list_run) {
+  KERF_CHECK(list_run.list != nullptr, "{} is no action of a part", to_string(list_run.action));
   running_.clear();
   for (size_t p = 0; p < parts_.size(); ++p)
-    if (parts_[p]->stage == leg.action.stage)
-      running_.push_back({{p, &(parts_[p]->*leg.list), leg.action.micro_batch}});
+    if (parts_[p]->stage == list_run.action.stage) {
+      const InstructionList& list = parts_[p]->*list_run.list;
+      running_.push_back({{p, &list, list_run.action.micro_batch}});
+      needs_[p].transient_bytes = std::max(needs_[p].transient_bytes, list.transient_bytes);
+    }
   while (Running* first = whose_turn()) run(first->site, first->take());
 }
 
@@ -135,21 +138,22 @@ void Interpreter::take(const Site& site, RegionKind kind) {
   Regions& all = regions(site.part, kind);
   int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
   KERF_CHECK(mine < 0, "micro-batch {} takes a region twice", site.micro_batch);
-  const auto free = std::find(all.taken.begin(), all.taken.end(), char{0});
-  mine = static_cast<int>(free - all.taken.begin());
-  if (free == all.taken.end())
-    all.taken.push_back(1);
-  else
-    *free = 1;
-  int& most = counts_[site.part][static_cast<size_t>(kind)];
-  most = std::max(most, mine + 1);
+  int& most = needs_[site.part].instances[static_cast<size_t>(kind)];
+  if (all.free.empty()) {
+    mine = most++;
+    return;
+  }
+  std::pop_heap(all.free.begin(), all.free.end(), std::greater<>());
+  mine = all.free.back();
+  all.free.pop_back();
 }
 
 void Interpreter::give(const Site& site, RegionKind kind) {
   Regions& all = regions(site.part, kind);
   int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
   KERF_CHECK(mine >= 0, "micro-batch {} gives a region that it never took", site.micro_batch);
-  all.taken[static_cast<size_t>(mine)] = 0;
+  all.free.push_back(mine);
+  std::push_heap(all.free.begin(), all.free.end(), std::greater<>());
   mine = -1;
 }
 
@@ -187,12 +191,12 @@ void Interpreter::fill(const Site& site, int local) {
   empty = 0;
 }
 
-RegionCounts count_regions(const std::vector<const Part*>& parts, const std::vector<Leg>& legs,
-                           int micro_batches) {
+std::vector<RegionNeeds> region_needs(const std::vector<const Part*>& parts,
+                                      const std::vector<ListRun>& runs, int micro_batches) {
   Machine nothing;
   Interpreter interpreter(parts, micro_batches, nothing);
-  for (const Leg& leg : legs) interpreter.run(leg);
-  return interpreter.counts();
+  for (const ListRun& run : runs) interpreter.run(run);
+  return interpreter.needs();
 }
 
 std::vector<const Part*> parts_of(const std::vector<Part>& parts, int worker) {
@@ -202,16 +206,18 @@ std::vector<const Part*> parts_of(const std::vector<Part>& parts, int worker) {
   return found;
 }
 
-ArenaPlan::ArenaPlan(const std::vector<const Part*>& parts, const RegionCounts& counts)
+ArenaPlan::ArenaPlan(const std::vector<const Part*>& parts, const std::vector<RegionNeeds>& needs)
     : starts_(parts.size()) {
   constexpr auto kTransient = static_cast<size_t>(RegionKind::kTransient);
   for (size_t p = 0; p < parts.size(); ++p)
     for (size_t kind = 0; kind < kRegions; ++kind) {
       if (kind == kTransient) continue;
       starts_[p][kind] = bytes_;
-      bytes_ += counts[p][kind] * parts[p]->region_bytes[kind];
+      bytes_ += needs[p].instances[kind] * parts[p]->region_bytes[kind];
     }
-  const partitioner::Transient transient = transient_of(parts);
+  std::vector<int64_t> transient_bytes;
+  for (const RegionNeeds& each : needs) transient_bytes.push_back(each.transient_bytes);
+  const partitioner::Transient transient = transient_of(parts, transient_bytes);
   for (size_t p = 0; p < parts.size(); ++p) starts_[p][kTransient] = bytes_ + transient.starts[p];
   bytes_ += transient.bytes;
 }

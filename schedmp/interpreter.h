@@ -23,11 +23,11 @@ namespace kerf::schedmp {
 // at its end, where the last of them stands, so that no part of a worker waits for what another of
 // its parts has yet to send: all reduce, the root of the step vector concludes, all update, all
 // fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
-struct Leg {
+struct ListRun {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;
 };
-std::vector<Leg> legs_of(const std::vector<Action>& row);
+std::vector<ListRun> list_runs_of(const std::vector<Action>& row);
 
 // Where an instruction stands.
 struct Site {
@@ -59,8 +59,11 @@ class Machine {
   virtual void update_state(const Site&, const Instruction&) {}
 };
 
-// How many instances of each region a row needs, by part of the worker.
-using RegionCounts = std::vector<std::array<int, partitioner::kRegions>>;
+// What a row needs of the regions of a part.
+struct RegionNeeds {
+  std::array<int, partitioner::kRegions> instances{};  // of those that micro-batches take
+  int64_t transient_bytes = 0;                         // of the lists that run
+};
 
 class Interpreter {
  public:
@@ -69,19 +72,19 @@ class Interpreter {
 
   // Runs the lists of the worker's parts of the action's stage, each when its turn comes. Throws Error{kInternal} where a region
   // is taken twice or given before it was taken: the row was never proved.
-  void run(const Leg& leg);
+  void run(const ListRun& list_run);
 
   const partitioner::Part& part(size_t index) const { return *parts_[index]; }
   size_t parts() const { return parts_.size(); }
   // The instance that the site's micro-batch has; 0 of a region that is the worker's.
   int instance(const Site& site, partitioner::RegionKind region) const;
-  // Most instances so far.
-  const RegionCounts& counts() const { return counts_; }
+  // So far, by part of the worker.
+  const std::vector<RegionNeeds>& needs() const { return needs_; }
 
  private:
   struct Regions {                    // of one part and kind
     std::vector<int> of_micro_batch;  // instance, -1: none
-    std::vector<char> taken;          // by instance
+    std::vector<int> free;            // given back, as a heap: the lowest first
   };
   Regions& regions(size_t part, partitioner::RegionKind kind) {
     return regions_[part][static_cast<size_t>(kind)];
@@ -105,15 +108,15 @@ class Interpreter {
   std::vector<const partitioner::Part*> parts_;
   Machine& machine_;
   std::vector<std::array<Regions, partitioner::kRegions>> regions_;
-  RegionCounts counts_;
+  std::vector<RegionNeeds> needs_;
   std::vector<std::vector<char>> empty_;  // by part, by local: an accumulator that counts as zero
   std::vector<char> accumulate_;          // scratch
   std::vector<Running> running_;          // scratch
 };
 
 // What a worker's row needs, found by running it on a machine that does nothing.
-RegionCounts count_regions(const std::vector<const partitioner::Part*>& parts,
-                           const std::vector<Leg>& legs, int micro_batches);
+std::vector<RegionNeeds> region_needs(const std::vector<const partitioner::Part*>& parts,
+                                      const std::vector<ListRun>& runs, int micro_batches);
 
 // The parts that are bound to `worker`, by number.
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,
@@ -124,7 +127,8 @@ std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Pa
 class ArenaPlan {
  public:
   ArenaPlan() = default;
-  ArenaPlan(const std::vector<const partitioner::Part*>& parts, const RegionCounts& counts);
+  ArenaPlan(const std::vector<const partitioner::Part*>& parts,
+            const std::vector<RegionNeeds>& needs);
 
   int64_t bytes() const { return bytes_; }
   // Of the first byte of an instance, from the arena's start.

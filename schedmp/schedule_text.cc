@@ -137,7 +137,7 @@ void parse_row(Line& line, Schedule& schedule, std::vector<bool>& seen, int64_t&
   }
 }
 
-// The parser's state: header lines come in this order, then stages, then rows.
+// The parser's state: header lines come in this order, then stages and rows.
 class Parser {
  public:
   void line(Line line) {

@@ -59,11 +59,11 @@ Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Acti
                    int micro_batches) {
   Recorder recorder;
   Interpreter interpreter(parts, micro_batches, recorder);
-  for (const Leg& leg : legs_of(row)) {
-    recorder.action = leg.action;
-    interpreter.run(leg);
+  for (const ListRun& run : list_runs_of(row)) {
+    recorder.action = run.action;
+    interpreter.run(run);
   }
-  return {std::move(recorder.steps), ArenaPlan(parts, interpreter.counts()).bytes()};
+  return {std::move(recorder.steps), ArenaPlan(parts, interpreter.needs()).bytes()};
 }
 
 std::vector<int> held_at_most(const std::vector<std::vector<Step>>& workers, size_t routes) {

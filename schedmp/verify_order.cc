@@ -28,11 +28,11 @@ class Problems {
  public:
   template <class... Args>
   void add(fmt::format_string<Args...> text, Args&&... args) {
-    if (list_.size() < kMostProblems)
-      list_.push_back(kerf::format(text, std::forward<Args>(args)...));
-    else
-      ++more_;
+    if (full()) return add_untold();
+    list_.push_back(kerf::format(text, std::forward<Args>(args)...));
   }
+  bool full() const { return list_.size() >= kMostProblems; }
+  void add_untold() { ++more_; }
   std::vector<std::string> take() {
     if (more_ > 0) list_.push_back(kerf::format("and {} more problems", more_));
     return std::move(list_);
@@ -45,18 +45,36 @@ class Problems {
 
 class RowCheck {
  public:
-  RowCheck(const Schedule& schedule, int worker, Problems& problems)
-      : schedule_(schedule), worker_(worker), problems_(problems) {}
+  // `trains`: the schedule does.
+  RowCheck(const Schedule& schedule, int worker, bool trains, Problems& problems)
+      : schedule_(schedule), worker_(worker), trains_(trains), problems_(problems) {}
 
   void run() {
-    for (int stage = 0; stage < schedule_.stages(); ++stage)
-      for (const int member : schedule_.groups[static_cast<size_t>(stage)])
-        if (member == worker_) stages_.emplace(stage, Progress(schedule_.micro_batches));
+    if (!may_be_complete()) return;
+    for (const int stage : mine()) stages_.emplace(stage, Progress(schedule_.micro_batches));
     for (const Action& action : schedule_.rows[static_cast<size_t>(worker_)]) take(action);
     for (const auto& [stage, progress] : stages_) complete(stage, progress);
   }
 
  private:
+  std::vector<int> mine() const {
+    std::vector<int> stages;
+    for (int stage = 0; stage < schedule_.stages(); ++stage) {
+      const std::vector<int>& group = schedule_.groups[static_cast<size_t>(stage)];
+      if (std::find(group.begin(), group.end(), worker_) != group.end()) stages.push_back(stage);
+    }
+    return stages;
+  }
+
+  // What no row can hold is not looked at action by action: a short text can ask for millions.
+  bool may_be_complete() const {
+    const auto least = static_cast<int64_t>(mine().size()) * schedule_.micro_batches;
+    if (least <= kMostActions) return true;
+    problems_.add("worker {}: {} stages of {} micro-batches are more than {} actions", worker_,
+                  mine().size(), schedule_.micro_batches, kMostActions);
+    return false;
+  }
+
   void problem(const Action& action, const std::string& what) {
     problems_.add("worker {}: {}: {}", worker_, to_string(action), what);
   }
@@ -132,7 +150,7 @@ class RowCheck {
   }
 
   void complete(int stage, const Progress& progress) {
-    const bool trains = schedule_.trains();
+    const bool trains = trains_;
     for (int mb = 0; mb < schedule_.micro_batches; ++mb) {
       const auto at = static_cast<size_t>(mb);
       if (!progress.forward[at]) missing(stage, ActionKind::kForward, mb);
@@ -143,16 +161,19 @@ class RowCheck {
   }
 
   void missing(int stage, ActionKind kind, int micro_batch) {
+    if (problems_.full()) return problems_.add_untold();
     problems_.add("worker {}: {} is missing", worker_, to_string(Action{stage, kind, micro_batch}));
   }
 
   const Schedule& schedule_;
   int worker_;
+  bool trains_;
   Problems& problems_;
   std::map<int, Progress> stages_;
 };
 
-// Members of a group run the stages that they share in one order.
+// Members of a group run the stages that they share in one order. Of workers that have the same stages
+// each is compared with the first of them, and those with each other.
 class GroupCheck {
  public:
   GroupCheck(const Schedule& schedule, Problems& problems)
@@ -163,13 +184,23 @@ class GroupCheck {
   }
 
   void run() {
-    std::set<std::pair<int, int>> compared;
-    for (const std::vector<int>& group : schedule_.groups)
-      for (size_t i = 1; i < group.size(); ++i)
-        if (compared.emplace(group[0], group[i]).second) compare(group[0], group[i]);
+    for (const std::vector<int>& group : schedule_.groups) {
+      std::map<std::set<int>, int> firsts;
+      for (const int worker : group) {
+        const auto [first, fresh] = firsts.emplace(stages_[static_cast<size_t>(worker)], worker);
+        if (!fresh) compare_once(first->second, worker);
+      }
+      for (auto a = firsts.begin(); a != firsts.end(); ++a)
+        for (auto b = std::next(a); b != firsts.end(); ++b)
+          compare_once(std::min(a->second, b->second), std::max(a->second, b->second));
+    }
   }
 
  private:
+  void compare_once(int a, int b) {
+    if (compared_.emplace(a, b).second) compare(a, b);
+  }
+
   // The next action from `at` on that both run; null if there is none.
   const Action* next(int worker, int other, size_t& at) const {
     const std::vector<Action>& row = schedule_.rows[static_cast<size_t>(worker)];
@@ -200,6 +231,7 @@ class GroupCheck {
   const Schedule& schedule_;
   Problems& problems_;
   std::vector<std::set<int>> stages_;  // by worker
+  std::set<std::pair<int, int>> compared_;
 };
 
 std::string workers_text(const std::vector<int>& workers) {
@@ -217,8 +249,9 @@ std::vector<std::string> check_order(const Schedule& schedule) {
       problems.add("stage {} is on a worker that does not exist", stage);
       return problems.take();
     }
+  const bool trains = schedule.trains();
   for (int worker = 0; worker < schedule.workers(); ++worker)
-    RowCheck(schedule, worker, problems).run();
+    RowCheck(schedule, worker, trains, problems).run();
   GroupCheck(schedule, problems).run();
   return problems.take();
 }

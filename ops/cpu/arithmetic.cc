@@ -1,5 +1,6 @@
 #include "ops/arithmetic.h"
 
+#include <gnu/libc-version.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -11,8 +12,9 @@ namespace kerf::ops {
 
 std::string arithmetic_identity() {
   const dnnl_version_t& version = *dnnl_version();
-  return kerf::format("oneDNN {}.{}.{}, isa {:#x}", version.major, version.minor, version.patch,
-                      static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+  return kerf::format("oneDNN {}.{}.{}, isa {:#x}, libm {}", version.major, version.minor,
+                      version.patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
+                      gnu_get_libc_version());
 }
 
 void use_threads(int threads) { omp_set_num_threads(std::max(1, threads)); }

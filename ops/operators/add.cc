@@ -52,7 +52,11 @@ class Add final : public BoundOperator {
 }  // namespace
 
 OperatorDefinitions define_add() {
-  return {{.name = "Add", .inputs = {{"A"}, {"B"}}, .outputs = {{"C"}}, .bind = bind_as<Add>}};
+  return {{.name = "Add",
+           .inputs = {{"A"}, {"B"}},
+           .outputs = {{"C"}},
+           .bind = bind_as<Add>,
+           .first_opset = 7}};  // before it, `broadcast` was an attribute
 }
 
 }  // namespace kerf::ops

@@ -98,7 +98,8 @@ OperatorDefinitions define_batch_normalization() {
            .attributes = {{"epsilon", AttributeType::kFloat},
                           {"momentum", AttributeType::kFloat},
                           {"training_mode"}},
-           .bind = bind_as<BatchNormalization>}};
+           .bind = bind_as<BatchNormalization>,
+           .first_opset = 14}};  // `training_mode`
 }
 
 }  // namespace kerf::ops

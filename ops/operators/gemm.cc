@@ -69,7 +69,8 @@ OperatorDefinitions define_gemm() {
                           {"beta", AttributeType::kFloat},
                           {"transA"},
                           {"transB"}},
-           .bind = bind_as<Gemm>}};
+           .bind = bind_as<Gemm>,
+           .first_opset = 7}};  // before it, `broadcast` was an attribute
 }
 
 }  // namespace kerf::ops

@@ -49,6 +49,7 @@ class LogLoss final : public BoundOperator {
     return reads;
   }
   bool is_loss() const override { return true; }
+  Answers answers() const override { return Answers::kPicked; }
 };
 
 }  // namespace

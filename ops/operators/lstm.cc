@@ -177,7 +177,8 @@ OperatorDefinitions define_lstm() {
                           {"activations", AttributeType::kStrings},
                           {"activation_alpha", AttributeType::kFloats},
                           {"activation_beta", AttributeType::kFloats}},
-           .bind = bind_as<Lstm>}};
+           .bind = bind_as<Lstm>,
+           .first_opset = 7}};
 }
 
 }  // namespace kerf::ops

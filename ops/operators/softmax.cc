@@ -31,7 +31,8 @@ OperatorDefinitions define_softmax() {
            .inputs = {{"input"}},
            .outputs = {{"output"}},
            .attributes = {{"axis"}},
-           .bind = bind_as<Softmax>}};
+           .bind = bind_as<Softmax>,
+           .first_opset = 13}};  // before it, all axes from `axis` on were one
 }
 
 }  // namespace kerf::ops

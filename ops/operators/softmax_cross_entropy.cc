@@ -54,6 +54,7 @@ class SoftmaxCrossEntropyLoss final : public BoundOperator {
     return static_cast<size_t>(local.inputs[1].shape.elements()) * sizeof(double);
   }
   bool is_loss() const override { return true; }
+  Answers answers() const override { return Answers::kLargestScore; }
 
  private:
   void check_shapes() const {
@@ -78,7 +79,8 @@ OperatorDefinitions define_softmax_cross_entropy() {
            .inputs = {{"scores"}, {"labels"}},
            .outputs = {{"output"}},
            .attributes = {{"reduction", AttributeType::kString}},
-           .bind = bind_as<SoftmaxCrossEntropyLoss>}};
+           .bind = bind_as<SoftmaxCrossEntropyLoss>,
+           .first_opset = 12}};
 }
 
 }  // namespace kerf::ops

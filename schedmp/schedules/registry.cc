@@ -48,7 +48,10 @@ class RowsInFlight : public partitioner::InFlight {
  public:
   explicit RowsInFlight(const Schedule& schedule)
       : kept_(schedule.groups.size()), handed_(schedule.groups.size()) {
-    for (const std::vector<Action>& row : schedule.rows) count(row);
+    if (schedule.trains())
+      for (const std::vector<Action>& row : schedule.rows) count(row);
+    else
+      std::fill(kept_.begin(), kept_.end(), 1);  // nothing is kept for gradients
   }
   int kept(int stage, int, int micro_batches) const override {
     return known(stage) ? kept_[static_cast<size_t>(stage)] : micro_batches;

@@ -50,11 +50,11 @@ double loss_terms(const partitioner::Model& model) {
 
 Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& machine)
     : work(std::move(given)),
-      legs(legs_of(work.row)),
+      runs(list_runs_of(work.row)),
       parts(parts_of(work.parts, worker)),
-      arena(parts, count_regions(parts, legs, micro_batches)),
+      arena(parts, region_needs(parts, runs, micro_batches)),
       interpreter(parts, micro_batches, machine) {
-  for (const Leg& leg : legs) names.push_back(to_string(leg.action));
+  for (const ListRun& run : runs) names.push_back(to_string(run.action));
   for (const Part* part : parts) {
     std::vector<int>& of_part = roots.emplace_back();
     for (size_t i = 0; i < part->locals.size(); ++i)
@@ -130,7 +130,7 @@ TrainingResult& Executor::run(const StepData& data) {
   result_.correct = 0;
   std::fill(losses_.begin(), losses_.end(), 0.0);
   mailbox_.begin(data.sequence);
-  for (size_t leg = 0; leg < current_->legs.size(); ++leg) run_leg(leg);
+  for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
 
   data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
@@ -142,13 +142,13 @@ TrainingResult& Executor::run(const StepData& data) {
   return result_;
 }
 
-void Executor::run_leg(size_t index) {
+void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.data(), text.size(), "step {}: {}", data_.step, name);
   workplace_.activity.doing(std::string_view(text.data(), std::min(end.size, text.size())));
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return name; });
-  current_->interpreter.run(current_->legs[index]);
+  current_->interpreter.run(current_->runs[index]);
   workplace_.activity.progress();
 }
 

@@ -2,7 +2,7 @@
 // micro-batch.
 //
 // It is the Machine of a run: the interpreter (schedmp/interpreter.h) walks the lists, this carries
-// out what they say. It owns what the row works on (memory.h, parameters.h, mailbox.h), all of it
+// out what they say. It owns what the row works on (an arena, parameters.h, mailbox.h), all of it
 // taken when it is made: a steady step allocates nothing. Kernels see local dense tensors; tensors
 // that were received are read where they lie in the channel's slot, tensors that are only made to be
 // sent are made there. Used by the compute thread only.
@@ -65,9 +65,9 @@ class Executor final : private Machine {
   struct Purpose {
     Purpose(Work work, int worker, int micro_batches, Machine& machine);
     Work work;
-    std::vector<Leg> legs;                        // of its row
+    std::vector<ListRun> runs;                    // of its row
     std::vector<const partitioner::Part*> parts;  // of this worker
-    std::vector<std::string> names;               // of the legs' actions
+    std::vector<std::string> names;               // of the runs' actions
     ArenaPlan arena;
     Interpreter interpreter;
     std::vector<std::vector<int>> roots;  // by part, by local
@@ -89,7 +89,7 @@ class Executor final : private Machine {
   void update(const Site& site, const Instruction& instruction) override;
   void update_state(const Site& site, const Instruction& instruction) override;
 
-  void run_leg(size_t index);
+  void run_list(size_t index);
   // What the step says of itself: of training, where a part of this worker concludes it.
   void report_step();
   void report_evaluation();

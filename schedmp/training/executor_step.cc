@@ -16,11 +16,15 @@ using partitioner::Part;
 
 // Of a loss over classes; others have no notion of a right answer.
 int64_t Executor::count_correct(const Site& site, const LocalCall& call) const {
-  const std::string& op = model_.node(call.node).op;
-  if (op == "LogLoss")
-    return ops::count_picked(view(site, call.inputs[0]), view(site, call.inputs[2]));
-  if (op != "SoftmaxCrossEntropyLoss") return 0;
-  return ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
+  switch (model_.op(call.node).answers()) {
+    case ops::Answers::kPicked:
+      return ops::count_picked(view(site, call.inputs[0]), view(site, call.inputs[2]));
+    case ops::Answers::kLargestScore:
+      return ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
+    case ops::Answers::kNone:
+      break;
+  }
+  return 0;
 }
 
 // Of training, to the step vector: what is not finite there is skipped by every update.
@@ -34,7 +38,7 @@ void Executor::report_loss(const Site& site, const Instruction& instruction) {
     share[step_vector_.correct_of(site.micro_batch)] += static_cast<double>(correct);
     return;
   }
-  losses_[static_cast<size_t>(site.micro_batch)] = loss;
+  losses_[static_cast<size_t>(site.micro_batch)] += loss;
   result_.has_loss = true;
   result_.correct += correct;
   if (!std::isfinite(loss))

@@ -1,6 +1,8 @@
 #include "schedmp/training/mailbox.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "partitioner/blocks.h"
 #include "runtime/error.h"
@@ -17,14 +19,11 @@ namespace {
 // scheduler watches over progress and interrupts the endpoint.
 constexpr auto kPatience = std::chrono::seconds(1);
 
-// Says what is awaited while it lives, and counts the time.
+// Says what is awaited while it lives, and counts the time; `what` outlives it.
 class Waiting {
  public:
-  Waiting(runtime::Workplace& workplace, std::string what, int peer, int64_t& waited_ns)
-      : workplace_(workplace),
-        what_(std::move(what)),
-        waited_ns_(waited_ns),
-        begin_(runtime::now_ns()) {
+  Waiting(runtime::Workplace& workplace, const std::string& what, int peer, int64_t& waited_ns)
+      : workplace_(workplace), what_(what), waited_ns_(waited_ns), begin_(runtime::now_ns()) {
     workplace_.activity.awaits(what_, peer);
   }
   ~Waiting() {
@@ -38,7 +37,7 @@ class Waiting {
 
  private:
   runtime::Workplace& workplace_;
-  std::string what_;
+  const std::string& what_;
   int64_t& waited_ns_;
   int64_t begin_;
 };
@@ -49,6 +48,9 @@ Mailbox::Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
                  const std::vector<int32_t>& credits, runtime::Workplace& workplace)
     : model_(model), plan_(plan), workplace_(workplace), lanes_(lanes_of_routes(plan)) {
   KERF_CHECK(credits.size() == plan.routes.size());
+  said_.reserve(256);
+  for (const partitioner::Route& each : plan.routes)
+    names_.push_back(partitioner::name_of(model, each));
   size_t most_early = 0;
   for (const partitioner::Route& each : plan.routes)
     if (receiver_of(each.id) == workplace.worker)
@@ -105,6 +107,18 @@ std::string Mailbox::name_of(int index, int micro_batch) const {
   return micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, micro_batch);
 }
 
+// In memory that is kept: waiting is a part of a steady step.
+const std::string& Mailbox::say(std::string_view before, int index, int micro_batch) {
+  said_.assign(before);
+  said_ += names_[static_cast<size_t>(index)];
+  if (micro_batch < 0) return said_;
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), micro_batch).ptr;
+  said_ += " of micro-batch ";
+  said_.append(digits.data(), end);
+  return said_;
+}
+
 uint64_t Mailbox::flow_of(int index, int micro_batch) const {
   // Of a route in a step: one for each micro-batch, and one for the step itself.
   const auto each = static_cast<uint64_t>(plan_.micro_batches) + 1;
@@ -144,8 +158,7 @@ runtime::Slot Mailbox::acquire(int index, int micro_batch, size_t bytes) {
   const int lane = lanes_[static_cast<size_t>(index)];
   runtime::SendChannel& channel = workplace_.endpoint.sender(peer);
   if (auto slot = channel.acquire(lane, bytes, Clock::now())) return *slot;
-  const std::string awaited = "a free slot for " + name_of(index, micro_batch);
-  const Waiting waiting(workplace_, awaited, peer, waited_ns_);
+  const Waiting waiting(workplace_, say("a free slot for ", index, micro_batch), peer, waited_ns_);
   while (true)
     if (auto slot = channel.acquire(lane, bytes, runtime::after(kPatience))) return *slot;
 }
@@ -198,7 +211,7 @@ runtime::View Mailbox::await(int index, int micro_batch) {
       view = channel.receive(Clock::now());
       continue;
     }
-    if (!waiting) waiting.emplace(workplace_, name_of(index, micro_batch), peer, waited_ns_);
+    if (!waiting) waiting.emplace(workplace_, say("", index, micro_batch), peer, waited_ns_);
     view = channel.receive(runtime::after(kPatience));
   }
 }

@@ -67,6 +67,7 @@ class Mailbox {
   runtime::Slot acquire_own(int route, size_t bytes);
   runtime::View take_own(int route, const runtime::Tag& tag);
   runtime::View await(int route, int micro_batch);
+  const std::string& say(std::string_view before, int route, int micro_batch);
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;
@@ -76,6 +77,8 @@ class Mailbox {
   std::vector<runtime::View> early_;
   std::vector<OwnLane> own_;  // by route
   runtime::Buffer own_memory_;
+  std::vector<std::string> names_;  // by route
+  std::string said_;                // what is awaited, scratch
   int32_t sequence_ = 0;
   int64_t waited_ns_ = 0;
   int64_t bytes_in_ = 0;

@@ -59,6 +59,19 @@ TEST_P(RandomBlocks, AreWithinFivePercent) {
   EXPECT_LE(static_cast<double>(bytes), 1.05 * static_cast<double>(greatest_sum(blocks)));
 }
 
+// More than there is time to try many orders of.
+TEST(Regions, OfThousandsOfBlocksAreDenseToo) {
+  std::mt19937 random(1);
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < 6000; ++i) {
+    const size_t length = random() % 5 == 0 ? random() % 30 : random() % 3;
+    blocks.push_back({static_cast<int64_t>(64 * (1 + random() % 200)), i, i + length});
+  }
+  const int64_t bytes = place_blocks(blocks);
+  expect_apart(blocks, bytes);
+  EXPECT_LE(static_cast<double>(bytes), 1.06 * static_cast<double>(greatest_sum(blocks)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomBlocks, ::testing::Range(1U, 31U));
 
 }  // namespace

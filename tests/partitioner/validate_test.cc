@@ -49,8 +49,13 @@ TEST_F(Broken, Binding) {
   EXPECT_THAT(problems([](Plan& p) {
                 p.binding = {0, 1, 3};
               }),
+              Contains(HasSubstr("numbers below 4: it binds parts to 0,1,3")));
+  EXPECT_THAT(problems([](Plan& p) {
+                p.binding = {0, 1, 1};
+              }),
               Contains(HasSubstr("3 workers")))
       << "predictions follow the binding";
+  EXPECT_THAT(problems([](Plan& p) { p.binding.resize(4097); }), Contains(HasSubstr("4097 parts")));
   EXPECT_THAT(problems([](Plan& p) { p.binding = {}; }), Contains(HasSubstr("no part")));
 }
 

@@ -241,6 +241,7 @@ TEST(Crew, AWorkerOfOursThatDoesNotStopLeavesTheErrorToUs) {
     const auto crew = start_crew(options_for(TransportKind::kIpc, 1));
     crew->send(0, {"echo begun", "sleep 20000"});
     EXPECT_THAT(take(*crew, 1), testing::ElementsAre("begun"));
+    ASSERT_TRUE(wait_for_report(*crew, 0, "'sleep 20000'"));
     EXPECT_THROW(crew->stop(), Error);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

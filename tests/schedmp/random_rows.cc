@@ -25,6 +25,14 @@ class Rows {
         stages_[static_cast<size_t>(from)].later.insert(to);
         stages_[static_cast<size_t>(to)].earlier.insert(from);
       }
+    // A running sum goes by stages that read nothing of each other, too.
+    const std::vector<int> stage_of = stages_of_parts(plan);
+    for (const partitioner::Route& route : plan.routes) {
+      const int from = stage_of[static_cast<size_t>(route.from)];
+      const int to = stage_of[static_cast<size_t>(route.to)];
+      if (route.gradient && from != to && order == Order::kPossible && !is_of_step(model, route))
+        stages_[static_cast<size_t>(to)].later.insert(from);
+    }
     for (Stage& stage : stages_) {
       stage.forward.resize(static_cast<size_t>(plan.micro_batches));
       stage.input_gradient.resize(stage.forward.size());

@@ -85,7 +85,7 @@ TEST(Schedules, GroupsShareTheirRow) {
 }
 
 // V-shaped, in turns, all on one worker, and groups that share some of their stages: every order is
-// legal, and no stage is far ahead of another of its worker.
+// legal, and nobody waits for ever.
 TEST(Schedules, WorkersMayHaveSeveralStages) {
   const std::vector<std::vector<std::vector<int>>> placements = {
       {{0}, {1}, {1}, {0}}, {{0}, {1}, {0}, {1}}, {{0}, {0}, {0}}, {{0, 1}, {1}, {2}, {0, 1}}};
@@ -162,6 +162,25 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
         // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
         Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
+
+// Workers 1 and 2 share both stages, and neither is the first of either.
+TEST(CheckOrder, LooksAtEveryTwoOfAGroup) {
+  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 4\nmicro-batches 1\n"
+                                         "stage 0 on 0,1,2\nstage 1 on 3,1,2\n"
+                                         "row 0: 0F0 0B0 0U\nrow 1: 0F0 1F0 1B0 0B0 0U 1U\n"
+                                         "row 2: 1F0 0F0 1B0 0B0 0U 1U\nrow 3: 1F0 1B0 1U\n",
+                                         "test")),
+              testing::ElementsAre(HasSubstr("workers 1 and 2 share stage")));
+}
+
+// A few kilobytes that ask for more than four thousand million actions.
+TEST(CheckOrder, CountsWhatNoRowCanHold) {
+  std::string text = "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 1048576\n";
+  for (int stage = 0; stage < 4096; ++stage) text += kerf::format("stage {} on 0\n", stage);
+  EXPECT_THAT(
+      check_order(parse_schedule(text + "row 0: 0U\n", "test")),
+      testing::ElementsAre(HasSubstr("4096 stages of 1048576 micro-batches are more than")));
+}
 
 TEST(CheckChain, NamesWhoWaitsForEver) {
   EXPECT_TRUE(check_chain(one_f_one_b(chain(3), 4)).empty());

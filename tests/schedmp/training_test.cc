@@ -334,6 +334,19 @@ TEST(Training, PartsOfAStageMayShareAWorker) {
     }
 }
 
+// Each part reports its samples of the loss, in evaluations too.
+TEST(Training, SharesOfTheLossAddUpOnAWorker) {
+  Case c{"12-24-18-10-5", Cut::kFree, 2, "1f1b"};
+  c.shares = R"({"kerf_shares": 1, "shares": {"loss": {"0": {"samples": "0-1"},
+                                                      "1": {"samples": "2-5"}}}})";
+  const Answer apart = train(c);
+  c.binding = {0, 0};
+  const Answer together = train(c);
+  EXPECT_EQ(together.losses, apart.losses);
+  EXPECT_NEAR(together.evaluation_loss, apart.evaluation_loss, 1e-9);
+  EXPECT_EQ(together.correct, apart.correct);
+}
+
 struct CutCase {
   Cut cut;
   std::string source;

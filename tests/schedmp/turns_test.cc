@@ -99,14 +99,14 @@ TEST_F(Turns, AreOneOrderOfAStage) {
 
 // What parts of one stage have at once lies side by side; stages share.
 TEST(Transient, IsThatOfTheStageThatNeedsMost) {
-  const auto part = [](int stage, int64_t bytes) {
+  const auto part = [](int stage) {
     Part result;
     result.stage = stage;
-    result.region_bytes[static_cast<size_t>(partitioner::RegionKind::kTransient)] = bytes;
     return result;
   };
-  const std::vector<Part> parts{part(0, 128), part(1, 256), part(0, 192), part(1, 0)};
-  const auto transient = partitioner::transient_of({&parts[0], &parts[1], &parts[2], &parts[3]});
+  const std::vector<Part> parts{part(0), part(1), part(0), part(1)};
+  const auto transient =
+      partitioner::transient_of({&parts[0], &parts[1], &parts[2], &parts[3]}, {128, 256, 192, 0});
   EXPECT_THAT(transient.starts, ::testing::ElementsAre(0, 0, 128, 256));
   EXPECT_EQ(transient.bytes, 320);
 }
