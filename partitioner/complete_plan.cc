@@ -54,21 +54,12 @@ void add_step_routes(const Model& model, bool no_predictions, Plan& plan) {
   Plan more = plan;
   more.routes = step_routes(Sources(model, plan.division), plan.micro_batches,
                             static_cast<int>(plan.routes.size()));
-  const std::vector<Traffic> traffic = predict_traffic(model, more, plan.batch);
-  for (size_t r = 0; r < more.routes.size(); ++r) {
-    const Route& route = more.routes[r];
-    plan.routes.push_back(route);
-    if (no_predictions || is_local(plan, route)) continue;
-    const auto worker_of = [&](int part) -> WorkerPrediction& {
-      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
-      if (worker >= plan.workers.size())
-        throw Error(ErrorCode::kUsage, format("it predicts nothing for worker {}", worker));
-      return plan.workers[worker];
-    };
-    worker_of(route.from).messages += traffic[r].messages;
-    worker_of(route.from).bytes_out += traffic[r].bytes;
-    worker_of(route.to).bytes_in += traffic[r].bytes;
-  }
+  plan.routes.insert(plan.routes.end(), more.routes.begin(), more.routes.end());
+  if (no_predictions) return;
+  if (std::ssize(plan.workers) < plan.workers_bound())
+    throw Error(ErrorCode::kUsage,
+                format("it predicts nothing for worker {}", plan.workers.size()));
+  add_traffic(model, more, plan.workers);
 }
 
 }  // namespace

@@ -107,10 +107,7 @@ class Drawing {
 
   // A node's row is one below the lowest of what it reads.
   void place_rows() {
-    stages_.resize(static_cast<size_t>(model_.nodes()));
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const NodeId node : plan_.stages[s].nodes)
-        stages_[static_cast<size_t>(node)] = static_cast<int>(s);
+    stages_ = stages_of_nodes(plan_, model_.nodes());
     rows_.resize(static_cast<size_t>(model_.nodes()));
     for (NodeId node = 0; node < model_.nodes(); ++node)
       for (const ValueId value : model_.node(node).inputs)

@@ -37,6 +37,14 @@ int Plan::stage_of(NodeId node) const {
   return -1;
 }
 
+std::vector<int> stages_of_nodes(const Plan& plan, int nodes) {
+  std::vector<int> stage_of(static_cast<size_t>(nodes), -1);
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage)
+    for (const NodeId node : plan.stages[stage].nodes)
+      if (node >= 0 && node < nodes) stage_of[static_cast<size_t>(node)] = static_cast<int>(stage);
+  return stage_of;
+}
+
 std::vector<int> stages_of_parts(const Plan& plan) {
   std::vector<int> stage_of(plan.binding.size());
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
@@ -68,6 +76,20 @@ std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64
     }
   }
   return result;
+}
+
+void add_traffic(const Model& model, const Plan& plan, std::vector<WorkerPrediction>& workers) {
+  const std::vector<Traffic> traffic = predict_traffic(model, plan, plan.batch);
+  const auto worker_of = [&](int part) -> WorkerPrediction& {
+    return workers[static_cast<size_t>(plan.binding[static_cast<size_t>(part)])];
+  };
+  for (size_t r = 0; r < plan.routes.size(); ++r) {
+    const Route& route = plan.routes[r];
+    if (is_local(plan, route)) continue;
+    worker_of(route.from).messages += traffic[r].messages;
+    worker_of(route.from).bytes_out += traffic[r].bytes;
+    worker_of(route.to).bytes_in += traffic[r].bytes;
+  }
 }
 
 }  // namespace kerf::partitioner

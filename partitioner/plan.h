@@ -75,6 +75,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Node -> stage; -1 where it is in none. Passes over nodes that are not within `nodes`.
+std::vector<int> stages_of_nodes(const Plan& plan, int nodes);
 // Part -> stage.
 std::vector<int> stages_of_parts(const Plan& plan);
 // Whether both ends of a route are parts of one worker: no transport carries its messages.
@@ -89,6 +91,9 @@ struct Traffic {
 // By route, for a step of `batch` rows; `gradients` false: a forward-only step.
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients = true);
+// Adds what a step's messages come to, to each worker's that sends and receives them. A prediction
+// for every worker bound.
+void add_traffic(const Model& model, const Plan& plan, std::vector<WorkerPrediction>& workers);
 
 // Everything that is wrong with `plan` for `model`; empty if it is sound. Recomputes connectors and
 // compares; checks layouts, stages (acyclic, complete), binding.

@@ -106,16 +106,9 @@ class Prediction {
   }
 
   void add_traffic() {
-    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    partitioner::add_traffic(model_, plan_, result_);
     std::vector<int> held;
-    for (size_t r = 0; r < plan_.routes.size(); ++r) {
-      const Route& route = plan_.routes[r];
-      held.push_back(held_at_most(route));
-      if (is_local(plan_, route)) continue;
-      worker_of(route.from).messages += traffic[r].messages;
-      worker_of(route.from).bytes_out += traffic[r].bytes;
-      worker_of(route.to).bytes_in += traffic[r].bytes;
-    }
+    for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
     for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
   }

@@ -16,8 +16,8 @@
 
 namespace kerf::partitioner {
 
-// Fills the turns of the parts that are not alone on their worker in their stage. O(instructions * parts of the
-// stage).
+// Fills the turns of the parts that are not alone on their worker in their stage. O(instructions *
+// parts of the stage).
 void give_turns(const Plan& plan, std::vector<Part>& parts);
 
 // Where the transient regions of a worker's parts begin, and the bytes of the stage that needs most.

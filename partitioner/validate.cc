@@ -49,16 +49,6 @@ class Checker {
   }
   bool is_part(int part) const { return part >= 0 && part < plan_.parts(); }
 
-  // -1: in none.
-  std::vector<int> stages_of_nodes() const {
-    std::vector<int> stage_of(static_cast<size_t>(model_.nodes()), -1);
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const NodeId node : plan_.stages[s].nodes)
-        if (node >= 0 && node < model_.nodes())
-          stage_of[static_cast<size_t>(node)] = static_cast<int>(s);
-    return stage_of;
-  }
-
   void check_header() {
     if (plan_.model != model_.name() || plan_.fingerprint != model_.fingerprint())
       problem("it is for model {} ({}), not {} ({})", plan_.model, plan_.fingerprint, model_.name(),
@@ -114,7 +104,7 @@ class Checker {
   }
 
   void check_stage_graph() {
-    const std::vector<int> stage_of = stages_of_nodes();
+    const std::vector<int> stage_of = stages_of_nodes(plan_, model_.nodes());
     std::vector<std::pair<int, int>> edges;
     std::set<std::pair<int, int>> backwards;
     const auto [begin, end] = boost::edges(model_.graph());
@@ -137,7 +127,7 @@ class Checker {
       return;
     }
     const int64_t rows = plan_.largest_micro_batch();
-    const std::vector<int> stage_of = stages_of_nodes();
+    const std::vector<int> stage_of = stages_of_nodes(plan_, model_.nodes());
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
@@ -239,16 +229,7 @@ class Checker {
       return;
     }
     std::vector<WorkerPrediction> must(plan_.workers.size());
-    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
-    const auto at = [&](int part) -> WorkerPrediction& {
-      return must[static_cast<size_t>(plan_.binding[static_cast<size_t>(part)])];
-    };
-    for (size_t r = 0; r < plan_.routes.size(); ++r) {
-      if (is_local(plan_, plan_.routes[r])) continue;
-      at(plan_.routes[r].from).messages += traffic[r].messages;
-      at(plan_.routes[r].from).bytes_out += traffic[r].bytes;
-      at(plan_.routes[r].to).bytes_in += traffic[r].bytes;
-    }
+    add_traffic(model_, plan_, must);
     for (size_t w = 0; w < must.size(); ++w) {
       const WorkerPrediction& have = plan_.workers[w];
       if (have.worker != static_cast<int>(w))

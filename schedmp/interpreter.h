@@ -18,11 +18,11 @@
 
 namespace kerf::schedmp {
 
-// A run of one list of a worker's parts of a stage: what an action of a row comes to. Where an update, or a
-// reduction, of a stage stands, it contributes. The rest of all of a row's updates is taken together
-// at its end, where the last of them stands, so that no part of a worker waits for what another of
-// its parts has yet to send: all reduce, the root of the step vector concludes, all update, all
-// fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
+// A run of one list of a worker's parts of a stage: what an action of a row comes to. Where an
+// update, or a reduction, of a stage stands, it contributes. The rest of all of a row's updates is
+// taken together at its end, where the last of them stands, so that no part of a worker waits for
+// what another of its parts has yet to send: all reduce, the root of the step vector concludes, all
+// update, all fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
 struct ListRun {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;
@@ -70,8 +70,9 @@ class Interpreter {
   // `parts`: of one worker.
   Interpreter(std::vector<const partitioner::Part*> parts, int micro_batches, Machine& machine);
 
-  // Runs the lists of the worker's parts of the action's stage, each when its turn comes. Throws Error{kInternal} where a region
-  // is taken twice or given before it was taken: the row was never proved.
+  // Runs the lists of the worker's parts of the action's stage, each when its turn comes. Throws
+  // Error{kInternal} where a region is taken twice or given before it was taken: the row was never
+  // proved.
   void run(const ListRun& list_run);
 
   const partitioner::Part& part(size_t index) const { return *parts_[index]; }

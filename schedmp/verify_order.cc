@@ -150,14 +150,13 @@ class RowCheck {
   }
 
   void complete(int stage, const Progress& progress) {
-    const bool trains = trains_;
     for (int mb = 0; mb < schedule_.micro_batches; ++mb) {
       const auto at = static_cast<size_t>(mb);
       if (!progress.forward[at]) missing(stage, ActionKind::kForward, mb);
-      if (trains && !progress.input_gradient[at]) missing(stage, ActionKind::kInputGradient, mb);
-      if (trains && !progress.weight_gradient[at]) missing(stage, ActionKind::kWeightGradient, mb);
+      if (trains_ && !progress.input_gradient[at]) missing(stage, ActionKind::kInputGradient, mb);
+      if (trains_ && !progress.weight_gradient[at]) missing(stage, ActionKind::kWeightGradient, mb);
     }
-    if (trains && !progress.updated) missing(stage, ActionKind::kUpdate, -1);
+    if (trains_ && !progress.updated) missing(stage, ActionKind::kUpdate, -1);
   }
 
   void missing(int stage, ActionKind kind, int micro_batch) {

@@ -49,10 +49,7 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
 
 // Stages are numbered in the order in which they run, so none feeds one before it.
 bool feeds_forward_only(const Model& model, const Plan& plan) {
-  std::vector<size_t> stage_of(static_cast<size_t>(model.nodes()));
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const partitioner::NodeId node : plan.stages[s].nodes)
-      stage_of[static_cast<size_t>(node)] = s;
+  const std::vector<int> stage_of = partitioner::stages_of_nodes(plan, model.nodes());
   for (partitioner::ValueId value = 0; value < model.values(); ++value) {
     const partitioner::NodeId producer = model.value(value).producer;
     if (producer < 0) continue;

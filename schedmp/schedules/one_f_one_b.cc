@@ -57,8 +57,8 @@ class Moments {
   }
 
   std::vector<std::vector<Action>> rows_;  // by stage
-  std::vector<size_t> at_, forward_,
-      backward_;  // by stage: actions, and of them those, done so far
+  // By stage: how many actions were done so far, and of them forwards and backwards.
+  std::vector<size_t> at_, forward_, backward_;
 };
 
 }  // namespace

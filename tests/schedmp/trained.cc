@@ -1,0 +1,164 @@
+#include "tests/schedmp/trained.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "partitioner/builder.h"
+#include "partitioner/complete_plan.h"
+#include "partitioner/zoo.h"
+#include "schedmp/scheduler.h"
+#include "schedmp/schedules.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/random_dataset.h"
+
+namespace kerf::schedmp::tests {
+
+using partitioner::Builder;
+using partitioner::PlanRequest;
+using partitioner::ValueId;
+
+// A branch (two paths from one value), a skip over several layers, and a value with three
+// consumers.
+static Model braided() {
+  Builder b("braided");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  const ValueId a = b.relu(b.gemm(x, 16, "a"), "a_relu");
+  const ValueId left = b.relu(b.gemm(a, 16, "left"), "left_relu");
+  const ValueId right = b.gemm(a, 16, "right");
+  const ValueId joined = b.add(left, right, "joined");
+  const ValueId deep = b.relu(b.gemm(joined, 16, "deep"), "deep_relu");
+  const ValueId skipped = b.add(deep, a, "skip");
+  b.loss(b.gemm(skipped, 5, "head"));
+  return b.build();
+}
+
+static Model dropping() {
+  Builder b("dropping");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  b.loss(b.gemm(b.dropout(b.relu(b.gemm(x, 24)), 0.3), 5));
+  return b.build();
+}
+
+Model make_model(const std::string& source) {
+  if (source == "braided") return braided();
+  if (source == "dropping") return dropping();
+  if (source == "lenet5") return partitioner::make_zoo_model("lenet5");
+  return partitioner::make_zoo_model("mlp", {partitioner::parse_sizes(source)});
+}
+
+TrainingFactories factories() {
+  return {make_model, [](const std::string& name, Split split) {
+            const int64_t features = name == "images" ? 784 : 12;
+            const int64_t classes = name == "images" ? 10 : 5;
+            return std::make_shared<kerf::tests::RandomDataset>(split == Split::kTrain ? 70 : 33,
+                                                                features, classes);
+          }};
+}
+
+static Schedule schedule_of(const Case& c, const Plan& plan) {
+  if (!c.text.empty()) return parse_schedule(c.text, "test");
+  return make_schedule(c.schedule, groups_of(plan), c.micro_batches);
+}
+
+Plan plan_of(const Model& model, const Case& c) {
+  PlanRequest request;
+  request.cut = c.cut;
+  request.workers = c.workers;
+  request.batch = c.batch;
+  request.micro_batches = c.micro_batches;
+  request.schedule = c.schedule;
+  request.shares = c.shares;
+  request.shares_origin = "shares";
+  if (c.text.empty())
+    return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(c.schedule)));
+  const Schedule schedule = parse_schedule(c.text, "test");
+  request.workers = schedule.stages();
+  for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
+  return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(schedule)));
+}
+
+static Plan bound_plan_of(const Model& model, const Case& c) {
+  Plan plan = plan_of(model, c);
+  if (c.binding.empty()) return plan;
+  plan.binding = c.binding;
+  partitioner::LeftOut predictions;
+  predictions.layouts.resize(plan.layouts.size());
+  predictions.workers = predictions.bottleneck = true;
+  complete_plan(
+      model, predictions, [](const std::string& name) { return in_flight_of(name); }, plan);
+  return plan;
+}
+
+Answer train(const Case& c) {
+  const Model model = make_model(c.source);
+  const Plan plan = bound_plan_of(model, c);
+  const Schedule schedule = schedule_of(c, plan);
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("kerf-training-") +
+       testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() +
+       std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "-" +
+       std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "shards");
+
+  TrainingOptions options;
+  options.model_source = c.source;
+  options.dataset = c.source == "lenet5" ? "images" : "rows";
+  options.batch = c.batch;
+  options.steps = c.steps;
+  options.optimizer.momentum = 0.9;
+  options.shards = folder / "shards";
+  Training program(factories(), model, plan, schedule, options);
+  const auto crew = kerf::tests::inproc_crew(
+      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}});
+  run(program, *crew, {3, 1});
+  crew->stop();
+  join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
+
+  Answer answer;
+  for (const StepRecord& step : program.steps()) {
+    answer.losses.push_back(step.loss);
+    answer.trained_rows += step.rows;
+  }
+  answer.evaluation_loss = program.evaluations().back().loss;
+  answer.evaluated_rows = program.evaluations().back().rows;
+  answer.correct = program.evaluations().back().correct;
+  answer.weights = read_safetensors(folder / "weights.safetensors");
+  answer.routes = program.routes();
+  answer.workers = program.workers();
+  answer.proved_bytes = program.verdict().peak_bytes;
+  answer.plan = plan;
+  std::filesystem::remove_all(folder);
+  return answer;
+}
+
+void expect_counted_as_predicted(const Answer& answer) {
+  EXPECT_FALSE(answer.routes.empty());
+  for (size_t route = 0; route < answer.routes.size(); ++route) {
+    EXPECT_EQ(answer.routes[route].messages, answer.routes[route].predicted_messages) << route;
+    EXPECT_EQ(answer.routes[route].bytes, answer.routes[route].predicted_bytes) << route;
+    EXPECT_GT(answer.routes[route].messages, 0) << route;
+  }
+}
+
+void expect_same_bits(const Answer& a, const Answer& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.evaluation_loss, b.evaluation_loss);
+  EXPECT_EQ(a.correct, b.correct);
+  ASSERT_EQ(a.weights.size(), b.weights.size());
+  for (size_t i = 0; i < a.weights.size(); ++i) {
+    EXPECT_EQ(a.weights[i].name, b.weights[i].name);
+    EXPECT_TRUE(a.weights[i].bytes == b.weights[i].bytes) << a.weights[i].name;
+  }
+}
+
+void expect_memory_as_predicted(const Answer& answer) {
+  EXPECT_EQ(answer.workers.size(), static_cast<size_t>(answer.plan.workers_bound()));
+  for (size_t worker = 0; worker < answer.workers.size(); ++worker) {
+    EXPECT_EQ(answer.workers[worker].peak_bytes, answer.proved_bytes[worker]) << worker;
+    EXPECT_EQ(answer.workers[worker].proved_bytes, answer.proved_bytes[worker]) << worker;
+    EXPECT_LE(answer.proved_bytes[worker], answer.plan.workers[worker].peak_bytes) << worker;
+  }
+}
+
+}  // namespace kerf::schedmp::tests

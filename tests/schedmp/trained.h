@@ -1,0 +1,55 @@
+// A small model trained and tested by a crew of threads, under any cut, binding and schedule: what
+// the tests of training compare.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/cut.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/training/training.h"
+
+namespace kerf::schedmp::tests {
+
+using partitioner::Cut;
+using partitioner::Model;
+using partitioner::Plan;
+
+struct Case {
+  std::string source = "12-24-18-10-5";
+  Cut cut = Cut::kLayer;
+  int workers = 1;
+  std::string schedule = "1f1b";
+  int64_t batch = 22;
+  int micro_batches = 4;
+  int64_t steps = 8;
+  std::string shares = {};
+  std::string text = {};          // of a schedule: its stages go where it has them
+  std::vector<int> binding = {};  // part -> worker; empty: the cut's
+};
+
+struct Answer {
+  std::vector<double> losses;
+  int64_t trained_rows = 0;
+  double evaluation_loss = 0;
+  int64_t evaluated_rows = 0;
+  int64_t correct = 0;
+  std::vector<NamedTensor> weights;
+  std::vector<RouteFigures> routes;
+  std::vector<WorkerFigures> workers;
+  std::vector<int64_t> proved_bytes;
+  Plan plan;
+};
+
+// "braided", "dropping", "lenet5", or the sizes of a perceptron.
+Model make_model(const std::string& source);
+TrainingFactories factories();
+Plan plan_of(const Model& model, const Case& c);
+Answer train(const Case& c);
+
+void expect_same_bits(const Answer& a, const Answer& b);
+void expect_counted_as_predicted(const Answer& answer);
+// What ran took what was proved, to the byte, and what was proved no more than the plan says.
+void expect_memory_as_predicted(const Answer& answer);
+
+}  // namespace kerf::schedmp::tests
