@@ -1,10 +1,10 @@
 // Planning alone: how good the layer cut of a graph is, and how long it takes to find.
 //
-//   build/release/bench/planner                    the graphs of shared/data above the sources, where
-//                                                  they are, and chains of transformer blocks
-//                                                  also all of planning for chains of 5,000 to
-//                                                  20,000 operators: cut, routes, predictions
-//   build/release/bench/planner FORMAT FILE K      one graph over K workers
+//   build/release/bench/planner                  the graphs of shared/data above the sources, where
+//                                                they are, and chains of transformer blocks; also
+//                                                all of planning for chains of 5,000 to 20,000
+//                                                operators: cut, routes, predictions
+//   build/release/bench/planner FORMAT FILE K    one graph over K workers
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The kernels' own training step, hand-chained: `train_step lenet5|mlp [steps] [--profile]` prints, per
-// step, its milliseconds and its loss; then the time per operator and phase. bench/peer_torch.py prints
-// PyTorch's.
+// The kernels' own training step, hand-chained: `train_step lenet5|mlp [steps] [--profile]` prints,
+// per step, its milliseconds and its loss; then the time per operator and phase.
+// bench/peer_torch.py prints PyTorch's.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

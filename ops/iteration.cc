@@ -50,8 +50,8 @@ std::optional<IndexSet> segments_of(const IndexSet& set, const std::vector<int64
   return IndexSet(std::move(ranges));
 }
 
-// Of a flattened axis: beyond any use. A set's memory is its ranges', and here a few words of a plan
-// can make one for each row of a batch.
+// Of a flattened axis: beyond any use. A set's memory is its ranges', and here a few words of a
+// plan can make one for each row of a batch.
 constexpr int64_t kMostRanges = int64_t{1} << 20;
 
 void check_ranges(int64_t outer, const IndexSet& inner) {

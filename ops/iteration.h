@@ -85,8 +85,8 @@ bool has_axis(const OperandMap& map, int axis);
 
 // ---- spaces of common shapes
 
-// One iteration axis per axis of a tensor: samples, features (axis 1 of images and rows, the last of
-// sequences), space.
+// One iteration axis per axis of a tensor: samples, features (axis 1 of images and rows, the last
+// of sequences), space.
 std::vector<IterationAxis> axes_of_tensor(const Shape& shape);
 // An operand whose axes follow these iteration axes; those without any are needed whole.
 OperandMap operand_axes(const std::vector<std::vector<int>>& axes, int first_of = -1);

@@ -5,12 +5,13 @@
 
 namespace kerf::ops {
 
-// Rows of `scores` [n, classes, ...] whose largest entry (the first, on ties) is at the label; a row
-// is one position of one sample. A row with a NaN, or with a label that is no class, is not correct.
+// Rows of `scores` [n, classes, ...] whose largest entry (the first, on ties) is at the label; a
+// row is one position of one sample. A row with a NaN, or with a label that is no class, is not
+// correct.
 int64_t count_correct(const TensorView& scores, const TensorView& labels);
 
-// The same where the classes are divided: rows whose label's score, `picked` [n, ...], is as large as
-// any of the segments' in `maximum` [n, segments, ...]. On ties every one of the largest counts.
+// The same where the classes are divided: rows whose label's score, `picked` [n, ...], is as large
+// as any of the segments' in `maximum` [n, segments, ...]. On ties every one of the largest counts.
 int64_t count_picked(const TensorView& maximum, const TensorView& picked);
 
 // The sum of the squares of a float32 tensor, in float64: not finite if and only if one of its

@@ -2,9 +2,9 @@
 //
 // A Selection (HDF5's word) is computed once per (holder box, piece box, shape) and used for every
 // micro-batch: what lies within one index of the batch axis is a list of contiguous runs, and index
-// sets of the batch axis are clipped to the micro-batch. Pure functions of memory; one thread at a time per
-// destination. Host memory only. Large selections use the calling thread's OpenMP threads; every
-// element is copied or added once, so their number changes no bit.
+// sets of the batch axis are clipped to the micro-batch. Pure functions of memory; one thread at a
+// time per destination. Host memory only. Large selections use the calling thread's OpenMP threads;
+// every element is copied or added once, so their number changes no bit.
 #pragma once
 
 #include <algorithm>

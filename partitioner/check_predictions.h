@@ -11,11 +11,11 @@
 namespace kerf::partitioner {
 
 // The first figure of a sound plan that differs from what is computed afresh, which worker's it is,
-// both figures, and the way out; empty if none does. Bytes are compared exactly (the scratch memory of
-// kernels is that of this processor), seconds, FLOPs and prices within one in a million. What was `left_out` was computed already, and the bound, which only
-// the search for the plan knows, must not be above the bottleneck. Not compared are the figures of a
-// file from before there was a step vector, and memory where the schedule is not known
-// (InFlightOf).
+// both figures, and the way out; empty if none does. Bytes are compared exactly (the scratch memory
+// of kernels is that of this processor), seconds, FLOPs and prices within one in a million. What
+// was `left_out` was computed already, and the bound, which only the search for the plan knows,
+// must not be above the bottleneck. Not compared are the figures of a file from before there was a
+// step vector, and memory where the schedule is not known (InFlightOf).
 std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan,
                                             const LeftOut& left_out,
                                             const InFlightOf& in_flight_of);

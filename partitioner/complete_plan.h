@@ -27,8 +27,8 @@ struct LeftOut {
   bool any() const;
 };
 
-// The division of a node of `stage`, those of what comes before being set; empty for a free cut over
-// several parts, which nothing implies.
+// The division of a node of `stage`, those of what comes before being set; empty for a free cut
+// over several parts, which nothing implies.
 std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
                                             NodeId node, const Division& division);
 

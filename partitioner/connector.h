@@ -13,12 +13,13 @@
 // comes from u itself if it is one of them, else from the lowest part. One route per (value,
 // direction, leg, sender, receiver), however many edges cross. Together the two are each other's
 // adjoint, a replicated element counted once. Sums may be made on the way (sums.h): a part that
-// makes several contributions sends their sum, to an earlier stage's part that makes some as well if
-// there is one; partial sums that several parts need are reduced and gathered in slices.
+// makes several contributions sends their sum, to an earlier stage's part that makes some as well
+// if there is one; partial sums that several parts need are reduced and gathered in slices.
 //
-// Parameters are values too: their homes (homes.h) hold them, gradients are summed into homes by the
-// second rule, once a step, after every micro-batch; what parts read beyond their homes is published
-// by the first, after the update. Inputs and labels never travel: every part reads its own.
+// Parameters are values too: their homes (homes.h) hold them, gradients are summed into homes by
+// the second rule, once a step, after every micro-batch; what parts read beyond their homes is
+// published by the first, after the update. Inputs and labels never travel: every part reads its
+// own.
 //
 // In the words of the literature a route is a bridge; it begins with a slice where a piece is not
 // all that is held, and ends in a concat or a sum where several pieces meet.
@@ -55,7 +56,8 @@ struct Computation {
 };
 
 // One summand of a tensor: of a gradient, what box number `box_number` of the consumer's iterations
-// gives for its input `use.input`; of a value, what the producer's gives for its output `use.input`.
+// gives for its input `use.input`; of a value, what the producer's gives for its output
+// `use.input`.
 struct Contribution {
   Use use;
   int box_number = 0;

@@ -53,8 +53,8 @@ struct Infeasible {
   std::string text() const;
 };
 
-// The model with its nodes rewritten (rewrite.h) as the request's cut needs them: what to make a plan
-// of. Mostly the model itself. Throws Error{kUsage} for a bad shares file.
+// The model with its nodes rewritten (rewrite.h) as the request's cut needs them: what to make a
+// plan of. Mostly the model itself. Throws Error{kUsage} for a bad shares file.
 Model model_for(const Model& model, const PlanRequest& request);
 
 // Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by

@@ -50,11 +50,10 @@ std::vector<Box> atoms_of(const std::vector<Reader>& readers, const Shape& shape
 }
 
 bool makes_all(const Reader& reader, const std::vector<Box>& summands, const Box& box) {
+  std::vector<bool> makes(summands.size());
+  for (const int i : reader.summands) makes[static_cast<size_t>(i)] = true;
   for (size_t i = 0; i < summands.size(); ++i)
-    if (!ops::intersect(summands[i], box).empty() &&
-        std::find(reader.summands.begin(), reader.summands.end(), static_cast<int>(i)) ==
-            reader.summands.end())
-      return false;
+    if (!makes[i] && !ops::intersect(summands[i], box).empty()) return false;
   return true;
 }
 

@@ -59,7 +59,8 @@ class InPlace {
     }
   }
 
-  // Whether the input's memory is this part's to write to, and this call the last that reads it, once.
+  // Whether the input's memory is this part's to write to, and this call the last that reads it,
+  // once.
   bool ends(const LocalCall& call, int input, size_t at) {
     if (input < 0) return false;
     const size_t memory = root(input);

@@ -73,9 +73,9 @@ void Lowering::update_home(ValueId value) {
   publish(value, home);
 }
 
-// The local that is the gradient of the home: it outlives the list that makes it, because the update
-// waits for what all parts have summed. Where the first term is an accumulator of the home's box, it
-// takes the others in.
+// The local that is the gradient of the home: it outlives the list that makes it, because the
+// update waits for what all parts have summed. Where the first term is an accumulator of the home's
+// box, it takes the others in.
 int Lowering::sum_at_home(ValueId value, int home) {
   std::vector<Instruction>& list = to_.reduce.instructions;
   std::vector<Term> terms = gradient_terms(value, *all_sums_.needed(value, true, part_));

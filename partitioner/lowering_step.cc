@@ -45,8 +45,8 @@ Instruction Lowering::step_message(Kind kind, const Route& route, int local, boo
   return message;
 }
 
-// Shares go to the root and add up there, the result comes from it before anything is updated. Every
-// share begins at 0.
+// Shares go to the root and add up there, the result comes from it before anything is updated.
+// Every share begins at 0.
 void Lowering::exchange_step() {
   if (member() == nullptr) return;
   const bool root = part_ == members_.front().part;

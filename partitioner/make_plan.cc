@@ -1,14 +1,13 @@
 // From a request to a plan: cut, connect, bind, predict; and what to change when nothing fits.
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "partitioner/bound.h"
+#include "partitioner/connected_plan.h"
 #include "partitioner/cut.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/stage_price.h"
-#include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
 
@@ -32,23 +31,8 @@ void check_request(const PlanRequest& request) {
 }
 
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                         Assignment assignment) {
-  Plan plan;
-  plan.model = model.name();
-  plan.fingerprint = model.fingerprint();
-  plan.cut = request.cut;
-  plan.batch = request.batch;
-  plan.micro_batches = request.micro_batches;
-  plan.schedule = request.schedule;
-  plan.request = {request.source, request.memory, request.minimise, request.setting,
-                  request.momentum};
-  plan.stages = std::move(assignment.stages);
-  plan.division = std::move(assignment.division);
-  plan.layouts = layouts_of(model, plan.division);
-  plan.binding = request.placement;
-  plan.binding.resize(static_cast<size_t>(request.workers));
-  if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
-  plan.routes = all_routes(model, plan);
+                         const Assignment& assignment) {
+  Plan plan = connected_plan(model, request, assignment);
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
@@ -91,8 +75,8 @@ void interleave(const Model& model, const PlanRequest& request, const InFlight& 
 }
 
 Plan plan_of(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-             Assignment assignment) {
-  Plan plan = connect_and_predict(model, request, in_flight, std::move(assignment));
+             const Assignment& assignment) {
+  Plan plan = connect_and_predict(model, request, in_flight, assignment);
   if (request.memory && check_memory(plan, *request.memory))
     interleave(model, request, in_flight, plan);
   return plan;
@@ -117,9 +101,9 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
   const auto peaks = [&](const Assignment& assignment) {
     return peaks_of(plan_of(model, request, in_flight, assignment));
   };
-  auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
+  const auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
   if (!assignment) return std::nullopt;
-  return plan_of(model, request, in_flight, *std::move(assignment));
+  return plan_of(model, request, in_flight, *assignment);
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "partitioner/at.h"
 #include "partitioner/blocks.h"
 #include "partitioner/stage_price.h"
 
@@ -29,8 +30,6 @@ class Figures {
   }
 
  private:
-  static size_t at(int index) { return static_cast<size_t>(index); }
-
   void add_node(NodeId node) {
     result_.nodes.push_back({model_.node(node).name, -1, false});
     result_.work[0].push_back(

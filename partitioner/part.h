@@ -2,12 +2,12 @@
 //
 // Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
 // local tensors, kernel calls, and instruction lists: F forward, I input gradients, W weight
-// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it); and
-// once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home here and
-// sends this part's share of the step vector, `conclude` (of one part of the plan) sums those and
-// sends the result, `update` updates and publishes where the result lets it, `fetch` receives what
-// other homes published. A schedule's action runs one list for one micro-batch; U runs the last five,
-// where it comes after REDUCE_GRAD the last four.
+// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it);
+// and once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home
+// here and sends this part's share of the step vector, `conclude` (of one part of the plan) sums
+// those and sends the result, `update` updates and publishes where the result lets it, `fetch`
+// receives what other homes published. A schedule's action runs one list for one micro-batch; U
+// runs the last five, where it comes after REDUCE_GRAD the last four.
 //
 // Memory. Every local that is neither persistent nor in a message has an offset within a region:
 //
@@ -22,10 +22,10 @@
 // nothing is taken in any other way. Sizes are those of the plan's largest micro-batch; blocks are
 // 64 bytes. A local has a place in those lists only in which it has contents.
 //
-// Locals whose storage is borrowed: an alias shares another local's memory (Flatten's output, and what
-// is written over an input that nobody reads later); a local that
-// is received whole is read in place from the message; a local that is only made to be sent whole
-// to one part is written into the slot. No kReceive lies between its kAcquire and its kSend.
+// Locals whose storage is borrowed: an alias shares another local's memory (Flatten's output, and
+// what is written over an input that nobody reads later); a local that is received whole is read in
+// place from the message; a local that is only made to be sent whole to one part is written into
+// the slot. No kReceive lies between its kAcquire and its kSend.
 //
 // A message carries the pieces of its route in order, each a dense tensor of piece.box, and is sent
 // for an empty micro-batch too. Within one list a part sends what it made right after making it and

@@ -29,9 +29,11 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-// Of a plan's step: beyond any use, and small enough that no product of it with a tensor's size overflows.
+// Of a plan's step: beyond any use, and small enough that no product of it with a tensor's size
+// overflows.
 inline constexpr int64_t kMostRows = int64_t{1} << 31;
 inline constexpr int kMostParts = 4096;
+inline constexpr int kMostMicroBatches = 65'536;
 
 // Per step of `batch` rows in `micro_batches`.
 struct WorkerPrediction {
@@ -110,10 +112,10 @@ std::string write_plan(const Model& model, const Plan& plan, PlanText form = Pla
 // Micro-batches in flight, by the name of a schedule; null where nobody here knows the schedule.
 using InFlightOf = std::function<std::unique_ptr<InFlight>(const std::string& schedule)>;
 // Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
-// for another model; what stands is verified, what is absent is derived (complete_plan.h). Predictions
-// that stand are as Kerf wrote them where the checksum is right, else compared with fresh ones; both
-// take `in_flight_of` (empty: every micro-batch is in flight at once). The result of a whole text
-// equals what was written.
+// for another model; what stands is verified, what is absent is derived (complete_plan.h).
+// Predictions that stand are as Kerf wrote them where the checksum is right, else compared with
+// fresh ones; both take `in_flight_of` (empty: every micro-batch is in flight at once). The result
+// of a whole text equals what was written.
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
                const InFlightOf& in_flight_of = {});
 

@@ -23,10 +23,10 @@
 // that no checksum vouches for are compared with fresh ones.
 //
 // "rewrites" (rewrite.h) are those that made the model of what its source names; the rest speaks of
-// the pieces. "request" and any of its members may be absent. So may what follows from the rest: "layouts" or
-// any of its members, "routes", "workers", "bottleneck", "checksum"; and "bound", which only the
-// search for a plan can tell. A plan of decisions alone leaves all of that out, and where the stages follow one another in the model's order, each
-// names its first operator only:
+// the pieces. "request" and any of its members may be absent. So may what follows from the rest:
+// "layouts" or any of its members, "routes", "workers", "bottleneck", "checksum"; and "bound",
+// which only the search for a plan can tell. A plan of decisions alone leaves all of that out, and
+// where the stages follow one another in the model's order, each names its first operator only:
 //
 //    "stages": [
 //      {"parts": [0], "first": "conv1"},

@@ -1,5 +1,5 @@
-// Reads members of a plan's JSON, each checked for presence, type and range. Throws Error{kUsage} at
-// `where`, which names file and path: "plan.json: stages[2].parts". Pure functions.
+// Reads members of a plan's JSON, each checked for presence, type and range. Throws Error{kUsage}
+// at `where`, which names file and path: "plan.json: stages[2].parts". Pure functions.
 #pragma once
 
 #include <initializer_list>

@@ -12,14 +12,14 @@ using BlockOrder = std::vector<size_t>;
 
 bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
-// What packing may cost: pairs of blocks compared. A few orders are tried in any case, more as far as
-// that goes.
+// What packing may cost: pairs of blocks compared. A few orders are tried in any case, more as far
+// as that goes.
 constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
 
-// The blocks that are placed, by the stretch of time in which they live, so that a block meets few that
-// it cannot collide with.
+// The blocks that are placed, by the stretch of time in which they live, so that a block meets few
+// that it cannot collide with.
 class Placed {
   static constexpr size_t kLength = 256;  // instructions
   auto before() const {
@@ -30,7 +30,8 @@ class Placed {
   Placed(const std::vector<Block>& blocks, const std::vector<int64_t>& offsets)
       : blocks_(blocks), offsets_(offsets) {}
 
-  // Those that live when `block` does, and perhaps others, by ascending offset; until the next call.
+  // Those that live when `block` does, and perhaps others, by ascending offset; until the next
+  // call.
   const BlockOrder& around(size_t block) {
     const auto [first, last] = stretches(block);
     if (first == last) return in_[first];
@@ -120,8 +121,8 @@ class Placing {
 
   bool dense() const { return best_bytes_ * 100 <= least_ * 105; }
 
-  // Moves blocks within the order, every other time one that sticks out to an earlier place; goes on
-  // from what is no worse, so that it does not stay where it began.
+  // Moves blocks within the order, every other time one that sticks out to an earlier place; goes
+  // on from what is no worse, so that it does not stay where it began.
   void improve(BlockOrder order) {
     const size_t most = std::min(kManyOrders, kMostComparisons / compared_);
     std::mt19937 random(1);

@@ -1,7 +1,7 @@
 // Rewrites: a node becomes a subgraph that divides where the node itself must be whole.
 //
-//   loss = SoftmaxCrossEntropyLoss     per segment of the classes a log-sum-exp, put together per row
-//   bn = BatchNormalization, training  sums, then centred squares, over all shares of the batch
+//   loss = SoftmaxCrossEntropyLoss      per segment of the classes a log-sum-exp, then their sum
+//   bn = BatchNormalization, training   sums, then centred squares, over all shares of the batch
 //
 // A person divides the node as it was read; the row that rewrites it divides the pieces. The last
 // piece has the node's name, so its first output keeps its own, and parameters, states, inputs and

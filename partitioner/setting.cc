@@ -12,8 +12,8 @@ constexpr int64_t kMostSlotBytes = int64_t{1} << 50;  // of a channel: beyond an
 
 }  // namespace
 
-// A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what it
-// sends to itself beside its other memory.
+// A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what
+// it sends to itself beside its other memory.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 const Setting& setting, int64_t samples) {
   std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes

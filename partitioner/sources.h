@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "partitioner/at.h"
 #include "partitioner/connector.h"
 
 namespace kerf::partitioner {
@@ -63,7 +64,6 @@ class Sources {
   std::vector<Source> of_gradient(ValueId value, int part, const ops::Box& box) const;
 
  private:
-  static size_t at(int index) { return static_cast<size_t>(index); }
   void find_needs();
   void find_layouts();
   void find_differentiable();

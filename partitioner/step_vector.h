@@ -53,8 +53,8 @@ struct StepVector {
 // kResults on is of.
 std::string entry_name(const Model& model, const StepVector& vector, int entry);
 
-// The result of `sums`, all entries of it, to `result`, of kResults: what is of micro-batches added in
-// their order, what is of parameters in model order.
+// The result of `sums`, all entries of it, to `result`, of kResults: what is of micro-batches added
+// in their order, what is of parameters in model order.
 void conclude(const Model& model, const StepVector& vector, std::span<const double> sums,
               double* result);
 
@@ -68,8 +68,8 @@ struct StepMember {
 // Ascending by part; the first is the root.
 std::vector<StepMember> step_members(const Sources& sources, int micro_batches);
 
-// The shares' routes to the root, then the result's from it; by part. They count as backward: a step
-// without gradients has none. One message each a step; none where there is one member.
+// The shares' routes to the root, then the result's from it; by part. They count as backward: a
+// step without gradients has none. One message each a step; none where there is one member.
 std::vector<Route> step_routes(const Sources& sources, int micro_batches, int first_id);
 
 // All routes of a plan, by its division, stages and micro-batches: connect(), and these.

@@ -45,7 +45,8 @@ class Sums {
   explicit Sums(const Sources& sources);
 
   const Sources& sources() const { return sources_; }
-  // Of an activation, of what is kept, or of a gradient of either; sums before what is made of them.
+  // Of an activation, of what is kept, or of a gradient of either; sums before what is made of
+  // them.
   const std::vector<Sum>& of(ValueId value, bool gradient) const {
     return (gradient ? gradients_ : values_)[static_cast<size_t>(value)];
   }

@@ -20,8 +20,8 @@ namespace kerf::partitioner {
 // parts of the stage).
 void give_turns(const Plan& plan, std::vector<Part>& parts);
 
-// Where the transient regions of a worker's parts begin, and the bytes of the stage that needs most.
-// `bytes`: what each part needs.
+// Where the transient regions of a worker's parts begin, and the bytes of the stage that needs
+// most. `bytes`: what each part needs.
 struct Transient {
   std::vector<int64_t> starts;  // by index
   int64_t bytes = 0;

@@ -14,7 +14,6 @@ namespace kerf::partitioner {
 namespace {
 
 // Beyond any use.
-constexpr int kMostMicroBatches = 1 << 20;
 constexpr int kMostWorkers = 4096;
 
 class Checker {

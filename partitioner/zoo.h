@@ -1,10 +1,10 @@
 // The built-in models.
 //
-//   mlp     fully connected: --sizes 784-512-512-10 (input, hidden ..., classes), ReLU between
-//   lenet5  LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for 28x28 images
+//   mlp        fully connected: --sizes 784-512-512-10 (input, hidden ..., classes), ReLU between
+//   lenet5     LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for 28x28 images
 //   lenet5-bn  the same with a batch normalisation after each convolution (Ioffe, Szegedy 2015)
-//   lstm-lm    a language model: --sizes 16-32-32-64 (tokens in a row, vocabulary, embedding, hidden
-//              units of the LSTM); a score of every token follows each
+//   lstm-lm    a language model: --sizes 16-32-32-64 (tokens in a row, vocabulary, embedding,
+//              hidden units of the LSTM); a score of every token follows each
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@
 //
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
 // and slots die with their Endpoint. While an endpoint waits for anything it serves all its
-// channels: what a broken connection lost is sent again by threads that wait in it, or progress() it.
-// Time in which the process stood still (standstill.h) does not count against deadlines.
+// channels: what a broken connection lost is sent again by threads that wait in it, or progress()
+// it. Time in which the process stood still (standstill.h) does not count against deadlines.
 #pragma once
 
 #include <array>
@@ -155,8 +155,8 @@ bool mirrors_slots(TransportKind kind);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
 
-// Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of this
-// transport may have on this host.
+// Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of
+// this transport may have on this host.
 void check_endpoint_address(TransportKind kind, const std::string& address);
 
 // Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub

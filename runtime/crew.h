@@ -4,18 +4,18 @@
 // gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
 // worker whose process ends, whose connection breaks, that is silent for `silence`, or that owes
 // something (results of tasks, an answer) without progress for `no_progress` is lost: next() throws
-// Error{kLost} that names it, what it was doing, and who waited for what. What a worker owes the crew
-// counts itself; what the worker says that it does is only told. Who waits for another is lost only
-// when all that owe something wait and nothing has moved for `no_progress`. Time in which this
+// Error{kLost} that names it, what it was doing, and who waited for what. What a worker owes the
+// crew counts itself; what the worker says that it does is only told. Who waits for another is lost
+// only when all that owe something wait and nothing has moved for `no_progress`. Time in which this
 // process stood still (standstill.h) counts for nothing. Destroying a crew ends every worker, in
 // order if it can, and reaps every child.
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
 // Threads: one, which outlives the crew (the kernel ties local workers to the thread that assembled
-// them), except workers(), which never waits long, and interrupt(), which is also signal-safe. While
-// that thread is busy elsewhere, a thread of the crew answers the workers' reports, so that none
-// takes a long schedule() or aggregate() for death.
+// them), except workers(), which never waits long, and interrupt(), which is also signal-safe.
+// While that thread is busy elsewhere, a thread of the crew answers the workers' reports, so that
+// none takes a long schedule() or aggregate() for death.
 #pragma once
 
 #include <chrono>

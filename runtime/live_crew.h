@@ -1,10 +1,10 @@
 // A crew that runs: its processes or threads, the server they talk to, and who of them is still
 // there. crew.cc makes, wires and ends it; crew_listen.cc carries tasks and results and judges.
 //
-// Threads: as Crew. Whoever talks to the server holds listening_: a call of the crew's thread for as
-// long as it lasts, or the keeper while no call does. Who then changes what the members tell of
-// themselves holds mutex_ as well, for a moment: so workers() needs mutex_ alone and never waits for a
-// call that listens.
+// Threads: as Crew. Whoever talks to the server holds listening_: a call of the crew's thread for
+// as long as it lasts, or the keeper while no call does. Who then changes what the members tell of
+// themselves holds mutex_ as well, for a moment: so workers() needs mutex_ alone and never waits
+// for a call that listens.
 #pragma once
 
 #include <memory>

@@ -171,7 +171,8 @@ std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& con
     server.serve();
   } catch (const Stopped&) {
   } catch (const Error& error) {
-    // Whatever fails once we were told to stop, or once the scheduler was lost, fails because of that.
+    // Whatever fails once we were told to stop, or once the scheduler was lost, fails because of
+    // that.
     if (!thread.stopped()) return tell(thread.cause().value_or(error));
   } catch (const std::exception& error) {
     return tell(Error(ErrorCode::kInternal, error.what()));

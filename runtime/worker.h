@@ -75,8 +75,8 @@ struct WorkerOptions {
   std::chrono::milliseconds join_timeout{60'000};
   std::chrono::milliseconds silence = kSilence;
   // Called by the control thread when the run is over but the compute thread did not come back
-  // within a second: a process ends itself, and prints the error unless `known`: then the scheduler,
-  // which started this worker, asked for the end. Empty (threads): it waits for ever.
+  // within a second: a process ends itself, and prints the error unless `known`: then the
+  // scheduler, which started this worker, asked for the end. Empty (threads): it waits for ever.
   std::function<void(const Error&, bool known)> give_up;
 };
 

@@ -18,8 +18,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t rows() const = 0;
-  // What a row has for the model's input of this name, as [N, ...]: its element type, and its shape,
-  // of which a model may read the elements in another. Empty where it has nothing for it.
+  // What a row has for the model's input of this name, as [N, ...]: its element type, and its
+  // shape, of which a model may read the elements in another. Empty where it has nothing for it.
   virtual std::optional<ops::ValueSpec> input(std::string_view name) const = 0;
   // Of each row: one label [N], or one for each of its positions [N, ...]. Below classes().
   virtual ops::Shape labels() const { return {ops::kBatch}; }
@@ -55,12 +55,12 @@ enum class Split : uint8_t { kTrain, kTest };
 using DatasetFactory =
     std::function<std::shared_ptr<const Dataset>(const std::string& name, Split split)>;
 
-// How many classes the model's labels may have, 0 if it reads none: the scores of the node that reads
-// them have one for each.
+// How many classes the model's labels may have, 0 if it reads none: the scores of the node that
+// reads them have one for each.
 int64_t label_classes(const partitioner::Model& model);
 
-// Throws Error{kUsage} that names data set, model and value unless every input and label of the model
-// can be read from it. The model may have more classes than occur.
+// Throws Error{kUsage} that names data set, model and value unless every input and label of the
+// model can be read from it. The model may have more classes than occur.
 void check_fits(const Dataset& data, const std::string& name, const partitioner::Model& model);
 
 }  // namespace kerf::schedmp

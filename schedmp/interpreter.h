@@ -123,8 +123,8 @@ std::vector<RegionNeeds> region_needs(const std::vector<const partitioner::Part*
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,
                                                int worker);
 
-// One worker's arena: the instances of every part's regions, one after the other, and at the end the
-// transient regions, which stages share.
+// One worker's arena: the instances of every part's regions, one after the other, and at the end
+// the transient regions, which stages share.
 class ArenaPlan {
  public:
   ArenaPlan() = default;

@@ -47,8 +47,8 @@ class Program {
   // On the scheduler.
   virtual std::string job(int /*worker*/) { return {}; }
   virtual LaneTable lanes(int workers) const;  // none unless overridden
-  // The tasks of the next round, at most one per worker (more is a bug, and throws); empty optional:
-  // no more rounds. A task and a result are each at most 1 MiB.
+  // The tasks of the next round, at most one per worker (more is a bug, and throws); empty
+  // optional: no more rounds. A task and a result are each at most 1 MiB.
   virtual std::optional<std::vector<Task>> schedule(int64_t round) = 0;
   // Called once per round, in order of rounds, with the results in order of workers.
   virtual void aggregate(int64_t round, std::vector<Result> results) = 0;

@@ -1,8 +1,8 @@
 // safetensors files: 8 bytes of little-endian header length, a JSON header, raw tensors.
 //
 // Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused
-// with an error that names the file and the tensor. A reader and a writer hold one tensor at a time,
-// so that a model's file may be larger than memory. Each is used by one thread.
+// with an error that names the file and the tensor. A reader and a writer hold one tensor at a
+// time, so that a model's file may be larger than memory. Each is used by one thread.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@ namespace kerf::schedmp {
 // stage and no stage is empty.
 int count_workers(const std::vector<std::vector<int>>& groups);
 
-// groups[stage] lists its workers, which may have several stages. micro_batches >= 1. O(actions), and
-// O(stages (stages + micro_batches)).
+// groups[stage] lists its workers, which may have several stages. micro_batches >= 1. O(actions),
+// and O(stages (stages + micro_batches)).
 Schedule forward_only(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches);
 Schedule one_f_one_b(const std::vector<std::vector<int>>& groups, int micro_batches);

@@ -18,7 +18,7 @@ using partitioner::Plan;
 namespace {
 
 // What a worker does with a route, in the order in which it does it.
-struct Step {
+struct SlotEvent {
   enum class Kind : uint8_t { kAcquire, kSend, kReceive, kRelease };
   Kind kind{};
   int route = -1;
@@ -29,29 +29,31 @@ struct Step {
 // Writes down what a row does with messages.
 class Recorder : public Machine {
  public:
-  std::vector<Step> steps;
+  std::vector<SlotEvent> events;
   Action action;
 
   void acquire(const Site& site, const Instruction& i) override {
-    add(Step::Kind::kAcquire, site, i);
+    add(SlotEvent::Kind::kAcquire, site, i);
   }
-  void send(const Site& site, const Instruction& i) override { add(Step::Kind::kSend, site, i); }
+  void send(const Site& site, const Instruction& i) override {
+    add(SlotEvent::Kind::kSend, site, i);
+  }
   void receive(const Site& site, const Instruction& i) override {
-    add(Step::Kind::kReceive, site, i);
+    add(SlotEvent::Kind::kReceive, site, i);
   }
   void release(const Site& site, const Instruction& i) override {
-    add(Step::Kind::kRelease, site, i);
+    add(SlotEvent::Kind::kRelease, site, i);
   }
 
  private:
-  void add(Step::Kind kind, const Site& site, const Instruction& i) {
-    steps.push_back({kind, i.route, site.micro_batch, action});
+  void add(SlotEvent::Kind kind, const Site& site, const Instruction& i) {
+    events.push_back({kind, i.route, site.micro_batch, action});
   }
 };
 
 // A worker's row, run on a machine that does nothing but write down.
 struct Rehearsal {
-  std::vector<Step> steps;
+  std::vector<SlotEvent> events;
   int64_t arena_bytes = 0;
 };
 
@@ -63,16 +65,17 @@ Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Acti
     recorder.action = run.action;
     interpreter.run(run);
   }
-  return {std::move(recorder.steps), ArenaPlan(parts, interpreter.needs()).bytes()};
+  return {std::move(recorder.events), ArenaPlan(parts, interpreter.needs()).bytes()};
 }
 
-std::vector<int> held_at_most(const std::vector<std::vector<Step>>& workers, size_t routes) {
+std::vector<int> held_at_most(const std::vector<std::vector<SlotEvent>>& workers, size_t routes) {
   std::vector<int> held(routes), now(routes);
-  for (const std::vector<Step>& steps : workers)
-    for (const Step& step : steps) {
-      const auto route = static_cast<size_t>(step.route);
-      if (step.kind == Step::Kind::kReceive) held[route] = std::max(held[route], ++now[route]);
-      if (step.kind == Step::Kind::kRelease) --now[route];
+  for (const std::vector<SlotEvent>& events : workers)
+    for (const SlotEvent& event : events) {
+      const auto route = static_cast<size_t>(event.route);
+      if (event.kind == SlotEvent::Kind::kReceive)
+        held[route] = std::max(held[route], ++now[route]);
+      if (event.kind == SlotEvent::Kind::kRelease) --now[route];
     }
   return held;
 }
@@ -80,7 +83,7 @@ std::vector<int> held_at_most(const std::vector<std::vector<Step>>& workers, siz
 // Plays all rows until nothing moves. `slots` 0: every send meets its receive.
 class Play {
  public:
-  Play(const Model& model, const Plan& plan, const std::vector<std::vector<Step>>& workers,
+  Play(const Model& model, const Plan& plan, const std::vector<std::vector<SlotEvent>>& workers,
        const std::vector<int>& held, int slots)
       : model_(model),
         plan_(plan),
@@ -124,53 +127,54 @@ class Play {
   }
 
  private:
-  const Step& current(size_t worker) const { return workers_[worker][at_[worker]]; }
+  const SlotEvent& current(size_t worker) const { return workers_[worker][at_[worker]]; }
   size_t worker_of(int part) const {
     return static_cast<size_t>(plan_.binding[static_cast<size_t>(part)]);
   }
-  const partitioner::Route& route(const Step& step) const {
-    return plan_.routes[static_cast<size_t>(step.route)];
+  const partitioner::Route& route(const SlotEvent& event) const {
+    return plan_.routes[static_cast<size_t>(event.route)];
   }
 
   size_t waits_for(size_t worker) const {
-    const Step& step = current(worker);
-    return worker_of(step.kind == Step::Kind::kReceive ? route(step).from : route(step).to);
+    const SlotEvent& event = current(worker);
+    return worker_of(event.kind == SlotEvent::Kind::kReceive ? route(event).from : route(event).to);
   }
 
   std::string describe(size_t worker) const {
-    const Step& step = current(worker);
-    const char* what = step.kind == Step::Kind::kReceive ? "for"
-                       : step.kind == Step::Kind::kSend  ? "for the receiver of"
-                                                         : "for a free slot of";
-    const std::string of =
-        step.micro_batch < 0 ? std::string() : kerf::format(" of micro-batch {}", step.micro_batch);
+    const SlotEvent& event = current(worker);
+    const char* what = event.kind == SlotEvent::Kind::kReceive ? "for"
+                       : event.kind == SlotEvent::Kind::kSend  ? "for the receiver of"
+                                                               : "for a free slot of";
+    const std::string of = event.micro_batch < 0
+                               ? std::string()
+                               : kerf::format(" of micro-batch {}", event.micro_batch);
     return kerf::format("worker {} at {} waits {} {}{} {} worker {}", worker,
-                        to_string(step.action), what, name_of(model_, route(step)), of,
-                        step.kind == Step::Kind::kReceive ? "from" : "to", waits_for(worker));
+                        to_string(event.action), what, name_of(model_, route(event)), of,
+                        event.kind == SlotEvent::Kind::kReceive ? "from" : "to", waits_for(worker));
   }
 
   bool advance(size_t worker) {
-    const Step& step = current(worker);
-    const auto r = static_cast<size_t>(step.route);
-    switch (step.kind) {
-      case Step::Kind::kAcquire:
+    const SlotEvent& event = current(worker);
+    const auto r = static_cast<size_t>(event.route);
+    switch (event.kind) {
+      case SlotEvent::Kind::kAcquire:
         if (slots_ > 0 && outstanding_[r] >= held_[r] + slots_) return false;
         ++outstanding_[r];
         break;
-      case Step::Kind::kSend: {
+      case SlotEvent::Kind::kSend: {
         const size_t receiver = waits_for(worker);
         const bool met = at_[receiver] < workers_[receiver].size() &&
-                         current(receiver).kind == Step::Kind::kReceive &&
-                         current(receiver).route == step.route &&
-                         current(receiver).micro_batch == step.micro_batch;
+                         current(receiver).kind == SlotEvent::Kind::kReceive &&
+                         current(receiver).route == event.route &&
+                         current(receiver).micro_batch == event.micro_batch;
         if (slots_ == 0 && !met) return false;
-        committed_.insert({step.route, step.micro_batch});
+        committed_.insert({event.route, event.micro_batch});
         break;
       }
-      case Step::Kind::kReceive:
-        if (!committed_.count({step.route, step.micro_batch})) return false;
+      case SlotEvent::Kind::kReceive:
+        if (!committed_.count({event.route, event.micro_batch})) return false;
         break;
-      case Step::Kind::kRelease:
+      case SlotEvent::Kind::kRelease:
         --outstanding_[r];
         break;
     }
@@ -180,7 +184,7 @@ class Play {
 
   const Model& model_;
   const Plan& plan_;
-  const std::vector<std::vector<Step>>& workers_;
+  const std::vector<std::vector<SlotEvent>>& workers_;
   const std::vector<int>& held_;
   int slots_;
   std::vector<size_t> at_;
@@ -225,12 +229,12 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
 
   const int64_t samples = plan.largest_micro_batch();
   const bool trains = schedule.trains();
-  std::vector<std::vector<Step>> steps;
+  std::vector<std::vector<SlotEvent>> events;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
     Rehearsal rehearsal =
         rehearse(mine, schedule.rows[static_cast<size_t>(worker)], schedule.micro_batches);
-    steps.push_back(std::move(rehearsal.steps));
+    events.push_back(std::move(rehearsal.events));
     verdict.arena_bytes.push_back(rehearsal.arena_bytes);
     int64_t persistent = 0;
     for (const Part* part : mine)
@@ -238,11 +242,11 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
           persistent_bytes(*part, setting.optimizer_states, schedule.micro_batches, trains);
     verdict.persistent_bytes.push_back(persistent);
   }
-  verdict.held = held_at_most(steps, plan.routes.size());
-  const auto safe = [&](int k) { return Play(model, plan, steps, verdict.held, k).finished(); };
+  verdict.held = held_at_most(events, plan.routes.size());
+  const auto safe = [&](int k) { return Play(model, plan, events, verdict.held, k).finished(); };
   if (safe(schedule.micro_batches))
     verdict.smallest_safe_slots = first_true(0, schedule.micro_batches, safe);
-  const Play play(model, plan, steps, verdict.held, setting.slots);
+  const Play play(model, plan, events, verdict.held, setting.slots);
   if (!play.finished()) verdict.problems.push_back(play.explain());
 
   verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);

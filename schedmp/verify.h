@@ -1,11 +1,11 @@
 // Verification: proves or refutes, before anything runs.
 //
 // check_order looks at the text alone: every action once, order legal, members of a group in one
-// order, and no word that a run would not execute. verify runs the rows on the lowered parts, by the
-// interpreter that a run uses: which message each instruction sends, awaits and releases, under k
-// free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits what,
-// the smallest safe k, the credits each route needs, and the bytes of each worker. Of many problems
-// the first kMostProblems are told, and the number of the others.
+// order, and no word that a run would not execute. verify runs the rows on the lowered parts, by
+// the interpreter that a run uses: which message each instruction sends, awaits and releases, under
+// k free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits
+// what, the smallest safe k, the credits each route needs, and the bytes of each worker. Of many
+// problems the first kMostProblems are told, and the number of the others.
 #pragma once
 
 #include <cstdint>

@@ -83,8 +83,8 @@ class RowCheck {
     const auto found = stages_.find(action.stage);
     if (found == stages_.end()) return problem(action, "the stage is not this worker's");
     Progress& progress = found->second;
-    if (action.version >= 0)
-      return problem(action, "names a version of the weights; a run has the current ones only");
+    if (action.version >= 0)  // and is else like any: what follows from it is not at fault
+      problem(action, "names a version of the weights; a run has the current ones only");
     if (action.kind == ActionKind::kReduceGradient) return take_reduction(action, progress);
     if (action.kind == ActionKind::kUpdate) return take_update(action, progress);
     if (!is_run(action.kind))
@@ -171,8 +171,8 @@ class RowCheck {
   std::map<int, Progress> stages_;
 };
 
-// Members of a group run the stages that they share in one order. Of workers that have the same stages
-// each is compared with the first of them, and those with each other.
+// Members of a group run the stages that they share in one order. Of workers that have the same
+// stages each is compared with the first of them, and those with each other.
 class GroupCheck {
  public:
   GroupCheck(const Schedule& schedule, Problems& problems)

@@ -3,7 +3,8 @@
 //
 // A pixel becomes (x / 255 - 0.2860) / 0.3530: mean and deviation of the training set. Pixels stay
 // bytes in memory. Opening reads the headers and labels; the images are inflated by
-// prepare() or when the first one is read, so a process that needs none (the scheduler, a middle stage) pays nothing.
+// prepare() or when the first one is read, so a process that needs none (the scheduler, a middle
+// stage) pays nothing.
 #pragma once
 
 #include <array>

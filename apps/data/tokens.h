@@ -1,10 +1,10 @@
-// A data set of token sequences that a model with a memory can learn: for benchmarks and tests, needs
-// no files.
+// A data set of token sequences that a model with a memory can learn: for benchmarks and tests,
+// needs no files.
 //
 // A counting language: a row counts from a random token by 1, 2 or 3, wrapping around at the end of
-// the vocabulary, as in 7 9 11 13 ...; the label of each position is the token that follows. Who sees
-// only one token can at best guess among three (loss ln 3); who remembers the one before knows the
-// step. Every row is a function of (split, row), so all workers see the same. Immutable;
+// the vocabulary, as in 7 9 11 13 ...; the label of each position is the token that follows. Who
+// sees only one token can at best guess among three (loss ln 3); who remembers the one before knows
+// the step. Every row is a function of (split, row), so all workers see the same. Immutable;
 // thread-safe.
 #pragma once
 

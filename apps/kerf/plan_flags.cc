@@ -27,7 +27,7 @@ void check(const PlanFlags& flags) {
   check_range(flags.workers, "--workers", kMostWorkers);
   check_range(flags.stages, "--stages", kMostWorkers);
   check_range(flags.batch, "--batch", int64_t{1} << 31);
-  check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
+  check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
   check_range(flags.slots, "--slots", kMostSlots);
   check_range(flags.threads, "--threads", kMostThreads);
   const double momentum = flags.momentum.value_or(0);

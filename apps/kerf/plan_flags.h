@@ -12,8 +12,6 @@
 
 namespace kerf::apps {
 
-inline constexpr int kMostMicroBatches = 65'536;
-
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags {
   std::optional<std::string> model;

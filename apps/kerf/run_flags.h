@@ -18,7 +18,8 @@ std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, sc
                                                      const partitioner::Model& model);
 
 CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std::string& help);
-// As workers elsewhere find it; empty stays empty. Throws Error{kUsage} where there is no such file.
+// As workers elsewhere find it; empty stays empty. Throws Error{kUsage} where there is no such
+// file.
 std::string existing_weights(const std::string& weights);
 
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);

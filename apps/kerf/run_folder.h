@@ -23,9 +23,9 @@ class RunFolder {
   // elsewhere is drawn at once, so that a wrong path is told now.
   void make(const Planned& planned) const;
   // Once a run has ended well, and before its trace, weights and, last of all, report are written:
-  // takes away what an earlier run left and this one does not replace, its report first, so that no report ever stands beside
-  // files of another run. Keeps plan, picture and a schedule from a file, which the plan names
-  // relative to the folder from now on.
+  // takes away what an earlier run left and this one does not replace, its report first, so that no
+  // report ever stands beside files of another run. Keeps plan, picture and a schedule from a file,
+  // which the plan names relative to the folder from now on.
   void keep(Planned& planned, const schedmp::Schedule& schedule) const;
 
   std::filesystem::path trace() const { return path_ / "trace.json"; }

@@ -42,7 +42,7 @@ struct ScheduleCommand {
 schedmp::Schedule ScheduleCommand::without_plan() const {
   require(needs_plan.empty(), needs_plan, "it needs --model or --plan");
   check_range(flags.workers, "--workers", kMostWorkers);
-  check_range(flags.micro_batches, "--micro-batches", kMostMicroBatches);
+  check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
   const int workers = flags.workers.value_or(flags.default_workers);
   const int micro_batches = flags.micro_batches.value_or(8);
   std::vector<std::vector<int>> groups;

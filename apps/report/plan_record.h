@@ -1,5 +1,5 @@
-// A plan as people and programs want to read it: what `kerf plan` prints and a run's report repeats.
-// `to_json(record)` (json_fields.h) is its JSON. Plain values; no threads.
+// A plan as people and programs want to read it: what `kerf plan` prints and a run's report
+// repeats. `to_json(record)` (json_fields.h) is its JSON. Plain values; no threads.
 #pragma once
 
 #include <cstdint>

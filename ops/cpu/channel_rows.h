@@ -1,5 +1,5 @@
-// Sums and maps over the rows of a tensor [samples, channels, inner], channel by channel: what batch
-// normalisation is made of. Pure functions.
+// Sums and maps over the rows of a tensor [samples, channels, inner], channel by channel: what
+// batch normalisation is made of. Pure functions.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// LayerNormalization on the CPU. With n the normalised X, d its inverse deviation and g = dY * Scale,
+// LayerNormalization on the CPU. With n the normalised X, d its inverse deviation and
+// g = dY * Scale,
 //   dX = d * (g - mean(g) - n * mean(g * n)),   dScale = sum of dY * n,   dB = sum of dY.
 #include <cmath>
 #include <cstring>

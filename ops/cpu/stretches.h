@@ -41,7 +41,8 @@ struct Stretch {
   int64_t extent = 0;
 };
 
-// Of the local operands of the calls at a site, in order, when they follow one another along `axis`.
+// Of the local operands of the calls at a site, in order, when they follow one another along
+// `axis`.
 inline std::vector<Stretch> stretches_of(const std::vector<ValueSpec>& parts, int axis) {
   std::vector<Stretch> stretches;
   int64_t begin = 0;
@@ -52,8 +53,8 @@ inline std::vector<Stretch> stretches_of(const std::vector<ValueSpec>& parts, in
   return stretches;
 }
 
-// Copies (or adds) the stretch of `whole` into `part`, dense, or `part` into the stretch, where null
-// counts as zeros. Either may be empty.
+// Copies (or adds) the stretch of `whole` into `part`, dense, or `part` into the stretch, where
+// null counts as zeros. Either may be empty.
 inline void take_stretch(const TensorView& whole, const Stretch& stretch, std::byte* part,
                          bool accumulate) {
   const Folded folded = fold(whole.shape, stretch.axis);

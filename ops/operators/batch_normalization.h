@@ -7,8 +7,8 @@
 // the mean and, as ONNX's formula has it, the population variance (PyTorch keeps the unbiased one).
 // The states input_mean and input_var follow them once per step, by `momentum`; forward does not
 // touch them. In evaluation the states are used, and outputs 1 and 2 are the states. With
-// training_mode 0 inputs 3 and 4 are used as they are; where they are activations (the statistics of
-// a divided batch, by ChannelStatistics) they have gradients.
+// training_mode 0 inputs 3 and 4 are used as they are; where they are activations (the statistics
+// of a divided batch, by ChannelStatistics) they have gradients.
 //
 // Iterations: samples, channels, space. Training needs samples and space whole; all else divides.
 // I hands W the sums over each channel, so that W reads nothing else.

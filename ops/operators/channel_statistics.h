@@ -1,5 +1,6 @@
 // ChannelSum, CenteredSquareSum and ChannelStatistics (Kerf's own): the statistics of batch
-// normalisation over a divided batch or space, in two rounds of sums of which the second is centred.
+// normalisation over a divided batch or space, in two rounds of sums of which the second is
+// centred.
 //
 //   X --ChannelSum--> totals [2, C]     per channel the sum, and the number of elements
 //   X, totals --CenteredSquareSum--> squares [C]     sum of (x - mean)^2

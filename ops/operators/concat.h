@@ -2,8 +2,8 @@
 //
 //   inputs [..., e_i, ...]   concat_result [..., sum of e_i, ...]
 //
-// Iterations: the output's axes; an input is a stretch of the attribute's `axis`, so a call may need
-// some of one input, all of another and nothing of a third. Not along the batch.
+// Iterations: the output's axes; an input is a stretch of the attribute's `axis`, so a call may
+// need some of one input, all of another and nothing of a third. Not along the batch.
 #pragma once
 
 #include "ops/operator.h"

@@ -1,7 +1,8 @@
 // Dropout (ONNX, opset 13): Y = X where a random number is at least `ratio`, scaled by 1 / (1 -
 // ratio), else 0; in evaluation Y = X.
 //
-//   data X of any shape   ratio, optional: one number; else the attribute `ratio` (opset 10), or 0.5
+//   data X of any shape
+//   ratio, optional: one number; else the attribute `ratio` (opset 10), or 0.5
 //
 // The number of an element is that of its place in the global tensor of the micro-batch, so every
 // division drops the same elements. The mask is drawn again for the gradient instead of being kept.

@@ -2,8 +2,8 @@
 //
 //   A [N, K]   B [K, O], or [O, K] with transB   C [O] or [1, O], optional   Y [N, O]
 //
-// transA is refused: rows are samples. Iterations: samples, outputs (features), inputs (summed). C is
-// added by the call that has input 0.
+// transA is refused: rows are samples. Iterations: samples, outputs (features), inputs (summed). C
+// is added by the call that has input 0.
 #pragma once
 
 #include "ops/operator.h"

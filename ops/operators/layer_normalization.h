@@ -3,9 +3,9 @@
 //   X [a..., b...]   Scale [b...]   B [b...], optional
 //   Y [a..., b...]   Mean, InvStdDev [a..., 1...], optional
 //
-// A row is all axes from attribute `axis` (default -1) on; epsilon defaults to 1e-5. Iterations: the
-// axes of X; those of a row stay whole, the others divide. I hands W the sums over its rows, so that
-// W reads nothing else.
+// A row is all axes from attribute `axis` (default -1) on; epsilon defaults to 1e-5. Iterations:
+// the axes of X; those of a row stay whole, the others divide. I hands W the sums over its rows, so
+// that W reads nothing else.
 #pragma once
 
 #include "ops/operator.h"

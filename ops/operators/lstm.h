@@ -1,16 +1,17 @@
 // LSTM (ONNX, opset 14): long short-term memory over a sequence.
 //
-//   X [T, N, I]   W [D, 4H, I]   R [D, 4H, H]   B [D, 8H], optional   initial_h, initial_c [D, N, H],
-//   optional      Y [T, D, N, H]   Y_h, Y_c [D, N, H]
+//   X [T, N, I]   W [D, 4H, I]   R [D, 4H, H]
+//   optional: B [D, 8H]   initial_h, initial_c [D, N, H]
+//   Y [T, D, N, H]   Y_h, Y_c [D, N, H]
 //
-//   i, o, f = sigmoid(W x + R h + b), g = tanh(W x + R h + b)    the four blocks of 4H, in this order
+//   i, o, f = sigmoid(W x + R h + b), g = tanh(W x + R h + b)   the blocks of 4H, in this order
 //   c = f * c + i * g,   h = o * tanh(c)
 //
 // Attributes: hidden_size H; direction forward, reverse or bidirectional (D = 2); layout 1 has
 // samples first: X [N, T, I], Y [N, T, D, H], states [N, D, H]. Activations are the default ones;
-// sequence_lens, P, clip and input_forget are refused. Iterations: samples, directions, time, hidden
-// units; the last two stay whole. Y is read again for W; the gates are reserved, and I hands W their
-// gradients.
+// sequence_lens, P, clip and input_forget are refused. Iterations: samples, directions, time,
+// hidden units; the last two stay whole. Y is read again for W; the gates are reserved, and I hands
+// W their gradients.
 #pragma once
 
 #include "ops/operator.h"

@@ -2,8 +2,8 @@
 //
 //   A [..., M, K]   B [..., K, O]   Y [..., M, O]
 //
-// The axes before the last two are stacks, broadcast as NumPy does: [N, H, T, K] by [N, H, K, T] is a
-// product per sample and head, [N, T, K] by [K, O] shares one B. Vectors are refused. Iterations:
+// The axes before the last two are stacks, broadcast as NumPy does: [N, H, T, K] by [N, H, K, T] is
+// a product per sample and head, [N, T, K] by [K, O] shares one B. Vectors are refused. Iterations:
 // the stacks, rows, columns (features), inner (summed).
 #pragma once
 

@@ -2,9 +2,9 @@
 //
 //   scores [N, C, ...]   labels [N, ...] int64   picked [N, ...]
 //
-// Iterations: samples, classes, the other axes. The output lacks the classes: a call that holds some
-// of them gives 0 where the label is another, and the sum over the slices is the label's score. The
-// call that holds class 0 checks the labels.
+// Iterations: samples, classes, the other axes. The output lacks the classes: a call that holds
+// some of them gives 0 where the label is another, and the sum over the slices is the label's
+// score. The call that holds class 0 checks the labels.
 #include "ops/operator.h"
 
 namespace kerf::ops {

@@ -1,9 +1,10 @@
 // Reshape (ONNX, opset 14, shape as an attribute) and Flatten (opset 13): the input read with
 // another shape, without a copy and without arithmetic.
 //
-// Of Reshape's `shape`, 0 copies the input's extent and one -1 is inferred; the batch goes where a 0
-// copies it, else where -1 stands: [N, T, D] to [-1, D] has T * N rows. Their iterations are the axes
-// that both shapes have in common (ops/common_axes.h); what would divide between them is refused.
+// Of Reshape's `shape`, 0 copies the input's extent and one -1 is inferred; the batch goes where a
+// 0 copies it, else where -1 stands: [N, T, D] to [-1, D] has T * N rows. Their iterations are the
+// axes that both shapes have in common (ops/common_axes.h); what would divide between them is
+// refused.
 #include <optional>
 
 #include "ops/common_axes.h"

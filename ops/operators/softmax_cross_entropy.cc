@@ -3,8 +3,8 @@
 //   scores [N, C] or [N, C, ...]   labels [N] or [N, ...] int64   loss: a scalar
 //
 // A call gives the sum over its rows divided by one normaliser, the labels of the whole step, so
-// that micro-batches and shares of rows weigh what they should. Iterations: samples, classes (whole:
-// a row's denominator needs all), positions.
+// that micro-batches and shares of rows weigh what they should. Iterations: samples, classes
+// (whole: a row's denominator needs all), positions.
 #include "ops/operator.h"
 
 namespace kerf::ops {

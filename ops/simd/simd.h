@@ -17,10 +17,10 @@
 
 namespace kerf::ops::simd {
 
-// Calls work(piece, begin, end) for contiguous pieces 0, 1, ... of [0, count), each at least `least`
-// long, on as many threads as the caller has, at most one piece each. Pieces must be independent of
-// each other. What one of them throws is thrown here, when all have ended: no exception may leave a
-// parallel region.
+// Calls work(piece, begin, end) for contiguous pieces 0, 1, ... of [0, count), each at least
+// `least` long, on as many threads as the caller has, at most one piece each. Pieces must be
+// independent of each other. What one of them throws is thrown here, when all have ended: no
+// exception may leave a parallel region.
 template <class Work>
 void parallel_numbered_pieces(int64_t count, int64_t least, const Work& work) {
   const auto pieces = std::min<int64_t>(omp_get_max_threads(), count / std::max<int64_t>(least, 1));

@@ -18,8 +18,8 @@ Assignment cut_feature(const Model& model, const PlanRequest& request) {
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts.resize(static_cast<size_t>(request.workers));
   std::iota(all.parts.begin(), all.parts.end(), 0);
-  return spread_all(model, request, {std::move(all)},
-                    std::vector<std::optional<ops::Layout>>(static_cast<size_t>(model.nodes())));
+  const std::vector<std::optional<ops::Layout>> none(static_cast<size_t>(model.nodes()));
+  return check_busy(request, spread_all(model, request, {std::move(all)}, none));
 }
 
 }  // namespace kerf::partitioner

@@ -2,9 +2,9 @@
 // (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly. One
 // stage of all workers.
 //
-// Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node that
-// divide so; the file speaks of the node. A training batch normalisation that is not listed follows
-// samples and positions of its input that way.
+// Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node
+// that divide so; the file speaks of the node. A training batch normalisation that is not listed
+// follows samples and positions of its input that way.
 #include <algorithm>
 #include <numeric>
 
@@ -100,9 +100,9 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts = all_parts(request);
-  return spread_all(model, request, {std::move(all)},
-                    model.original() == nullptr ? read_shares(model, request, false)
-                                                : divisions_of_pieces(model, request));
+  const auto given = model.original() == nullptr ? read_shares(model, request, false)
+                                                 : divisions_of_pieces(model, request);
+  return check_busy(request, spread_all(model, request, {std::move(all)}, given));
 }
 
 }  // namespace kerf::partitioner

@@ -3,9 +3,10 @@
 //
 // Over the best of these orders this equalled the exact optimum over all acyclic divisions in 24 of
 // 26 networks where that can be enumerated (Jeon et al. 2020 and Tarnawski et al. 2020 enumerate
-// the ideals of the DAG), at worst 0.9 % above it; and in seven of ten random graphs of eight nodes, at
-// worst a third above it. Under a cap on memory that few divisions meet, none of these orders may
-// have one (tests/partitioner/graph_bounds_test.cc). Borrows the graph; used by one thread.
+// the ideals of the DAG), at worst 0.9 % above it; and in seven of ten random graphs of eight
+// nodes, at worst a third above it. Under a cap on memory that few divisions meet, none of these
+// orders may have one (tests/partitioner/graph_bounds_test.cc). Borrows the graph; used by one
+// thread.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,6 @@
 #include "partitioner/cuts/spread.h"
 
 #include <algorithm>
-#include <map>
 
 #include "partitioner/stage_price.h"
 
@@ -64,26 +63,12 @@ bool has_replicas(const Layout& layout) {
   return false;
 }
 
-void check_busy(int workers, const std::map<int, double>& by_part) {
-  for (int worker = 0; worker < workers; ++worker)
-    if (!by_part.contains(worker))
-      throw Error(ErrorCode::kInfeasible,
-                  format("{} workers, but worker {} would have nothing to compute: no operator has "
-                         "features for it; use --workers {} or fewer",
-                         workers, worker, by_part.size()));
-}
-
-void measure(const Model& model, const PlanRequest& request, Assignment& assignment) {
-  std::map<int, double> by_part;
+// Of any division over as many workers.
+double even_share(const Model& model, const PlanRequest& request) {
   double total = 0;
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const Layout& layout = assignment.division.nodes[static_cast<size_t>(node)];
-    for (const ops::Share& share : layout.shares)
-      by_part[share.part] += node_work(model, request, node, share.box).total();
+  for (NodeId node = 0; node < model.nodes(); ++node)
     total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
-  }
-  check_busy(request.workers, by_part);
-  assignment.bound = total / request.workers;
+  return total / request.workers;
 }
 
 }  // namespace
@@ -139,7 +124,25 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
       division.nodes[at] = given[at] ? *given[at] : spread(model, node, stage.parts, division);
     }
   assignment.stages = std::move(stages);
-  measure(model, request, assignment);
+  assignment.bound = even_share(model, request);
+  return assignment;
+}
+
+std::set<int> busy_parts(const Division& division) {
+  std::set<int> busy;
+  for (const Layout& layout : division.nodes)
+    for (const ops::Share& share : layout.shares) busy.insert(share.part);
+  return busy;
+}
+
+Assignment check_busy(const PlanRequest& request, Assignment assignment) {
+  const std::set<int> busy = busy_parts(assignment.division);
+  for (int part = 0; part < request.workers; ++part)
+    if (!busy.contains(part))
+      throw Error(ErrorCode::kInfeasible,
+                  format("{} workers, but worker {} would have nothing to compute: no operator has "
+                         "features for it; use --workers {} or fewer",
+                         request.workers, part, busy.size()));
   return assignment;
 }
 

@@ -2,14 +2,15 @@
 // the feature, hybrid and free cuts have in common.
 //
 //   one-to-all (Gemm, Conv)   its features divided evenly: 10 over 4 is 3+3+2+2, in whole units
-//   follower (Relu, Add ...)  as the first input on the same group that it can follow; replicated on
-//                             the group where it reads data only
+//   follower (Relu, Add ...)  as the first input on the same group that it can follow; replicated
+//                             on the group where it reads data only
 //   else                      whole on the first part of the group (Softmax, the loss)
 //
 // Pure functions; no threads.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "partitioner/cut.h"
@@ -28,5 +29,10 @@ int feature_axis(const Model& model, NodeId node);
 // bound, by what the request minimises.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<ops::Layout>>& given);
+
+// Those that compute something.
+std::set<int> busy_parts(const Division& division);
+// The assignment; throws Error{kInfeasible} that names a part with nothing to compute.
+Assignment check_busy(const PlanRequest& request, Assignment assignment);
 
 }  // namespace kerf::partitioner

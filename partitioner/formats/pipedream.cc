@@ -3,8 +3,8 @@
 //   node7 -- LSTM(2048, 1024) -- ..., activation_size=[6291456.0; 131072.0], parameter_size=...
 //   <TAB>node4 -- node7
 //
-// One node or one edge a line; a node may end in " -- stage_id=2". Milliseconds and bytes; the sizes
-// of a list add up.
+// One node or one edge a line; a node may end in " -- stage_id=2". Milliseconds and bytes; the
+// sizes of a list add up.
 #include <charconv>
 
 #include "partitioner/formats/named_nodes.h"

@@ -8,16 +8,16 @@
 namespace kerf::runtime {
 
 // Throws unless `status` is success: Error{kUnavailable} when memory, a device or a driver is
-// missing or out of order, Error{kInternal} otherwise. `where` is the device ("cuda:0"). Clears CUDA's own record
-// of the error.
+// missing or out of order, Error{kInternal} otherwise. `where` is the device ("cuda:0"). Clears
+// CUDA's own record of the error.
 void check_cuda(cudaError_t status, const char* call, const std::string& where);
 
-// Makes device `index` current for this thread, for good: a worker has one device, and since CUDA 12
-// making another current, if only to restore it, would take memory for a context there.
+// Makes device `index` current for this thread, for good: a worker has one device, and since CUDA
+// 12 making another current, if only to restore it, would take memory for a context there.
 void use_cuda_device(int index);
 
-// For destructors: what fails there is the failure of earlier work, which its own stream reports. It
-// must not stay behind as CUDA's last error.
+// For destructors: what fails there is the failure of earlier work, which its own stream reports.
+// It must not stay behind as CUDA's last error.
 void ignore_cuda_error(cudaError_t status) noexcept;
 
 }  // namespace kerf::runtime

@@ -97,8 +97,9 @@ class CudaDevice : public Device {
  public:
   explicit CudaDevice(int index) : index_(index) {
     check_cuda(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name());
-    // Starts the driver's context now, not within the first step. Whoever waits for the device sleeps
-    // and leaves the core to others, unless somebody opened it before us and decided otherwise.
+    // Starts the driver's context now, not within the first step. Whoever waits for the device
+    // sleeps and leaves the core to others, unless somebody opened it before us and decided
+    // otherwise.
     const cudaError_t status =
         cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
     if (status != cudaErrorSetOnActiveProcess) check_cuda(status, "cudaInitDevice", name());

@@ -1,8 +1,8 @@
 // The packet socket of an endpoint: takes packets to peers and brings theirs.
 //
 // It carries packets (a sealed header and a body) and knows their form, not their meaning. Packets
-// of the wrong form, epoch or token are dropped and counted. What carries them is the implementation's:
-// zmq/zmq_packet_socket.cc.
+// of the wrong form, epoch or token are dropped and counted. What carries them is the
+// implementation's: zmq/zmq_packet_socket.cc.
 //
 // Threads: one, except interrupt(). Payload given to send_pinned must outlive the PacketSocket.
 #pragma once

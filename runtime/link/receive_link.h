@@ -1,5 +1,5 @@
-// The receiving side of a channel over a PacketSocket: takes every message once and in order, puts chunks
-// together, and gives slots back.
+// The receiving side of a channel over a PacketSocket: takes every message once and in order, puts
+// chunks together, and gives slots back.
 //
 // Owned by a LinkEndpoint; one thread. All numbers in packets are checked here before use.
 #pragma once

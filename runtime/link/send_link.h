@@ -1,5 +1,5 @@
-// The sending side of a channel over a PacketSocket: slots, credits, and everything sent kept until it
-// has arrived.
+// The sending side of a channel over a PacketSocket: slots, credits, and everything sent kept until
+// it has arrived.
 //
 // Owned by a LinkEndpoint; one thread.
 #pragma once

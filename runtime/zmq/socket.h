@@ -2,8 +2,8 @@
 // or losing messages in silence, and for turning its errors into kerf::Error.
 //
 // ZMTP heartbeats stay off: with a finite receive high-water mark they abort the process
-// (zeromq/libzmq#3937), and they do not notice an application that hangs. What we send is bounded by
-// credits, so sending has no high-water mark. What a ROUTER receives is bounded per connection,
+// (zeromq/libzmq#3937), and they do not notice an application that hangs. What we send is bounded
+// by credits, so sending has no high-water mark. What a ROUTER receives is bounded per connection,
 // because anybody may connect; beyond it the connection is not read, and nothing is lost. ZeroMQ
 // counts messages: one of endless parts, or a thousand connections, may still fill the memory. On
 // ipc only processes of the same user get in, so that is left to strangers over loopback tcp. A
@@ -43,8 +43,8 @@ void connect_socket(zmq::socket_t& socket, const std::string& address);
 // What a failed call of ZeroMQ means, `what` being what was tried.
 Error to_error(const zmq::error_t& error, const std::string& what);
 
-// What a call of ZeroMQ's C interface returns when no signal interrupts it, which may happen to any,
-// even one that does not block. Negative: failed, as zmq_errno() tells.
+// What a call of ZeroMQ's C interface returns when no signal interrupts it, which may happen to
+// any, even one that does not block. Negative: failed, as zmq_errno() tells.
 template <class Call>
 int uninterrupted(const Call& call) {
   while (true)

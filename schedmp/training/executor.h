@@ -4,8 +4,8 @@
 // It is the Machine of a run: the interpreter (schedmp/interpreter.h) walks the lists, this carries
 // out what they say. It owns what the row works on (an arena, parameters.h, mailbox.h), all of it
 // taken when it is made: a steady step allocates nothing. Kernels see local dense tensors; tensors
-// that were received are read where they lie in the channel's slot, tensors that are only made to be
-// sent are made there. Used by the compute thread only.
+// that were received are read where they lie in the channel's slot, tensors that are only made to
+// be sent are made there. Used by the compute thread only.
 #pragma once
 
 #include <memory>
@@ -44,8 +44,8 @@ class Executor final : private Machine {
            std::optional<Work> training, Work evaluation, const std::vector<int32_t>& credits,
            runtime::Workplace& workplace, const ops::OptimizerOptions& optimizer, uint64_t seed);
 
-  // Runs the row. Fills everything of the result but spans; it is the executor's own, until the next
-  // call.
+  // Runs the row. Fills everything of the result but spans; it is the executor's own, until the
+  // next call.
   TrainingResult& run(const StepData& data);
   // Reads inputs or labels from the data set.
   bool reads_data() const;

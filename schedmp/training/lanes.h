@@ -1,6 +1,6 @@
 // Which lane of which channel carries a route: the routes from one worker to another, in order of
-// their numbers. What a worker sends to itself needs no channel (mailbox.h). The scheduler (which sizes the lanes) and the workers (which use them) both ask
-// here.
+// their numbers. What a worker sends to itself needs no channel (mailbox.h). The scheduler (which
+// sizes the lanes) and the workers (which use them) both ask here.
 #pragma once
 
 #include <vector>

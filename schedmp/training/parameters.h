@@ -14,8 +14,9 @@ namespace kerf::schedmp {
 
 class Parameters {
  public:
-  // Of the parts of one worker. Initialised from `seed`, by the elements' place in the whole tensor;
-  // gradients and states, which only a run that `trains` has, are 0. All references outlive this.
+  // Of the parts of one worker. Initialised from `seed`, by the elements' place in the whole
+  // tensor; gradients and states, which only a run that `trains` has, are 0. All references outlive
+  // this.
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
              runtime::Device& device, const ops::OptimizerOptions& optimizer, uint64_t seed,
              bool trains, int micro_batches);

@@ -56,7 +56,8 @@ struct StepRecord {
   double loss = 0;  // mean over the rows
   int64_t correct = 0;
   double gradient_norm = 0;  // of all parameters' together
-  // What was not finite first, "the gradient of fc1.weight": then nothing was updated. Empty: all was.
+  // What was not finite first, "the gradient of fc1.weight": then nothing was updated. Empty: all
+  // was.
   std::string skipped = {};
 };
 struct EvaluationRecord {

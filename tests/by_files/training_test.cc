@@ -1,5 +1,5 @@
-// An operator by files alone: a definition, a kernel and a row of the suite lie in this folder, and no
-// file of Kerf names it. It is known, and trained by several workers, divided along each of its
+// An operator by files alone: a definition, a kernel and a row of the suite lie in this folder, and
+// no file of Kerf names it. It is known, and trained by several workers, divided along each of its
 // axes: as one worker trains it, and as plain loops in float64 do.
 #include "schedmp/training/training.h"
 

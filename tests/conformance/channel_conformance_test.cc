@@ -303,8 +303,9 @@ TEST_P(Channel, ADeadPeerHangsNobody) {
   EXPECT_LT(Clock::now() - begin, 3s);
 }
 
-// A channel's slots lie with its sender, and with its receiver too where payload travels; each of the
-// two here has one channel to send and one to receive over. Whole pages, slots at multiples of 64.
+// A channel's slots lie with its sender, and with its receiver too where payload travels; each of
+// the two here has one channel to send and one to receive over. Whole pages, slots at multiples of
+// 64.
 TEST_P(Channel, SaysHowMuchSlotMemoryItTook) {
   Net net(GetParam(), 2);
   EXPECT_EQ(net[0].slot_bytes(), 0u);

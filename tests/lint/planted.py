@@ -37,6 +37,7 @@ PLANTED = [
     ("words", "docs/path.md", "see /ho" "me/me/file\n", "a path of one machine"),
     ("words", "ops/utils.cc", "\n", "a name without content"),
     ("sizes", "ops/long.cc", "\n" * 601, "more than 600"),
+    ("sizes", "ops/wide.cc", "// " + "word " * 20 + "\n", "more than 100"),
     ("headers", "ops/alone.h", "#pragma once\ninline std::string said;\n", "ops/alone.h"),
     ("headers", "ops/says3.h", '#pragma once\n#include "runtime/text.h"\ninline std::deque<int> v;\n', "ops/says3.h"),
     ("headers", "runtime/text.h", "#pragma once\n#include <map>\ninline std::vector<int> v;\n", "runtime/text.h"),

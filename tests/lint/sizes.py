@@ -1,4 +1,5 @@
-"""Files stay small: none above 600 lines, the median of each floor at most 150."""
+"""Files stay small: none above 600 lines, the median of each floor at most 150; and so do comments: 100 columns, as
+clang-format keeps code."""
 
 import statistics
 
@@ -6,6 +7,7 @@ from source_tree import CODE, FLOORS, files, finish, root_from_arguments
 
 HARD_STOP = 600
 MEDIAN = 150
+COLUMNS = 100
 
 
 def main():
@@ -20,6 +22,10 @@ def main():
                 faults.append(f"{path}: {lengths[-1]} lines, more than {HARD_STOP}")
         if lengths and statistics.median(lengths) > MEDIAN:
             faults.append(f"{floor}: the median file has {statistics.median(lengths)} lines, more than {MEDIAN}")
+    for path in files(root, FLOORS + ["bench", "tests"], CODE):
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            if len(line) > COLUMNS and line.lstrip().startswith("//"):
+                faults.append(f"{path}:{number}: a comment of {len(line)} columns, more than {COLUMNS}")
     finish(faults, checked)
 
 

@@ -222,7 +222,8 @@ TEST(Selection, RefusesWhatTheHolderLacks) {
   EXPECT_THROW(Selection(Box::whole(1), Box::whole(1), spec), Error);
 }
 
-// Index sets of the batch are of the largest micro-batch; a smaller one has less of them, or nothing.
+// Index sets of the batch are of the largest micro-batch; a smaller one has less of them, or
+// nothing.
 TEST(Selection, ClipsADividedBatchToTheMicroBatch) {
   const ValueSpec spec{DType::kFloat32, {kBatch, 2}};
   const Box held{{IndexSet::of({0, 3, 4, 6}), IndexSet::all()}};

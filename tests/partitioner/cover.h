@@ -9,7 +9,8 @@
 
 namespace kerf::partitioner {
 
-// Boxes that have nothing in common, within `whole`, and as many elements as it. `shape` is concrete.
+// Boxes that have nothing in common, within `whole`, and as many elements as it. `shape` is
+// concrete.
 inline void expect_exact_cover(const std::vector<ops::Box>& boxes, const ops::Box& whole,
                                const ops::Shape& shape) {
   int64_t sum = 0;

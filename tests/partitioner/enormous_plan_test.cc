@@ -1,5 +1,5 @@
-// A few bytes of a file may name enormous numbers: a plan for them takes no memory in proportion, or
-// is refused before it does.
+// A few bytes of a file may name enormous numbers: a plan for them takes no memory in proportion,
+// or is refused before it does.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
-// Every division of a small graph into stages: what a layer cut chooses from, found without any order
-// or search.
+// Every division of a small graph into stages: what a layer cut chooses from, found without any
+// order or search.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Plans of random cost graphs beside every division that there is, each priced by plain loops: none is
-// better than the bound says, none that is returned is illegal, above its cap or better than the
+// Plans of random cost graphs beside every division that there is, each priced by plain loops: none
+// is better than the bound says, none that is returned is illegal, above its cap or better than the
 // best, and few are worse.
 //
 // KERF_SEEDS=FIRST-LAST in the environment chooses other seeds.
@@ -30,7 +30,8 @@ struct Price {
   double memory = 0;  // of the fullest stage
 };
 
-// Of random graphs: their values have one time to enter and one to leave, and each node holds its own.
+// Of random graphs: their values have one time to enter and one to leave, and each node holds its
+// own.
 Price price_of(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
   std::vector<double> time(static_cast<size_t>(stages));
   std::vector<double> memory(static_cast<size_t>(stages));
@@ -82,8 +83,8 @@ class EveryDivision {
   std::set<std::vector<int>> stages_;
 };
 
-// Where nodes of one colour lie at random in both halves, the planner chooses which way the backward
-// half runs: another problem.
+// Where nodes of one colour lie at random in both halves, the planner chooses which way the
+// backward half runs: another problem.
 std::vector<GraphKinds> kinds() {
   std::vector<GraphKinds> result;
   for (const bool leaving : {false, true}) {

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include "partitioner/builder.h"
+#include "partitioner/complete_plan.h"
 #include "partitioner/cut.h"
+#include "partitioner/stage_price.h"
 #include "partitioner/zoo.h"
+#include "tests/partitioner/random_cut.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -17,6 +20,7 @@ class HybridCut : public ::testing::Test {
     request.cut = Cut::kHybrid;
     request.workers = workers;
     request.stages = stages;
+    request.speed = speed_;
     model_ = model;
     assignment_ = cut_hybrid(model, request);
     layouts_ = layouts_of(model_, assignment_.division);
@@ -32,6 +36,9 @@ class HybridCut : public ::testing::Test {
     return ops::describe(layouts_[static_cast<size_t>(output)]);
   }
 
+  // The wire costs nothing, unless a test is of it.
+  DeviceSpeed speed_{.link_bytes_per_second = std::numeric_limits<double>::infinity(),
+                     .link_seconds = 0};
   Model model_;
   Assignment assignment_;
   std::vector<ops::Layout> layouts_;  // by value
@@ -55,6 +62,16 @@ TEST_F(HybridCut, StagesAreBalancedByWhatEachWorkerComputes) {
   EXPECT_THAT(nodes(0), ElementsAre("fc1", "relu1"));
   cut(make_zoo_model("mlp", {{512, 512, 512, 512, 10}}), 3, 2);  // two workers, then one
   EXPECT_THAT(nodes(0), ElementsAre("fc1", "relu1", "fc2", "relu2"));
+}
+
+// A boundary is paid for by who reads across it: by balanced work alone it would stand after fc3.
+TEST_F(HybridCut, ABoundaryGoesWhereTheWireCarriesLittle) {
+  const Model model = make_zoo_model("mlp", {{512, 512, 8, 512, 512, 10}});
+  cut(model, 4, 2);
+  EXPECT_EQ(nodes(0).back(), "relu3");
+  speed_.link_bytes_per_second = 1e8;
+  cut(model, 4, 2);
+  EXPECT_EQ(nodes(0).back(), "relu2");
 }
 
 TEST_F(HybridCut, EachStageIsDividedOverItsGroup) {
@@ -88,6 +105,70 @@ TEST_F(HybridCut, MoreStagesThanLayersOrWorkersAreRefused) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInfeasible);
     }
+}
+
+// As a plan's text says it: stages and their parts, the rest implied.
+double price(const Model& model, const PlanRequest& request, const std::vector<Stage>& stages) {
+  Plan plan;
+  plan.model = model.name();
+  plan.fingerprint = model.fingerprint();
+  plan.cut = Cut::kHybrid;
+  plan.batch = request.batch;
+  plan.micro_batches = request.micro_batches;
+  plan.schedule = request.schedule;
+  plan.stages = stages;
+  plan.division.largest = request.largest_micro_batch();
+  plan.division.nodes.resize(static_cast<size_t>(model.nodes()));
+  plan.layouts.resize(static_cast<size_t>(model.values()));
+  for (int part = 0; part < request.workers; ++part) plan.binding.push_back(part);
+  const std::vector<bool> every(plan.layouts.size(), true);
+  complete_plan(model, {.layouts = every, .routes = true}, {}, plan);
+  return bottleneck_of(model, plan, request);
+}
+
+// The least price of `stages` with their boundaries anywhere: `from` is the first stage that is
+// yet to begin, at `node` or after it. A layer of a perceptron begins with its Gemm.
+double least_price(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
+                   size_t from, NodeId node) {
+  if (from == stages.size()) return price(model, request, stages);
+  double least = std::numeric_limits<double>::infinity();
+  for (NodeId begin = node; begin < model.nodes(); ++begin) {
+    if (!model.node(begin).name.starts_with("fc")) continue;
+    std::vector<Stage> chosen = stages;
+    chosen[from - 1].nodes.clear();
+    for (NodeId each = node - 1; each < begin; ++each) chosen[from - 1].nodes.push_back(each);
+    chosen[from].nodes.clear();
+    for (NodeId each = begin; each < model.nodes(); ++each) chosen[from].nodes.push_back(each);
+    least = std::min(least, least_price(model, request, chosen, from + 1, begin + 1));
+  }
+  return least;
+}
+
+// What a person would find who tried every boundary, and priced each as a plan.
+TEST(HybridCutOfRandomSizes, IsTheBestOfAllOrNearlySo) {
+  constexpr int kModels = 60;
+  int best = 0;
+  double worst = 1;
+  for (int seed = 0; seed < kModels; ++seed) {
+    Random random(static_cast<uint32_t>(seed));
+    std::vector<int64_t> sizes;
+    for (int layers = 4 + draw(random, 5); layers >= 0; --layers)
+      sizes.push_back(6 + draw(random, draw(random, 2) == 0 ? 15 : 400));
+    const Model model = make_zoo_model("mlp", {sizes});
+    PlanRequest request;
+    request.cut = Cut::kHybrid;
+    request.stages = 2 + draw(random, 2);
+    request.workers = request.stages + draw(random, 3);
+    request.speed.link_bytes_per_second = draw(random, 2) == 0 ? 1e8 : 8e9;
+    const std::vector<Stage> stages = cut_hybrid(model, request).stages;
+    const double found = price(model, request, stages);
+    const double least = least_price(model, request, stages, 1, 1);
+    EXPECT_GE(found, least * (1 - 1e-12));
+    worst = std::max(worst, found / least);
+    best += found <= least * (1 + 1e-12) ? 1 : 0;
+  }
+  EXPECT_GE(best, kModels * 9 / 10);
+  EXPECT_LE(worst, 1.25);
 }
 
 }  // namespace

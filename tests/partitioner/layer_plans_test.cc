@@ -1,6 +1,6 @@
-// Layer cuts of random models beside every division that there is, each connected, predicted and priced
-// as a plan of its own: none is better than the bound says, none that is returned is above its cap
-// or better than the best, and few are worse.
+// Layer cuts of random models beside every division that there is, each connected, predicted and
+// priced as a plan of its own: none is better than the bound says, none that is returned is above
+// its cap or better than the best, and few are worse.
 //
 // KERF_SEEDS=FIRST-LAST in the environment chooses other seeds.
 #include <gmock/gmock.h>

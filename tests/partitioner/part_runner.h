@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ops/kernel.h"
+#include "partitioner/at.h"
 #include "partitioner/part.h"
 #include "partitioner/step_vector.h"
 #include "tests/partitioner/step_data.h"
@@ -56,8 +57,8 @@ class PartRunner {
   PartRunner(const Model& model, const Plan& plan, const RunOptions& options = {});
   ~PartRunner();
 
-  // Forward of all micro-batches, then backward of all, then the lists of the step. `sizes`: rows of
-  // each, none above the division's largest.
+  // Forward of all micro-batches, then backward of all, then the lists of the step. `sizes`: rows
+  // of each, none above the division's largest.
   StepResult run(const std::vector<int64_t>& sizes);
   // What was found wrong; empty if nothing.
   const std::vector<std::string>& faults() const { return faults_; }
@@ -121,7 +122,6 @@ class PartRunner {
   int64_t samples(int micro_batch) const { return micro_batch < 0 ? 0 : sizes_[at(micro_batch)]; }
   int64_t first_sample(int micro_batch) const;
   ops::Call make_call(size_t part, const Instruction& instruction, int micro_batch);
-  static size_t at(int index) { return static_cast<size_t>(index); }
   void own(size_t part, int root, const ops::TensorView& view, Access access);
   const InstructionList& list(size_t part) const {
     return *players_[part].row[players_[part].action].first;

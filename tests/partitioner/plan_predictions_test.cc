@@ -1,5 +1,5 @@
-// Predictions that stand in a plan's text are as they were written where the checksum is right; else
-// they are what the plan comes to, or the plan is refused.
+// Predictions that stand in a plan's text are as they were written where the checksum is right;
+// else they are what the plan comes to, or the plan is refused.
 #include <gmock/gmock.h>
 
 #include <functional>

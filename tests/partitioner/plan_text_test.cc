@@ -128,7 +128,8 @@ TEST(PlanText, TakesDivisionsInTheStagesOfACut) {
   expect_same_but_for_bound(read_plan(model, write_plan(model, plan), "p.json"), plan);
 }
 
-// "all" and the indices of all of an axis are two spellings of one box: also of a micro-batch's rows.
+// "all" and the indices of all of an axis are two spellings of one box: also of a micro-batch's
+// rows.
 TEST(PlanText, TakesAnotherSpellingOfTheSameBoxes) {
   const Model model = small_mlp();
   const Plan plan = divided_plan(model);

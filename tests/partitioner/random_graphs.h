@@ -1,5 +1,5 @@
-// Random cost graphs: small DAGs with branches, skips and, if asked for, colours and a backward half.
-// Every other one has fractions: eighths, which doubles add exactly.
+// Random cost graphs: small DAGs with branches, skips and, if asked for, colours and a backward
+// half. Every other one has fractions: eighths, which doubles add exactly.
 #pragma once
 
 #include <random>

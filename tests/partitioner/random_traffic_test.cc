@@ -1,5 +1,5 @@
-// What random layer cuts send, counted by plain loops over the model: a value goes once to each stage that
-// reads it, and from each that adds to its gradient one sum comes back.
+// What random layer cuts send, counted by plain loops over the model: a value goes once to each
+// stage that reads it, and from each that adds to its gradient one sum comes back.
 //
 // KERF_SEEDS=FIRST-LAST in the environment chooses other seeds: the long sweep does.
 #include <gmock/gmock.h>
@@ -44,8 +44,9 @@ int64_t uses_in(const Model& model, const Plan& plan, ValueId value, int stage) 
                        [&](const Use& use) { return plan.stage_of(use.node) == stage; });
 }
 
-// Terms are added in reverse model order. Where that is from the last stage to the first, each stage adds
-// all of its own before it sends; else terms of other stages may have to come between them.
+// Terms are added in reverse model order. Where that is from the last stage to the first, each
+// stage adds all of its own before it sends; else terms of other stages may have to come between
+// them.
 bool sums_run_backwards(const Model& model, const Plan& plan, ValueId value) {
   const auto& uses = model.uses(value);
   return std::is_sorted(uses.begin(), uses.end(), [&](const Use& a, const Use& b) {

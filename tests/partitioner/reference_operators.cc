@@ -282,7 +282,8 @@ Outputs batch_normalization(const ReferenceCall& call) {
   return outputs;
 }
 
-// Forward, samples first ("layout" 1), without initial states: Y [N, T, 1, H], and the last h and c.
+// Forward, samples first ("layout" 1), without initial states: Y [N, T, 1, H], and the last h and
+// c.
 Outputs lstm(const ReferenceCall& call) {
   const ScalarTensor& x = *call.inputs[0];
   const ScalarTensor& w = *call.inputs[1];

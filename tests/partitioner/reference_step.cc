@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "partitioner/at.h"
 #include "runtime/error.h"
 #include "tests/partitioner/reference_operators.h"
 
@@ -101,7 +102,6 @@ class Step {
         state[i] = double{each.keep} * state[i] + (1 - double{each.keep}) * said[i].value();
     }
   }
-  static size_t at(int index) { return static_cast<size_t>(index); }
 
   const Model& model_;
   const std::vector<int64_t>& sizes_;

@@ -1,4 +1,5 @@
-// Packing: blocks that live at once do not overlap, and regions are hardly larger than they must be.
+// Packing: blocks that live at once do not overlap, and regions are hardly larger than they must
+// be.
 #include "partitioner/regions.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ TEST(Regions, TriesOrdersUntilOneIsDense) {
 
 class RandomBlocks : public ::testing::TestWithParam<unsigned> {};
 
-// Chains of tensors that each live for a few instructions, and some for long, as in a backward pass.
+// Chains of tensors that each live for a few instructions, and some for long, as in a backward
+// pass.
 TEST_P(RandomBlocks, AreWithinFivePercent) {
   std::mt19937 random(GetParam());
   std::vector<Block> blocks;

@@ -20,8 +20,8 @@ float small_number(uint32_t stream, int64_t index);
 // The whole tensor of what is_kept(), dense.
 std::vector<std::byte> kept_data(const Value& value, Numbers numbers);
 
-// `count` rows of an input or label from row `first` of the step on, dense. Rows are numbered through
-// the step; everything else follows from the number. Classes and indices are 0 to 2.
+// `count` rows of an input or label from row `first` of the step on, dense. Rows are numbered
+// through the step; everything else follows from the number. Classes and indices are 0 to 2.
 std::vector<std::byte> row_data(const Model& model, ValueId value, int64_t first, int64_t count,
                                 Numbers numbers);
 

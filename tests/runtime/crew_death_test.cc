@@ -1,5 +1,5 @@
-// How a crew ends when a worker dies, is stopped, hangs or cannot start: soon, with the first cause, and
-// with nothing left behind.
+// How a crew ends when a worker dies, is stopped, hangs or cannot start: soon, with the first
+// cause, and with nothing left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

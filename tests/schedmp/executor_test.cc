@@ -1,5 +1,5 @@
-// The executor's memory: one arena, every region of it used and nothing beside it, and no allocation
-// once a step is like the one before.
+// The executor's memory: one arena, every region of it used and nothing beside it, and no
+// allocation once a step is like the one before.
 #include "schedmp/training/executor.h"
 
 #include <gtest/gtest.h>

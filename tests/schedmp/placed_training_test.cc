@@ -1,5 +1,5 @@
-// Wherever the parts of a plan are bound, and however a stage is divided, the answer is one worker's:
-// several stages on a worker, several parts of a stage, and every cut.
+// Wherever the parts of a plan are bound, and however a stage is divided, the answer is one
+// worker's: several stages on a worker, several parts of a stage, and every cut.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

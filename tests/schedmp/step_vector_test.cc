@@ -1,5 +1,5 @@
-// A step that is not finite changes nothing that is kept, on any plan, and training goes on as if it
-// had not been; what a step says of itself is what plain loops say.
+// A step that is not finite changes nothing that is kept, on any plan, and training goes on as if
+// it had not been; what a step says of itself is what plain loops say.
 #include "partitioner/step_vector.h"
 
 #include <gmock/gmock.h>
@@ -301,8 +301,8 @@ TEST(StepVector, UpdatesOfAWorkerMayStandApart) {
   expect_same_weights(train(apart, {"nan", 6}), alone, "apart, with a step skipped");
 }
 
-// Hidden units are 1, whatever the rows are; scores and loss are about 1e12; and the gradient of the
-// first weights is that times the row of 1e30.
+// Hidden units are 1, whatever the rows are; scores and loss are about 1e12; and the gradient of
+// the first weights is that times the row of 1e30.
 TEST(StepVector, AGradientThatOverflowsIsNoticed) {
   for (const int workers : {1, 2, 3}) {
     const Case c{"chain", Cut::kLayer, workers};

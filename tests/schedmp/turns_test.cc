@@ -1,5 +1,5 @@
-// Parts of one stage on one worker take turns (partitioner/turns.h): without them they wait for each
-// other for ever.
+// Parts of one stage on one worker take turns (partitioner/turns.h): without them they wait for
+// each other for ever.
 #include "partitioner/turns.h"
 
 #include <gmock/gmock.h>

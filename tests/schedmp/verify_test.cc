@@ -36,8 +36,8 @@ Verdict verdict_of(const Plan& plan, const Model& model, const Schedule& schedul
   return verify(model, plan, partitioner::lower(model, plan), schedule, {.slots = slots});
 }
 
-// A rendezvous does where all messages of a time go one way: not between neighbours of a group, and not
-// where a value and a gradient cross, as 1F1B has them.
+// A rendezvous does where all messages of a time go one way: not between neighbours of a group, and
+// not where a value and a gradient cross, as 1F1B has them.
 TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
   const Model model = mlp();
   for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
@@ -91,8 +91,9 @@ TEST(Verify, NamesTheCircleOfADeadlock) {
   EXPECT_EQ(verdict.smallest_safe_slots, -1) << "no number of slots helps";
 }
 
-// Stages 1 and 2 share worker 1, which takes all forwards of stage 1 before the first of stage 2: four
-// messages wait between them, of which stage 2 holds one at a time, as does stage 1 of the gradients.
+// Stages 1 and 2 share worker 1, which takes all forwards of stage 1 before the first of stage 2:
+// four messages wait between them, of which stage 2 holds one at a time, as does stage 1 of the
+// gradients.
 //
 //   worker 1  1F0 1F1 1F2 1F3 2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3 1B0 1B1 1B2 1B3
 TEST(Verify, SlotsBoundHowFarASenderRunsAhead) {

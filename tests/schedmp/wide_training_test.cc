@@ -1,6 +1,6 @@
 // The wide operators, trained divided: attention by head, recurrences by samples, embeddings by
-// vocabulary and by features, stretches of tensors. Tokens come from the data as whole numbers. Every
-// division trains as one worker does, and sends what was predicted.
+// vocabulary and by features, stretches of tensors. Tokens come from the data as whole numbers.
+// Every division trains as one worker does, and sends what was predicted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

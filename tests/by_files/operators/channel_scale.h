@@ -1,4 +1,5 @@
-// ChannelScale: Y = X * S, one trained factor for each index of an axis, the channels. No opset has it.
+// ChannelScale: Y = X * S, one trained factor for each index of an axis, the channels. No opset has
+// it.
 //
 //   X [N, C, ...]   S [C]   Y [N, C, ...]   attribute axis: that of C, 1 unless said
 //
