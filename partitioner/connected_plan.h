@@ -7,7 +7,8 @@
 
 namespace kerf::partitioner {
 
-// Sets all that follows from the assignment without looking at memory or at the clock.
+// Predictions, bottleneck and bound are left empty. Throws Error{kUsage} for a layout that an
+// operator refuses.
 Plan connected_plan(const Model& model, const PlanRequest& request, const Assignment& assignment);
 
 }  // namespace kerf::partitioner

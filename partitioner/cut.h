@@ -87,7 +87,7 @@ std::span<const CutRow> cuts();
 // every operator over all workers; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
-Assignment cut_hybrid(const Model& model, const PlanRequest& request);
+std::optional<Assignment> cut_hybrid(const CutTask& task);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
 

@@ -8,25 +8,6 @@
 namespace kerf::partitioner {
 namespace {
 
-// What plans can say, but no part can do.
-void check_stages(const Plan& plan) {
-  std::vector<int> stage_of(plan.binding.size(), -1);
-  for (size_t stage = 0; stage < plan.stages.size(); ++stage)
-    for (const int part : plan.stages[stage].parts) {
-      int& known = stage_of[static_cast<size_t>(part)];
-      if (known >= 0)
-        throw Error(ErrorCode::kUsage,
-                    format("part {} is in stages {} and {}; give each stage parts of its own", part,
-                           known, stage),
-                    "plan");
-      known = static_cast<int>(stage);
-    }
-}
-
-}  // namespace
-
-namespace {
-
 bool interleaves(const Plan& plan, const RouteIndex& routes, int stage) {
   const Stage& own = plan.stages[static_cast<size_t>(stage)];
   const std::set<int> ours(own.parts.begin(), own.parts.end());
@@ -71,7 +52,6 @@ std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions
   const Sources sources(model, plan.division, stages_of_parts(plan));
   const Sums sums(sources);
   const RouteIndex routes(plan.routes);
-  check_stages(plan);
   const StepVector step_vector(model, plan.micro_batches);
   std::vector<StepMember> members;
   if (options.gradients) members = step_members(sources, plan.micro_batches);

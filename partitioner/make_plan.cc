@@ -16,9 +16,13 @@ namespace {
 void check_request(const PlanRequest& request) {
   const auto fail = [](std::string reason) { throw Error(ErrorCode::kUsage, std::move(reason)); };
   if (request.workers < 1) fail(format("--workers {}: needs at least 1", request.workers));
-  if (request.batch < 1) fail(format("--batch {}: needs at least 1", request.batch));
-  if (request.micro_batches < 1)
-    fail(format("--micro-batches {}: needs at least 1", request.micro_batches));
+  if (request.workers > kMostParts)
+    fail(format("--workers {}: a plan has at most {} parts", request.workers, kMostParts));
+  if (request.batch < 1 || request.batch > kMostRows)
+    fail(format("--batch {}: must be within 1 and {}", request.batch, kMostRows));
+  if (request.micro_batches < 1 || request.micro_batches > kMostMicroBatches)
+    fail(format("--micro-batches {}: must be within 1 and {}", request.micro_batches,
+                kMostMicroBatches));
   if (request.micro_batches > request.batch)
     fail(format("--micro-batches {}: a batch of {} rows has no more than {}", request.micro_batches,
                 request.batch, request.batch));
@@ -122,7 +126,8 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 // The fewest micro-batches, up to four times the request's, that fit; 0 if none do. Only numbers
 // that make the largest micro-batch smaller can help.
 int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
-  const int64_t most = std::min<int64_t>(request.batch, int64_t{4} * request.micro_batches);
+  const int64_t most =
+      std::min({request.batch, int64_t{4} * request.micro_batches, int64_t{kMostMicroBatches}});
   std::set<int64_t> tried{request.largest_micro_batch()};
   for (int64_t m = request.micro_batches + 1; m <= most; ++m) {
     request.micro_batches = static_cast<int>(m);
@@ -136,7 +141,7 @@ int more_micro_batches(const Model& model, PlanRequest request, const InFlight& 
 int more_workers(const Model& model, PlanRequest request, const InFlight& in_flight) {
   // Its workers are those of the shares file, or of the schedule's.
   if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
-  const int most = 2 * request.workers;
+  const int most = std::min(2 * request.workers, kMostWorkers);
   while (++request.workers <= most)
     if (fits(model, request, in_flight)) return request.workers;
   return 0;

@@ -46,7 +46,7 @@ std::vector<int> stages_of_nodes(const Plan& plan, int nodes) {
 }
 
 std::vector<int> stages_of_parts(const Plan& plan) {
-  std::vector<int> stage_of(plan.binding.size());
+  std::vector<int> stage_of(plan.binding.size(), -1);
   for (size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const int part : plan.stages[stage].parts)
       stage_of[static_cast<size_t>(part)] = static_cast<int>(stage);

@@ -33,6 +33,7 @@ struct Stage {
 // overflows.
 inline constexpr int64_t kMostRows = int64_t{1} << 31;
 inline constexpr int kMostParts = 4096;
+inline constexpr int kMostWorkers = 1024;
 inline constexpr int kMostMicroBatches = 65'536;
 
 // Per step of `batch` rows in `micro_batches`.
@@ -79,7 +80,7 @@ struct Plan {
 
 // Node -> stage; -1 where it is in none. Passes over nodes that are not within `nodes`.
 std::vector<int> stages_of_nodes(const Plan& plan, int nodes);
-// Part -> stage.
+// Part -> stage; -1 where it is in none.
 std::vector<int> stages_of_parts(const Plan& plan);
 // Whether both ends of a route are parts of one worker: no transport carries its messages.
 bool is_local(const Plan& plan, const Route& route);

@@ -36,7 +36,7 @@ std::vector<double> worker_prices(const Model& model, const Plan& plan,
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
     if (route.value == kStepVector)
-      continue;  // some hundred bytes a step, of no stage in particular
+      continue;  // 16 bytes a micro-batch and some hundred, of no stage in particular
     const auto bound_to = [&](int part) { return plan.binding[static_cast<size_t>(part)]; };
     if (bound_to(route.from) == bound_to(route.to)) continue;  // no wire between them
     worker_of(route.gradient ? route.from : route.to) += wire_price(

@@ -1,6 +1,7 @@
 // Checks plans, however they came to be, against what the cuts and connectors promise.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -12,9 +13,6 @@
 namespace kerf::partitioner {
 
 namespace {
-
-// Beyond any use.
-constexpr int kMostWorkers = 4096;
 
 class Checker {
  public:
@@ -37,7 +35,7 @@ class Checker {
     check_binding();
     check_stages();
     if (problems_.empty()) check_stage_graph();
-    check_layouts();
+    if (problems_.empty()) check_layouts();
     return std::move(problems_);
   }
 
@@ -81,6 +79,7 @@ class Checker {
   void check_stages() {
     if (plan_.stages.empty()) problem("it has no stages");
     std::vector<int> stages_of(static_cast<size_t>(model_.nodes()));
+    std::map<int, size_t> stage_of_part;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       const Stage& stage = plan_.stages[s];
       if (stage.nodes.empty()) problem("stage {} has no operators", s);
@@ -94,8 +93,13 @@ class Checker {
       if (stage.parts.empty()) problem("stage {} has no parts", s);
       const std::set<int> distinct(stage.parts.begin(), stage.parts.end());
       if (distinct.size() != stage.parts.size()) problem("stage {} names a part twice", s);
-      for (const int part : distinct)
+      for (const int part : distinct) {
         if (!is_part(part)) problem("stage {} has part {}, which does not exist", s, part);
+        const auto [known, is_new] = stage_of_part.emplace(part, s);
+        if (!is_new)
+          problem("part {} is in stages {} and {}; give each stage parts of its own", part,
+                  known->second, s);
+      }
     }
     for (NodeId node = 0; node < model_.nodes(); ++node)
       if (const int count = stages_of[static_cast<size_t>(node)]; count != 1)

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "apps/kerf/interrupts.h"
+#include "partitioner/plan.h"
 #include "runtime/crew.h"
 
 namespace kerf::apps {
 
-inline constexpr int kMostWorkers = 1024;
+using partitioner::kMostWorkers;
 inline constexpr int kMostThreads = 1024;  // per worker
 
 struct CrewFlags {

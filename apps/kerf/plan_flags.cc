@@ -26,7 +26,7 @@ constexpr size_t kMaxText = size_t{64} << 20;
 void check(const PlanFlags& flags) {
   check_range(flags.workers, "--workers", kMostWorkers);
   check_range(flags.stages, "--stages", kMostWorkers);
-  check_range(flags.batch, "--batch", int64_t{1} << 31);
+  check_range(flags.batch, "--batch", partitioner::kMostRows);
   check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
   check_range(flags.slots, "--slots", kMostSlots);
   check_range(flags.threads, "--threads", kMostThreads);
@@ -265,7 +265,7 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("BYTES");
   command
       .add_option("--objective", flags.objective,
-                  "What the layer cut minimises: time (default) or forward-flops")
+                  "What layer and hybrid cuts minimise: time (default) or forward-flops")
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");

@@ -4,9 +4,11 @@
 //   stage 1: fc3 loss              on workers 3 4
 //
 // A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
-// stage and F parts per stage a boundary costs F * F messages each way. Boundaries begin where a
-// line of the layers has them best; each moves to its best place until none would lower the price.
+// stage and F parts per stage a boundary costs F * F messages each way. Where boundaries can
+// stand in a few hundred ways, all are priced as plans. Else they begin where a line of the layers
+// has them best, and each moves to its best place near by, within as many tries.
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "partitioner/at.h"
@@ -59,11 +61,12 @@ std::vector<int> layer_of_nodes(const Model& model, const std::vector<Layer>& la
   return layer_of;
 }
 
-// What each member of a group receives of the values between layers: all of one that comes from
-// another group, else what the other members have of it. The latter is the reader's work wherever
-// the boundaries are, the rest is paid where one of them parts the two.
-void add_values(const CostGraph& graph, const std::vector<int>& layer_of,
-                const std::vector<std::vector<int>>& groups, Units& units) {
+// What each member of a group receives of the values between layers: of one from another group a
+// piece from each who has one, else what the other members have of it. The latter is the reader's
+// work wherever the boundaries are, the rest is paid where one of them parts the two.
+void add_values(const CostGraph& graph, const PlanRequest& request,
+                const std::vector<int>& layer_of, const std::vector<std::vector<int>>& groups,
+                Units& units) {
   size_t smallest = groups.front().size();
   for (const std::vector<int>& group : groups) smallest = std::min(smallest, group.size());
   for (const CostValue& value : graph.values()) {
@@ -72,12 +75,15 @@ void add_values(const CostGraph& graph, const std::vector<int>& layer_of,
     const int producer = layer_of[at(value.producer)];
     readers.erase(producer);
     if (readers.empty()) continue;
+    const double messages = request.micro_batches * (value.returned_bytes > 0 ? 2.0 : 1.0);
     for (size_t group = 0; group < groups.size(); ++group) {
-      const double others = 1 - 1 / static_cast<double>(groups[group].size());
-      units.work[group][at(*readers.begin())] += others * value.enter;
+      const auto others = static_cast<double>(groups[group].size() - 1);
+      units.work[group][at(*readers.begin())] +=
+          wire_price(request, value.bytes * others / (others + 1), messages * others);
     }
     units.values.push_back({producer, {readers.begin(), readers.end()}, value.bytes});
-    units.values.back().enter = value.enter / static_cast<double>(smallest);
+    units.values.back().enter =
+        wire_price(request, value.bytes / static_cast<double>(smallest), messages);
   }
 }
 
@@ -101,7 +107,7 @@ std::vector<int> balance(const Model& model, const PlanRequest& request,
     for (const Layer& layer : layers)
       work.push_back(layer.work / static_cast<double>(group.size()));
   }
-  add_values(cost_graph_of(model, request), layer_of_nodes(model, layers), groups, units);
+  add_values(cost_graph_of(model, request), request, layer_of_nodes(model, layers), groups, units);
   const Line line(units, std::move(order));
   const LineSearch search(line, limits);
   return search.fewest_bytes(search.least_bottleneck(0, kNever), false).ends;
@@ -123,59 +129,120 @@ int stages_of(const Model& model, const PlanRequest& request, size_t layers) {
   return stages;
 }
 
+// How good boundaries are: first that every part computes something, then that memory is enough.
+struct Score {
+  size_t idle = 0;   // parts
+  int64_t over = 0;  // bytes above the cap
+  double price = kNever;
+
+  // Prices are sums, of which the last digits are noise.
+  bool is_better_than(const Score& other) const {
+    if (idle != other.idle) return idle < other.idle;
+    if (over != other.over) return over < other.over;
+    return price < other.price * (1 - 1e-12);
+  }
+};
+
 class Boundaries {
  public:
-  Boundaries(const Model& model, const PlanRequest& request)
-      : model_(model),
-        request_(request),
-        layers_(layers_of(model, request)),
-        groups_(groups_of(request.workers, stages_of(model, request, layers_.size()))),
-        ends_(balance(model, request, layers_, groups_)),
+  explicit Boundaries(const CutTask& task)
+      : task_(task),
+        layers_(layers_of(task.model, task.request)),
+        groups_(
+            groups_of(task.request.workers, stages_of(task.model, task.request, layers_.size()))),
+        ends_(balance(task.model, task.request, layers_, groups_)),
         best_(assigned(ends_)),
-        price_(price(best_)) {}
+        score_(score(best_)) {}
 
-  // No boundary alone would lower the price elsewhere, or all tries are used up.
+  // The best of all where they are few; else each boundary goes to its best place near by until
+  // none has a better one, or all tries are used up.
   Assignment settled() {
-    for (size_t boundary = 0, unmoved = 0; unmoved + 1 < ends_.size();) {
-      unmoved = move(boundary) ? 0 : unmoved + 1;
-      boundary = (boundary + 1) % (ends_.size() - 1);
-    }
+    if (are_few())
+      try_all();
+    else
+      move_each();
     return std::move(best_);
+  }
+
+  // The stage of a part.
+  size_t stage_of(int part) const {
+    size_t stage = 0;
+    while (groups_[stage].back() < part) ++stage;
+    return stage;
   }
 
  private:
   static constexpr int kMostTries = 400;  // each connects and prices a plan
 
-  // To the best of all places between its neighbours, which it tries from the nearest on.
+  size_t boundaries() const { return ends_.size() - 1; }
+  int layers() const { return static_cast<int>(layers_.size()); }
+
+  // Ways to choose the boundaries.
+  bool are_few() const {
+    double ways = 1;
+    for (size_t i = 1; i <= boundaries(); ++i)
+      ways *= static_cast<double>(layers_.size() - i) / static_cast<double>(i);
+    return ways <= kMostTries;
+  }
+
+  void try_all() {
+    std::vector<int> ends(ends_.size());
+    std::iota(ends.begin(), ends.end(), 1);
+    ends.back() = layers();
+    for (;;) {
+      take(ends);
+      size_t last = boundaries();  // that can move on
+      while (last > 0 && ends[last - 1] + 1 == ends[last]) --last;
+      if (last == 0) return;
+      std::iota(ends.begin() + static_cast<std::ptrdiff_t>(last) - 1, ends.end() - 1,
+                ends[last - 1] + 1);
+    }
+  }
+
+  void move_each() {
+    for (size_t boundary = 0, settled = 0; settled < boundaries() && tries_ < kMostTries;) {
+      settled = move(boundary) ? 1 : settled + 1;
+      boundary = (boundary + 1) % boundaries();
+    }
+  }
+
+  // Tries the places between its neighbours from the nearest on.
   bool move(size_t boundary) {
     const int from = ends_[boundary];
     const int first = boundary == 0 ? 1 : ends_[boundary - 1] + 1;
     const int last = ends_[boundary + 1] - 1;
+    const int furthest = std::max(1, kMostTries / static_cast<int>(4 * boundaries()));
     std::vector<int> ends = ends_;
     bool moved = false;
-    for (int distance = 1; distance <= last - first; ++distance)
+    for (int distance = 1; distance <= std::min(furthest, last - first); ++distance)
       for (const int end : {from - distance, from + distance}) {
-        if (end < first || end > last || tries_++ >= kMostTries) continue;
         ends[boundary] = end;
-        moved = take(ends) || moved;
+        if (end >= first && end <= last && take(ends)) moved = true;
       }
     return moved;
   }
 
   bool take(const std::vector<int>& ends) {
+    ++tries_;
     Assignment assignment = assigned(ends);
-    const double other = price(assignment);
-    if (other >= price_) return false;
-    price_ = other;
+    const Score other = score(assignment);
+    if (!other.is_better_than(score_)) return false;
+    score_ = other;
     best_ = std::move(assignment);
     ends_ = ends;
     return true;
   }
 
-  // A group may be larger than its layers have features.
-  double price(const Assignment& assignment) const {
-    if (std::ssize(busy_parts(assignment.division)) < request_.workers) return kNever;
-    return bottleneck_of(model_, connected_plan(model_, request_, assignment), request_);
+  Score score(const Assignment& assignment) const {
+    Score score;
+    score.idle = idle_parts(task_.request, assignment.division).size();
+    if (score.idle > 0) return score;
+    score.price = bottleneck_of(task_.model, connected_plan(task_.model, task_.request, assignment),
+                                task_.request);
+    if (!task_.request.memory) return score;
+    for (const int64_t peak : task_.peaks(assignment))
+      score.over = std::max(score.over, peak - *task_.request.memory);
+    return score;
   }
 
   Assignment assigned(const std::vector<int>& ends) const {
@@ -188,24 +255,32 @@ class Boundaries {
                            layers_[layer].nodes.end());
       stages.push_back(std::move(stage));
     }
-    return spread_all(model_, request_, std::move(stages),
-                      std::vector<std::optional<ops::Layout>>(static_cast<size_t>(model_.nodes())));
+    const std::vector<std::optional<ops::Layout>> none(at(task_.model.nodes()));
+    return spread_all(task_.model, task_.request, std::move(stages), none);
   }
 
-  const Model& model_;
-  const PlanRequest& request_;
+  const CutTask& task_;
   const std::vector<Layer> layers_;
   const std::vector<std::vector<int>> groups_;
   std::vector<int> ends_;  // of each stage, exclusive, in layers
   Assignment best_;
-  double price_;
+  Score score_;
   int tries_ = 0;
 };
 
 }  // namespace
 
-Assignment cut_hybrid(const Model& model, const PlanRequest& request) {
-  return check_busy(request, Boundaries(model, request).settled());
+std::optional<Assignment> cut_hybrid(const CutTask& task) {
+  Boundaries boundaries(task);
+  Assignment best = boundaries.settled();
+  if (const auto idle = idle_parts(task.request, best.division); !idle.empty()) {
+    const size_t stage = boundaries.stage_of(idle.front());
+    refuse_idle(task.request, idle.front(),
+                format("no layer of stage {} has features for all of its {} workers; use fewer "
+                       "--workers, or other --stages",
+                       stage, best.stages[stage].parts.size()));
+  }
+  return best;
 }
 
 }  // namespace kerf::partitioner

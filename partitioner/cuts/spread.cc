@@ -128,22 +128,20 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
   return assignment;
 }
 
-std::set<int> busy_parts(const Division& division) {
-  std::set<int> busy;
+std::vector<int> idle_parts(const PlanRequest& request, const Division& division) {
+  std::vector<bool> busy(static_cast<size_t>(request.workers));
   for (const Layout& layout : division.nodes)
-    for (const ops::Share& share : layout.shares) busy.insert(share.part);
-  return busy;
+    for (const ops::Share& share : layout.shares) busy[static_cast<size_t>(share.part)] = true;
+  std::vector<int> idle;
+  for (int part = 0; part < request.workers; ++part)
+    if (!busy[static_cast<size_t>(part)]) idle.push_back(part);
+  return idle;
 }
 
-Assignment check_busy(const PlanRequest& request, Assignment assignment) {
-  const std::set<int> busy = busy_parts(assignment.division);
-  for (int part = 0; part < request.workers; ++part)
-    if (!busy.contains(part))
-      throw Error(ErrorCode::kInfeasible,
-                  format("{} workers, but worker {} would have nothing to compute: no operator has "
-                         "features for it; use --workers {} or fewer",
-                         request.workers, part, busy.size()));
-  return assignment;
+void refuse_idle(const PlanRequest& request, int part, const std::string& reason) {
+  throw Error(ErrorCode::kInfeasible,
+              format("{} workers, but worker {} would have nothing to compute: {}", request.workers,
+                     part, reason));
 }
 
 }  // namespace kerf::partitioner

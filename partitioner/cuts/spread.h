@@ -10,7 +10,7 @@
 #pragma once
 
 #include <optional>
-#include <set>
+#include <string>
 #include <vector>
 
 #include "partitioner/cut.h"
@@ -30,9 +30,9 @@ int feature_axis(const Model& model, NodeId node);
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       const std::vector<std::optional<ops::Layout>>& given);
 
-// Those that compute something.
-std::set<int> busy_parts(const Division& division);
-// The assignment; throws Error{kInfeasible} that names a part with nothing to compute.
-Assignment check_busy(const PlanRequest& request, Assignment assignment);
+// Parts with nothing to compute, ascending.
+std::vector<int> idle_parts(const PlanRequest& request, const Division& division);
+// Throws Error{kInfeasible} that names the part and says why, with the way out.
+[[noreturn]] void refuse_idle(const PlanRequest& request, int part, const std::string& reason);
 
 }  // namespace kerf::partitioner

@@ -78,7 +78,9 @@ TEST_P(MessageCounts, HybridCutOfOneLayerPerStageSendsAllToAll) {
   PlanRequest request;
   request.workers = layers() * parts();
   request.stages = layers();
-  const Counts counts = count(model, cut_hybrid(model, request).division);
+  request.cut = Cut::kHybrid;
+  const Plan plan = std::get<Plan>(make_plan(model, request, *hold_everything()));
+  const Counts counts = count(model, plan.division);
   EXPECT_EQ(counts.layers, (layers() - 1) * parts() * parts() * 2);
   EXPECT_EQ(counts.loss, (parts() - 1) * 2);
   EXPECT_EQ(counts.weights, 0);

@@ -221,16 +221,12 @@ std::string refusal(const Model& model, const Plan& plan) {
   return "not refused";
 }
 
-TEST(Lower, RefusesByNameWhatNoPartCanDo) {
+TEST(Lower, RefusesByNameWhatNoOperatorDivides) {
   const Model m = make_zoo_model("mlp", {{8, 8, 3}});
   const Plan sound = plan_of(m, Cut::kLayer, 2);
   EXPECT_EQ(refusal(m, sound), "not refused");
 
   Plan plan = sound;
-  plan.stages[1].parts.push_back(0);
-  EXPECT_THAT(refusal(m, plan), HasSubstr("part 0 is in stages 0 and 1"));
-
-  plan = sound;
   const auto loss = static_cast<size_t>(m.loss());
   plan.division.nodes[loss] = Layout::split({0, 1}, 2, 1, ops::split_evenly(3, 2));
   EXPECT_THAT(refusal(m, plan), HasSubstr("a row's denominator needs the scores of every class"));

@@ -45,7 +45,7 @@ TEST_F(Broken, Header) {
 
 TEST_F(Broken, Binding) {
   EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, -1}; }), Contains(HasSubstr("worker -1")));
-  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, 4096}; }), Contains(HasSubstr("4096")));
+  EXPECT_THAT(problems([](Plan& p) { p.binding = {0, 1, 1024}; }), Contains(HasSubstr("1024")));
   EXPECT_THAT(problems([](Plan& p) {
                 p.binding = {0, 1, 3};
               }),
@@ -77,6 +77,10 @@ TEST_F(Broken, Stages) {
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].parts = {}; }), Contains(HasSubstr("no parts")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].parts = {1, 1}; }), Contains(HasSubstr("twice")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].parts = {8}; }), Contains(HasSubstr("part 8")));
+  EXPECT_THAT(problems([](Plan& p) {
+                p.stages[1].parts = {1, 0};
+              }),
+              Contains(HasSubstr("part 0 is in stages 0 and 1")));
   EXPECT_THAT(problems([](Plan& p) { p.stages.clear(); }), Contains(HasSubstr("no stages")));
 }
 
