@@ -185,8 +185,8 @@ struct LowerOptions {
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
-// those with gradients do. The plan must be valid. Throws Error{kUsage} for a division that an operator
-// refuses.
+// those with gradients do. The plan must be valid. Throws Error{kUsage} for a division that an
+// operator refuses.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
 
 // Whether the B of this stage makes the gradients of weights node by node among those of inputs:
