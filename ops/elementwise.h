@@ -18,6 +18,8 @@ struct Elementwise {
   Forward forward;        // y of x
   Derivative derivative;  // dy/dx of y or x
 };
+template <class Forward, class Derivative>
+Elementwise(const char*, double, bool, Forward, Derivative) -> Elementwise<Forward, Derivative>;
 
 inline constexpr std::tuple kElementwise{
     // NaN stays NaN, so that a diverged run shows.

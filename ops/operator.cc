@@ -51,7 +51,7 @@ void check_attributes(const OperatorDefinition& definition, const Attributes& at
   for (const auto& [name, value] : attributes) {
     const auto formal =
         std::find_if(definition.attributes.begin(), definition.attributes.end(),
-                     [&](const FormalAttribute& each) { return each.name == name; });
+                     [&wanted = name](const FormalAttribute& each) { return each.name == wanted; });
     if (formal == definition.attributes.end()) {
       std::vector<std::string> known;
       for (const FormalAttribute& each : definition.attributes) known.push_back(each.name);

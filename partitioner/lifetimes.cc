@@ -328,7 +328,9 @@ void PartMemory::insert_regions() {
 
 // A message is released after its last reader, in both orders of the backward pass.
 void PartMemory::insert_views() {
-  for (const auto& [root, uses] : locals_) {
+  for (const auto& used : locals_) {
+    const int root = used.first;
+    const Uses& uses = used.second;
     if (local(root).storage != Storage::kReceived) continue;
     const auto release = [&](size_t list) {
       Instruction instruction = make(Kind::kRelease);

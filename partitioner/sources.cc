@@ -155,7 +155,7 @@ void Sources::find_homes(ValueId value) {
   std::map<int, Reader> readers;
   std::vector<Box> summands;
   for (const Use& use : model_.uses(value)) {
-    const auto first = static_cast<int>(summands.size());  // of this use, by box number
+    const size_t first = summands.size();  // of this use, by box number
     for (const int i : by_node_[at(use.node)]) {
       const Computation& computation = computations_[at(i)];
       const Box& box = computation.inputs[at(use.input)];
@@ -163,7 +163,7 @@ void Sources::find_homes(ValueId value) {
       Reader& reader = readers[computation.part];
       reader.part = computation.part;
       if (!differentiable(value) || !reaches_loss(use.node)) continue;
-      const auto number = static_cast<size_t>(first + computation.box_number);
+      const size_t number = first + at(computation.box_number);
       if (summands.size() <= number)
         summands.resize(number + 1,
                         Box{std::vector<ops::IndexSet>(box.axes.size(), ops::IndexSet::none())});

@@ -13,7 +13,8 @@ void for_pairs(const Shape& x, const Shape& weights, const Work& work) {
   int64_t stride = 1;
   const int shift = x.rank() - weights.rank();
   for (int i = weights.rank() - 1; i >= 0; --i) {
-    strides[static_cast<size_t>(i + shift)] = weights[i] == 1 ? 0 : stride;
+    const int axis = i + shift;
+    strides[static_cast<size_t>(axis)] = weights[i] == 1 ? 0 : stride;
     stride *= weights[i];
   }
   std::array<int64_t, Shape::kMaxRank> index{};
