@@ -6,7 +6,7 @@
 // A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
 // stage and F parts per stage a boundary costs F * F messages each way. Where boundaries can
 // stand in a few hundred ways, all are priced as plans. Else they begin where a line of the layers
-// has them best, and each moves to its best place near by, within as many tries.
+// has them best, and each moves to its best place near by, until tries run out.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -172,7 +172,7 @@ class Boundaries {
   }
 
  private:
-  static constexpr int kMostTries = 400;  // each connects and prices a plan
+  static constexpr int kMostTries = 400;  // plans to price; a move that began is finished
 
   size_t boundaries() const { return ends_.size() - 1; }
   int layers() const { return static_cast<int>(layers_.size()); }
