@@ -19,7 +19,8 @@ Assignment cut_feature(const Model& model, const PlanRequest& request) {
   all.parts.resize(static_cast<size_t>(request.workers));
   std::iota(all.parts.begin(), all.parts.end(), 0);
   const std::vector<std::optional<ops::Layout>> none(static_cast<size_t>(model.nodes()));
-  Assignment assignment = spread_all(model, request, {std::move(all)}, none);
+  Assignment assignment =
+      spread_all(model, request, {std::move(all)}, even_share(model, request), none);
   if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
                 format("no operator has features for it; use --workers {} or fewer",

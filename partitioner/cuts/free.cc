@@ -102,7 +102,8 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   all.parts = all_parts(request);
   const auto given = model.original() == nullptr ? read_shares(model, request, false)
                                                  : divisions_of_pieces(model, request);
-  Assignment assignment = spread_all(model, request, {std::move(all)}, given);
+  Assignment assignment =
+      spread_all(model, request, {std::move(all)}, even_share(model, request), given);
   if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
                 "the shares give it none; give it some, or leave its number out");

@@ -150,6 +150,7 @@ class Boundaries {
         layers_(layers_of(task.model, task.request)),
         groups_(
             groups_of(task.request.workers, stages_of(task.model, task.request, layers_.size()))),
+        bound_(even_share(task.model, task.request)),
         ends_(balance(task.model, task.request, layers_, groups_)),
         best_(assigned(ends_)),
         score_(score(best_)) {}
@@ -256,12 +257,13 @@ class Boundaries {
       stages.push_back(std::move(stage));
     }
     const std::vector<std::optional<ops::Layout>> none(at(task_.model.nodes()));
-    return spread_all(task_.model, task_.request, std::move(stages), none);
+    return spread_all(task_.model, task_.request, std::move(stages), bound_, none);
   }
 
   const CutTask& task_;
   const std::vector<Layer> layers_;
   const std::vector<std::vector<int>> groups_;
+  const double bound_;
   std::vector<int> ends_;  // of each stage, exclusive, in layers
   Assignment best_;
   Score score_;

@@ -63,14 +63,6 @@ bool has_replicas(const Layout& layout) {
   return false;
 }
 
-// Of any division over as many workers.
-double even_share(const Model& model, const PlanRequest& request) {
-  double total = 0;
-  for (NodeId node = 0; node < model.nodes(); ++node)
-    total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
-  return total / request.workers;
-}
-
 }  // namespace
 
 bool is_one_to_all(const Model& model, NodeId node) {
@@ -112,9 +104,17 @@ Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
   return Layout::split(group, static_cast<int>(model.op(node).space().axes.size()), axis, sets);
 }
 
+double even_share(const Model& model, const PlanRequest& request) {
+  double total = 0;
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
+  return total / request.workers;
+}
+
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
-                      const std::vector<std::optional<Layout>>& given) {
+                      double bound, const std::vector<std::optional<Layout>>& given) {
   Assignment assignment;
+  assignment.bound = bound;
   Division& division = assignment.division;
   division.largest = request.largest_micro_batch();
   division.nodes.resize(static_cast<size_t>(model.nodes()));
@@ -124,7 +124,6 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
       division.nodes[at] = given[at] ? *given[at] : spread(model, node, stage.parts, division);
     }
   assignment.stages = std::move(stages);
-  assignment.bound = even_share(model, request);
   return assignment;
 }
 

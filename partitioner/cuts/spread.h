@@ -25,10 +25,12 @@ int feature_axis(const Model& model, NodeId node);
 
 // spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
-// Divides the nodes of all stages, in model order, as `given` (by node) where that says; and the
-// bound, by what the request minimises.
+// The model's work, by what the request minimises, over its workers: no division does with less.
+double even_share(const Model& model, const PlanRequest& request);
+
+// Divides the nodes of all stages, in model order, as `given` (by node) where that says.
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
-                      const std::vector<std::optional<ops::Layout>>& given);
+                      double bound, const std::vector<std::optional<ops::Layout>>& given);
 
 // Parts with nothing to compute, ascending.
 std::vector<int> idle_parts(const PlanRequest& request, const Division& division);

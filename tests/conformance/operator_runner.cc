@@ -132,8 +132,8 @@ OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime:
       stream_(device.make_stream()),
       kernel_(make_kernel({*op_, iterations_, largest_, device})) {}
 
-OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device,
-                               int64_t largest, int threads)
+OperatorRunner::OperatorRunner(const std::shared_ptr<const BoundOperator>& op,
+                               runtime::Device& device, int64_t largest, int threads)
     : OperatorRunner(op, device, Box::whole(static_cast<int>(op->space().axes.size())), largest,
                      threads) {}
 

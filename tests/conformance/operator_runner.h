@@ -50,8 +50,8 @@ class OperatorRunner {
   OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device, Box iterations,
                  int64_t largest, int threads = 1);
   // The same for the whole.
-  OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device, int64_t largest,
-                 int threads = 1);
+  OperatorRunner(const std::shared_ptr<const BoundOperator>& op, runtime::Device& device,
+                 int64_t largest, int threads = 1);
 
   // Inputs are local; of absent ones anything. Outputs likewise.
   std::vector<HostTensor> forward(const std::vector<HostTensor>& inputs, const Moment& moment);

@@ -16,7 +16,7 @@ std::string read_as(const Box& box, const Shape& to, const Shape& from) {
   const IterationSpace space = common_axes(from, to);
   const auto iterations = iterations_of(space, space.outputs[0], to, box, kSamples);
   if (!iterations) return "no box";
-  const std::string why = check_iterations(space, *iterations, kSamples);
+  std::string why = check_iterations(space, *iterations, kSamples);
   if (!why.empty()) return why;
   return to_string(operand_box(space, space.inputs[0], from, *iterations, kSamples));
 }

@@ -186,8 +186,7 @@ TEST(GraphFormats, AnUnknownOneIsAnsweredWithThoseThereAre) {
 std::filesystem::path find_data() {
   for (std::filesystem::path folder = KERF_SOURCE_DIR; folder != folder.root_path();
        folder = folder.parent_path())
-    if (const auto data = folder / "shared" / "data"; std::filesystem::is_directory(data))
-      return data;
+    if (auto data = folder / "shared" / "data"; std::filesystem::is_directory(data)) return data;
   return {};
 }
 
@@ -198,7 +197,9 @@ struct Published {
   double bottleneck;  // at most
 };
 
-void PrintTo(const Published& known, std::ostream* out) { *out << known.file << known.workers; }
+std::ostream& operator<<(std::ostream& out, const Published& known) {
+  return out << known.file << known.workers;
+}
 
 class RealGraph : public ::testing::TestWithParam<Published> {
  protected:

@@ -125,7 +125,7 @@ double price(const Model& model, const PlanRequest& request, const std::vector<S
 
 // The least price of `stages` with their boundaries anywhere: `from` is the first stage that is
 // yet to begin, at `node` or after it. A layer of a perceptron begins with its Gemm.
-double least_price(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
+double least_price(const Model& model, const PlanRequest& request, const std::vector<Stage>& stages,
                    size_t from, NodeId node) {
   if (from == stages.size()) return price(model, request, stages);
   double least = std::numeric_limits<double>::infinity();
@@ -206,6 +206,24 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
     if (plan->stages[0].nodes != free.stages[0].nodes) ++fewer;
   }
   EXPECT_GT(fewer, 0);
+}
+
+// Each plan that is tried is lowered for its peaks where there is a cap, so they count the tries.
+TEST(HybridCutOfManyLayers, TriesAFewHundredPlans) {
+  const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 8)});
+  PlanRequest request;
+  request.cut = Cut::kHybrid;
+  request.stages = 8;
+  request.workers = 8;
+  request.memory = int64_t{1} << 40;
+  int tries = 0;
+  const auto peaks = [&](const Assignment& assignment) {
+    ++tries;
+    return std::vector<int64_t>(assignment.stages.size(), 1);
+  };
+  ASSERT_TRUE(cut_hybrid({model, request, *hold_everything(), peaks}));
+  EXPECT_GT(tries, 50);
+  EXPECT_LE(tries, 500);
 }
 
 // fc1 to fc6 have 15 features each, fc7 to fc9 have 16.

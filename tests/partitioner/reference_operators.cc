@@ -133,12 +133,11 @@ Outputs pool(const ReferenceCall& call) {
     int64_t seen = 0;
     for_each_tap(call, x.shape, kernel, i, [&](const Index&, int64_t iy, int64_t ix) {
       const Scalar& each = at(x, {i[0], i[1], iy, ix});
-      if (seen++ == 0)
-        result = each;
-      else if (average)
+      if (average && seen > 0)
         result = result + each;
-      else if (each.value() > result.value())
+      else if (seen == 0 || each.value() > result.value())
         result = each;
+      ++seen;
     });
     return average ? result / static_cast<double>(seen) : result;
   }));

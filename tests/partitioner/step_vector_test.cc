@@ -106,8 +106,9 @@ TEST(StepVector, IsAddedToAPlanOfAFileThatLacksIt) {
     const auto traffic = predict_traffic(model, plan, plan.batch);
     for (const Route& route : plan.routes) {
       if (!is_step(route) || is_local(plan, route)) continue;
+      const std::vector<int>& binding = plan.binding;
       const auto worker = [&](int part) -> WorkerPrediction& {
-        return before.workers[static_cast<size_t>(plan.binding[static_cast<size_t>(part)])];
+        return before.workers[static_cast<size_t>(binding[static_cast<size_t>(part)])];
       };
       const Traffic& one = traffic[static_cast<size_t>(route.id)];
       worker(route.from).messages -= one.messages;

@@ -11,6 +11,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::plan_of;
 using testing::request_of;
 using testing::sample_plans;
@@ -41,6 +42,20 @@ TEST_F(Broken, Header) {
   EXPECT_THAT(problems([](Plan& p) { p.micro_batches = 0; }), Contains(HasSubstr("micro-batches")));
   EXPECT_THAT(problems([](Plan& p) { p.schedule = ""; }), Contains(HasSubstr("schedule")));
   EXPECT_THAT(problems([](Plan& p) { p.bound = 0.0 / 0.0; }), Contains(HasSubstr("finite")));
+}
+
+// What was decided is judged alone: nothing that follows from it need be there.
+TEST_F(Broken, Decisions) {
+  Plan plan = plan_;
+  for (ValueId value = 0; value < model_.values(); ++value)
+    if (model_.value(value).role != Role::kActivation)
+      plan.layouts[static_cast<size_t>(value)] = {};
+  plan.routes.clear();
+  plan.workers.clear();
+  EXPECT_THAT(validate_decisions(model_, plan), IsEmpty());
+  EXPECT_THAT(validate(model_, plan), Not(IsEmpty()));
+  plan.stages[1].parts.clear();
+  EXPECT_THAT(validate_decisions(model_, plan), Contains("stage 1 has no parts"));
 }
 
 TEST_F(Broken, Binding) {

@@ -153,6 +153,7 @@ TEST(Executor, UsesTheLastBlockOfEveryRegionAndNothingBesideThem) {
   for (const auto& [text, stages] : {std::pair(kTogether, 1), {kApart, 1}, {kTwoStages, 2}}) {
     Alone alone(model, stages, schedule_of(text));
     Executor& executor = alone.executor();
+    const std::string_view row = text;
     const size_t buffers = alone.device().buffers();
     const std::span<std::byte> arena = executor.arena();
     std::fill(arena.begin(), arena.end(), GuardedDevice::kPattern);
@@ -164,7 +165,7 @@ TEST(Executor, UsesTheLastBlockOfEveryRegionAndNothingBesideThem) {
       const auto last = arena.subspan(static_cast<size_t>(end - 64), 64);
       EXPECT_FALSE(std::all_of(last.begin(), last.end(),
                                [](std::byte b) { return b == GuardedDevice::kPattern; }))
-          << text << ": the block before " << end << " of " << plan.bytes();
+          << row << ": the block before " << end << " of " << plan.bytes();
     };
     int instances = 0;
     for (size_t p = 0; p < interpreter.parts(); ++p)

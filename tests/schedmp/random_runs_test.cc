@@ -50,9 +50,8 @@ class RandomRuns : public ::testing::TestWithParam<int> {
       verdict = verify(model, plan, parts, schedule, setting);
     }
     EXPECT_THAT(verdict.problems, ::testing::IsEmpty());
-    const CrewStep step =
-        tests::run_crew(model, plan, schedule, verdict, setting, folder_ / "weights.safetensors",
-                        numbers == Numbers::kNormal);
+    CrewStep step = tests::run_crew(model, plan, schedule, verdict, setting,
+                                    folder_ / "weights.safetensors", numbers == Numbers::kNormal);
     EXPECT_EQ(step.traffic, predict_traffic(model, plan, plan.batch));
     EXPECT_EQ(step.peak_bytes, verdict.peak_bytes);
     return step;
