@@ -208,13 +208,22 @@ Outputs gather(const ReferenceCall& call) {
 
 // ---- normalisation
 
+// The largest entry along an axis: what exponentials are taken relative to, lest they overflow.
+double largest_along(const ScalarTensor& x, const Index& i, int axis) {
+  double most = at(x, with(i, axis, 0)).value();
+  for (int64_t k = 1; k < x.shape[axis]; ++k)
+    most = std::max(most, at(x, with(i, axis, k)).value());
+  return most;
+}
+
 Outputs softmax(const ReferenceCall& call) {
   const ScalarTensor& x = *call.inputs[0];
   const int axis = axis_of(call, -1, x.shape);
   return one(made(x.shape, [&](const Index& i) {
+    const Scalar most = largest_along(x, i, axis);
     Scalar sum;
-    for (int64_t k = 0; k < x.shape[axis]; ++k) sum = sum + exp(at(x, with(i, axis, k)));
-    return exp(at(x, i)) / sum;
+    for (int64_t k = 0; k < x.shape[axis]; ++k) sum = sum + exp(at(x, with(i, axis, k)) - most);
+    return exp(at(x, i) - most) / sum;
   }));
 }
 
@@ -335,10 +344,12 @@ Outputs cross_entropy(const ReferenceCall& call) {
   for_each_index(call.inputs[1]->shape, [&](const Index& i) {
     Index score = i;
     score.insert(score.begin() + 1, 0);
+    const Scalar most = largest_along(scores, score, 1);
     Scalar sum;
-    for (int64_t c = 0; c < scores.shape[1]; ++c) sum = sum + exp(at(scores, with(score, 1, c)));
+    for (int64_t c = 0; c < scores.shape[1]; ++c)
+      sum = sum + exp(at(scores, with(score, 1, c)) - most);
     const auto label = static_cast<int64_t>(at(*call.inputs[1], i).value());
-    loss = loss + log(sum) - at(scores, with(score, 1, label));
+    loss = loss + log(sum) + most - at(scores, with(score, 1, label));
   });
   return one({{}, {loss / call.normaliser}});
 }
