@@ -91,6 +91,8 @@ std::vector<Link> mlp_links(const std::vector<int64_t>& widths) {
 Chain::Chain(runtime::Device& device, const std::vector<Link>& links, const Shape& input,
              int64_t classes)
     : device_(device),
+      stream_(device.make_stream()),
+      bench_(ops::make_workbench(device, *stream_)),
       labels_(device, DType::kInt64, {input[0]}),
       optimizer_(ops::make_optimizer({"sgd", 0.01, 0.9}, device)) {
   values_.emplace_back(device, DType::kFloat32, input);
@@ -121,7 +123,7 @@ void Chain::add(const Link& link, bool loss) {
   const int64_t samples = values_[0].shape()[0];
   node->op = bind(link, values_.back().shape(), loss ? labels_.shape() : Shape{});
   const ops::Box whole = ops::Box::whole(static_cast<int>(node->op->space().axes.size()));
-  node->kernel = ops::make_kernel({*node->op, whole, samples, device_});
+  node->kernel = ops::make_kernel({*node->op, whole, samples, *bench_});
   for (const auto& shape : link.parameters) {
     const auto purpose = static_cast<uint32_t>(nodes_.size() * 10 + node->parameters.size() + 1);
     node->parameters.emplace_back(device_, DType::kFloat32, shape);
@@ -147,7 +149,7 @@ float Chain::step() {
 
 Call Chain::call_of(const Node& node) const {
   Call call;
-  call.reserve = node.reserve.data();
+  call.reserve = {node.reserve.data(), node.reserve.bytes()};
   call.workspace = {node.workspace.data(), node.workspace.bytes()};
   call.samples = values_[0].shape()[0];
   call.normaliser = static_cast<double>(call.samples);

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/kernel.h"
-#include "ops/optimizer.h"
+#include "ops/workbench.h"
 
 namespace kerf::bench {
 
@@ -44,6 +43,8 @@ class Chain {
   void update();
 
   runtime::Device& device_;
+  std::unique_ptr<runtime::Stream> stream_;
+  std::unique_ptr<ops::Workbench> bench_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<ops::Tensor> values_;     // values_[i] enters node i
   std::vector<ops::Tensor> gradients_;  // of values_

@@ -83,7 +83,7 @@ std::string hear(int socket) {
 
 // One side of a channel 0 -> 1 with `slots` slots of `bytes`.
 std::unique_ptr<Endpoint> open_side(TransportKind kind, int self, size_t bytes, int socket) {
-  auto endpoint = make_endpoint(kind, kerf::format("worker {}", self));
+  auto endpoint = make_endpoint(kind, kerf::format("worker {}", self), runtime::make_cpu_device());
   tell(socket, endpoint->address());
   runtime::Wiring wiring;
   wiring.self = self;

@@ -76,7 +76,7 @@ class Bench {
     op_ = ops::bind_operator(ops::find_operator(scene.op), facts);
     const ops::Box whole = ops::Box::whole(static_cast<int>(op_->space().axes.size()));
     const int64_t samples = scene.input[0];
-    kernel_ = ops::make_kernel({*op_, whole, samples, *device_});
+    kernel_ = ops::make_kernel({*op_, whole, samples, *bench_});
     output_ = random_tensor(*device_, op_->outputs()[0].shape, 4);
     upstream_ = random_tensor(*device_, op_->outputs()[0].shape, 5);
     output_view_ = output_.view();
@@ -88,7 +88,7 @@ class Bench {
     call_.inputs = input_views_;
     call_.outputs = {&output_view_, 1};
     call_.output_gradients = {&upstream_view_, 1};
-    call_.reserve = reserve_.data();
+    call_.reserve = {reserve_.data(), reserve_.bytes()};
     call_.workspace = {workspace_.data(), workspace_.bytes()};
     call_.samples = samples;
     kernel_->forward(call_);
@@ -109,6 +109,8 @@ class Bench {
 
  private:
   std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
+  std::unique_ptr<runtime::Stream> stream_ = device_->make_stream();
+  std::unique_ptr<ops::Workbench> bench_ = ops::make_workbench(*device_, *stream_);
   std::shared_ptr<const ops::BoundOperator> op_;
   std::unique_ptr<ops::Kernel> kernel_;
   std::vector<Tensor> inputs_, gradients_;

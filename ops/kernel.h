@@ -1,7 +1,7 @@
 // Kernels: arithmetic on local dense tensors, on a device.
 //
 // Kernels register by (operator, kind of device): one file each in cpu/ (and cuda/), from which
-// CMake makes the registry. A Kernel belongs to one call of one part and to one thread; it caches
+// CMake makes the registry. A Kernel belongs to one call of one part and to one stream; it caches
 // prepared primitives by shape. Kernels are pure: what they compute depends on the Call only, never
 // on neighbours, earlier calls or the clock.
 #pragma once
@@ -15,13 +15,15 @@
 
 namespace kerf::ops {
 
+class Workbench;
+
 // What a kernel is made for: the iterations that its calls compute, of an operator that outlives
-// it, on a device that does.
+// it, with a workbench that does.
 struct KernelSite {
   const BoundOperator& op;
   Box iterations;
   int64_t largest = 0;  // samples of the largest micro-batch, to which `iterations` refer
-  runtime::Device& device;
+  Workbench& bench;
 
   // The operator as what it is known to be.
   template <class Op>
@@ -37,15 +39,14 @@ struct Call {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   std::span<const TensorView> output_gradients;  // null data: absent, and 1 for a loss
-  std::byte* reserve = nullptr;                  // reserve_bytes()
-  std::byte* handed = nullptr;                   // handed_bytes()
+  std::span<std::byte> reserve;                  // of reserve_bytes() at least
+  std::span<std::byte> handed;                   // of handed_bytes() at least
   std::span<std::byte> workspace;                // scratch, of workspace_bytes() at least
   int64_t samples = 0;                           // of the whole micro-batch
   int64_t first_sample = 0;                      // of it, within the step: for messages
   RandomKey key;                                 // seed, node, step, micro-batch
   bool training = true;                          // false: evaluation (dropout passes through)
   double normaliser = 1;                         // of the whole step: divides the loss
-  runtime::Stream* stream = nullptr;             // orders the work on a device that has streams
 };
 
 struct GradientTarget {

@@ -62,16 +62,17 @@ ChannelCounters& ChannelCounters::operator+=(const ChannelCounters& more) {
 }
 
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
+                                        std::shared_ptr<Device> device,
                                         const std::shared_ptr<InprocHub>& hub) {
   switch (kind) {
     case TransportKind::kInproc:
-      return make_inproc_endpoint(label, hub);
+      return make_inproc_endpoint(label, std::move(device), hub);
     case TransportKind::kShm:
-      return make_shm_endpoint(label);
+      return make_shm_endpoint(label, std::move(device));
     case TransportKind::kIpc:
-      return make_zmq_endpoint(label, "ipc");
+      return make_zmq_endpoint(label, "ipc", std::move(device));
     case TransportKind::kTcp:
-      return make_zmq_endpoint(label, "tcp");
+      return make_zmq_endpoint(label, "tcp", std::move(device));
   }
   throw Error(ErrorCode::kInternal, "an unknown transport");
 }

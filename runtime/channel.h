@@ -2,10 +2,12 @@
 //
 //   sender                                     receiver
 //   slot = acquire(lane, bytes) ── credit ──┐
+//   stream.wait(*slot.writable)             │
 //   ... producing kernel writes slot ...    │
-//   commit(slot, tag, ready) ───────────────┼─> view = receive()
+//   commit(slot, tag, &stream) ─────────────┼─> view = receive()
+//                                           │   stream.wait(*view.ready)
 //                                           │   ... consumer reads the view in place ...
-//                                           └── release(view, done)
+//                                           └── release(view, &stream)
 //
 // A channel carries messages one way between two workers, in order. It is divided into lanes: a
 // lane is a ring of `slots` buffers of `slot_bytes`, and a message occupies one slot of its lane
@@ -13,6 +15,10 @@
 // high-water marks. Slots are allocated when the endpoint opens, so their memory is known
 // beforehand. The tag is carried, not interpreted. Delivery is exactly once and in order, or the
 // channel fails with an Error.
+//
+// Neither side waits for a device: what is committed or released says so when the stream comes to
+// it, by events that the channel owns and the other side's stream waits for. A null event has
+// happened; so has what a null stream would have to come to: for who works on the host alone.
 //
 // Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
 // and slots die with their Endpoint. While an endpoint waits for anything it serves all its
@@ -55,6 +61,7 @@ struct Slot {
   int index = 0;
   size_t bytes = 0;
   std::byte* data = nullptr;
+  const Event* writable = nullptr;  // who held it before is done
 };
 
 // Read-only memory of a message, aligned to 64, valid until released.
@@ -64,7 +71,8 @@ struct View {
   size_t bytes = 0;
   Tag tag{};
   const std::byte* data = nullptr;
-  void* owner = nullptr;  // the transport's own; not for users
+  const Event* ready = nullptr;  // what was committed has been written
+  void* owner = nullptr;         // the transport's own; not for users
 };
 
 // What crossed, counted where it happens. `messages` and `bytes` are payload; everything that a
@@ -86,8 +94,8 @@ class SendChannel {
   // Empty when the deadline passed. Throws Error{kInterrupted} after Endpoint::interrupt(), and
   // Error{kInternal} if `bytes` exceeds the lane's slot_bytes.
   [[nodiscard]] virtual std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) = 0;
-  // The message may leave once `ready` (may be null) has happened.
-  virtual void commit(const Slot& slot, const Tag& tag, const Event* ready = nullptr) = 0;
+  // What is in `stream` by now writes the slot, and nothing later does.
+  virtual void commit(const Slot& slot, const Tag& tag, Stream* stream = nullptr) = 0;
   virtual void abandon(const Slot& slot) = 0;
   virtual ChannelCounters counters() const = 0;
 };
@@ -97,8 +105,8 @@ class ReceiveChannel {
   virtual ~ReceiveChannel() = default;
   // The next message in order of commits, over all lanes. Empty when the deadline passed.
   [[nodiscard]] virtual std::optional<View> receive(Deadline deadline) = 0;
-  // Gives the slot back to the sender once `done` (may be null) has happened. Any order.
-  virtual void release(const View& view, const Event* done = nullptr) = 0;
+  // What is in `stream` by now reads the view, and nothing later does. Any order.
+  virtual void release(const View& view, Stream* stream = nullptr) = 0;
   virtual ChannelCounters counters() const = 0;
 };
 
@@ -133,13 +141,16 @@ class Endpoint {
   // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called
   // later.
   virtual void interrupt() = 0;
+  // Returns when all that was committed and released has been passed on, as the device comes to it;
+  // throws Error{kInterrupted}. For the end of a step: nobody else looks after it.
+  virtual void settle() {}
   // Answers peers, and asks after what has been under way for long, without waiting. For a thread
   // that waits elsewhere, about once a second. Nothing to do where nothing can get lost.
   virtual void progress() {}
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
   [[nodiscard]] virtual bool drain(Deadline deadline) = 0;
-  // Bytes of slot memory that this endpoint allocated.
+  // Bytes of slot memory that this endpoint allocated beside its device's.
   virtual size_t slot_bytes() const = 0;
   // Messages that belong to no channel: garbage, strangers, wrong versions, other epochs.
   virtual int64_t dropped() const { return 0; }
@@ -164,9 +175,11 @@ void check_endpoint_address(TransportKind kind, const std::string& address);
 class InprocHub;
 std::shared_ptr<InprocHub> make_inproc_hub();
 
-// `label` shows up in errors ("worker 2"). `hub` is needed by kInproc and ignored by the others.
-// Endpoints of ipc, tcp and shm bind their address here, so it can be told to peers at once.
+// `label` shows up in errors ("worker 2"). Streams given to the channels are of `device`. `hub` is
+// needed by kInproc and ignored by the others. Endpoints of ipc, tcp and shm bind their address
+// here, so it can be told to peers at once.
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
+                                        std::shared_ptr<Device> device,
                                         const std::shared_ptr<InprocHub>& hub = nullptr);
 
 }  // namespace kerf::runtime

@@ -63,6 +63,7 @@ void LiveCrew::start_threads() {
       const WorkerOptions mine{.scheduler = "inproc",
                                .index = index,
                                .device = options_.device,
+                               .make_device = options_.make_device,
                                .identity = options_.identity,
                                .hub = hub_,
                                .join_timeout = options_.assemble_timeout,

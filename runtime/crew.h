@@ -38,8 +38,9 @@ struct CrewOptions {
   std::string listen;                       // empty: start local workers
   std::vector<std::string> worker_command;  // program and first arguments of a local worker
   Identity identity;
-  HandlerFactory handlers;               // for inproc workers, which are threads
-  std::shared_ptr<Interrupt> interrupt;  // raise() ends assemble() too; may be null
+  HandlerFactory handlers;                           // for inproc workers, which are threads
+  DeviceFactory make_device = runtime::make_device;  // likewise
+  std::shared_ptr<Interrupt> interrupt;              // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
   std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).

@@ -1,7 +1,7 @@
 // Devices: where bytes live and where work is ordered.
 //
 // A Device hands out Buffers, Streams and Events and accounts for every byte it handed out. The CPU
-// device's stream runs each copy before it returns; a CUDA device's stream is asynchronous. Code
+// device's stream does everything before it returns; a CUDA device's stream is asynchronous. Code
 // written against this interface is right for both: it orders work by streams and events only.
 //
 // Threads: a Device may be used from any thread; a Stream and an Event belong to one thread at a
@@ -26,6 +26,7 @@ struct MemoryStats {
 };
 
 class Device;
+class HostWork;
 
 // Move-only bytes on a device, aligned to at least 64. Returned to its device on destruction.
 class Buffer {
@@ -56,6 +57,8 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
+using PinnedMemory = std::shared_ptr<std::byte[]>;
+
 // A point in a stream's work. `ready` and `wait` see the last `Stream::record` of it.
 class Event {
  public:
@@ -73,6 +76,9 @@ class Stream {
   // Between host memory and the stream's device, or within either.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void fill_zero(void* to, size_t bytes) = 0;
+  // Work of the host's processor (host_work.h). What it throws is thrown here, or by the next
+  // synchronize() of the stream or wait() for an event behind it.
+  virtual void launch(HostWork& work) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;
   virtual void synchronize() = 0;
@@ -89,6 +95,9 @@ class Device {
   // Throws Error{kUnavailable} naming the device and the bytes when memory is short. 0 bytes give a
   // Buffer that is false.
   virtual Buffer allocate(size_t bytes) = 0;
+  // Memory of the host that the device's streams copy from and to without staging, aligned to at
+  // least 64; not counted. Throws as allocate(); null for 0 bytes. May outlive the device.
+  virtual PinnedMemory allocate_pinned(size_t bytes) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual MemoryStats memory() const = 0;

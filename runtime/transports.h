@@ -18,8 +18,11 @@
 namespace kerf::runtime {
 
 std::unique_ptr<Endpoint> make_inproc_endpoint(const std::string& label,
+                                               std::shared_ptr<Device> device,
                                                const std::shared_ptr<InprocHub>& hub);
-std::unique_ptr<Endpoint> make_shm_endpoint(const std::string& label);
-std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme);
+std::unique_ptr<Endpoint> make_shm_endpoint(const std::string& label,
+                                            std::shared_ptr<Device> device);
+std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme,
+                                            std::shared_ptr<Device> device);
 
 }  // namespace kerf::runtime

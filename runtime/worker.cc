@@ -58,9 +58,10 @@ class Server {
     const auto welcome = join();
     local_ = welcome.local;
     activity_.doing("opening device");
-    const auto device = make_device(options_.device);
-    const auto endpoint = make_endpoint(parse_transport(welcome.transport),
-                                        kerf::format("worker {}", welcome.worker), options_.hub);
+    const std::shared_ptr<Device> device = options_.make_device(options_.device);
+    const auto endpoint =
+        make_endpoint(parse_transport(welcome.transport), kerf::format("worker {}", welcome.worker),
+                      device, options_.hub);
     const Guard guard(control_, *endpoint);
     activity_.doing("");
     control_.send({ControlType::kAddress, endpoint->address()});
@@ -71,10 +72,12 @@ class Server {
 
     Trace trace;
     const Parting parting(farewell_, *endpoint, trace);
+    const auto stream = device->make_stream();
     Workplace workplace{.worker = welcome.worker,
                         .workers = welcome.workers,
                         .threads = welcome.threads,
                         .device = *device,
+                        .stream = *stream,
                         .endpoint = *endpoint,
                         .activity = activity_,
                         .trace = trace};

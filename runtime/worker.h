@@ -34,6 +34,7 @@ struct Workplace {
   int workers = 1;
   int threads = 1;
   Device& device;
+  Stream& stream;  // of the device: the compute thread's
   Endpoint& endpoint;
   Activity& activity;
   Trace& trace;
@@ -53,6 +54,9 @@ class Handler {
 // By the name of the program in the job. Throws Error{kUsage} for an unknown one.
 using HandlerFactory = std::function<std::unique_ptr<Handler>(const std::string& program)>;
 
+// By name, as make_device().
+using DeviceFactory = std::function<std::unique_ptr<Device>(const std::string& name)>;
+
 // What must be equal at all members of a run; compared at registration.
 struct Identity {
   std::string build;         // version of the executable and a hash of it
@@ -69,6 +73,7 @@ struct WorkerOptions {
   std::string scheduler;  // its control address, for messages
   int index = -1;         // the wish to be worker `index`; -1: any
   std::string device = "cpu";
+  DeviceFactory make_device = runtime::make_device;
   Identity identity;
   std::shared_ptr<InprocHub> hub;  // for workers that are threads
   // How long to wait for a scheduler to answer the registration.

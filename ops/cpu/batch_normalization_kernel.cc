@@ -35,7 +35,7 @@ class BatchNormalizationKernel final : public Kernel {
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const Channels c = channels_of(call.inputs[0].shape);
-    auto* handed = reinterpret_cast<float*>(call.handed);
+    auto* handed = reinterpret_cast<float*>(call.handed.data());
     for_blocks(c, [&](const ChannelBlock& block) {
       const Sums sums = sum_gradients(call, c, block);
       for (int64_t i = block.begin; i < block.end && handed != nullptr; ++i) {
@@ -56,7 +56,7 @@ class BatchNormalizationKernel final : public Kernel {
     for (const GradientTarget& target : targets) {
       const int64_t channels = target.to.elements();
       const auto* from =
-          reinterpret_cast<const float*>(call.handed) + (target.input == 1 ? channels : 0);
+          reinterpret_cast<const float*>(call.handed.data()) + (target.input == 1 ? channels : 0);
       simd::copy_or_add(from, channels, target.to.f32(), target.accumulate);
     }
   }
@@ -98,8 +98,8 @@ class BatchNormalizationKernel final : public Kernel {
     ChannelValues inverse{};
     for (size_t i = 0; i < inverse.size(); ++i)
       inverse[i] = 1.0F / std::sqrt(statistics.variance[i] + op_.epsilon());
-    if (call.reserve != nullptr) {
-      auto* reserve = reinterpret_cast<float*>(call.reserve);
+    if (!call.reserve.empty()) {
+      auto* reserve = reinterpret_cast<float*>(call.reserve.data());
       put(statistics.mean, block, reserve);
       put(inverse, block, reserve + c.channels);
     }
@@ -114,7 +114,7 @@ class BatchNormalizationKernel final : public Kernel {
   static Sums sum_gradients(const Call& call, const Channels& c, const ChannelBlock& block) {
     const float* x = call.inputs[0].f32();
     const float* dy = call.output_gradients[0].f32();
-    const auto* mean = reinterpret_cast<const float*>(call.reserve);
+    const auto* mean = reinterpret_cast<const float*>(call.reserve.data());
     const float* inverse = mean + c.channels;
     if (dy == nullptr) return {};
     Sums sums;
@@ -130,7 +130,7 @@ class BatchNormalizationKernel final : public Kernel {
 
   void x_gradient(const Call& call, const Channels& c, const ChannelBlock& block, const Sums& sums,
                   float* dx) const {
-    const auto* mean = reinterpret_cast<const float*>(call.reserve);
+    const auto* mean = reinterpret_cast<const float*>(call.reserve.data());
     const float* inverse = mean + c.channels;
     const float* dy = call.output_gradients[0].f32();
     const float* x = call.inputs[0].f32();
@@ -166,7 +166,7 @@ class BatchNormalizationKernel final : public Kernel {
     if (input == 1) return product;
     if (input == 2) return sum;
     const double inverse =
-        static_cast<double>(reinterpret_cast<const float*>(call.reserve)[c.channels + i]);
+        static_cast<double>(reinterpret_cast<const float*>(call.reserve.data())[c.channels + i]);
     const double scale = static_cast<double>(call.inputs[1].f32()[i]) * inverse;
     return input == 3 ? -scale * sum : -0.5 * scale * inverse * product;
   }

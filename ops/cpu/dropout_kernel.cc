@@ -28,7 +28,7 @@ class DropoutKernel final : public PlainKernel {
     if (call.inputs.size() > 1 && call.inputs[1].data != nullptr)
       ratio = static_cast<double>(*call.inputs[1].f32());
     check_dropout_ratio(ratio);
-    if (call.reserve != nullptr) std::memcpy(call.reserve, &ratio, sizeof ratio);
+    if (!call.reserve.empty()) std::memcpy(call.reserve.data(), &ratio, sizeof ratio);
     pass(call, ratio, call.inputs[0].f32(), call.outputs[0]);
   }
 
@@ -41,7 +41,7 @@ class DropoutKernel final : public PlainKernel {
       }
       KERF_CHECK(!target.accumulate, "Dropout's data is an activation, whose gradient is no sum");
       double ratio = 0;
-      std::memcpy(&ratio, call.reserve, sizeof ratio);
+      std::memcpy(&ratio, call.reserve.data(), sizeof ratio);
       pass(call, ratio, call.output_gradients[0].f32(), target.to);
     }
   }

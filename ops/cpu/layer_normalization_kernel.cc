@@ -57,7 +57,7 @@ class LayerNormalizationKernel final : public Kernel {
     const int64_t rows = rows_of(call);
     const int64_t length = call.inputs[1].elements();
     if (rows == 0) return;
-    auto* reserve = reinterpret_cast<float*>(call.reserve);
+    auto* reserve = reinterpret_cast<float*>(call.reserve.data());
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     simd::parallel_pieces(rows, 1 + simd::kLeastElements / length, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -85,15 +85,15 @@ class LayerNormalizationKernel final : public Kernel {
                                 for (int64_t row = begin; row < end; ++row)
                                   x_gradient(call, row, target.to.f32() + row * length);
                               });
-    if (call.handed == nullptr) return;
-    sum_rows(call, reinterpret_cast<float*>(call.handed));
+    if (call.handed.empty()) return;
+    sum_rows(call, reinterpret_cast<float*>(call.handed.data()));
   }
 
   void weight_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const GradientTarget& target : targets) {
       const int64_t length = target.to.elements();
       const auto* from =
-          reinterpret_cast<const float*>(call.handed) + (target.input == 1 ? 0 : length);
+          reinterpret_cast<const float*>(call.handed.data()) + (target.input == 1 ? 0 : length);
       simd::copy_or_add(from, length, target.to.f32(), target.accumulate);
     }
   }
@@ -118,7 +118,7 @@ class LayerNormalizationKernel final : public Kernel {
   static void x_gradient(const Call& call, int64_t row, float* dx) {
     const int64_t length = call.inputs[1].elements();
     const auto count = static_cast<float>(length);
-    const auto* reserve = reinterpret_cast<const float*>(call.reserve);
+    const auto* reserve = reinterpret_cast<const float*>(call.reserve.data());
     const float mean = reserve[row];
     const float inverse = reserve[rows_of(call) + row];
     const float* scale = call.inputs[1].f32();
@@ -144,7 +144,7 @@ class LayerNormalizationKernel final : public Kernel {
     const float* dy = call.output_gradients[0].f32();
     if (rows == 0 || dy == nullptr) return;
     const float* x = call.inputs[0].f32();
-    const auto* reserve = reinterpret_cast<const float*>(call.reserve);
+    const auto* reserve = reinterpret_cast<const float*>(call.reserve.data());
     const int64_t least = std::max<int64_t>(16, simd::kLeastElements / rows);
     simd::parallel_pieces(length, least, [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < rows; ++row)

@@ -135,8 +135,8 @@ class LstmKernel final : public Kernel {
     if (q.rows() == 0) return;
     Workspace workspace(call.workspace);
     const int64_t all = q.directions * q.rows() * q.gates();
-    auto* dg =
-        call.handed != nullptr ? reinterpret_cast<float*>(call.handed) : workspace.take<float>(all);
+    auto* dg = !call.handed.empty() ? reinterpret_cast<float*>(call.handed.data())
+                                    : workspace.take<float>(all);
     auto* dh = workspace.take<float>(q.samples * q.hidden);
     auto* dc = workspace.take<float>(q.samples * q.hidden);
     for (const Direction& direction : directions(q)) {
@@ -161,8 +161,8 @@ class LstmKernel final : public Kernel {
       if (!any) continue;
       const int64_t size = target.to.elements() / q.directions;
       for (const Direction& direction : directions(q)) {
-        const float* dg =
-            reinterpret_cast<const float*>(call.handed) + direction.index * q.rows() * q.gates();
+        const float* dg = reinterpret_cast<const float*>(call.handed.data()) +
+                          direction.index * q.rows() * q.gates();
         float* to = target.to.f32() + direction.index * size;
         if (target.input == static_cast<int>(kB)) {
           add_columns(dg, q.rows(), q.gates(), 1, to, target.accumulate);
@@ -257,7 +257,7 @@ class LstmKernel final : public Kernel {
     for (int64_t j = 0; j < q.gates() && b != nullptr; ++j)
       scratch.bias[j] = b[d * 2 * q.gates() + j] + b[d * 2 * q.gates() + q.gates() + j];
     const float* w = call.inputs[kW].f32() + d * q.gates() * q.inputs;
-    auto* reserve = reinterpret_cast<float*>(call.reserve);
+    auto* reserve = reinterpret_cast<float*>(call.reserve.data());
     for (int64_t first = 0; first < q.steps; first += q.steps_at_once()) {
       const int64_t last = std::min(first + q.steps_at_once(), q.steps);
       const int64_t lowest = std::min(direction.step(first), direction.step(last - 1));
@@ -291,12 +291,13 @@ class LstmKernel final : public Kernel {
   }
 
   static float* reserved_gates(const Call& call, const Sequence& q, int64_t d, int64_t t) {
-    return reinterpret_cast<float*>(call.reserve) + (d * q.rows() + t * q.samples) * q.gates();
+    return reinterpret_cast<float*>(call.reserve.data()) +
+           (d * q.rows() + t * q.samples) * q.gates();
   }
   // Behind all gates; null where nothing is reserved.
   static float* reserved_cells(const Call& call, const Sequence& q, int64_t d, int64_t t) {
-    if (call.reserve == nullptr) return nullptr;
-    return reinterpret_cast<float*>(call.reserve) + q.directions * q.rows() * q.gates() +
+    if (call.reserve.empty()) return nullptr;
+    return reinterpret_cast<float*>(call.reserve.data()) + q.directions * q.rows() * q.gates() +
            (d * q.rows() + t * q.samples) * q.hidden;
   }
 

@@ -178,8 +178,8 @@ class MaxPoolKernel final : public ActivationKernel {
   void forward(const Call& call) override {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
-    const bool fast = call.reserve != nullptr && tiles_2x2(window_);
-    with_index(call.reserve, [&](auto* index) {
+    const bool fast = !call.reserve.empty() && tiles_2x2(window_);
+    with_index(call.reserve.data(), [&](auto* index) {
       for_planes(window_, call.outputs[0], [&](int64_t p) {
         const float* from = x + p * input_plane(window_);
         float* to = y + p * output_plane(window_);
@@ -196,7 +196,7 @@ class MaxPoolKernel final : public ActivationKernel {
     const float* dy = call.output_gradients[0].f32();
     const bool fast = tiles_2x2(window_);
     for (const GradientTarget& target : targets)
-      with_index(call.reserve, [&](const auto* index) {
+      with_index(call.reserve.data(), [&](const auto* index) {
         for_planes(window_, target.to, [&](int64_t p) {
           float* to = target.to.f32() + p * input_plane(window_);
           const float* from = dy + p * output_plane(window_);

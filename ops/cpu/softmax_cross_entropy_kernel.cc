@@ -42,7 +42,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
     const TensorView& scores = call.inputs[0];
     const ScoreRows rows(scores.shape);
     const int64_t* labels = call.inputs[1].i64();
-    auto* denominators = reinterpret_cast<double*>(call.reserve);
+    auto* denominators = reinterpret_cast<double*>(call.reserve.data());
     double loss = 0;
     for (int64_t row = 0; row < rows.count(); ++row) {
       const float* s = scores.f32() + rows.begin(row);
@@ -74,7 +74,7 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   static void row_gradient(const Call& call, const ScoreRows& rows, int64_t row, float scale,
                            float* to) {
     const float* s = call.inputs[0].f32() + rows.begin(row);
-    const double denominator = reinterpret_cast<const double*>(call.reserve)[row];
+    const double denominator = reinterpret_cast<const double*>(call.reserve.data())[row];
     const int64_t label = call.inputs[1].i64()[row];
     to += rows.begin(row);
     for (int64_t c = 0; c < rows.classes; ++c) {

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <thread>
 
 #include "runtime/cpu/block_pool.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/host_work.h"
 #include "runtime/memory_meter.h"
 
 namespace kerf::runtime {
 
 namespace {
+
+constexpr std::align_val_t kCacheLine{64};
 
 class CpuEvent : public Event {
  public:
@@ -29,6 +33,7 @@ class CpuStream : public Stream {
   void fill_zero(void* to, size_t bytes) override {
     if (bytes > 0) std::memset(to, 0, bytes);
   }
+  void launch(HostWork& work) override { work.run(); }
   void record(Event& event) override {
     KERF_CHECK(event.native() == nullptr, "a CPU stream records events of the CPU only");
   }
@@ -73,6 +78,11 @@ class CpuDevice : public Device {
                   "cpu");
     meter_.add(bytes);
     return Buffer(this, data, bytes);
+  }
+  PinnedMemory allocate_pinned(size_t bytes) override {
+    if (bytes == 0) return {};
+    auto* data = static_cast<std::byte*>(::operator new[](bytes, kCacheLine));
+    return {data, [](std::byte* each) { ::operator delete[](each, kCacheLine); }};
   }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }

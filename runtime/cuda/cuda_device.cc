@@ -3,6 +3,7 @@
 // Memory is plain cudaMalloc, whose base other processes may open by CUDA IPC. cudaFree waits for
 // the device, so a Buffer may be destroyed while work that uses it is still under way.
 #include "runtime/cuda/cuda_check.h"
+#include "runtime/cuda/staged_work.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/memory_meter.h"
@@ -46,7 +47,8 @@ class CudaEvent : public Event {
 
 class CudaStream : public Stream {
  public:
-  explicit CudaStream(int index) : index_(index), where_(format("cuda:{}", index)) {
+  explicit CudaStream(int index)
+      : index_(index), where_(format("cuda:{}", index)), staged_(where_) {
     use_cuda_device(index_);
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                "cudaStreamCreateWithFlags", where_);
@@ -55,6 +57,7 @@ class CudaStream : public Stream {
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override {
     ignore_cuda_error(cudaSetDevice(index_));
+    ignore_cuda_error(cudaStreamSynchronize(stream_));  // staged work is ours
     ignore_cuda_error(cudaStreamDestroy(stream_));
   }
 
@@ -68,6 +71,10 @@ class CudaStream : public Stream {
     if (bytes == 0) return;
     use_cuda_device(index_);
     check_cuda(cudaMemsetAsync(to, 0, bytes, stream_), "cudaMemsetAsync", where_);
+  }
+  void launch(HostWork& work) override {
+    use_cuda_device(index_);
+    staged_.enqueue(work, stream_);
   }
   void record(Event& event) override {
     KERF_CHECK(event.native() != nullptr, "{} records events of its own only", where_);
@@ -84,6 +91,7 @@ class CudaStream : public Stream {
   void synchronize() override {
     use_cuda_device(index_);
     check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where_);
+    staged_.collect();
   }
   void* native() const override { return stream_; }
 
@@ -91,6 +99,7 @@ class CudaStream : public Stream {
   int index_;
   std::string where_;
   cudaStream_t stream_ = nullptr;
+  StagedWork staged_;
 };
 
 class CudaDevice : public Device {
@@ -117,6 +126,14 @@ class CudaDevice : public Device {
   }
 
   Buffer allocate(size_t bytes) override;
+  PinnedMemory allocate_pinned(size_t bytes) override {
+    if (bytes == 0) return {};
+    use_cuda_device(index_);
+    void* data = nullptr;
+    check_cuda(cudaMallocHost(&data, bytes), "cudaMallocHost", name());
+    return {static_cast<std::byte*>(data),
+            [](std::byte* each) { ignore_cuda_error(cudaFreeHost(each)); }};
+  }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(index_); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(index_); }
   MemoryStats memory() const override { return meter_.stats(properties_.totalGlobalMem); }

@@ -17,9 +17,8 @@ class InprocSender final : public SendChannel {
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override {
     return pipe_->acquire(lane, bytes, deadline);
   }
-  void commit(const Slot& slot, const Tag& tag, const Event* ready) override {
-    if (ready != nullptr) ready->wait();
-    pipe_->commit(slot, tag);
+  void commit(const Slot& slot, const Tag& tag, Stream* stream) override {
+    pipe_->commit(slot, tag, stream);
     ++counters_.messages;
     counters_.bytes += static_cast<int64_t>(slot.bytes);
   }
@@ -44,10 +43,7 @@ class InprocReceiver final : public ReceiveChannel {
     }
     return view;
   }
-  void release(const View& view, const Event* done) override {
-    if (done != nullptr) done->wait();
-    pipe_->release(view);
-  }
+  void release(const View& view, Stream* stream) override { pipe_->release(view, stream); }
   ChannelCounters counters() const override { return counters_; }
   InprocPipe& pipe() { return *pipe_; }
 
@@ -58,8 +54,12 @@ class InprocReceiver final : public ReceiveChannel {
 
 class InprocEndpoint final : public Endpoint {
  public:
-  InprocEndpoint(const std::string& label, std::shared_ptr<InprocHub> hub)
-      : label_(label), hub_(std::move(hub)), address_(hub_->new_address(label)) {}
+  InprocEndpoint(const std::string& label, std::shared_ptr<Device> device,
+                 std::shared_ptr<InprocHub> hub)
+      : label_(label),
+        device_(std::move(device)),
+        hub_(std::move(hub)),
+        address_(hub_->new_address(label)) {}
   ~InprocEndpoint() override { hub_->forget(address_); }
 
   std::string address() const override { return address_; }
@@ -97,7 +97,7 @@ class InprocEndpoint final : public Endpoint {
         senders_, [&](const auto& entry) { return entry.second->pipe().drain(deadline); });
   }
 
-  size_t slot_bytes() const override { return slot_bytes_; }
+  size_t slot_bytes() const override { return 0; }
 
   ChannelCounters counters() const override {
     ChannelCounters sum;
@@ -119,8 +119,7 @@ class InprocEndpoint final : public Endpoint {
   }
 
   void offer(const Wiring& wiring, int peer, const std::vector<Lane>& lanes) {
-    auto pipe = std::make_shared<InprocPipe>(lanes);
-    slot_bytes_ += pipe->layout().total_bytes();
+    auto pipe = std::make_shared<InprocPipe>(lanes, device_);
     hub_->offer(meeting_to(wiring, peer), pipe);
     const std::lock_guard lock(mutex_);
     if (interrupted_) pipe->interrupt_sender();
@@ -134,6 +133,7 @@ class InprocEndpoint final : public Endpoint {
     if (pipe->lanes() != lanes)
       throw Error(ErrorCode::kProtocol,
                   kerf::format("worker {} offers other lanes than expected", peer), label_);
+    pipe->set_receiver(device_);
     hub_->take(meeting);
     const std::lock_guard lock(mutex_);
     if (interrupted_) pipe->interrupt_receiver();
@@ -147,10 +147,10 @@ class InprocEndpoint final : public Endpoint {
   }
 
   const std::string label_;
+  const std::shared_ptr<Device> device_;
   const std::shared_ptr<InprocHub> hub_;  // shared by all endpoints of the run
   const std::string address_;
   std::atomic<bool> interrupted_{false};
-  size_t slot_bytes_ = 0;
   std::mutex mutex_;  // guards the two tables against interrupt() while open() fills them
   std::map<int, std::unique_ptr<InprocSender>> senders_;
   std::map<int, std::unique_ptr<InprocReceiver>> receivers_;
@@ -159,9 +159,10 @@ class InprocEndpoint final : public Endpoint {
 }  // namespace
 
 std::unique_ptr<Endpoint> make_inproc_endpoint(const std::string& label,
+                                               std::shared_ptr<Device> device,
                                                const std::shared_ptr<InprocHub>& hub) {
   KERF_CHECK(hub != nullptr, "inproc endpoints need a hub to meet at: make_inproc_hub()");
-  return std::make_unique<InprocEndpoint>(label, hub);
+  return std::make_unique<InprocEndpoint>(label, std::move(device), hub);
 }
 
 }  // namespace kerf::runtime

@@ -1,36 +1,47 @@
 #include "runtime/inproc/inproc_pipe.h"
 
-#include <cstring>
-#include <new>
-
 #include "runtime/error.h"
 #include "runtime/standstill.h"
 
 namespace kerf::runtime {
 namespace {
 
-constexpr std::align_val_t kPageAlignment{4096};
-
 // Touched once here, so that no message pays for a page fault.
-std::byte* allocate_touched(size_t bytes) {
-  auto* data =
-      static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kPageAlignment));
-  std::memset(data, 0, bytes);
-  return data;
+Buffer allocate_touched(Device& device, size_t bytes) {
+  Buffer buffer = device.allocate(bytes);
+  const auto stream = device.make_stream();
+  stream->fill_zero(buffer.data(), bytes);
+  stream->synchronize();
+  return buffer;
 }
 
 }  // namespace
 
-void InprocPipe::FreeAligned::operator()(std::byte* data) const {
-  ::operator delete[](data, kPageAlignment);
-}
-
-InprocPipe::InprocPipe(const std::vector<Lane>& lanes)
+InprocPipe::InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender)
     : lanes_(lanes),
       layout_(lanes),
-      memory_(allocate_touched(layout_.total_bytes())),
+      sender_(std::move(sender)),
+      memory_(allocate_touched(*sender_, layout_.total_bytes())),
       sent_(layout_),
-      held_(layout_) {}
+      held_(layout_),
+      written_(layout_, *sender_) {}
+
+// The slots go when both devices are done with them, whichever side is the last to know the pipe.
+InprocPipe::~InprocPipe() {
+  written_.wait_all();
+  read_.wait_all();
+}
+
+void InprocPipe::set_receiver(std::shared_ptr<Device> receiver) {
+  if (receiver->kind() != sender_->kind())
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("threads of one process on devices {} and {}: neither reads the "
+                             "other's memory; use processes",
+                             sender_->name(), receiver->name()));
+  const std::lock_guard lock(mutex_);
+  receiver_ = std::move(receiver);
+  read_ = SlotEvents(layout_, *receiver_);
+}
 
 template <class Wanted>
 bool InprocPipe::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& woken,
@@ -49,15 +60,16 @@ std::optional<Slot> InprocPipe::acquire(int lane, size_t bytes, Deadline deadlin
             [&] { return sent_.has_free(lane); }))
     return std::nullopt;
   const int index = *sent_.take(lane);
-  return Slot{lane, index, bytes, data(lane, index)};
+  return Slot{lane, index, bytes, data(lane, index),
+              receiver_ == nullptr ? nullptr : read_.last(lane, index)};
 }
 
-void InprocPipe::commit(const Slot& slot, const Tag& tag) {
+void InprocPipe::commit(const Slot& slot, const Tag& tag, Stream* stream) {
   const std::lock_guard lock(mutex_);
   const SlotName name{slot.lane, slot.index, next_};
   sent_.committed(name);
   ++next_;
-  waiting_.push_back({name, slot.bytes, tag});
+  waiting_.push_back({name, slot.bytes, tag, written_.record(slot.lane, slot.index, stream)});
   receiver_wakes_.notify_one();
 }
 
@@ -66,10 +78,19 @@ void InprocPipe::abandon(const Slot& slot) {
   sent_.abandoned(slot.lane, slot.index);
 }
 
+// Released is not read: that is for the receiver's device to say, and wakes nobody.
 bool InprocPipe::drain(Deadline deadline) {
+  constexpr std::chrono::microseconds kDevicePatience{100};
   std::unique_lock lock(mutex_);
-  return wait(lock, sender_wakes_, sender_interrupted_, deadline,
-              [&] { return sent_.under_way() == 0; });
+  if (!wait(lock, sender_wakes_, sender_interrupted_, deadline,
+            [&] { return sent_.under_way() == 0; }))
+    return false;
+  while (!read_.all_happened()) {
+    if (Clock::now() >= deadline) return false;
+    (void)wait(lock, sender_wakes_, sender_interrupted_, after(kDevicePatience),
+               [] { return false; });
+  }
+  return true;
 }
 
 std::optional<View> InprocPipe::receive(Deadline deadline) {
@@ -81,13 +102,15 @@ std::optional<View> InprocPipe::receive(Deadline deadline) {
   waiting_.pop_front();
   held_.hold(message.slot);
   const SlotName& slot = message.slot;
-  return View{slot.lane, slot.index, message.bytes, message.tag, data(slot.lane, slot.index), this};
+  return View{slot.lane,     slot.index, message.bytes, message.tag, data(slot.lane, slot.index),
+              message.ready, this};
 }
 
-void InprocPipe::release(const View& view) {
+void InprocPipe::release(const View& view, Stream* stream) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
   const std::lock_guard lock(mutex_);
   const uint64_t sequence = held_.release(view.lane, view.index);
+  read_.record(view.lane, view.index, stream);
   sent_.released({view.lane, view.index, sequence});
   sender_wakes_.notify_one();
 }

@@ -1,4 +1,5 @@
-// One inproc channel: what its sender and its receiver share.
+// One inproc channel: what its sender and its receiver share. The slots are memory of the sender's
+// device.
 //
 // Threads: acquire, commit, abandon and drain belong to the sending thread, receive and release to
 // the receiving one; interrupt_* may be called by any.
@@ -12,51 +13,61 @@
 #include <vector>
 
 #include "runtime/lanes.h"
+#include "runtime/slot_events.h"
 
 namespace kerf::runtime {
 
 class InprocPipe {
  public:
-  explicit InprocPipe(const std::vector<Lane>& lanes);
+  InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender);
+  InprocPipe(const InprocPipe&) = delete;
+  InprocPipe& operator=(const InprocPipe&) = delete;
+  ~InprocPipe();
+  // Before the first receive(): the device whose streams read.
+  void set_receiver(std::shared_ptr<Device> receiver);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   const LaneLayout& layout() const { return layout_; }
 
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline);
-  void commit(const Slot& slot, const Tag& tag);
+  void commit(const Slot& slot, const Tag& tag, Stream* stream);
   void abandon(const Slot& slot);
   bool drain(Deadline deadline);
 
   std::optional<View> receive(Deadline deadline);
-  void release(const View& view);
+  void release(const View& view, Stream* stream);
 
   void interrupt_sender();
   void interrupt_receiver();
 
  private:
-  struct FreeAligned {
-    void operator()(std::byte* data) const;
-  };
   struct Waiting {
     SlotName slot;
     size_t bytes = 0;
     Tag tag{};
+    const Event* ready = nullptr;
   };
   // Waits for `wanted` or an interruption, which throws. False when the deadline passed.
   template <class Wanted>
   bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& woken,
             const bool& interrupted, Deadline deadline, Wanted wanted);
-  std::byte* data(int lane, int index) const { return memory_.get() + layout_.offset(lane, index); }
+  std::byte* data(int lane, int index) const {
+    return memory_.data() + layout_.offset(lane, index);
+  }
 
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
-  const std::unique_ptr<std::byte[], FreeAligned> memory_;
+  const std::shared_ptr<Device> sender_;
+  std::shared_ptr<Device> receiver_;
+  const Buffer memory_;
 
   std::mutex mutex_;  // guards all below
   std::condition_variable sender_wakes_;
   std::condition_variable receiver_wakes_;
   SenderSlots sent_;
   ReceiverSlots held_;
+  SlotEvents written_;  // by the sender's device
+  SlotEvents read_;     // by the receiver's
   std::deque<Waiting> waiting_;
   uint64_t next_ = 0;
   bool sender_interrupted_ = false;

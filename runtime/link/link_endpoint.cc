@@ -12,12 +12,16 @@ namespace {
 
 // How long something may be under way before one asks what became of it.
 constexpr std::chrono::milliseconds kPatience{1'000};
+// How often one looks whether the device has done what is to be passed on.
+constexpr std::chrono::microseconds kDevicePatience{100};
 
 }  // namespace
 
 LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
-                           std::unique_ptr<SlotStore> store)
-    : store_(std::move(store)), socket_(make_packet_socket(label, scheme)) {}
+                           std::shared_ptr<Device> device, std::unique_ptr<SlotStore> store)
+    : device_(std::move(device)),
+      store_(std::move(store)),
+      socket_(make_packet_socket(label, scheme)) {}
 
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
@@ -26,10 +30,11 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   };
   Peer& made = peers_[peer];
   if (wiring.send.contains(peer))
-    made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), *store_, serving);
+    made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), *store_, *device_,
+                                           serving);
   if (wiring.receive.contains(peer))
-    made.receive =
-        std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), *store_, serving);
+    made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), *store_,
+                                                 *device_, serving);
   socket_->connect(peer, wiring.addresses.at(peer));
 }
 
@@ -122,6 +127,7 @@ void LinkEndpoint::handle(const Packet& packet) {
 bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
   while (true) {
     socket_->check_interrupted();
+    const bool passed_on = pass_on();
     // No further than needed: what is still unread costs no system call when its time comes.
     while (!done()) {
       const auto packet = socket_->receive();
@@ -130,11 +136,32 @@ bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
+    // No packet tells when the device is done.
+    const Clock::duration patience = passed_on ? kPatience : kDevicePatience;
     Standstill still(kPatience);
-    socket_->wait(std::min(deadline, after(kPatience)));
+    socket_->wait(std::min(deadline, after(patience)));
     deadline = postponed(deadline, still.look());
     probe_all();
   }
+}
+
+bool LinkEndpoint::pass_on() {
+  bool all = true;
+  for (const auto& [number, peer] : peers_) {
+    if (peer.send) {
+      peer.send->send_written();
+      all = all && !peer.send->has_unwritten();
+    }
+    if (peer.receive) {
+      peer.receive->return_read();
+      all = all && !peer.receive->has_unread();
+    }
+  }
+  return all;
+}
+
+void LinkEndpoint::settle() {
+  while (!pass_on()) (void)serve([] { return false; }, after(kDevicePatience));
 }
 
 void LinkEndpoint::probe_all() {
@@ -160,6 +187,7 @@ ReceiveChannel& LinkEndpoint::receiver(int peer) {
 }
 
 void LinkEndpoint::progress() {
+  pass_on();
   while (const auto packet = socket_->receive()) handle(*packet);
   probe_all();
 }

@@ -21,7 +21,7 @@ namespace kerf::runtime {
 class LinkEndpoint final : public Endpoint {
  public:
   // `scheme` is "ipc" or "tcp".
-  LinkEndpoint(const std::string& label, const std::string& scheme,
+  LinkEndpoint(const std::string& label, const std::string& scheme, std::shared_ptr<Device> device,
                std::unique_ptr<SlotStore> store);
 
   std::string address() const override { return socket_->address(); }
@@ -29,6 +29,7 @@ class LinkEndpoint final : public Endpoint {
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
   void interrupt() override { socket_->interrupt(); }
+  void settle() override;
   void progress() override;
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
@@ -48,8 +49,12 @@ class LinkEndpoint final : public Endpoint {
   void on_hello(int from, Peer& peer, const Packet& packet);
   // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}.
   bool serve(const std::function<bool()>& done, Deadline deadline);
+  // Passes on what the device is done with: messages that are written, slots that are read. Whether
+  // that is all.
+  bool pass_on();
   void probe_all();
 
+  const std::shared_ptr<Device> device_;
   std::unique_ptr<SlotStore> store_;
   // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
   std::map<int, Peer> peers_;

@@ -7,14 +7,15 @@
 namespace kerf::runtime {
 
 ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                         SendLink::Serve serve)
+                         Device& device, SendLink::Serve serve)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
       store_(store),
       serve_(std::move(serve)),
-      held_(layout_) {}
+      held_(layout_),
+      read_(layout_, device) {}
 
 void ReceiveLink::accept(const std::string& offer) {
   memory_ = store_.make_incoming(layout_.total_bytes(), offer);
@@ -28,19 +29,30 @@ std::optional<View> ReceiveLink::receive(Deadline deadline) {
   ++counters_.messages;
   counters_.bytes += static_cast<int64_t>(message.bytes);
   const auto [lane, index, sequence] = message.slot;
-  return View{lane, index, message.bytes, message.tag, data(lane, index), this};
+  return View{lane, index, message.bytes, message.tag, data(lane, index), nullptr, this};
 }
 
-void ReceiveLink::release(const View& view, const Event* done) {
+void ReceiveLink::release(const View& view, Stream* stream) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
-  if (done != nullptr) done->wait();
+  KERF_CHECK(held_.holds(view.lane, view.index), "a view was released twice");
+  const Unread slot{read_.record(view.lane, view.index, stream), view.lane, view.index};
   // At once: the thread may go and wait for something else, and the sender for this credit.
+  if (unread_.empty() && slot.is_read()) return give_back(slot);
+  unread_.push_back(slot);
+}
+
+void ReceiveLink::return_read() {
+  for (; !unread_.empty() && unread_.front().is_read(); unread_.pop_front())
+    give_back(unread_.front());
+}
+
+void ReceiveLink::give_back(const Unread& slot) {
   PacketHeader head;
   head.kind = PacketKind::kCredit;
   head.sequence = window_.next();
-  head.lane = view.lane;
-  head.slot = view.index;
-  head.released = held_.release(view.lane, view.index);
+  head.lane = slot.lane;
+  head.slot = slot.index;
+  head.released = held_.release(slot.lane, slot.index);
   socket_.send(peer_, head);
   ++counters_.control_messages;
 }

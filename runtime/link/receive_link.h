@@ -16,22 +16,27 @@
 #include "runtime/link/send_link.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
+#include "runtime/slot_events.h"
 
 namespace kerf::runtime {
 
 class ReceiveLink final : public ReceiveChannel {
  public:
+  // Streams given to release() are of `device`.
   ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-              SendLink::Serve serve);
+              Device& device, SendLink::Serve serve);
 
   std::optional<View> receive(Deadline deadline) override;
-  void release(const View& view, const Event* done) override;
+  void release(const View& view, Stream* stream) override;
   ChannelCounters counters() const override { return counters_; }
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   bool open() const { return memory_ != nullptr; }
   // Reaches for the sender's slots. Throws Error{kUnavailable}.
   void accept(const std::string& offer);
+  // Gives back the slots that were released and are read by now.
+  void return_read();
+  bool has_unread() const { return !unread_.empty(); }
   size_t allocated() const { return memory_ ? memory_->allocated() : 0; }
 
   void on_data(const Packet& packet);
@@ -43,6 +48,13 @@ class ReceiveLink final : public ReceiveChannel {
     size_t bytes = 0;
     Tag tag{};
   };
+  struct Unread {
+    const Event* done = nullptr;
+    int lane = 0;
+    int index = 0;
+    bool is_read() const { return done == nullptr || done->ready(); }
+  };
+  void give_back(const Unread& slot);
   bool take_chunk(const Packet& packet);
   void drop() { ++counters_.dropped; }
   void ask_again();
@@ -57,6 +69,8 @@ class ReceiveLink final : public ReceiveChannel {
   std::unique_ptr<SlotMemory> memory_;
   SendLink::Serve serve_;
   ReceiverSlots held_;
+  SlotEvents read_;
+  std::deque<Unread> unread_;  // in order of releases
   ReceiveWindow window_;
   uint64_t filled_ = 0;                // bytes that arrived of the message window_.next()
   PacketHeader partial_;               // its first chunk's header

@@ -7,7 +7,7 @@
 namespace kerf::runtime {
 
 SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                   Serve serve)
+                   Device& device, Serve serve)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
@@ -15,7 +15,8 @@ SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, Slot
       payload_travels_(store.payload_travels()),
       memory_(store.make_outgoing(layout_.total_bytes())),
       serve_(std::move(serve)),
-      book_(layout_) {}
+      book_(layout_),
+      written_(layout_, device) {}
 
 std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline) {
   socket_.check_interrupted();
@@ -28,16 +29,25 @@ std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline)
   return Slot{lane, index, bytes, data({lane, index, 0})};
 }
 
-void SendLink::commit(const Slot& slot, const Tag& tag, const Event* ready) {
-  if (ready != nullptr) ready->wait();
-  const SlotName name{slot.lane, slot.index, window_.next()};
+void SendLink::commit(const Slot& slot, const Tag& tag, Stream* stream) {
+  const SlotName name{slot.lane, slot.index, window_.next() + outbox_.size()};
   book_.committed(name);
-  const Sent message{name, slot.bytes, tag};
-  window_.number(message);
-  send(name.sequence, message);
-  progress_ = Clock::now();
   ++counters_.messages;
   counters_.bytes += static_cast<int64_t>(slot.bytes);
+  const Unwritten message{written_.record(slot.lane, slot.index, stream), {name, slot.bytes, tag}};
+  if (outbox_.empty() && message.is_written()) return send_first_time(message.message);
+  outbox_.push_back(message);
+}
+
+void SendLink::send_written() {
+  for (; !outbox_.empty() && outbox_.front().is_written(); outbox_.pop_front())
+    send_first_time(outbox_.front().message);
+}
+
+void SendLink::send_first_time(const Sent& message) {
+  window_.number(message);
+  send(message.slot.sequence, message);
+  progress_ = Clock::now();
 }
 
 void SendLink::send(uint64_t sequence, const Sent& message) {
@@ -59,7 +69,9 @@ void SendLink::send(uint64_t sequence, const Sent& message) {
 
 void SendLink::on_credit(const Packet& packet) {
   const PacketHeader& head = packet.head;
-  if (head.sequence > window_.next() || !book_.released({head.lane, head.slot, head.released})) {
+  // What was never sent was never received.
+  if (head.sequence > window_.next() || head.released >= window_.next() ||
+      !book_.released({head.lane, head.slot, head.released})) {
     ++counters_.dropped;
     return;
   }

@@ -4,6 +4,7 @@
 // Owned by a LinkEndpoint; one thread.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
+#include "runtime/slot_events.h"
 
 namespace kerf::runtime {
 
@@ -21,16 +23,22 @@ class SendLink final : public SendChannel {
   // Serves all channels of the endpoint until `done` or the deadline; false if that passed.
   using Serve = std::function<bool(const std::function<bool()>& done, Deadline deadline)>;
 
-  SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store, Serve serve);
+  // Streams given to commit() are of `device`.
+  SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
+           Device& device, Serve serve);
 
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
-  void commit(const Slot& slot, const Tag& tag, const Event* ready) override;
+  void commit(const Slot& slot, const Tag& tag, Stream* stream) override;
   void abandon(const Slot& slot) override { book_.abandoned(slot.lane, slot.index); }
   ChannelCounters counters() const override { return counters_; }
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   SlotMemory& memory() { return *memory_; }
   bool all_released() const { return book_.under_way() == 0; }
+
+  // Sends what was committed and is written by now.
+  void send_written();
+  bool has_unwritten() const { return !outbox_.empty(); }
 
   void on_credit(const Packet& packet);
   void on_state(const Packet& packet);
@@ -43,6 +51,12 @@ class SendLink final : public SendChannel {
     size_t bytes = 0;
     Tag tag{};
   };
+  struct Unwritten {
+    const Event* ready = nullptr;
+    Sent message;
+    bool is_written() const { return ready == nullptr || ready->ready(); }
+  };
+  void send_first_time(const Sent& message);
   void send(uint64_t sequence, const Sent& message);
   std::byte* data(const SlotName& slot) {
     return memory_->data() + layout_.offset(slot.lane, slot.index);
@@ -57,7 +71,9 @@ class SendLink final : public SendChannel {
   Serve serve_;
   SenderSlots book_;
   SendWindow<Sent> window_;
-  Clock::time_point progress_{};  // the last commit, credit or probe
+  SlotEvents written_;
+  std::deque<Unwritten> outbox_;  // in order of commits
+  Clock::time_point progress_{};  // the last message, credit or probe
   ChannelCounters counters_;
 };
 

@@ -20,8 +20,10 @@ class SharedMemoryStore final : public SlotStore {
 
 }  // namespace
 
-std::unique_ptr<Endpoint> make_shm_endpoint(const std::string& label) {
-  return std::make_unique<LinkEndpoint>(label, "ipc", std::make_unique<SharedMemoryStore>());
+std::unique_ptr<Endpoint> make_shm_endpoint(const std::string& label,
+                                            std::shared_ptr<Device> device) {
+  return std::make_unique<LinkEndpoint>(label, "ipc", std::move(device),
+                                        std::make_unique<SharedMemoryStore>());
 }
 
 }  // namespace kerf::runtime

@@ -50,8 +50,10 @@ class OwnMemoryStore final : public SlotStore {
 
 }  // namespace
 
-std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme) {
-  return std::make_unique<LinkEndpoint>(label, scheme, std::make_unique<OwnMemoryStore>());
+std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme,
+                                            std::shared_ptr<Device> device) {
+  return std::make_unique<LinkEndpoint>(label, scheme, std::move(device),
+                                        std::make_unique<OwnMemoryStore>());
 }
 
 }  // namespace kerf::runtime

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/host_work.h"
 
 namespace kerf::schedmp {
 
@@ -69,6 +69,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
     : model_(model),
       plan_(plan),
       workplace_(workplace),
+      bench_(ops::make_workbench(workplace.device, workplace.stream)),
       seed_(seed),
       micro_batches_(plan.micro_batches),
       loss_terms_(loss_terms(model)),
@@ -79,23 +80,38 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker, micro_batches_,
                                             static_cast<Machine&>(*this))),
       current_(training_ ? training_.get() : evaluation_.get()),
-      parameters_(model, current_->parts, workplace.device, optimizer, seed, training_ != nullptr,
+      parameters_(model, current_->parts, *bench_, optimizer, seed, training_ != nullptr,
                   micro_batches_),
       mailbox_(model, plan, credits, workplace),
       slots_(plan.routes.size()),
-      held_(plan.routes.size()),
-      losses_(static_cast<size_t>(micro_batches_)) {
+      held_(plan.routes.size()) {
+  const auto entries =
+      static_cast<size_t>(std::max<int>(partitioner::StepVector::kResults, micro_batches_ + 1));
+  report_memory_ = workplace.device.allocate_pinned(entries * sizeof(double));
+  report_ = {reinterpret_cast<double*>(report_memory_.get()), entries};
   arena_ = workplace.device.allocate(
       static_cast<size_t>(std::max(current_->arena.bytes(), evaluation_->arena.bytes())));
   for (const Part* each : current_->parts) {
     auto& kernels = kernels_.emplace_back();
-    for (const LocalCall& call : each->calls)
-      kernels.push_back(ops::make_kernel(
-          {model.op(call.node), call.iterations, plan.division.largest, workplace.device}));
+    auto& reads = reads_.emplace_back();
+    for (const LocalCall& call : each->calls) {
+      kernels.push_back(
+          ops::make_kernel({model.op(call.node), call.iterations, plan.division.largest, *bench_}));
+      reads.push_back(model.op(call.node).backward_reads());
+    }
   }
   for (const partitioner::Route& route : plan.routes)
     if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
       held_[static_cast<size_t>(route.id)].resize(static_cast<size_t>(micro_batches_));
+}
+
+// What is under way works on our memory.
+Executor::~Executor() {
+  try {
+    workplace_.stream.synchronize();
+  } catch (const std::exception&) {
+    // Whoever ran the step was told by that, or by what stopped it.
+  }
 }
 
 bool Executor::reads_data() const {
@@ -128,10 +144,13 @@ TrainingResult& Executor::run(const StepData& data) {
   KERF_CHECK(current_ != nullptr, "a run that only evaluates is to train");
   result_.has_loss = false;
   result_.correct = 0;
-  std::fill(losses_.begin(), losses_.end(), 0.0);
+  std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
 
+  if (data.training) copy_report();
+  workplace_.endpoint.settle();
+  workplace_.stream.synchronize();
   data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
   result_.bytes_in = mailbox_.bytes_in();
@@ -172,6 +191,12 @@ std::byte* Executor::at(const Site& site, const partitioner::Place& place) const
          place.offset;
 }
 
+std::span<std::byte> Executor::bytes_at(const Site& site, const partitioner::Place& place,
+                                        int64_t bytes) const {
+  std::byte* data = at(site, place);
+  return {data, data == nullptr ? 0 : static_cast<size_t>(bytes)};
+}
+
 std::byte* Executor::scratch(const Site& site, const Instruction& instruction) const {
   return at(site, {partitioner::RegionKind::kTransient, instruction.scratch});
 }
@@ -202,14 +227,36 @@ void Executor::look(const Site& site, const std::vector<int>& locals, std::vecto
   for (const int each : locals) to.push_back(each < 0 ? TensorView{} : view(site, each));
 }
 
+// Memory of what is not read may be another's by now.
+void Executor::look_back(const Site& site, const Instruction& instruction) {
+  const LocalCall& call = call_of(site, instruction);
+  const ops::BackwardReads& reads = reads_[site.part][static_cast<size_t>(instruction.call)];
+  const bool weights = instruction.weights;
+  const auto keep = [](const std::vector<int>& read, std::vector<TensorView>& views) {
+    for (size_t i = 0; i < views.size(); ++i)
+      if (std::find(read.begin(), read.end(), static_cast<int>(i)) == read.end())
+        views[i].data = nullptr;
+  };
+  look(site, call.inputs, inputs_);
+  keep(weights ? reads.inputs_for_weight_gradient : reads.inputs_for_input_gradient, inputs_);
+  look(site, call.outputs, outputs_);
+  keep(weights ? reads.outputs_for_weight_gradient : reads.outputs_for_input_gradient, outputs_);
+  look(site, call.output_gradients, output_gradients_);
+  if (weights && !reads.output_gradients_for_weight_gradient) keep({}, output_gradients_);
+}
+
 ops::Call Executor::make_call(const Site& site, const Instruction& instruction) {
   const auto call = static_cast<size_t>(instruction.call);
   ops::Call made;
   made.inputs = inputs_;
   made.outputs = outputs_;
   made.output_gradients = output_gradients_;
-  made.reserve = at(site, site.list->reserve[call]);
-  made.handed = at(site, site.list->handed[call]);
+  const LocalCall& of = part(site).calls[call];
+  const bool reads_reserve = instruction.kind != Instruction::Kind::kGradient ||
+                             !instruction.weights ||
+                             reads_[site.part][call].reserve_for_weight_gradient;
+  if (reads_reserve) made.reserve = bytes_at(site, site.list->reserve[call], of.reserve);
+  made.handed = bytes_at(site, site.list->handed[call], of.handed);
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
   made.samples = samples(site.micro_batch);
   made.first_sample = first(site.micro_batch);
@@ -231,37 +278,53 @@ void Executor::read(const Site& site, const Instruction& instruction) {
        mine.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(mine.ranges())) {
     const int64_t begin = std::min(range.begin, count);
     const int64_t rows = std::min(range.end, count) - begin;
+    to.shape[0] = rows;
     read_rows(site, instruction,
               data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
                                  static_cast<size_t>(rows)),
               to);
+    to.data += to.bytes();
   }
 }
 
-// Reads rows to where `to` begins, and moves that behind them.
+namespace {
+
+void fetch(const Dataset& data, const partitioner::Value& value, std::span<const int64_t> rows,
+           const TensorView& to) {
+  if (value.role == partitioner::Role::kLabel)
+    data.read_labels(rows, to);
+  else
+    data.read_input(value.name, rows, to);
+}
+
+}  // namespace
+
 void Executor::read_rows(const Site& site, const Instruction& instruction,
-                         std::span<const int64_t> rows, TensorView& to) {
+                         std::span<const int64_t> rows, const TensorView& to) {
+  const Dataset& data = *data_.dataset;
   const partitioner::Value& value = model_.value(local(site, instruction.local).value);
-  const auto fetch = [&](std::span<const int64_t> some, const TensorView& into) {
-    if (value.role == partitioner::Role::kLabel)
-      data_.dataset->read_labels(some, into);
-    else
-      data_.dataset->read_input(value.name, some, into);
-  };
-  to.shape[0] = std::ssize(rows);
+  const auto memory = runtime::memory(to.data, to.bytes());
   if (instruction.moves.empty()) {
-    fetch(rows, to);
-    to.data += to.bytes();
+    runtime::launch(
+        workplace_.stream,
+        [&data, &value, rows, to](std::byte* at) {
+          fetch(data, value, rows, {to.dtype, to.shape, at});
+        },
+        memory);
     return;
   }
   // Row by row, so that no second tensor of this size is needed.
-  const TensorView row{value.spec.dtype, value.spec.shape.with_batch(1),
-                       scratch(site, instruction)};
   const ops::Selection& share = instruction.moves[0].selection;
-  for (size_t i = 0; i < rows.size(); ++i, to.data += share.bytes(1)) {
-    fetch(rows.subspan(i, 1), row);
-    share.pack(row.data, to.data, 1);
-  }
+  runtime::launch(
+      workplace_.stream,
+      [&data, &value, &share, rows](std::byte* at, std::byte* row) {
+        for (size_t i = 0; i < rows.size(); ++i, at += share.bytes(1)) {
+          fetch(data, value, rows.subspan(i, 1),
+                {value.spec.dtype, value.spec.shape.with_batch(1), row});
+          share.pack(row, at, 1);
+        }
+      },
+      memory, runtime::memory(scratch(site, instruction), value.spec.bytes(1)));
 }
 
 void Executor::forward(const Site& site, const Instruction& instruction) {
@@ -271,7 +334,7 @@ void Executor::forward(const Site& site, const Instruction& instruction) {
   look(site, call.inputs, inputs_);
   look(site, call.outputs, outputs_);
   output_gradients_.clear();
-  kernel(site, instruction).forward(make_call(site, instruction));
+  bench_->forward(kernel(site, instruction), make_call(site, instruction));
 }
 
 void Executor::gradient(const Site& site, const Instruction& instruction,
@@ -279,17 +342,15 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
   const LocalCall& call = call_of(site, instruction);
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 1,
                       [&] { return model_.node(call.node).name + " gradient"; });
-  look(site, call.inputs, inputs_);
-  look(site, call.outputs, outputs_);
-  look(site, call.output_gradients, output_gradients_);
+  look_back(site, instruction);
   targets_.clear();
   for (size_t i = 0; i < instruction.targets.size(); ++i)
     targets_.push_back({instruction.targets[i].input, view(site, instruction.targets[i].local),
                         accumulate[i] != 0});
   if (instruction.weights)
-    kernel(site, instruction).weight_gradient(make_call(site, instruction), targets_);
+    bench_->weight_gradient(kernel(site, instruction), make_call(site, instruction), targets_);
   else
-    kernel(site, instruction).input_gradient(make_call(site, instruction), targets_);
+    bench_->input_gradient(kernel(site, instruction), make_call(site, instruction), targets_);
 }
 
 size_t Executor::message_bytes(int route, int micro_batch) const {
@@ -298,8 +359,10 @@ size_t Executor::message_bytes(int route, int micro_batch) const {
 }
 
 void Executor::acquire(const Site& site, const Instruction& instruction) {
-  slots_[static_cast<size_t>(instruction.route)] = mailbox_.acquire(
-      instruction.route, site.micro_batch, message_bytes(instruction.route, site.micro_batch));
+  runtime::Slot& slot = slots_[static_cast<size_t>(instruction.route)];
+  slot = mailbox_.acquire(instruction.route, site.micro_batch,
+                          message_bytes(instruction.route, site.micro_batch));
+  if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
 }
 
 void Executor::send(const Site& site, const Instruction& instruction) {
@@ -311,7 +374,7 @@ void Executor::send(const Site& site, const Instruction& instruction) {
   runtime::Slot& slot = slots_[static_cast<size_t>(route)];
   std::byte* to = slot.data;
   for (const partitioner::Move& move : instruction.moves) {
-    move.selection.pack(view(site, move.local).data, to, samples(site.micro_batch));
+    bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
     to += move.selection.bytes(samples(site.micro_batch));
   }
   mailbox_.commit(route, site.micro_batch, slot);
@@ -323,6 +386,7 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
   const runtime::View message =
       mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
   held(route, site.micro_batch) = message;
+  if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
   const Traced traced(
       workplace_.trace, Span::Kind::kReceive, 2,
       [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); },
@@ -331,9 +395,9 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
   for (const partitioner::Move& move : instruction.moves) {
     const TensorView to = view(site, move.local);
     if (move.add)
-      move.selection.unpack_add(from, to.data, samples(site.micro_batch));
+      bench_->unpack_add(move.selection, from, to, samples(site.micro_batch));
     else
-      move.selection.unpack(from, to.data, samples(site.micro_batch));
+      bench_->unpack(move.selection, from, to, samples(site.micro_batch));
     from += move.selection.bytes(samples(site.micro_batch));
   }
 }
@@ -352,23 +416,23 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
   const TensorView source = view(site, from.local);
   const TensorView target = view(site, to.local);
   if (!from.selection.everything() && to.selection.everything())
-    return to.add ? from.selection.pack_add(source.data, target.data, rows)
-                  : from.selection.pack(source.data, target.data, rows);
+    return to.add ? bench_->pack_add(from.selection, source, target.data, rows)
+                  : bench_->pack(from.selection, source, target.data, rows);
   const std::byte* piece = source.data;
   if (!from.selection.everything()) {
     std::byte* dense = scratch(site, instruction);
-    from.selection.pack(source.data, dense, rows);
+    bench_->pack(from.selection, source, dense, rows);
     piece = dense;
   }
   if (to.add)
-    to.selection.unpack_add(piece, target.data, rows);
+    bench_->unpack_add(to.selection, piece, target, rows);
   else
-    to.selection.unpack(piece, target.data, rows);
+    bench_->unpack(to.selection, piece, target, rows);
 }
 
 void Executor::zero(const Site& site, int index) {
   const TensorView each = view(site, index);
-  if (each.bytes() > 0) std::memset(each.data, 0, each.bytes());
+  workplace_.stream.fill_zero(each.data, each.bytes());
 }
 
 }  // namespace kerf::schedmp

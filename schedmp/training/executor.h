@@ -22,7 +22,8 @@
 
 namespace kerf::schedmp {
 
-// What one step works on.
+// What one step works on. Outlives the executor, or a run() that returned: one that threw may have
+// left work in the stream.
 struct StepData {
   const Dataset* dataset = nullptr;  // null where this worker reads none
   std::span<const int64_t> rows;     // of the data set, in order
@@ -44,6 +45,8 @@ class Executor final : private Machine {
            std::optional<Work> training, Work evaluation, const std::vector<int32_t>& credits,
            runtime::Workplace& workplace, const ops::OptimizerOptions& optimizer, uint64_t seed);
 
+  ~Executor() override;
+
   // Runs the row. Fills everything of the result but spans; it is the executor's own, until the
   // next call.
   TrainingResult& run(const StepData& data);
@@ -55,7 +58,9 @@ class Executor final : private Machine {
   Parameters& parameters() { return parameters_; }
   std::vector<int> part_numbers() const;
 
-  // For tests: the arena, and where the regions of a training step lie in it.
+  // For tests: what run() reads of the device, the arena, and where the regions of a training step
+  // lie in it.
+  std::span<const double> report() const { return report_; }
   std::span<std::byte> arena() const { return {arena_.data(), arena_.bytes()}; }
   const ArenaPlan& arena_plan() const { return current_->arena; }
   const Interpreter& interpreter() const { return current_->interpreter; }
@@ -90,28 +95,34 @@ class Executor final : private Machine {
   void update_state(const Site& site, const Instruction& instruction) override;
 
   void run_list(size_t index);
-  // What the step says of itself: of training, where a part of this worker concludes it.
+  // What the step says of itself, on its way to the host: of training, where a part of this worker
+  // concludes it. Then, on the host.
+  void copy_report();
   void report_step();
   void report_evaluation();
   // The entries of a step vector's local; null where the part has none.
   double* entries(size_t part, int local) const;
-  bool is_finite(const Site& site) const;
+  // The entry that says why the step changes nothing; 0 if it does.
+  const double* cause(const Site& site) const;
   const partitioner::Part& part(const Site& site) const { return *current_->parts[site.part]; }
   const partitioner::Local& local(const Site& site, int index) const {
     return part(site).locals[static_cast<size_t>(index)];
   }
   std::byte* at(const Site& site, const partitioner::Place& place) const;
+  std::span<std::byte> bytes_at(const Site& site, const partitioner::Place& place,
+                                int64_t bytes) const;
   std::byte* scratch(const Site& site, const Instruction& instruction) const;
   std::byte* memory_of(const Site& site, int root) const;
   // data is null where the local has no contents while this list runs.
   ops::TensorView view(const Site& site, int local) const;
   void look(const Site& site, const std::vector<int>& locals, std::vector<ops::TensorView>& to);
+  // For a gradient: of what its kernel does not read there is no data.
+  void look_back(const Site& site, const Instruction& instruction);
   // With the memory that the call was granted.
   ops::Call make_call(const Site& site, const Instruction& instruction);
   ops::Kernel& kernel(const Site& site, const Instruction& instruction) {
     return *kernels_[site.part][static_cast<size_t>(instruction.call)];
   }
-  int64_t count_correct(const Site& site, const partitioner::LocalCall& call) const;
   const partitioner::LocalCall& call_of(const Site& site, const Instruction& instruction) const {
     return part(site).calls[static_cast<size_t>(instruction.call)];
   }
@@ -124,11 +135,12 @@ class Executor final : private Machine {
     return held_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
   }
   void read_rows(const Site& site, const Instruction& instruction, std::span<const int64_t> rows,
-                 ops::TensorView& to);
+                 const ops::TensorView& to);
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;
   runtime::Workplace& workplace_;
+  const std::unique_ptr<ops::Workbench> bench_;
   const uint64_t seed_;
   const int micro_batches_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over
@@ -140,9 +152,14 @@ class Executor final : private Machine {
   Mailbox mailbox_;
   runtime::Buffer arena_;
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
+  std::vector<std::vector<ops::BackwardReads>> reads_;              // likewise
   std::vector<runtime::Slot> slots_;                                // by route: the one acquired
   std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch
-  std::vector<double> losses_;  // by micro-batch, of an evaluation
+  // What the host looks at when a step is over: of training what the step vector came to, of an
+  // evaluation the loss of each micro-batch, and right answers.
+  std::span<double> report_;
+  runtime::PinnedMemory report_memory_;
+  partitioner::NodeId loss_node_ = -1;  // of an evaluation
   StepData data_;
   TrainingResult result_;
 

@@ -1,10 +1,9 @@
 // What the executor does once a step, and what it reports: the step vector, and the updates that it
 // allows.
-#include <algorithm>
 #include <cmath>
 
-#include "ops/metrics.h"
 #include "runtime/error.h"
+#include "runtime/host_work.h"
 #include "schedmp/training/executor.h"
 
 namespace kerf::schedmp {
@@ -13,37 +12,28 @@ using ops::TensorView;
 using partitioner::LocalCall;
 using partitioner::LocalKind;
 using partitioner::Part;
+using partitioner::StepVector;
 
-// Of a loss over classes; others have no notion of a right answer.
-int64_t Executor::count_correct(const Site& site, const LocalCall& call) const {
-  switch (model_.op(call.node).answers()) {
-    case ops::Answers::kPicked:
-      return ops::count_picked(view(site, call.inputs[0]), view(site, call.inputs[2]));
-    case ops::Answers::kLargestScore:
-      return ops::count_correct(view(site, call.inputs[0]), view(site, call.inputs[1]));
-    case ops::Answers::kNone:
-      break;
-  }
-  return 0;
-}
-
-// Of training, to the step vector: what is not finite there is skipped by every update.
+// The loss's own entry, and that of right answers: of training, of the step vector, where what is
+// not finite is skipped by every update; else of the report.
 void Executor::report_loss(const Site& site, const Instruction& instruction) {
   const LocalCall& call = call_of(site, instruction);
-  const auto loss = static_cast<double>(*view(site, call.outputs[0]).f32());
-  const int64_t correct = count_correct(site, call);
+  double* loss = report_.data() + site.micro_batch;
+  double* correct = report_.data() + micro_batches_;
   if (data_.training) {
     double* share = entries(site.part, part(site).step_share);
-    share[step_vector_.loss_of(site.micro_batch)] += loss;
-    share[step_vector_.correct_of(site.micro_batch)] += static_cast<double>(correct);
-    return;
+    loss = share + step_vector_.loss_of(site.micro_batch);
+    correct = share + step_vector_.correct_of(site.micro_batch);
+  } else {
+    result_.has_loss = true;
+    loss_node_ = call.node;
   }
-  losses_[static_cast<size_t>(site.micro_batch)] += loss;
-  result_.has_loss = true;
-  result_.correct += correct;
-  if (!std::isfinite(loss))
-    throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
-                kerf::format("{}, step {}", model_.node(call.node).name, data_.step));
+  bench_->add_scalar(view(site, call.outputs[0]), loss);
+  const ops::Answers answers = model_.op(call.node).answers();
+  if (answers == ops::Answers::kNone) return;
+  const int labels = answers == ops::Answers::kPicked ? 2 : 1;
+  bench_->add_correct(answers, view(site, call.inputs[0]),
+                      view(site, call.inputs[static_cast<size_t>(labels)]), correct);
 }
 
 double* Executor::entries(size_t part, int local) const {
@@ -51,62 +41,71 @@ double* Executor::entries(size_t part, int local) const {
 }
 
 void Executor::measure(const Site& site, const Instruction& instruction) {
-  double& entry = entries(site.part, part(site).step_share)[instruction.entry];
-  if (local(site, instruction.local).kind != LocalKind::kStatistics) {
-    entry += ops::squared_norm(view(site, instruction.local));
-    return;
-  }
+  double* entry = entries(site.part, part(site).step_share) + instruction.entry;
+  if (local(site, instruction.local).kind != LocalKind::kStatistics)
+    return bench_->add_squared_norm(view(site, instruction.local), entry);
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
     if (samples(micro_batch) > 0)
-      entry += ops::squared_norm(parameters_.statistics(site.part, instruction.local, micro_batch));
+      bench_->add_squared_norm(parameters_.statistics(site.part, instruction.local, micro_batch),
+                               entry);
 }
 
 // Every sum goes up by number: micro-batches in order, and parameters in model order.
 void Executor::conclude(const Site& site, const Instruction& instruction) {
-  const double* shares = entries(site.part, instruction.local);
-  partitioner::conclude(model_, step_vector_, {shares, static_cast<size_t>(step_vector_.size())},
-                        entries(site.part, instruction.other));
+  const auto size = static_cast<size_t>(step_vector_.size());
+  runtime::launch(
+      workplace_.stream,
+      [this, size](const double* shares, double* result) {
+        partitioner::conclude(model_, step_vector_, {shares, size}, result);
+      },
+      runtime::memory<const double>(entries(site.part, instruction.local), size),
+      runtime::memory(entries(site.part, instruction.other), StepVector::kResults));
 }
 
-bool Executor::is_finite(const Site& site) const {
-  return entries(site.part, part(site).step_result)[partitioner::StepVector::kCause] == 0;
+const double* Executor::cause(const Site& site) const {
+  return entries(site.part, part(site).step_result) + StepVector::kCause;
 }
 
 void Executor::update(const Site& site, const Instruction& instruction) {
-  if (is_finite(site))
-    parameters_.update(site.part, instruction.local, view(site, instruction.other));
+  parameters_.update(site.part, instruction.local, view(site, instruction.other), cause(site));
 }
 
 // What every micro-batch that was not empty says, in their order.
 void Executor::update_state(const Site& site, const Instruction& instruction) {
-  if (!is_finite(site)) return;
   const TensorView& state = parameters_.view(site.part, instruction.local);
-  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
-    if (samples(micro_batch) == 0) continue;
-    const TensorView said = parameters_.statistics(site.part, instruction.other, micro_batch);
-    for (int64_t i = 0; i < state.elements(); ++i)
-      state.f32()[i] = instruction.keep * state.f32()[i] + (1 - instruction.keep) * said.f32()[i];
+  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+    if (samples(micro_batch) > 0)
+      bench_->update_state(state, parameters_.statistics(site.part, instruction.other, micro_batch),
+                           instruction.keep, cause(site));
+}
+
+// The part of the plan that concludes, where it is one of this worker's.
+void Executor::copy_report() {
+  for (size_t p = 0; p < current_->parts.size(); ++p) {
+    const Part& part = *current_->parts[p];
+    if (part.conclude.instructions.empty()) continue;
+    result_.has_loss = true;
+    workplace_.stream.copy(report_.data(), entries(p, part.step_result),
+                           StepVector::kResults * sizeof(double));
   }
+}
+
+void Executor::report_step() {
+  if (!result_.has_loss) return;
+  result_.cause = static_cast<int>(report_[StepVector::kCause]);
+  result_.loss = report_[StepVector::kLoss];
+  result_.correct = static_cast<int64_t>(report_[StepVector::kCorrect]);
+  result_.squared_norm = report_[StepVector::kSquaredNorm];
 }
 
 void Executor::report_evaluation() {
   result_.loss = 0;
-  for (const double loss : losses_) result_.loss += loss;
-}
-
-// One part of the plan concludes; its worker reports.
-void Executor::report_step() {
-  using partitioner::StepVector;
-  for (size_t p = 0; p < current_->parts.size(); ++p) {
-    const Part& part = *current_->parts[p];
-    if (part.conclude.instructions.empty()) continue;
-    const double* result = entries(p, part.step_result);
-    result_.has_loss = true;
-    result_.cause = static_cast<int>(result[StepVector::kCause]);
-    result_.loss = result[StepVector::kLoss];
-    result_.correct = static_cast<int64_t>(result[StepVector::kCorrect]);
-    result_.squared_norm = result[StepVector::kSquaredNorm];
-  }
+  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+    result_.loss += report_[static_cast<size_t>(micro_batch)];
+  result_.correct = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_)]);
+  if (!std::isfinite(result_.loss))
+    throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
+                kerf::format("{}, step {}", model_.node(loss_node_).name, data_.step));
 }
 
 }  // namespace kerf::schedmp

@@ -171,7 +171,8 @@ void Mailbox::commit(int index, int micro_batch, const runtime::Slot& slot) {
     lane.tags[at] = tag_of(index, micro_batch);
     lane.bytes[at] = slot.bytes;
   } else {
-    workplace_.endpoint.sender(receiver_of(index)).commit(slot, tag_of(index, micro_batch));
+    workplace_.endpoint.sender(receiver_of(index))
+        .commit(slot, tag_of(index, micro_batch), &workplace_.stream);
   }
   RouteCount& count = sent_[static_cast<size_t>(index)];
   ++count.messages;
@@ -220,7 +221,7 @@ void Mailbox::release(int index, const runtime::View& view) {
   if (own(index))
     own_[static_cast<size_t>(index)].slots[static_cast<size_t>(view.index)] = OwnLane::State::kFree;
   else
-    workplace_.endpoint.receiver(sender_of(index)).release(view);
+    workplace_.endpoint.receiver(sender_of(index)).release(view, &workplace_.stream);
 }
 
 void Mailbox::sent(std::vector<RouteCount>& counts) const {

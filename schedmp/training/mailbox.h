@@ -28,6 +28,7 @@ class Mailbox {
 
   // Blocks until a slot is free.
   runtime::Slot acquire(int route, int micro_batch, size_t bytes);
+  // Of what is in the worker's stream by now.
   void commit(int route, int micro_batch, const runtime::Slot& slot);
 
   // Blocks until the message is there. Throws Error{kProtocol} if it is not of `bytes`.

@@ -1,7 +1,7 @@
 #include "schedmp/training/parameters.h"
 
 #include <algorithm>
-#include <cstring>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "ops/pack.h"
 #include "partitioner/blocks.h"
 #include "runtime/error.h"
+#include "runtime/host_work.h"
 #include "schedmp/safetensors.h"
 
 namespace kerf::schedmp {
@@ -20,6 +21,23 @@ using partitioner::Value;
 
 namespace {
 
+// Leaves nothing in the stream, however a scope ends: what is in it refers to what may go then.
+class Settled {
+ public:
+  explicit Settled(runtime::Stream& stream) : stream_(stream) {}
+  ~Settled() {
+    try {
+      stream_.synchronize();
+    } catch (const std::exception&) {
+      // Another error is on its way, or the next call of the stream has this one.
+    }
+  }
+  Settled(const Settled&) = delete;
+
+ private:
+  runtime::Stream& stream_;
+};
+
 bool holds_weights(const Local& local) {
   return local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
 }
@@ -27,16 +45,17 @@ bool holds_weights(const Local& local) {
 }  // namespace
 
 Parameters::Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
-                       runtime::Device& device, const ops::OptimizerOptions& optimizer,
-                       uint64_t seed, bool trains, int micro_batches)
+                       ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
+                       bool trains, int micro_batches)
     : model_(model),
       parts_(std::move(parts)),
-      device_(device),
-      optimizer_(ops::make_optimizer(optimizer, device)) {
+      bench_(bench),
+      optimizer_(ops::make_optimizer(optimizer, bench.device())) {
   for (const partitioner::Part* part : parts_) {
     views_.emplace_back(part->locals.size());
     states_.emplace_back(part->locals.size());
   }
+  const Settled settled(bench_.stream());  // the parts may go if what follows throws
   const std::vector<Tensor> weights = tensors(holds_weights);
   const auto to_view = [&](const Tensor& at, const TensorView& view) {
     views_[at.part][static_cast<size_t>(at.local)] = view;
@@ -61,12 +80,26 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
 void Parameters::begin(const Tensor& at, uint64_t seed) {
   const Local& each = local(at);
   const Value& value = model_.value(each.value);
-  if (value.literal == nullptr)
-    return ops::initialize(view(at.part, at.local), each.box, value.spec.shape, value.initializer,
-                           seed, value.parameter);
-  ops::Selection(ops::Box::whole(value.spec.shape.rank()), each.box, value.spec)
-      .pack(reinterpret_cast<const std::byte*>(value.literal->bytes.data()),
-            view(at.part, at.local).data, 1);
+  const TensorView to = view(at.part, at.local);
+  if (value.literal != nullptr) return write(at, value.literal->bytes.data());
+  runtime::launch(
+      bench_.stream(),
+      [to, &each, &value, seed](std::byte* data) {
+        ops::initialize({to.dtype, to.shape, data}, each.box, value.spec.shape, value.initializer,
+                        seed, value.parameter);
+      },
+      runtime::memory(to.data, to.bytes()));
+}
+
+// The tensor's share of a whole one of the host, which outlives the work.
+void Parameters::write(const Tensor& at, const void* whole) {
+  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+  const TensorView to = view(at.part, at.local);
+  runtime::launch(
+      bench_.stream(),
+      [share = ops::Selection(ops::Box::whole(spec.shape.rank()), local(at).box, spec),
+       from = static_cast<const std::byte*>(whole)](std::byte* data) { share.pack(from, data, 1); },
+      runtime::memory(to.data, to.bytes()));
 }
 
 // In model order.
@@ -95,9 +128,9 @@ void Parameters::lay_out(const std::vector<Tensor>& all, int copies, const Place
     views.push_back({each.whole.dtype, each.shape(0), nullptr});
     bytes += stride_of(views.back()) * static_cast<size_t>(copies);
   }
-  memory_.push_back(device_.allocate(bytes));
+  memory_.push_back(bench_.device().allocate(bytes));
   std::byte* at = memory_.back().data();
-  if (bytes > 0) std::memset(at, 0, bytes);
+  bench_.stream().fill_zero(at, bytes);
   for (size_t i = 0; i < all.size(); ++i) {
     views[i].data = at;
     place(all[i], views[i]);
@@ -105,8 +138,9 @@ void Parameters::lay_out(const std::vector<Tensor>& all, int copies, const Place
   }
 }
 
-void Parameters::update(size_t part, int home, const TensorView& gradient) {
-  optimizer_->update(view(part, home), gradient, states_[part][static_cast<size_t>(home)]);
+void Parameters::update(size_t part, int home, const TensorView& gradient, const double* cause) {
+  bench_.update(*optimizer_, view(part, home), gradient, states_[part][static_cast<size_t>(home)],
+                cause);
 }
 
 void Parameters::load(const std::filesystem::path& safetensors) {
@@ -115,8 +149,8 @@ void Parameters::load(const std::filesystem::path& safetensors) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
     const std::string whole = file.read(value.name, value.spec);
-    ops::Selection(ops::Box::whole(value.spec.shape.rank()), local(at).box, value.spec)
-        .pack(reinterpret_cast<const std::byte*>(whole.data()), view(at.part, at.local).data, 1);
+    write(at, whole.data());
+    bench_.stream().synchronize();
   }
 }
 
@@ -151,7 +185,14 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
   for (const auto& [from, box] : shares) {
     const ops::Selection selection(local(from).box, *box, model_.value(local(from).value).spec);
     bytes.resize(selection.bytes(1));
-    selection.pack(view(part, from.local).data, reinterpret_cast<std::byte*>(bytes.data()), 1);
+    const TensorView source = view(part, from.local);
+    runtime::launch(
+        bench_.stream(),
+        [&](const std::byte* data) {
+          selection.pack(data, reinterpret_cast<std::byte*>(bytes.data()), 1);
+        },
+        runtime::memory<const std::byte>(source.data, source.bytes()));
+    bench_.stream().synchronize();
     file.write(bytes);
   }
   file.commit();

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/optimizer.h"
+#include "ops/workbench.h"
 #include "partitioner/part.h"
 
 namespace kerf::schedmp {
@@ -18,7 +18,7 @@ class Parameters {
   // tensor; gradients and states, which only a run that `trains` has, are 0. All references outlive
   // this.
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
-             runtime::Device& device, const ops::OptimizerOptions& optimizer, uint64_t seed,
+             ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
              bool trains, int micro_batches);
 
   // Of a persistent local of a part (by its place among the worker's).
@@ -31,10 +31,11 @@ class Parameters {
     one.data += static_cast<size_t>(micro_batch) * stride_of(one);
     return one;
   }
-  void update(size_t part, int home, const ops::TensorView& gradient);
+  // Unless `cause` is an entry that is not 0 by then.
+  void update(size_t part, int home, const ops::TensorView& gradient, const double* cause);
 
-  // This worker's shares out of a file of whole tensors. Throws Error{kUsage} naming what is
-  // missing or of another shape.
+  // Both wait for the device: they are no part of a step. This worker's shares out of a file of
+  // whole tensors. Throws Error{kUsage} naming what is missing or of another shape.
   void load(const std::filesystem::path& safetensors);
   // What `layouts` lay out, by value, on one of these parts: named by its place among the worker's,
   // and by its number in the plan.
@@ -56,13 +57,14 @@ class Parameters {
   Tensor holder(size_t part, partitioner::ValueId value, const ops::Box& box) const;
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
+  void write(const Tensor& at, const void* whole);
   const partitioner::Local& local(const Tensor& tensor) const {
     return parts_[tensor.part]->locals[static_cast<size_t>(tensor.local)];
   }
 
   const partitioner::Model& model_;
   std::vector<const partitioner::Part*> parts_;
-  runtime::Device& device_;
+  ops::Workbench& bench_;
   std::unique_ptr<ops::Optimizer> optimizer_;
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local

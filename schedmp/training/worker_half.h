@@ -33,13 +33,13 @@ class TrainingWorker {
   partitioner::Model model_;
   partitioner::Plan plan_;
   Schedule training_;
-  std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Dataset> train_;
   std::shared_ptr<const Dataset> test_;
   std::vector<int64_t> order_;  // of the training rows in `epoch_`
   int64_t epoch_ = -1;
   std::vector<int64_t> rows_;  // scratch: rows of an evaluation
   const TrainingResult nothing_;
+  std::unique_ptr<Executor> executor_;  // the last: what it has under way reads the others
 };
 
 }  // namespace kerf::schedmp

@@ -25,14 +25,20 @@ inline std::vector<Lane> one_lane(uint64_t bytes, int slots) { return {{bytes, s
 // Endpoints 0..n-1 in this process, each with a channel of `lanes` to each other.
 class Net {
  public:
-  Net(TransportKind kind, int endpoints) : hub_(make_inproc_hub()) {
-    for (int i = 0; i < endpoints; ++i)
-      endpoints_.push_back(make_endpoint(kind, kerf::format("worker {}", i), hub_));
-  }
+  Net(TransportKind kind, int endpoints) : Net(kind, cpu_devices(endpoints)) {}
   Net(TransportKind kind, int endpoints, const std::vector<Lane>& lanes) : Net(kind, endpoints) {
     open([&](int self) { return wiring(self, lanes); });
   }
 
+  // An endpoint with each of these.
+  Net(TransportKind kind, std::vector<std::shared_ptr<Device>> devices)
+      : hub_(make_inproc_hub()), devices_(std::move(devices)) {
+    for (const auto& device : devices_)
+      endpoints_.push_back(
+          make_endpoint(kind, kerf::format("worker {}", endpoints_.size()), device, hub_));
+  }
+
+  Device& device(int i) { return *devices_.at(i); }
   Endpoint& operator[](int i) { return *endpoints_.at(i); }
   SendChannel& sender(int from, int to) { return endpoints_.at(from)->sender(to); }
   ReceiveChannel& receiver(int from, int to) { return endpoints_.at(to)->receiver(from); }
@@ -74,7 +80,14 @@ class Net {
   }
 
  private:
+  static std::vector<std::shared_ptr<Device>> cpu_devices(int count) {
+    std::vector<std::shared_ptr<Device>> devices;
+    while (count-- > 0) devices.push_back(make_cpu_device());
+    return devices;
+  }
+
   std::shared_ptr<InprocHub> hub_;
+  std::vector<std::shared_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };
 

@@ -1,13 +1,16 @@
 // What a channel over sockets makes of strangers, garbage and peers that lie: it drops and counts
 // them, and goes on.
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <vector>
 #include <zmq.hpp>
 
+#include "runtime/host_work.h"
 #include "runtime/link/packet_header.h"
 #include "tests/conformance/channel_fixture.h"
+#include "tests/support/async_device.h"
 
 namespace kerf::runtime {
 namespace {
@@ -240,6 +243,34 @@ TEST_P(Besieged, DropsCreditsThatNobodyOwes) {
   expect_it_works();
 }
 
+// A message that its device has yet to write lies committed and unsent.
+TEST_P(HostileChannel, DropsCreditsForWhatWasNeverSent) {
+  const auto world = std::make_shared<tests::AsyncWorld>(1);
+  Net net(GetParam(), {make_cpu_device(), tests::make_async_device(world)});
+  net.open([&](int self) { return net.wiring(self, one_lane(64, 2)); });
+  Intruder intruder(net[1].address());
+  std::atomic<bool> go{false};
+  const auto stream = net.device(1).make_stream();
+  launch(*stream, [&] { go.wait(false); });
+  const auto slot = net.sender(1, 0).acquire(0, 64, after(10s));
+  ASSERT_TRUE(slot);
+  fill(*slot, 5);
+  net.sender(1, 0).commit(*slot, {5, 0, 0, 0}, stream.get());
+  PacketHeader credit = from_worker_0(PacketKind::kCredit, 0);
+  credit.slot = slot->index;
+  intruder.send(credit);
+  for (const Deadline end = after(5s);
+       net.sender(1, 0).counters().dropped == 0 && Clock::now() < end;)
+    net[1].progress();
+  EXPECT_EQ(net.sender(1, 0).counters().dropped, 1);
+  go = true;
+  go.notify_all();
+  net[1].settle();
+  const auto view = net.receiver(1, 0).receive(after(10s));
+  ASSERT_TRUE(view);
+  EXPECT_TRUE(holds(*view, 5));
+}
+
 TEST_P(Besieged, SurvivesRandomPackets) {
   uint64_t state = 1;
   const auto random = [&] { return state = state * 6364136223846793005u + 1442695040888963407u; };
@@ -255,10 +286,10 @@ TEST_P(Besieged, SurvivesRandomPackets) {
   expect_it_works();
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Besieged,
-                         testing::Values(TransportKind::kShm, TransportKind::kIpc,
-                                         TransportKind::kTcp),
-                         name_of_kind);
+const auto kOverSockets =
+    testing::Values(TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp);
+INSTANTIATE_TEST_SUITE_P(Over, Besieged, kOverSockets, name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Over, HostileChannel, kOverSockets, name_of_kind);
 
 }  // namespace
 }  // namespace kerf::runtime

@@ -46,7 +46,7 @@ class Sender {
 
  private:
   static std::unique_ptr<Endpoint> connect(TransportKind kind, size_t bytes, int self, int socket) {
-    auto endpoint = make_endpoint(kind, kerf::format("worker {}", self));
+    auto endpoint = make_endpoint(kind, kerf::format("worker {}", self), make_cpu_device());
     const std::string mine = endpoint->address();
     char theirs[256];
     KERF_CHECK(::send(socket, mine.data(), mine.size(), 0) > 0);

@@ -8,23 +8,33 @@
 #include <thread>
 
 #include "runtime/device.h"
+#include "tests/support/async_device.h"
 #include "tests/support/errors.h"
 
 namespace kerf::runtime {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 using tests::error_of;
+
+constexpr char kAsyncTest[] = "async-test";
 
 class DeviceConformance : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const auto names = device_names();
-    if (std::find(names.begin(), names.end(), GetParam()) == names.end())
-      GTEST_SKIP() << "this host has no " << GetParam();
-    device_ = make_device(GetParam());
+    if (GetParam() == kAsyncTest) {
+      device_ = tests::make_async_device(world_);
+    } else {
+      const auto names = device_names();
+      if (std::find(names.begin(), names.end(), GetParam()) == names.end())
+        GTEST_SKIP() << "this host has no " << GetParam();
+      device_ = make_device(GetParam());
+    }
     stream_ = device_->make_stream();
   }
+  // What this suite does is right on any device, so no luck is needed.
+  void TearDown() override { EXPECT_THAT(world_->reports(), IsEmpty()); }
 
   Buffer filled(const std::vector<uint8_t>& bytes) {
     Buffer buffer = device_->allocate(bytes.size());
@@ -38,6 +48,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
     return bytes;
   }
 
+  const std::shared_ptr<tests::AsyncWorld> world_ = std::make_shared<tests::AsyncWorld>(1);
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
 };
@@ -52,7 +63,7 @@ std::vector<uint8_t> pattern(size_t size, uint64_t seed) {
 TEST_P(DeviceConformance, SaysWhatItIs) {
   EXPECT_EQ(device_->name(), GetParam());
   EXPECT_FALSE(device_->description().empty());
-  EXPECT_EQ(device_->kind(), GetParam() == "cpu" ? DeviceKind::kCpu : DeviceKind::kCuda);
+  EXPECT_EQ(device_->kind(), GetParam() == "cuda:0" ? DeviceKind::kCuda : DeviceKind::kCpu);
   EXPECT_GT(device_->memory().capacity, size_t{1} << 20);
 }
 
@@ -218,8 +229,10 @@ TEST_P(DeviceConformance, ServesManyThreads) {
   EXPECT_GT(device_->memory().peak, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::Values("cpu", "cuda:0"),
-                         [](const auto& name) { return name.param == "cpu" ? "cpu" : "cuda"; });
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::Values("cpu", "cuda:0", kAsyncTest),
+                         [](const auto& name) {
+                           return name.param.substr(0, name.param.find_first_of(":-"));
+                         });
 
 TEST(DeviceNames, BeginWithTheCpuAndCanAllBeMade) {
   const auto names = device_names();

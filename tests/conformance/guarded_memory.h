@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "runtime/device.h"
 
@@ -16,6 +17,7 @@ class GuardedMemory {
 
   std::byte* data() const { return bytes_ == 0 ? nullptr : buffer_.data(); }
   size_t bytes() const { return bytes_; }
+  std::span<std::byte> span() const { return {data(), bytes_}; }
   bool intact(runtime::Stream& stream) const;
 
  private:

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/arithmetic.h"
+
 namespace kerf::ops {
 
 void PrintTo(const OperatorParam& param, std::ostream* out) {
@@ -12,15 +14,24 @@ void PrintTo(const OperatorParam& param, std::ostream* out) {
 
 std::vector<OperatorParam> all_operator_params() {
   std::vector<OperatorParam> params;
-  for (const auto& device : runtime::device_names())
+  std::vector<std::string> devices = runtime::device_names();
+  devices.emplace_back(kAsyncTest);
+  for (const auto& device : devices)
     for (const auto& scene : operator_cases()) params.push_back({scene, device});
   return params;
 }
 
 std::string name_of(const testing::TestParamInfo<OperatorParam>& info) {
   std::string name = info.param.scene.name + "_on_" + info.param.device;
-  std::replace(name.begin(), name.end(), ':', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ':' || c == '-'; }, '_');
   return name;
+}
+
+std::unique_ptr<runtime::Device> make_device(const std::string& name,
+                                             const std::shared_ptr<tests::AsyncWorld>& world) {
+  if (name != kAsyncTest) return runtime::make_device(name);
+  return tests::make_async_device(world, {.capacity = 0, .begin_thread = [] { use_threads(1); }});
 }
 
 HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {

@@ -5,9 +5,12 @@
 
 #include <ostream>
 #include <random>
+#include <string>
+#include <string_view>
 
 #include "tests/conformance/operator_case.h"
 #include "tests/conformance/operator_runner.h"
+#include "tests/support/async_device.h"
 
 namespace kerf::ops {
 
@@ -17,7 +20,11 @@ struct OperatorParam {
 };
 // NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
 void PrintTo(const OperatorParam& param, std::ostream* out);
-std::vector<OperatorParam> all_operator_params();  // every case on every device of this host
+// Every case on every device of this host, and on the test device (tests/support/async_device.h).
+std::vector<OperatorParam> all_operator_params();
+inline constexpr std::string_view kAsyncTest = "async-test";
+std::unique_ptr<runtime::Device> make_device(const std::string& name,
+                                             const std::shared_ptr<tests::AsyncWorld>& world);
 std::string name_of(const testing::TestParamInfo<OperatorParam>& info);
 
 // A generator with the same numbers in every standard library.
@@ -52,13 +59,17 @@ class OperatorSuite : public testing::TestWithParam<OperatorParam> {
     if (!has_kernel(scene().op, device_->kind()))
       GTEST_SKIP() << scene().op << " has no kernel for " << device_->name();
   }
+  void TearDown() override {
+    for (const std::string& report : world_->reports()) ADD_FAILURE() << report;
+  }
   const OperatorCase& scene() const { return GetParam().scene; }
   const BoundOperator& op() const { return *op_; }
   OperatorRunner runner(int64_t largest) const { return {op_, *device_, largest}; }
   // The loss has a normaliser; all else ignores it.
   Moment moment(int64_t samples) const { return {.samples = samples, .normaliser = 4}; }
 
-  std::unique_ptr<runtime::Device> device_ = runtime::make_device(GetParam().device);
+  std::shared_ptr<tests::AsyncWorld> world_ = std::make_shared<tests::AsyncWorld>(std::nullopt);
+  std::unique_ptr<runtime::Device> device_ = make_device(GetParam().device, world_);
   std::shared_ptr<const BoundOperator> op_ = bind(scene());
 };
 

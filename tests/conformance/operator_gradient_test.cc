@@ -163,6 +163,7 @@ class StrangeDevice final : public runtime::Device {
   std::string name() const override { return "strange:0"; }
   std::string description() const override { return "no such thing"; }
   runtime::Buffer allocate(size_t) override { return {}; }
+  runtime::PinnedMemory allocate_pinned(size_t) override { return {}; }
   std::unique_ptr<runtime::Stream> make_stream() override { return nullptr; }
   std::unique_ptr<runtime::Event> make_event() override { return nullptr; }
   runtime::MemoryStats memory() const override { return {}; }
@@ -174,8 +175,14 @@ class StrangeDevice final : public runtime::Device {
 
 TEST_P(OperatorConformance, ADeviceWithoutKernelsIsNamed) {
   StrangeDevice device;
+  const auto stream = runtime::make_cpu_device()->make_stream();
   EXPECT_FALSE(has_kernel(scene().op, device.kind()));
-  const auto error = error_of([&] { (void)make_kernel({op(), {}, 1, device}); });
+  const auto no_bench = error_of([&] { (void)make_workbench(device, *stream); });
+  ASSERT_TRUE(no_bench);
+  EXPECT_EQ(no_bench->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(no_bench->message(), HasSubstr("strange:0"));
+  const auto bench = make_cpu_workbench(device, *stream);
+  const auto error = error_of([&] { (void)make_kernel({op(), {}, 1, *bench}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->message(), testing::AllOf(HasSubstr(scene().op), HasSubstr("strange:0")));

@@ -130,7 +130,8 @@ OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime:
       largest_(largest),
       threads_(threads),
       stream_(device.make_stream()),
-      kernel_(make_kernel({*op_, iterations_, largest_, device})) {}
+      bench_(make_workbench(device, *stream_)),
+      kernel_(make_kernel({*op_, iterations_, largest_, *bench_})) {}
 
 OperatorRunner::OperatorRunner(const std::shared_ptr<const BoundOperator>& op,
                                runtime::Device& device, int64_t largest, int threads)
@@ -179,12 +180,11 @@ Call OperatorRunner::call_of(const Placed& placed, const Moment& moment) const {
   Call call;
   call.inputs = placed.inputs;
   call.outputs = placed.outputs;
-  call.workspace = {workspace.data(), workspace.bytes()};
+  call.workspace = workspace.span();
   call.samples = moment.samples;
   call.key = {42, 7, 3, moment.micro_batch};
   call.training = moment.training;
   call.normaliser = moment.normaliser;
-  call.stream = stream_.get();
   return call;
 }
 
@@ -207,8 +207,8 @@ void OperatorRunner::run(const Placed& placed, const std::function<void()>& call
 
 void OperatorRunner::run_forward(Placed& placed, const Moment& moment) {
   Call call = call_of(placed, moment);
-  call.reserve = placed.memory[placed.reserve].data();
-  run(placed, [&] { kernel_->forward(call); });
+  call.reserve = placed.memory[placed.reserve].span();
+  run(placed, [&] { bench_->forward(*kernel_, call); });
 }
 
 void OperatorRunner::run_gradients(Placed& placed, const Moment& moment, Phase phase,
@@ -225,14 +225,14 @@ void OperatorRunner::run_gradients(Placed& placed, const Moment& moment, Phase p
   call.inputs = inputs;
   call.outputs = outputs;
   call.output_gradients = upstream;
-  call.handed = placed.memory[placed.handed].data();
+  call.handed = placed.memory[placed.handed].span();
   if (!weights || reads.reserve_for_weight_gradient)
-    call.reserve = placed.memory[placed.reserve].data();
+    call.reserve = placed.memory[placed.reserve].span();
   run(placed, [&] {
     if (weights)
-      kernel_->weight_gradient(call, targets);
+      bench_->weight_gradient(*kernel_, call, targets);
     else
-      kernel_->input_gradient(call, targets);
+      bench_->input_gradient(*kernel_, call, targets);
   });
 }
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/kernel.h"
+#include "ops/workbench.h"
 
 namespace kerf::ops {
 
@@ -78,6 +78,7 @@ class OperatorRunner {
   int64_t largest_;
   int threads_;
   std::unique_ptr<runtime::Stream> stream_;
+  std::unique_ptr<Workbench> bench_;
   std::unique_ptr<Kernel> kernel_;
 };
 

@@ -24,12 +24,14 @@ PartRunner::PartRunner(const Model& model, const Plan& plan, const RunOptions& o
       options_(options),
       parts_(lower(model, plan)),
       device_(runtime::make_cpu_device()),
+      stream_(device_->make_stream()),
+      bench_(ops::make_workbench(*device_, *stream_)),
       players_(parts_.size()),
       step_vector_(model, plan.micro_batches) {
   for (size_t p = 0; p < parts_.size(); ++p) {
     for (const LocalCall& each : parts_[p].calls)
-      players_[p].kernels.push_back(ops::make_kernel(
-          {model.op(each.node), each.iterations, plan.division.largest, *device_}));
+      players_[p].kernels.push_back(
+          ops::make_kernel({model.op(each.node), each.iterations, plan.division.largest, *bench_}));
     players_[p].cleared.assign(parts_[p].locals.size(), true);
     for (size_t i = 0; i < parts_[p].locals.size(); ++i) begin(p, static_cast<int>(i));
   }

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/kernel.h"
+#include "ops/workbench.h"
 #include "partitioner/at.h"
 #include "partitioner/part.h"
 #include "partitioner/step_vector.h"
@@ -136,6 +136,8 @@ class PartRunner {
   const RunOptions options_;
   std::vector<Part> parts_;
   std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Stream> stream_;
+  std::unique_ptr<ops::Workbench> bench_;
   std::vector<Player> players_;
   const StepVector step_vector_;
   std::vector<int64_t> sizes_;

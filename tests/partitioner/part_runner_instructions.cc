@@ -32,11 +32,15 @@ void PartRunner::read_data(const Local& local, std::byte* to, int micro_batch) c
 ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int micro_batch) {
   const LocalCall& local = parts_[p].calls[at(instruction.call)];
   ops::Call made;
-  made.reserve = memory_at(p, list(p).reserve[at(instruction.call)], micro_batch);
-  made.handed = memory_at(p, list(p).handed[at(instruction.call)], micro_batch);
+  const auto bytes_at = [&](const Place& place, int64_t bytes) -> std::span<std::byte> {
+    std::byte* data = memory_at(p, place, micro_batch);
+    return {data, data == nullptr ? 0 : static_cast<size_t>(bytes)};
+  };
+  made.reserve = bytes_at(list(p).reserve[at(instruction.call)], local.reserve);
+  made.handed = bytes_at(list(p).handed[at(instruction.call)], local.handed);
   const Pass pass = pass_of(instruction);
-  if ((uses_reserve(model_, local, pass) && made.reserve == nullptr) ||
-      (uses_handed(local, pass) && made.handed == nullptr))
+  if ((uses_reserve(model_, local, pass) && made.reserve.data() == nullptr) ||
+      (uses_handed(local, pass) && made.handed.data() == nullptr))
     fault(format("{} lacks what it saved", model_.node(local.node).name));
   if (instruction.scratch_bytes < local.workspace)
     fault(format("{} lacks scratch memory", model_.node(local.node).name));

@@ -14,6 +14,7 @@
 #include "schedmp/training/shards.h"
 #include "schedmp/training/training.h"
 #include "tests/partitioner/step_data.h"
+#include "tests/support/async_device.h"
 #include "tests/support/temporary_folder.h"
 
 namespace kerf::tests {
@@ -56,28 +57,34 @@ class AnyRows final : public schedmp::FeatureRows {
 class Crew {
  public:
   Crew(const Model& model, const Plan& plan, const Schedule& schedule,
-       const std::vector<int32_t>& credits)
+       const std::vector<int32_t>& credits, const StepOptions& options)
       : model_(model),
         plan_(plan),
         schedule_(schedule),
         credits_(credits),
+        world_(options.world),
+        dropped_(options.dropped),
         lanes_(schedmp::size_lanes(model, plan, credits)) {
     std::filesystem::create_directories(shards_);
     const auto hub = runtime::make_inproc_hub();
-    for (int worker = 0; worker < plan.workers_bound(); ++worker)
-      endpoints_.push_back(runtime::make_endpoint(runtime::TransportKind::kInproc,
-                                                  kerf::format("worker {}", worker), hub));
+    for (int worker = 0; worker < plan.workers_bound(); ++worker) {
+      devices_.push_back(make_device());
+      endpoints_.push_back(runtime::make_endpoint(
+          options.transport, kerf::format("worker {}", worker), devices_.back(), hub));
+    }
   }
 
   CrewStep run(const std::filesystem::path& weights, const AnyRows& data) {
     CrewStep step;
     step.traffic.resize(plan_.routes.size());
     step.peak_bytes.resize(endpoints_.size());
+    step.waits.resize(endpoints_.size());
     {
       std::vector<std::jthread> workers;
       for (int worker = 0; worker < plan_.workers_bound(); ++worker)
         workers.emplace_back([&, worker] { guard([&] { work(worker, weights, data, step); }); });
     }
+    for (const Clock& clock : seen_) world_->see(clock);
     if (failure_) std::rethrow_exception(failure_);
     const auto file = folder_ / "all.safetensors";
     schedmp::join_weights(model_, plan_, shards_, file);
@@ -86,6 +93,11 @@ class Crew {
   }
 
  private:
+  std::shared_ptr<runtime::Device> make_device() const {
+    if (!world_) return runtime::make_cpu_device();
+    return make_async_device(world_, {.begin_thread = [] { ops::use_threads(1); }});
+  }
+
   // Nobody waits for one that failed.
   template <class Body>
   void guard(const Body& body) {
@@ -116,13 +128,16 @@ class Crew {
   void work(int worker, const std::filesystem::path& weights, const AnyRows& data, CrewStep& step) {
     const auto self = static_cast<size_t>(worker);
     ops::use_threads(1);
-    const auto device = runtime::make_cpu_device();
+    runtime::Device& device = *devices_[self];
+    const auto stream = device.make_stream();
     runtime::Activity activity;
     runtime::Trace trace;
     runtime::Endpoint& endpoint = *endpoints_[self];
     endpoint.open(wiring_of(worker), runtime::Clock::now() + std::chrono::seconds(20));
     runtime::Workplace workplace{
-        worker, plan_.workers_bound(), 1 /* thread */, *device, endpoint, activity, trace};
+        worker, plan_.workers_bound(), 1 /* thread */, device, *stream, endpoint, activity, trace};
+    std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
+    std::iota(rows.begin(), rows.end(), 0);
     const Schedule forwards = schedmp::forward_only(schedule_.groups, schedule_.micro_batches);
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
@@ -131,11 +146,24 @@ class Crew {
         schedmp::Work{lower(model_, plan_, {.gradients = false}), forwards.rows[self]}, credits_,
         workplace, optimizer, 1);
     executor.parameters().load(weights);
-    std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
-    std::iota(rows.begin(), rows.end(), 0);
+    const size_t first_wait = world_ ? world_->my_waits() : 0;
+    const bool drops = dropped_ && dropped_->worker == worker;
+    if (drops) world_->drop_my_wait(first_wait + dropped_->wait);
     const auto& result = executor.run({&data, rows, 0, 0, true});
+    if (world_) {
+      world_->host_reads(executor.report().data(), executor.report().size_bytes());
+      step.waits[self] = world_->my_waits() - first_wait;
+    }
+    if (drops)
+      step.dropped_needless = dropped_->wait >= step.waits[self] ||
+                              world_->my_wait_was_needless(first_wait + dropped_->wait);
+    if (!endpoint.drain(runtime::Clock::now() + std::chrono::seconds(20)))
+      throw Error(ErrorCode::kTimeout, "messages are left untaken");
     const std::scoped_lock lock(mutex_);
-    if (result.has_loss) step.loss += result.loss;
+    if (result.has_loss) {
+      step.loss += result.loss;
+      step.reporter = worker;
+    }
     for (const schedmp::RouteCount& sent : result.sent)
       step.traffic[static_cast<size_t>(sent.route)] = {sent.messages, sent.bytes};
     step.peak_bytes[self] = result.peak_bytes;
@@ -143,13 +171,18 @@ class Crew {
     for (size_t part = 0; part < parts.size(); ++part)
       executor.parameters().save(part, parts[part], plan_.layouts,
                                  schedmp::shard_file(shards_, parts[part]));
+    if (world_) seen_.push_back(world_->seen());
   }
 
   const Model& model_;
   const Plan& plan_;
   const Schedule& schedule_;
   const std::vector<int32_t>& credits_;
+  const std::shared_ptr<AsyncWorld> world_;
+  const std::optional<DroppedWait> dropped_;
+  std::vector<Clock> seen_;  // by workers that are through
   const schedmp::LaneTable lanes_;
+  std::vector<std::shared_ptr<runtime::Device>> devices_;
   std::vector<std::unique_ptr<runtime::Endpoint>> endpoints_;
   TemporaryFolder folder_;
   const std::filesystem::path shards_ = folder_ / "shards";
@@ -161,9 +194,9 @@ class Crew {
 
 CrewStep run_crew(const Model& model, const Plan& plan, const Schedule& schedule,
                   const schedmp::Verdict& verdict, const partitioner::Setting& setting,
-                  const std::filesystem::path& weights, bool normal) {
+                  const std::filesystem::path& weights, const StepOptions& options) {
   const std::vector<int32_t> credits = schedmp::credits_of(verdict, setting.slots);
-  return Crew(model, plan, schedule, credits).run(weights, AnyRows(normal));
+  return Crew(model, plan, schedule, credits, options).run(weights, AnyRows(options.normal));
 }
 
 }  // namespace kerf::tests

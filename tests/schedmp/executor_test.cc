@@ -44,6 +44,9 @@ class GuardedDevice final : public runtime::Device {
     buffers_.push_back(std::move(behind));
     return {this, data, bytes};
   }
+  runtime::PinnedMemory allocate_pinned(size_t bytes) override {
+    return cpu_->allocate_pinned(bytes);
+  }
   std::unique_ptr<runtime::Stream> make_stream() override { return cpu_->make_stream(); }
   std::unique_ptr<runtime::Event> make_event() override { return cpu_->make_event(); }
   runtime::MemoryStats memory() const override { return cpu_->memory(); }
@@ -73,9 +76,10 @@ class Alone {
   Alone(Model model, int stages, Schedule schedule, int64_t batch = 21)
       : model_(std::move(model)),
         data_(200, features(model_), 5),
-        endpoint_(runtime::make_endpoint(runtime::TransportKind::kInproc, "alone",
+        stream_(device_->make_stream()),
+        endpoint_(runtime::make_endpoint(runtime::TransportKind::kInproc, "alone", device_,
                                          runtime::make_inproc_hub())),
-        workplace_{0, 1, 1 /* thread */, device_, *endpoint_, activity_, trace_},
+        workplace_{0, 1, 1 /* thread */, *device_, *stream_, *endpoint_, activity_, trace_},
         rows_(static_cast<size_t>(batch)) {
     ops::use_threads(1);
     partitioner::PlanRequest request;
@@ -103,7 +107,7 @@ class Alone {
     return executor_->run(data).loss;
   }
   Executor& executor() { return *executor_; }
-  const GuardedDevice& device() const { return device_; }
+  const GuardedDevice& device() const { return *device_; }
 
  private:
   static int64_t features(const Model& model) {
@@ -115,8 +119,9 @@ class Alone {
 
   Model model_;
   Plan plan_;
-  GuardedDevice device_;
+  std::shared_ptr<GuardedDevice> device_ = std::make_shared<GuardedDevice>();
   tests::RandomDataset data_;
+  std::unique_ptr<runtime::Stream> stream_;
   std::unique_ptr<runtime::Endpoint> endpoint_;
   runtime::Activity activity_;
   runtime::Trace trace_;

@@ -14,6 +14,7 @@ using tests::Case;
 using tests::expect_counted_as_predicted;
 using tests::expect_memory_as_predicted;
 using tests::expect_same_bits;
+using tests::expect_same_when_late;
 using tests::train;
 
 // I and W apart, and the reduction an action of its own; V-shaped: two workers and back;
@@ -45,6 +46,7 @@ TEST_P(Placed, StagesOfAFileAnswerAsOneWorkerBitForBit) {
   expect_same_bits(alone, together);
   expect_counted_as_predicted(together);
   expect_memory_as_predicted(together);
+  expect_same_when_late(c, together);
   // What stays on a worker is counted apart.
   int64_t local = 0, crossed = 0, all = 0;
   for (const WorkerFigures& worker : together.workers) {

@@ -8,6 +8,7 @@
 #include "tests/partitioner/step_data.h"
 #include "tests/schedmp/executor_crew.h"
 #include "tests/schedmp/random_rows.h"
+#include "tests/schedmp/weights_file.h"
 #include "tests/support/seeds.h"
 #include "tests/support/temporary_folder.h"
 
@@ -24,19 +25,6 @@ using tests::CrewStep;
 
 class RandomRuns : public ::testing::TestWithParam<int> {
  protected:
-  // Everything that is kept, whole.
-  void write_weights(const Model& model, Numbers numbers) {
-    std::vector<NamedTensor> file;
-    for (const partitioner::ValueId id : model.kept_values()) {
-      const partitioner::Value& value = model.value(id);
-      if (value.literal != nullptr) continue;
-      const auto bytes = kept_data(value, numbers);
-      file.push_back({value.name, value.spec.dtype, value.spec.shape,
-                      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
-    }
-    write_safetensors(folder_ / "weights.safetensors", file);
-  }
-
   CrewStep run(const Model& model, const Plan& plan, Numbers numbers) {
     const Schedule schedule = random_rows(model, plan, random_);
     EXPECT_EQ(parse_schedule(write_schedule(schedule), "its text"), schedule);
@@ -50,8 +38,9 @@ class RandomRuns : public ::testing::TestWithParam<int> {
       verdict = verify(model, plan, parts, schedule, setting);
     }
     EXPECT_THAT(verdict.problems, ::testing::IsEmpty());
-    CrewStep step = tests::run_crew(model, plan, schedule, verdict, setting,
-                                    folder_ / "weights.safetensors", numbers == Numbers::kNormal);
+    CrewStep step =
+        tests::run_crew(model, plan, schedule, verdict, setting, folder_ / "weights.safetensors",
+                        {.normal = numbers == Numbers::kNormal});
     EXPECT_EQ(step.traffic, predict_traffic(model, plan, plan.batch));
     EXPECT_EQ(step.peak_bytes, verdict.peak_bytes);
     return step;
@@ -59,7 +48,7 @@ class RandomRuns : public ::testing::TestWithParam<int> {
 
   void expect_same_bits(Family family, Numbers numbers, Placing placing) {
     const Model model = random_net(family, random_);
-    write_weights(model, numbers);
+    write_kept(model, numbers, folder_ / "weights.safetensors");
     const Plan plan = random_plan(model, placing, random_);
     placing.workers = placing.stages = 1;
     const CrewStep one = run(model, random_plan(model, placing, random_), numbers);

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "ops/arithmetic.h"
 #include "partitioner/builder.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/zoo.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/schedules.h"
+#include "tests/support/async_device.h"
 #include "tests/support/inproc_crew.h"
 #include "tests/support/random_dataset.h"
 
@@ -89,6 +91,14 @@ static Plan bound_plan_of(const Model& model, const Case& c) {
   return plan;
 }
 
+static runtime::DeviceFactory devices_of(const Case& c) {
+  if (!c.world) return {};
+  return [world = c.world](const std::string&) {
+    return kerf::tests::make_async_device(
+        world, {.capacity = 0, .begin_thread = [] { ops::use_threads(1); }});
+  };
+}
+
 Answer train(const Case& c) {
   const Model model = make_model(c.source);
   const Plan plan = bound_plan_of(model, c);
@@ -110,7 +120,8 @@ Answer train(const Case& c) {
   options.shards = folder / "shards";
   Training program(factories(), model, plan, schedule, options);
   const auto crew = kerf::tests::inproc_crew(
-      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}});
+      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}},
+      devices_of(c));
   run(program, *crew, {3, 1});
   crew->stop();
   join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
@@ -138,6 +149,14 @@ void expect_counted_as_predicted(const Answer& answer) {
     EXPECT_EQ(answer.routes[route].messages, answer.routes[route].predicted_messages) << route;
     EXPECT_EQ(answer.routes[route].bytes, answer.routes[route].predicted_bytes) << route;
     EXPECT_GT(answer.routes[route].messages, 0) << route;
+  }
+}
+
+void expect_same_when_late(Case c, const Answer& answer) {
+  for (const uint64_t seed : {1U, 2U}) {
+    c.world = std::make_shared<kerf::tests::AsyncWorld>(seed);
+    expect_same_bits(train(c), answer);
+    for (const std::string& report : c.world->reports()) ADD_FAILURE() << report;
   }
 }
 

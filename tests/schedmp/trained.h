@@ -2,12 +2,14 @@
 // the tests of training compare.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "partitioner/cut.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/training/training.h"
+#include "tests/support/async_world.h"
 
 namespace kerf::schedmp::tests {
 
@@ -26,6 +28,7 @@ struct Case {
   std::string shares = {};
   std::string text = {};          // of a schedule: its stages go where it has them
   std::vector<int> binding = {};  // part -> worker; empty: the cut's
+  std::shared_ptr<kerf::tests::AsyncWorld> world = {};  // of its devices; null: the CPU
 };
 
 struct Answer {
@@ -47,6 +50,8 @@ TrainingFactories factories();
 Plan plan_of(const Model& model, const Case& c);
 Answer train(const Case& c);
 
+// That it answers the same on the test device, in some of its orders, and leaves nothing unordered.
+void expect_same_when_late(Case c, const Answer& answer);
 void expect_same_bits(const Answer& a, const Answer& b);
 void expect_counted_as_predicted(const Answer& answer);
 // What ran took what was proved, to the byte, and what was proved no more than the plan says.

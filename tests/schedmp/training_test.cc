@@ -18,6 +18,7 @@ using tests::Case;
 using tests::expect_counted_as_predicted;
 using tests::expect_memory_as_predicted;
 using tests::expect_same_bits;
+using tests::expect_same_when_late;
 using tests::factories;
 using tests::make_model;
 using tests::plan_of;
@@ -35,6 +36,7 @@ TEST_P(SameAnswer, BitForBit) {
   const Answer together = train(c);
   expect_same_bits(alone, together);
   expect_counted_as_predicted(together);
+  expect_same_when_late(c, together);
 }
 
 INSTANTIATE_TEST_SUITE_P(LayerCuts, SameAnswer,

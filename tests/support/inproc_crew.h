@@ -9,11 +9,13 @@
 namespace kerf::tests {
 
 inline std::unique_ptr<runtime::Crew> inproc_crew(int workers,
-                                                  const schedmp::ProgramFactories& programs) {
+                                                  const schedmp::ProgramFactories& programs,
+                                                  runtime::DeviceFactory devices = {}) {
   runtime::CrewOptions options;
   options.workers = workers;
   options.transport = runtime::TransportKind::kInproc;
   options.handlers = schedmp::handlers_of(programs);
+  if (devices) options.make_device = std::move(devices);
   return runtime::Crew::assemble(options);
 }
 

@@ -1,0 +1,11 @@
+#include "ops/workbench.h"
+
+namespace kerf::ops {
+
+std::unique_ptr<Workbench> make_workbench(runtime::Device& device, runtime::Stream& stream) {
+  if (device.kind() == runtime::DeviceKind::kCpu) return make_cpu_workbench(device, stream);
+  throw Error(ErrorCode::kUnavailable,
+              format("no operator has a kernel for device {}; use device cpu", device.name()));
+}
+
+}  // namespace kerf::ops

@@ -1,0 +1,51 @@
+// A step to run again and again: a model, a plan of it, what its workers do, and weights.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <utility>
+
+#include "tests/partitioner/random_models.h"
+#include "tests/schedmp/executor_crew.h"
+#include "tests/schedmp/random_rows.h"
+#include "tests/schedmp/weights_file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp {
+
+class Scene {
+ public:
+  Scene(partitioner::Model model, partitioner::Plan plan, Schedule schedule)
+      : model_(std::move(model)), plan_(std::move(plan)), schedule_(std::move(schedule)) {
+    write_kept(model_, partitioner::Numbers::kWhole, folder_ / "weights.safetensors");
+    const auto parts = lower(model_, plan_);
+    verdict_ = verify(model_, plan_, parts, schedule_, setting_);
+    if (!verdict_.ok()) {
+      setting_.slots = verdict_.smallest_safe_slots;
+      verdict_ = verify(model_, plan_, parts, schedule_, setting_);
+    }
+    EXPECT_THAT(verdict_.problems, ::testing::IsEmpty());
+  }
+  tests::CrewStep run(const tests::StepOptions& options) const {
+    return tests::run_crew(model_, plan_, schedule_, verdict_, setting_,
+                           folder_ / "weights.safetensors", options);
+  }
+
+ private:
+  tests::TemporaryFolder folder_;
+  partitioner::Model model_;
+  partitioner::Plan plan_;
+  Schedule schedule_;
+  partitioner::Setting setting_{.slots = 1, .optimizer_states = 0};
+  Verdict verdict_;
+};
+
+// Of exact numbers, on one to four workers.
+inline Scene random_scene(int seed) {
+  partitioner::Random random(static_cast<partitioner::Random::result_type>(seed));
+  const partitioner::Model model = random_net(partitioner::Family::kExact, random);
+  const partitioner::Plan plan = random_plan(model, {.workers = 1 + seed % 4}, random);
+  return {model, plan, random_rows(model, plan, random)};
+}
+
+}  // namespace kerf::schedmp
