@@ -3,6 +3,7 @@
 // Owned by the channel, guarded by whoever guards that.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "runtime/lanes.h"
 
 namespace kerf::runtime {
+
+// How often whoever waits looks whether a device has come to an event: nothing wakes them.
+inline constexpr std::chrono::microseconds kDevicePatience{100};
 
 class SlotEvents {
  public:

@@ -80,7 +80,6 @@ void InprocPipe::abandon(const Slot& slot) {
 
 // Released is not read: that is for the receiver's device to say, and wakes nobody.
 bool InprocPipe::drain(Deadline deadline) {
-  constexpr std::chrono::microseconds kDevicePatience{100};
   std::unique_lock lock(mutex_);
   if (!wait(lock, sender_wakes_, sender_interrupted_, deadline,
             [&] { return sent_.under_way() == 0; }))

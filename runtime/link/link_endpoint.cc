@@ -12,8 +12,6 @@ namespace {
 
 // How long something may be under way before one asks what became of it.
 constexpr std::chrono::milliseconds kPatience{1'000};
-// How often one looks whether the device has done what is to be passed on.
-constexpr std::chrono::microseconds kDevicePatience{100};
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "runtime/error.h"
-#include "runtime/host_work.h"
 
 namespace kerf::schedmp {
 
@@ -264,67 +263,6 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.training = data_.training;
   made.normaliser = static_cast<double>(data_.rows.size()) * loss_terms_;
   return made;
-}
-
-// The rows of this part's share of the micro-batch, range by range.
-void Executor::read(const Site& site, const Instruction& instruction) {
-  TensorView to = view(site, instruction.local);
-  const Local& each = local(site, instruction.local);
-  KERF_CHECK(data_.dataset != nullptr, "no data set for {}", model_.value(each.value).name);
-  const int64_t count = samples(site.micro_batch);
-  const ops::Range all{0, count};
-  const ops::IndexSet& mine = each.box.axes[0];
-  for (const ops::Range& range :
-       mine.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(mine.ranges())) {
-    const int64_t begin = std::min(range.begin, count);
-    const int64_t rows = std::min(range.end, count) - begin;
-    to.shape[0] = rows;
-    read_rows(site, instruction,
-              data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
-                                 static_cast<size_t>(rows)),
-              to);
-    to.data += to.bytes();
-  }
-}
-
-namespace {
-
-void fetch(const Dataset& data, const partitioner::Value& value, std::span<const int64_t> rows,
-           const TensorView& to) {
-  if (value.role == partitioner::Role::kLabel)
-    data.read_labels(rows, to);
-  else
-    data.read_input(value.name, rows, to);
-}
-
-}  // namespace
-
-void Executor::read_rows(const Site& site, const Instruction& instruction,
-                         std::span<const int64_t> rows, const TensorView& to) {
-  const Dataset& data = *data_.dataset;
-  const partitioner::Value& value = model_.value(local(site, instruction.local).value);
-  const auto memory = runtime::memory(to.data, to.bytes());
-  if (instruction.moves.empty()) {
-    runtime::launch(
-        workplace_.stream,
-        [&data, &value, rows, to](std::byte* at) {
-          fetch(data, value, rows, {to.dtype, to.shape, at});
-        },
-        memory);
-    return;
-  }
-  // Row by row, so that no second tensor of this size is needed.
-  const ops::Selection& share = instruction.moves[0].selection;
-  runtime::launch(
-      workplace_.stream,
-      [&data, &value, &share, rows](std::byte* at, std::byte* row) {
-        for (size_t i = 0; i < rows.size(); ++i, at += share.bytes(1)) {
-          fetch(data, value, rows.subspan(i, 1),
-                {value.spec.dtype, value.spec.shape.with_batch(1), row});
-          share.pack(row, at, 1);
-        }
-      },
-      memory, runtime::memory(scratch(site, instruction), value.spec.bytes(1)));
 }
 
 void Executor::forward(const Site& site, const Instruction& instruction) {
