@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "runtime/error.h"
 
@@ -68,6 +69,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : origin
     if (bytes != spec.bytes(0))
       throw Error(ErrorCode::kUsage,
                   kerf::format("{} bytes of data for a tensor of {}", bytes, spec.bytes(0)), where);
+    numbers_.emplace(name, tensors_.size());
     tensors_.push_back({name, spec});
   }
   check_cover();
@@ -122,18 +124,39 @@ void SafetensorsReader::refuse(const std::string& why) const {
   throw Error(ErrorCode::kUsage, why, origin_);
 }
 
-std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec) {
-  const auto found = std::ranges::find(tensors_, name, &NamedSpec::name);
-  if (found == tensors_.end()) refuse(kerf::format("there is no tensor '{}'", name));
-  if (found->spec.dtype != spec.dtype || !(found->spec.shape == spec.shape))
-    refuse(kerf::format("'{}' is {} {}, expected {} {}", name, to_string(found->spec.dtype),
-                        to_string(found->spec.shape), to_string(spec.dtype),
-                        to_string(spec.shape)));
-  const Extent& extent = extents_[static_cast<size_t>(found - tensors_.begin())];
-  std::string bytes(extent.end - extent.begin, '\0');
-  file_.seekg(static_cast<std::streamoff>(data_begin_ + extent.begin));
+SafetensorsReader::Extent SafetensorsReader::find(const std::string& name,
+                                                  const ops::ValueSpec& spec) const {
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) refuse(kerf::format("there is no tensor '{}'", name));
+  const ops::ValueSpec& stored = tensors_[found->second].spec;
+  if (stored.dtype != spec.dtype || !(stored.shape == spec.shape))
+    refuse(kerf::format("'{}' is {} {}, expected {} {}", name, to_string(stored.dtype),
+                        to_string(stored.shape), to_string(spec.dtype), to_string(spec.shape)));
+  return extents_[found->second];
+}
+
+std::string SafetensorsReader::take(size_t begin, size_t end) {
+  std::string bytes(end - begin, '\0');
+  file_.seekg(static_cast<std::streamoff>(data_begin_ + begin));
   take(bytes.data(), bytes.size());
   return bytes;
+}
+
+std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec) {
+  const Extent extent = find(name, spec);
+  return take(extent.begin, extent.end);
+}
+
+std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec,
+                                    const RowRange& rows) {
+  const Extent extent = find(name, spec);
+  const int64_t all = spec.shape.rank() == 0 ? 1 : spec.shape[0];
+  KERF_CHECK(rows.first >= 0 && rows.count >= 0 && rows.count <= all - rows.first,
+             "rows {} to {} of {}", rows.first, rows.first + rows.count, all);
+  if (all == 0) return {};
+  const size_t row = (extent.end - extent.begin) / static_cast<size_t>(all);
+  const size_t begin = extent.begin + static_cast<size_t>(rows.first) * row;
+  return take(begin, begin + static_cast<size_t>(rows.count) * row);
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
@@ -158,13 +181,22 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
 }
 
 void SafetensorsWriter::write(std::string_view bytes) {
-  KERF_CHECK(next_ < sizes_.size() && bytes.size() == sizes_[next_]);
+  if (bytes.empty()) return;
+  while (next_ < sizes_.size() && written_ == sizes_[next_]) {
+    ++next_;
+    written_ = 0;
+  }
+  KERF_CHECK(next_ < sizes_.size() && bytes.size() <= sizes_[next_] - written_,
+             "{} bytes more than a tensor has", bytes.size());
   file_.write(bytes);
-  ++next_;
+  written_ += bytes.size();
 }
 
 void SafetensorsWriter::commit() {
-  KERF_CHECK(next_ == sizes_.size());
+  const size_t left =
+      std::accumulate(sizes_.begin() + static_cast<ptrdiff_t>(next_), sizes_.end(), size_t{0}) -
+      written_;
+  KERF_CHECK(left == 0, "{} bytes were never written", left);
   file_.commit();
 }
 

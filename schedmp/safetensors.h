@@ -1,8 +1,9 @@
 // safetensors files: 8 bytes of little-endian header length, a JSON header, raw tensors.
 //
 // Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused
-// with an error that names the file and the tensor. A reader and a writer hold one tensor at a
-// time, so that a model's file may be larger than memory. Each is used by one thread.
+// with an error that names the file and the tensor. A reader and a writer hold nothing but what is
+// read or written at a time, so that a tensor may be larger than memory. Each is used by one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/tensor.h"
@@ -30,6 +32,13 @@ struct NamedTensor {
   std::string bytes;
 };
 
+// Consecutive indices of a tensor's first axis; the one row 0 of a scalar.
+struct RowRange {
+  int64_t first = 0;
+  int64_t count = 0;
+  bool operator==(const RowRange&) const = default;
+};
+
 class SafetensorsReader {
  public:
   // Reads and checks the header; no tensor is read.
@@ -39,6 +48,8 @@ class SafetensorsReader {
   // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it is not of
   // `spec`.
   std::string read(const std::string& name, const ops::ValueSpec& spec);
+  // The same of some of its rows.
+  std::string read(const std::string& name, const ops::ValueSpec& spec, const RowRange& rows);
 
  private:
   // Where a tensor's bytes lie behind the header.
@@ -49,6 +60,8 @@ class SafetensorsReader {
 
   std::string read_header();
   Extent parse_extent(const Json& entry, const std::string& where) const;
+  Extent find(const std::string& name, const ops::ValueSpec& spec) const;
+  std::string take(size_t begin, size_t end);
   void check_cover() const;
   void take(char* to, size_t bytes);
   [[noreturn]] void refuse(const std::string& why) const;
@@ -59,6 +72,7 @@ class SafetensorsReader {
   size_t data_bytes_ = 0;
   std::vector<NamedSpec> tensors_;
   std::vector<Extent> extents_;
+  std::unordered_map<std::string, size_t> numbers_;  // by name
 };
 
 // Atomic: without commit() nothing is left.
@@ -68,14 +82,16 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
 
-  // The next tensor's, in the order in which they were named.
+  // The next bytes, tensor by tensor in the order in which they were named; none go from one tensor
+  // into the next.
   void write(std::string_view bytes);
   void commit();
 
  private:
   runtime::AtomicFile file_;
   std::vector<size_t> sizes_;
-  size_t next_ = 0;
+  size_t next_ = 0;     // tensor
+  size_t written_ = 0;  // of its bytes
 };
 
 // All of a file at once.

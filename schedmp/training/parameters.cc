@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/training/weight_slices.h"
 
 namespace kerf::schedmp {
 
@@ -81,7 +82,8 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
   const Local& each = local(at);
   const Value& value = model_.value(each.value);
   const TensorView to = view(at.part, at.local);
-  if (value.literal != nullptr) return write(at, value.literal->bytes.data());
+  if (value.literal != nullptr)
+    return write(at, ops::Box::whole(value.spec.shape.rank()), value.literal->bytes.data());
   runtime::launch(
       bench_.stream(),
       [to, &each, &value, seed](std::byte* data) {
@@ -91,14 +93,19 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
       runtime::memory(to.data, to.bytes()));
 }
 
-// The tensor's share of a whole one of the host, which outlives the work.
-void Parameters::write(const Tensor& at, const void* whole) {
+void Parameters::write(const Tensor& at, const ops::Box& slice, const void* bytes) {
   const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+  const ops::Box piece = ops::normalized(ops::intersect(slice, local(at).box), spec.shape);
   const TensorView to = view(at.part, at.local);
   runtime::launch(
       bench_.stream(),
-      [share = ops::Selection(ops::Box::whole(spec.shape.rank()), local(at).box, spec),
-       from = static_cast<const std::byte*>(whole)](std::byte* data) { share.pack(from, data, 1); },
+      [in_slice = ops::Selection(slice, piece, spec),
+       in_local = ops::Selection(local(at).box, piece, spec),
+       from = static_cast<const std::byte*>(bytes)](std::byte* data) {
+        std::vector<std::byte> dense(in_slice.bytes(1));
+        in_slice.pack(from, dense.data(), 1);
+        in_local.unpack(dense.data(), data, 1);
+      },
       runtime::memory(to.data, to.bytes()));
 }
 
@@ -148,20 +155,24 @@ void Parameters::load(const std::filesystem::path& safetensors) {
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
-    const std::string whole = file.read(value.name, value.spec);
-    write(at, whole.data());
-    bench_.stream().synchronize();
+    const ops::Box whole = ops::Box::whole(value.spec.shape.rank());
+    for (const ops::Box& slice : slices_of(value.spec)) {
+      if (ops::intersect(slice, local(at).box).empty()) continue;
+      const std::string bytes =
+          file.read(value.name, value.spec, rows_of(slice, whole, value.spec.shape));
+      write(at, slice, bytes.data());
+      bench_.stream().synchronize();
+    }
   }
 }
 
-Parameters::Tensor Parameters::holder(size_t part, partitioner::ValueId value,
+Parameters::Tensor Parameters::holder(const std::vector<Tensor>& all, partitioner::ValueId value,
                                       const ops::Box& box) const {
+  const auto of_value = std::ranges::equal_range(
+      all, value, {}, [&](const Tensor& each) { return local(each).value; });
   std::optional<Tensor> found;
-  for (const Tensor& at : tensors(holds_weights)) {
-    const Local& each = local(at);
-    if (at.part != part || each.value != value || !each.box.contains(box)) continue;
-    if (!found || each.trained) found = at;
-  }
+  for (const Tensor& at : of_value)
+    if (local(at).box.contains(box) && (!found || local(at).trained)) found = at;
   KERF_CHECK(found.has_value(), "no tensor of this worker holds {} of {}", ops::to_string(box),
              model_.value(value).name);
   return *found;
@@ -170,22 +181,32 @@ Parameters::Tensor Parameters::holder(size_t part, partitioner::ValueId value,
 // A run that trains nothing has no homes, only what calls read: the share is a part of that.
 void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& layouts,
                       const std::filesystem::path& safetensors) const {
+  std::vector<Tensor> mine = tensors(holds_weights);
+  std::erase_if(mine, [&](const Tensor& each) { return each.part != part; });
   std::vector<NamedSpec> specs;
   std::vector<std::pair<Tensor, const ops::Box*>> shares;
   for (const partitioner::ValueId id : model_.kept_values()) {
     const Value& value = model_.value(id);
     const ops::Share* share = layouts[static_cast<size_t>(id)].find(number);
     if (share == nullptr || value.literal != nullptr) continue;
-    shares.emplace_back(holder(part, id, share->box), &share->box);
+    shares.emplace_back(holder(mine, id, share->box), &share->box);
     specs.push_back(
         {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});
   }
   SafetensorsWriter file(safetensors, specs);
+  for (const auto& [from, box] : shares) save(from, *box, file);
+  file.commit();
+}
+
+void Parameters::save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const {
+  const ops::ValueSpec& spec = model_.value(local(from).value).spec;
+  const TensorView source = view(from.part, from.local);
   std::string bytes;
-  for (const auto& [from, box] : shares) {
-    const ops::Selection selection(local(from).box, *box, model_.value(local(from).value).spec);
+  for (const ops::Box& slice : slices_of(spec)) {
+    const ops::Box piece = ops::normalized(ops::intersect(slice, share), spec.shape);
+    if (piece.empty()) continue;
+    const ops::Selection selection(local(from).box, piece, spec);
     bytes.resize(selection.bytes(1));
-    const TensorView source = view(part, from.local);
     runtime::launch(
         bench_.stream(),
         [&](const std::byte* data) {
@@ -193,9 +214,8 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
         },
         runtime::memory<const std::byte>(source.data, source.bytes()));
     bench_.stream().synchronize();
-    file.write(bytes);
+    to.write(bytes);
   }
-  file.commit();
 }
 
 }  // namespace kerf::schedmp

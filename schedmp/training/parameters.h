@@ -12,6 +12,8 @@
 
 namespace kerf::schedmp {
 
+class SafetensorsWriter;
+
 class Parameters {
  public:
   // Of the parts of one worker. Initialised from `seed`, by the elements' place in the whole
@@ -53,11 +55,15 @@ class Parameters {
   // Memory of all these tensors, `copies` of each in a row, zeroed, and a view for each.
   template <class Place>
   void lay_out(const std::vector<Tensor>& tensors, int copies, const Place& place);
-  // The local tensor that holds `box` of a value on a part: the home, where there is one.
-  Tensor holder(size_t part, partitioner::ValueId value, const ops::Box& box) const;
+  // Of tensors that hold a value's weights on a part: the one that has `box`, the home where there
+  // is one.
+  Tensor holder(const std::vector<Tensor>& all, partitioner::ValueId value,
+                const ops::Box& box) const;
+  void save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const;
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
-  void write(const Tensor& at, const void* whole);
+  // What the tensor has of `slice`, whose dense bytes outlive the work.
+  void write(const Tensor& at, const ops::Box& slice, const void* bytes);
   const partitioner::Local& local(const Tensor& tensor) const {
     return parts_[tensor.part]->locals[static_cast<size_t>(tensor.local)];
   }

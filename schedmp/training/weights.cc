@@ -3,6 +3,7 @@
 #include "schedmp/safetensors.h"
 #include "schedmp/training/shards.h"
 #include "schedmp/training/training.h"
+#include "schedmp/training/weight_slices.h"
 
 namespace kerf::schedmp {
 
@@ -13,20 +14,21 @@ using partitioner::ValueId;
 
 namespace {
 
-// The whole tensor of a kept value, from the shares of it that parts left.
-std::string join_shares(const Model& model, const Plan& plan, ValueId id,
-                        std::vector<SafetensorsReader>& shards) {
-  const Value& value = model.value(id);
+// A slice of a kept value, from the shares that parts left.
+void join_slice(const Value& value, const ops::Box& slice, const ops::Layout& layout,
+                std::vector<SafetensorsReader>& shards, std::string& bytes) {
   const ops::ValueSpec& spec = value.spec;
-  std::string whole(spec.bytes(0), '\0');
-  for (const ops::Share& share : plan.layouts[static_cast<size_t>(id)].shares) {
+  bytes.resize(ops::Selection(slice, slice, spec).bytes(1));
+  for (const ops::Share& share : layout.shares) {
+    const ops::Box piece = ops::normalized(ops::intersect(slice, share.box), spec.shape);
+    if (piece.empty()) continue;
     const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
-    const std::string bytes = shards[static_cast<size_t>(share.part)].read(value.name, local);
-    ops::Selection(ops::Box::whole(spec.shape.rank()), share.box, spec)
-        .unpack(reinterpret_cast<const std::byte*>(bytes.data()),
-                reinterpret_cast<std::byte*>(whole.data()), 1);
+    const std::string rows = shards[static_cast<size_t>(share.part)].read(
+        value.name, local, rows_of(piece, share.box, spec.shape));
+    ops::Selection(slice, piece, spec)
+        .unpack(reinterpret_cast<const std::byte*>(rows.data()),
+                reinterpret_cast<std::byte*>(bytes.data()), 1);
   }
-  return whole;
 }
 
 }  // namespace
@@ -45,7 +47,12 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
   }
   SafetensorsWriter writer(file, specs,
                            {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
-  for (const ValueId id : ids) writer.write(join_shares(model, plan, id, open));
+  std::string bytes;
+  for (const ValueId id : ids)
+    for (const ops::Box& slice : slices_of(model.value(id).spec)) {
+      join_slice(model.value(id), slice, plan.layouts[static_cast<size_t>(id)], open, bytes);
+      writer.write(bytes);
+    }
   writer.commit();
   for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
   std::filesystem::remove(shards);

@@ -90,6 +90,29 @@ TEST_F(Safetensors, GiveOneTensorAtATimeAndTellWhatIsNotThere) {
               testing::HasSubstr("expected float32 [4]"));
 }
 
+TEST_F(Safetensors, AreReadAndWrittenByTheRow) {
+  SafetensorsWriter writer(file_, {{"a", {ops::DType::kInt32, {5, 2}}},
+                                   {"empty", {ops::DType::kInt32, {0, 2}}},
+                                   {"b", {ops::DType::kInt32, ops::Shape()}}});
+  std::string rows(40, '\0');
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<char>(i);
+  writer.write(rows.substr(0, 8));
+  writer.write(rows.substr(8));
+  EXPECT_THROW(writer.write("12345"), Error) << "beyond the tensor";
+  EXPECT_THROW(writer.commit(), Error) << "b is missing";
+  writer.write("beta");
+  writer.commit();
+  SafetensorsReader reader(file_);
+  const ops::ValueSpec a{ops::DType::kInt32, {5, 2}};
+  EXPECT_EQ(reader.read("a", a, {0, 5}), rows);
+  EXPECT_EQ(reader.read("a", a, {3, 2}), rows.substr(24));
+  EXPECT_EQ(reader.read("a", a, {1, 1}), rows.substr(8, 8));
+  EXPECT_EQ(reader.read("a", a, {5, 0}), "");
+  EXPECT_EQ(reader.read("empty", {ops::DType::kInt32, {0, 2}}, {0, 0}), "");
+  EXPECT_EQ(reader.read("b", {ops::DType::kInt32, ops::Shape()}, {0, 1}), "beta");
+  EXPECT_THROW((void)reader.read("a", a, {4, 2}), Error);
+}
+
 TEST_F(Safetensors, RefuseEveryTruncation) {
   write_safetensors(file_, sample());
   const std::string whole = runtime::read_file(file_);

@@ -1,0 +1,28 @@
+#include "schedmp/training/weight_slices.h"
+
+#include <algorithm>
+
+namespace kerf::schedmp {
+
+std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes) {
+  const int rank = spec.shape.rank();
+  if (spec.shape.elements() == 0) return {};
+  if (rank == 0) return {ops::Box::whole(0)};
+  const int64_t rows = spec.shape[0];
+  const auto row_bytes = static_cast<int64_t>(spec.bytes(0)) / rows;
+  const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(most_bytes) / row_bytes);
+  std::vector<ops::Box> slices;
+  for (int64_t begin = 0; begin < rows; begin += step) {
+    ops::Box& slice = slices.emplace_back(ops::Box::whole(rank));
+    slice.axes[0] = ops::IndexSet::range(begin, std::min(begin + step, rows)).normalized(rows);
+  }
+  return slices;
+}
+
+RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape) {
+  if (piece.axes.empty()) return {0, 1};
+  const int64_t begin = piece.axes[0].ranges(shape[0]).front().begin;
+  return {ops::clipped_size(share.axes[0], begin), piece.axes[0].size(shape[0])};
+}
+
+}  // namespace kerf::schedmp

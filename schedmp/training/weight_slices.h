@@ -1,0 +1,25 @@
+// Weights go to files and come from them in slices, some megabytes at a time however large a tensor
+// is: a worker holds its shares, and beside them a slice.
+//
+// A slice is some consecutive indices of a tensor's first axis; what a share has of it are
+// consecutive indices of the share's. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "ops/layout.h"
+#include "schedmp/safetensors.h"
+
+namespace kerf::schedmp {
+
+inline constexpr size_t kSliceBytes = size_t{4} << 20;
+
+// They cover the tensor in order; each of `most_bytes` at most, or of one index.
+std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes = kSliceBytes);
+
+// Where `piece`, a slice of `share`, lies in the dense tensor that holds the share; `shape`: the
+// whole tensor's.
+RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape);
+
+}  // namespace kerf::schedmp
