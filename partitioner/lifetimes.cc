@@ -1,4 +1,4 @@
-// Memory of a part: which locals are made in slots, what lives how long, and where.
+// Memory of a part: what lives how long, and where.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -6,6 +6,7 @@
 
 #include "partitioner/blocks.h"
 #include "partitioner/call_needs.h"
+#include "partitioner/list_uses.h"
 #include "partitioner/lowering.h"
 #include "partitioner/regions.h"
 
@@ -14,50 +15,21 @@ namespace {
 
 using Kind = Instruction::Kind;
 
-// The lists of a micro-batch (I and W run apart, or B instead of both), and those of a step.
-enum ListIndex : size_t {
-  kF,
-  kI,
-  kW,
-  kB,
-  kContribute,
-  kReduce,
-  kConclude,
-  kUpdate,
-  kFetch,
-  kLists
-};
-
 class PartMemory {
  public:
   PartMemory(const Model& model, Part& part, int64_t samples)
-      : model_(model),
-        part_(part),
-        samples_(samples),
-        lists_{&part.forward,  &part.input_gradient, &part.weight_gradient,
-               &part.backward, &part.contribute,     &part.reduce,
-               &part.conclude, &part.update,         &part.fetch} {}
+      : model_(model), part_(part), samples_(samples), lists_(lists_of(part)) {}
 
   void place() {
-    read_data();
+    locals_ = uses_of_locals(model_, part_);
     for (size_t list = 0; list < kLists; ++list)
       for (size_t i = 0; i < instructions(list).size(); ++i) note(list, i);
-    write_into_slots();
     choose_regions();
     for (size_t list = 0; list < kLists; ++list) place_transient(list, *lists_[list]);
     insert_instructions();
   }
 
  private:
-  struct Use {  // of a thing within one list
-    size_t first = 0;
-    size_t last = 0;
-  };
-  struct Uses {
-    std::array<std::optional<Use>, kLists> in;
-    std::vector<std::pair<size_t, size_t>> sends;  // list, instruction
-    bool in_list(size_t list) const { return in[list].has_value(); }
-  };
   // Instructions to stand before and after each of a list's, and at its start.
   using Insertions = std::map<size_t, std::vector<Instruction>>;
 
@@ -67,30 +39,25 @@ class PartMemory {
     return whole_blocks(static_cast<int64_t>(local(index).bytes(samples_)));
   }
 
-  void read_data();
   void note(size_t list, size_t index);
-  void touch(int local, size_t list, size_t index);
-  static void extend(Uses& uses, size_t list, size_t index);
-  void write_into_slots();
-  bool may_be_in_slot(int root, const Uses& uses);
   void choose_regions();
-  std::array<Place, kLists> keep(const Uses& uses, int64_t bytes);
+  std::array<Place, kLists> keep(const ListUses& uses, int64_t bytes);
   void place_transient(size_t list, InstructionList& to);
   int64_t scratch_of(const Instruction& instruction);
   void insert_instructions();
   void insert_regions();
   void insert_views();
-  void insert_slots(size_t list);
-  std::optional<Use> use_of_region(RegionKind region, size_t list);
+  void release_what_was_unpacked(size_t list);
+  std::optional<InstructionRange> use_of_region(RegionKind region, size_t list);
   void rebuild(size_t list);
 
   const Model& model_;
   Part& part_;
   const int64_t samples_;
-  std::array<InstructionList*, kLists> lists_;
-  std::map<int, Uses> locals_;    // by root
-  std::map<int, Uses> reserves_;  // by call
-  std::map<int, Uses> handed_;    // by call
+  const std::array<InstructionList*, kLists> lists_;
+  std::map<int, ListUses> locals_;    // by root
+  std::map<int, ListUses> reserves_;  // by call
+  std::map<int, ListUses> handed_;    // by call
   std::array<Insertions, kLists> before_, after_;
 };
 
@@ -118,86 +85,20 @@ ops::Selection share_of_row(const Local& data) {
   return {ops::Box::whole(data.whole.shape.rank()), row, data.whole};
 }
 
-// Data are read right before their first use.
-void PartMemory::read_data() {
-  std::vector<Instruction> with_reads;
-  std::vector<bool> known(part_.locals.size());
-  for (Instruction& instruction : instructions(kF)) {
-    for (const int each : locals_touched(model_, part_, instruction)) {
-      const int root = root_of(part_, each);
-      if (local(root).kind != LocalKind::kData || known[static_cast<size_t>(root)]) continue;
-      known[static_cast<size_t>(root)] = true;
-      with_reads.push_back(make(Kind::kRead));
-      with_reads.back().local = root;
-      if (const Local& data = local(root); divides_rows(data.box))
-        with_reads.back().moves = {{root, share_of_row(data), false}};
-    }
-    with_reads.push_back(std::move(instruction));
-  }
-  instructions(kF) = std::move(with_reads);
-}
-
-void PartMemory::extend(Uses& uses, size_t list, size_t index) {
-  std::optional<Use>& use = uses.in[list];
-  if (!use) use = Use{index, index};
-  use->last = index;
-}
-
-void PartMemory::touch(int index, size_t list, size_t at) {
-  const int root = root_of(part_, index);
-  if (!local(root).persistent()) extend(locals_[root], list, at);
-}
-
+// What a call saves.
 void PartMemory::note(size_t list, size_t index) {
   const Instruction& instruction = instructions(list)[index];
-  for (const int each : locals_touched(model_, part_, instruction)) touch(each, list, index);
-  if (instruction.kind == Kind::kSend)
-    for (const Move& move : instruction.moves)
-      if (const auto found = locals_.find(root_of(part_, move.local)); found != locals_.end())
-        found->second.sends.emplace_back(list, index);
   if (instruction.kind != Kind::kForward && instruction.kind != Kind::kGradient) return;
   const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
   const Pass pass = pass_of(instruction);
-  if (uses_reserve(model_, call, pass)) extend(reserves_[instruction.call], list, index);
-  if (uses_handed(call, pass)) extend(handed_[instruction.call], list, index);
-}
-
-// Made here, in one list, and last used by a send of the whole of it to one part. (A send of
-// gradients stands in I and in B.)
-bool PartMemory::may_be_in_slot(int root, const Uses& uses) {
-  const Local& made = local(root);
-  if (made.storage != Storage::kOwn || made.kind == LocalKind::kData) return false;
-  const bool backward = !uses.in_list(kF) && uses.in_list(kB);
-  if (uses.sends.size() != (backward ? 2 : 1)) return false;
-  if (backward ? uses.in_list(kW) : uses.in_list(kB)) return false;
-  for (const auto& [list, index] : uses.sends) {
-    const Instruction& send = instructions(list)[index];
-    if (send.moves.size() != 1 || !send.moves[0].selection.everything()) return false;
-    const Use& use = *uses.in[list];
-    if (use.last != index) return false;
-    for (size_t i = use.first; i < use.last; ++i)
-      if (instructions(list)[i].kind == Kind::kReceive) return false;
-  }
-  return true;
-}
-
-void PartMemory::write_into_slots() {
-  for (auto& [root, uses] : locals_) {
-    if (!may_be_in_slot(root, uses)) continue;
-    local(root).storage = Storage::kSent;
-    for (const auto& [list, index] : uses.sends) {
-      Instruction& send = instructions(list)[index];
-      local(root).route = send.route;
-      send.local = root;
-      send.moves.clear();
-    }
-  }
+  if (uses_reserve(model_, call, pass)) reserves_[instruction.call].extend(list, index);
+  if (uses_handed(call, pass)) handed_[instruction.call].extend(list, index);
 }
 
 // What outlives the list that made it, by list: in regions that a micro-batch takes and gives.
 // Everything in such a region is there at once at the end of the list that fills it, so one after
 // the other is as dense as can be.
-std::array<Place, kLists> PartMemory::keep(const Uses& uses, int64_t bytes) {
+std::array<Place, kLists> PartMemory::keep(const ListUses& uses, int64_t bytes) {
   std::array<Place, kLists> places;
   const auto take = [&](RegionKind region, std::initializer_list<size_t> lists) {
     int64_t& end = part_.region_bytes[static_cast<size_t>(region)];
@@ -262,7 +163,7 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
 void PartMemory::place_transient(size_t list, InstructionList& to) {
   std::vector<Block> blocks;
   std::vector<int64_t*> offsets;
-  const auto add = [&](int64_t bytes, const Use& use, int64_t* offset) {
+  const auto add = [&](int64_t bytes, const InstructionRange& use, int64_t* offset) {
     blocks.push_back({bytes, use.first, use.last});
     offsets.push_back(offset);
   };
@@ -289,11 +190,11 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
     to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];
 }
 
-std::optional<PartMemory::Use> PartMemory::use_of_region(RegionKind region, size_t list) {
-  std::optional<Use> result;
-  const auto extend = [&](const Place& place, const Uses& uses) {
+std::optional<InstructionRange> PartMemory::use_of_region(RegionKind region, size_t list) {
+  std::optional<InstructionRange> result;
+  const auto extend = [&](const Place& place, const ListUses& uses) {
     if (!place.exists() || place.region != region) return;
-    const Use& use = *uses.in[list];
+    const InstructionRange& use = *uses.in[list];
     if (!result) result = use;
     result->first = std::min(result->first, use.first);
     result->last = std::max(result->last, use.last);
@@ -330,7 +231,7 @@ void PartMemory::insert_regions() {
 void PartMemory::insert_views() {
   for (const auto& used : locals_) {
     const int root = used.first;
-    const Uses& uses = used.second;
+    const ListUses& uses = used.second;
     if (local(root).storage != Storage::kReceived) continue;
     const auto release = [&](size_t list) {
       Instruction instruction = make(Kind::kRelease);
@@ -349,20 +250,13 @@ void PartMemory::insert_views() {
   }
 }
 
-void PartMemory::insert_slots(size_t list) {
+void PartMemory::release_what_was_unpacked(size_t list) {
   for (size_t i = 0; i < instructions(list).size(); ++i) {
     const Instruction& instruction = instructions(list)[i];
-    if (instruction.kind == Kind::kReceive && !instruction.moves.empty()) {
-      Instruction release = make(Kind::kRelease);
-      release.route = instruction.route;
-      after_[list][i].push_back(std::move(release));
-    }
-    if (instruction.kind != Kind::kSend) continue;
-    Instruction acquire = make(Kind::kAcquire);
-    acquire.route = instruction.route;
-    acquire.local = instruction.local;
-    const size_t at = instruction.local < 0 ? i : locals_.at(instruction.local).in[list]->first;
-    before_[list][at].push_back(std::move(acquire));
+    if (instruction.kind != Kind::kReceive || instruction.moves.empty()) continue;
+    Instruction release = make(Kind::kRelease);
+    release.route = instruction.route;
+    after_[list][i].push_back(std::move(release));
   }
 }
 
@@ -383,15 +277,37 @@ void PartMemory::insert_instructions() {
   insert_regions();
   insert_views();
   for (size_t list = 0; list < kLists; ++list) {
-    insert_slots(list);
+    release_what_was_unpacked(list);
     rebuild(list);
   }
+}
+
+// Data are read right before their first use.
+void read_data(const Model& model, Part& part) {
+  std::vector<Instruction> with_reads;
+  std::vector<bool> known(part.locals.size());
+  for (Instruction& instruction : part.forward.instructions) {
+    for (const int each : locals_touched(model, part, instruction)) {
+      const auto root = static_cast<size_t>(root_of(part, each));
+      const Local& data = part.locals[root];
+      if (data.kind != LocalKind::kData || known[root]) continue;
+      known[root] = true;
+      with_reads.push_back(make(Kind::kRead));
+      with_reads.back().local = static_cast<int>(root);
+      if (divides_rows(data.box))
+        with_reads.back().moves = {{static_cast<int>(root), share_of_row(data), false}};
+    }
+    with_reads.push_back(std::move(instruction));
+  }
+  part.forward.instructions = std::move(with_reads);
 }
 
 }  // namespace
 
 void place_memory(const Model& model, Part& part, int64_t samples) {
   write_in_place(model, part);
+  read_data(model, part);
+  write_into_slots(model, part);
   PartMemory(model, part, samples).place();
 }
 

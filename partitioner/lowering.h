@@ -135,6 +135,10 @@ class Lowering {
 // memory.
 void write_in_place(const Model& model, Part& part);
 
+// in_slots.cc: what is sent whole is made in a slot, and read there; the instructions that acquire
+// and retire slots.
+void write_into_slots(const Model& model, Part& part);
+
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
 // rows of the largest micro-batch.
 void place_memory(const Model& model, Part& part, int64_t samples);

@@ -17,15 +17,17 @@
 //   kTransient       the part's: what lives within one run of one list; also the scratch memory of
 //                    single instructions. A worker has as much as the parts of one stage need
 //
-// kTake and kGive say when a micro-batch has an instance of a region, kAcquire and kSend when it
-// has a slot, kReceive and kRelease when it has a view: memory is proved by walking the lists, and
-// nothing is taken in any other way. Sizes are those of the plan's largest micro-batch; blocks are
-// 64 bytes. A local has a place in those lists only in which it has contents.
+// kTake and kGive say when a micro-batch has an instance of a region, kAcquire and kSend (or, of
+// what this part reads after that, kRetire) when it has a slot, kReceive and kRelease when it has a
+// view: memory is proved by walking the lists, and nothing is taken in any other way. Sizes are
+// those of the plan's largest micro-batch; blocks are 64 bytes. A local has a place in those lists
+// only in which it has contents.
 //
 // Locals whose storage is borrowed: an alias shares another local's memory (Flatten's output, and
 // what is written over an input that nobody reads later); a local that is received whole is read in
-// place from the message; a local that is only made to be sent whole to one part is written into
-// the slot. No kReceive lies between its kAcquire and its kSend.
+// place from the message; a local that is made to be sent whole is written into the slot of one
+// part that it goes to, and read there until its last reader here, if that comes after the send.
+// Nobody writes to it after the send, and no kReceive lies between its kAcquire and its kSend.
 //
 // A message carries the pieces of its route in order, each a dense tensor of piece.box, and is sent
 // for an empty micro-batch too. Within one list a part sends what it made right after making it and
@@ -117,7 +119,9 @@ struct Instruction {
     kLoss,         // call: its loss (and its scores) are what the step reports
     kGradient,     // call, targets
     kAcquire,      // route: a slot (local: that is made in it)
-    kSend,         // route, moves in message order (empty: `local` is in the slot already)
+    kSend,         // route, moves in message order (empty: `local` is in the slot already, and
+                   // stays there until kRetire if it is `retained`)
+    kRetire,       // route: the slot of what was sent
     kReceive,      // route, moves in message order (empty: `local` is the view)
     kRelease,      // route: the view
     kCopy,         // moves[0] (from) to moves[1] (to, add)
@@ -141,6 +145,7 @@ struct Instruction {
   int entry = -1;        // of the step vector
   float keep = 0;        // of the state, against the statistics
   bool weights = false;  // kGradient: W's, not I's
+  bool retained = false;
   std::vector<Move> moves;
   std::vector<Target> targets;
   int64_t scratch = -1;       // offset in the transient region of what it takes while it runs

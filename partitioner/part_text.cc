@@ -35,7 +35,7 @@ class PartWriter {
   }
   // The same with where it lives, if it is borrowed.
   std::string placed(int local) const {
-    switch (part_.locals[static_cast<size_t>(local)].storage) {
+    switch (part_.locals[static_cast<size_t>(root_of(part_, local))].storage) {
       case Storage::kReceived:
         return name(local) + " in place";
       case Storage::kSent:
@@ -84,7 +84,8 @@ class PartWriter {
       case Kind::kGradient:
         return call_text(i);
       case Kind::kSend:
-        return format("send {} -> {}", moves_text(i), peer(i.route, true));
+        return format("send {}{} -> {}", moves_text(i), i.retained ? ", retained" : "",
+                      peer(i.route, true));
       case Kind::kReceive:
         return format("receive {} <- {}", moves_text(i), peer(i.route, false));
       case Kind::kCopy:
@@ -102,6 +103,8 @@ class PartWriter {
         return format("report {}", name(part_.calls[static_cast<size_t>(i.call)].outputs[0]));
       case Kind::kAcquire:
         return format("acquire a slot -> {}", peer(i.route, true));
+      case Kind::kRetire:
+        return format("retire {} -> {}", name(i.local), peer(i.route, true));
       case Kind::kRelease:
         return format("release {} <- {}",
                       name_of(model_, plan_.routes[static_cast<size_t>(i.route)]),

@@ -91,18 +91,22 @@ class Prediction {
                              plan_.micro_batches);
   }
 
-  // Messages of a route that its receiver holds at once: those that its gradients read stay.
-  int held_at_most(const Route& route) const {
-    if (is_of_step(model_, route)) return 1;
-    const Part& receiver = parts_[static_cast<size_t>(route.to)];
-    const auto releases = [&](const InstructionList& list) {
+  // Messages of a route that an end holds at once: those that its gradients read stay.
+  int held_by(const Part& end, const Route& route, Instruction::Kind last) const {
+    const auto lets_go = [&](const InstructionList& list) {
       return std::any_of(list.instructions.begin(), list.instructions.end(), [&](const auto& each) {
-        return each.kind == Instruction::Kind::kRelease && each.route == route.id;
+        return each.kind == last && each.route == route.id;
       });
     };
-    if (route.gradient)
-      return releases(receiver.weight_gradient) ? std::max(1, handed(receiver)) : 1;
-    return releases(receiver.forward) ? 1 : in_flight(receiver);
+    if (lets_go(end.weight_gradient) && route.gradient) return std::max(1, handed(end));
+    const bool kept = lets_go(end.input_gradient) || lets_go(end.weight_gradient);
+    return kept && !route.gradient ? in_flight(end) : 1;
+  }
+  int held_at_most(const Route& route) const {
+    if (is_of_step(model_, route)) return 1;
+    return std::max(
+        held_by(parts_[static_cast<size_t>(route.to)], route, Instruction::Kind::kRelease),
+        held_by(parts_[static_cast<size_t>(route.from)], route, Instruction::Kind::kRetire));
   }
 
   void add_traffic() {

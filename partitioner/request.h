@@ -16,7 +16,7 @@ Minimise parse_minimise(const std::string& name);
 
 // The setting of a run, as far as its memory depends on it.
 struct Setting {
-  int slots = 2;             // per route, beyond what the receiver holds; at least 1
+  int slots = 2;             // per route, beyond what its ends hold; at least 1
   bool mirrored = false;     // the receiver has as many of its own
   int optimizer_states = 1;  // per parameter
   int threads = 1;           // per worker

@@ -3,7 +3,7 @@
 //   sender    [slot][slot][slot]...  ──>  receiver   reads them there (shm, inproc), or
 //                                                    [slot][slot][slot]... mirrored: ipc, tcp
 //
-// A route has as many slots as its receiver holds at once, and some more, so that the sender runs
+// A route has as many slots as its ends hold at once, and some more, so that the sender runs
 // ahead. Pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace kerf::partitioner {
 
-// worker -> bytes of slots. `held`: route -> messages that its receiver holds at once. `samples`:
+// worker -> bytes of slots. `held`: route -> messages that its ends hold at once. `samples`:
 // rows of the largest micro-batch.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 const Setting& setting, int64_t samples);

@@ -11,10 +11,10 @@
 //
 // A channel carries messages one way between two workers, in order. It is divided into lanes: a
 // lane is a ring of `slots` buffers of `slot_bytes`, and a message occupies one slot of its lane
-// from acquire to release. A lane whose slots are all taken makes acquire wait: credits, no
-// high-water marks. Slots are allocated when the endpoint opens, so their memory is known
-// beforehand. The tag is carried, not interpreted. Delivery is exactly once and in order, or the
-// channel fails with an Error.
+// from acquire to release, or until its sender retires it where that reads it longer. A lane whose
+// slots are all taken makes acquire wait: credits, no high-water marks. Slots are allocated when
+// the endpoint opens, so their memory is known beforehand. The tag is carried, not interpreted.
+// Delivery is exactly once and in order, or the channel fails with an Error.
 //
 // Neither side waits for a device: what is committed or released says so when the stream comes to
 // it, by events that the channel owns and the other side's stream waits for. A null event has
@@ -55,7 +55,7 @@ struct Lane {
 };
 
 // Writable memory of `bytes` in a lane, aligned to 64. Move-only by convention: commit it once, or
-// hand it back with abandon().
+// hand it back with abandon(). Committed memory is read-only.
 struct Slot {
   int lane = 0;
   int index = 0;
@@ -97,6 +97,11 @@ class SendChannel {
   // What is in `stream` by now writes the slot, and nothing later does.
   virtual void commit(const Slot& slot, const Tag& tag, Stream* stream = nullptr) = 0;
   virtual void abandon(const Slot& slot) = 0;
+  // Before the commit of a slot that the sender reads after it: the slot is free again when its
+  // receiver has released it and it was retired. Nobody writes to it meanwhile.
+  virtual void retain(const Slot& slot) = 0;
+  // What still reads the slot here is in the stream that will write to it next.
+  virtual void retire(const Slot& slot) = 0;
   virtual ChannelCounters counters() const = 0;
 };
 

@@ -59,29 +59,51 @@ std::optional<int> SenderSlots::take(int lane) {
   return index;
 }
 
+SenderSlots::Entry& SenderSlots::entry(int lane, int index) {
+  KERF_CHECK(layout_.contains(lane, index), "slot {} of lane {} does not exist", index, lane);
+  return entries_[layout_.ordinal(lane, index)];
+}
+
+void SenderSlots::free(int lane, int index) {
+  entries_[layout_.ordinal(lane, index)] = {};
+  free_[lane].push_back(index);
+}
+
 void SenderSlots::committed(const SlotName& slot) {
-  KERF_CHECK(layout_.contains(slot.lane, slot.index), "a slot that does not exist was committed");
-  Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
-  KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", slot.index,
+  Entry& each = entry(slot.lane, slot.index);
+  KERF_CHECK(each.state == State::kTaken, "slot {} of lane {} was not acquired", slot.index,
              slot.lane);
-  entry = {State::kUnderWay, slot.sequence};
+  each.state = State::kUnderWay;
+  each.sequence = slot.sequence;
   ++under_way_;
 }
 
 void SenderSlots::abandoned(int lane, int index) {
-  KERF_CHECK(layout_.contains(lane, index), "a slot that does not exist was abandoned");
-  Entry& entry = entries_[layout_.ordinal(lane, index)];
-  KERF_CHECK(entry.state == State::kTaken, "slot {} of lane {} was not acquired", index, lane);
-  entry.state = State::kFree;
-  free_[lane].push_back(index);
+  KERF_CHECK(entry(lane, index).state == State::kTaken, "slot {} of lane {} was not acquired",
+             index, lane);
+  free(lane, index);
+}
+
+void SenderSlots::retained(int lane, int index) {
+  Entry& each = entry(lane, index);
+  KERF_CHECK(each.state == State::kTaken, "slot {} of lane {} was not acquired", index, lane);
+  each.retained = true;
+}
+
+void SenderSlots::retired(int lane, int index) {
+  Entry& each = entry(lane, index);
+  KERF_CHECK(each.retained && each.state != State::kTaken, "slot {} of lane {} was not retained",
+             index, lane);
+  each.retained = false;
+  if (each.state == State::kReleased) free(lane, index);
 }
 
 bool SenderSlots::released(const SlotName& slot) {
   if (!layout_.contains(slot.lane, slot.index)) return false;
-  Entry& entry = entries_[layout_.ordinal(slot.lane, slot.index)];
-  if (entry.state != State::kUnderWay || entry.sequence != slot.sequence) return false;
-  entry.state = State::kFree;
-  free_[slot.lane].push_back(slot.index);
+  Entry& each = entry(slot.lane, slot.index);
+  if (each.state != State::kUnderWay || each.sequence != slot.sequence) return false;
+  each.state = State::kReleased;
+  if (!each.retained) free(slot.lane, slot.index);
   --under_way_;
   return true;
 }

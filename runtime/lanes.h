@@ -52,6 +52,7 @@ struct SlotName {
 };
 
 // The sender's side: a slot is free, taken (acquired) or under way (committed, not yet released).
+// One that is retained is free only when it is retired as well, in whichever order.
 class SenderSlots {
  public:
   explicit SenderSlots(const LaneLayout& layout);
@@ -59,6 +60,8 @@ class SenderSlots {
   std::optional<int> take(int lane);
   void committed(const SlotName& slot);  // a bug unless taken
   void abandoned(int lane, int index);   // a bug unless taken
+  void retained(int lane, int index);    // a bug unless taken
+  void retired(int lane, int index);     // a bug unless retained and committed
   bool released(const SlotName& slot);   // false unless under way with that sequence number
   bool has_free(int lane) const { return !free_[lane].empty(); }
   size_t under_way() const { return under_way_; }
@@ -67,11 +70,15 @@ class SenderSlots {
   size_t released_all_but(uint64_t next, const std::vector<SlotName>& held);
 
  private:
-  enum class State : uint8_t { kFree, kTaken, kUnderWay };
+  enum class State : uint8_t { kFree, kTaken, kUnderWay, kReleased };
   struct Entry {
     State state = State::kFree;
     uint64_t sequence = 0;
+    bool retained = false;
   };
+  Entry& entry(int lane, int index);
+  void free(int lane, int index);
+
   LaneLayout layout_;
   std::vector<Entry> entries_;
   std::vector<std::vector<int>> free_;

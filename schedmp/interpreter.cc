@@ -109,6 +109,8 @@ void Interpreter::run(const Site& site, const Instruction& instruction) {
     case Kind::kSend:
       fill(site, instruction);
       return machine_.send(site, instruction);
+    case Kind::kRetire:
+      return machine_.retire(site, instruction);
     case Kind::kReceive:
       return machine_.receive(site, instruction);
     case Kind::kRelease:

@@ -49,6 +49,7 @@ class Machine {
   virtual void gradient(const Site&, const Instruction&, std::span<const char> /*accumulate*/) {}
   virtual void acquire(const Site&, const Instruction&) {}
   virtual void send(const Site&, const Instruction&) {}
+  virtual void retire(const Site&, const Instruction&) {}
   virtual void receive(const Site&, const Instruction&) {}
   virtual void release(const Site&, const Instruction&) {}
   virtual void copy(const Site&, const Instruction&) {}

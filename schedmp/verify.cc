@@ -2,8 +2,8 @@
 #include "schedmp/verify.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <set>
 
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
@@ -19,10 +19,11 @@ namespace {
 
 // What a worker does with a route, in the order in which it does it.
 struct SlotEvent {
-  enum class Kind : uint8_t { kAcquire, kSend, kReceive, kRelease };
+  enum class Kind : uint8_t { kAcquire, kSend, kRetire, kReceive, kRelease };
   Kind kind{};
   int route = -1;
   int micro_batch = -1;
+  bool retained = false;  // kSend: until its kRetire
   Action action;
 };
 
@@ -38,6 +39,9 @@ class Recorder : public Machine {
   void send(const Site& site, const Instruction& i) override {
     add(SlotEvent::Kind::kSend, site, i);
   }
+  void retire(const Site& site, const Instruction& i) override {
+    add(SlotEvent::Kind::kRetire, site, i);
+  }
   void receive(const Site& site, const Instruction& i) override {
     add(SlotEvent::Kind::kReceive, site, i);
   }
@@ -47,7 +51,7 @@ class Recorder : public Machine {
 
  private:
   void add(SlotEvent::Kind kind, const Site& site, const Instruction& i) {
-    events.push_back({kind, i.route, site.micro_batch, action});
+    events.push_back({kind, i.route, site.micro_batch, i.retained, action});
   }
 };
 
@@ -68,18 +72,6 @@ Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Acti
   return {std::move(recorder.events), ArenaPlan(parts, interpreter.needs()).bytes()};
 }
 
-std::vector<int> held_at_most(const std::vector<std::vector<SlotEvent>>& workers, size_t routes) {
-  std::vector<int> held(routes), now(routes);
-  for (const std::vector<SlotEvent>& events : workers)
-    for (const SlotEvent& event : events) {
-      const auto route = static_cast<size_t>(event.route);
-      if (event.kind == SlotEvent::Kind::kReceive)
-        held[route] = std::max(held[route], ++now[route]);
-      if (event.kind == SlotEvent::Kind::kRelease) --now[route];
-    }
-  return held;
-}
-
 // Plays all rows until nothing moves. `slots` 0: every send meets its receive.
 class Play {
  public:
@@ -91,7 +83,9 @@ class Play {
         held_(held),
         slots_(slots),
         at_(workers.size()),
-        outstanding_(held.size()) {
+        taken_(held.size()),
+        held_now_(held.size()),
+        held_most_(held.size()) {
     bool moved = true;
     while (moved) {
       moved = false;
@@ -105,6 +99,9 @@ class Play {
       if (at_[worker] < workers_[worker].size()) return false;
     return true;
   }
+
+  // route -> messages at once that their sender had not retired or their receiver not released.
+  const std::vector<int>& held_at_most() const { return held_most_; }
 
   // The workers that wait for each other in a circle, or for what nobody sends.
   std::string explain() const {
@@ -158,8 +155,8 @@ class Play {
     const auto r = static_cast<size_t>(event.route);
     switch (event.kind) {
       case SlotEvent::Kind::kAcquire:
-        if (slots_ > 0 && outstanding_[r] >= held_[r] + slots_) return false;
-        ++outstanding_[r];
+        if (slots_ > 0 && taken_[r] >= held_[r] + slots_) return false;
+        ++taken_[r];
         break;
       case SlotEvent::Kind::kSend: {
         const size_t receiver = waits_for(worker);
@@ -168,18 +165,48 @@ class Play {
                          current(receiver).route == event.route &&
                          current(receiver).micro_batch == event.micro_batch;
         if (slots_ == 0 && !met) return false;
-        committed_.insert({event.route, event.micro_batch});
+        messages_.emplace(message_of(event), Message{event.retained, false, false});
+        if (event.retained) hold(r);
         break;
       }
+      case SlotEvent::Kind::kRetire:
+        change(event, [](Message& message) { message.retained = false; });
+        break;
       case SlotEvent::Kind::kReceive:
-        if (!committed_.count({event.route, event.micro_batch})) return false;
+        if (!messages_.contains(message_of(event))) return false;
+        change(event, [](Message& message) { message.viewed = true; });
         break;
       case SlotEvent::Kind::kRelease:
-        --outstanding_[r];
+        change(event, [](Message& message) {
+          message.viewed = false;
+          message.released = true;
+        });
         break;
     }
     ++at_[worker];
     return true;
+  }
+
+  // A slot is taken until both ends are done with the message in it.
+  struct Message {
+    bool retained = false;
+    bool viewed = false;
+    bool released = false;
+    bool held() const { return retained || viewed; }
+    bool over() const { return released && !retained; }
+  };
+  using MessageName = std::pair<int, int>;  // route, micro-batch
+  static MessageName message_of(const SlotEvent& event) { return {event.route, event.micro_batch}; }
+  void hold(size_t route) { held_most_[route] = std::max(held_most_[route], ++held_now_[route]); }
+  template <class Change>
+  void change(const SlotEvent& event, const Change& change) {
+    const auto r = static_cast<size_t>(event.route);
+    Message& message = messages_.at(message_of(event));
+    const bool held = message.held();
+    change(message);
+    if (!held && message.held()) hold(r);
+    if (held && !message.held()) --held_now_[r];
+    if (message.over()) --taken_[r];
   }
 
   const Model& model_;
@@ -188,9 +215,13 @@ class Play {
   const std::vector<int>& held_;
   int slots_;
   std::vector<size_t> at_;
-  std::vector<int> outstanding_;
-  std::set<std::pair<int, int>> committed_;
+  std::vector<int> taken_;  // by route: slots
+  std::vector<int> held_now_, held_most_;
+  std::map<MessageName, Message> messages_;  // that were sent
 };
+
+// Nobody waits for a slot.
+constexpr int kUnlimited = std::numeric_limits<int>::max() / 2;
 
 // The first of [low, high] for which `holds`, which holds for `high` and all above the first: a
 // slot more never blocks anybody.
@@ -219,7 +250,8 @@ std::string above_cap(const std::vector<int64_t>& peak_bytes, int64_t cap) {
 }
 
 Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& parts,
-               const Schedule& schedule, const partitioner::Setting& setting) {
+               const Schedule& schedule, const partitioner::Setting& setting,
+               const std::vector<int>& least_held) {
   Verdict verdict;
   verdict.problems = check_order(schedule);
   for (std::string& problem : check_fits(schedule, plan))
@@ -242,7 +274,10 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
           persistent_bytes(*part, setting.optimizer_states, schedule.micro_batches, trains);
     verdict.persistent_bytes.push_back(persistent);
   }
-  verdict.held = held_at_most(events, plan.routes.size());
+  const std::vector<int> nothing(plan.routes.size());
+  verdict.held = Play(model, plan, events, nothing, kUnlimited).held_at_most();
+  for (size_t route = 0; route < least_held.size(); ++route)
+    verdict.held[route] = std::max(verdict.held[route], least_held[route]);
   const auto safe = [&](int k) { return Play(model, plan, events, verdict.held, k).finished(); };
   if (safe(schedule.micro_batches))
     verdict.smallest_safe_slots = first_true(0, schedule.micro_batches, safe);

@@ -2,10 +2,10 @@
 //
 // check_order looks at the text alone: every action once, order legal, members of a group in one
 // order, and no word that a run would not execute. verify runs the rows on the lowered parts, by
-// the interpreter that a run uses: which message each instruction sends, awaits and releases, under
-// k free slots per route beyond what its receiver holds; it finds deadlocks and names who awaits
-// what, the smallest safe k, the credits each route needs, and the bytes of each worker. Of many
-// problems the first kMostProblems are told, and the number of the others.
+// the interpreter that a run uses: which message each instruction sends, awaits, releases and
+// retires, under k free slots per route beyond what its two ends hold; it finds deadlocks and names
+// who awaits what, the smallest safe k, the credits each route needs, and the bytes of each worker.
+// Of many problems the first kMostProblems are told, and the number of the others.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ std::vector<std::string> check_fits(const Schedule& schedule, const partitioner:
 struct Verdict {
   std::vector<std::string> problems;      // empty: proved
   int smallest_safe_slots = -1;           // -1: no number is safe; 0: rendezvous is
-  std::vector<int> held;                  // route -> messages a receiver holds at once, at most
+  std::vector<int> held;                  // route -> messages that its ends hold at once, at most
   std::vector<int64_t> arena_bytes;       // worker -> instances of regions, see interpreter.h
   std::vector<int64_t> persistent_bytes;  // worker -> parameters, gradients, optimizer states
   std::vector<int64_t> peak_bytes;        // worker -> both, and slots: what a run takes, exactly
@@ -43,9 +43,10 @@ struct Verdict {
 std::string above_cap(const std::vector<int64_t>& peak_bytes, int64_t cap);
 
 // With setting.slots >= 1 free slots per route beyond `held`; smallest_safe_slots also tries a
-// rendezvous, where a send waits for its receive.
+// rendezvous, where a send waits for its receive. `least_held`: what other rows over the same
+// routes hold; empty: there are none.
 Verdict verify(const partitioner::Model& model, const partitioner::Plan& plan,
                const std::vector<partitioner::Part>& parts, const Schedule& schedule,
-               const partitioner::Setting& setting);
+               const partitioner::Setting& setting, const std::vector<int>& least_held = {});
 
 }  // namespace kerf::schedmp

@@ -242,7 +242,7 @@ std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags
               ->type_name("ROWS"),
           command
               .add_option("--slots", flags.slots,
-                          "Messages ahead per path, beyond what its receiver holds (default 2)")
+                          "Messages ahead per path, beyond what its two ends hold (default 2)")
               ->check(whole_number<int>())
               ->type_name("N")};
 }

@@ -23,6 +23,8 @@ class InprocSender final : public SendChannel {
     counters_.bytes += static_cast<int64_t>(slot.bytes);
   }
   void abandon(const Slot& slot) override { pipe_->abandon(slot); }
+  void retain(const Slot& slot) override { pipe_->retain(slot); }
+  void retire(const Slot& slot) override { pipe_->retire(slot); }
   ChannelCounters counters() const override { return counters_; }
   InprocPipe& pipe() { return *pipe_; }
 

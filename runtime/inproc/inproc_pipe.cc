@@ -78,6 +78,16 @@ void InprocPipe::abandon(const Slot& slot) {
   sent_.abandoned(slot.lane, slot.index);
 }
 
+void InprocPipe::retain(const Slot& slot) {
+  const std::lock_guard lock(mutex_);
+  sent_.retained(slot.lane, slot.index);
+}
+
+void InprocPipe::retire(const Slot& slot) {
+  const std::lock_guard lock(mutex_);
+  sent_.retired(slot.lane, slot.index);
+}
+
 // Released is not read: that is for the receiver's device to say, and wakes nobody.
 bool InprocPipe::drain(Deadline deadline) {
   std::unique_lock lock(mutex_);

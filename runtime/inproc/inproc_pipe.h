@@ -1,8 +1,8 @@
 // One inproc channel: what its sender and its receiver share. The slots are memory of the sender's
 // device.
 //
-// Threads: acquire, commit, abandon and drain belong to the sending thread, receive and release to
-// the receiving one; interrupt_* may be called by any.
+// Threads: acquire, commit, abandon, retain, retire and drain belong to the sending thread, receive
+// and release to the receiving one; interrupt_* may be called by any.
 #pragma once
 
 #include <condition_variable>
@@ -32,6 +32,8 @@ class InprocPipe {
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline);
   void commit(const Slot& slot, const Tag& tag, Stream* stream);
   void abandon(const Slot& slot);
+  void retain(const Slot& slot);
+  void retire(const Slot& slot);
   bool drain(Deadline deadline);
 
   std::optional<View> receive(Deadline deadline);

@@ -30,6 +30,8 @@ class SendLink final : public SendChannel {
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
   void commit(const Slot& slot, const Tag& tag, Stream* stream) override;
   void abandon(const Slot& slot) override { book_.abandoned(slot.lane, slot.index); }
+  void retain(const Slot& slot) override { book_.retained(slot.lane, slot.index); }
+  void retire(const Slot& slot) override { book_.retired(slot.lane, slot.index); }
   ChannelCounters counters() const override { return counters_; }
 
   const std::vector<Lane>& lanes() const { return lanes_; }

@@ -99,9 +99,12 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       reads.push_back(model.op(call.node).backward_reads());
     }
   }
-  for (const partitioner::Route& route : plan.routes)
-    if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker)
-      held_[static_cast<size_t>(route.id)].resize(static_cast<size_t>(micro_batches_));
+  const auto each = static_cast<size_t>(micro_batches_);
+  for (const partitioner::Route& route : plan.routes) {
+    const auto id = static_cast<size_t>(route.id);
+    if (plan.binding[static_cast<size_t>(route.from)] == workplace.worker) slots_[id].resize(each);
+    if (plan.binding[static_cast<size_t>(route.to)] == workplace.worker) held_[id].resize(each);
+  }
 }
 
 // What is under way works on our memory.
@@ -207,11 +210,10 @@ std::byte* Executor::memory_of(const Site& site, int root) const {
     return parameters_.statistics(site.part, root, site.micro_batch).data;
   if (each.persistent()) return parameters_.view(site.part, root).data;
   const auto route = static_cast<size_t>(each.route);
-  if (each.storage == Storage::kSent) return slots_[route].data;
+  const auto message = static_cast<size_t>(std::max(site.micro_batch, 0));
+  if (each.storage == Storage::kSent) return slots_[route][message].data;
   // Nobody writes to a local that is read in place.
-  if (each.storage == Storage::kReceived)
-    return const_cast<std::byte*>(
-        held_[route][static_cast<size_t>(std::max(site.micro_batch, 0))].data);
+  if (each.storage == Storage::kReceived) return const_cast<std::byte*>(held_[route][message].data);
   return at(site, site.list->places[static_cast<size_t>(root)]);
 }
 
@@ -297,7 +299,7 @@ size_t Executor::message_bytes(int route, int micro_batch) const {
 }
 
 void Executor::acquire(const Site& site, const Instruction& instruction) {
-  runtime::Slot& slot = slots_[static_cast<size_t>(instruction.route)];
+  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
   slot = mailbox_.acquire(instruction.route, site.micro_batch,
                           message_bytes(instruction.route, site.micro_batch));
   if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
@@ -309,13 +311,19 @@ void Executor::send(const Site& site, const Instruction& instruction) {
       workplace_.trace, Span::Kind::kSend, 2,
       [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
       mailbox_.flow_of(route, site.micro_batch));
-  runtime::Slot& slot = slots_[static_cast<size_t>(route)];
+  runtime::Slot& slot = this->slot(route, site.micro_batch);
   std::byte* to = slot.data;
   for (const partitioner::Move& move : instruction.moves) {
     bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
     to += move.selection.bytes(samples(site.micro_batch));
   }
-  mailbox_.commit(route, site.micro_batch, slot);
+  mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
+  if (!instruction.retained) slot = {};
+}
+
+void Executor::retire(const Site& site, const Instruction& instruction) {
+  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
+  mailbox_.retire(instruction.route, slot);
   slot = {};
 }
 

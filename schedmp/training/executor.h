@@ -4,8 +4,8 @@
 // It is the Machine of a run: the interpreter (schedmp/interpreter.h) walks the lists, this carries
 // out what they say. It owns what the row works on (an arena, parameters.h, mailbox.h), all of it
 // taken when it is made: a steady step allocates nothing. Kernels see local dense tensors; tensors
-// that were received are read where they lie in the channel's slot, tensors that are only made to
-// be sent are made there. Used by the compute thread only.
+// that were received are read where they lie in the channel's slot, tensors that are sent whole are
+// made there. Used by the compute thread only.
 #pragma once
 
 #include <memory>
@@ -85,6 +85,7 @@ class Executor final : private Machine {
                 std::span<const char> accumulate) override;
   void acquire(const Site& site, const Instruction& instruction) override;
   void send(const Site& site, const Instruction& instruction) override;
+  void retire(const Site& site, const Instruction& instruction) override;
   void receive(const Site& site, const Instruction& instruction) override;
   void release(const Site& site, const Instruction& instruction) override;
   void copy(const Site& site, const Instruction& instruction) override;
@@ -134,6 +135,9 @@ class Executor final : private Machine {
   runtime::View& held(int route, int micro_batch) {
     return held_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
   }
+  runtime::Slot& slot(int route, int micro_batch) {
+    return slots_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
+  }
   void read_rows(const Site& site, const Instruction& instruction, std::span<const int64_t> rows,
                  const ops::TensorView& to);
 
@@ -153,8 +157,8 @@ class Executor final : private Machine {
   runtime::Buffer arena_;
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
   std::vector<std::vector<ops::BackwardReads>> reads_;              // likewise
-  std::vector<runtime::Slot> slots_;                                // by route: the one acquired
-  std::vector<std::vector<runtime::View>> held_;                    // by route, by micro-batch
+  std::vector<std::vector<runtime::Slot>> slots_;                   // by route, by micro-batch
+  std::vector<std::vector<runtime::View>> held_;                    // likewise
   // What the host looks at when a step is over: of training what the step vector came to, of an
   // evaluation the loss of each micro-batch, and right answers.
   std::span<double> report_;

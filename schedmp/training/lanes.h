@@ -13,7 +13,7 @@ namespace kerf::schedmp {
 
 // route -> lane.
 std::vector<int> lanes_of_routes(const partitioner::Plan& plan);
-// Slots of each route: what its receiver holds at most, and `slots` more.
+// Slots of each route: what its ends hold at most, and `slots` more.
 std::vector<int32_t> credits_of(const Verdict& verdict, int slots);
 LaneTable size_lanes(const partitioner::Model& model, const partitioner::Plan& plan,
                      const std::vector<int32_t>& credits);

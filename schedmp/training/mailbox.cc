@@ -69,6 +69,7 @@ void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
     OwnLane& lane = own_[static_cast<size_t>(each.id)];
     const auto slots = static_cast<size_t>(credits[static_cast<size_t>(each.id)]);
     lane.slots.assign(slots, OwnLane::State::kFree);
+    lane.retained.assign(slots, 0);
     lane.tags.resize(slots);
     lane.bytes.resize(slots);
     lane.slot_bytes = static_cast<size_t>(
@@ -163,20 +164,30 @@ runtime::Slot Mailbox::acquire(int index, int micro_batch, size_t bytes) {
     if (auto slot = channel.acquire(lane, bytes, runtime::after(kPatience))) return *slot;
 }
 
-void Mailbox::commit(int index, int micro_batch, const runtime::Slot& slot) {
+void Mailbox::commit(int index, int micro_batch, const runtime::Slot& slot, bool retained) {
   if (own(index)) {
     OwnLane& lane = own_[static_cast<size_t>(index)];
     const auto at = static_cast<size_t>(slot.index);
     lane.slots[at] = OwnLane::State::kCommitted;
+    lane.retained[at] = retained ? 1 : 0;
     lane.tags[at] = tag_of(index, micro_batch);
     lane.bytes[at] = slot.bytes;
   } else {
-    workplace_.endpoint.sender(receiver_of(index))
-        .commit(slot, tag_of(index, micro_batch), &workplace_.stream);
+    runtime::SendChannel& channel = workplace_.endpoint.sender(receiver_of(index));
+    if (retained) channel.retain(slot);
+    channel.commit(slot, tag_of(index, micro_batch), &workplace_.stream);
   }
   RouteCount& count = sent_[static_cast<size_t>(index)];
   ++count.messages;
   count.bytes += static_cast<int64_t>(slot.bytes);
+}
+
+void Mailbox::retire(int index, const runtime::Slot& slot) {
+  if (!own(index)) return workplace_.endpoint.sender(receiver_of(index)).retire(slot);
+  OwnLane& lane = own_[static_cast<size_t>(index)];
+  const auto at = static_cast<size_t>(slot.index);
+  lane.retained[at] = 0;
+  if (lane.slots[at] == OwnLane::State::kReleased) lane.slots[at] = OwnLane::State::kFree;
 }
 
 runtime::View Mailbox::take(int index, int micro_batch, size_t bytes) {
@@ -218,10 +229,11 @@ runtime::View Mailbox::await(int index, int micro_batch) {
 }
 
 void Mailbox::release(int index, const runtime::View& view) {
-  if (own(index))
-    own_[static_cast<size_t>(index)].slots[static_cast<size_t>(view.index)] = OwnLane::State::kFree;
-  else
-    workplace_.endpoint.receiver(sender_of(index)).release(view, &workplace_.stream);
+  if (!own(index))
+    return workplace_.endpoint.receiver(sender_of(index)).release(view, &workplace_.stream);
+  OwnLane& lane = own_[static_cast<size_t>(index)];
+  const auto at = static_cast<size_t>(view.index);
+  lane.slots[at] = lane.retained[at] != 0 ? OwnLane::State::kReleased : OwnLane::State::kFree;
 }
 
 void Mailbox::sent(std::vector<RouteCount>& counts) const {

@@ -28,8 +28,10 @@ class Mailbox {
 
   // Blocks until a slot is free.
   runtime::Slot acquire(int route, int micro_batch, size_t bytes);
-  // Of what is in the worker's stream by now.
-  void commit(int route, int micro_batch, const runtime::Slot& slot);
+  // Of what is in the worker's stream by now. What is retained is to be retired.
+  void commit(int route, int micro_batch, const runtime::Slot& slot, bool retained = false);
+  // What reads the slot is in the worker's stream by now.
+  void retire(int route, const runtime::Slot& slot);
 
   // Blocks until the message is there. Throws Error{kProtocol} if it is not of `bytes`.
   runtime::View take(int route, int micro_batch, size_t bytes);
@@ -49,10 +51,11 @@ class Mailbox {
  private:
   // The slots of a route from this worker to itself.
   struct OwnLane {
-    enum class State : uint8_t { kFree, kTaken, kCommitted, kHeld };
+    enum class State : uint8_t { kFree, kTaken, kCommitted, kHeld, kReleased };
     std::byte* memory = nullptr;
     size_t slot_bytes = 0;
     std::vector<State> slots;
+    std::vector<char> retained;
     std::vector<runtime::Tag> tags;
     std::vector<size_t> bytes;
   };

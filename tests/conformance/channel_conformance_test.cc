@@ -108,6 +108,31 @@ TEST_P(Channel, TakesAbandonedSlotsBack) {
   EXPECT_FALSE(net.receiver(0, 1).receive(after(20ms)));
 }
 
+// The sender reads on in a slot that it committed: both ends have to be done with it.
+TEST_P(Channel, KeepsARetainedSlotUntilBothEndsAreDone) {
+  Net net(GetParam(), 2, one_lane(1 << 12, 1));
+  SendChannel& sender = net.sender(0, 1);
+  for (const bool released_first : {true, false, true}) {
+    const auto slot = sender.acquire(0, 1 << 12, after(10s));
+    ASSERT_TRUE(slot);
+    fill(*slot, 5);
+    sender.retain(*slot);
+    sender.commit(*slot, {5, 0, 0, 0});
+    const auto view = net.receiver(0, 1).receive(after(10s));
+    ASSERT_TRUE(view);
+    EXPECT_TRUE(holds(*view, 5));
+    const auto release = [&] { net.receiver(0, 1).release(*view); };
+    const auto retire = [&] { sender.retire(*slot); };
+    released_first ? release() : retire();
+    EXPECT_FALSE(sender.acquire(0, 1, after(20ms)))
+        << (released_first ? "the sender reads it" : "the receiver reads it");
+    EXPECT_TRUE(std::equal(slot->data, slot->data + slot->bytes, pattern_of(5, 1 << 12).begin()));
+    released_first ? retire() : release();
+    EXPECT_TRUE(net[0].drain(after(10s)));
+  }
+  EXPECT_TRUE(send_message(sender, 0, 8, 1)) << "retained no longer";
+}
+
 TEST_P(Channel, TakesReleasesInAnyOrder) {
   Net net(GetParam(), 2, one_lane(1 << 12, 4));
   int32_t sent = 0;

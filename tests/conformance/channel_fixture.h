@@ -95,6 +95,11 @@ class Net {
 inline std::byte pattern(uint64_t seed, size_t place) {
   return static_cast<std::byte>((seed * 131 + place * 7 + (place >> 8)) & 0xff);
 }
+inline std::vector<std::byte> pattern_of(uint64_t seed, size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (size_t i = 0; i < bytes; ++i) result[i] = pattern(seed, i);
+  return result;
+}
 inline void fill(const Slot& slot, uint64_t seed) {
   for (size_t i = 0; i < slot.bytes; ++i) slot.data[i] = pattern(seed, i);
 }

@@ -29,9 +29,9 @@ class LateChannel : public testing::TestWithParam<TransportKind> {
   }
 
   // Committed at once, written when the stream comes to it.
-  void send(uint64_t seed) {
+  Slot send(uint64_t seed, bool retained = false) {
     const auto slot = net_.sender(0, 1).acquire(0, kBytes, after(10s));
-    ASSERT_TRUE(slot);
+    KERF_CHECK(slot, "no slot came free");
     if (slot->writable != nullptr) writer_->wait(*slot->writable);
     launch(
         *writer_,
@@ -40,16 +40,13 @@ class LateChannel : public testing::TestWithParam<TransportKind> {
           for (size_t i = 0; i < kBytes; ++i) data[i] = pattern(seed, i);
         },
         memory(slot->data, kBytes));
+    if (retained) net_.sender(0, 1).retain(*slot);
     net_.sender(0, 1).commit(*slot, {static_cast<int32_t>(seed), 0, 0, 0}, writer_.get());
+    return *slot;
   }
-  // Released at once, looked at when the stream comes to it.
-  void receive(uint64_t seed) {
-    const auto view = net_.receiver(0, 1).receive(after(10s));
-    ASSERT_TRUE(view);
-    EXPECT_EQ(view->tag[0], static_cast<int32_t>(seed));
-    if (view->ready != nullptr) reader_->wait(*view->ready);
+  void look(Stream& stream, uint64_t seed, const std::byte* at) {
     launch(
-        *reader_,
+        stream,
         [seed, this](const std::byte* data) {
           std::this_thread::sleep_for(5ms);
           size_t wrong = 0;
@@ -57,7 +54,15 @@ class LateChannel : public testing::TestWithParam<TransportKind> {
           wrong_ += wrong;
           ++read_;
         },
-        memory(view->data, kBytes));
+        memory(at, kBytes));
+  }
+  // Released at once, looked at when the stream comes to it.
+  void receive(uint64_t seed) {
+    const auto view = net_.receiver(0, 1).receive(after(10s));
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->tag[0], static_cast<int32_t>(seed));
+    if (view->ready != nullptr) reader_->wait(*view->ready);
+    look(*reader_, seed, view->data);
     net_.receiver(0, 1).release(*view, reader_.get());
   }
 
@@ -104,6 +109,26 @@ TEST_P(LateChannel, LetsTheHostGoOn) {
   receiver.join();
   EXPECT_FALSE(held) << "the host waited for the stream";
   EXPECT_EQ(read_, 1);
+  EXPECT_EQ(wrong_, 0U);
+}
+
+// Both streams read the slot when they come to it; the next message waits for both.
+TEST_P(LateChannel, IsReadByItsSenderToo) {
+  constexpr int kMessages = 10;
+  std::jthread receiver([&] {
+    for (int i = 0; i < kMessages; ++i) receive(static_cast<uint64_t>(i));
+    net_[1].settle();
+    reader_->synchronize();
+  });
+  for (int i = 0; i < kMessages; ++i) {
+    const Slot slot = send(static_cast<uint64_t>(i), /*retained=*/true);
+    look(*writer_, static_cast<uint64_t>(i), slot.data);
+    net_.sender(0, 1).retire(slot);
+  }
+  net_[0].settle();
+  writer_->synchronize();
+  receiver.join();
+  EXPECT_EQ(read_, 2 * kMessages);
   EXPECT_EQ(wrong_, 0U);
 }
 

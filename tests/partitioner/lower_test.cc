@@ -3,6 +3,9 @@
 // Divisions that no cut makes are in divided_step_test.cc.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <set>
+
 #include "partitioner/builder.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/step_checks.h"
@@ -104,7 +107,7 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   EXPECT_EQ(part.reduce.instructions[1].local, sum.moves[1].local);
 }
 
-TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
+TEST(Lower, WhatIsSentWholeIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
   const Model m = make_zoo_model("mlp", {{8, 8, 8, 3}});
   Plan plan = plan_of(m, Cut::kLayer, 2);
   const auto parts = lower(m, plan);
@@ -113,23 +116,22 @@ TEST(Lower, WhatIsOnlySentIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
   EXPECT_EQ(text, R"(part 0 of stage 0 on worker 0
 F  take what W reads
 F  read image
-F  take what I reads
+F  acquire a slot -> 1
 F  fc1.output = Gemm(image, fc1.weight, fc1.bias)
 F  relu1.output = Relu(fc1.output) in place
-F  acquire a slot -> 1
-F  send relu1.output -> 1
+F  send relu1.output in its slot, retained -> 1
 I  receive d(relu1.output) in place <- 1
 I  take what I hands to W
 I  d(fc1.output) = gradient of relu1(d(relu1.output))
-I  give what I reads
 I  release the gradient of relu1.output <- 1
+I  retire relu1.output -> 1
 W  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
 W  give what W reads
 W  give what I hands to W
 B  receive d(relu1.output) in place <- 1
 B  d(fc1.output) = gradient of relu1(d(relu1.output))
-B  give what I reads
 B  release the gradient of relu1.output <- 1
+B  retire relu1.output -> 1
 B  d(fc1.weight), d(fc1.bias) = gradient of fc1(d(fc1.output))
 B  give what W reads
 S  measure d(fc1.weight)
@@ -148,6 +150,53 @@ part 1 of )" + text.substr(text.find("stage 1")));
   EXPECT_THAT(text, HasSubstr("F  receive relu1.output in place <- 0\n"));
   EXPECT_THAT(text, HasSubstr("I  acquire a slot -> 0\n"));
   EXPECT_THAT(text, HasSubstr("I  send d(relu1.output) in its slot -> 0\n"));
+}
+
+std::vector<Instruction> sends_of(const Part& part) {
+  std::vector<Instruction> sends;
+  for (const Instruction& each : part.forward.instructions)
+    if (each.kind == Instruction::Kind::kSend) sends.push_back(each);
+  return sends;
+}
+
+// Of three parts that share a layer each sends its slice to both others: it is made in the slot of
+// one message, and packed from there for the other.
+TEST(Lower, WhatGoesToTwoPartsIsMadeInOneSlot) {
+  const Model m = make_zoo_model("mlp", {{8, 12, 12, 3}});
+  const Plan plan = plan_of(m, Cut::kFeature, 3);
+  for (const Part& part : lower(m, plan)) {
+    std::map<int, std::vector<bool>> in_slot;  // by root: of each send
+    for (const Instruction& send : sends_of(part))
+      in_slot[root_of(part, send.moves.empty() ? send.local : send.moves[0].local)].push_back(
+          send.moves.empty());
+    int twice = 0;
+    for (const auto& [root, sends] : in_slot) {
+      EXPECT_EQ(std::count(sends.begin(), sends.end(), true), 1) << root;
+      twice += sends.size() == 2 ? 1 : 0;
+    }
+    EXPECT_GT(twice, 0);
+  }
+}
+
+// What was sent is not written to: relu, which may write over h, would do so after the send.
+TEST(Lower, WhatIsWrittenAfterItsSendIsPacked) {
+  Builder b("overwritten");
+  const ValueId h = b.gemm(b.input("x", {ops::kBatch, 6}), 8, "h");
+  const ValueId left = b.gemm(b.relu(h), 8, "left");
+  b.loss(b.gemm(b.add(left, h), 3, "last"));
+  const Model m = b.build();
+  const Plan plan = plan_of(m, Cut::kLayer, 2);
+  for (const Part& part : lower(m, plan)) {
+    std::set<int> committed;  // roots
+    for (const Instruction& each : part.forward.instructions) {
+      if (each.kind == Instruction::Kind::kSend && each.moves.empty())
+        committed.insert(root_of(part, each.local));
+      if (each.kind != Instruction::Kind::kForward) continue;
+      for (const int output : part.calls[static_cast<size_t>(each.call)].outputs)
+        EXPECT_FALSE(committed.contains(root_of(part, output)));
+    }
+  }
+  expect_same_bits(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)));
 }
 
 // Where nothing leaves a stage, or the plan says so, an output's gradient goes as soon as its node

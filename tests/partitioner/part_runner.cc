@@ -155,6 +155,11 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
     }
     case Kind::kSend:
       return send(p, instruction, micro_batch);
+    case Kind::kRetire:
+      if (mine.retained.erase(instruction.route) != 1)
+        fault(format("part {} retires a slot of route {}, which it does not retain", p,
+                     instruction.route));
+      break;
     case Kind::kReceive:
       return receive(p, instruction, micro_batch);
     case Kind::kRelease:
@@ -203,9 +208,13 @@ std::byte* PartRunner::memory_of(size_t p, int root, int micro_batch) {
   if (local.kind == LocalKind::kStatistics) return of(p, micro_batch).statistics.at(root).data();
   if (local.persistent()) return player.persistent.at(root).data();
   if (local.storage == Storage::kOwn) return memory_at(p, list(p).places[at(root)], micro_batch);
-  auto& messages = local.storage == Storage::kSent ? player.slots : of(p, micro_batch).views;
-  const auto found = messages.find(local.route);
-  return found == messages.end() ? nullptr : found->second.data();
+  const auto message = [&](std::map<int, Memory>& messages) {
+    const auto found = messages.find(local.route);
+    return found == messages.end() ? nullptr : found->second.data();
+  };
+  MicroBatch& mine = of(p, micro_batch);
+  if (local.storage == Storage::kReceived) return message(mine.views);
+  return message(mine.retained.contains(local.route) ? mine.retained : player.slots);
 }
 
 // What is read must be what was written last to that place.
@@ -235,6 +244,8 @@ TensorView PartRunner::view(size_t p, int index, int micro_batch, Access access)
   if (holder.persistent()) return view;
   if (access == Access::kWrite && holder.storage == Storage::kReceived)
     fault(format("{} is a view, and is written", name(p, index)));
+  if (access == Access::kWrite && of(p, micro_batch).retained.contains(holder.route))
+    fault(format("{} was sent, and is written", name(p, index)));
   own(p, root, view, access);
   if (access == Access::kPeek) view.data = nullptr;
   return view;
@@ -263,9 +274,10 @@ std::string PartRunner::waiting(size_t p) const {
 
 void PartRunner::check_end(size_t p) {
   for (const MicroBatch& micro_batch : players_[p].micro_batches)
-    if (!micro_batch.regions.empty() || !micro_batch.views.empty())
-      fault(format("part {} keeps {} regions and {} views", p, micro_batch.regions.size(),
-                   micro_batch.views.size()));
+    if (!micro_batch.regions.empty() || !micro_batch.views.empty() || !micro_batch.retained.empty())
+      fault(format("part {} keeps {} regions, {} views and {} slots that it sent", p,
+                   micro_batch.regions.size(), micro_batch.views.size(),
+                   micro_batch.retained.size()));
   if (!players_[p].slots.empty()) fault(format("part {} keeps a slot", p));
 }
 

@@ -70,6 +70,7 @@ class PartRunner {
   struct MicroBatch {
     std::map<RegionKind, Memory> regions;
     std::map<int, Memory> views;       // by route
+    std::map<int, Memory> retained;    // slots that were sent, likewise
     std::map<int, Memory> statistics;  // by local
   };
   struct Player {  // of a part
@@ -77,7 +78,7 @@ class PartRunner {
     std::map<int, Memory> persistent;  // by local
     std::vector<bool> cleared;         // by local
     Memory transient;
-    std::map<int, Memory> slots;                        // by route
+    std::map<int, Memory> slots;                        // by route: the one acquired
     std::vector<MicroBatch> micro_batches;              // and the step, which is the last
     std::unordered_map<const std::byte*, int> owners;   // block -> root that was written there
     std::vector<std::pair<InstructionList*, int>> row;  // list, micro-batch

@@ -117,7 +117,7 @@ bool PartRunner::send(size_t p, const Instruction& instruction, int micro_batch)
   if (!mail.empty()) return false;  // one message under way
   fill(p, instruction);
   if (instruction.moves.empty()) view(p, instruction.local, micro_batch, Access::kRead);
-  const auto slot = players_[p].slots.extract(instruction.route);
+  auto slot = players_[p].slots.extract(instruction.route);
   if (slot.empty()) {
     fault(format("part {} sends without a slot", p));
     return true;
@@ -134,7 +134,12 @@ bool PartRunner::send(size_t p, const Instruction& instruction, int micro_batch)
   Traffic& sent = result_.traffic[at(instruction.route)];
   ++sent.messages;
   sent.bytes += static_cast<int64_t>(message.size());
-  mail.push_back(std::move(message));
+  if (instruction.retained) {
+    mail.push_back(message);
+    of(p, micro_batch).retained.insert(std::move(slot));
+  } else {
+    mail.push_back(std::move(message));
+  }
   return true;
 }
 

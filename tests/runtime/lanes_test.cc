@@ -82,10 +82,48 @@ TEST(SenderSlots, LearnsFromAStateWhatWasReleased) {
   EXPECT_TRUE(book.released({0, 3, 13}));
 }
 
+TEST(SenderSlots, FreesWhatIsRetainedWhenBothSidesAreDone) {
+  for (const bool released_first : {true, false}) {
+    SenderSlots book(LaneLayout({{8, 1}}));
+    EXPECT_EQ(book.take(0), 0);
+    book.retained(0, 0);
+    book.committed({0, 0, 3});
+    const auto release = [&] { EXPECT_TRUE(book.released({0, 0, 3})); };
+    const auto retire = [&] { book.retired(0, 0); };
+    released_first ? release() : retire();
+    EXPECT_FALSE(book.has_free(0));
+    EXPECT_EQ(book.under_way(), released_first ? 0U : 1U);
+    released_first ? retire() : release();
+    EXPECT_EQ(book.take(0), 0);
+    book.committed({0, 0, 4});
+    EXPECT_TRUE(book.released({0, 0, 4}));
+    EXPECT_TRUE(book.has_free(0)) << "the next message is retained only if that is said again";
+  }
+}
+
+TEST(SenderSlots, ForgetsThatAnAbandonedSlotWasRetained) {
+  SenderSlots book(LaneLayout({{8, 1}}));
+  EXPECT_EQ(book.take(0), 0);
+  book.retained(0, 0);
+  book.abandoned(0, 0);
+  EXPECT_EQ(book.take(0), 0);
+  book.committed({0, 0, 0});
+  EXPECT_TRUE(book.released({0, 0, 0}));
+  EXPECT_TRUE(book.has_free(0));
+}
+
 TEST(SenderSlots, AnswersMisuseWithABug) {
   SenderSlots book(LaneLayout({{8, 1}}));
   EXPECT_THROW(book.committed({0, 0, 0}), Error);
   EXPECT_THROW(book.abandoned(0, 0), Error);
+  EXPECT_THROW(book.retained(0, 0), Error) << "nobody acquired it";
+  EXPECT_THROW(book.retired(0, 0), Error);
+  EXPECT_EQ(book.take(0), 0);
+  book.retained(0, 0);
+  EXPECT_THROW(book.retired(0, 0), Error) << "not committed yet";
+  book.committed({0, 0, 0});
+  book.retired(0, 0);
+  EXPECT_THROW(book.retired(0, 0), Error) << "twice";
   EXPECT_THROW(std::ignore = book.take(1), Error);
 }
 

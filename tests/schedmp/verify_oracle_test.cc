@@ -20,6 +20,7 @@ struct Event {
   Kind kind{};
   int route = -1;
   int micro_batch = -1;
+  bool retained = false;
 };
 using Events = std::vector<std::vector<Event>>;  // by worker, in its order
 
@@ -31,10 +32,10 @@ void append(const std::vector<Part>& parts, int worker, const Action& action,
     const InstructionList& mine = part.*list;
     for (size_t i = 0; i < mine.instructions.size(); ++i)
       if (const Instruction& each = mine.instructions[i];
-          each.kind == Kind::kAcquire || each.kind == Kind::kSend || each.kind == Kind::kReceive ||
-          each.kind == Kind::kRelease)
+          each.kind == Kind::kAcquire || each.kind == Kind::kSend || each.kind == Kind::kRetire ||
+          each.kind == Kind::kReceive || each.kind == Kind::kRelease)
         by_turn.emplace(mine.turns.empty() ? 0 : mine.turns[i],
-                        Event{each.kind, each.route, action.micro_batch});
+                        Event{each.kind, each.route, action.micro_batch, each.retained});
   }
   for (const auto& [turn, event] : by_turn) to.push_back(event);
 }
@@ -69,19 +70,9 @@ Events events_of(const std::vector<Part>& parts, const Schedule& schedule) {
 // All that can happen. A state is how far each worker is; what is under way follows.
 class Oracle {
  public:
-  Oracle(const Events& events, size_t routes, int slots) : events_(events), credits_(routes) {
-    for (const auto& worker : events) {
-      std::vector<int> held(routes);
-      for (const Event& event : worker) {
-        int& now = held[static_cast<size_t>(event.route)];
-        if (event.kind == Kind::kReceive) ++now;
-        if (event.kind == Kind::kRelease) --now;
-        int& most = credits_[static_cast<size_t>(event.route)];
-        most = std::max(most, now);
-      }
-    }
-    for (int& credits : credits_) credits += slots;
-  }
+  // `credits`: slots of each route.
+  Oracle(const Events& events, std::vector<int> credits)
+      : events_(events), credits_(std::move(credits)) {}
 
   // Whether some order leaves somebody waiting for ever; nothing if there are too many to try.
   std::optional<bool> can_stick() {
@@ -115,13 +106,26 @@ class Oracle {
       for (size_t i = 0; i < at[worker]; ++i) found += counted(events_[worker][i]) ? 1 : 0;
     return found;
   }
-  // A slot is taken until the receiver gives it back; a message that comes early keeps its own.
+  // A slot is taken until the receiver gives it back and the sender no longer retains it; a message
+  // that comes early keeps its own.
+  int64_t free_again(const std::vector<size_t>& at, int route) const {
+    std::map<int, int> ends;  // micro-batch -> who has yet to be done with it
+    for (size_t worker = 0; worker < at.size(); ++worker)
+      for (size_t i = 0; i < at[worker]; ++i) {
+        const Event& e = events_[worker][i];
+        if (e.route != route) continue;
+        if (e.kind == Kind::kSend) ends[e.micro_batch] += e.retained ? 2 : 1;
+        if (e.kind == Kind::kRelease || e.kind == Kind::kRetire) --ends[e.micro_batch];
+      }
+    return std::ranges::count_if(ends, [](const auto& each) { return each.second == 0; });
+  }
   bool may(const std::vector<size_t>& at, const Event& event) const {
-    const auto so_far = [&](Kind kind) {
-      return count(at, [&](const Event& e) { return e.kind == kind && e.route == event.route; });
-    };
     if (event.kind == Kind::kAcquire)
-      return so_far(Kind::kAcquire) - so_far(Kind::kRelease) <
+      return count(at,
+                   [&](const Event& e) {
+                     return e.kind == Kind::kAcquire && e.route == event.route;
+                   }) -
+                 free_again(at, event.route) <
              credits_[static_cast<size_t>(event.route)];
     return event.kind != Kind::kReceive || count(at, [&](const Event& e) {
                                              return e.kind == Kind::kSend &&
@@ -134,6 +138,24 @@ class Oracle {
   std::vector<int> credits_;  // by route
 };
 
+// What an end has at once of a route's messages: the receiver from kReceive to kRelease, the sender
+// of what it retains from kSend to kRetire.
+std::vector<int> held_by_one_end(const Events& events, size_t routes) {
+  std::vector<int> most(routes);
+  for (const auto& worker : events)
+    for (const auto& [begin, end] :
+         {std::pair(Kind::kReceive, Kind::kRelease), std::pair(Kind::kSend, Kind::kRetire)}) {
+      std::vector<int> now(routes);
+      for (const Event& event : worker) {
+        const auto route = static_cast<size_t>(event.route);
+        if (event.kind == begin && (begin == Kind::kReceive || event.retained)) ++now[route];
+        if (event.kind == end) --now[route];
+        most[route] = std::max(most[route], now[route]);
+      }
+    }
+  return most;
+}
+
 TEST(VerifyOracle, FindsExactlyTheDeadlocksThatSomeOrderOfMessagesHas) {
   int stuck = 0, free = 0;
   for (unsigned seed = 1; seed <= 150; ++seed) {
@@ -145,12 +167,18 @@ TEST(VerifyOracle, FindsExactlyTheDeadlocksThatSomeOrderOfMessagesHas) {
     const auto parts = lower(model, plan);
     const Events events = events_of(parts, schedule);
     for (const int slots : {1, 2}) {
-      const auto can = Oracle(events, plan.routes.size(), slots).can_stick();
-      if (!can) continue;
       const Verdict verdict = verify(model, plan, parts, schedule, {.slots = slots});
+      std::vector<int> credits = verdict.held;
+      for (int& each : credits) each += slots;
+      const auto can = Oracle(events, credits).can_stick();
+      if (!can) continue;
       EXPECT_EQ(verdict.ok(), !*can) << "seed " << seed << ", " << slots
                                      << " slots: " << ::testing::PrintToString(verdict.problems);
       ++(*can ? stuck : free);
+      if (*can) continue;
+      const std::vector<int> least = held_by_one_end(events, plan.routes.size());
+      for (size_t route = 0; route < least.size(); ++route)
+        EXPECT_GE(verdict.held[route], least[route]) << "seed " << seed << ", route " << route;
     }
   }
   EXPECT_GE(stuck, 20);

@@ -1,0 +1,31 @@
+#include "partitioner/list_uses.h"
+
+#include "partitioner/call_needs.h"
+
+namespace kerf::partitioner {
+
+std::array<InstructionList*, kLists> lists_of(Part& part) {
+  return {&part.forward,  &part.input_gradient, &part.weight_gradient,
+          &part.backward, &part.contribute,     &part.reduce,
+          &part.conclude, &part.update,         &part.fetch};
+}
+
+void ListUses::extend(size_t list, size_t index) {
+  std::optional<InstructionRange>& use = in[list];
+  if (!use) use = InstructionRange{index, index};
+  use->last = index;
+}
+
+std::map<int, ListUses> uses_of_locals(const Model& model, Part& part) {
+  std::map<int, ListUses> uses;
+  const auto lists = lists_of(part);
+  for (size_t list = 0; list < kLists; ++list)
+    for (size_t i = 0; i < lists[list]->instructions.size(); ++i)
+      for (const int local : locals_touched(model, part, lists[list]->instructions[i]))
+        if (const int root = root_of(part, local);
+            !part.locals[static_cast<size_t>(root)].persistent())
+          uses[root].extend(list, i);
+  return uses;
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,43 @@
+// Where in a part's instruction lists each local is used.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "partitioner/part.h"
+
+namespace kerf::partitioner {
+
+// The lists of a micro-batch (I and W run apart, or B instead of both), and those of a step.
+enum ListIndex : size_t {
+  kF,
+  kI,
+  kW,
+  kB,
+  kContribute,
+  kReduce,
+  kConclude,
+  kUpdate,
+  kFetch,
+  kLists
+};
+std::array<InstructionList*, kLists> lists_of(Part& part);
+
+struct InstructionRange {  // within one list: instructions
+  size_t first = 0;
+  size_t last = 0;
+};
+
+struct ListUses {
+  std::array<std::optional<InstructionRange>, kLists> in;
+  bool in_list(size_t list) const { return in[list].has_value(); }
+  void extend(size_t list, size_t index);
+};
+
+// root -> uses, of all locals that are not persistent.
+std::map<int, ListUses> uses_of_locals(const Model& model, Part& part);
+
+}  // namespace kerf::partitioner
