@@ -7,7 +7,8 @@
 
 namespace kerf::apps {
 
-// Throws Error{kUsage} that lists the models or names the bad size.
+// Its images lie channels last (partitioner/channels_last.h). Throws Error{kUsage} that lists the
+// models or names the bad size.
 partitioner::Model make_model(const std::string& source);
 
 // The text for a name and the sizes of --sizes (empty: none were given).

@@ -1,6 +1,6 @@
 """One worker with one thread against PyTorch with one thread, in turns within one run: medians of ratios.
 
-    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--json]
+    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--json]
 
 A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round runs both, the order swapped every time.
 """
@@ -18,6 +18,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = {
     "LeNet-5, batch 256": (["lenet5"], 256, 60),
+    "convnet 32-64, batch 64": (["convnet"], 64, 12),
+    "convnet 32-64, batch 64, PyTorch channels last": (["convnet"], 64, 12, ["--channels-last"]),
     "MLP 784-4096-4096-10, batch 256": (["mlp", "--sizes", "784-4096-4096-10"], 256, 8),
 }
 
@@ -53,8 +55,8 @@ def kerf_step(kerf, model, batch, steps):
     return report["median_step_seconds"]
 
 
-def torch_step(model, batch, steps):
-    report = answer([TORCH_PYTHON, str(HERE / "peer_torch.py"), *model, "--batch", str(batch), "--steps", str(steps)])
+def torch_step(model, batch, steps, more=()):
+    report = answer([TORCH_PYTHON, str(HERE / "peer_torch.py"), *model, "--batch", str(batch), "--steps", str(steps), *more])
     return statistics.median(report["step_seconds"])
 
 
@@ -62,13 +64,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="cases whose name has this, as in convnet")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     report = {}
-    for name, (model, batch, steps) in CASES.items():
+    for name, (model, batch, steps, *more) in CASES.items():
+        if arguments.only not in name:
+            continue
         rounds = []
         for turn in range(arguments.rounds):
-            sides = [lambda: kerf_step(arguments.kerf, model, batch, steps), lambda: torch_step(model, batch, steps)]
+            sides = [lambda: kerf_step(arguments.kerf, model, batch, steps), lambda: torch_step(model, batch, steps, *more)]
             first = turn % 2
             times = {first: sides[first]()}
             times[1 - first] = sides[1 - first]()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/image_format.h"
 #include "ops/random.h"
 #include "runtime/time.h"
 
@@ -23,12 +24,14 @@ constexpr std::array<const char*, kPhases> kPhaseNames{"forward", "input gradien
 
 std::vector<int64_t> ints(std::initializer_list<int64_t> list) { return list; }
 
+const std::pair<const std::string, ops::Attribute> kLast{ops::kChannelsLastAttribute, int64_t{1}};
+
 Link fully_connected(int64_t inputs, int64_t outputs) {
   return {"Gemm", {{"transB", int64_t{1}}}, {{outputs, inputs}, {outputs}}};
 }
 
 Link max_pool() {
-  return {"MaxPool", {{"kernel_shape", ints({2, 2})}, {"strides", ints({2, 2})}}, {}};
+  return {"MaxPool", {{"kernel_shape", ints({2, 2})}, {"strides", ints({2, 2})}, kLast}, {}};
 }
 
 void fill(const Tensor& tensor, uint32_t purpose, float scale) {
@@ -60,17 +63,18 @@ struct Chain::Node {
   std::shared_ptr<const ops::BoundOperator> op;
   std::unique_ptr<ops::Kernel> kernel;
   std::vector<Tensor> parameters, gradients, velocities;
-  runtime::Buffer reserve, workspace;
+  runtime::Buffer reserve, workspace, packed;
   std::array<double, kPhases> seconds{};
 };
 
 std::vector<Link> lenet5_links() {
-  return {{"Conv", {{"pads", ints({2, 2, 2, 2})}}, {{6, 1, 5, 5}, {6}}},
+  return {{"Conv", {{"pads", ints({2, 2, 2, 2})}, kLast}, {{6, 1, 5, 5}, {6}}},
           {"Relu", {}, {}},
           max_pool(),
-          {"Conv", {}, {{16, 6, 5, 5}, {16}}},
+          {"Conv", {kLast}, {{16, 6, 5, 5}, {16}}},
           {"Relu", {}, {}},
           max_pool(),
+          {"Transpose", {{"perm", ints({0, 3, 1, 2})}}, {}},
           {"Flatten", {}, {}},
           fully_connected(400, 120),
           {"Relu", {}, {}},
@@ -134,6 +138,7 @@ void Chain::add(const Link& link, bool loss) {
   const ops::LocalSpecs local = ops::local_specs(*node->op, whole, samples, samples);
   node->reserve = device_.allocate(node->op->reserve_bytes(local));
   node->workspace = device_.allocate(ops::workspace_bytes(*node->op, device_.kind(), local, 1));
+  node->packed = device_.allocate(ops::packed_bytes(*node->op, device_.kind(), local, 1, true));
   const Shape output = node->op->outputs()[0].shape;
   values_.emplace_back(device_, DType::kFloat32, output);
   gradients_.emplace_back(device_, DType::kFloat32, output);
@@ -151,6 +156,8 @@ Call Chain::call_of(const Node& node) const {
   Call call;
   call.reserve = {node.reserve.data(), node.reserve.bytes()};
   call.workspace = {node.workspace.data(), node.workspace.bytes()};
+  call.packed = {node.packed.data(), node.packed.bytes()};
+  call.version = version_;
   call.samples = values_[0].shape()[0];
   call.normaliser = static_cast<double>(call.samples);
   return call;
@@ -198,6 +205,7 @@ void Chain::backward() {
 }
 
 void Chain::update() {
+  ++version_;
   for (const auto& node : nodes_)
     for (size_t p = 0; p < node->parameters.size(); ++p) {
       const Timer timer(node->seconds[3]);

@@ -50,6 +50,7 @@ class Chain {
   std::vector<ops::Tensor> gradients_;  // of values_
   ops::Tensor labels_;
   std::unique_ptr<ops::Optimizer> optimizer_;
+  int64_t version_ = 1;  // of the parameters
 };
 
 }  // namespace kerf::bench

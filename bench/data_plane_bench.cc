@@ -5,10 +5,11 @@
 //
 // Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
 // of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
+// Processor time is of all threads of both processes, kernel included, from the start of the one
+// process to its end.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/two_sides.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
 #include "runtime/json.h"
@@ -35,67 +37,11 @@ using runtime::TransportKind;
 
 constexpr size_t kKiB = size_t{1} << 10;
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr auto kPatience = 60s;
 
 int slots = 16;  // of the lane; set once, by main()
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// A child process that is joined by a pair of sockets and runs `body`. Made by fork: the parent has
-// neither threads nor a ZeroMQ context whenever it makes one.
-class Child {
- public:
-  explicit Child(const std::function<void(int)>& body) {
-    int pair[2];
-    KERF_CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
-    pid_ = ::fork();
-    KERF_CHECK(pid_ >= 0);
-    socket_ = pair[pid_ == 0 ? 1 : 0];
-    ::close(pair[pid_ == 0 ? 0 : 1]);
-    if (pid_ != 0) return;
-    body(socket_);
-    ::_exit(0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    ::close(socket_);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  int socket() const { return socket_; }
-
- private:
-  pid_t pid_ = -1;
-  int socket_ = -1;
-};
-
-void tell(int socket, const std::string& text) {
-  KERF_CHECK(::send(socket, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
-}
-std::string hear(int socket) {
-  char text[256];
-  const ssize_t count = ::recv(socket, text, sizeof text, 0);
-  KERF_CHECK(count > 0, "the other process ended");
-  return {text, static_cast<size_t>(count)};
-}
-
-// One side of a channel 0 -> 1 with `slots` slots of `bytes`.
-std::unique_ptr<Endpoint> open_side(TransportKind kind, int self, size_t bytes, int socket) {
-  auto endpoint = make_endpoint(kind, kerf::format("worker {}", self), runtime::make_cpu_device());
-  tell(socket, endpoint->address());
-  runtime::Wiring wiring;
-  wiring.self = self;
-  wiring.token = 4711;
-  wiring.addresses[1 - self] = hear(socket);
-  (self == 0 ? wiring.send : wiring.receive)[1 - self] = {Lane{bytes, slots}};
-  endpoint->open(wiring, after(kPatience));
-  return endpoint;
-}
-
 void receive_messages(TransportKind kind, size_t bytes, int messages, int socket) {
-  const auto endpoint = open_side(kind, 1, bytes, socket);
+  const auto endpoint = open_side(kind, 1, Lane{bytes, slots}, socket);
   for (int i = 0; i < messages; ++i) {
     const auto view = endpoint->receiver(0).receive(after(kPatience));
     KERF_CHECK(view.has_value());
@@ -109,7 +55,7 @@ double time_channel(TransportKind kind, size_t bytes, int messages,
                     const std::function<void(std::byte*)>& produce) {
   const int warm_up = 2 * slots;
   const Child child([&](int socket) { receive_messages(kind, bytes, warm_up + messages, socket); });
-  const auto endpoint = open_side(kind, 0, bytes, child.socket());
+  const auto endpoint = open_side(kind, 0, Lane{bytes, slots}, child.socket());
   Clock::time_point begin;
   for (int i = 0; i < warm_up + messages; ++i) {
     if (i == warm_up) begin = Clock::now();
@@ -219,14 +165,29 @@ void measure_copy(std::map<std::string, double>& figures) {
   }
 }
 
+// What `transfer` answers, and nanoseconds of processors for each KiB of its `messages`.
+std::pair<double, double> with_processor_time(size_t bytes, int messages,
+                                              const std::function<double()>& transfer) {
+  const double before = processor_seconds();
+  const double seconds = transfer();
+  const double kib = static_cast<double>(bytes) * messages / kKiB;
+  return {seconds, 1e9 * (processor_seconds() - before) / kib};
+}
+
 void measure_tcp(std::map<std::string, double>& figures) {
   for (const size_t bytes : {256 * kKiB, kMiB, 16 * kMiB}) {
     const int messages = static_cast<int>(2048 * kMiB / bytes);
-    const double raw = time_raw_tcp(bytes, messages);
-    const double channel = time_channel(TransportKind::kTcp, bytes, messages, [](std::byte*) {});
-    figures["raw socket " + size_name(bytes) + ", GB/s"] = bytes / raw / 1e9;
-    figures["tcp " + size_name(bytes) + ", GB/s"] = bytes / channel / 1e9;
-    figures["tcp / raw socket, " + size_name(bytes)] = raw / channel;
+    const auto [raw, raw_processor] =
+        with_processor_time(bytes, messages + slots, [&] { return time_raw_tcp(bytes, messages); });
+    const auto [channel, channel_processor] = with_processor_time(bytes, messages + 2 * slots, [&] {
+      return time_channel(TransportKind::kTcp, bytes, messages, [](std::byte*) {});
+    });
+    const std::string size = size_name(bytes);
+    figures["raw socket " + size + ", GB/s"] = bytes / raw / 1e9;
+    figures["raw socket " + size + ", processor ns/KiB"] = raw_processor;
+    figures["tcp " + size + ", GB/s"] = bytes / channel / 1e9;
+    figures["tcp " + size + ", processor ns/KiB"] = channel_processor;
+    figures["tcp / raw socket, " + size] = raw / channel;
   }
 }
 
@@ -239,11 +200,6 @@ Round measure(const std::string& only) {
   for (const auto& [name, part] : kParts)
     if (only.empty() || only == name) part(round.figures);
   return round;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 // The goals of docs/benchmarks.md; empty for figures without one.
@@ -263,7 +219,7 @@ void report(const std::vector<Round>& rounds, bool as_json) {
     const auto [least, most] = std::ranges::minmax(values);
     json[name] = {{"median", median(values)}, {"min", least}, {"max", most}};
     if (!as_json)
-      fmt::print("{:32} {:8.2f}   [{:.2f} .. {:.2f}]   {}\n", name, median(values), least, most,
+      fmt::print("{:40} {:8.2f}   [{:.2f} .. {:.2f}]   {}\n", name, median(values), least, most,
                  target(name));
   }
   if (as_json) fmt::print("{}\n", json.dump(2));

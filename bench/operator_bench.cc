@@ -1,13 +1,26 @@
-// What each operator costs on one thread, and a training step chained from them by hand.
+// What each operator costs on a device (a CPU: one thread), and on the CPU a training step chained
+// from them by hand.
 //
-//   OMP_NUM_THREADS=1 operator_bench [--benchmark_filter=Conv]
+//   OMP_NUM_THREADS=1 operator_bench [--benchmark_filter=Conv] [--device cuda:0]
+//
+// What is told is the time of one call. On a GPU it is that of kBurst calls, from their being
+// enqueued until the GPU is done, divided by their number.
+//
+// Images in ONNX's order and with their channels last; convolutions also by oneDNN alone, whatever
+// the kernel would choose.
 //
 // FLOP/s and bytes/s are the operator's own cost() over the measured time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string_view>
 
 #include "bench/chain.h"
+#include "ops/cpu/dnnl_conv.h"
+#include "ops/operators/conv.h"
 #include "ops/random.h"
 
 namespace kerf::bench {
@@ -41,9 +54,13 @@ std::vector<Scene> scenes() {
       {"MatMul/1024x1024", "MatMul", {}, {256, 1024}, {{1024, 1024}}},
       {"Conv/lenet_1", "Conv", {{"pads", Ints{2, 2, 2, 2}}}, {256, 1, 28, 28}, {{6, 1, 5, 5}, {6}}},
       {"Conv/lenet_2", "Conv", {}, {256, 6, 14, 14}, {{16, 6, 5, 5}, {16}}},
+      {"Conv/3x3_1_to_32", "Conv", same, {64, 1, 28, 28}, {{32, 1, 3, 3}, {32}}},
+      {"Conv/3x3_3_to_32", "Conv", same, {32, 3, 28, 28}, {{32, 3, 3, 3}, {32}}},
       {"Conv/3x3_64", "Conv", same, {16, 64, 56, 56}, {{64, 64, 3, 3}, {64}}},
+      {"Conv/3x3_256", "Conv", same, {2, 256, 14, 14}, {{256, 256, 3, 3}, {256}}},
       {"Relu", "Relu", {}, {256, 6, 28, 28}, {}},
       {"MaxPool/2x2", "MaxPool", pool, {256, 6, 28, 28}, {}},
+      {"MaxPool/2x2_of_64", "MaxPool", pool, {16, 64, 56, 56}, {}},
       {"AveragePool/2x2", "AveragePool", pool, {256, 6, 28, 28}, {}},
       {"Add/bias", "Add", {}, {256, 4096}, {{4096}}},
       {"Softmax", "Softmax", {}, {256, 1000}, {}},
@@ -51,64 +68,97 @@ std::vector<Scene> scenes() {
   };
 }
 
-Tensor random_tensor(runtime::Device& device, const Shape& shape, uint32_t purpose) {
+constexpr int kBurst = 16;
+
+// The scene with its images' channels last; nothing where it has none.
+std::optional<Scene> channels_last(const Scene& scene) {
+  const ops::OperatorDefinition& definition = ops::find_operator(scene.op);
+  ops::NodeFacts facts{scene.attributes, {{{DType::kFloat32, scene.input}}}};
+  facts.inputs.resize(1 + scene.parameters.size());
+  for (size_t i = 0; i < scene.parameters.size(); ++i)
+    facts.inputs[i + 1].spec = {DType::kFloat32, scene.parameters[i]};
+  if (definition.channels_last == nullptr) return std::nullopt;
+  const auto node = definition.channels_last(facts);
+  if (!node) return std::nullopt;
+  return Scene{scene.name + "/channels_last", scene.op, node->attributes,
+               ops::stored_shape(ops::ImageFormat::kChannelsLast, scene.input), scene.parameters};
+}
+
+Tensor random_tensor(runtime::Device& device, runtime::Stream& stream, const Shape& shape,
+                     uint32_t purpose) {
   Tensor tensor(device, DType::kFloat32, shape);
-  ops::fill_uniform({1, purpose, 0, 0}, 0,
-                    {tensor.view().f32(), static_cast<size_t>(shape.elements())});
+  std::vector<float> numbers(static_cast<size_t>(shape.elements()));
+  ops::fill_uniform({1, purpose, 0, 0}, 0, numbers);
+  stream.copy(tensor.view().data, numbers.data(), tensor.view().bytes());
+  stream.synchronize();
   return tensor;
 }
 
 // One operator with all that a call needs.
 class Bench {
  public:
-  explicit Bench(const Scene& scene) {
-    inputs_.push_back(random_tensor(*device_, scene.input, 1));
-    for (const auto& shape : scene.parameters) inputs_.push_back(random_tensor(*device_, shape, 2));
+  Bench(const Scene& scene, const std::string& device) : device_(runtime::make_device(device)) {
+    inputs_.push_back(random_tensor(*device_, *stream_, scene.input, 1));
+    for (const auto& shape : scene.parameters)
+      inputs_.push_back(random_tensor(*device_, *stream_, shape, 2));
     ops::NodeFacts facts{scene.attributes, {}, 1};
     for (const auto& input : inputs_) {
       const bool first = facts.inputs.empty();
       facts.inputs.push_back({{DType::kFloat32, input.shape()},
                               first ? ops::Role::kActivation : ops::Role::kParameter,
                               true});
-      gradients_.push_back(random_tensor(*device_, input.shape(), 3));
+      gradients_.push_back(random_tensor(*device_, *stream_, input.shape(), 3));
       input_views_.push_back(input.view());
     }
     op_ = ops::bind_operator(ops::find_operator(scene.op), facts);
     const ops::Box whole = ops::Box::whole(static_cast<int>(op_->space().axes.size()));
     const int64_t samples = scene.input[0];
     kernel_ = ops::make_kernel({*op_, whole, samples, *bench_});
-    output_ = random_tensor(*device_, op_->outputs()[0].shape, 4);
-    upstream_ = random_tensor(*device_, op_->outputs()[0].shape, 5);
+    output_ = random_tensor(*device_, *stream_, op_->outputs()[0].shape, 4);
+    upstream_ = random_tensor(*device_, *stream_, op_->outputs()[0].shape, 5);
     output_view_ = output_.view();
     upstream_view_ = upstream_.view();
     const ops::LocalSpecs local = ops::local_specs(*op_, whole, samples, samples);
     reserve_ = device_->allocate(op_->reserve_bytes(local));
     workspace_ = device_->allocate(ops::workspace_bytes(*op_, device_->kind(), local, 1));
+    packed_ = device_->allocate(ops::packed_bytes(*op_, device_->kind(), local, 1, true));
     cost_ = op_->cost(local);
     call_.inputs = input_views_;
     call_.outputs = {&output_view_, 1};
     call_.output_gradients = {&upstream_view_, 1};
     call_.reserve = {reserve_.data(), reserve_.bytes()};
     call_.workspace = {workspace_.data(), workspace_.bytes()};
+    call_.packed = {packed_.data(), packed_.bytes()};
+    call_.version = 1;  // as in all but the first micro-batch of a step
     call_.samples = samples;
-    kernel_->forward(call_);
+    enqueue(Phase::kForward);
+    stream_->synchronize();
   }
 
-  void run(Phase phase) {
-    if (phase == Phase::kForward) return kernel_->forward(call_);
-    std::vector<ops::GradientTarget> targets;
-    if (phase == Phase::kInputGradient) {
-      targets.push_back({0, gradients_[0].view(), false});
-      return kernel_->input_gradient(call_, targets);
-    }
-    for (size_t i = 1; i < inputs_.size(); ++i)
-      targets.push_back({static_cast<int>(i), gradients_[i].view(), true});
-    kernel_->weight_gradient(call_, targets);
+  // Seconds of a call; of many at a time where calls return before they are done.
+  double run(Phase phase) {
+    const int burst = device_->kind() == runtime::DeviceKind::kCpu ? 1 : kBurst;
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < burst; ++i) enqueue(phase);
+    stream_->synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / burst;
   }
   const ops::Cost& cost() const { return cost_; }
 
  private:
-  std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
+  void enqueue(Phase phase) {
+    if (phase == Phase::kForward) return bench_->forward(*kernel_, call_);
+    std::vector<ops::GradientTarget> targets;
+    if (phase == Phase::kInputGradient) {
+      targets.push_back({0, gradients_[0].view(), false});
+      return bench_->input_gradient(*kernel_, call_, targets);
+    }
+    for (size_t i = 1; i < inputs_.size(); ++i)
+      targets.push_back({static_cast<int>(i), gradients_[i].view(), true});
+    bench_->weight_gradient(*kernel_, call_, targets);
+  }
+
+  std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<runtime::Stream> stream_ = device_->make_stream();
   std::unique_ptr<ops::Workbench> bench_ = ops::make_workbench(*device_, *stream_);
   std::shared_ptr<const ops::BoundOperator> op_;
@@ -117,15 +167,21 @@ class Bench {
   std::vector<ops::TensorView> input_views_;
   Tensor output_, upstream_;
   ops::TensorView output_view_, upstream_view_;
-  runtime::Buffer reserve_, workspace_;
+  runtime::Buffer reserve_, workspace_, packed_;
   ops::Call call_;
   ops::Cost cost_;
 };
 
-void measure(benchmark::State& state, const Scene& scene, Phase phase) {
-  Bench bench(scene);
-  for (auto _ : state) bench.run(phase);
-  const ops::Cost& cost = bench.cost();
+// One that fails leaves the others to be measured.
+void measure(benchmark::State& state, const Scene& scene, const std::string& device, Phase phase) {
+  ops::Cost cost;
+  try {
+    Bench bench(scene, device);
+    for (auto _ : state) state.SetIterationTime(bench.run(phase));
+    cost = bench.cost();
+  } catch (const Error& error) {
+    return state.SkipWithError(error.what());
+  }
   const bool forward = phase == Phase::kForward;
   const bool input = phase == Phase::kInputGradient;
   const double flops = forward ? cost.forward_flops
@@ -138,36 +194,111 @@ void measure(benchmark::State& state, const Scene& scene, Phase phase) {
   state.counters["B/s"] = {bytes, benchmark::Counter::kIsIterationInvariantRate};
 }
 
+// oneDNN's own, where a kernel is written by hand: the figure that it must beat to stay.
+void measure_library_conv(benchmark::State& state, const Scene& scene, Phase phase) {
+  using ops::cpu::DnnlConv;
+  const auto device = runtime::make_cpu_device();
+  ops::NodeFacts facts{scene.attributes, {{{DType::kFloat32, scene.input}}}};
+  for (const Shape& shape : scene.parameters)
+    facts.inputs.push_back({{DType::kFloat32, shape}, ops::Role::kParameter, true});
+  const ops::Conv op(facts);
+  const Shape x = ops::onnx_shape(op.images(), scene.input);
+  const ops::cpu::ConvProblem problem{op.images(), x[0],       x[1], scene.parameters[0][0],
+                                      op.groups(), op.window()};
+  const auto stream = device->make_stream();
+  const auto random = [&](const Shape& shape, uint32_t purpose) {
+    return random_tensor(*device, *stream, shape, purpose);
+  };
+  const Tensor input = random(scene.input, 1);
+  const Tensor weights = random(scene.parameters[0], 2);
+  const Tensor bias = random(scene.parameters[1], 2);
+  const Tensor output = random(op.outputs()[0].shape, 3);
+  const runtime::Buffer scratch = device->allocate(DnnlConv::workspace_bytes(problem, 1));
+  const runtime::Buffer kept = device->allocate(DnnlConv::packed_bytes(problem, 1, true, true));
+  const ops::cpu::PackedWeights packed{{kept.data(), kept.bytes()}, 1};
+  const ops::Workspace workspace({scratch.data(), scratch.bytes()});
+  DnnlConv conv;
+  for (auto _ : state)
+    if (phase == Phase::kForward)
+      conv.forward(problem, input.view().f32(), weights.view().f32(), bias.view().f32(),
+                   output.view().f32(), packed, workspace);
+    else if (phase == Phase::kInputGradient)
+      conv.input_gradient(problem, weights.view().f32(), output.view().f32(), input.view().f32(),
+                          packed, workspace);
+    else
+      conv.weight_gradient(problem, input.view().f32(), output.view().f32(), weights.view().f32(),
+                           bias.view().f32(), workspace);
+}
+
 void measure_step(benchmark::State& state, const std::vector<Link>& links, const Shape& input) {
   const auto device = runtime::make_cpu_device();
   Chain chain(*device, links, input, 10);
   for (auto _ : state) benchmark::DoNotOptimize(chain.step());
 }
 
-void add_benchmarks() {
-  for (const auto& scene : scenes()) {
+void add_benchmarks(const std::string& device) {
+  std::vector<Scene> all;
+  for (const Scene& scene : scenes()) {
+    all.push_back(scene);
+    if (auto last = channels_last(scene)) all.push_back(*std::move(last));
+  }
+  for (const auto& scene : all) {
     const auto add = [&](const char* suffix, Phase phase) {
-      benchmark::RegisterBenchmark((scene.name + suffix).c_str(), measure, scene, phase)
+      benchmark::RegisterBenchmark((scene.name + suffix).c_str(), measure, scene, device, phase)
+          ->UseManualTime()
           ->Unit(benchmark::kMillisecond);
     };
     add("/F", Phase::kForward);
     add("/I", Phase::kInputGradient);
     if (!scene.parameters.empty()) add("/W", Phase::kWeightGradient);
+    if (scene.op != "Conv" || device != "cpu") continue;
+    const auto add_library = [&](const char* suffix, Phase phase) {
+      benchmark::RegisterBenchmark((scene.name + "/oneDNN" + suffix).c_str(), measure_library_conv,
+                                   scene, phase)
+          ->Unit(benchmark::kMillisecond);
+    };
+    add_library("/F", Phase::kForward);
+    add_library("/I", Phase::kInputGradient);
+    add_library("/W", Phase::kWeightGradient);
   }
-  benchmark::RegisterBenchmark("step/lenet5", measure_step, lenet5_links(), Shape{256, 1, 28, 28})
+  if (device != "cpu") return;  // the chain is laid out by the host
+  benchmark::RegisterBenchmark("step/lenet5", measure_step, lenet5_links(), Shape{256, 28, 28, 1})
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("step/mlp", measure_step, mlp_links({784, 4096, 4096, 10}),
                                Shape{256, 784})
       ->Unit(benchmark::kMillisecond);
 }
 
-}  // namespace
-}  // namespace kerf::bench
+// Takes --device NAME out of the arguments.
+std::string device_of(int& argc, char** argv) {
+  std::string device = "cpu";
+  int kept = 1;
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--device" && i + 1 < argc)
+      device = argv[++i];
+    else
+      argv[kept++] = argv[i];
+  argc = kept;
+  return device;
+}
 
-int main(int argc, char** argv) {
-  kerf::bench::add_benchmarks();
+int run_benchmarks(int argc, char** argv) {
+  add_benchmarks(device_of(argc, argv));
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace kerf::bench
+
+int main(int argc, char** argv) {
+  try {
+    return kerf::bench::run_benchmarks(argc, argv);
+  } catch (const kerf::Error& error) {
+    std::fprintf(stderr, "operator_bench: error: %s\n", error.what());
+    return 2;
+  }
 }

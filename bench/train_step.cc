@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   const bool lenet = model == "lenet5";
   bench::Chain chain(*device,
                      lenet ? bench::lenet5_links() : bench::mlp_links({784, 4096, 4096, 10}),
-                     lenet ? ops::Shape{256, 1, 28, 28} : ops::Shape{256, 784}, 10);
+                     lenet ? ops::Shape{256, 28, 28, 1} : ops::Shape{256, 784}, 10);
   for (int i = 0; i < steps; ++i) {
     const int64_t begin = runtime::now_ns();
     const float loss = chain.step();

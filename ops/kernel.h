@@ -2,8 +2,9 @@
 //
 // Kernels register by (operator, kind of device): one file each in cpu/ (and cuda/), from which
 // CMake makes the registry. A Kernel belongs to one call of one part and to one stream; it caches
-// prepared primitives by shape. Kernels are pure: what they compute depends on the Call only, never
-// on neighbours, earlier calls or the clock.
+// prepared primitives by shape, and in Call::packed its parameters in a library's layout, for as
+// long as Call::version is the same. Kernels are pure: what they compute depends on the Call only,
+// never on neighbours, earlier calls or the clock.
 #pragma once
 
 #include <memory>
@@ -42,6 +43,8 @@ struct Call {
   std::span<std::byte> reserve;                  // of reserve_bytes() at least
   std::span<std::byte> handed;                   // of handed_bytes() at least
   std::span<std::byte> workspace;                // scratch, of workspace_bytes() at least
+  std::span<std::byte> packed;                   // the call's own for good, of packed_bytes()
+  int64_t version = 0;                           // of the parameters; 0: unlike any other call's
   int64_t samples = 0;                           // of the whole micro-batch
   int64_t first_sample = 0;                      // of it, within the step: for messages
   RandomKey key;                                 // seed, node, step, micro-batch
@@ -83,8 +86,13 @@ struct KernelEntry {
   std::string op;
   std::unique_ptr<Kernel> (*make)(const KernelSite& site) = nullptr;
   // Scratch memory that one call on local tensors of these shapes takes with so many threads, at
-  // most; null: none. It is granted by the plan: a kernel takes no other memory.
+  // most; null: none. It is granted by the plan, as the more of the two sizes want that
+  // micro-batches of its steps have; a call of fewer rows gets as much, and does with it.
   size_t (*workspace)(const BoundOperator& op, const LocalSpecs& local, int threads) = nullptr;
+  // Memory for parameters in a layout of the kernel's own, kept from micro-batch to micro-batch and
+  // step to step; null: none. `gradients`: for those too.
+  size_t (*packed)(const BoundOperator& op, const LocalSpecs& local, int threads,
+                   bool gradients) = nullptr;
 };
 using KernelEntries = std::vector<KernelEntry>;
 
@@ -94,6 +102,8 @@ bool has_kernel(const std::string& op, runtime::DeviceKind device);
 // Of one call on a device of that kind; 0 where there is no kernel.
 size_t workspace_bytes(const BoundOperator& op, runtime::DeviceKind device, const LocalSpecs& local,
                        int threads);
+size_t packed_bytes(const BoundOperator& op, runtime::DeviceKind device, const LocalSpecs& local,
+                    int threads, bool gradients);
 // What is said of a device that an operator has no kernel for: Error{kUnavailable}.
 [[noreturn]] void throw_no_kernel(std::string_view op, const runtime::Device& device);
 

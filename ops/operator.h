@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -154,6 +155,8 @@ BackwardReads product_reads(const BoundOperator& op);
 
 // ---- definitions
 
+struct ChannelsLast;  // image_format.h
+
 struct FormalOperand {
   enum class Count : uint8_t { kOne, kOptional, kVariadic };  // variadic: the last, one or more
   std::string name;
@@ -175,6 +178,9 @@ struct OperatorDefinition {
   std::vector<FormalAttribute> attributes = {};
   // Throws Error{kUsage} on wrong ranks, extents, types or attribute values.
   std::function<std::unique_ptr<const BoundOperator>(const NodeFacts&)> bind = {};
+  // What a node of these facts is with its images' channels last; nothing where it cannot have
+  // them so. Null: none can.
+  std::optional<ChannelsLast> (*channels_last)(const NodeFacts&) = nullptr;
   // Opsets in which the name has this meaning.
   int first_opset = 1;
   int last_opset = kNewestOpset;

@@ -38,6 +38,7 @@ class Sgd : public Optimizer {
   Sgd(float rate, float momentum) : rate_(rate), momentum_(momentum) {}
 
   int states() const override { return momentum_ == 0 ? 0 : 1; }
+  SgdRule rule() const override { return {rate_, momentum_}; }
 
   void update(const TensorView& parameter, const TensorView& gradient,
               std::span<const TensorView> states) const override {
@@ -78,7 +79,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
   if (!(momentum >= 0 && momentum < 1))
     throw Error(ErrorCode::kUsage,
                 format("the momentum is {}; it is at least 0 and less than 1", options.momentum));
-  if (device.kind() != runtime::DeviceKind::kCpu) throw_no_kernel(options.name, device);
+  if (device.kind() != runtime::DeviceKind::kCpu && device.kind() != runtime::DeviceKind::kCuda)
+    throw_no_kernel(options.name, device);
   return std::make_unique<Sgd>(rate, momentum);
 }
 

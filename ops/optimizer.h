@@ -24,14 +24,22 @@ struct OptimizerOptions {
   }
 };
 
+// What a kernel for an update is told.
+struct SgdRule {
+  float learning_rate = 0;
+  float momentum = 0;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum.
   virtual int states() const = 0;
-  // float32, element by element, all of one shape; gradient is only read: the first micro-batch of
-  // the next step overwrites it. Uses the calling thread's OpenMP threads where that pays; their
-  // number changes no bit.
+  virtual SgdRule rule() const = 0;
+  // On memory of the host; other devices' workbenches do by rule() what this does. float32, element
+  // by element, all of one shape; gradient is only read: the first micro-batch of the next step
+  // overwrites it. Uses the calling thread's OpenMP threads where that pays; their number changes
+  // no bit.
   virtual void update(const TensorView& parameter, const TensorView& gradient,
                       std::span<const TensorView> states) const = 0;
 };

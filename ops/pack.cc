@@ -1,7 +1,6 @@
 #include "ops/pack.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -102,7 +101,10 @@ int64_t Selection::piece_count(const Axis& axis, int64_t samples) {
 
 Selection::Selection(const Box& holder, const Box& piece, const ValueSpec& spec,
                      std::vector<int> order)
-    : order_(std::move(order)), batch_(spec.shape.batch_axis()), dtype_(spec.dtype) {
+    : order_(std::move(order)),
+      batch_(spec.shape.batch_axis()),
+      identity_(std::make_shared<const char>()),
+      dtype_(spec.dtype) {
   const Box held = checked(holder, spec.shape);
   const Box wanted = checked(piece, spec.shape);
   KERF_CHECK(held.contains(wanted), "{} does not hold {}", to_string(holder), to_string(piece));
@@ -208,31 +210,37 @@ void Selection::for_each_run(int64_t samples, const Move& move) const {
     }
 }
 
-// Element by element: the piece's axes in their own order, the local tensor's by strides.
-template <class Move>
-void Selection::for_each_ordered(int64_t samples, const Move& move) const {
+std::vector<Selection::AxisMap> Selection::axis_maps(int64_t samples) const {
   const size_t rank = axes_.size();
-  std::array<int64_t, Shape::kMaxRank> local_stride{};
-  std::array<int64_t, Shape::kMaxRank> piece_stride{};
+  std::vector<AxisMap> maps(rank);
   int64_t stride = 1;
   for (size_t i = rank; i-- > 0;) {
-    const auto axis = static_cast<size_t>(order_[i]);
-    local_stride[axis] = stride;
+    const size_t axis = order_.empty() ? i : static_cast<size_t>(order_[i]);
+    maps[axis].local_stride = stride;
     stride *= held_count(axes_[axis], samples);
   }
   stride = 1;
   for (size_t axis = rank; axis-- > 0;) {
-    piece_stride[axis] = stride;
-    stride *= piece_count(axes_[axis], samples);
-  }
-  const auto visit = [&](const auto& self, size_t axis, int64_t at, int64_t from) -> void {
-    if (axis == rank) return move(at, from, int64_t{1});
     const Axis& one = axes_[axis];
-    const int64_t extent = one.extent < 0 ? concrete_extent(one.extent, samples) : kNoEnd;
+    maps[axis].stretches = one.stretches;
+    maps[axis].extent = one.extent < 0 ? concrete_extent(one.extent, samples) : kNoEnd;
+    maps[axis].piece_stride = stride;
+    stride *= piece_count(one, samples);
+  }
+  return maps;
+}
+
+// Element by element: the piece's axes in their own order, the local tensor's by strides.
+template <class Move>
+void Selection::for_each_ordered(int64_t samples, const Move& move) const {
+  const std::vector<AxisMap> maps = axis_maps(samples);
+  const auto visit = [&](const auto& self, size_t axis, int64_t at, int64_t from) -> void {
+    if (axis == maps.size()) return move(at, from, int64_t{1});
+    const AxisMap& one = maps[axis];
     for (const Stretch& s : one.stretches)
-      for (int64_t i = 0; i < s.clipped(extent); ++i)
-        self(self, axis + 1, at + (s.local + i) * local_stride[axis],
-             from + (s.piece + i) * piece_stride[axis]);
+      for (int64_t i = 0; i < s.clipped(one.extent); ++i)
+        self(self, axis + 1, at + (s.local + i) * one.local_stride,
+             from + (s.piece + i) * one.piece_stride);
   };
   visit(visit, 0, 0, 0);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,23 @@ class Selection {
     int64_t count = 0;
   };
 
+  // Consecutive indices of one axis: in the tensor, in the local tensor and in the piece.
+  struct Stretch {
+    int64_t index = 0;
+    int64_t local = 0;
+    int64_t piece = 0;
+    int64_t count = 0;
+    int64_t clipped(int64_t extent) const { return std::clamp<int64_t>(extent - index, 0, count); }
+  };
+  // The piece along one axis of the tensor, for devices that go by elements: stretches, of which
+  // only indices below `extent` count, and how far apart neighbours lie, in elements.
+  struct AxisMap {
+    std::span<const Stretch> stretches;
+    int64_t extent = 0;
+    int64_t local_stride = 0;
+    int64_t piece_stride = 0;
+  };
+
   Selection() = default;
   // `order`: the tensor's axes as the local tensor has them in memory, the slowest first; empty: in
   // their own order. Messages and files always have the tensor's.
@@ -36,6 +54,12 @@ class Selection {
 
   // The piece is the whole holder, in the same order: dense copy, or no copy at all.
   bool everything() const { return everything_; }
+  DType dtype() const { return dtype_; }
+  // The same of copies, and of nothing else while somebody keeps it: for what is made of a
+  // selection once. Null of a default one.
+  const std::shared_ptr<const char>& identity() const { return identity_; }
+  // Of every axis of the tensor, for a micro-batch of `samples`; of a piece that is not empty.
+  std::vector<AxisMap> axis_maps(int64_t samples) const;
   // Ascending both in the local tensor and in the piece; as long as they can be. Of a local tensor
   // in the tensor's own order.
   std::span<const Run> runs() const { return runs_; }
@@ -49,14 +73,6 @@ class Selection {
   void pack_add(const std::byte* local, std::byte* dense, int64_t samples) const;
 
  private:
-  // Consecutive indices of one axis: in the tensor, in the local tensor and in the piece.
-  struct Stretch {
-    int64_t index = 0;
-    int64_t local = 0;
-    int64_t piece = 0;
-    int64_t count = 0;
-    int64_t clipped(int64_t extent) const { return std::clamp<int64_t>(extent - index, 0, count); }
-  };
   struct Axis {
     std::vector<Stretch> stretches;
     int64_t local = 0;  // indices held; of the batch axis, by clip() of `held`
@@ -81,6 +97,7 @@ class Selection {
   int64_t inner_local_ = 1;
   int64_t inner_piece_ = 1;
   int64_t outer_piece_ = 1;
+  std::shared_ptr<const char> identity_;
   DType dtype_ = DType::kFloat32;
   bool nothing_ = false;
   bool everything_ = false;

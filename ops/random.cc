@@ -12,33 +12,10 @@
 namespace kerf::ops {
 namespace {
 
-using Words = std::array<uint32_t, 4>;
-
 constexpr uint32_t kKeyTag = 0x6b657266U;  // "kerf": keeps the counters of keys apart from others
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32U); }
-
-// A RandomKey made ready: what all blocks of its stream have in common.
-class Blocks {
- public:
-  explicit Blocks(const RandomKey& key)
-      : step_(low(static_cast<uint64_t>(key.step))),
-        micro_batch_(static_cast<uint32_t>(key.micro_batch)) {
-    const Words mixed = philox({key.purpose, high(static_cast<uint64_t>(key.step)), kKeyTag, 0},
-                               {low(key.seed), high(key.seed)});
-    key_ = {mixed[0], mixed[1]};
-  }
-
-  Words operator()(uint64_t block) const {
-    return philox({low(block), high(block), step_, micro_batch_}, key_);
-  }
-
- private:
-  std::array<uint32_t, 2> key_{};
-  uint32_t step_;
-  uint32_t micro_batch_;
-};
 
 constexpr float kUnit = 0x1p-24F;
 
@@ -100,7 +77,7 @@ KERF_CLONES void normals(std::span<const uint32_t> words, float* to) {
 template <class Make>
 void fill(const RandomKey& key, int64_t first, std::span<float> to, const Make& make) {
   constexpr size_t kMost = 64;  // words at a time
-  const Blocks blocks(key);
+  const RandomStream stream = stream_of(key);
   auto block = static_cast<uint64_t>(first) / 4;
   size_t skip = static_cast<uint64_t>(first) % 4;
   std::array<uint32_t, kMost> words{};
@@ -108,8 +85,8 @@ void fill(const RandomKey& key, int64_t first, std::span<float> to, const Make& 
   for (size_t done = 0; done < to.size();) {
     const size_t drawn = std::min((skip + to.size() - done + 3) / 4 * 4, kMost);
     for (size_t i = 0; i < drawn; i += 4) {
-      const Words four = blocks(block++);
-      std::copy_n(four.begin(), 4, words.begin() + i);
+      const Words four = stream.block(block++);
+      std::copy_n(four.of, 4, words.begin() + i);
     }
     make(std::span<const uint32_t>(words.data(), drawn), numbers.data());
     const size_t count = std::min(drawn - skip, to.size() - done);
@@ -121,17 +98,18 @@ void fill(const RandomKey& key, int64_t first, std::span<float> to, const Make& 
 
 }  // namespace
 
-Words philox(Words counter, std::array<uint32_t, 2> key) {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53U;
-  constexpr uint64_t kMultiplier1 = 0xCD9E8D57U;
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = kMultiplier0 * counter[0];
-    const uint64_t b = kMultiplier1 * counter[2];
-    counter = {high(b) ^ counter[1] ^ key[0], low(b), high(a) ^ counter[3] ^ key[1], low(a)};
-    key[0] += 0x9E3779B9U;  // the golden ratio
-    key[1] += 0xBB67AE85U;  // the square root of 3, less 1
-  }
-  return counter;
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  const Words words =
+      philox_words({{counter[0], counter[1], counter[2], counter[3]}}, key[0], key[1]);
+  return {words.of[0], words.of[1], words.of[2], words.of[3]};
+}
+
+RandomStream stream_of(const RandomKey& key) {
+  const Words mixed =
+      philox_words({{key.purpose, high(static_cast<uint64_t>(key.step)), kKeyTag, 0}},
+                   low(key.seed), high(key.seed));
+  return {mixed.of[0], mixed.of[1], low(static_cast<uint64_t>(key.step)),
+          static_cast<uint32_t>(key.micro_batch)};
 }
 
 float uniform(const RandomKey& key, int64_t index) {
@@ -156,11 +134,11 @@ void fill_normal(const RandomKey& key, int64_t first, std::span<float> to) {
 
 std::vector<int64_t> permutation(int64_t count, uint64_t seed, int64_t epoch) {
   KERF_CHECK(count >= 0 && count <= int64_t{1} << 32U, "a permutation of {}", count);
-  const Blocks blocks({seed, kPermutationPurpose, epoch, 0});
+  const RandomStream stream = stream_of({seed, kPermutationPurpose, epoch, 0});
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   for (auto i = static_cast<uint64_t>(count); i-- > 1;)
-    std::swap(order[i], order[(blocks(i)[0] * (i + 1)) >> 32U]);
+    std::swap(order[i], order[(stream.block(i).of[0] * (i + 1)) >> 32U]);
   return order;
 }
 

@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "ops/philox.h"
+
 namespace kerf::ops {
 
 // Four 32-bit numbers for a 128-bit counter under a 64-bit key.
@@ -30,6 +32,8 @@ struct RandomKey {
 // Purposes that are no nodes: the parameter's number is added to the first.
 inline constexpr uint32_t kParameterPurpose = 0x80000000U;
 inline constexpr uint32_t kPermutationPurpose = 0x7fffffffU;
+
+RandomStream stream_of(const RandomKey& key);
 
 // Uniform in [0, 1) with 24 bits, for the element with this global index: (word >> 8) / 2^24.
 float uniform(const RandomKey& key, int64_t index);

@@ -59,6 +59,16 @@ class Workbench {
   virtual void add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
                            double* entry) = 0;
 
+  // Writes `number` to memory of the host (allocate_pinned()) when all that was enqueued before is
+  // done: what still tells how far the device came when it answers nothing any more. Nothing where
+  // errors do not show late.
+  virtual void mark(int64_t* /*place*/, int64_t /*number*/) {}
+  // Throws what kernels found wrong in their data (a label that is no class), the first of it;
+  // after the stream was synchronized. Kernels that run on the host throw by themselves.
+  virtual void check_data() {}
+  // What kernels hold of the device beside its Buffers.
+  virtual size_t kernel_bytes() const { return 0; }
+
  private:
   runtime::Device& device_;
   runtime::Stream& stream_;
@@ -69,5 +79,6 @@ std::unique_ptr<Workbench> make_workbench(runtime::Device& device, runtime::Stre
 
 // By kind of device; for make_workbench().
 std::unique_ptr<Workbench> make_cpu_workbench(runtime::Device& device, runtime::Stream& stream);
+std::unique_ptr<Workbench> make_cuda_workbench(runtime::Device& device, runtime::Stream& stream);
 
 }  // namespace kerf::ops

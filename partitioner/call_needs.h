@@ -22,7 +22,14 @@ bool uses_reserve(const Model& model, const LocalCall& call, Pass pass);
 bool uses_handed(const LocalCall& call, Pass pass);
 // Output 0 is input 0 with another shape, and nothing is computed.
 bool shares_memory(const Model& model, NodeId node);
-// Fills in the call's bytes, in blocks, for micro-batches of up to `largest`.
-void measure_call(const Model& model, int64_t largest, int threads, LocalCall& call);
+// Fills in the call's bytes on such a device, in blocks, for micro-batches of up to `largest`;
+// `gradients`: of a part that has them.
+struct CallSetting {
+  int64_t largest = 0;
+  int threads = 1;
+  runtime::DeviceKind device{};
+  bool gradients = true;
+};
+void measure_call(const Model& model, const CallSetting& setting, LocalCall& call);
 
 }  // namespace kerf::partitioner

@@ -33,6 +33,7 @@ int root_of(const Part& part, int local) {
 
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains) {
   int64_t bytes = 0;
+  for (const LocalCall& call : part.calls) bytes += call.packed;
   for (const Local& local : part.locals) {
     if (!local.persistent()) continue;
     const int64_t own = whole_blocks(static_cast<int64_t>(local.bytes(0)));

@@ -22,7 +22,9 @@ Part Lowering::run(int part, int stage, bool interleaved) {
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
   const int64_t largest = sources_.largest();
-  for (LocalCall& call : to_.calls) measure_call(model_, largest, options_.threads, call);
+  const CallSetting setting{largest, options_.threads, device_of(options_.devices, to_.worker),
+                            options_.gradients};
+  for (LocalCall& call : to_.calls) measure_call(model_, setting, call);
   if (options_.gradients) {
     add_gradients(interleaved);
     add_parameters();

@@ -98,6 +98,19 @@ ValueId Model::add_constant(const std::string& name, ops::TensorLiteral literal)
   return add_value(std::move(value), false);
 }
 
+ValueId Model::add_copy(const Value& value) {
+  switch (value.role) {
+    case Role::kInput:
+      return add_input(value.name, value.spec);
+    case Role::kLabel:
+      return add_label(value.name, value.spec);
+    case Role::kConstant:
+      return add_constant(value.name, *value.literal);
+    default:
+      return add_parameter(value.name, value.spec, value.initializer, value.role);
+  }
+}
+
 ops::NodeFacts Model::facts_of(const std::string& where, const ops::Attributes& attributes,
                                const std::vector<ValueId>& inputs, int outputs) const {
   ops::NodeFacts facts{attributes, {}, outputs};

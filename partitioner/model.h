@@ -78,6 +78,8 @@ class Model {
   ValueId add_parameter(const std::string& name, const ops::ValueSpec& spec,
                         const ops::Initializer& initializer, Role role = Role::kParameter);
   ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
+  // The same input, label, parameter, state or constant as another model has.
+  ValueId add_copy(const Value& value);
   // Binds the operator, which infers the outputs' shapes. Inputs of -1 are absent. The outputs are
   // named "NODE.output", "NODE.output2", ...
   NodeId add_node(const std::string& name, const std::string& op, const ops::Attributes& attributes,

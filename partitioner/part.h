@@ -91,6 +91,7 @@ struct LocalCall {
   int64_t reserve = 0;    // bytes that go from its forward to its gradients
   int64_t handed = 0;     // bytes that go from its I to its W
   int64_t workspace = 0;  // bytes that its kernel may take while it runs
+  int64_t packed = 0;     // bytes in which its kernel keeps parameters in a layout of its own
 };
 
 // Part of a message, or of a local copy.
@@ -186,7 +187,10 @@ struct Part {
 
 struct LowerOptions {
   bool gradients = true;  // false: F alone, and nothing is kept for gradients
-  int threads = 1;        // per worker: kernels' workspace depends on it
+  // Kernels' workspace depends on these: threads per worker, and the workers' devices in turn
+  // (empty: CPUs).
+  int threads = 1;
+  std::vector<runtime::DeviceKind> devices = {};
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
@@ -201,8 +205,8 @@ bool interleaves(const Plan& plan, int stage);
 // The local whose memory `local` shares: itself unless it is an alias.
 int root_of(const Part& part, int local);
 
-// Parameters and, where it trains, their gradients, optimizer states, statistics of each of the
-// micro-batches, and the step vector, in blocks.
+// Parameters, as they are and packed by kernels, and, where it trains, their gradients, optimizer
+// states, statistics of each of the micro-batches, and the step vector, in blocks.
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->

@@ -20,7 +20,8 @@ class Prediction {
         in_flight_(in_flight),
         largest_(plan.largest_micro_batch()),
         computations_(computations(model, plan.division)),
-        parts_(lower(model, plan, {.threads = request.setting.threads})) {
+        parts_(lower(model, plan,
+                     {.threads = request.setting.threads, .devices = request.setting.devices})) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;

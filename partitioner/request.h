@@ -6,6 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "runtime/device.h"
 
 namespace kerf::partitioner {
 
@@ -20,8 +23,15 @@ struct Setting {
   bool mirrored = false;     // the receiver has as many of its own
   int optimizer_states = 1;  // per parameter
   int threads = 1;           // per worker
+  // Of the workers in turn; empty: CPUs. Who runs a plan says so, never the plan.
+  std::vector<runtime::DeviceKind> devices = {};
   bool operator==(const Setting&) const = default;
 };
+
+inline runtime::DeviceKind device_of(const std::vector<runtime::DeviceKind>& devices, int worker) {
+  return devices.empty() ? runtime::DeviceKind::kCpu
+                         : devices[static_cast<size_t>(worker) % devices.size()];
+}
 
 struct KeptRequest {
   std::string source;             // of the model, for who made it; empty: not told

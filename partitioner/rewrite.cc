@@ -22,7 +22,7 @@ class Replay {
   Model made() {
     for (ValueId id = 0; id < from_.values(); ++id)
       if (const Value& value = from_.value(id); value.producer < 0)
-        known(id) = add_value(value);
+        known(id) = to_.add_copy(value);
       else if (value.output == 0)
         add_node(value.producer);
     std::vector<Rewrite> in_order;
@@ -42,19 +42,6 @@ class Replay {
       cannot_rewrite(from_, rewrite, format("it is a {}, not a {}", from_.node(node).op, row.op));
     if (!by_node_.emplace(node, &rewrite).second)
       cannot_rewrite(from_, rewrite, "it is rewritten already");
-  }
-
-  ValueId add_value(const Value& value) {
-    switch (value.role) {
-      case Role::kInput:
-        return to_.add_input(value.name, value.spec);
-      case Role::kLabel:
-        return to_.add_label(value.name, value.spec);
-      case Role::kConstant:
-        return to_.add_constant(value.name, *value.literal);
-      default:
-        return to_.add_parameter(value.name, value.spec, value.initializer, value.role);
-    }
   }
 
   void add_node(NodeId id) {

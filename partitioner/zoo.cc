@@ -52,6 +52,31 @@ Model make_lenet5(const std::string& name) {
   return b.build();
 }
 
+// Pairs of 3x3 convolutions, each pair followed by a maximum over 2x2 (Simonyan and Zisserman 2014,
+// in small).
+Model make_convnet(std::vector<int64_t> sizes) {
+  constexpr size_t kMostBlocks = 4;  // of 28 rows the fourth leaves 1
+  if (sizes.empty()) sizes = {32, 64};
+  if (sizes.size() > kMostBlocks)
+    throw Error(ErrorCode::kUsage,
+                format("has {} blocks at most, of as many channels as --sizes says, as in 32-64",
+                       kMostBlocks),
+                "convnet");
+  check_sizes(sizes, "convnet");
+  Builder b("convnet");
+  ValueId x = b.input("image", {ops::kBatch, 1, 28, 28});
+  for (size_t block = 1; block <= sizes.size(); ++block) {
+    for (const char* half : {"a", "b"}) {
+      const std::string number = std::to_string(block) + half;
+      x = b.relu(b.conv(x, sizes[block - 1], 3, 1, 1, "conv" + number), "relu" + number);
+    }
+    x = b.max_pool(x, 2, 2, format("pool{}", block));
+  }
+  x = b.relu(b.gemm(b.flatten(x, "flatten"), 128, "fc1"), "relu");
+  b.loss(b.gemm(x, 10, "fc2"));
+  return b.build();
+}
+
 Model make_lstm_lm(std::vector<int64_t> sizes) {
   if (sizes.empty()) sizes = {16, 32, 32, 64};
   if (sizes.size() != 4)
@@ -74,18 +99,22 @@ Model make_lstm_lm(std::vector<int64_t> sizes) {
 
 }  // namespace
 
-std::vector<std::string> zoo_names() { return {"mlp", "lenet5", "lenet5-bn", "lstm-lm"}; }
+std::vector<std::string> zoo_names() {
+  return {"mlp", "lenet5", "lenet5-bn", "convnet", "lstm-lm"};
+}
 
 Model make_zoo_model(const std::string& name, const ZooOptions& options) {
   if (name == "mlp") return make_mlp(options.sizes);
   if (name == "lstm-lm") return make_lstm_lm(options.sizes);
+  if (name == "convnet") return make_convnet(options.sizes);
   if (name != "lenet5" && name != "lenet5-bn")
     throw Error(ErrorCode::kUsage,
                 format("there is no model of this name; the built-in models are {}",
                        fmt::join(zoo_names(), ", ")),
                 name);
   if (!options.sizes.empty())
-    throw Error(ErrorCode::kUsage, "its sizes are fixed; --sizes is for mlp and lstm-lm", name);
+    throw Error(ErrorCode::kUsage, "its sizes are fixed; --sizes is for mlp, convnet and lstm-lm",
+                name);
   return make_lenet5(name);
 }
 

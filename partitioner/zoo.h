@@ -3,6 +3,8 @@
 //   mlp        fully connected: --sizes 784-512-512-10 (input, hidden ..., classes), ReLU between
 //   lenet5     LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for 28x28 images
 //   lenet5-bn  the same with a batch normalisation after each convolution (Ioffe, Szegedy 2015)
+//   convnet    pairs of 3x3 convolutions and max pooling for 28x28 images: --sizes 32-64 (channels
+//              of each pair)
 //   lstm-lm    a language model: --sizes 16-32-32-64 (tokens in a row, vocabulary, embedding,
 //              hidden units of the LSTM); a score of every token follows each
 #pragma once
@@ -15,7 +17,8 @@
 namespace kerf::partitioner {
 
 struct ZooOptions {
-  std::vector<int64_t> sizes;  // of mlp and lstm-lm; empty: 784-512-512-10, 16-32-32-64
+  // Of mlp, convnet and lstm-lm; empty: 784-512-512-10, 32-64, 16-32-32-64.
+  std::vector<int64_t> sizes;
 };
 
 // Throws Error{kUsage} that lists the models, or names the bad size.

@@ -20,10 +20,13 @@
 // it, by events that the channel owns and the other side's stream waits for. A null event has
 // happened; so has what a null stream would have to come to: for who works on the host alone.
 //
-// Threads: an Endpoint and its channels belong to one thread, except Endpoint::interrupt(). Views
-// and slots die with their Endpoint. While an endpoint waits for anything it serves all its
-// channels: what a broken connection lost is sent again by threads that wait in it, or progress()
-// it. Time in which the process stood still (standstill.h) does not count against deadlines.
+// Threads: an Endpoint and its channels belong to one thread, the compute thread, except
+// Endpoint::interrupt(). Views and slots die with their Endpoint. Channels move at all times:
+// messages are accepted, and copied where payload travels, ahead of their use; what a device comes
+// to is passed on; what a broken connection lost is sent again. A compute thread that waits in its
+// endpoint does that itself, a thread of the endpoint's own does it while the compute thread
+// computes (link/progress_engine.h). What that one fails by is thrown by the next call. Time in
+// which the process stood still (standstill.h) does not count against deadlines.
 #pragma once
 
 #include <array>
@@ -146,12 +149,6 @@ class Endpoint {
   // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called
   // later.
   virtual void interrupt() = 0;
-  // Returns when all that was committed and released has been passed on, as the device comes to it;
-  // throws Error{kInterrupted}. For the end of a step: nobody else looks after it.
-  virtual void settle() {}
-  // Answers peers, and asks after what has been under way for long, without waiting. For a thread
-  // that waits elsewhere, about once a second. Nothing to do where nothing can get lost.
-  virtual void progress() {}
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.
   [[nodiscard]] virtual bool drain(Deadline deadline) = 0;

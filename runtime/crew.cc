@@ -51,6 +51,11 @@ LiveCrew::LiveCrew(const CrewOptions& options)
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
 
+const std::string& LiveCrew::device_of(int worker) const {
+  KERF_CHECK(!options_.devices.empty(), "local workers need a device");
+  return options_.devices[static_cast<size_t>(worker) % options_.devices.size()];
+}
+
 void LiveCrew::start_threads() {
   KERF_CHECK(options_.handlers, "inproc workers need handlers");
   server_ = inproc_.server();
@@ -62,7 +67,7 @@ void LiveCrew::start_threads() {
     threads_.emplace_back([this, index, control = std::move(clients[static_cast<size_t>(index)])] {
       const WorkerOptions mine{.scheduler = "inproc",
                                .index = index,
-                               .device = options_.device,
+                               .device = device_of(index),
                                .make_device = options_.make_device,
                                .identity = options_.identity,
                                .hub = hub_,
@@ -84,7 +89,7 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
     auto command = options_.worker_command;
     command.insert(command.end(),
                    {"--connect", address, "--index", std::to_string(member.info.worker), "--device",
-                    options_.device});
+                    device_of(member.info.worker)});
     member.process = Process::spawn(command);
     member.info.pid = member.process->pid();
   }

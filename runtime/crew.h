@@ -33,8 +33,8 @@ namespace kerf::runtime {
 struct CrewOptions {
   int workers = 1;
   TransportKind transport = TransportKind::kShm;
-  int threads = 1;  // per worker
-  std::string device = "cpu";
+  int threads = 1;                          // per worker
+  std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number
   std::string listen;                       // empty: start local workers
   std::vector<std::string> worker_command;  // program and first arguments of a local worker
   Identity identity;

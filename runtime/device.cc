@@ -25,7 +25,7 @@ std::unique_ptr<Device> make_device(const std::string& name) {
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
-  const int count = cuda_device_count();
+  const int count = cuda_support().devices;
   for (int index = 0; index < count; ++index) names.push_back(format("cuda:{}", index));
   return names;
 }

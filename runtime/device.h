@@ -111,8 +111,13 @@ class Device {
 std::unique_ptr<Device> make_cpu_device();
 // Throws Error{kUnavailable} where there is no such device or the build has no CUDA.
 std::unique_ptr<Device> make_cuda_device(int index);
-// 0 where the build has no CUDA, or there is no driver or device.
-int cuda_device_count();
+// What there is of CUDA here. `reason`: where no device can be used, why, for people; else empty.
+struct CudaSupport {
+  bool built = false;
+  int devices = 0;
+  std::string reason = {};
+};
+CudaSupport cuda_support();
 // "cpu" or "cuda:N". Throws Error{kUsage} on another name.
 std::unique_ptr<Device> make_device(const std::string& name);
 // Every device of this host, the CPU first.

@@ -5,7 +5,8 @@
 // What the work touches is declared, and whether it writes: a device translates the pointers to
 // where the processor finds the memory, copies where there is no such place, and may check that
 // whatever touches the same bytes is ordered. A pointer to const is read, any other is read and
-// written. Memory of the host that the function refers to by itself outlives the work.
+// written, or overwritten(): then the function finds anything there, and leaves no byte as it was.
+// Memory of the host that the function refers to by itself outlives the work.
 //
 // Threads: work may run on any thread, once, after launch() has returned or before.
 #pragma once
@@ -24,11 +25,16 @@ template <class T>
 struct Memory {
   T* data = nullptr;
   size_t bytes = 0;
+  bool overwritten = false;
 };
 
 template <class T>
 Memory<T> memory(T* data, size_t count) {
   return {data, count * sizeof(T)};
+}
+template <class T>
+Memory<T> overwritten(T* data, size_t count) {
+  return {data, count * sizeof(T), true};
 }
 
 // Is shown all memory of a piece of work, and says where the processor finds it.
@@ -40,12 +46,17 @@ class MemoryVisitor {
   void visit(Memory<T>& each) {
     if (each.data == nullptr || each.bytes == 0) return;
     auto* data = const_cast<std::remove_const_t<T>*>(each.data);
-    each.data = reinterpret_cast<T*>(
-        find(reinterpret_cast<std::byte*>(data), each.bytes, !std::is_const_v<T>));
+    auto* bytes = reinterpret_cast<std::byte*>(data);
+    each.data =
+        reinterpret_cast<T*>(each.overwritten ? find_overwritten(bytes, each.bytes)
+                                              : find(bytes, each.bytes, !std::is_const_v<T>));
   }
 
  protected:
   virtual std::byte* find(std::byte* data, size_t bytes, bool written) = 0;
+  virtual std::byte* find_overwritten(std::byte* data, size_t bytes) {
+    return find(data, bytes, true);
+  }
 };
 
 // Work that waits for its turn: refers to nothing that may be gone when that comes.

@@ -43,6 +43,7 @@ class LiveCrew final : public Crew {
   static constexpr std::chrono::milliseconds kKeepEvery{200};  // between looks of the keeper
 
   void start_threads();
+  const std::string& device_of(int worker) const;
   void start_processes(std::vector<Member>& members);
   void keep(const std::stop_token& stop);
 

@@ -4,6 +4,7 @@
 
 #include "runtime/control_thread.h"
 #include "runtime/messages.h"
+#include "runtime/resident_memory.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -11,9 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kOpen = 20s;          // for all channels
-constexpr auto kProgressEvery = 1s;  // the endpoint of an idle worker
-constexpr auto kDrain = 500ms;       // for messages that nobody took yet when the run ends
+constexpr auto kOpen = 20s;     // for all channels
+constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
 
 // While this exists, the end of the run interrupts the endpoint.
 class Guard {
@@ -55,6 +55,7 @@ class Server {
       : options_(options), handlers_(handlers), activity_(activity), control_(control) {}
 
   void serve() {
+    resident_memory_at_start();
     const auto welcome = join();
     local_ = welcome.local;
     activity_.doing("opening device");
@@ -87,7 +88,7 @@ class Server {
     activity_.progress();
     activity_.doing("");
     control_.send({ControlType::kReady, {}});
-    while (work(*handler, *endpoint)) {
+    while (work(*handler)) {
     }
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
@@ -120,11 +121,9 @@ class Server {
                              static_cast<int>(order.type), static_cast<int>(type)));
   }
 
-  // One batch of tasks, or what of it was begun before a stop; false when told to stop. While there
-  // is none, the endpoint is tended.
-  bool work(Handler& handler, Endpoint& endpoint) {
-    auto order = control_.next_order(after(kProgressEvery));
-    for (; !order; order = control_.next_order(after(kProgressEvery))) endpoint.progress();
+  // One batch of tasks, or what of it was begun before a stop; false when told to stop.
+  bool work(Handler& handler) {
+    const auto order = control_.next_order(Deadline::max());
     if (order->type == ControlType::kStop) return false;
     if (order->type != ControlType::kWork)
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");

@@ -1,10 +1,11 @@
 // A worker: registers with a scheduler, opens its channels, and does tasks until told to stop.
 //
-// Two threads. The control thread (control_thread.h) owns the control client: it reports what the
-// worker is doing four times a second, receives tasks and sends results. The compute thread (the
-// caller of run_worker) owns the device and the endpoint and calls the handler. They exchange
-// messages through queues. An Error in the compute thread becomes a kFailed message; a scheduler
-// that is silent for kSilence ends the worker, time in which the worker stood still not counted.
+// Two threads, and one of the endpoint's own (channel.h). The control thread (control_thread.h)
+// owns the control client: it reports what the worker is doing four times a second, receives tasks
+// and sends results. The compute thread (the caller of run_worker) owns the device and the endpoint
+// and calls the handler. They exchange messages through queues. An Error in the compute thread
+// becomes a kFailed message; a scheduler that is silent for kSilence ends the worker, time in which
+// the worker stood still not counted.
 #pragma once
 
 #include <chrono>

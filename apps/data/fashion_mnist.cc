@@ -62,6 +62,7 @@ FashionMnist::FashionMnist(const std::filesystem::path& folder, schedmp::Split s
                   format("label {} is {}; expected 0 to {}", row, labels_[row], classes() - 1),
                   name);
   labels_checksum_ = labels.checksum();
+  held_ = static_cast<int64_t>(images_.compressed_bytes() + labels_.size());
   for (size_t i = 0; i < value_of_.size(); ++i)
     value_of_[i] = static_cast<float>((static_cast<double>(i) / 255.0 - kMean) / kDeviation);
 }
@@ -72,7 +73,10 @@ std::string FashionMnist::fingerprint() const {
 }
 
 void FashionMnist::prepare() const {
-  std::call_once(inflate_once_, [this] { pixels_ = images_.inflate(bytes_); });
+  std::call_once(inflate_once_, [this] {
+    pixels_ = images_.inflate(bytes_);
+    held_ += static_cast<int64_t>(pixels_.size());
+  });
 }
 
 void FashionMnist::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 
@@ -30,6 +31,7 @@ class FashionMnist : public schedmp::FeatureRows {
   void prepare() const override;
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
+  int64_t held_bytes() const override { return held_; }
 
  private:
   GzipFile images_;
@@ -40,7 +42,8 @@ class FashionMnist : public schedmp::FeatureRows {
   std::vector<uint8_t> labels_;
   std::array<float, 256> value_of_{};
   mutable std::once_flag inflate_once_;
-  mutable std::vector<uint8_t> pixels_;  // with the header
+  mutable std::vector<uint8_t> pixels_;    // with the header
+  mutable std::atomic<int64_t> held_ = 0;  // bytes of files, as they are and inflated
 };
 
 }  // namespace kerf::apps

@@ -18,7 +18,8 @@ class GzipFile {
   const std::filesystem::path& path() const { return path_; }
   // As the file itself claims; inflate() proves them.
   uint32_t size() const { return size_; }
-  uint32_t checksum() const { return checksum_; }  // CRC-32 of the contents
+  uint32_t checksum() const { return checksum_; }                 // CRC-32 of the contents
+  size_t compressed_bytes() const { return compressed_.size(); }  // held in memory
   // The first `bytes` of the contents.
   std::vector<uint8_t> head(size_t bytes) const;
   // All of them, which must be the `announced` bytes that the contents' own header speaks of: the

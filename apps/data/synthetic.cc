@@ -49,6 +49,7 @@ void Synthetic::fill() const {
       patterns[static_cast<size_t>(c * features_ + f)] =
           (draw(kPattern, 0, c, f)[0] & 1) == 0 ? -0.5F : 0.5F;
   values_.resize(static_cast<size_t>(rows_ * features_));
+  held_ = rows_ * features_ * int64_t{sizeof(float)};
   for (int64_t row = 0; row < rows_; ++row) {
     float* out = values_.data() + row * features_;
     const float* pattern = patterns.data() + label(row) * features_;

@@ -5,6 +5,7 @@
 // Immutable after construction; thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -25,6 +26,7 @@ class Synthetic : public schedmp::FeatureRows {
   std::string fingerprint() const override;
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
+  int64_t held_bytes() const override { return held_; }
 
  private:
   int64_t label(int64_t row) const;
@@ -36,6 +38,7 @@ class Synthetic : public schedmp::FeatureRows {
   int64_t classes_ = 0;
   mutable std::once_flag fill_once_;  // by the first read: reading must cost no more than a copy
   mutable std::vector<float> values_;
+  mutable std::atomic<int64_t> held_ = 0;  // bytes of them
 };
 
 }  // namespace kerf::apps

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/programs.h"
+#include "partitioner/request.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/process.h"
@@ -29,7 +31,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
   options.workers = workers;
   options.transport = runtime::parse_transport(flags.transport.value_or(kDefaultTransport));
   options.threads = flags.threads.value_or(1);
-  options.device = flags.device.value_or(kDefaultDevice);
+  options.devices = device_list(flags.device.value_or(kDefaultDevice));
   options.listen = flags.listen;
   options.worker_command = {runtime::program_path(), "worker"};
   options.identity = schedmp::identity();
@@ -46,12 +48,23 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
 
 }  // namespace
 
+std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags) {
+  std::vector<runtime::DeviceKind> kinds;
+  for (const std::string& name : device_list(flags.device.value_or(kDefaultDevice)))
+    kinds.push_back(name == kDefaultDevice ? runtime::DeviceKind::kCpu
+                                           : runtime::DeviceKind::kCuda);
+  return kinds;
+}
+
 void add_crew_flags(CLI::App& command, CrewFlags& flags) {
   command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc (default shm)")
       ->check(parsed_by(runtime::parse_transport))
       ->type_name("NAME");
-  command.add_option("--device", flags.device, "Of local workers: cpu or cuda:N (default cpu)")
-      ->type_name("DEVICE");
+  command
+      .add_option(
+          "--device", flags.device,
+          "Of local workers, in turn: cpu, cuda (every GPU) or cuda:N, with commas (default cpu)")
+      ->type_name("DEVICE[,...]");
   command
       .add_option("--listen", flags.listen,
                   "Wait here for `kerf worker --connect` instead of starting local workers")
@@ -64,13 +77,17 @@ void add_threads_flag(CLI::App& command, CrewFlags& flags) {
       ->type_name("N");
 }
 
-void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out) {
-  if (flags.device.value_or(kDefaultDevice) != kDefaultDevice)
-    return;  // a device that is full says so itself
+void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
+                       const std::string& way_out) {
+  const std::vector<runtime::DeviceKind> kinds = device_kinds(flags);
+  double sum = 0;
+  for (size_t worker = 0; worker < bytes.size(); ++worker)
+    if (partitioner::device_of(kinds, static_cast<int>(worker)) == runtime::DeviceKind::kCpu)
+      sum += bytes[worker];
   const auto capacity = static_cast<double>(runtime::make_cpu_device()->memory().capacity);
-  if (capacity > 0 && bytes > capacity)
+  if (capacity > 0 && sum > capacity)
     throw Error(ErrorCode::kInfeasible,
-                format("the workers need {} together, but this host has {}; {}", human_bytes(bytes),
+                format("the workers need {} together, but this host has {}; {}", human_bytes(sum),
                        human_bytes(capacity), way_out));
 }
 

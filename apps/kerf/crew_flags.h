@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/kerf/interrupts.h"
 #include "partitioner/plan.h"
@@ -17,7 +18,7 @@ inline constexpr int kMostThreads = 1024;  // per worker
 
 struct CrewFlags {
   std::optional<std::string> transport;
-  std::optional<std::string> device;  // of local workers
+  std::optional<std::string> device;  // of local workers: a list, see device_list.h
   std::string listen;
   std::optional<int> threads;  // per worker
 };
@@ -25,13 +26,18 @@ struct CrewFlags {
 inline constexpr const char* kDefaultTransport = "shm";
 inline constexpr const char* kDefaultDevice = "cpu";
 
+// Of the workers in turn. Throws Error{kUsage} as device_list() does; with --listen, CPUs.
+std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags);
+
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
 // For what computes with as many threads as it is told.
 void add_threads_flag(CLI::App& command, CrewFlags& flags);
 
-// All workers are on this host. Throws Error{kInfeasible} if together they need more bytes than it
-// has; `way_out` says what to change.
-void check_host_memory(const CrewFlags& flags, double bytes, const std::string& way_out);
+// All workers are on this host. Throws Error{kInfeasible} if those of them that compute on CPUs
+// need more bytes together than it has; a GPU that is full says so itself. `bytes` is of each
+// worker; `way_out` says what to change.
+void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
+                       const std::string& way_out);
 
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
 // workers and says so on the standard error output. A worker may compute for ten times as long as

@@ -3,6 +3,7 @@
 #include "apps/kerf/commands.h"
 #include "apps/report/table.h"
 #include "runtime/device.h"
+#include "runtime/error.h"
 #include "runtime/format.h"
 #include "runtime/json.h"
 
@@ -16,23 +17,52 @@ struct DevicesCommand {
   int run() const;
 };
 
+struct Row {
+  std::string name;
+  std::string description;
+  size_t memory = 0;  // bytes; 0: unknown
+  std::string error;  // why it cannot be used; empty: it can
+};
+
+// A device that is there but cannot be opened says why in the place of its description.
+Row row_of(const std::string& name) {
+  try {
+    const auto device = runtime::make_device(name);
+    return {name, device->description(), device->memory().capacity, {}};
+  } catch (const Error& error) {
+    return {name, format("cannot be used: {}", error.message()), 0, error.message()};
+  }
+}
+
 int DevicesCommand::run() const {
+  runtime::CudaSupport cuda = runtime::cuda_support();
+  std::string first_error;
+  bool any_opens = cuda.devices == 0;  // else that is the reason
   Table table({"device", "memory", "description"});
   Json list = Json::array();
   for (const std::string& name : runtime::device_names()) {
-    const auto device = runtime::make_device(name);
-    const size_t capacity = device->memory().capacity;
-    table.add({name, capacity == 0 ? "-" : human_bytes(static_cast<double>(capacity)),
-               device->description()});
-    list.push_back(
-        {{"name", name}, {"memory_bytes", capacity}, {"description", device->description()}});
+    const Row row = row_of(name);
+    table.add({name, row.memory == 0 ? "-" : human_bytes(static_cast<double>(row.memory)),
+               row.description});
+    Json about{{"name", name}, {"memory_bytes", row.memory}, {"description", row.description}};
+    if (!row.error.empty()) about["error"] = row.error;
+    list.push_back(std::move(about));
+    if (!name.starts_with("cuda:")) continue;
+    if (row.error.empty()) any_opens = true;
+    if (first_error.empty()) first_error = row.error;
   }
+  if (!any_opens) cuda.reason = first_error;
   answer(
       json,
       [&] {
-        return Json{{"devices", list}};
+        Json about = {{"built", cuda.built}, {"devices", cuda.devices}};
+        if (!cuda.reason.empty()) about["reason"] = cuda.reason;
+        return Json{{"devices", list}, {"cuda", about}};
       },
-      [&](bool colour) { return table.text(colour); });
+      [&](bool colour) {
+        const std::string text = table.text(colour);
+        return cuda.reason.empty() ? text : format("{}\nno GPU: {}\n", text, cuda.reason);
+      });
   return 0;
 }
 

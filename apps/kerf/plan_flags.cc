@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/models.h"
 #include "partitioner/rewrite.h"
@@ -119,7 +120,17 @@ partitioner::Setting under(const PlanFlags& flags, partitioner::Setting setting)
   setting.threads = flags.threads.value_or(setting.threads);
   if (flags.transport) setting.mirrored = mirrored(*flags.transport);
   if (flags.momentum) setting.optimizer_states = *flags.momentum > 0 ? 1 : 0;
+  // Where all are CPUs, which is what a plan was made for where nobody says anything, nothing is
+  // another.
+  const bool other = std::any_of(flags.devices.begin(), flags.devices.end(),
+                                 [](auto kind) { return kind != runtime::DeviceKind::kCpu; });
+  setting.devices = other ? flags.devices : std::vector<runtime::DeviceKind>{};
   return setting;
+}
+
+// Kernels of other devices take other scratch memory, but a plan's text says nothing of devices.
+void forget_devices(partitioner::Plan& plan) {
+  if (plan.request) plan.request->setting.devices.clear();
 }
 
 // Where no flag says what a run goes over, it is no plan's to say.
@@ -131,6 +142,7 @@ partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting se
 // The plan stays; what it will take does not.
 void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
   if (planned.plan.request) planned.plan.request->setting = setting;
+  forget_devices(planned.plan);
   partitioner::PlanRequest request;
   request.setting = setting;
   planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
@@ -201,6 +213,7 @@ std::string PlanFlags::source() const { return model_source(model.value_or("lene
 void PlanFlags::run_on(const CrewFlags& crew) {
   transport = crew.transport;
   threads = crew.threads;
+  devices = device_kinds(crew);
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
@@ -213,8 +226,8 @@ void add_model_flags(CLI::App& command, PlanFlags& flags) {
 CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags) {
   return command
       .add_option("--sizes", flags.sizes,
-                  "Of mlp: inputs, hidden layers, classes; of lstm-lm: tokens in a row, "
-                  "vocabulary, embedding, hidden units")
+                  "Of mlp: inputs, hidden layers, classes; of convnet: channels of each pair of "
+                  "convolutions; of lstm-lm: tokens in a row, vocabulary, embedding, hidden units")
       ->type_name("784-512-512-10");
 }
 
@@ -283,7 +296,15 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
           .add_option("--threads", flags.threads,
                       "Per worker (default 1): each takes scratch memory")
           ->check(whole_number<int>())
-          ->type_name("N")};
+          ->type_name("N"),
+      command
+          .add_option_function<std::string>(
+              "--device",
+              [&flags](const std::string& text) { flags.devices = planned_devices(text); },
+              "What workers will compute on, in turn: cpu or cuda, with commas (default cpu): "
+              "each kind takes its own scratch memory")
+          ->check(parsed_by(planned_devices))
+          ->type_name("DEVICE[,...]")};
 }
 
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
@@ -327,6 +348,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
+  forget_devices(planned.plan);
   return planned;
 }
 

@@ -29,11 +29,12 @@ struct PlanFlags {
   std::string shares;
   std::optional<int> slots;
   std::optional<std::string> transport;
-  std::optional<int> threads;      // per worker
-  std::optional<double> momentum;  // above 0, the optimizer has a state
+  std::optional<int> threads;                // per worker
+  std::vector<runtime::DeviceKind> devices;  // of the workers in turn; empty: CPUs
+  std::optional<double> momentum;            // above 0, the optimizer has a state
 
   std::string source() const;  // of the model
-  // Plan for what that crew will be: its transport and threads.
+  // Plan for what that crew will be: its transport, threads and devices.
   void run_on(const CrewFlags& crew);
 };
 

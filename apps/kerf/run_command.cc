@@ -53,10 +53,10 @@ int LeastSquaresCommand::run() const {
                  options.block, largest_block(), runtime::kMaxControlMessage));
   check("--sweeps", options.sweeps, 1, std::numeric_limits<int>::max());
 
-  check_host_memory(
-      crew_flags,
-      static_cast<double>(options.rows) * static_cast<double>(options.columns) * sizeof(double),
-      "use fewer --rows or --columns");
+  const double bytes =
+      static_cast<double>(options.rows) * static_cast<double>(options.columns) * sizeof(double);
+  check_host_memory(crew_flags, std::vector(static_cast<size_t>(workers), bytes / workers),
+                    "use fewer --rows or --columns");
 
   Progress progress(progress_of(options));
   LeastSquares program(options, workers, [&](int64_t round, double objective) {

@@ -1,8 +1,9 @@
 #include "apps/kerf/run_training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "apps/programs.h"
 
@@ -28,28 +29,40 @@ std::optional<double> if_finite(double figure) {
   return std::isfinite(figure) ? std::optional(figure) : std::nullopt;
 }
 
+// Not this one, nor another worker's.
+bool has_own_process(const std::vector<runtime::WorkerInfo>& crew, size_t worker) {
+  const auto of_same = [&](const runtime::WorkerInfo& each) {
+    return each.pid == crew[worker].pid;
+  };
+  return crew[worker].pid != getpid() && std::count_if(crew.begin(), crew.end(), of_same) == 1;
+}
+
 std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome& outcome) {
   std::vector<RunRecord::Worker> workers;
   for (const auto& figures : outcome.training->workers()) {
     const auto at = static_cast<size_t>(figures.worker);
     const runtime::WorkerInfo& info = outcome.driven.crew[at];
-    workers.push_back({.worker = figures.worker,
-                       .pid = info.pid,
-                       .device = info.device,
-                       .compute_seconds = figures.compute_seconds,
-                       .wait_seconds = figures.wait_seconds,
-                       .messages = figures.messages,
-                       .bytes_in = figures.bytes_in,
-                       .bytes_out = figures.bytes_out,
-                       .local_messages = figures.local_messages,
-                       .local_bytes = figures.local_bytes,
-                       .peak_bytes = figures.peak_bytes,
-                       .proved_bytes = figures.proved_bytes,
-                       .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
-                       .predicted_step_seconds = planned.plan.workers[at].seconds,
-                       .resent = info.resent,
-                       .dropped = info.dropped,
-                       .spans_lost = info.spans_lost});
+    workers.push_back(
+        {.worker = figures.worker,
+         .pid = info.pid,
+         .device = info.device,
+         .compute_seconds = figures.compute_seconds,
+         .wait_seconds = figures.wait_seconds,
+         .messages = figures.messages,
+         .bytes_in = figures.bytes_in,
+         .bytes_out = figures.bytes_out,
+         .local_messages = figures.local_messages,
+         .local_bytes = figures.local_bytes,
+         .peak_bytes = figures.peak_bytes,
+         .kernel_bytes = figures.kernel_bytes,
+         .proved_bytes = figures.proved_bytes,
+         .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
+         .resident_bytes = has_own_process(outcome.driven.crew, at) ? figures.resident_bytes : -1,
+         .data_bytes = figures.data_bytes,
+         .predicted_step_seconds = planned.plan.workers[at].seconds,
+         .resent = info.resent,
+         .dropped = info.dropped,
+         .spans_lost = info.spans_lost});
   }
   return workers;
 }
@@ -99,7 +112,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.training = std::make_unique<schedmp::Training>(training_factories(), planned.model,
                                                          planned.plan, schedule, options, observer);
   const auto& peaks = outcome.training->verdict().peak_bytes;
-  check_host_memory(flags, std::accumulate(peaks.begin(), peaks.end(), 0.0),
+  check_host_memory(flags, {peaks.begin(), peaks.end()},
                     "use more --micro-batches, a smaller --batch or a smaller model");
   Progress::Options how = progress_on_stderr();
   how.total_steps = outcome.training->total_steps();

@@ -65,9 +65,10 @@ int ScheduleCommand::run() {
     for (std::string& problem : schedmp::check_fits(schedule_, plan))
       problems_.push_back(std::move(problem));
     if (problems_.empty()) {
-      const auto parts =
-          partitioner::lower(planned.model, plan,
-                             {.gradients = schedule_.trains(), .threads = planned.setting.threads});
+      const auto parts = partitioner::lower(planned.model, plan,
+                                            {.gradients = schedule_.trains(),
+                                             .threads = planned.setting.threads,
+                                             .devices = planned.setting.devices});
       verdict_ = schedmp::verify(planned.model, plan, parts, schedule_, planned.setting);
       problems_ = verdict_->problems;
       if (problems_.empty() && planned.memory)

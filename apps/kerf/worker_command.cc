@@ -1,6 +1,7 @@
 // kerf worker: joins a run, computes its part, and leaves.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "apps/kerf/commands.h"
+#include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/programs.h"
 #include "apps/report/terminal.h"
@@ -82,7 +84,13 @@ struct WorkerCommand {
     require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
     runtime::set_process_title(process->argc, process->argv, "kerf worker");
     const std::jthread teller = tell_if_alone(options.scheduler);
-    return schedmp::serve(options, program_factories());
+    runtime::WorkerOptions mine = options;
+    const std::vector<std::string> devices = device_list(options.device);
+    require(devices.size() == 1 || options.index >= 0, "--device",
+            format("a worker computes on one of {}; say which, or give --index",
+                   fmt::join(devices, ", ")));
+    mine.device = devices[static_cast<size_t>(std::max(options.index, 0)) % devices.size()];
+    return schedmp::serve(mine, program_factories());
   }
 };
 
@@ -99,9 +107,11 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
                    "The scheduler's address, tcp://127.0.0.1:PORT")
       ->type_name("ADDRESS");
   command
-      ->add_option("--device", state->options.device,
-                   "What to compute on: cpu or cuda:N (default cpu)")
-      ->type_name("DEVICE");
+      ->add_option(
+          "--device", state->options.device,
+          "What to compute on: cpu, cuda:N, or with --index a list as kerf train has it, of which "
+          "the worker takes its own (default cpu)")
+      ->type_name("DEVICE[,...]");
   command
       ->add_option("--index", state->options.index,
                    "Which worker to be (default: the next free one)")

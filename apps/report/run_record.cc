@@ -39,14 +39,15 @@ std::string steps_text(const RunRecord& record) {
 }
 
 std::string workers_text(const RunRecord& record, bool colour) {
-  Table table(
-      {"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});
+  Table table({"worker", "pid", "compute", "wait", "messages", "out", "in", "peak memory", "proved",
+               "resident"});
   for (const RunRecord::Worker& worker : record.workers)
     table.add({format("{}", worker.worker), format("{}", worker.pid),
                human_seconds(worker.compute_seconds), human_seconds(worker.wait_seconds),
                human_count(worker.messages), bytes_text(worker.bytes_out),
                bytes_text(worker.bytes_in), bytes_text(worker.peak_bytes),
-               bytes_text(worker.proved_bytes)});
+               bytes_text(worker.proved_bytes),
+               worker.resident_bytes < 0 ? "-" : bytes_text(worker.resident_bytes)});
   return table.text(colour);
 }
 
@@ -79,6 +80,12 @@ std::string losses_text(const RunRecord& record) {
   line(resent, "resent", "message", "between workers that had not arrived in time");
   line(dropped, "dropped", "message", "between workers that nobody of this run sent, or twice");
   line(spans, "lost", "span", "of the trace, which had no room for more");
+  for (const RunRecord::Worker& worker : record.workers)
+    if (record.holds_too_much(worker))
+      text += format(
+          "worker {} has {} in memory: more than the {} that were proved and {} for its process\n",
+          worker.worker, bytes_text(worker.resident_bytes), bytes_text(worker.proved_bytes),
+          bytes_text(record.process_allowance_bytes));
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/report/plan_record.h"
+#include "runtime/resident_memory.h"
 
 namespace kerf::apps {
 
@@ -37,8 +38,13 @@ struct RunRecord {
     int64_t local_messages = 0;  // to itself, between its parts: no transport carries them
     int64_t local_bytes = 0;
     int64_t peak_bytes = 0;            // of tensors, as measured
+    int64_t kernel_bytes = 0;          // beside it: what kernels of GPUs hold
     int64_t proved_bytes = -1;         // likewise, as proved before the run
     int64_t predicted_peak_bytes = 0;  // an upper bound of both
+    // Of the process's physical memory, more than when it began, but for rows of data; and those.
+    // -1: unknown, as where workers share a process.
+    int64_t resident_bytes = -1;
+    int64_t data_bytes = 0;
     double predicted_step_seconds = 0;
     // Of messages to and from other workers: those sent again, and those that broke the protocol or
     // came twice; and spans that the trace had no room for.
@@ -80,6 +86,8 @@ struct RunRecord {
   std::optional<double> rows_per_second;
   std::optional<double> median_step_seconds;
   std::vector<Worker> workers;
+  // What a worker's process may hold beside what was proved for it.
+  int64_t process_allowance_bytes = runtime::kProcessAllowance;
   Control control;
   std::vector<Route> routes;
 
@@ -88,6 +96,10 @@ struct RunRecord {
   partitioner::Traffic predicted() const;
   partitioner::Traffic counted() const;
   bool equal() const;  // route by route
+  // Whether it is known, and more than what was proved with the allowance.
+  bool holds_too_much(const Worker& worker) const {
+    return worker.resident_bytes > worker.proved_bytes + process_allowance_bytes;
+  }
 };
 
 // Without paths: a run's folder may be elsewhere by now.
@@ -124,8 +136,11 @@ void fields(Fields& f, RunRecord::Worker& worker) {
   f.newer("local_messages", worker.local_messages);
   f.newer("local_bytes", worker.local_bytes);
   f("peak_bytes", worker.peak_bytes);
+  f.newer("kernel_bytes", worker.kernel_bytes);
   f.newer("proved_bytes", worker.proved_bytes);
   f("predicted_peak_bytes", worker.predicted_peak_bytes);
+  f.newer("resident_bytes", worker.resident_bytes);
+  f.newer("data_bytes", worker.data_bytes);
   f("predicted_step_seconds", worker.predicted_step_seconds);
   f.newer("resent", worker.resent);
   f.newer("dropped", worker.dropped);
@@ -174,6 +189,7 @@ void fields(Fields& f, RunRecord& run) {
   f("images_per_second", run.rows_per_second);
   f("median_step_seconds", run.median_step_seconds);
   f("workers", run.workers);
+  f.newer("process_allowance_bytes", run.process_allowance_bytes);
   f("routes", run.routes);
   f.derived("predicted", run.predicted());
   f.derived("counted", run.counted());

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <dnnl.hpp>
 
+#include "ops/cpu/tap_sums.h"
 #include "runtime/format.h"
 
 namespace kerf::ops {
 
 std::string arithmetic_identity() {
   const dnnl_version_t& version = *dnnl_version();
-  return kerf::format("oneDNN {}.{}.{}, isa {:#x}, libm {}", version.major, version.minor,
+  return kerf::format("oneDNN {}.{}.{}, isa {:#x}, lanes {}, libm {}", version.major, version.minor,
                       version.patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
-                      gnu_get_libc_version());
+                      cpu::lanes(), gnu_get_libc_version());
 }
 
 void use_threads(int threads) { omp_set_num_threads(std::max(1, threads)); }

@@ -1,5 +1,5 @@
 // AveragePool on the CPU. Padding counts only where count_include_pad says so.
-#include "ops/cpu/activation_kernel.h"
+#include "ops/activation_kernel.h"
 #include "ops/cpu/pool_taps.h"
 #include "ops/operators/pool.h"
 #include "ops/simd/simd.h"
@@ -14,6 +14,12 @@ void for_entries(const Window& w, const Taps& rows, const Taps& columns, const V
       visit((rows.at + ky * w.dilations[0]) * w.input[1] + columns.at + kx * w.dilations[1]);
 }
 
+// Of channels side by side.
+KERF_CLONES void add_stretch(const float* from, int64_t count, float scale, float* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i] * scale;
+}
+
 class AveragePoolKernel final : public ActivationKernel {
  public:
   explicit AveragePoolKernel(const KernelSite& site) : pool_(site.as<Pool>()) {
@@ -26,6 +32,7 @@ class AveragePoolKernel final : public ActivationKernel {
   void forward(const Call& call) override {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
+    if (pool_.images() == ImageFormat::kChannelsLast) return forward_pixels(call.outputs[0], x);
     for_planes(window_, call.outputs[0], [&](int64_t p) {
       const float* from = x + p * input_plane(window_);
       float* to = y + p * output_plane(window_);
@@ -39,7 +46,11 @@ class AveragePoolKernel final : public ActivationKernel {
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const float* dy = call.output_gradients[0].f32();
-    for (const GradientTarget& target : targets)
+    for (const GradientTarget& target : targets) {
+      if (pool_.images() == ImageFormat::kChannelsLast) {
+        gradient_of_pixels(dy, target.to);
+        continue;
+      }
       for_planes(window_, target.to, [&](int64_t p) {
         const float* from = dy + p * output_plane(window_);
         float* to = target.to.f32() + p * input_plane(window_);
@@ -49,9 +60,50 @@ class AveragePoolKernel final : public ActivationKernel {
           for_entries(window_, rows, columns, [&](int64_t i) { to[i] += part; });
         });
       });
+    }
   }
 
  private:
+  // Runs work(sample) in parallel.
+  template <class Work>
+  void for_samples(const TensorView& tensor, const Work& work) const {
+    if (tensor.elements() == 0) return;
+    simd::parallel_pieces(tensor.shape[0],
+                          1 + simd::kLeastElements * tensor.shape[0] / tensor.elements(),
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t n = begin; n < end; ++n) work(n);
+                          });
+  }
+
+  void forward_pixels(const TensorView& y, const float* x) const {
+    const int64_t channels = y.shape[3];
+    for_samples(y, [&](int64_t n) {
+      const float* from = x + n * input_plane(window_) * channels;
+      float* to = y.f32() + n * output_plane(window_) * channels;
+      std::fill_n(to, output_plane(window_) * channels, 0.0F);
+      for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
+        float* sum = to + o * channels;
+        for_entries(window_, rows, columns,
+                    [&](int64_t i) { add_stretch(from + i * channels, channels, 1, sum); });
+        for (int64_t c = 0; c < channels; ++c) sum[c] *= share;
+      });
+    });
+  }
+
+  void gradient_of_pixels(const float* dy, const TensorView& dx) const {
+    const int64_t channels = dx.shape[3];
+    for_samples(dx, [&](int64_t n) {
+      const float* from = dy + n * output_plane(window_) * channels;
+      float* to = dx.f32() + n * input_plane(window_) * channels;
+      std::fill_n(to, input_plane(window_) * channels, 0.0F);
+      for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
+        for_entries(window_, rows, columns, [&](int64_t i) {
+          add_stretch(from + o * channels, channels, share, to + i * channels);
+        });
+      });
+    });
+  }
+
   // Entries that window `o` of this part is averaged over, along one axis: all within the whole's
   // padded input, or within the input.
   int64_t entries(size_t axis, int64_t o, const Taps& inside) const {

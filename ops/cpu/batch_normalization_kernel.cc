@@ -16,7 +16,7 @@ class BatchNormalizationKernel final : public Kernel {
   explicit BatchNormalizationKernel(const BatchNormalization& op) : op_(op) {}
 
   void forward(const Call& call) override {
-    const Channels c = channels_of(call.inputs[0].shape);
+    const Channels c = channels_of(call.inputs[0].shape, op_.images());
     const bool own = op_.training_mode() && call.training;
     for_blocks(c, [&](const ChannelBlock& block) {
       Statistics statistics;
@@ -34,7 +34,7 @@ class BatchNormalizationKernel final : public Kernel {
   }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    const Channels c = channels_of(call.inputs[0].shape);
+    const Channels c = channels_of(call.inputs[0].shape, op_.images());
     auto* handed = reinterpret_cast<float*>(call.handed.data());
     for_blocks(c, [&](const ChannelBlock& block) {
       const Sums sums = sum_gradients(call, c, block);
@@ -80,12 +80,15 @@ class BatchNormalizationKernel final : public Kernel {
       return values;
     };
     Statistics statistics;
-    statistics.mean = averages(
-        channel_sums(c, block, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); }));
-    statistics.variance = averages(channel_sums(c, block, [&](int64_t i, int64_t at) {
-      return sum_centred_squares(x + at, statistics.mean[block.local(i)], c.inner);
-    }));
+    statistics.mean = averages(sum_channels(c, block, x));
+    statistics.variance = averages(sum_centred_squares(c, block, x, statistics.mean));
     return statistics;
+  }
+
+  static ChannelValues values_of(const float* from, const ChannelBlock& block) {
+    ChannelValues values{};
+    std::copy_n(from + block.begin, block.size(), values.begin());
+    return values;
   }
 
   static void put(const ChannelValues& values, const ChannelBlock& block, float* to) {
@@ -103,12 +106,12 @@ class BatchNormalizationKernel final : public Kernel {
       put(statistics.mean, block, reserve);
       put(inverse, block, reserve + c.channels);
     }
-    const float* x = call.inputs[0].f32();
-    for_rows(c, block, [&](int64_t i, int64_t at) {
-      scale_centred(x + at, statistics.mean[block.local(i)],
-                    call.inputs[1].f32()[i] * inverse[block.local(i)], call.inputs[2].f32()[i],
-                    c.inner, call.outputs[0].f32() + at);
-    });
+    ChannelLine line{.mean = statistics.mean};
+    for (int64_t i = block.begin; i < block.end; ++i) {
+      line.scale[block.local(i)] = call.inputs[1].f32()[i] * inverse[block.local(i)];
+      line.shift[block.local(i)] = call.inputs[2].f32()[i];
+    }
+    map_channels(c, block, call.inputs[0].f32(), line, call.outputs[0].f32());
   }
 
   static Sums sum_gradients(const Call& call, const Channels& c, const ChannelBlock& block) {
@@ -118,11 +121,8 @@ class BatchNormalizationKernel final : public Kernel {
     const float* inverse = mean + c.channels;
     if (dy == nullptr) return {};
     Sums sums;
-    sums.sum =
-        channel_sums(c, block, [&](int64_t, int64_t at) { return sum_row(dy + at, c.inner); });
-    sums.product = channel_sums(c, block, [&](int64_t i, int64_t at) {
-      return sum_centred_products(dy + at, x + at, mean[i], c.inner);
-    });
+    sums.sum = sum_channels(c, block, dy);
+    sums.product = sum_centred_products(c, block, dy, x, values_of(mean, block));
     for (int64_t i = block.begin; i < block.end; ++i)
       sums.product[block.local(i)] *= static_cast<double>(inverse[i]);
     return sums;
@@ -132,25 +132,22 @@ class BatchNormalizationKernel final : public Kernel {
                   float* dx) const {
     const auto* mean = reinterpret_cast<const float*>(call.reserve.data());
     const float* inverse = mean + c.channels;
-    const float* dy = call.output_gradients[0].f32();
-    const float* x = call.inputs[0].f32();
     const bool own = op_.training_mode() && call.training;
     const double count = static_cast<double>(std::max<int64_t>(c.count(), 1));
-    ChannelValues slope{};
-    ChannelValues shift{};
-    for (int64_t i = block.begin; own && i < block.end; ++i) {
+    ChannelValues scales{};
+    ChannelLine line{.mean = values_of(mean, block)};
+    for (int64_t i = block.begin; i < block.end; ++i) {
       const size_t local = block.local(i);
+      scales[local] = call.inputs[1].f32()[i] * inverse[i];
+      if (!own) continue;
       const double deviation = static_cast<double>(inverse[i]);
       const double scale = static_cast<double>(call.inputs[1].f32()[i]) * deviation;
-      shift[local] = static_cast<float>((given(call, 1, i) - scale * sums.sum[local]) / count);
-      slope[local] = static_cast<float>(
+      line.shift[local] = static_cast<float>((given(call, 1, i) - scale * sums.sum[local]) / count);
+      line.scale[local] = static_cast<float>(
           (2 * given(call, 2, i) - scale * sums.product[local] * deviation) / count);
     }
-    for_rows(c, block, [&](int64_t i, int64_t at) {
-      centred_gradient(dy == nullptr ? nullptr : dy + at, call.inputs[1].f32()[i] * inverse[i],
-                       x + at, mean[i], slope[block.local(i)], shift[block.local(i)], c.inner,
-                       dx + at);
-    });
+    map_channels_back(c, block, call.output_gradients[0].f32(), scales, call.inputs[0].f32(), line,
+                      dx);
   }
 
   // What flows into the channel's output 1 or 2.

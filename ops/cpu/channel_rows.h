@@ -1,15 +1,23 @@
-// Sums and maps over the rows of a tensor [samples, channels, inner], channel by channel: what
-// batch normalisation is made of. Pure functions.
+// Sums and maps over the channels of a tensor: what batch normalisation is made of.
+//
+//   [samples, channels, inner]    a channel's numbers lie in rows of `inner`
+//   [samples, channels]           side by side, as with channels last: `samples` are all positions
+//
+// Channels are worked on in blocks, so that results do not depend on the number of threads. Pure
+// functions.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "ops/image_format.h"
 #include "ops/simd/simd.h"
-#include "ops/tensor.h"
 
 namespace kerf::ops::cpu {
+
+// Channels that are worked on at once: a sample's stretch of them, where inner is 1.
+inline constexpr int64_t kChannelBlock = 64;
 
 struct Channels {
   int64_t samples = 0;
@@ -17,29 +25,21 @@ struct Channels {
   int64_t inner = 1;
   // Elements per channel.
   int64_t count() const { return samples * inner; }
-  // Channels that are worth a thread.
-  int64_t least() const { return 1 + simd::kLeastElements / std::max<int64_t>(count(), 1); }
+  bool side_by_side() const { return inner == 1; }
+  // Samples whose channels are taken for one sample's, so that vectors are full: as many as make a
+  // block.
+  int64_t together() const {
+    return side_by_side() ? std::max<int64_t>(kChannelBlock / std::max<int64_t>(channels, 1), 1)
+                          : 1;
+  }
+  // Channels that are worth a thread. Such as go together are not divided: sums would be others.
+  int64_t least() const {
+    return together() > 1 ? channels : 1 + simd::kLeastElements / std::max<int64_t>(count(), 1);
+  }
 };
 
-inline Channels channels_of(const Shape& shape) {
-  Channels result{shape[0], shape[1]};
-  for (int axis = 2; axis < shape.rank(); ++axis) result.inner *= shape[axis];
-  return result;
-}
+Channels channels_of(const Shape& shape, ImageFormat format);
 
-// Of one row of `count` elements.
-float sum_row(const float* x, int64_t count);
-float sum_centred(const float* x, float mean, int64_t count);          // x - mean
-float sum_centred_squares(const float* x, float mean, int64_t count);  // (x - mean)^2
-float sum_centred_products(const float* dy, const float* x, float mean, int64_t count);
-// y = (x - mean) * scale + shift
-void scale_centred(const float* x, float mean, float scale, float shift, int64_t count, float* y);
-// dx = dy * scale + (x - mean) * slope + shift; dy may be null, which is 0.
-void centred_gradient(const float* dy, float scale, const float* x, float mean, float slope,
-                      float shift, int64_t count, float* dx);
-
-// Channels that are worked on at once: a sample's stretch of them, where inner is 1.
-inline constexpr int64_t kChannelBlock = 64;
 using ChannelSums = std::array<double, kChannelBlock>;
 using ChannelValues = std::array<float, kChannelBlock>;
 
@@ -47,6 +47,7 @@ using ChannelValues = std::array<float, kChannelBlock>;
 struct ChannelBlock {
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t size() const { return end - begin; }
   size_t local(int64_t channel) const { return static_cast<size_t>(channel - begin); }
 };
 
@@ -66,14 +67,34 @@ void for_rows(const Channels& c, const ChannelBlock& block, const Row& row) {
     for (int64_t i = block.begin; i < block.end; ++i) row(i, (n * c.channels + i) * c.inner);
 }
 
-// Per channel of the block the sum of its rows' terms: rows in float, sums of them in double.
-template <class Term>
-ChannelSums channel_sums(const Channels& c, const ChannelBlock& block, const Term& term) {
-  ChannelSums sums{};
-  for_rows(c, block, [&](int64_t i, int64_t at) {
-    sums[block.local(i)] += static_cast<double>(term(i, at));
-  });
-  return sums;
-}
+// Of one row of `count` numbers.
+float sum_row(const float* x, int64_t count);
+float sum_row_centred_squares(const float* x, float mean, int64_t count);  // (x - mean)^2
+// y = (x - mean) * scale + shift
+void map_row(const float* x, float mean, float scale, float shift, int64_t count, float* y);
+
+// Per channel of the block, by its place there. Rows are summed in float, sums of them, and of
+// channels side by side, in double.
+ChannelSums sum_channels(const Channels& c, const ChannelBlock& block, const float* x);
+// Of x - mean, of its square, and of dy times it.
+ChannelSums sum_centred(const Channels& c, const ChannelBlock& block, const float* x,
+                        const ChannelValues& mean);
+ChannelSums sum_centred_squares(const Channels& c, const ChannelBlock& block, const float* x,
+                                const ChannelValues& mean);
+ChannelSums sum_centred_products(const Channels& c, const ChannelBlock& block, const float* dy,
+                                 const float* x, const ChannelValues& mean);
+
+struct ChannelLine {
+  ChannelValues mean{};
+  ChannelValues scale{};
+  ChannelValues shift{};
+};
+// y = (x - mean) * scale + shift
+void map_channels(const Channels& c, const ChannelBlock& block, const float* x,
+                  const ChannelLine& line, float* y);
+// dx = dy * scale + (x - mean) * line.scale + line.shift; dy may be null, which is 0.
+void map_channels_back(const Channels& c, const ChannelBlock& block, const float* dy,
+                       const ChannelValues& scale, const float* x, const ChannelLine& line,
+                       float* dx);
 
 }  // namespace kerf::ops::cpu

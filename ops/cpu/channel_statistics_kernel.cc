@@ -13,13 +13,14 @@ void put(const GradientTarget& target, int64_t at, float gradient) {
 
 class ChannelSumKernel final : public PlainKernel {
  public:
+  explicit ChannelSumKernel(const ChannelSum& op) : format_(op.images()) {}
+
   void forward(const Call& call) override {
-    const Channels c = channels_of(call.inputs[0].shape);
+    const Channels c = channels_of(call.inputs[0].shape, format_);
     const float* x = call.inputs[0].f32();
     float* totals = call.outputs[0].f32();
     for_blocks(c, [&](const ChannelBlock& block) {
-      const ChannelSums sums =
-          channel_sums(c, block, [&](int64_t, int64_t at) { return sum_row(x + at, c.inner); });
+      const ChannelSums sums = sum_channels(c, block, x);
       for (int64_t i = block.begin; i < block.end; ++i)
         totals[i] = static_cast<float>(sums[block.local(i)]);
     });
@@ -31,7 +32,7 @@ class ChannelSumKernel final : public PlainKernel {
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const float* dy = call.output_gradients[0].f32();
     for (const GradientTarget& target : targets) {
-      const Channels c = channels_of(target.to.shape);
+      const Channels c = channels_of(target.to.shape, format_);
       for_blocks(c, [&](const ChannelBlock& block) {
         for_rows(c, block, [&](int64_t i, int64_t at) {
           for (int64_t j = at; j < at + c.inner; ++j) put(target, j, dy[i]);
@@ -39,17 +40,20 @@ class ChannelSumKernel final : public PlainKernel {
       });
     }
   }
+
+ private:
+  ImageFormat format_;
 };
 
 class CenteredSquareSumKernel final : public PlainKernel {
  public:
+  explicit CenteredSquareSumKernel(const CenteredSquareSum& op) : format_(op.images()) {}
+
   void forward(const Call& call) override {
-    const Channels c = channels_of(call.inputs[0].shape);
+    const Channels c = channels_of(call.inputs[0].shape, format_);
     const float* x = call.inputs[0].f32();
     for_blocks(c, [&](const ChannelBlock& block) {
-      const ChannelSums sums = channel_sums(c, block, [&](int64_t i, int64_t at) {
-        return sum_centred_squares(x + at, mean(call, c, i), c.inner);
-      });
+      const ChannelSums sums = sum_centred_squares(c, block, x, means(call, c, block));
       for (int64_t i = block.begin; i < block.end; ++i)
         call.outputs[0].f32()[i] = static_cast<float>(sums[block.local(i)]);
     });
@@ -72,8 +76,14 @@ class CenteredSquareSumKernel final : public PlainKernel {
     return count == 0 ? 0.0F : totals[channel] / count;
   }
 
-  static void x_gradient(const Call& call, const GradientTarget& target) {
-    const Channels c = channels_of(target.to.shape);
+  static ChannelValues means(const Call& call, const Channels& c, const ChannelBlock& block) {
+    ChannelValues values{};
+    for (int64_t i = block.begin; i < block.end; ++i) values[block.local(i)] = mean(call, c, i);
+    return values;
+  }
+
+  void x_gradient(const Call& call, const GradientTarget& target) const {
+    const Channels c = channels_of(target.to.shape, format_);
     const float* x = call.inputs[0].f32();
     const float* dy = call.output_gradients[0].f32();
     for_blocks(c, [&](const ChannelBlock& block) {
@@ -85,14 +95,12 @@ class CenteredSquareSumKernel final : public PlainKernel {
   }
 
   // Through the mean: the sum over this share of x - mean, which vanishes over the whole only.
-  static void totals_gradient(const Call& call, const GradientTarget& target) {
-    const Channels c = channels_of(call.inputs[0].shape);
+  void totals_gradient(const Call& call, const GradientTarget& target) const {
+    const Channels c = channels_of(call.inputs[0].shape, format_);
     const float* x = call.inputs[0].f32();
     const float* dy = call.output_gradients[0].f32();
     for_blocks(c, [&](const ChannelBlock& block) {
-      const ChannelSums sums = channel_sums(c, block, [&](int64_t i, int64_t at) {
-        return sum_centred(x + at, mean(call, c, i), c.inner);
-      });
+      const ChannelSums sums = sum_centred(c, block, x, means(call, c, block));
       for (int64_t i = block.begin; i < block.end; ++i) {
         const float count = call.inputs[1].f32()[c.channels + i];
         const float gradient =
@@ -102,6 +110,8 @@ class CenteredSquareSumKernel final : public PlainKernel {
       }
     });
   }
+
+  ImageFormat format_;
 };
 
 class ChannelStatisticsKernel final : public PlainKernel {
@@ -143,17 +153,21 @@ class ChannelStatisticsKernel final : public PlainKernel {
   }
 };
 
-template <class T>
+template <class KernelOf, class Op>
+std::unique_ptr<Kernel> make_sum(const KernelSite& site) {
+  return std::make_unique<KernelOf>(site.as<Op>());
+}
+
 std::unique_ptr<Kernel> make_statistics(const KernelSite&) {
-  return std::make_unique<T>();
+  return std::make_unique<ChannelStatisticsKernel>();
 }
 
 }  // namespace
 
 KernelEntries register_channel_statistics() {
-  return {{.op = "ChannelSum", .make = make_statistics<ChannelSumKernel>},
-          {.op = "CenteredSquareSum", .make = make_statistics<CenteredSquareSumKernel>},
-          {.op = "ChannelStatistics", .make = make_statistics<ChannelStatisticsKernel>}};
+  return {{.op = "ChannelSum", .make = make_sum<ChannelSumKernel, ChannelSum>},
+          {.op = "CenteredSquareSum", .make = make_sum<CenteredSquareSumKernel, CenteredSquareSum>},
+          {.op = "ChannelStatistics", .make = make_statistics}};
 }
 
 }  // namespace kerf::ops::cpu

@@ -1,6 +1,7 @@
-// Conv on the CPU: few channels by hand, all else by oneDNN.
-#include "ops/cpu/direct_conv.h"
+// Conv on the CPU: one or two channels by hand, all else by oneDNN.
+#include "ops/cpu/channel_rows.h"
 #include "ops/cpu/dnnl_conv.h"
+#include "ops/cpu/narrow_conv.h"
 #include "ops/kernel.h"
 #include "ops/operators/conv.h"
 #include "ops/simd/simd.h"
@@ -8,29 +9,25 @@
 namespace kerf::ops::cpu {
 namespace {
 
-ConvProblem problem_of(const Window& window, const Shape& x, const Shape& w) {
-  return {x[0], x[1], w[0], x[1] / w[1], window};
+ConvProblem problem_of(ImageFormat format, const Window& window, const Shape& x, const Shape& w) {
+  const Shape image = onnx_shape(format, x);
+  return {format, image[0], image[1], w[0], image[1] / w[1], window};
 }
 
-// to[filter] (+)= the sum over samples and space, samples in ascending order.
-void add_bias_gradient(const TensorView& dy, float* to, bool accumulate) {
-  const int64_t samples = dy.shape[0];
-  const int64_t filters = dy.shape[1];
-  const int64_t plane = dy.shape[2] * dy.shape[3];
-  simd::parallel_pieces(filters, 1 + simd::kLeastElements / (1 + samples * plane),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t f = begin; f < end; ++f) {
-                            float sum = 0;
-                            for (int64_t n = 0; n < samples; ++n)
-                              sum += simd::sum_of(dy.f32() + (n * filters + f) * plane, plane);
-                            to[f] = (accumulate ? to[f] : 0.0F) + sum;
-                          }
-                        });
+void bias_gradient_alone(ImageFormat format, const TensorView& dy, const GradientTarget& target) {
+  const Channels c = channels_of(dy.shape, format);
+  for_blocks(c, [&](const ChannelBlock& block) {
+    const ChannelSums sums = sum_channels(c, block, dy.f32());
+    for (int64_t i = block.begin; i < block.end; ++i) {
+      float& to = target.to.f32()[i];
+      to = (target.accumulate ? to : 0.0F) + static_cast<float>(sums[block.local(i)]);
+    }
+  });
 }
 
 class ConvKernel final : public PlainKernel {
  public:
-  explicit ConvKernel(const KernelSite& site) {
+  explicit ConvKernel(const KernelSite& site) : format_(site.as<Conv>().images()) {
     if (!site.iterations.empty()) window_ = site.as<Conv>().local_window(site.iterations);
   }
 
@@ -41,59 +38,69 @@ class ConvKernel final : public PlainKernel {
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     float* y = call.outputs[0].f32();
     if (call.outputs[0].elements() == 0) return;
-    const ConvProblem problem = problem_of(window_, x.shape, w.shape);
+    const ConvProblem problem = problem_of(format_, window_, x.shape, w.shape);
     Workspace workspace(call.workspace);
-    if (suits_direct_conv(problem))
-      direct_conv_forward(problem, x.f32(), w.f32(), bias, y, workspace);
+    if (suits_narrow_conv(problem))
+      narrow_conv_forward(problem, x.f32(), w.f32(), bias, y, workspace);
     else
-      dnnl_.forward(problem, x.f32(), w.f32(), bias, y, workspace);
+      dnnl_.forward(problem, x.f32(), w.f32(), bias, y, {call.packed, call.version}, workspace);
   }
 
  protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const TensorView& dy = call.output_gradients[0];
+    const GradientTarget* weights = nullptr;
+    const GradientTarget* bias = nullptr;
     for (const GradientTarget& target : targets) {
-      float* to = target.to.f32();
       if (dy.elements() == 0) {
-        if (!target.accumulate) std::fill_n(to, target.to.elements(), 0.0F);
+        if (!target.accumulate) std::fill_n(target.to.f32(), target.to.elements(), 0.0F);
       } else if (target.input == 0) {
         input_gradient_of(call, dy, target);
-      } else if (target.input == 1) {
-        weight_gradient_of(call, dy, target);
       } else {
-        add_bias_gradient(dy, to, target.accumulate);
+        (target.input == 1 ? weights : bias) = &target;
       }
     }
+    if (weights != nullptr)
+      weight_gradients_of(call, dy, *weights, bias);
+    else if (bias != nullptr)
+      bias_gradient_alone(format_, dy, *bias);
   }
 
  private:
   void input_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
     KERF_CHECK(!target.accumulate, "Conv's input is an activation, whose gradient is no sum");
     const TensorView& w = call.inputs[1];
-    const ConvProblem problem = problem_of(window_, target.to.shape, w.shape);
-    Workspace workspace(call.workspace);
-    if (suits_direct_conv(problem))
-      direct_conv_input_gradient(problem, w.f32(), dy.f32(), target.to.f32(), workspace);
-    else
-      dnnl_.input_gradient(problem, w.f32(), dy.f32(), target.to.f32(), workspace);
+    const ConvProblem problem = problem_of(format_, window_, target.to.shape, w.shape);
+    dnnl_.input_gradient(problem, w.f32(), dy.f32(), target.to.f32(), {call.packed, call.version},
+                         Workspace(call.workspace));
   }
 
-  void weight_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
+  // Both from one pass over dy; that of the bias may be missing.
+  void weight_gradients_of(const Call& call, const TensorView& dy, const GradientTarget& weights,
+                           const GradientTarget* bias) {
     const TensorView& x = call.inputs[0];
-    const int64_t count = target.to.elements();
-    const ConvProblem problem = problem_of(window_, x.shape, target.to.shape);
+    const ConvProblem problem = problem_of(format_, window_, x.shape, weights.to.shape);
+    const auto given = [](const GradientTarget* target) {
+      return target == nullptr ? ConvGradient{}
+                               : ConvGradient{target->to.f32(), target->accumulate};
+    };
     Workspace workspace(call.workspace);
-    if (suits_direct_conv(problem)) {
-      direct_conv_weight_gradient(problem, x.f32(), dy.f32(), target.to.f32(), target.accumulate,
-                                  workspace);
-      return;
-    }
-    // oneDNN's convolution gradients cannot add: made apart first.
-    float* to = target.accumulate ? workspace.take<float>(count) : target.to.f32();
-    dnnl_.weight_gradient(problem, x.f32(), dy.f32(), to, workspace);
-    if (target.accumulate) simd::copy_or_add(to, count, target.to.f32(), true);
+    if (suits_narrow_conv(problem))
+      return narrow_conv_weight_gradient(problem, x.f32(), dy.f32(), given(&weights), given(bias),
+                                         workspace);
+    // oneDNN's cannot add: made apart first.
+    const auto room = [&](const GradientTarget& target) {
+      return target.accumulate ? workspace.take<float>(target.to.elements()) : target.to.f32();
+    };
+    float* dw = room(weights);
+    float* dbias = bias == nullptr ? nullptr : room(*bias);
+    dnnl_.weight_gradient(problem, x.f32(), dy.f32(), dw, dbias, workspace);
+    if (weights.accumulate) simd::copy_or_add(dw, weights.to.elements(), weights.to.f32(), true);
+    if (bias != nullptr && bias->accumulate)
+      simd::copy_or_add(dbias, problem.filters, bias->to.f32(), true);
   }
 
+  ImageFormat format_;
   Window window_;
   DnnlConv dnnl_;
 };
@@ -102,19 +109,37 @@ std::unique_ptr<Kernel> make_conv(const KernelSite& site) {
   return std::make_unique<ConvKernel>(site);
 }
 
-size_t workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
-  const Shape& x = local.inputs[0].shape;
+ConvProblem problem_of(const BoundOperator& op, const LocalSpecs& local) {
+  const auto& conv = static_cast<const Conv&>(op);
+  return problem_of(conv.images(), conv.local_window(local.iterations), local.inputs[0].shape,
+                    local.inputs[1].shape);
+}
+
+size_t conv_packed(const BoundOperator& op, const LocalSpecs& local, int threads, bool gradients) {
+  if (local.outputs[0].shape.elements() == 0) return 0;
+  const ConvProblem problem = problem_of(op, local);
+  return DnnlConv::packed_bytes(problem, threads, !suits_narrow_conv(problem),
+                                gradients && op.inputs()[0].in_input_gradient());
+}
+
+size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
   const Shape& w = local.inputs[1].shape;
   if (local.outputs[0].shape.elements() == 0) return 0;
-  const Window window = static_cast<const Conv&>(op).local_window(local.iterations);
-  const ConvProblem problem = problem_of(window, x, w);
-  if (suits_direct_conv(problem)) return direct_conv_workspace_bytes(problem, threads);
+  const ConvProblem problem = problem_of(op, local);
+  if (suits_narrow_conv(problem)) {
+    const size_t input_gradient =
+        op.inputs()[0].in_input_gradient()
+            ? DnnlConv::workspace_bytes(problem, threads, DnnlConv::Passes::kInputGradient)
+            : 0;
+    return std::max(narrow_conv_workspace_bytes(problem, threads), input_gradient);
+  }
   // A gradient that adds is made apart first.
-  return piece_bytes<float>(w.elements()) + DnnlConv().workspace_bytes(problem);
+  return piece_bytes<float>(w.elements()) + piece_bytes<float>(problem.filters) +
+         DnnlConv::workspace_bytes(problem, threads);
 }
 
 }  // namespace
 
-KernelEntries register_conv() { return {{"Conv", make_conv, workspace}}; }
+KernelEntries register_conv() { return {{"Conv", make_conv, conv_workspace, conv_packed}}; }
 
 }  // namespace kerf::ops::cpu

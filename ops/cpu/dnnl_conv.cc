@@ -1,5 +1,9 @@
 #include "ops/cpu/dnnl_conv.h"
 
+#include <algorithm>
+
+#include "ops/cpu/described.h"
+
 namespace kerf::ops::cpu {
 namespace {
 
@@ -21,7 +25,8 @@ struct Geometry {
         dilations{p.window.dilations[0] - 1, p.window.dilations[1] - 1},
         pads_begin(dims(p.window.pads_begin)),
         pads_end(dims(p.window.pads_end)),
-        grouped(p.groups > 1) {
+        grouped(p.groups > 1),
+        last(p.format == ImageFormat::kChannelsLast) {
     if (grouped)
       w = {p.groups, p.filters / p.groups, p.channels / p.groups, p.window.kernel[0],
            p.window.kernel[1]};
@@ -31,17 +36,24 @@ struct Geometry {
                     (p.window.kernel[i] - 1) * p.window.dilations[i] + 1 - p.window.input[i] -
                     p.window.pads_begin[i];
   }
+  memory::format_tag plain_images() const {
+    return last ? memory::format_tag::nhwc : memory::format_tag::nchw;
+  }
+  memory::format_tag chosen_images() const {
+    return last ? memory::format_tag::nhwc : memory::format_tag::any;
+  }
   memory::format_tag plain_weights() const {
     return grouped ? memory::format_tag::goihw : memory::format_tag::oihw;
   }
 
   memory::dims x, y, w, strides, dilations, pads_begin, pads_end;
   bool grouped;
+  bool last;
 };
 
 }  // namespace
 
-void DnnlConv::complete(Plan& plan) const {
+void DnnlConv::complete(Plan& plan, const ConvProblem& problem) const {
   const auto& engine = engine_.engine();
   for (Side* side : {&plan.x, &plan.w, &plan.y}) {
     side->outside = engine_.room_for(side->plain);
@@ -49,32 +61,51 @@ void DnnlConv::complete(Plan& plan) const {
     side->inside = engine_.room_for(side->chosen);
     const auto& from = side->result ? side->chosen : side->plain;
     const auto& to = side->result ? side->plain : side->chosen;
-    side->reorder = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
+    const dnnl::reorder::primitive_desc reorder(engine, from, engine, to, scratchpad_by_user());
+    KERF_CHECK(reorder.scratchpad_desc().get_size() == 0, "a reorder of float32 wants scratch");
+    side->reorder = dnnl::reorder(reorder);
   }
-  plan.bias = engine_.room_for(plan.bias_desc);
+  plan.bias = engine_.room_for(tensor({problem.filters}, memory::format_tag::a));
+  plan.scratch = engine_.room_for(plan.description.scratchpad_desc());
   plan.primitive = dnnl::primitive(plan.description.get());
 }
 
-DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p, Layouts layouts) const {
+// Tensors as they lie need no reordering: that way is slow, and takes nothing.
+DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p, size_t granted, const Kept* kept,
+                                  const DnnlEngine& engine) {
+  for (const Layouts layouts : {Layouts::kChosen, Layouts::kPlain})
+    if (auto plan = describe_in(layouts, kind, p, granted, kept, engine)) return *std::move(plan);
+  throw_nothing_granted(granted);
+}
+
+std::optional<DnnlConv::Plan> DnnlConv::describe_in(Layouts layouts, Kind kind,
+                                                    const ConvProblem& p, size_t granted,
+                                                    const Kept* kept, const DnnlEngine& engine) {
   const Geometry g(p);
-  const auto layout = [&](memory::format_tag plain) {
-    return layouts == Layouts::kPlain ? plain : memory::format_tag::any;
-  };
-  const auto x = tensor(g.x, layout(memory::format_tag::nchw));
-  const auto w = tensor(g.w, layout(g.plain_weights()));
-  const auto y = tensor(g.y, layout(memory::format_tag::nchw));
+  const bool chosen = layouts == Layouts::kChosen;
+  const auto x = tensor(g.x, chosen ? g.chosen_images() : g.plain_images());
+  const auto w = tensor(g.w, chosen ? memory::format_tag::any : g.plain_weights());
+  const auto y = tensor(g.y, chosen ? g.chosen_images() : g.plain_images());
   const auto b = tensor({p.filters}, memory::format_tag::a);
   const auto method = dnnl::algorithm::convolution_direct;
-  const auto sides = [&](const auto& pd, const auto& in, const auto& weights, const auto& out) {
-    const bool forward = kind == kForward || kind == kForwardBias;
+  const auto attributes = scratchpad_by_user();
+  const bool forward = kind == kForward || kind == kForwardBias;
+  // By the accessors of this kind's description.
+  const auto granted_one = [&](auto pd, auto in, auto weights, auto out) -> std::optional<Plan> {
     Plan plan;
+    const auto bytes = [&] {
+      plan.scratch_bytes = static_cast<int64_t>(pd.scratchpad_desc().get_size());
+      plan.x = {
+          .plain = tensor(g.x, g.plain_images()), .chosen = (pd.*in)(), .result = kind == kInput};
+      plan.w = {.plain = tensor(g.w, g.plain_weights()),
+                .chosen = (pd.*weights)(),
+                .result = kind == kWeight || kind == kWeightBias};
+      plan.w.kept = kept != nullptr && kept->bytes > 0 && plan.w.chosen == kept->layout;
+      plan.y = {.plain = tensor(g.y, g.plain_images()), .chosen = (pd.*out)(), .result = forward};
+      return plan.bytes();
+    };
+    if (!take_granted(pd, granted, bytes)) return std::nullopt;
     plan.description = pd;
-    plan.x = {
-        .plain = tensor(g.x, memory::format_tag::nchw), .chosen = in, .result = kind == kInput};
-    plan.w = {
-        .plain = tensor(g.w, g.plain_weights()), .chosen = weights, .result = kind == kWeight};
-    plan.y = {.plain = tensor(g.y, memory::format_tag::nchw), .chosen = out, .result = forward};
-    plan.bias_desc = b;
     return plan;
   };
 
@@ -85,37 +116,76 @@ DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p, Layouts layou
           ? Forward::desc(prop, method, x, w, b, y, g.strides, g.dilations, g.pads_begin,
                           g.pads_end)
           : Forward::desc(prop, method, x, w, y, g.strides, g.dilations, g.pads_begin, g.pads_end),
-      engine_.engine());
+      attributes, engine.engine());
   if (kind == kInput) {
     using Data = dnnl::convolution_backward_data;
     const Data::primitive_desc pd(
-        Data::desc(method, x, w, y, g.strides, g.dilations, g.pads_begin, g.pads_end),
-        engine_.engine(), hint);
-    return sides(pd, pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc());
+        Data::desc(method, x, w, y, g.strides, g.dilations, g.pads_begin, g.pads_end), attributes,
+        engine.engine(), hint);
+    using D = Data::primitive_desc;
+    return granted_one(pd, &D::diff_src_desc, &D::weights_desc, &D::diff_dst_desc);
   }
-  if (kind == kWeight) {
+  if (!forward) {
     using Weights = dnnl::convolution_backward_weights;
     const Weights::primitive_desc pd(
-        Weights::desc(method, x, w, y, g.strides, g.dilations, g.pads_begin, g.pads_end),
-        engine_.engine(), hint);
-    return sides(pd, pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc());
+        kind == kWeightBias
+            ? Weights::desc(method, x, w, b, y, g.strides, g.dilations, g.pads_begin, g.pads_end)
+            : Weights::desc(method, x, w, y, g.strides, g.dilations, g.pads_begin, g.pads_end),
+        attributes, engine.engine(), hint);
+    using D = Weights::primitive_desc;
+    return granted_one(pd, &D::src_desc, &D::diff_weights_desc, &D::diff_dst_desc);
   }
-  return sides(hint, hint.src_desc(), hint.weights_desc(), hint.dst_desc());
+  using D = Forward::primitive_desc;
+  return granted_one(hint, &D::src_desc, &D::weights_desc, &D::dst_desc);
 }
 
-DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, const Workspace& workspace) {
+DnnlConv::Kept DnnlConv::layout_to_keep(Kind kind, const ConvProblem& problem,
+                                        const DnnlEngine& engine) {
+  ConvProblem some = problem;
+  some.samples = kLayoutSamples;
+  const Side w = describe(kind, some, kAnyGrant, nullptr, engine).w;
+  return {w.chosen, w.bytes()};
+}
+
+// Of the weights that it reads; null where it makes them.
+DnnlConv::Kept* DnnlConv::kept(Kind kind, const ConvProblem& problem) {
+  if (kind == kWeight || kind == kWeightBias) return nullptr;
+  std::optional<Kept>& known = kind == kInput ? input_kept_ : forward_kept_;
+  if (!known) known = layout_to_keep(kind == kInput ? kInput : kForward, problem, engine_);
+  return &*known;
+}
+
+DnnlConv::Key DnnlConv::key_of(int64_t first, const ConvProblem& p, size_t granted) {
   const Window& w = p.window;
-  const Key key{
-      kind,         p.samples,      p.channels,     p.filters,       p.groups,        w.input[0],
-      w.input[1],   w.output[0],    w.output[1],    w.kernel[0],     w.kernel[1],     w.strides[0],
-      w.strides[1], w.dilations[0], w.dilations[1], w.pads_begin[0], w.pads_begin[1], w.pads_end[0],
-      w.pads_end[1]};
+  return {first,
+          static_cast<int64_t>(p.format),
+          p.samples,
+          p.channels,
+          p.filters,
+          p.groups,
+          w.input[0],
+          w.input[1],
+          w.output[0],
+          w.output[1],
+          w.kernel[0],
+          w.kernel[1],
+          w.strides[0],
+          w.strides[1],
+          w.dilations[0],
+          w.dilations[1],
+          w.pads_begin[0],
+          w.pads_begin[1],
+          w.pads_end[0],
+          w.pads_end[1],
+          static_cast<int64_t>(granted)};
+}
+
+DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, size_t granted) {
+  const Key key = key_of(kind, p, granted);
   auto at = plans_.find(key);
   if (at == plans_.end()) {
-    Plan plan = describe(kind, p, Layouts::kChosen);
-    if (plan.bytes() > workspace.bytes_left()) plan = describe(kind, p, Layouts::kPlain);
-    complete(plan);
-    at = plans_.emplace(key, std::move(plan)).first;
+    at = plans_.emplace(key, describe(kind, p, granted, kept(kind, p), engine_)).first;
+    complete(at->second, p);
   }
   return at->second;
 }
@@ -124,75 +194,111 @@ const memory& DnnlConv::enter(Side& side, const float* data, Workspace& workspac
   point(side.outside, data);
   if (side.same()) return side.outside;
   point(side.inside, workspace.take<std::byte>(static_cast<int64_t>(side.chosen.get_size())));
-  engine_.run(side.reorder, {{DNNL_ARG_FROM, side.outside}, {DNNL_ARG_TO, side.inside}});
+  if (!side.result)
+    engine_.run(side.reorder, {{DNNL_ARG_FROM, side.outside}, {DNNL_ARG_TO, side.inside}});
   return side.inside;
 }
 
-const memory& DnnlConv::room(Side& side, float* data, Workspace& workspace) {
+const memory& DnnlConv::enter_kept(Kind kind, Side& side, const float* data,
+                                   const PackedWeights& packed, Kept& kept) {
+  KERF_CHECK(packed.memory.size() >= kept.bytes, "{} bytes for weights of {}", packed.memory.size(),
+             kept.bytes);
   point(side.outside, data);
-  if (side.same()) return side.outside;
-  point(side.inside, workspace.take<std::byte>(static_cast<int64_t>(side.chosen.get_size())));
+  point(side.inside,
+        (kind == kInput ? packed.memory.first(kept.bytes) : packed.memory.last(kept.bytes)).data());
+  if (packed.version == 0 || packed.version != kept.version)
+    engine_.run(side.reorder, {{DNNL_ARG_FROM, side.outside}, {DNNL_ARG_TO, side.inside}});
+  kept.version = packed.version;
   return side.inside;
 }
 
 void DnnlConv::leave(Side& side) {
-  if (side.same()) return;
+  if (!side.result || side.same()) return;
   engine_.run(side.reorder, {{DNNL_ARG_FROM, side.inside}, {DNNL_ARG_TO, side.outside}});
 }
 
-void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* w,
-                       const float* bias, float* y, Workspace& workspace) {
+void DnnlConv::run(Kind kind, const ConvProblem& problem, const Operands& operands,
+                   const PackedWeights& packed, const Workspace& workspace) {
   guard("Conv", [&] {
-    Plan& plan = this->plan(bias != nullptr ? kForwardBias : kForward, problem, workspace);
-    const memory& to = room(plan.y, y, workspace);
-    const memory& from = enter(plan.x, x, workspace);
-    const memory& weights = enter(plan.w, w, workspace);
-    if (bias == nullptr) {
-      engine_.run(plan.primitive,
-                  {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}});
-    } else {
-      point(plan.bias, bias);
-      engine_.run(plan.primitive, {{DNNL_ARG_SRC, from},
-                                   {DNNL_ARG_WEIGHTS, weights},
-                                   {DNNL_ARG_BIAS, plan.bias},
-                                   {DNNL_ARG_DST, to}});
-    }
-    leave(plan.y);
+    Plan& plan = this->plan(kind, problem, workspace.bytes_left());
+    Workspace own = workspace;
+    const memory& x = enter(plan.x, operands.x, own);
+    const memory& w = plan.w.kept
+                          ? enter_kept(kind, plan.w, operands.w, packed, *kept(kind, problem))
+                          : enter(plan.w, operands.w, own);
+    const memory& y = enter(plan.y, operands.y, own);
+    point(plan.bias, operands.bias);
+    point(plan.scratch, own.take<std::byte>(plan.scratch_bytes));
+    const auto execute = [&](int of_x, int of_w, int of_bias, int of_y) {
+      if (operands.bias == nullptr)
+        engine_.run(plan.primitive,
+                    {{of_x, x}, {of_w, w}, {of_y, y}, {DNNL_ARG_SCRATCHPAD, plan.scratch}});
+      else
+        engine_.run(plan.primitive, {{of_x, x},
+                                     {of_w, w},
+                                     {of_bias, plan.bias},
+                                     {of_y, y},
+                                     {DNNL_ARG_SCRATCHPAD, plan.scratch}});
+    };
+    if (kind == kInput)
+      execute(DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DIFF_DST);
+    else if (kind == kForward || kind == kForwardBias)
+      execute(DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST);
+    else
+      execute(DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST);
+    for (Side* side : {&plan.x, &plan.w, &plan.y}) leave(*side);
   });
+}
+
+void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* w,
+                       const float* bias, float* y, const PackedWeights& packed,
+                       const Workspace& workspace) {
+  run(bias == nullptr ? kForward : kForwardBias, problem, {x, w, bias, y}, packed, workspace);
 }
 
 void DnnlConv::input_gradient(const ConvProblem& problem, const float* w, const float* dy,
-                              float* dx, Workspace& workspace) {
-  guard("Conv", [&] {
-    Plan& plan = this->plan(kInput, problem, workspace);
-    const memory& to = room(plan.x, dx, workspace);
-    const memory& from = enter(plan.y, dy, workspace);
-    const memory& weights = enter(plan.w, w, workspace);
-    engine_.run(plan.primitive,
-                {{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_SRC, to}});
-    leave(plan.x);
-  });
+                              float* dx, const PackedWeights& packed, const Workspace& workspace) {
+  run(kInput, problem, {dx, w, nullptr, dy}, packed, workspace);
 }
 
 void DnnlConv::weight_gradient(const ConvProblem& problem, const float* x, const float* dy,
-                               float* dw, Workspace& workspace) {
-  guard("Conv", [&] {
-    Plan& plan = this->plan(kWeight, problem, workspace);
-    const memory& to = room(plan.w, dw, workspace);
-    const memory& from = enter(plan.x, x, workspace);
-    const memory& upstream = enter(plan.y, dy, workspace);
-    engine_.run(plan.primitive,
-                {{DNNL_ARG_SRC, from}, {DNNL_ARG_DIFF_DST, upstream}, {DNNL_ARG_DIFF_WEIGHTS, to}});
-    leave(plan.w);
+                               float* dw, float* dbias, const Workspace& workspace) {
+  run(dbias == nullptr ? kWeight : kWeightBias, problem, {x, dw, dbias, dy}, {}, workspace);
+}
+
+// Bytes, once for each problem, number of threads and question.
+template <class Describe>
+size_t DnnlConv::described(const ConvProblem& problem, int threads, int asked,
+                           const Describe& describe) {
+  static Described<std::tuple_size_v<Key>> known;
+  return known.bytes(key_of(8 * threads + asked, problem, kAnyGrant), [&] {
+    return guard("Conv",
+                 [&] { return with_threads(threads, [&] { return describe(DnnlEngine()); }); });
   });
 }
 
-size_t DnnlConv::workspace_bytes(const ConvProblem& problem) const {
-  return guard("Conv", [&] {
-    size_t most = 0;
-    for (const Kind kind : {kForwardBias, kForward, kInput, kWeight})
-      most = std::max(most, describe(kind, problem, Layouts::kChosen).bytes());
+size_t DnnlConv::workspace_bytes(const ConvProblem& problem, int threads, Passes passes) {
+  const bool all = passes == Passes::kAll;
+  return described(problem, threads, all ? 1 : 0, [&](const DnnlEngine& engine) {
+    const Kept forward = all ? layout_to_keep(kForward, problem, engine) : Kept{};
+    const Kept input = layout_to_keep(kInput, problem, engine);
+    const auto bytes = [&](Kind kind, const Kept* kept) {
+      return describe(kind, problem, kAnyGrant, kept, engine).bytes();
+    };
+    size_t most = bytes(kInput, &input);
+    if (!all) return most;
+    for (const Kind kind : {kForwardBias, kForward}) most = std::max(most, bytes(kind, &forward));
+    for (const Kind kind : {kWeightBias, kWeight}) most = std::max(most, bytes(kind, nullptr));
     return most;
+  });
+}
+
+size_t DnnlConv::packed_bytes(const ConvProblem& problem, int threads, bool forward,
+                              bool input_gradient) {
+  const int asked = 2 + (forward ? 1 : 0) + (input_gradient ? 2 : 0);
+  return described(problem, threads, asked, [&](const DnnlEngine& engine) {
+    return (forward ? layout_to_keep(kForward, problem, engine).bytes : 0) +
+           (input_gradient ? layout_to_keep(kInput, problem, engine).bytes : 0);
   });
 }
 

@@ -1,44 +1,54 @@
-// Convolution by oneDNN: layouts of its choice inside, plain NCHW outside, primitives cached by
-// shape.
+// Convolution by oneDNN. Images that lie channels last it takes as they are; where ONNX's order has
+// them, and for weights, it has layouts of its own choice, with reorders before and after.
+// Primitives are cached by shape.
 //
-// Owned by a kernel; belongs to its thread. Tensors in chosen layouts lie in the workspace; where
-// that is too small for them, the plain layouts are used throughout, slower.
+// Weights that are read are kept packed, for as long as their version is the same, where the layout
+// is the one that the library likes for any number of samples (of kLayoutSamples, to say one).
+//
+// Owned by a kernel; belongs to its thread. Other tensors in chosen layouts, and scratchpads, lie
+// in the workspace.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 
+#include "ops/cpu/conv_problem.h"
 #include "ops/cpu/dnnl_engine.h"
-#include "ops/cpu/workspace.h"
-#include "ops/window.h"
 
 namespace kerf::ops::cpu {
 
-// One convolution: extents of X, W and Y, all local.
-struct ConvProblem {
-  int64_t samples = 0;
-  int64_t channels = 0;
-  int64_t filters = 0;
-  int64_t groups = 1;
-  Window window;
+// What a kernel keeps, of packed_bytes(), and the version of the weights (Call). The input
+// gradient's are at its start, forward's at its end.
+struct PackedWeights {
+  std::span<std::byte> memory;
+  int64_t version = 0;
 };
 
 class DnnlConv {
  public:
   // bias may be null.
   void forward(const ConvProblem& problem, const float* x, const float* w, const float* bias,
-               float* y, Workspace& workspace);
+               float* y, const PackedWeights& packed, const Workspace& workspace);
   void input_gradient(const ConvProblem& problem, const float* w, const float* dy, float* dx,
-                      Workspace& workspace);
+                      const PackedWeights& packed, const Workspace& workspace);
+  // dbias may be null.
   void weight_gradient(const ConvProblem& problem, const float* x, const float* dy, float* dw,
-                       Workspace& workspace);
-  // What the layouts of choice take, of the one of the three that takes most.
-  size_t workspace_bytes(const ConvProblem& problem) const;
+                       float* dbias, const Workspace& workspace);
+  // What the one of the three takes that takes most, or the input's gradient alone, on so many
+  // threads.
+  enum class Passes : uint8_t { kAll, kInputGradient };
+  static size_t workspace_bytes(const ConvProblem& problem, int threads,
+                                Passes passes = Passes::kAll);
+  // Of those that a kernel calls.
+  static size_t packed_bytes(const ConvProblem& problem, int threads, bool forward,
+                             bool input_gradient);
 
  private:
-  enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight };
-  enum class Layouts : uint8_t { kChosen, kPlain };
+  static constexpr int64_t kLayoutSamples = 16;
+  enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight, kWeightBias };
   // A tensor in the layout the primitive chose, and the way there from the plain one (or back).
   struct Side {
     dnnl::memory::desc plain;
@@ -47,31 +57,66 @@ class DnnlConv {
     dnnl::reorder reorder = {};  // empty if they are the same
     dnnl::memory outside = {};   // in the plain layout
     dnnl::memory inside = {};    // in the chosen one
+    bool kept = false;           // inside is memory that is kept, not the workspace's
     bool same() const { return plain == chosen; }
     size_t bytes() const {
-      return same() ? 0 : piece_bytes<std::byte>(static_cast<int64_t>(chosen.get_size()));
+      return same() || kept ? 0 : piece_bytes<std::byte>(static_cast<int64_t>(chosen.get_size()));
     }
+  };
+  // What is kept packed for one of the two that read weights.
+  struct Kept {
+    dnnl::memory::desc layout;
+    size_t bytes = 0;     // 0: it is the plain one
+    int64_t version = 0;  // of what is there
   };
   struct Plan {
     dnnl::primitive_desc_base description;
     dnnl::primitive primitive;
     Side x, w, y;
-    dnnl::memory::desc bias_desc;
-    dnnl::memory bias;
-    size_t bytes() const { return x.bytes() + w.bytes() + y.bytes(); }
-  };
-  using Key = std::array<int64_t, 19>;
+    dnnl::memory bias;          // or its gradient
+    dnnl::memory scratch;       // the scratchpad
+    int64_t scratch_bytes = 0;  // to ask oneDNN for them allocates
 
-  Plan& plan(Kind kind, const ConvProblem& problem, const Workspace& workspace);
+    size_t bytes() const {
+      return x.bytes() + w.bytes() + y.bytes() + piece_bytes<std::byte>(scratch_bytes);
+    }
+  };
+  using Key = std::array<int64_t, 21>;
+  // Of one call, beside the sides that enter and leave.
+  struct Operands {
+    const float* x = nullptr;
+    const float* w = nullptr;
+    const float* bias = nullptr;
+    const float* y = nullptr;
+  };
+
+  template <class Describe>
+  static size_t described(const ConvProblem& problem, int threads, int asked,
+                          const Describe& describe);
+  static Key key_of(int64_t first, const ConvProblem& problem, size_t granted);
+  Plan& plan(Kind kind, const ConvProblem& problem, size_t granted);
   // Without primitives, which take long to make.
-  Plan describe(Kind kind, const ConvProblem& problem, Layouts layouts) const;
-  void complete(Plan& plan) const;
+  static Plan describe(Kind kind, const ConvProblem& problem, size_t granted, const Kept* kept,
+                       const DnnlEngine& engine);
+  enum class Layouts : uint8_t { kChosen, kPlain };
+  static std::optional<Plan> describe_in(Layouts layouts, Kind kind, const ConvProblem& problem,
+                                         size_t granted, const Kept* kept,
+                                         const DnnlEngine& engine);
+  static Kept layout_to_keep(Kind kind, const ConvProblem& problem, const DnnlEngine& engine);
+  void complete(Plan& plan, const ConvProblem& problem) const;
+  void run(Kind kind, const ConvProblem& problem, const Operands& operands,
+           const PackedWeights& packed, const Workspace& workspace);
   // The memory that the primitive reads or writes for the plain tensor at `data`.
   const dnnl::memory& enter(Side& side, const float* data, Workspace& workspace);
-  const dnnl::memory& room(Side& side, float* data, Workspace& workspace);
+  // Likewise, where it is kept.
+  const dnnl::memory& enter_kept(Kind kind, Side& side, const float* data,
+                                 const PackedWeights& packed, Kept& kept);
+  Kept* kept(Kind kind, const ConvProblem& problem);
   void leave(Side& side);
 
   DnnlEngine engine_;
+  std::optional<Kept> forward_kept_;
+  std::optional<Kept> input_kept_;
   std::map<Key, Plan> plans_;
 };
 

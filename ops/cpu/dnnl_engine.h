@@ -3,11 +3,14 @@
 // oneDNN lives in this folder only. Belongs to its kernel's thread.
 #pragma once
 
+#include <omp.h>
+
 #include <array>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 
+#include "ops/workspace.h"
 #include "runtime/error.h"
 
 namespace kerf::ops::cpu {
@@ -49,6 +52,41 @@ class DnnlEngine {
 inline void point(dnnl::memory& memory, const void* data) {
   memory.set_data_handle(const_cast<void*>(data));
 }
+
+// Attributes of a primitive whose scratchpad is memory that the plan granted.
+inline dnnl::primitive_attr scratchpad_by_user() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+// What the kernels of a call take with so many threads: primitives are described for as many as
+// the calling thread has.
+template <class Work>
+auto with_threads(int threads, const Work& work) {
+  struct Restored {
+    int before = omp_get_max_threads();
+    ~Restored() { omp_set_num_threads(before); }
+  } const restored;
+  omp_set_num_threads(threads);
+  return work();
+}
+
+// The first of the library's ways, best first, that takes no more memory than was granted; false
+// where none does. For the sizes that a plan knows of it is the best, since the grant is what that
+// takes; of fewer rows (the last of an epoch) the library's best may take more. `bytes()`: what the
+// present one takes.
+template <class Description, class Bytes>
+bool take_granted(Description& description, size_t granted, const Bytes& bytes) {
+  while (bytes() > granted)
+    if (!description.next_impl()) return false;
+  return true;
+}
+[[noreturn]] inline void throw_nothing_granted(size_t granted) {
+  throw Error(ErrorCode::kInternal,
+              format("oneDNN has no way that does with the {} bytes granted", granted));
+}
+inline constexpr size_t kAnyGrant = SIZE_MAX;
 
 // Calls `work` and turns oneDNN's exception into Error{kInternal} that names the operator.
 template <class Work>

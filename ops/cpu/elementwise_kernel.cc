@@ -1,5 +1,5 @@
 // The element-wise functions of one input on the CPU: every entry of ops/elementwise.h.
-#include "ops/cpu/activation_kernel.h"
+#include "ops/activation_kernel.h"
 #include "ops/elementwise.h"
 #include "ops/simd/simd.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/cpu/folded.h"
-#include "ops/cpu/local_index.h"
+#include "ops/folded.h"
 #include "ops/kernel.h"
+#include "ops/local_index.h"
 #include "ops/operators/gather.h"
 #include "ops/simd/simd.h"
 

@@ -7,6 +7,20 @@
 namespace kerf::ops::cpu {
 namespace {
 
+DnnlMatmul::Problem gemm_product(const Gemm& op, const Shape& a, const Shape& y) {
+  return {.m = y[0], .n = y[1], .k = a[1], .alpha = op.alpha()};
+}
+
+// Of A (0) or B (1), whose shape is `to`. Sums over micro-batches are taken inside.
+DnnlMatmul::Problem gemm_gradient(const Gemm& op, int input, const Shape& to, const Shape& y,
+                                  bool accumulate) {
+  return {.m = to[0],
+          .n = to[1],
+          .k = y[input == 0 ? 1 : 0],
+          .alpha = op.alpha(),
+          .accumulate = accumulate};
+}
+
 class GemmKernel final : public PlainKernel {
  public:
   explicit GemmKernel(const Gemm& op) : op_(op) {}
@@ -18,9 +32,9 @@ class GemmKernel final : public PlainKernel {
     const float* c = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     const bool bias_inside = c != nullptr && op_.alpha() == 1 && op_.beta() == 1;
     if (y.elements() == 0) return;
-    matmul_.run({.m = y.shape[0], .n = y.shape[1], .k = a.shape[1], .alpha = op_.alpha()},
-                {a.f32(), false}, {call.inputs[1].f32(), op_.transpose_b()},
-                bias_inside ? c : nullptr, y.f32());
+    matmul_.run(gemm_product(op_, a.shape, y.shape), {a.f32(), false},
+                {call.inputs[1].f32(), op_.transpose_b()}, bias_inside ? c : nullptr, y.f32(),
+                Workspace(call.workspace));
     if (c != nullptr && !bias_inside) add_bias(c, y);
   }
 
@@ -43,27 +57,23 @@ class GemmKernel final : public PlainKernel {
       for (int64_t j = 0; j < columns; ++j) y.f32()[row * columns + j] += op_.beta() * c[j];
   }
 
-  // Sums over micro-batches are taken inside the multiplication.
   void product_gradient(const Call& call, const TensorView& dy, const GradientTarget& target) {
     const int64_t count = target.to.elements();
     if (count == 0 || dy.elements() == 0) {
       if (!target.accumulate) std::fill_n(target.to.f32(), count, 0.0F);
       return;
     }
-    DnnlMatmul::Problem problem{.m = target.to.shape[0],
-                                .n = target.to.shape[1],
-                                .alpha = op_.alpha(),
-                                .accumulate = target.accumulate};
+    const DnnlMatmul::Problem problem =
+        gemm_gradient(op_, target.input, target.to.shape, dy.shape, target.accumulate);
+    const Workspace workspace(call.workspace);
     if (target.input == 0) {
-      problem.k = dy.shape[1];
       matmul_.run(problem, {dy.f32(), false}, {call.inputs[1].f32(), !op_.transpose_b()}, nullptr,
-                  target.to.f32());
+                  target.to.f32(), workspace);
       return;
     }
     const float* a = call.inputs[0].f32();
-    problem.k = dy.shape[0];
     matmul_.run(problem, {op_.transpose_b() ? dy.f32() : a, true},
-                {op_.transpose_b() ? a : dy.f32(), false}, nullptr, target.to.f32());
+                {op_.transpose_b() ? a : dy.f32(), false}, nullptr, target.to.f32(), workspace);
   }
 
   const Gemm& op_;
@@ -74,8 +84,31 @@ std::unique_ptr<Kernel> make_gemm(const KernelSite& site) {
   return std::make_unique<GemmKernel>(site.as<Gemm>());
 }
 
+// Of the product that takes most.
+size_t gemm_workspace(const BoundOperator& bound, const LocalSpecs& local, int threads) {
+  const auto& op = static_cast<const Gemm&>(bound);
+  const Shape& a = local.inputs[0].shape;
+  const Shape& b = local.inputs[1].shape;
+  const Shape& y = local.outputs[0].shape;
+  if (y.elements() == 0 || a.elements() == 0) return 0;
+  size_t most = 0;
+  const auto add = [&](const DnnlMatmul::Problem& problem, bool transposed_a, bool transposed_b,
+                       bool bias) {
+    most = std::max(
+        most, DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, bias, threads));
+  };
+  for (const bool bias : {false, true})
+    if (!bias || op.has(2)) add(gemm_product(op, a, y), false, op.transpose_b(), bias);
+  if (op.inputs()[0].wants_gradient)
+    add(gemm_gradient(op, 0, a, y, false), false, !op.transpose_b(), false);
+  for (const bool accumulate : {false, true})
+    if (op.inputs()[1].wants_gradient)
+      add(gemm_gradient(op, 1, b, y, accumulate), true, false, false);
+  return most;
+}
+
 }  // namespace
 
-KernelEntries register_gemm() { return {{"Gemm", make_gemm}}; }
+KernelEntries register_gemm() { return {{"Gemm", make_gemm, gemm_workspace}}; }
 
 }  // namespace kerf::ops::cpu

@@ -46,6 +46,7 @@ class QueuedKernel final : public runtime::QueuedWork {
     show(visitor, call_.reserve, forward);
     show(visitor, call_.handed, pass_ == Pass::kInputGradient);
     show(visitor, call_.workspace, true);
+    show(visitor, call_.packed, true);
   }
 
   void run() override { run_pass(kernel_, pass_, call_, targets_); }

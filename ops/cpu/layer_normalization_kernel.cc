@@ -64,7 +64,7 @@ class LayerNormalizationKernel final : public Kernel {
         const float* x = call.inputs[0].f32() + row * length;
         const auto count = static_cast<float>(length);
         const float mean = sum_row(x, length) / count;
-        const float variance = sum_centred_squares(x, mean, length) / count;
+        const float variance = sum_row_centred_squares(x, mean, length) / count;
         const float inverse = 1.0F / std::sqrt(variance + epsilon_);
         normalise(x, mean, inverse, call.inputs[1].f32(), bias, length,
                   call.outputs[0].f32() + row * length);
@@ -127,7 +127,7 @@ class LayerNormalizationKernel final : public Kernel {
     float slope = -given(call, 2, row) * inverse * inverse * inverse;
     const float* dy = call.output_gradients[0].f32();
     if (dy == nullptr) {
-      scale_centred(x, mean, slope / count, shift / count, length, dx);
+      map_row(x, mean, slope / count, shift / count, length, dx);
       return;
     }
     dy += row * length;

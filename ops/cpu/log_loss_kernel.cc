@@ -1,7 +1,7 @@
 // LogLoss on the CPU: in double, for there are few segments.
 #include <cmath>
 
-#include "ops/cpu/folded.h"
+#include "ops/folded.h"
 #include "ops/kernel.h"
 
 namespace kerf::ops::cpu {

@@ -6,10 +6,10 @@
 
 #include "ops/cpu/column_sum.h"
 #include "ops/cpu/dnnl_matmul.h"
-#include "ops/cpu/workspace.h"
 #include "ops/kernel.h"
 #include "ops/operators/lstm.h"
 #include "ops/simd/simd.h"
+#include "ops/workspace.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -51,6 +51,49 @@ struct Sequence {
     return std::clamp<int64_t>((kRows + samples - 1) / std::max<int64_t>(samples, 1), 1, steps);
   }
 };
+
+// ---- the products
+
+using Product = DnnlMatmul::Problem;
+
+Product input_product(const Sequence& q, int64_t steps) {
+  return {.m = steps * q.samples, .n = q.gates(), .k = q.inputs};
+}
+Product recurrent_product(const Sequence& q) {
+  return {.m = q.samples, .n = q.gates(), .k = q.hidden, .accumulate = true};
+}
+Product recurrent_gradient(const Sequence& q) {
+  return {.m = q.samples, .n = q.hidden, .k = q.gates()};
+}
+Product input_gradient_product(const Sequence& q, bool accumulate) {
+  return {.m = q.rows(), .n = q.inputs, .k = q.gates(), .accumulate = accumulate};
+}
+Product weight_product(const Sequence& q, bool recurrent, bool accumulate) {
+  return {.m = q.gates(),
+          .n = recurrent ? q.hidden : q.inputs,
+          .k = q.rows(),
+          .accumulate = accumulate};
+}
+
+// Of the one that takes most.
+size_t product_bytes(const Lstm& op, const Sequence& q, int threads) {
+  size_t most = 0;
+  const auto add = [&](const Product& product, bool transposed_a, bool transposed_b, bool bias) {
+    most = std::max(
+        most, DnnlMatmul::workspace_bytes(product, transposed_a, transposed_b, bias, threads));
+  };
+  const int64_t last = q.steps % q.steps_at_once();
+  for (const int64_t steps : {q.steps_at_once(), last == 0 ? q.steps_at_once() : last})
+    add(input_product(q, steps), false, true, op.has(static_cast<int>(kB)));
+  add(recurrent_product(q), false, true, false);
+  add(recurrent_gradient(q), false, false, false);
+  for (const bool accumulate : {false, true}) {
+    add(input_gradient_product(q, accumulate), false, false, false);
+    for (const bool recurrent : {false, true})
+      add(weight_product(q, recurrent, accumulate), true, false, false);
+  }
+  return most;
+}
 
 // One direction of a call: the order of its steps.
 struct Direction {
@@ -127,7 +170,7 @@ class LstmKernel final : public Kernel {
     auto* h = workspace.take<float>(q.samples * q.hidden);
     auto* c = workspace.take<float>(q.samples * q.hidden);
     for (const Direction& direction : directions(q))
-      run_forward(call, q, direction, x, {bias, gates, h, c});
+      run_forward(call, q, direction, x, {bias, gates, h, c, workspace});
   }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
@@ -140,7 +183,7 @@ class LstmKernel final : public Kernel {
     auto* dh = workspace.take<float>(q.samples * q.hidden);
     auto* dc = workspace.take<float>(q.samples * q.hidden);
     for (const Direction& direction : directions(q)) {
-      run_back(call, q, direction, dg + direction.index * q.rows() * q.gates(), dh, dc);
+      run_back(call, q, direction, dg + direction.index * q.rows() * q.gates(), dh, dc, workspace);
       for (const GradientTarget& target : targets)
         if (target.input != static_cast<int>(kX))
           copy_states(q, direction.index, target.input == static_cast<int>(kInitialH) ? dh : dc,
@@ -171,16 +214,13 @@ class LstmKernel final : public Kernel {
         }
         const bool recurrent = target.input == static_cast<int>(kR);
         if (recurrent) hidden_before(call, q, direction, before);
-        matmul_.run({.m = q.gates(),
-                     .n = recurrent ? q.hidden : q.inputs,
-                     .k = q.rows(),
-                     .accumulate = target.accumulate},
-                    {dg, true}, {recurrent ? before : x, false}, nullptr, to);
+        matmul_.run(weight_product(q, recurrent, target.accumulate), {dg, true},
+                    {recurrent ? before : x, false}, nullptr, to, workspace);
       }
     }
   }
 
-  static size_t workspace(const Lstm& op, const LocalSpecs& local) {
+  static size_t workspace(const Lstm& op, const LocalSpecs& local, int threads) {
     const Sequence q(op, local.inputs[kX].shape, local.inputs[kW].shape[0]);
     if (q.rows() == 0) return 0;
     const size_t x = op.samples_first() ? piece_bytes<float>(q.rows() * q.inputs) : 0;
@@ -189,7 +229,8 @@ class LstmKernel final : public Kernel {
                            piece_bytes<float>(q.steps_at_once() * q.samples * q.gates()) + states;
     const size_t gates =
         op.handed_bytes(local) > 0 ? 0 : piece_bytes<float>(q.directions * q.rows() * q.gates());
-    return std::max({forward, gates + states + x, x + piece_bytes<float>(q.rows() * q.hidden)});
+    return std::max({forward, gates + states + x, x + piece_bytes<float>(q.rows() * q.hidden)}) +
+           product_bytes(op, q, threads);
   }
 
  private:
@@ -198,6 +239,7 @@ class LstmKernel final : public Kernel {
     float* gates = nullptr;
     float* h = nullptr;
     float* c = nullptr;
+    Workspace left;  // for products
   };
 
   Sequence sequence(const Call& call) const {
@@ -263,9 +305,8 @@ class LstmKernel final : public Kernel {
       const int64_t lowest = std::min(direction.step(first), direction.step(last - 1));
       float* gates = reserve == nullptr ? scratch.gates
                                         : reserve + (d * q.rows() + lowest * q.samples) * q.gates();
-      matmul_.run({.m = (last - first) * q.samples, .n = q.gates(), .k = q.inputs},
-                  {x + lowest * q.samples * q.inputs, false}, {w, true},
-                  b == nullptr ? nullptr : scratch.bias, gates);
+      matmul_.run(input_product(q, last - first), {x + lowest * q.samples * q.inputs, false},
+                  {w, true}, b == nullptr ? nullptr : scratch.bias, gates, scratch.left);
       for (int64_t p = first; p < last; ++p) {
         const int64_t t = direction.step(p);
         run_step(call, q, d, t, gates + (t - lowest) * q.samples * q.gates(), scratch);
@@ -278,8 +319,7 @@ class LstmKernel final : public Kernel {
   void run_step(const Call& call, const Sequence& q, int64_t d, int64_t t, float* gates,
                 const Scratch& scratch) {
     const float* r = call.inputs[kR].f32() + d * q.gates() * q.hidden;
-    matmul_.run({.m = q.samples, .n = q.gates(), .k = q.hidden, .accumulate = true},
-                {scratch.h, false}, {r, true}, nullptr, gates);
+    matmul_.run(recurrent_product(q), {scratch.h, false}, {r, true}, nullptr, gates, scratch.left);
     float* cells = reserved_cells(call, q, d, t);
     for_samples(q, [&](int64_t s) {
       float* h = scratch.h + s * q.hidden;
@@ -303,7 +343,7 @@ class LstmKernel final : public Kernel {
 
   // Fills the gradients of the gates' arguments; dh and dc end as those of the initial states.
   void run_back(const Call& call, const Sequence& q, const Direction& direction, float* dg,
-                float* dh, float* dc) {
+                float* dh, float* dc, const Workspace& left) {
     const int64_t d = direction.index;
     load_states(q, d, data_of(call.output_gradients, 1), dh);
     load_states(q, d, data_of(call.output_gradients, 2), dc);
@@ -323,8 +363,7 @@ class LstmKernel final : public Kernel {
                 dy == nullptr ? nullptr : dy + q.y_row(t, d, s), q.hidden, dh + s * q.hidden,
                 dc + s * q.hidden, Gates(to + s * q.gates(), q.hidden));
       });
-      matmul_.run({.m = q.samples, .n = q.hidden, .k = q.gates()}, {to, false}, {r, false}, nullptr,
-                  dh);
+      matmul_.run(recurrent_gradient(q), {to, false}, {r, false}, nullptr, dh, left);
     }
   }
 
@@ -332,9 +371,9 @@ class LstmKernel final : public Kernel {
                   float* dx) {
     float* by_step = q.samples_first ? workspace.take<float>(q.rows() * q.inputs) : dx;
     for (int64_t d = 0; d < q.directions; ++d)
-      matmul_.run({.m = q.rows(), .n = q.inputs, .k = q.gates(), .accumulate = d > 0},
-                  {dg + d * q.rows() * q.gates(), false},
-                  {call.inputs[kW].f32() + d * q.gates() * q.inputs, false}, nullptr, by_step);
+      matmul_.run(input_gradient_product(q, d > 0), {dg + d * q.rows() * q.gates(), false},
+                  {call.inputs[kW].f32() + d * q.gates() * q.inputs, false}, nullptr, by_step,
+                  workspace);
     if (!q.samples_first) return;
     for (int64_t t = 0; t < q.steps; ++t)
       for (int64_t s = 0; s < q.samples; ++s)
@@ -366,8 +405,8 @@ KernelEntries register_lstm() {
              return std::make_unique<LstmKernel>(site);
            },
            .workspace =
-               [](const BoundOperator& op, const LocalSpecs& local, int) {
-                 return LstmKernel::workspace(static_cast<const Lstm&>(op), local);
+               [](const BoundOperator& op, const LocalSpecs& local, int threads) {
+                 return LstmKernel::workspace(static_cast<const Lstm&>(op), local, threads);
                }}};
 }
 

@@ -1,9 +1,9 @@
 // PickLabel on the CPU.
 #include <algorithm>
 
-#include "ops/cpu/folded.h"
-#include "ops/cpu/local_index.h"
+#include "ops/folded.h"
 #include "ops/kernel.h"
+#include "ops/local_index.h"
 
 namespace kerf::ops::cpu {
 namespace {

@@ -23,7 +23,8 @@ inline Taps taps(const Window& window, size_t axis, int64_t o) {
   Taps result;
   if (start < 0) result.first = (-start + step - 1) / step;
   const int64_t reach = window.input[axis] - start;  // entries must lie below it
-  result.last = std::min(window.kernel[axis], (reach + step - 1) / step);
+  const int64_t within = step == 1 ? reach : (reach + step - 1) / step;  // a division is slow
+  result.last = std::min(window.kernel[axis], within);
   result.at = start + result.first * step;
   return result;
 }

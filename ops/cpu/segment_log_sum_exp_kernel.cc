@@ -2,7 +2,7 @@
 // gradient of m goes to the first entry that equals it, that of log_sum is softmax minus the same.
 #include <cmath>
 
-#include "ops/cpu/folded.h"
+#include "ops/folded.h"
 #include "ops/kernel.h"
 #include "ops/operators/segment_log_sum_exp.h"
 #include "ops/simd/simd.h"

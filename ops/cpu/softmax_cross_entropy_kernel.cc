@@ -4,7 +4,8 @@
 // Scores [N, C, ...] are N blocks of C x positions; a row is one position of one sample.
 #include <cmath>
 
-#include "ops/cpu/activation_kernel.h"
+#include "ops/activation_kernel.h"
+#include "ops/row_place.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -87,26 +88,11 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   // Names the row by its place in the whole step, of which this part may have a share.
   [[noreturn]] void refuse_label(const Call& call, int64_t row, int64_t label,
                                  int64_t classes) const {
-    const Shape& local = call.inputs[1].shape;
-    const Shape whole = labels_.with_batch(call.samples);
-    std::vector<int64_t> place(static_cast<size_t>(local.rank()));
-    for (int axis = local.rank() - 1; axis >= 0; --axis) {
-      int64_t left = row % local[axis];
-      row /= local[axis];
-      const IndexSet& set = iterations_.axes[axis == 0 ? 0 : static_cast<size_t>(axis) + 1];
-      for (const Range& range : set.ranges(whole[axis])) {
-        place[static_cast<size_t>(axis)] = range.begin + left;
-        if (left < range.size()) break;
-        left -= range.size();
-      }
-    }
-    const std::string position =
-        local.rank() > 1
-            ? format(" at position [{}]", fmt::join(place.begin() + 1, place.end(), ", "))
-            : "";
     throw Error(ErrorCode::kUsage,
-                format("the label of sample {}{} of the step is {}, but there are {} classes",
-                       call.first_sample + place[0], position, label, classes));
+                format("the label of sample {} of the step is {}, but there are {} classes",
+                       row_place(iterations_, call.inputs[1].shape,
+                                 labels_.with_batch(call.samples), call.first_sample, row),
+                       label, classes));
   }
 
   Box iterations_;

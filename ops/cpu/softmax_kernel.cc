@@ -2,9 +2,9 @@
 #include <array>
 #include <map>
 
-#include "ops/cpu/activation_kernel.h"
+#include "ops/activation_kernel.h"
 #include "ops/cpu/dnnl_engine.h"
-#include "ops/cpu/folded.h"
+#include "ops/folded.h"
 #include "ops/operators/softmax.h"
 #include "ops/simd/simd.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/cpu/folded.h"
+#include "ops/folded.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {

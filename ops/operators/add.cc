@@ -5,7 +5,7 @@
 // repeated input is the sum over its repetitions.
 #include <algorithm>
 
-#include "ops/operator.h"
+#include "ops/image_format.h"
 
 namespace kerf::ops {
 namespace {
@@ -33,7 +33,7 @@ class Add final : public BoundOperator {
                          to_string(shape(0)), to_string(shape(1))));
     outputs_ = {input(first ? 0 : 1).spec};
     const Shape& output = outputs_[0].shape;
-    space_ = {axes_of_tensor(output),
+    space_ = {axes_of_image(image_format(facts.attributes), output),
               {broadcast_axes(shape(0), output), broadcast_axes(shape(1), output)},
               {same_axes(output.rank())}};
   }
@@ -49,13 +49,23 @@ class Add final : public BoundOperator {
   bool may_overwrite(int index) const override { return shape(index) == outputs_[0].shape; }
 };
 
+// Only of two images: what is repeated is aligned by its last axes.
+std::optional<ChannelsLast> add_channels_last(const NodeFacts& facts) {
+  if (!(facts.inputs[0].spec.shape == facts.inputs[1].spec.shape)) return std::nullopt;
+  auto node = image_channels_last(facts);
+  if (node) node->images = {0, 1};
+  return node;
+}
+
 }  // namespace
 
 OperatorDefinitions define_add() {
   return {{.name = "Add",
            .inputs = {{"A"}, {"B"}},
            .outputs = {{"C"}},
+           .attributes = {format_attribute()},
            .bind = bind_as<Add>,
+           .channels_last = add_channels_last,
            .first_opset = 7}};  // before it, `broadcast` was an attribute
 }
 

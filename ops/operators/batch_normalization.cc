@@ -4,15 +4,16 @@ namespace kerf::ops {
 
 BatchNormalization::BatchNormalization(const NodeFacts& facts)
     : BoundOperator("BatchNormalization", facts),
+      format_(image_format(facts.attributes)),
       training_mode_(attribute_int(facts.attributes, "training_mode", 0) != 0),
       epsilon_(static_cast<float>(attribute_float(facts.attributes, "epsilon", 1e-5))),
       momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
-  check();
+  const Shape x = onnx_shape(format_, shape(0));
+  check(x);
   if (!training_mode_ && facts.outputs > 1)
     throw Error(
         ErrorCode::kUsage,
         format("BatchNormalization with training_mode 0 gives 1 output, not {}", facts.outputs));
-  const Shape& x = shape(0);
   const ValueSpec channels{DType::kFloat32, {x[1]}};
   outputs_ = {input(0).spec};
   space_.axes = axes_of_tensor(x);
@@ -31,16 +32,16 @@ BatchNormalization::BatchNormalization(const NodeFacts& facts)
           "CenteredSquareSum and ChannelStatistics instead";
   }
   const OperandMap per_channel = operand_axes({{1}});
-  space_.inputs = {same_axes(x.rank()), per_channel, per_channel, per_channel, per_channel};
-  space_.outputs = {same_axes(x.rank())};
+  space_.inputs = {stored_axes(format_, same_axes(x.rank())), per_channel, per_channel, per_channel,
+                   per_channel};
+  space_.outputs = {space_.inputs[0]};
   if (!training_mode_) return;
   outputs_.insert(outputs_.end(), 2, channels);
   space_.outputs.insert(space_.outputs.end(), 2, per_channel);
 }
 
-void BatchNormalization::check() const {
+void BatchNormalization::check(const Shape& x) const {
   for (const Operand& operand : inputs()) want_float32("BatchNormalization", operand, "all inputs");
-  const Shape& x = shape(0);
   bool fits = x.rank() >= 2 && x[1] >= 1;
   for (int i = 1; fits && i < 5; ++i) fits = shape(i) == Shape{x[1]};
   if (!fits)
@@ -97,8 +98,10 @@ OperatorDefinitions define_batch_normalization() {
            .outputs = {{"Y"}, {"running_mean"}, {"running_var"}},
            .attributes = {{"epsilon", AttributeType::kFloat},
                           {"momentum", AttributeType::kFloat},
-                          {"training_mode"}},
+                          {"training_mode"},
+                          format_attribute()},
            .bind = bind_as<BatchNormalization>,
+           .channels_last = image_channels_last,
            .first_opset = 14}};  // `training_mode`
 }
 

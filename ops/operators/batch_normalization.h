@@ -3,6 +3,8 @@
 //   X [N, C, ...]   scale, B, input_mean, input_var [C]
 //   Y [N, C, ...]   with training_mode 1 also running_mean, running_var [C]
 //
+// With `channels_last` (image_format.h) X and Y are [N, ..., C].
+//
 // With training_mode 1 the statistics are those of the micro-batch, and outputs 1 and 2 are they:
 // the mean and, as ONNX's formula has it, the population variance (PyTorch keeps the unbiased one).
 // The states input_mean and input_var follow them once per step, by `momentum`; forward does not
@@ -14,7 +16,7 @@
 // I hands W the sums over each channel, so that W reads nothing else.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/image_format.h"
 
 namespace kerf::ops {
 
@@ -24,6 +26,7 @@ class BatchNormalization final : public BoundOperator {
 
   bool training_mode() const { return training_mode_; }
   float epsilon() const { return epsilon_; }
+  ImageFormat images() const { return format_; }
 
   Cost cost(const LocalSpecs& local) const override;
   BackwardReads backward_reads() const override;
@@ -34,8 +37,9 @@ class BatchNormalization final : public BoundOperator {
   std::vector<StateUpdate> state_updates() const override;
 
  private:
-  void check() const;
+  void check(const Shape& x) const;  // X as ONNX has it
 
+  ImageFormat format_;
   bool training_mode_;
   float epsilon_;
   float momentum_;

@@ -25,45 +25,45 @@ void want_shape(std::string_view op, std::string_view name, const Shape& shape,
                                           to_string(wanted), to_string(shape)));
 }
 
-class ChannelSum final : public BoundOperator {
- public:
-  explicit ChannelSum(const NodeFacts& facts) : BoundOperator("ChannelSum", facts) {
-    want_float32("ChannelSum", input(0), "X");
-    want_channels("ChannelSum", shape(0));
-    outputs_ = {{DType::kFloat32, {2, shape(0)[1]}}};
-    space_ = {channel_axes(shape(0)), {same_axes(shape(0).rank())}, {operand_axes({{}, {1}})}};
-  }
-  Cost cost(const LocalSpecs& local) const override {
-    const double n = static_cast<double>(local.inputs[0].shape.elements());
-    return {n, 0, 0, 4 * n, 4 * n, 0};
-  }
-  BackwardReads backward_reads() const override { return {}; }
-};
-
-class CenteredSquareSum final : public BoundOperator {
- public:
-  explicit CenteredSquareSum(const NodeFacts& facts) : BoundOperator("CenteredSquareSum", facts) {
-    for (const Operand& operand : inputs())
-      want_float32("CenteredSquareSum", operand, "all inputs");
-    want_channels("CenteredSquareSum", shape(0));
-    want_shape("CenteredSquareSum", "totals", shape(1), {2, shape(0)[1]});
-    outputs_ = {{DType::kFloat32, {shape(0)[1]}}};
-    space_ = {channel_axes(shape(0)),
-              {same_axes(shape(0).rank()), operand_axes({{}, {1}})},
-              {operand_axes({{1}})}};
-  }
-  Cost cost(const LocalSpecs& local) const override {
-    const double n = static_cast<double>(local.inputs[0].shape.elements());
-    return {3 * n, 3 * n, 0, 4 * n, 12 * n, 0};
-  }
-  BackwardReads backward_reads() const override {
-    BackwardReads reads;
-    reads.inputs_for_input_gradient = {0, 1};
-    return reads;
-  }
-};
-
 }  // namespace
+
+ChannelSum::ChannelSum(const NodeFacts& facts)
+    : BoundOperator("ChannelSum", facts), format_(image_format(facts.attributes)) {
+  want_float32("ChannelSum", input(0), "X");
+  const Shape x = onnx_shape(format_, shape(0));
+  want_channels("ChannelSum", x);
+  outputs_ = {{DType::kFloat32, {2, x[1]}}};
+  space_ = {
+      channel_axes(x), {stored_axes(format_, same_axes(x.rank()))}, {operand_axes({{}, {1}})}};
+}
+
+Cost ChannelSum::cost(const LocalSpecs& local) const {
+  const double n = static_cast<double>(local.inputs[0].shape.elements());
+  return {n, 0, 0, 4 * n, 4 * n, 0};
+}
+
+CenteredSquareSum::CenteredSquareSum(const NodeFacts& facts)
+    : BoundOperator("CenteredSquareSum", facts), format_(image_format(facts.attributes)) {
+  for (const Operand& operand : inputs()) want_float32("CenteredSquareSum", operand, "all inputs");
+  const Shape x = onnx_shape(format_, shape(0));
+  want_channels("CenteredSquareSum", x);
+  want_shape("CenteredSquareSum", "totals", shape(1), {2, x[1]});
+  outputs_ = {{DType::kFloat32, {x[1]}}};
+  space_ = {channel_axes(x),
+            {stored_axes(format_, same_axes(x.rank())), operand_axes({{}, {1}})},
+            {operand_axes({{1}})}};
+}
+
+Cost CenteredSquareSum::cost(const LocalSpecs& local) const {
+  const double n = static_cast<double>(local.inputs[0].shape.elements());
+  return {3 * n, 3 * n, 0, 4 * n, 12 * n, 0};
+}
+
+BackwardReads CenteredSquareSum::backward_reads() const {
+  BackwardReads reads;
+  reads.inputs_for_input_gradient = {0, 1};
+  return reads;
+}
 
 ChannelStatistics::ChannelStatistics(const NodeFacts& facts)
     : BoundOperator("ChannelStatistics", facts),
@@ -111,11 +111,15 @@ OperatorDefinitions define_channel_statistics() {
   return {{.name = "ChannelSum",
            .inputs = {{"X"}},
            .outputs = {{"totals"}},
-           .bind = bind_as<ChannelSum>},
+           .attributes = {format_attribute()},
+           .bind = bind_as<ChannelSum>,
+           .channels_last = image_channels_last},
           {.name = "CenteredSquareSum",
            .inputs = {{"X"}, {"totals"}},
            .outputs = {{"squares"}},
-           .bind = bind_as<CenteredSquareSum>},
+           .attributes = {format_attribute()},
+           .bind = bind_as<CenteredSquareSum>,
+           .channels_last = image_channels_last},
           {.name = "ChannelStatistics",
            .inputs = {{"totals"}, {"squares"}, {"input_mean", kOptional}, {"input_var", kOptional}},
            .outputs = {{"mean"}, {"variance"}},

@@ -13,9 +13,35 @@
 // sample variance"). ChannelStatistics carries the states: in evaluation its outputs are they.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/image_format.h"
 
 namespace kerf::ops {
+
+class ChannelSum final : public BoundOperator {
+ public:
+  explicit ChannelSum(const NodeFacts& facts);
+
+  ImageFormat images() const { return format_; }
+
+  Cost cost(const LocalSpecs& local) const override;
+  BackwardReads backward_reads() const override { return {}; }
+
+ private:
+  ImageFormat format_;
+};
+
+class CenteredSquareSum final : public BoundOperator {
+ public:
+  explicit CenteredSquareSum(const NodeFacts& facts);
+
+  ImageFormat images() const { return format_; }
+
+  Cost cost(const LocalSpecs& local) const override;
+  BackwardReads backward_reads() const override;
+
+ private:
+  ImageFormat format_;
+};
 
 class ChannelStatistics final : public BoundOperator {
  public:

@@ -1,5 +1,7 @@
 #include "ops/operators/concat.h"
 
+#include "ops/image_format.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -36,7 +38,7 @@ Concat::Concat(const NodeFacts& facts)
     whole.shape[axis_] += spec.shape[axis_];
   }
   outputs_ = {whole};
-  space_.axes = axes_of_tensor(whole.shape);
+  space_.axes = axes_of_image(image_format(facts.attributes), whole.shape);
   space_.outputs = {same_axes(whole.shape.rank())};
 }
 
@@ -59,8 +61,11 @@ OperatorDefinitions define_concat() {
   return {{.name = "Concat",
            .inputs = {{"inputs", FormalOperand::Count::kVariadic}},
            .outputs = {{"concat_result"}},
-           .attributes = {{"axis"}},
-           .bind = bind_as<Concat>}};
+           .attributes = {{"axis"}, format_attribute()},
+           .bind = bind_as<Concat>,
+           .channels_last = [](const NodeFacts& facts) {
+             return images_along_axis_channels_last(facts, 0);
+           }}};
 }
 
 }  // namespace kerf::ops

@@ -35,21 +35,25 @@ IterationAxis space_axis(const Window& window, size_t axis, const char* name) {
 }  // namespace
 
 Conv::Conv(const NodeFacts& facts)
-    : BoundOperator("Conv", facts), groups_(attribute_int(facts.attributes, "group", 1)) {
+    : BoundOperator("Conv", facts),
+      format_(image_format(facts.attributes)),
+      groups_(attribute_int(facts.attributes, "group", 1)) {
   for (const Operand& operand : inputs()) want_float32("Conv", operand, "all inputs");
-  check_shapes(shape(0), shape(1), groups_);
+  const Shape x = onnx_shape(format_, shape(0));
+  check_shapes(x, shape(1), groups_);
   if (has(2) && !(shape(2) == Shape{shape(1)[0]}))
     throw Error(ErrorCode::kUsage,
                 format("Conv wants B of shape [{}], not {}", shape(1)[0], to_string(shape(2))));
-  window_ = window_of(facts.attributes, shape(0), shape(1));
-  outputs_ = {{DType::kFloat32, {shape(0)[0], shape(1)[0], window_.output[0], window_.output[1]}}};
-  set_space();
+  window_ = window_of(facts.attributes, x, shape(1));
+  outputs_ = {{DType::kFloat32,
+               stored_shape(format_, {x[0], shape(1)[0], window_.output[0], window_.output[1]})}};
+  set_space(x);
 }
 
-void Conv::set_space() {
+void Conv::set_space(const Shape& image) {
   const Shape& w = shape(1);
   const bool grouped = groups_ > 1;
-  space_.axes = {{AxisKind::kSample, "samples", shape(0)[0]}};
+  space_.axes = {{AxisKind::kSample, "samples", image[0]}};
   const auto add = [&](IterationAxis axis) {
     space_.axes.push_back(std::move(axis));
     return static_cast<int>(space_.axes.size()) - 1;
@@ -65,9 +69,10 @@ void Conv::set_space() {
   };
   OperandMap x = operand_axes({{0}, of_group(channels), {rows}, {columns}});
   for (size_t i = 0; i < 2; ++i) x.axes[i + 2].window = sliding(window_, i);
-  space_.inputs = {x, operand_axes({of_group(filters), {channels}, {}, {}})};
+  space_.inputs = {stored_axes(format_, x), operand_axes({of_group(filters), {channels}, {}, {}})};
   if (inputs().size() > 2) space_.inputs.push_back(operand_axes({of_group(filters)}, channels));
-  space_.outputs = {operand_axes({{0}, of_group(filters), {rows}, {columns}})};
+  space_.outputs = {
+      stored_axes(format_, operand_axes({{0}, of_group(filters), {rows}, {columns}}))};
 }
 
 Window Conv::local_window(const Box& iterations) const {
@@ -89,11 +94,13 @@ Cost Conv::cost(const LocalSpecs& local) const {
 OperatorDefinitions define_conv() {
   std::vector<FormalAttribute> attributes = window_attributes();
   attributes.push_back({"group"});
+  attributes.push_back(format_attribute());
   return {{.name = "Conv",
            .inputs = {{"X"}, {"W"}, {"B", FormalOperand::Count::kOptional}},
            .outputs = {{"Y"}},
            .attributes = std::move(attributes),
-           .bind = bind_as<Conv>}};
+           .bind = bind_as<Conv>,
+           .channels_last = image_channels_last}};
 }
 
 }  // namespace kerf::ops

@@ -2,11 +2,14 @@
 //
 //   X [N, C, H, W]   W [O, C/group, kh, kw]   B [O], optional   Y [N, O, H', W']
 //
+// With `channels_last` (image_format.h) X is [N, H, W, C] and Y [N, H', W', O].
+//
 // Iterations: samples, groups (if there are several), output channels of a group, input channels of
 // a group (summed), rows and columns of the output. Space is divided into ranges, whose windows
 // overlap in X (a halo). B is added by the call that has input channel 0.
 #pragma once
 
+#include "ops/image_format.h"
 #include "ops/window.h"
 
 namespace kerf::ops {
@@ -20,13 +23,15 @@ class Conv final : public BoundOperator {
   // where it lies at the border.
   Window local_window(const Box& iterations) const;
   int64_t groups() const { return groups_; }
+  ImageFormat images() const { return format_; }
 
   Cost cost(const LocalSpecs& local) const override;
   BackwardReads backward_reads() const override { return product_reads(*this); }
 
  private:
-  void set_space();
+  void set_space(const Shape& image);  // X as ONNX has it
 
+  ImageFormat format_;
   int64_t groups_;
   Window window_;
 };

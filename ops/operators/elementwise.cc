@@ -2,7 +2,7 @@
 // ops/elementwise.h.
 #include "ops/elementwise.h"
 
-#include "ops/operator.h"
+#include "ops/image_format.h"
 
 namespace kerf::ops {
 namespace {
@@ -15,7 +15,7 @@ class ElementwiseOperator final : public BoundOperator {
     want_float32(name, input(0), "X");
     outputs_ = {input(0).spec};
     const OperandMap map = same_axes(shape(0).rank());
-    space_ = {axes_of_tensor(shape(0)), {map}, {map}};
+    space_ = {axes_of_image(image_format(facts.attributes), shape(0)), {map}, {map}};
   }
 
   Cost cost(const LocalSpecs& local) const override {
@@ -40,6 +40,8 @@ OperatorDefinitions define_elementwise() {
   OperatorDefinitions all;
   for_each_elementwise([&](const auto& entry) {
     OperatorDefinition definition{.name = entry.name, .inputs = {{"X"}}, .outputs = {{"Y"}}};
+    definition.attributes = {format_attribute()};
+    definition.channels_last = image_channels_last;
     definition.bind = [&entry](const NodeFacts& facts) {
       return std::make_unique<ElementwiseOperator>(entry.name, facts, entry.flops,
                                                    entry.reads_output);

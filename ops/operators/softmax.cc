@@ -1,5 +1,7 @@
 #include "ops/operators/softmax.h"
 
+#include "ops/image_format.h"
+
 namespace kerf::ops {
 
 Softmax::Softmax(const NodeFacts& facts) : BoundOperator("Softmax", facts) {
@@ -10,7 +12,7 @@ Softmax::Softmax(const NodeFacts& facts) : BoundOperator("Softmax", facts) {
                                           to_string(shape(0)), axis_));
   outputs_ = {input(0).spec};
   const OperandMap map = same_axes(shape(0).rank());
-  space_ = {axes_of_tensor(shape(0)), {map}, {map}};
+  space_ = {axes_of_image(image_format(facts.attributes), shape(0)), {map}, {map}};
   space_.axes[static_cast<size_t>(axis_)].undivided =
       format("Softmax sums along axis {}, which it needs whole", axis_);
 }
@@ -30,8 +32,10 @@ OperatorDefinitions define_softmax() {
   return {{.name = "Softmax",
            .inputs = {{"input"}},
            .outputs = {{"output"}},
-           .attributes = {{"axis"}},
+           .attributes = {{"axis"}, format_attribute()},
            .bind = bind_as<Softmax>,
+           .channels_last =
+               [](const NodeFacts& facts) { return images_along_axis_channels_last(facts, -1); },
            .first_opset = 13}};  // before it, all axes from `axis` on were one
 }
 

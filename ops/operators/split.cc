@@ -1,5 +1,7 @@
 #include "ops/operators/split.h"
 
+#include "ops/image_format.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -35,7 +37,7 @@ Split::Split(const NodeFacts& facts)
   if (whole[axis_] < 0)
     throw Error(ErrorCode::kUsage, format("Split of {} along axis {}, the batch: name another axis",
                                           to_string(whole), axis_));
-  space_ = {axes_of_tensor(whole), {same_axes(whole.rank())}, {}};
+  space_ = {axes_of_image(image_format(facts.attributes), whole), {same_axes(whole.rank())}, {}};
   int64_t offset = 0;
   for (const int64_t extent : extents_of(facts, whole[axis_], axis_)) {
     Shape part = whole;
@@ -61,8 +63,11 @@ OperatorDefinitions define_split() {
   return {{.name = "Split",
            .inputs = {{"input"}},
            .outputs = {{"outputs", FormalOperand::Count::kVariadic}},
-           .attributes = {{"axis"}, {"split", AttributeType::kInts}},
-           .bind = bind_as<Split>}};
+           .attributes = {{"axis"}, {"split", AttributeType::kInts}, format_attribute()},
+           .bind = bind_as<Split>,
+           .channels_last = [](const NodeFacts& facts) {
+             return images_along_axis_channels_last(facts, 0);
+           }}};
 }
 
 }  // namespace kerf::ops

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "ops/image_format.h"
 #include "partitioner/rewrite.h"
 #include "runtime/json.h"
 
@@ -74,7 +75,7 @@ class SharesFile {
     return set.normalized(extent);
   }
 
-  // The box of iterations that gives these indices of axis 1 of the output.
+  // The box of iterations that gives these indices of axis 1 of the output, as ONNX counts them.
   Box of_output(NodeId node, const std::string& name, const std::string& key,
                 const Json& text) const {
     const ops::BoundOperator& op = model_.op(node);
@@ -87,7 +88,9 @@ class SharesFile {
       fail(name, format("{} has no features to divide; name an axis, {{\"{}\": \"INDICES\"}}, or "
                         "give one worker \"all\"",
                         model_.node(node).op, fmt::join(divisible(node), "\" or \"")));
-    box.axes[1] = set_of(name, key, text, shape[1]);
+    const int features =
+        ops::stored_axis(ops::image_format(model_.node(node).attributes), 1, shape.rank());
+    box.axes[static_cast<size_t>(features)] = set_of(name, key, text, shape[features]);
     if (box.empty()) return {};
     const auto iterations =
         ops::iterations_of(op.space(), op.space().outputs[0], op.outputs()[0].shape, box, largest_);

@@ -9,6 +9,7 @@
 // all of them have the same bits and nothing more travels; the states follow on each.
 #include <algorithm>
 
+#include "ops/image_format.h"
 #include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
@@ -24,9 +25,10 @@ std::vector<int64_t> no_numbers(const Node& /*node*/, const Layout& /*division*/
   return {};
 }
 
-ops::Attributes only(const ops::Attributes& all, const std::string& name) {
+ops::Attributes only(const ops::Attributes& all, const std::vector<std::string>& names) {
   ops::Attributes some;
-  if (const auto found = all.find(name); found != all.end()) some.insert(*found);
+  for (const std::string& name : names)
+    if (const auto found = all.find(name); found != all.end()) some.insert(*found);
   return some;
 }
 
@@ -35,17 +37,18 @@ std::vector<ValueId> replace_norm(const Node& node, const std::vector<ValueId>& 
   if (!numbers.empty())
     throw Error(ErrorCode::kUsage, "sync-batch-norm has no numbers", "node " + node.name);
   const auto first_output = [&](NodeId id) { return to.node(id).outputs[0]; };
+  const ops::Attributes format = only(node.attributes, {ops::kChannelsLastAttribute});
   const ValueId totals =
-      first_output(to.add_node(node.name + ".sums", "ChannelSum", {}, {inputs[0]}));
+      first_output(to.add_node(node.name + ".sums", "ChannelSum", format, {inputs[0]}));
   const ValueId squares = first_output(
-      to.add_node(node.name + ".squares", "CenteredSquareSum", {}, {inputs[0], totals}));
+      to.add_node(node.name + ".squares", "CenteredSquareSum", format, {inputs[0], totals}));
   const NodeId statistics =
-      to.add_node(node.name + ".statistics", "ChannelStatistics", only(node.attributes, "momentum"),
-                  {totals, squares, inputs[3], inputs[4]}, 2);
+      to.add_node(node.name + ".statistics", "ChannelStatistics",
+                  only(node.attributes, {"momentum"}), {totals, squares, inputs[3], inputs[4]}, 2);
   const std::vector<ValueId> found = to.node(statistics).outputs;
-  const NodeId normal =
-      to.add_node(node.name, "BatchNormalization", only(node.attributes, "epsilon"),
-                  {inputs[0], inputs[1], inputs[2], found[0], found[1]});
+  const NodeId normal = to.add_node(node.name, "BatchNormalization",
+                                    only(node.attributes, {"epsilon", ops::kChannelsLastAttribute}),
+                                    {inputs[0], inputs[1], inputs[2], found[0], found[1]});
   return {first_output(normal), found[0], found[1]};
 }
 

@@ -6,9 +6,16 @@ namespace kerf::runtime {
 
 namespace {
 
-ErrorCode code_of(cudaError_t status) {
+struct Meaning {
+  ErrorCode code = ErrorCode::kInternal;
+  const char* way_out = "";
+};
+
+Meaning meaning_of(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
+      return {ErrorCode::kUnavailable,
+              "; take more --workers or --micro-batches, or see who else uses the GPU"};
     case cudaErrorInitializationError:
     case cudaErrorInsufficientDriver:
     case cudaErrorNoDevice:
@@ -20,9 +27,24 @@ ErrorCode code_of(cudaError_t status) {
     case cudaErrorStubLibrary:
     case cudaErrorOperatingSystem:
     case cudaErrorUnknown:  // what a driver in disorder says
-      return ErrorCode::kUnavailable;
+      return {ErrorCode::kUnavailable, ""};
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchTimeout:
+      return {ErrorCode::kLost,
+              "; the GPU is lost to this process: look at nvidia-smi, and use another device"};
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+      return {ErrorCode::kInternal,
+              "; work that was enqueued earlier did it: CUDA_LAUNCH_BLOCKING=1 shows which"};
     default:
-      return ErrorCode::kInternal;
+      return {};
   }
 }
 
@@ -31,9 +53,10 @@ ErrorCode code_of(cudaError_t status) {
 void check_cuda(cudaError_t status, const char* call, const std::string& where) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  throw Error(code_of(status),
-              format("{} failed: {} ({}, {})", call, cudaGetErrorString(status),
-                     cudaGetErrorName(status), static_cast<int>(status)),
+  const Meaning meaning = meaning_of(status);
+  throw Error(meaning.code,
+              format("{} failed: {} ({}, {}){}", call, cudaGetErrorString(status),
+                     cudaGetErrorName(status), static_cast<int>(status), meaning.way_out),
               where);
 }
 

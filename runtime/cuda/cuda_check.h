@@ -8,8 +8,9 @@
 namespace kerf::runtime {
 
 // Throws unless `status` is success: Error{kUnavailable} when memory, a device or a driver is
-// missing or out of order, Error{kInternal} otherwise. `where` is the device ("cuda:0"). Clears
-// CUDA's own record of the error.
+// missing or out of order, Error{kLost} when the GPU failed under way, Error{kInternal} otherwise;
+// with the way out where there is one, and a word that the error is of earlier work where it shows
+// late. `where` is the device ("cuda:0"). Clears CUDA's own record of the error.
 void check_cuda(cudaError_t status, const char* call, const std::string& where);
 
 // Makes device `index` current for this thread, for good: a worker has one device, and since CUDA

@@ -175,20 +175,14 @@ Buffer CudaDevice::allocate(size_t bytes) {
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device(int index) {
-  int count = 0;
-  check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount", format("cuda:{}", index));
-  if (index < 0 || index >= count)
+  const CudaSupport cuda = cuda_support();
+  if (index < 0 || index >= cuda.devices)
     throw Error(ErrorCode::kUnavailable,
-                format("cuda:{} is not there: this host has {} CUDA device{}", index, count,
-                       count == 1 ? "" : "s"));
+                format("cuda:{} is not there: {}", index,
+                       cuda.devices == 0
+                           ? cuda.reason
+                           : format("this host has {}", plural(cuda.devices, "CUDA device"))));
   return std::make_unique<CudaDevice>(index);
-}
-
-int cuda_device_count() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();
-  return 0;
 }
 
 }  // namespace kerf::runtime

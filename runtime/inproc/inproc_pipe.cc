@@ -33,7 +33,7 @@ InprocPipe::~InprocPipe() {
 }
 
 void InprocPipe::set_receiver(std::shared_ptr<Device> receiver) {
-  if (receiver->kind() != sender_->kind())
+  if (receiver->name() != sender_->name())
     throw Error(ErrorCode::kUnavailable,
                 kerf::format("threads of one process on devices {} and {}: neither reads the "
                              "other's memory; use processes",

@@ -10,29 +10,31 @@
 namespace kerf::runtime {
 namespace {
 
-// How long something may be under way before one asks what became of it.
-constexpr std::chrono::milliseconds kPatience{1'000};
+// How long before one greets again who has not answered.
+constexpr std::chrono::milliseconds kGreetAgain{1'000};
 
 }  // namespace
 
 LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
                            std::shared_ptr<Device> device, std::unique_ptr<SlotStore> store)
+    : LinkEndpoint(make_packet_socket(label, scheme), std::move(device), std::move(store)) {}
+
+LinkEndpoint::LinkEndpoint(std::unique_ptr<PacketSocket> socket, std::shared_ptr<Device> device,
+                           std::unique_ptr<SlotStore> store)
     : device_(std::move(device)),
       store_(std::move(store)),
-      socket_(make_packet_socket(label, scheme)) {}
+      socket_(std::move(socket)),
+      engine_(*socket_, *this, store_->payload_travels()) {}
 
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
-  const auto serving = [this](const std::function<bool()>& done, Deadline deadline) {
-    return serve(done, deadline);
-  };
   Peer& made = peers_[peer];
   if (wiring.send.contains(peer))
     made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), *store_, *device_,
-                                           serving);
+                                           engine_);
   if (wiring.receive.contains(peer))
     made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), *store_,
-                                                 *device_, serving);
+                                                 *device_, engine_);
   socket_->connect(peer, wiring.addresses.at(peer));
 }
 
@@ -47,16 +49,21 @@ void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
   for (const int peer : peers) add_peer(wiring, peer);
   // Large slots take long to make; the others shall not have less time because of ours.
   if (deadline != Deadline::max()) deadline += Clock::now() - begin;
+  greet_all(deadline);
+  engine_.start();
+}
 
+void LinkEndpoint::greet_all(Deadline deadline) {
   const auto ready = [](const auto& entry) {
     return entry.second.greeted && entry.second.welcomed;
   };
-  Standstill still(kPatience);
-  while (!std::ranges::all_of(peers_, ready)) {
+  const auto all_ready = [&] { return std::ranges::all_of(peers_, ready); };
+  auto lock = engine_.lock();
+  Standstill still(kGreetAgain);
+  while (!all_ready()) {
     for (const auto& [number, peer] : peers_)
       if (!peer.welcomed) greet(number);
-    const Deadline patience = std::min(deadline, after(kPatience));
-    if (serve([&] { return std::ranges::all_of(peers_, ready); }, patience)) return;
+    if (engine_.serve(lock, all_ready, std::min(deadline, after(kGreetAgain)))) return;
     deadline = postponed(deadline, still.look());
     if (Clock::now() < deadline) continue;
     const auto missing = std::ranges::find_if_not(peers_, ready);
@@ -96,7 +103,7 @@ void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
   socket_->send(from, head);
 }
 
-void LinkEndpoint::handle(const Packet& packet) {
+void LinkEndpoint::handle(const Packet& packet, ProgressEngine::Lock& lock) {
   const int from = packet.head.from;
   Peer& peer = peers_.at(from);
   switch (packet.head.kind) {
@@ -107,7 +114,7 @@ void LinkEndpoint::handle(const Packet& packet) {
       peer.welcomed = true;
       return;
     case PacketKind::kData:
-      if (peer.receive) return peer.receive->on_data(packet);
+      if (peer.receive) return peer.receive->on_data(packet, lock);
       break;
     case PacketKind::kProbe:
       if (peer.receive) return peer.receive->on_probe(packet);
@@ -120,27 +127,6 @@ void LinkEndpoint::handle(const Packet& packet) {
       break;
   }
   socket_->drop();
-}
-
-bool LinkEndpoint::serve(const std::function<bool()>& done, Deadline deadline) {
-  while (true) {
-    socket_->check_interrupted();
-    const bool passed_on = pass_on();
-    // No further than needed: what is still unread costs no system call when its time comes.
-    while (!done()) {
-      const auto packet = socket_->receive();
-      if (!packet) break;
-      handle(*packet);
-    }
-    if (done()) return true;
-    if (Clock::now() >= deadline) return false;
-    // No packet tells when the device is done.
-    const Clock::duration patience = passed_on ? kPatience : kDevicePatience;
-    Standstill still(kPatience);
-    socket_->wait(std::min(deadline, after(patience)));
-    deadline = postponed(deadline, still.look());
-    probe_all();
-  }
 }
 
 bool LinkEndpoint::pass_on() {
@@ -158,16 +144,9 @@ bool LinkEndpoint::pass_on() {
   return all;
 }
 
-void LinkEndpoint::settle() {
-  while (!pass_on()) (void)serve([] { return false; }, after(kDevicePatience));
-}
-
-void LinkEndpoint::probe_all() {
-  const Clock::time_point now = Clock::now();
-  if (now - probed_ < kPatience) return;
-  probed_ = now;
+void LinkEndpoint::probe(Clock::time_point before) {
   for (const auto& [number, peer] : peers_)
-    if (peer.send) peer.send->probe(now - kPatience);
+    if (peer.send) peer.send->probe(before);
 }
 
 SendChannel& LinkEndpoint::sender(int peer) {
@@ -184,26 +163,28 @@ ReceiveChannel& LinkEndpoint::receiver(int peer) {
   return *found->second.receive;
 }
 
-void LinkEndpoint::progress() {
-  pass_on();
-  while (const auto packet = socket_->receive()) handle(*packet);
-  probe_all();
-}
-
 bool LinkEndpoint::drain(Deadline deadline) {
+  auto lock = engine_.enter();
   socket_->check_interrupted();
   const auto released = [](const auto& entry) {
     return !entry.second.send || entry.second.send->all_released();
   };
-  return serve([&] { return std::ranges::all_of(peers_, released); }, deadline);
+  return engine_.serve(
+      lock, [&] { return std::ranges::all_of(peers_, released); }, deadline);
+}
+
+int64_t LinkEndpoint::dropped() const {
+  const auto lock = engine_.lock();
+  return socket_->dropped();
 }
 
 ChannelCounters LinkEndpoint::counters() const {
+  const auto lock = engine_.lock();
   ChannelCounters sum;
   sum.dropped = socket_->dropped();
   for (const auto& [number, peer] : peers_) {
-    if (peer.send) sum += peer.send->counters();
-    if (peer.receive) sum += peer.receive->counters();
+    if (peer.send) sum += peer.send->counted();
+    if (peer.receive) sum += peer.receive->counted();
   }
   return sum;
 }

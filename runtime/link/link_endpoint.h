@@ -3,7 +3,8 @@
 // open() greets every peer and is greeted by every peer (kHello with token, lanes and where the
 // slots are; kWelcome back), so that each side has checked the other before the first message.
 //
-// Threads: as Endpoint.
+// From then on a data thread moves what there is while the compute thread does not wait here
+// (progress_engine.h). Threads: as Endpoint.
 #pragma once
 
 #include <map>
@@ -12,16 +13,19 @@
 
 #include "runtime/channel.h"
 #include "runtime/link/packet_socket.h"
+#include "runtime/link/progress_engine.h"
 #include "runtime/link/receive_link.h"
 #include "runtime/link/send_link.h"
 #include "runtime/link/slot_store.h"
 
 namespace kerf::runtime {
 
-class LinkEndpoint final : public Endpoint {
+class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
  public:
   // `scheme` is "ipc" or "tcp".
   LinkEndpoint(const std::string& label, const std::string& scheme, std::shared_ptr<Device> device,
+               std::unique_ptr<SlotStore> store);
+  LinkEndpoint(std::unique_ptr<PacketSocket> socket, std::shared_ptr<Device> device,
                std::unique_ptr<SlotStore> store);
 
   std::string address() const override { return socket_->address(); }
@@ -29,11 +33,9 @@ class LinkEndpoint final : public Endpoint {
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
   void interrupt() override { socket_->interrupt(); }
-  void settle() override;
-  void progress() override;
   bool drain(Deadline deadline) override;
   size_t slot_bytes() const override;
-  int64_t dropped() const override { return socket_->dropped(); }
+  int64_t dropped() const override;
   ChannelCounters counters() const override;
 
  private:
@@ -44,23 +46,22 @@ class LinkEndpoint final : public Endpoint {
     bool welcomed = false;                 // it understood ours
   };
   void add_peer(const Wiring& wiring, int peer);
+  // Until every peer has greeted us and been greeted. Throws Error{kTimeout}.
+  void greet_all(Deadline deadline);
   void greet(int peer);
-  void handle(const Packet& packet);
+  void handle(const Packet& packet, ProgressEngine::Lock& lock) override;
   void on_hello(int from, Peer& peer, const Packet& packet);
-  // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}.
-  bool serve(const std::function<bool()>& done, Deadline deadline);
-  // Passes on what the device is done with: messages that are written, slots that are read. Whether
-  // that is all.
-  bool pass_on();
-  void probe_all();
+  // Messages that are written, slots that are read.
+  bool pass_on() override;
+  void probe(Clock::time_point before) override;
 
   const std::shared_ptr<Device> device_;
   std::unique_ptr<SlotStore> store_;
-  // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
-  std::map<int, Peer> peers_;
-  std::unique_ptr<PacketSocket> socket_;
-  Clock::time_point probed_{};
   bool opened_ = false;
+  // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
+  std::map<int, Peer> peers_;  // as open() made it; what it holds is guarded by the engine's lock
+  std::unique_ptr<PacketSocket> socket_;
+  ProgressEngine engine_;  // the last: its thread uses all the others
 };
 
 }  // namespace kerf::runtime

@@ -4,7 +4,9 @@
 // of the wrong form, epoch or token are dropped and counted. What carries them is the
 // implementation's: zmq/zmq_packet_socket.cc.
 //
-// Threads: one, except interrupt(). Payload given to send_pinned must outlive the PacketSocket.
+// Threads: one at a time, each after the other by a lock or the like, except interrupt(); and
+// receive(), wait() and drained() by one of them while another sends, likewise with that lock but
+// for the waiting. Payload given to send_pinned must outlive the PacketSocket.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +46,14 @@ class PacketSocket {
   // their sender cannot hold us; wait() then returns at once.
   [[nodiscard]] virtual std::optional<Packet> receive() = 0;
 
+  // Whether the last receive() left nothing unread.
+  virtual bool drained() const = 0;
+  // Readable when packets may have come since receive() left nothing unread. It may tell of new
+  // packets once, not of those still unread.
+  virtual int descriptor() const = 0;
+
   // Blocks until a packet may be there, interrupt(), a signal, or `deadline`. Only after receive()
-  // returned empty: an implementation may tell of new packets once, not of those still unread.
+  // returned empty.
   virtual void wait(Deadline deadline) = 0;
   virtual void interrupt() = 0;
   // Throws Error{kInterrupted} after interrupt().

@@ -1,5 +1,6 @@
 #include "runtime/link/receive_link.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/error.h"
@@ -7,13 +8,13 @@
 namespace kerf::runtime {
 
 ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                         Device& device, SendLink::Serve serve)
+                         Device& device, ProgressEngine& engine)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
       store_(store),
-      serve_(std::move(serve)),
+      engine_(engine),
       held_(layout_),
       read_(layout_, device) {}
 
@@ -22,8 +23,10 @@ void ReceiveLink::accept(const std::string& offer) {
 }
 
 std::optional<View> ReceiveLink::receive(Deadline deadline) {
+  auto lock = engine_.enter();
   socket_.check_interrupted();
-  if (arrived_.empty() && !serve_([&] { return !arrived_.empty(); }, deadline)) return std::nullopt;
+  const auto is_there = [this] { return !arrived_.empty(); };
+  if (!is_there() && !engine_.serve(lock, is_there, deadline)) return std::nullopt;
   const Arrived message = arrived_.front();
   arrived_.pop_front();
   ++counters_.messages;
@@ -34,11 +37,22 @@ std::optional<View> ReceiveLink::receive(Deadline deadline) {
 
 void ReceiveLink::release(const View& view, Stream* stream) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
-  KERF_CHECK(held_.holds(view.lane, view.index), "a view was released twice");
+  const auto lock = engine_.enter();
+  const auto same = [&](const Unread& slot) {
+    return slot.lane == view.lane && slot.index == view.index;
+  };
+  KERF_CHECK(held_.holds(view.lane, view.index) && std::ranges::none_of(unread_, same),
+             "a view was released twice");
   const Unread slot{read_.record(view.lane, view.index, stream), view.lane, view.index};
   // At once: the thread may go and wait for something else, and the sender for this credit.
   if (unread_.empty() && slot.is_read()) return give_back(slot);
   unread_.push_back(slot);
+  engine_.await_device(lock);
+}
+
+ChannelCounters ReceiveLink::counters() const {
+  const auto lock = engine_.lock();
+  return counters_;
 }
 
 void ReceiveLink::return_read() {
@@ -57,7 +71,7 @@ void ReceiveLink::give_back(const Unread& slot) {
   ++counters_.control_messages;
 }
 
-void ReceiveLink::on_data(const Packet& packet) {
+void ReceiveLink::on_data(const Packet& packet, ProgressEngine::Lock& lock) {
   const PacketHeader& head = packet.head;
   if (!open() || !layout_.fits(head.lane, head.slot, head.bytes)) return drop();
   if (head.sequence < window_.next()) return drop();
@@ -66,7 +80,8 @@ void ReceiveLink::on_data(const Packet& packet) {
     return ask_again();
   }
   if (held_.holds(head.lane, head.slot)) return drop();
-  if (store_.payload_travels() ? !take_chunk(packet) : !packet.body.empty()) return drop();
+  if (store_.payload_travels() ? !is_next_chunk(packet) : !packet.body.empty()) return drop();
+  if (store_.payload_travels()) take_chunk(packet, lock);
   if (store_.payload_travels() && filled_ < head.bytes) return;
   window_.see(head.sequence);
   filled_ = 0;
@@ -76,8 +91,7 @@ void ReceiveLink::on_data(const Packet& packet) {
   arrived_.push_back({slot, head.bytes, head.tag});
 }
 
-// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy into the slot.
-bool ReceiveLink::take_chunk(const Packet& packet) {
+bool ReceiveLink::is_next_chunk(const Packet& packet) {
   const PacketHeader& head = packet.head;
   const bool same = head.lane == partial_.lane && head.slot == partial_.slot &&
                     head.bytes == partial_.bytes && head.tag == partial_.tag;
@@ -85,12 +99,19 @@ bool ReceiveLink::take_chunk(const Packet& packet) {
     if (head.offset > filled_) ask_again();
     return false;
   }
-  if (packet.body.size() > head.bytes - filled_) return false;
-  if (filled_ == 0) partial_ = head;
-  if (!packet.body.empty())
-    std::memcpy(data(head.lane, head.slot) + filled_, packet.body.data(), packet.body.size());
+  return packet.body.size() <= head.bytes - filled_;
+}
+
+// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy into the slot.
+// Without the lock: nobody else takes packets, and the slot is nobody's until it is whole.
+void ReceiveLink::take_chunk(const Packet& packet, ProgressEngine::Lock& lock) {
+  if (filled_ == 0) partial_ = packet.head;
+  if (packet.body.empty()) return;
+  std::byte* to = data(packet.head.lane, packet.head.slot) + filled_;
+  lock.unlock();
+  std::memcpy(to, packet.body.data(), packet.body.size());
+  lock.lock();
   filled_ += packet.body.size();
-  return true;
 }
 
 void ReceiveLink::on_probe(const Packet& packet) {

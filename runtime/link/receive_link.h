@@ -1,7 +1,8 @@
 // The receiving side of a channel over a PacketSocket: takes every message once and in order, puts
 // chunks together, and gives slots back.
 //
-// Owned by a LinkEndpoint; one thread. All numbers in packets are checked here before use.
+// Owned by a LinkEndpoint, guarded by its engine's lock: a ReceiveChannel's calls take it, all
+// others are made with it. All numbers in packets are checked here before use.
 #pragma once
 
 #include <deque>
@@ -13,7 +14,7 @@
 #include "runtime/channel.h"
 #include "runtime/lanes.h"
 #include "runtime/link/packet_socket.h"
-#include "runtime/link/send_link.h"
+#include "runtime/link/progress_engine.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
 #include "runtime/slot_events.h"
@@ -24,13 +25,14 @@ class ReceiveLink final : public ReceiveChannel {
  public:
   // Streams given to release() are of `device`.
   ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-              Device& device, SendLink::Serve serve);
+              Device& device, ProgressEngine& engine);
 
   std::optional<View> receive(Deadline deadline) override;
   void release(const View& view, Stream* stream) override;
-  ChannelCounters counters() const override { return counters_; }
+  ChannelCounters counters() const override;
 
   const std::vector<Lane>& lanes() const { return lanes_; }
+  const ChannelCounters& counted() const { return counters_; }
   bool open() const { return memory_ != nullptr; }
   // Reaches for the sender's slots. Throws Error{kUnavailable}.
   void accept(const std::string& offer);
@@ -39,7 +41,8 @@ class ReceiveLink final : public ReceiveChannel {
   bool has_unread() const { return !unread_.empty(); }
   size_t allocated() const { return memory_ ? memory_->allocated() : 0; }
 
-  void on_data(const Packet& packet);
+  // Lets go of the lock while it copies.
+  void on_data(const Packet& packet, ProgressEngine::Lock& lock);
   void on_probe(const Packet& packet);
 
  private:
@@ -55,7 +58,8 @@ class ReceiveLink final : public ReceiveChannel {
     bool is_read() const { return done == nullptr || done->ready(); }
   };
   void give_back(const Unread& slot);
-  bool take_chunk(const Packet& packet);
+  bool is_next_chunk(const Packet& packet);
+  void take_chunk(const Packet& packet, ProgressEngine::Lock& lock);
   void drop() { ++counters_.dropped; }
   void ask_again();
   void send_state();
@@ -67,7 +71,7 @@ class ReceiveLink final : public ReceiveChannel {
   const LaneLayout layout_;
   SlotStore& store_;
   std::unique_ptr<SlotMemory> memory_;
-  SendLink::Serve serve_;
+  ProgressEngine& engine_;
   ReceiverSlots held_;
   SlotEvents read_;
   std::deque<Unread> unread_;  // in order of releases

@@ -7,29 +7,31 @@
 namespace kerf::runtime {
 
 SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                   Device& device, Serve serve)
+                   Device& device, ProgressEngine& engine)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
       payload_travels_(store.payload_travels()),
       memory_(store.make_outgoing(layout_.total_bytes())),
-      serve_(std::move(serve)),
+      engine_(engine),
       book_(layout_),
       written_(layout_, device) {}
 
 std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline) {
+  auto lock = engine_.enter();
   socket_.check_interrupted();
   KERF_CHECK(lane >= 0 && lane < layout_.lanes(), "lane {} does not exist", lane);
   KERF_CHECK(bytes <= layout_.slot_bytes(lane), "{} bytes do not fit lane {} with slots of {}",
              bytes, lane, layout_.slot_bytes(lane));
-  if (!book_.has_free(lane) && !serve_([&] { return book_.has_free(lane); }, deadline))
-    return std::nullopt;
+  const auto is_free = [&] { return book_.has_free(lane); };
+  if (!is_free() && !engine_.serve(lock, is_free, deadline)) return std::nullopt;
   const int index = *book_.take(lane);
   return Slot{lane, index, bytes, data({lane, index, 0})};
 }
 
 void SendLink::commit(const Slot& slot, const Tag& tag, Stream* stream) {
+  const auto lock = engine_.enter();
   const SlotName name{slot.lane, slot.index, window_.next() + outbox_.size()};
   book_.committed(name);
   ++counters_.messages;
@@ -37,6 +39,27 @@ void SendLink::commit(const Slot& slot, const Tag& tag, Stream* stream) {
   const Unwritten message{written_.record(slot.lane, slot.index, stream), {name, slot.bytes, tag}};
   if (outbox_.empty() && message.is_written()) return send_first_time(message.message);
   outbox_.push_back(message);
+  engine_.await_device(lock);
+}
+
+void SendLink::abandon(const Slot& slot) {
+  const auto lock = engine_.enter();
+  book_.abandoned(slot.lane, slot.index);
+}
+
+void SendLink::retain(const Slot& slot) {
+  const auto lock = engine_.enter();
+  book_.retained(slot.lane, slot.index);
+}
+
+void SendLink::retire(const Slot& slot) {
+  const auto lock = engine_.enter();
+  book_.retired(slot.lane, slot.index);
+}
+
+ChannelCounters SendLink::counters() const {
+  const auto lock = engine_.lock();
+  return counters_;
 }
 
 void SendLink::send_written() {
@@ -95,7 +118,9 @@ void SendLink::on_state(const Packet& packet) {
 }
 
 void SendLink::probe(Clock::time_point before) {
-  if (all_released() || progress_ > before) return;
+  // What has not been sent yet waits for nobody but the device.
+  const bool is_any_sent = book_.under_way() > outbox_.size();
+  if (!is_any_sent || progress_ > before) return;
   PacketHeader head;
   head.kind = PacketKind::kProbe;
   head.sequence = window_.next();

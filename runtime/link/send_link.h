@@ -1,17 +1,18 @@
 // The sending side of a channel over a PacketSocket: slots, credits, and everything sent kept until
 // it has arrived.
 //
-// Owned by a LinkEndpoint; one thread.
+// Owned by a LinkEndpoint, guarded by its engine's lock: a SendChannel's calls take it, all others
+// are made with it.
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/channel.h"
 #include "runtime/lanes.h"
 #include "runtime/link/packet_socket.h"
+#include "runtime/link/progress_engine.h"
 #include "runtime/link/slot_store.h"
 #include "runtime/reliable.h"
 #include "runtime/slot_events.h"
@@ -20,22 +21,20 @@ namespace kerf::runtime {
 
 class SendLink final : public SendChannel {
  public:
-  // Serves all channels of the endpoint until `done` or the deadline; false if that passed.
-  using Serve = std::function<bool(const std::function<bool()>& done, Deadline deadline)>;
-
   // Streams given to commit() are of `device`.
   SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-           Device& device, Serve serve);
+           Device& device, ProgressEngine& engine);
 
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
   void commit(const Slot& slot, const Tag& tag, Stream* stream) override;
-  void abandon(const Slot& slot) override { book_.abandoned(slot.lane, slot.index); }
-  void retain(const Slot& slot) override { book_.retained(slot.lane, slot.index); }
-  void retire(const Slot& slot) override { book_.retired(slot.lane, slot.index); }
-  ChannelCounters counters() const override { return counters_; }
+  void abandon(const Slot& slot) override;
+  void retain(const Slot& slot) override;
+  void retire(const Slot& slot) override;
+  ChannelCounters counters() const override;
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   SlotMemory& memory() { return *memory_; }
+  const ChannelCounters& counted() const { return counters_; }
   bool all_released() const { return book_.under_way() == 0; }
 
   // Sends what was committed and is written by now.
@@ -70,7 +69,7 @@ class SendLink final : public SendChannel {
   const LaneLayout layout_;
   const bool payload_travels_;
   std::unique_ptr<SlotMemory> memory_;
-  Serve serve_;
+  ProgressEngine& engine_;
   SenderSlots book_;
   SendWindow<Sent> window_;
   SlotEvents written_;

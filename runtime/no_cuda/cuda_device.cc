@@ -10,6 +10,8 @@ std::unique_ptr<Device> make_cuda_device(int index) {
                      index));
 }
 
-int cuda_device_count() { return 0; }
+CudaSupport cuda_support() {
+  return {false, 0, "this build has no CUDA (configure with -DKERF_CUDA=ON)"};
+}
 
 }  // namespace kerf::runtime

@@ -1,6 +1,7 @@
 // A packet socket over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -32,6 +33,16 @@ SocketSettings data_settings(std::string routing_id) {
 
 void keep(void*, void*) {}  // pinned memory belongs to its slot
 
+// What ppoll() wants: a device is looked at more often than poll()'s milliseconds allow.
+timespec time_left(Deadline deadline) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
+  const Clock::time_point now = Clock::now();
+  if (deadline <= now) return {};
+  const int64_t left = std::min(kDay, std::chrono::nanoseconds(deadline - now)).count();
+  return {left / kSecond, left % kSecond};
+}
+
 [[noreturn]] void cannot_send(int32_t peer) {
   throw to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
 }
@@ -47,6 +58,8 @@ class ZmqPacketSocket final : public PacketSocket {
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
   std::optional<Packet> receive() override;
+  bool drained() const override { return !more_; }
+  int descriptor() const override { return router_descriptor_; }
   void wait(Deadline deadline) override;
   void interrupt() override;
   void check_interrupted() const override;
@@ -176,7 +189,8 @@ std::optional<Packet> ZmqPacketSocket::receive() {
 void ZmqPacketSocket::wait(Deadline deadline) {
   if (more_) return;
   std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}}};
-  ::poll(items.data(), items.size(), milliseconds_left(deadline));
+  const timespec left = time_left(deadline);
+  ::ppoll(items.data(), items.size(), &left, nullptr);
 }
 
 void ZmqPacketSocket::interrupt() {

@@ -69,6 +69,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       plan_(plan),
       workplace_(workplace),
       bench_(ops::make_workbench(workplace.device, workplace.stream)),
+      trail_(*bench_),
       seed_(seed),
       micro_batches_(plan.micro_batches),
       loss_terms_(loss_terms(model)),
@@ -148,28 +149,72 @@ TrainingResult& Executor::run(const StepData& data) {
   result_.correct = 0;
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
-  for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
-
-  if (data.training) copy_report();
-  workplace_.endpoint.settle();
-  workplace_.stream.synchronize();
+  trail_.begin(data.step);
+  with_trail([&] {
+    for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
+    if (data.training) copy_report();
+    with_place([&] { return kerf::format("the end of step {}", data.step); },
+               [&] { workplace_.stream.synchronize(); });
+  });
+  bench_->check_data();
   data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
   result_.bytes_in = mailbox_.bytes_in();
   result_.wait_ns = mailbox_.waited_ns();
   result_.compute_ns = runtime::now_ns() - begin_ns - result_.wait_ns;
+  result_.kernel_bytes = static_cast<int64_t>(bench_->kernel_bytes());
   result_.peak_bytes =
       static_cast<int64_t>(workplace_.device.memory().peak + workplace_.endpoint.slot_bytes());
   return result_;
 }
 
+// What the device refuses is told with what it was to do.
+template <class Place, class Act>
+void Executor::with_place(const Place& place, const Act& act) const {
+  try {
+    act();
+  } catch (const Error& error) {
+    if (!error.where().starts_with(workplace_.device.name())) throw;
+    throw Error(error.code(), error.message(), kerf::format("{}, {}", error.where(), place()));
+  }
+}
+
+// A device that failed says so to whoever asks it next, which is seldom who was to blame.
+template <class Act>
+void Executor::with_trail(const Act& act) const {
+  try {
+    act();
+  } catch (const Error& error) {
+    const std::string device = workplace_.device.name();
+    if (!error.where().starts_with(device) || !device_failed()) throw;
+    const std::string open = trail_.first_open();
+    if (open.empty()) throw;  // it is of what was enqueued last
+    throw Error(error.code(), error.message(), kerf::format("{}, {}", device, open));
+  }
+}
+
+// Not a call of it: whatever it is asked, it answers that it failed.
+bool Executor::device_failed() const {
+  try {
+    workplace_.stream.synchronize();
+  } catch (const Error& error) {
+    return error.where() == workplace_.device.name();
+  }
+  return false;
+}
+
 void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
+  action_ = name;
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.data(), text.size(), "step {}: {}", data_.step, name);
   workplace_.activity.doing(std::string_view(text.data(), std::min(end.size, text.size())));
   const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return name; });
-  current_->interpreter.run(current_->runs[index]);
+  with_place([&] { return std::string_view(text.data(), std::min(end.size, text.size())); },
+             [&] {
+               current_->interpreter.run(current_->runs[index]);
+               trail_.passed(name);
+             });
   workplace_.activity.progress();
 }
 
@@ -259,6 +304,8 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   if (reads_reserve) made.reserve = bytes_at(site, site.list->reserve[call], of.reserve);
   made.handed = bytes_at(site, site.list->handed[call], of.handed);
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
+  made.packed = parameters_.packed(site.part, instruction.call);
+  made.version = parameters_.version();
   made.samples = samples(site.micro_batch);
   made.first_sample = first(site.micro_batch);
   made.key = {seed_, model_.node(part(site).calls[call].node).key, data_.step, site.micro_batch};
@@ -274,7 +321,11 @@ void Executor::forward(const Site& site, const Instruction& instruction) {
   look(site, call.inputs, inputs_);
   look(site, call.outputs, outputs_);
   output_gradients_.clear();
-  bench_->forward(kernel(site, instruction), make_call(site, instruction));
+  with_place([&] { return std::string_view(model_.node(call.node).name); },
+             [&] {
+               bench_->forward(kernel(site, instruction), make_call(site, instruction));
+               trail_.passed(action_, model_.node(call.node).name);
+             });
 }
 
 void Executor::gradient(const Site& site, const Instruction& instruction,
@@ -287,10 +338,13 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
   for (size_t i = 0; i < instruction.targets.size(); ++i)
     targets_.push_back({instruction.targets[i].input, view(site, instruction.targets[i].local),
                         accumulate[i] != 0});
-  if (instruction.weights)
-    bench_->weight_gradient(kernel(site, instruction), make_call(site, instruction), targets_);
-  else
-    bench_->input_gradient(kernel(site, instruction), make_call(site, instruction), targets_);
+  const auto act =
+      instruction.weights ? &ops::Workbench::weight_gradient : &ops::Workbench::input_gradient;
+  with_place([&] { return std::string_view(model_.node(call.node).name); },
+             [&] {
+               ((*bench_).*act)(kernel(site, instruction), make_call(site, instruction), targets_);
+               trail_.passed(action_, model_.node(call.node).name);
+             });
 }
 
 size_t Executor::message_bytes(int route, int micro_batch) const {
@@ -338,6 +392,7 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
       [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); },
       mailbox_.flow_of(route, site.micro_batch));
   const std::byte* from = message.data;
+  if (site.micro_batch < 0) parameters_.changed();  // what homes publish is among the step's own
   for (const partitioner::Move& move : instruction.moves) {
     const TensorView to = view(site, move.local);
     if (move.add)

@@ -19,6 +19,7 @@
 #include "schedmp/interpreter.h"
 #include "schedmp/training/mailbox.h"
 #include "schedmp/training/parameters.h"
+#include "schedmp/training/trail.h"
 
 namespace kerf::schedmp {
 
@@ -95,6 +96,11 @@ class Executor final : private Machine {
   void update(const Site& site, const Instruction& instruction) override;
   void update_state(const Site& site, const Instruction& instruction) override;
 
+  template <class Place, class Act>
+  void with_place(const Place& place, const Act& act) const;
+  template <class Act>
+  void with_trail(const Act& act) const;
+  bool device_failed() const;
   void run_list(size_t index);
   // What the step says of itself, on its way to the host: of training, where a part of this worker
   // concludes it. Then, on the host.
@@ -145,6 +151,8 @@ class Executor final : private Machine {
   const partitioner::Plan& plan_;
   runtime::Workplace& workplace_;
   const std::unique_ptr<ops::Workbench> bench_;
+  Trail trail_;
+  std::string_view action_;  // whose list runs
   const uint64_t seed_;
   const int micro_batches_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over

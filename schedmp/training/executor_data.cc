@@ -48,7 +48,7 @@ void Executor::read_rows(const Site& site, const Instruction& instruction,
                          std::span<const int64_t> rows, const TensorView& to) {
   const Dataset& data = *data_.dataset;
   const partitioner::Value& value = model_.value(local(site, instruction.local).value);
-  const auto memory = runtime::memory(to.data, to.bytes());
+  const auto memory = runtime::overwritten(to.data, to.bytes());
   if (instruction.moves.empty()) {
     runtime::launch(
         workplace_.stream,
@@ -69,7 +69,7 @@ void Executor::read_rows(const Site& site, const Instruction& instruction,
           share.pack(row, at, 1);
         }
       },
-      memory, runtime::memory(scratch(site, instruction), value.spec.bytes(1)));
+      memory, runtime::overwritten(scratch(site, instruction), value.spec.bytes(1)));
 }
 
 }  // namespace kerf::schedmp

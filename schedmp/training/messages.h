@@ -71,14 +71,19 @@ struct TrainingResult {
   int64_t compute_ns = 0;
   int64_t wait_ns = 0;
   int64_t peak_bytes = 0;
+  int64_t kernel_bytes = 0;  // beside it: tables and partial sums of kernels (ops/workbench.h)
+  // What the process has in physical memory more than at its start, but for rows of data; and
+  // those. Now and then: -1 in between, and where tensors are elsewhere.
+  int64_t resident_bytes = -1;
+  int64_t data_bytes = 0;
   int64_t bytes_in = 0;
   std::vector<RouteCount> sent;
   std::vector<runtime::Span> spans;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(has_loss, loss, correct, squared_norm, cause, compute_ns, wait_ns, peak_bytes, bytes_in,
-            sent, spans);
+    archive(has_loss, loss, correct, squared_norm, cause, compute_ns, wait_ns, peak_bytes,
+            kernel_bytes, resident_bytes, data_bytes, bytes_in, sent, spans);
   }
 };
 

@@ -62,6 +62,7 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
     views_[at.part][static_cast<size_t>(at.local)] = view;
   };
   lay_out(weights, 1, to_view);
+  lay_out_packed();
   for (const Tensor& at : weights) begin(at, seed);
   if (!trains) return;
   const auto of_kind = [&](LocalKind kind) {
@@ -145,12 +146,30 @@ void Parameters::lay_out(const std::vector<Tensor>& all, int copies, const Place
   }
 }
 
+void Parameters::lay_out_packed() {
+  size_t bytes = 0;
+  for (const partitioner::Part* part : parts_)
+    for (const partitioner::LocalCall& call : part->calls)
+      bytes += static_cast<size_t>(call.packed);
+  memory_.push_back(bench_.device().allocate(bytes));
+  std::byte* at = memory_.back().data();
+  for (const partitioner::Part* part : parts_) {
+    auto& of_part = packed_.emplace_back();
+    for (const partitioner::LocalCall& call : part->calls) {
+      of_part.emplace_back(call.packed == 0 ? nullptr : at, static_cast<size_t>(call.packed));
+      at += call.packed;
+    }
+  }
+}
+
 void Parameters::update(size_t part, int home, const TensorView& gradient, const double* cause) {
+  changed();
   bench_.update(*optimizer_, view(part, home), gradient, states_[part][static_cast<size_t>(home)],
                 cause);
 }
 
 void Parameters::load(const std::filesystem::path& safetensors) {
+  changed();
   SafetensorsReader file(safetensors);
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);

@@ -1,10 +1,12 @@
 // A worker's shares of the parameters, with their gradients and the optimizer's states: what lives
-// from the first step to the last. Each of the three is one stretch of memory, in model order.
+// from the first step to the last. Each of the three is one stretch of memory, in model order; and
+// so is what kernels keep of them in layouts of their own, call by call.
 // Used by the compute thread only.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ops/workbench.h"
@@ -33,6 +35,13 @@ class Parameters {
     one.data += static_cast<size_t>(micro_batch) * stride_of(one);
     return one;
   }
+  // What the kernel of a call keeps, and what it holds for: the version changes with the weights.
+  std::span<std::byte> packed(size_t part, int call) const {
+    return packed_[part][static_cast<size_t>(call)];
+  }
+  int64_t version() const { return version_; }
+  // Something else may have written weights: a message from their home.
+  void changed() { ++version_; }
   // Unless `cause` is an entry that is not 0 by then.
   void update(size_t part, int home, const ops::TensorView& gradient, const double* cause);
 
@@ -60,6 +69,7 @@ class Parameters {
   Tensor holder(const std::vector<Tensor>& all, partitioner::ValueId value,
                 const ops::Box& box) const;
   void save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const;
+  void lay_out_packed();
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
   // What the tensor has of `slice`, whose dense bytes outlive the work.
@@ -75,6 +85,8 @@ class Parameters {
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
+  std::vector<std::vector<std::span<std::byte>>> packed_;          // by part, by call
+  int64_t version_ = 1;
 };
 
 }  // namespace kerf::schedmp

@@ -145,9 +145,9 @@ struct Training::SchedulerHalf {
 
   Verdict proved(const Schedule& what, const partitioner::Setting& setting, bool gradients,
                  const std::vector<int>& least_held = {}) const {
-    Verdict result =
-        verify(model, plan, partitioner::lower(model, plan, {gradients, setting.threads}), what,
-               setting, least_held);
+    const auto parts =
+        partitioner::lower(model, plan, {gradients, setting.threads, setting.devices});
+    Verdict result = verify(model, plan, parts, what, setting, least_held);
     if (!result.ok())
       throw Error(ErrorCode::kUsage,
                   kerf::format("not proved: {}", fmt::join(result.problems, "; ")),
@@ -200,6 +200,9 @@ struct Training::SchedulerHalf {
     figures.wait_seconds += static_cast<double>(result.wait_ns) * 1e-9;
     figures.bytes_in += result.bytes_in;
     figures.peak_bytes = std::max(figures.peak_bytes, result.peak_bytes);
+    figures.kernel_bytes = std::max(figures.kernel_bytes, result.kernel_bytes);
+    figures.resident_bytes = std::max(figures.resident_bytes, result.resident_bytes);
+    figures.data_bytes = std::max(figures.data_bytes, result.data_bytes);
     for (const RouteCount& sent : result.sent) {
       if (sent.route < 0 || static_cast<size_t>(sent.route) >= routes.size())
         throw Error(ErrorCode::kProtocol, kerf::format("there is no route {}", sent.route),

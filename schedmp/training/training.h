@@ -83,6 +83,11 @@ struct WorkerFigures {
   int64_t local_bytes = 0;
   int64_t proved_bytes = 0;  // of device memory and slots, before anything ran
   int64_t peak_bytes = 0;    // measured: equal
+  int64_t kernel_bytes = 0;  // beside it, of GPUs: what kernels hold
+  // Of physical memory, more than when it began, and without rows of data; and those. Only the
+  // worker's own where it is the only one of its process. -1: unknown.
+  int64_t resident_bytes = -1;
+  int64_t data_bytes = 0;
 };
 
 struct RouteFigures {

@@ -1,5 +1,7 @@
 #include "schedmp/training/worker_half.h"
 
+#include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <numeric>
 
@@ -23,7 +25,8 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       training_(parse_schedule(job.schedule, "the schedule in the job")) {
   ops::use_threads(workplace.threads);
   const auto work_of = [&](const Schedule& schedule, bool gradients) {
-    return Work{partitioner::lower(model_, plan_, {gradients, workplace.threads}),
+    return Work{partitioner::lower(model_, plan_,
+                                   {gradients, workplace.threads, {workplace.device.kind()}}),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
   executor_ = std::make_unique<Executor>(
@@ -83,10 +86,27 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
                       task.step, training};
   prepare(data.dataset);
   TrainingResult& result = executor_->run(data);
+  measure_memory(task, result);
   result.spans.clear();
   if (task.trace) result.spans = workplace_.trace.take();
   for (runtime::Span& span : result.spans) span.step = task.step;
   return result;
+}
+
+// What is taken is taken before the first step, so a few looks do. Slots that both ends map count
+// at the one that they are proved for.
+void TrainingWorker::measure_memory(const TrainingTask& task, TrainingResult& result) const {
+  result.resident_bytes = -1;
+  if (workplace_.device.kind() != runtime::DeviceKind::kCpu) return;
+  if (task.kind == TaskKind::kTrain && !std::has_single_bit(static_cast<uint64_t>(task.step) + 1))
+    return;
+  result.data_bytes = 0;
+  for (const Dataset* data : {train_.get(), test_.get()})
+    if (data != nullptr) result.data_bytes += data->held_bytes();
+  const runtime::ResidentMemory now = runtime::resident_memory();
+  const auto slots = static_cast<int64_t>(workplace_.endpoint.slot_bytes());
+  result.resident_bytes = now.anonymous - start_.anonymous - result.data_bytes +
+                          std::min(now.shared - start_.shared, slots);
 }
 
 }  // namespace kerf::schedmp

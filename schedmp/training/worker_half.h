@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/resident_memory.h"
 #include "schedmp/training/executor.h"
 #include "schedmp/training/training.h"
 
@@ -28,6 +29,9 @@ class TrainingWorker {
   // Row numbers of the task's rows, in the order of its epoch.
   std::span<const int64_t> rows_of(const TrainingTask& task);
 
+  void measure_memory(const TrainingTask& task, TrainingResult& result) const;
+
+  const runtime::ResidentMemory start_ = runtime::resident_memory_at_start();
   runtime::Workplace& workplace_;
   TrainingJob job_;
   partitioner::Model model_;

@@ -100,7 +100,7 @@ class PlanFiles(KerfTest):
         made = run("plan", "lenet5", "--workers", 3, "--short", "--out", self.plan)
         self.assertEqual(made.returncode, 0, made.stderr)
         plan = json.loads(self.plan.read_text())
-        for stage, first, part in ((1, "fc9", "stages[1].first"), (0, "relu1", "begins with conv1"),
+        for stage, first, part in ((1, "fc9", "stages[1].first"), (0, "relu1", "begins with image.channels_last"),
                                    (2, "conv1", "later in the model")):
             with self.subTest(stage=stage, first=first):
                 stages = [dict(one) for one in plan["stages"]]
@@ -318,11 +318,25 @@ class Requests(KerfTest):
                              "--transport", "inproc", "--steps", 30, "--out", self.folder / "out")
                 self.assert_one_error(answer, "is no longer a finite number", "--lr", "step 1", "10 steps")
 
-    def test_a_device_that_is_not_there_is_told_once(self):
-        """Local workers leave it to the command to say what they told it."""
-        answer = run("train", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 1, "--device", "cuda:99",
+    def test_devices_that_are_not_there(self):
+        for devices in ("cuda:99", "cpu,cuda:99", "gpu", "cpu,,cpu", "CPU", "cuda:", ","):
+            with self.subTest(devices=devices):
+                name = next(name for name in devices.split(",") if name != "cpu")
+                answer = run("train", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 1, "--device", devices,
+                             "--out", self.folder / "out")
+                self.assert_one_error(answer, "--device: ", name, "cpu")
+        self.assert_one_error(run("worker", "--connect", "tcp://127.0.0.1:1", "--device", "cuda:99"), "--device: ", "cuda:99")
+        self.assert_one_error(run("worker", "--connect", "tcp://127.0.0.1:1", "--device", "cpu,cpu"), "--device: ", "--index")
+        for planned in ("gpu", "CPU", "cuda:", "cuda:x", "cpu,,cpu"):
+            self.assert_one_error(run("plan", "mlp", "--device", planned), "--device: ", "there is no device")
+
+    def test_no_gpu_is_told_with_the_reason(self):
+        cuda = json.loads(run("devices", "--json").stdout)["cuda"]
+        if cuda["devices"] > 0:
+            self.skipTest("this host has a GPU")
+        answer = run("train", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 1, "--device", "cuda",
                      "--out", self.folder / "out")
-        self.assert_one_error(answer, "worker 0", "cuda:99")
+        self.assert_one_error(answer, "--device: cuda cannot be had: ", cuda["reason"], "use --device cpu")
 
     def test_a_refuted_schedule(self):
         file = self.folder / "bad.txt"
@@ -396,7 +410,7 @@ class Reports(KerfTest):
     def test_a_corrupt_report(self):
         derived = ("model", "steps", "accuracy", "predicted", "counted", "equal")
         for key in self.report:
-            if key not in (*derived, "kind", "data", "gradient_norms", "skipped"):
+            if key not in (*derived, "kind", "data", "gradient_norms", "skipped", "process_allowance_bytes"):
                 with self.subTest(missing=key):
                     self.refused({k: v for k, v in self.report.items() if k != key}, key)
             with self.subTest(wrong=key):

@@ -399,8 +399,50 @@ class Run(KerfTest):
 
 class Devices(KerfTest):
     def test_the_cpu_is_there(self):
-        self.assertEqual(json.loads(run("devices", "--json").stdout)["devices"][0]["name"], "cpu")
-        self.assertIn("cpu", run("devices").stdout)
+        answer = json.loads(run("devices", "--json").stdout)
+        cuda = answer["cuda"]
+        self.assertEqual([device["name"] for device in answer["devices"]],
+                         ["cpu", *(f"cuda:{i}" for i in range(cuda["devices"]))])
+        table = run("devices").stdout
+        self.assertIn("cpu", table)
+        # Where no GPU can be used, both say why.
+        usable = [device for device in answer["devices"] if device["name"] != "cpu" and "error" not in device]
+        self.assertEqual("reason" in cuda, not usable)
+        if "reason" in cuda:
+            self.assertIn(f"no GPU: {cuda['reason']}\n", table)
+            self.assertNotEqual(cuda["built"], "this build has no CUDA" in cuda["reason"])
+
+    def test_a_plan_is_for_the_devices_that_will_run_it(self):
+        """Kernels of GPUs take other scratch memory: a cut that keeps within a cap for them is proved for them. Of devices a
+        plan's text says nothing."""
+        if not json.loads(run("devices", "--json").stdout)["cuda"]["built"]:
+            self.assert_one_error(run("plan", "lenet5", "--device", "cuda"), "--device: ", "KERF_CUDA=ON")
+            return
+        file = self.folder / "plan.json"
+
+        def peaks(*more):
+            answer = run("plan", "lenet5", "--workers", 2, "--out", file, "--json", *more)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return [worker["peak_bytes"] for worker in json.loads(answer.stdout)["workers"]]
+        cpu = peaks()
+        gpu = peaks("--device", "cuda,cuda:1")
+        self.assertEqual(peaks("--device", "cpu"), cpu)
+        self.assertNotEqual(cpu, gpu)
+        self.assertEqual(peaks("--device", "cpu,cuda"), [cpu[0], gpu[1]])
+        self.assertEqual(peaks("--device", "cuda", "--memory", max(gpu)), gpu)
+        self.assertNotIn("cuda", file.read_text())
+        proved = run("schedule", "--plan", file, "--device", "cuda", "--json")
+        self.assertEqual(proved.returncode, 0, proved.stderr)
+        self.assertLessEqual(max(json.loads(proved.stdout)["peak_bytes"]), max(gpu))
+
+    def test_a_list_of_devices_goes_round(self):
+        """Local workers take the devices of the list in turn; the report names each one's."""
+        folder = self.folder / "devices"
+        answer = run("train", "mlp", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 1, "--device", "cpu,cpu",
+                     "--out", folder)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual([worker["device"] for worker in json.loads((folder / "run.json").read_text())["workers"]],
+                         ["cpu", "cpu"])
 
 
 class Train(KerfTest):
@@ -463,7 +505,7 @@ class Train(KerfTest):
         for worker in report["workers"]:
             self.assertLessEqual({"worker", "pid", "device", "compute_seconds", "wait_seconds", "messages", "bytes_in",
                                   "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",
-                                  "predicted_step_seconds"}, set(worker))
+                                  "predicted_step_seconds", "resident_bytes", "data_bytes"}, set(worker))
             self.assertLessEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
 
     def test_epochs_count_from_one(self):

@@ -44,6 +44,8 @@ RunRecord sample() {
                      .peak_bytes = 2048,
                      .proved_bytes = 4096,
                      .predicted_peak_bytes = 5000,
+                     .resident_bytes = 6000,
+                     .data_bytes = 700,
                      .resent = 3,
                      .dropped = 2,
                      .spans_lost = 7}};
@@ -83,6 +85,9 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
   EXPECT_EQ(json["equal"], true);
   EXPECT_EQ(json["workers"][0]["proved_bytes"], 4096);
   EXPECT_EQ(json["workers"][0]["predicted_peak_bytes"], 5000);
+  EXPECT_EQ(json["workers"][0]["resident_bytes"], 6000);
+  EXPECT_EQ(json["workers"][0]["data_bytes"], 700);
+  EXPECT_EQ(json["process_allowance_bytes"], 24 << 20);
   EXPECT_EQ(json["workers"][0]["resent"], 3);
   EXPECT_EQ(json["workers"][0]["dropped"], 2);
   EXPECT_EQ(json["workers"][0]["spans_lost"], 7);

@@ -238,7 +238,7 @@ TEST(DeviceNames, BeginWithTheCpuAndCanAllBeMade) {
   const auto names = device_names();
   ASSERT_FALSE(names.empty());
   EXPECT_EQ(names[0], "cpu");
-  EXPECT_EQ(names.size(), 1u + static_cast<size_t>(cuda_device_count()));
+  EXPECT_EQ(names.size(), 1u + static_cast<size_t>(cuda_support().devices));
   for (const std::string& name : names) EXPECT_EQ(make_device(name)->name(), name);
 }
 
@@ -253,7 +253,7 @@ TEST(DeviceNames, ThatAreNoneAreRefusedWithThoseThereAre) {
 }
 
 TEST(DeviceNames, OfAbsentGpusAreRefusedAsUnavailable) {
-  const std::string name = format("cuda:{}", cuda_device_count());
+  const std::string name = format("cuda:{}", cuda_support().devices);
   const auto error = error_of([&] { (void)make_device(name); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);

@@ -1,5 +1,7 @@
 #include "tests/conformance/operator_case.h"
 
+#include "ops/image_format.h"
+
 namespace kerf::ops {
 
 CaseInput activation(const Shape& shape, Draw draw) {
@@ -24,7 +26,7 @@ CaseInput absent() {
   return input;
 }
 
-std::shared_ptr<const BoundOperator> bind(const OperatorCase& scene) {
+static NodeFacts facts_of(const OperatorCase& scene) {
   NodeFacts facts{scene.attributes, {}, scene.outputs};
   for (const CaseInput& input : scene.inputs) {
     const bool trained = input.role == Role::kActivation || input.role == Role::kParameter;
@@ -33,7 +35,26 @@ std::shared_ptr<const BoundOperator> bind(const OperatorCase& scene) {
                             .wants_gradient = trained && is_floating(input.spec.dtype),
                             .present = input.present});
   }
-  return bind_operator(find_operator(scene.op), facts);
+  return facts;
+}
+
+std::optional<OperatorCase> channels_last(const OperatorCase& scene) {
+  const OperatorDefinition& definition = find_operator(scene.op);
+  if (definition.channels_last == nullptr) return std::nullopt;
+  const auto node = definition.channels_last(facts_of(scene));
+  if (!node) return std::nullopt;
+  OperatorCase turned = scene;
+  turned.name += "_channels_last";
+  turned.attributes = node->attributes;
+  for (const int image : node->images) {
+    Shape& shape = turned.inputs[static_cast<size_t>(image)].spec.shape;
+    shape = stored_shape(ImageFormat::kChannelsLast, shape);
+  }
+  return turned;
+}
+
+std::shared_ptr<const BoundOperator> bind(const OperatorCase& scene) {
+  return bind_operator(find_operator(scene.op), facts_of(scene));
 }
 
 }  // namespace kerf::ops

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,9 @@ struct ThreadCase {
   bool same_bits = true;
 };
 std::vector<ThreadCase> thread_cases();
+
+// The case with its images' channels last; nothing where the operator cannot have them so.
+std::optional<OperatorCase> channels_last(const OperatorCase& scene);
 
 // The operator bound to the case's node. Activations and parameters of floating-point numbers want
 // a gradient.

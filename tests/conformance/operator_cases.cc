@@ -6,7 +6,10 @@ namespace kerf::ops {
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), sequence_cases()})
-    cases.insert(cases.end(), family.begin(), family.end());
+    for (const OperatorCase& scene : family) {
+      cases.push_back(scene);
+      if (const auto turned = channels_last(scene)) cases.push_back(*turned);
+    }
   return cases;
 }
 
@@ -14,6 +17,12 @@ std::vector<ThreadCase> thread_cases() {
   const Attributes transposed{{"transB", int64_t{1}}};
   const std::vector<int64_t> two{2, 2};
   const Attributes window{{"kernel_shape", two}, {"strides", two}};
+  const Attributes training{{"training_mode", int64_t{1}}};
+  const auto normalised = [](const Shape& x) {
+    const Shape channels{x[1]};
+    return std::vector<CaseInput>{activation(x), parameter(channels), parameter(channels),
+                                  state(channels), state(channels, Draw::kPositive)};
+  };
   const auto scene = [](std::string name, std::string op, Attributes attributes,
                         std::vector<CaseInput> inputs) {
     return OperatorCase{.name = std::move(name),
@@ -21,6 +30,12 @@ std::vector<ThreadCase> thread_cases() {
                         .attributes = std::move(attributes),
                         .inputs = std::move(inputs),
                         .samples = 32};
+  };
+  const auto turned = [&](std::string name, std::string op, Attributes attributes,
+                          std::vector<CaseInput> inputs) {
+    return channels_last(
+               scene(std::move(name), std::move(op), std::move(attributes), std::move(inputs)))
+        .value();
   };
   return {
       {scene("Gemm", "Gemm", transposed,
@@ -31,6 +46,24 @@ std::vector<ThreadCase> thread_cases() {
       {scene("Conv_of_many_channels", "Conv", {{"auto_pad", "SAME_UPPER"}},
              {activation({kBatch, 32, 14, 14}), parameter({32, 32, 3, 3}), parameter({32})}),
        false},
+      {turned("Conv_of_two_channels", "Conv", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}},
+              {activation({kBatch, 2, 28, 28}), parameter({6, 2, 3, 3}), parameter({6})})},
+      {turned("Conv_of_few_channels", "Conv", {{"pads", std::vector<int64_t>{2, 2, 2, 2}}},
+              {activation({kBatch, 6, 14, 14}), parameter({16, 6, 5, 5}), parameter({16})}),
+       false},
+      {turned("Conv_of_many_channels", "Conv", {{"auto_pad", "SAME_UPPER"}},
+              {activation({kBatch, 32, 14, 14}), parameter({32, 32, 3, 3}), parameter({32})}),
+       false},
+      {turned("MaxPool", "MaxPool", window, {activation({kBatch, 6, 28, 28})})},
+      {turned("MaxPool_of_many_channels", "MaxPool", window, {activation({kBatch, 20, 28, 28})})},
+      {turned("AveragePool", "AveragePool", window, {activation({kBatch, 8, 28, 28})})},
+      {turned("BatchNormalization", "BatchNormalization", training,
+              normalised({kBatch, 100, 6, 5}))},
+      {turned("BatchNormalization_of_few_channels", "BatchNormalization", training,
+              normalised({kBatch, 6, 20, 20}))},
+      {turned("BatchNormalization_of_some_channels", "BatchNormalization", training,
+              normalised({kBatch, 32, 20, 20}))},
+      {turned("ChannelSum", "ChannelSum", {}, {activation({kBatch, 10, 20, 20})})},
       {scene("MaxPool", "MaxPool", window, {activation({kBatch, 8, 28, 28})})},
       {scene("AveragePool", "AveragePool", window, {activation({kBatch, 8, 28, 28})})},
       {scene("Relu", "Relu", {}, {activation({kBatch, 4096})})},
@@ -39,9 +72,7 @@ std::vector<ThreadCase> thread_cases() {
       {scene("Gather", "Gather", {}, {parameter({50, 512}), classes({kBatch, 8}, 50)})},
       {scene("Transpose", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}},
              {activation({kBatch, 64, 80})})},
-      {scene("BatchNormalization", "BatchNormalization", {{"training_mode", int64_t{1}}},
-             {activation({kBatch, 100, 30}), parameter({100}), parameter({100}), state({100}),
-              state({100}, Draw::kPositive)})},
+      {scene("BatchNormalization", "BatchNormalization", training, normalised({kBatch, 100, 30}))},
       {scene("LayerNormalization", "LayerNormalization", {},
              {activation({kBatch, 20, 100}), parameter({100}), parameter({100})})},
       {scene("LSTM", "LSTM", {},

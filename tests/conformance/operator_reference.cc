@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "ops/image_format.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -177,10 +179,40 @@ Reference matmul(const std::vector<HostTensor>& in, const Shape& y) {
   });
 }
 
+// Computed as ONNX has it, from and to what lies channels last.
+Reference of_channels_last(const OperatorCase& scene, std::vector<HostTensor> in,
+                           const Shape& output) {
+  constexpr ImageFormat kLast = ImageFormat::kChannelsLast;
+  const auto order = [](const Index& onnx) { return Index{onnx[0], onnx[2], onnx[3], onnx[1]}; };
+  OperatorCase plain = scene;
+  plain.attributes.erase(kChannelsLastAttribute);
+  const HostTensor stored = in[0];
+  in[0].shape = onnx_shape(kLast, stored.shape);
+  for_each_element(in[0].shape, [&](const Index& i) {
+    in[0].floats[static_cast<size_t>(flat(i, in[0].shape))] =
+        static_cast<float>(at(stored, order(i)));
+    return Sum();
+  });
+  const Shape onnx = onnx_shape(kLast, output);
+  const Reference computed = reference_of(plain, in, onnx).value();
+  Reference turned = computed;
+  for_each_element(onnx, [&](const Index& i) {
+    const auto from = static_cast<size_t>(flat(i, onnx));
+    const auto to = static_cast<size_t>(flat(order(i), output));
+    turned.values[to] = computed.values[from];
+    turned.magnitudes[to] = computed.magnitudes[from];
+    return Sum();
+  });
+  return turned;
+}
+
 }  // namespace
 
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
+  const bool windows = scene.op == "Conv" || scene.op == "MaxPool" || scene.op == "AveragePool";
+  if (windows && image_format(scene.attributes) == ImageFormat::kChannelsLast)
+    return of_channels_last(scene, in, output);
   if (scene.op == "Conv") return conv(scene, in, output);
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);

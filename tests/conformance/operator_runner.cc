@@ -130,6 +130,9 @@ OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime:
       largest_(largest),
       threads_(threads),
       stream_(device.make_stream()),
+      packed_(device, *stream_,
+              packed_bytes(*op_, device.kind(), local_specs(*op_, iterations_, largest, largest),
+                           threads, /*gradients=*/true)),
       bench_(make_workbench(device, *stream_)),
       kernel_(make_kernel({*op_, iterations_, largest_, *bench_})) {}
 
@@ -181,6 +184,8 @@ Call OperatorRunner::call_of(const Placed& placed, const Moment& moment) const {
   call.inputs = placed.inputs;
   call.outputs = placed.outputs;
   call.workspace = workspace.span();
+  call.packed = packed_.span();
+  call.version = moment.version;
   call.samples = moment.samples;
   call.key = {42, 7, 3, moment.micro_batch};
   call.training = moment.training;
@@ -194,11 +199,13 @@ void OperatorRunner::run(const Placed& placed, const std::function<void()>& call
   device_.reset_peak();
   call();
   stream_->synchronize();
+  bench_->check_data();
   const size_t peak = device_.memory().peak;
   KERF_CHECK(peak == before, "{} took {} bytes from the device", op_->name(), peak - before);
   for (size_t i = 0; i < placed.memory.size(); ++i)
     KERF_CHECK(placed.memory[i].intact(*stream_), "{} wrote past the end of its buffer {} of {}",
                op_->name(), i, placed.memory.size());
+  KERF_CHECK(packed_.intact(*stream_), "{} wrote past the end of what it keeps", op_->name());
   for (size_t i = 0; i < placed.inputs.size(); ++i)
     KERF_CHECK(static_cast<int>(i) == placed.overwritten || placed.inputs[i].data == nullptr ||
                    bytes_at(placed.inputs[i], *stream_) == placed.given[i],

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/workbench.h"
+#include "tests/conformance/guarded_memory.h"
 
 namespace kerf::ops {
 
@@ -35,7 +36,8 @@ struct Moment {
   bool training = true;
   double normaliser = 1;
   int32_t micro_batch = 1;
-  int in_place = -1;  // forward writes output 0 over this input
+  int64_t version = 0;  // of the parameters; 0: unlike any other
+  int in_place = -1;    // forward writes output 0 over this input
 };
 
 struct Asked {
@@ -78,6 +80,7 @@ class OperatorRunner {
   int64_t largest_;
   int threads_;
   std::unique_ptr<runtime::Stream> stream_;
+  GuardedMemory packed_;
   std::unique_ptr<Workbench> bench_;
   std::unique_ptr<Kernel> kernel_;
 };

@@ -56,6 +56,8 @@ void add_normalizing_cases(std::vector<OperatorCase>& cases) {
   };
   batch_norm("BatchNormalization_of_images", {kBatch, 3, 2, 4}, true,
              {"samples", "axis 2", "axis 3"});
+  batch_norm("BatchNormalization_of_many_channels", {kBatch, 67, 1, 2}, true,
+             {"samples", "axis 2", "axis 3"});
   batch_norm("BatchNormalization_of_rows", {kBatch, 5}, true, {"samples"});
   batch_norm("BatchNormalization_by_states", {kBatch, 4, 3}, false, {});
   cases.push_back({.name = "LayerNormalization",
@@ -78,6 +80,13 @@ void add_piece_cases(std::vector<OperatorCase>& cases) {
   const CaseInput totals = activation({2, 4}, Draw::kPositive);
   cases.push_back(
       {.name = "ChannelSum", .op = "ChannelSum", .inputs = {activation({kBatch, 4, 5})}});
+  cases.push_back({.name = "ChannelSum_of_images",
+                   .op = "ChannelSum",
+                   .inputs = {activation({kBatch, 4, 5, 2})}});
+  cases.push_back({.name = "CenteredSquareSum_of_images",
+                   .op = "CenteredSquareSum",
+                   .inputs = {activation({kBatch, 4, 2, 3}), totals},
+                   .epsilon = 0.005});
   cases.push_back({.name = "CenteredSquareSum",
                    .op = "CenteredSquareSum",
                    .inputs = {activation({kBatch, 4, 5}), totals},

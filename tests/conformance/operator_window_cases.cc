@@ -41,6 +41,12 @@ void add_conv_cases(std::vector<OperatorCase>& cases) {
       {activation({kBatch, 8, 6, 7}), parameter({8, 1, 3, 3}), parameter({8})});
   add("Conv_many_channels", with(window({3, 3}, {1, 1}, {0, 0, 0, 0}), "auto_pad", "SAME_UPPER"),
       {activation({kBatch, 17, 6, 6}), parameter({19, 17, 3, 3}), parameter({19})}, 2);
+  add("Conv_of_a_pixel", window({1, 1}, {1, 1}, {0, 0, 0, 0}),
+      {activation({kBatch, 3, 3, 31}), parameter({7, 3, 1, 1}), parameter({7})});
+  add("Conv_of_few_channels_to_many", window({3, 5}, {1, 2}, {2, 1, 0, 3}),
+      {activation({kBatch, 5, 6, 33}), parameter({37, 5, 3, 5}), parameter({37})}, 2);
+  add("Conv_of_more_samples_than_fit_the_cache", {{"pads", Ints{2, 2, 2, 2}}},
+      {activation({kBatch, 1, 5, 6}), parameter({2, 1, 5, 5}), parameter({2})}, 18);
   add("Conv_many_channels_strided", window({3, 3}, {2, 2}, {1, 1, 1, 1}),
       {activation({kBatch, 16, 9, 8}), parameter({16, 16, 3, 3})}, 2);
 }
@@ -62,6 +68,8 @@ void add_pool_cases(std::vector<OperatorCase>& cases) {
   add("MaxPool_dilated_ceil", "MaxPool",
       with(window({2, 3}, {2, 3}, {0, 1, 1, 0}, {2, 1}), "ceil_mode", int64_t{1}),
       {kBatch, 3, 8, 9}, Draw::kApart);
+  add("MaxPool_of_many_channels", "MaxPool", window({3, 2}, {1, 2}, {1, 0, 0, 1}),
+      {kBatch, 21, 4, 5}, Draw::kApart);
   add("MaxPool_large_window", "MaxPool", window({17, 17}, {1, 1}, {0, 0, 0, 0}),
       {kBatch, 2, 18, 17}, Draw::kApart);
   add("AveragePool_2x2", "AveragePool", two, {kBatch, 4, 6, 6}, Draw::kUniform);

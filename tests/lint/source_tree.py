@@ -9,7 +9,7 @@ import re
 import sys
 
 FLOORS = ["runtime", "ops", "partitioner", "schedmp", "apps"]  # from the bottom up
-CODE = {".h", ".cc", ".cu"}
+CODE = {".h", ".cc", ".cu", ".cuh"}
 TEXT = CODE | {".md", ".txt", ".cmake", ".in", ".py", ".sh", ".json", ".svg", ""}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

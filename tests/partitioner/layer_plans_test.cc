@@ -155,7 +155,7 @@ void look_at_some(Random& random, Tallies& tallies) {
       request.speed.link_seconds = link_seconds;
       for (;;) {
         const Model model =
-            draw(random, 2) == 0 ? random_model(random) : random_net(Family::kAny, random);
+            draw(random, 2) == 0 ? random_model(random) : random_net_of_onnx(Family::kAny, random);
         const auto divisions =
             testing::every_division(testing::partings_of(model), workers, kFewDivisions);
         if (divisions.size() == kFewDivisions) continue;

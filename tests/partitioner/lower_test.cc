@@ -7,6 +7,7 @@
 #include <set>
 
 #include "partitioner/builder.h"
+#include "partitioner/channels_last.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/step_checks.h"
 
@@ -33,6 +34,7 @@ struct Case {
 std::vector<Case> models() {
   return {{"mlp", make_zoo_model("mlp", {{8, 12, 10, 10}})},
           {"lenet5", make_zoo_model("lenet5")},
+          {"lenet5_channels_last", channels_last(make_zoo_model("lenet5"))},
           {"branching", branching()}};
 }
 

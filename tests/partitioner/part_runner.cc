@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "ops/arithmetic.h"
+
 namespace kerf::partitioner {
 
 using Kind = Instruction::Kind;
@@ -28,10 +30,13 @@ PartRunner::PartRunner(const Model& model, const Plan& plan, const RunOptions& o
       bench_(ops::make_workbench(*device_, *stream_)),
       players_(parts_.size()),
       step_vector_(model, plan.micro_batches) {
+  ops::use_threads(1);  // for which lower() measures kernels
   for (size_t p = 0; p < parts_.size(); ++p) {
-    for (const LocalCall& each : parts_[p].calls)
+    for (const LocalCall& each : parts_[p].calls) {
       players_[p].kernels.push_back(
           ops::make_kernel({model.op(each.node), each.iterations, plan.division.largest, *bench_}));
+      players_[p].packed.push_back(poison(each.packed));
+    }
     players_[p].cleared.assign(parts_[p].locals.size(), true);
     for (size_t i = 0; i < parts_[p].locals.size(); ++i) begin(p, static_cast<int>(i));
   }

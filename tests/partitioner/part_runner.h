@@ -76,6 +76,7 @@ class PartRunner {
   struct Player {  // of a part
     std::vector<std::unique_ptr<ops::Kernel>> kernels;
     std::map<int, Memory> persistent;  // by local
+    std::vector<Memory> packed;        // by call
     std::vector<bool> cleared;         // by local
     Memory transient;
     std::map<int, Memory> slots;                        // by route: the one acquired

@@ -51,6 +51,8 @@ ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int mi
       players_[p].owners.erase(scratch + byte);
     std::fill(made.workspace.begin(), made.workspace.end(), std::byte{0x7f});
   }
+  made.packed = players_[p].packed[at(instruction.call)];
+  made.version = 1;  // one step
   made.samples = samples(micro_batch);
   made.key = {7, model_.node(local.node).key, 0, micro_batch};
   made.normaliser = static_cast<double>(first_sample(static_cast<int>(sizes_.size())));

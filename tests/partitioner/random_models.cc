@@ -6,6 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "partitioner/channels_last.h"
+
 namespace kerf::partitioner {
 namespace {
 
@@ -341,6 +343,11 @@ class Generator {
 
 }  // namespace
 
-Model random_net(Family family, Random& random) { return Generator(family, random).run(); }
+Model random_net_of_onnx(Family family, Random& random) { return Generator(family, random).run(); }
+
+Model random_net(Family family, Random& random) {
+  Model model = random_net_of_onnx(family, random);
+  return draw(random, 2) == 0 ? channels_last(model) : model;
+}
 
 }  // namespace kerf::partitioner

@@ -1,6 +1,7 @@
 // Random models of all kinds of operators, for properties that hold for every model: branches,
 // skips, ties, nodes of several outputs, tensors of rank 2 to 4 with the batch on axis 0 or 1 and
-// several rows a sample, embeddings, states, frozen parameters and constants.
+// several rows a sample, embeddings, states, frozen parameters and constants. Every other one has
+// its channels last around convolutions.
 #pragma once
 
 #include "partitioner/model.h"
@@ -17,5 +18,7 @@ enum class Family {
 };
 
 Model random_net(Family family, Random& random);
+// All in ONNX's order.
+Model random_net_of_onnx(Family family, Random& random);
 
 }  // namespace kerf::partitioner

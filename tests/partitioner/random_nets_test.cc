@@ -5,6 +5,7 @@
 // KERF_SEEDS=FIRST-LAST in the environment chooses other seeds: the long sweep does.
 #include <gmock/gmock.h>
 
+#include "partitioner/channels_last.h"
 #include "tests/partitioner/random_models.h"
 #include "tests/partitioner/reference_step.h"
 #include "tests/partitioner/step_checks.h"
@@ -142,6 +143,22 @@ TEST_P(RandomNets, OfWholeNumbersRoundNothing) {
                                 reference_step(model, sizes, Numbers::kWhole));
   EXPECT_EQ(errors.first, 0);
   EXPECT_EQ(errors.second, 0);
+}
+
+// In either order of images: exactly where numbers are, and as little wrong as in ONNX's elsewhere.
+TEST_P(RandomNets, AreTheSameWithTheirChannelsLast) {
+  const Model exact = random_net_of_onnx(Family::kExact, random_);
+  const Model turned = channels_last(exact);
+  const Plan plan = undivided(turned, {});
+  const auto sizes = micro_batch_sizes(plan.batch, plan.micro_batches);
+  expect_same_bits(run(turned, plan, sizes, Numbers::kWhole),
+                   run(exact, undivided(exact, {}), sizes, Numbers::kWhole));
+  const Model any = random_net_of_onnx(Family::kAny, random_);
+  const Model also = channels_last(any);
+  const auto errors = errors_of(run(also, undivided(also, {}), sizes, Numbers::kNormal),
+                                reference_step(any, sizes, Numbers::kNormal));
+  EXPECT_LE(errors.first, 1e-4);
+  EXPECT_LE(errors.second, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomNets, tests::seeds(1, 12));

@@ -387,11 +387,43 @@ const std::map<std::string, Function>& functions() {
   return all;
 }
 
+// An image in the order that `axes` says: axis j is what axis axes[j] was.
+ScalarTensor moved(const ScalarTensor& image, const Index& axes) {
+  Shape shape = image.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    shape[axis] = image.shape[static_cast<int>(axes[static_cast<size_t>(axis)])];
+  return made(shape, [&](const Index& i) {
+    Index from(i.size());
+    for (size_t axis = 0; axis < i.size(); ++axis) from[static_cast<size_t>(axes[axis])] = i[axis];
+    return at(image, from);
+  });
+}
+
+const Index kToFirst{0, 3, 1, 2};
+const Index kToLast{0, 2, 3, 1};
+
+// Windows and channels are computed as ONNX has them; what is said of an axis, and all that acts
+// element by element, is said of the axes as they lie.
+Outputs compute_channels_last(const ReferenceCall& call, const Function& function) {
+  ReferenceCall onnx = call;
+  const ScalarTensor image = moved(*call.inputs[0], kToFirst);
+  onnx.inputs[0] = &image;
+  Shape& y = onnx.outputs[0];
+  y = {y[0], y[3], y[1], y[2]};
+  Outputs outputs = function(onnx);
+  outputs[0] = moved(outputs[0], kToLast);
+  return outputs;
+}
+
 }  // namespace
 
 std::vector<ScalarTensor> compute(const ReferenceCall& call) {
   const auto found = functions().find(call.op);
   KERF_CHECK(found != functions().end(), "no reference for {}", call.op);
+  const bool windows = call.op == "Conv" || call.op == "MaxPool" || call.op == "AveragePool" ||
+                       call.op == "BatchNormalization";
+  if (windows && attribute_int(call.attributes, "channels_last", 0) != 0)
+    return compute_channels_last(call, found->second);
   return found->second(call);
 }
 

@@ -18,6 +18,14 @@ std::vector<std::byte> fill(int64_t count, const Draw& draw) {
   return bytes;
 }
 
+// Its number among inputs and labels, which rewriting a model leaves as it is.
+uint32_t number_of_fed(const Model& model, ValueId value) {
+  uint32_t number = 0;
+  for (ValueId before = 0; before < value; ++before)
+    if (model.value(before).producer < 0 && !ops::is_kept(model.value(before).role)) ++number;
+  return number;
+}
+
 }  // namespace
 
 float small_number(uint32_t stream, int64_t index) {
@@ -45,7 +53,7 @@ std::vector<std::byte> row_data(const Model& model, ValueId value, int64_t first
                                 Numbers numbers) {
   const ops::ValueSpec& spec = model.value(value).spec;
   const int64_t row = spec.shape.elements_per_sample();
-  const auto stream = static_cast<uint32_t>(value);
+  const uint32_t stream = number_of_fed(model, value);
   if (spec.dtype == ops::DType::kInt64)
     return fill<int64_t>(count * row, [&](int64_t i) { return (first * row + i) % 3; });
   return fill<float>(count * row, [&](int64_t i) {

@@ -57,13 +57,26 @@ TEST(Zoo, LeNet5WithBatchNormalisationKeepsStatistics) {
   EXPECT_EQ(model.value(model.find_value("bn2.running_var")).role, Role::kState);
 }
 
+TEST(Zoo, TheConvolutionNetHasTheBlocksAskedFor) {
+  const Model model = make_zoo_model("convnet");
+  const auto shape = [](const Model& of, const char* node) {
+    return of.value(of.node(of.find_node(node)).outputs[0]).spec.shape;
+  };
+  EXPECT_EQ(shape(model, "conv1b"), (ops::Shape{ops::kBatch, 32, 28, 28}));
+  EXPECT_EQ(shape(model, "conv2b"), (ops::Shape{ops::kBatch, 64, 14, 14}));
+  EXPECT_EQ(shape(model, "flatten"), (ops::Shape{ops::kBatch, 64 * 7 * 7}));
+  EXPECT_EQ(shape(make_zoo_model("convnet", {{4, 5, 6, 7}}), "pool4"),
+            (ops::Shape{ops::kBatch, 7, 1, 1}));
+  EXPECT_NE(complaint([] { make_zoo_model("convnet", {{4, 5, 6, 7, 8}}); }), "");
+}
+
 TEST(Zoo, EveryModelIsSound) {
   for (const std::string& name : zoo_names()) EXPECT_NO_THROW(make_zoo_model(name).check()) << name;
 }
 
 TEST(Zoo, RefusesWhatItDoesNotHave) {
   EXPECT_THAT(complaint([] { make_zoo_model("vgg"); }),
-              HasSubstr("mlp, lenet5, lenet5-bn, lstm-lm"));
+              HasSubstr("mlp, lenet5, lenet5-bn, convnet, lstm-lm"));
   EXPECT_THAT(complaint([] { make_zoo_model("lenet5", {{784, 10}}); }), HasSubstr("--sizes"));
   EXPECT_NE(complaint([] { make_zoo_model("mlp", {{784}}); }), "");
   EXPECT_NE(complaint([] { make_zoo_model("mlp", {{784, 0, 10}}); }), "");

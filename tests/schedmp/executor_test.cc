@@ -10,6 +10,7 @@
 
 #include "ops/arithmetic.h"
 #include "partitioner/builder.h"
+#include "partitioner/channels_last.h"
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "runtime/error.h"
@@ -205,9 +206,10 @@ TEST(Executor, WalksListsAndOwnLanesWithoutAllocating) {
 }
 
 TEST(Executor, TrainsWithoutAllocating) {
-  for (const char* name : {"mlp", "lenet5"})
+  for (const char* name : {"mlp", "lenet5", "lenet5-bn"})
     for (const auto& [text, stages] : {std::pair(kTogether, 1), {kApart, 1}, {kTwoStages, 2}}) {
-      Alone alone(partitioner::make_zoo_model(name), stages, schedule_of(text));
+      Alone alone(partitioner::channels_last(partitioner::make_zoo_model(name)), stages,
+                  schedule_of(text));
       for (int step = 0; step < 3; ++step) alone.step();
       const size_t before = tests::allocated_bytes();
       for (int step = 0; step < 3; ++step) alone.step();

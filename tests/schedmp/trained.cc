@@ -5,6 +5,7 @@
 
 #include "ops/arithmetic.h"
 #include "partitioner/builder.h"
+#include "partitioner/channels_last.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/zoo.h"
 #include "schedmp/scheduler.h"
@@ -41,10 +42,21 @@ static Model dropping() {
   return b.build();
 }
 
+// Convolutions of as many channels as a library has blocks for, normalised: 12 numbers a row are an
+// image of three channels.
+static Model filtering() {
+  Builder b("filtering");
+  const ValueId x = b.input("x", {ops::kBatch, 3, 2, 2});
+  const ValueId wide = b.relu(b.batch_norm(b.conv(x, 40, 3, 1, 1, "wide"), "bn"), "wide_relu");
+  b.loss(b.gemm(b.flatten(b.relu(b.conv(wide, 24, 3, 1, 1, "deep"), "deep_relu"), "flat"), 5));
+  return partitioner::channels_last(b.build());
+}
+
 Model make_model(const std::string& source) {
+  if (source == "filtering") return filtering();
   if (source == "braided") return braided();
   if (source == "dropping") return dropping();
-  if (source == "lenet5") return partitioner::make_zoo_model("lenet5");
+  if (source == "lenet5") return partitioner::channels_last(partitioner::make_zoo_model("lenet5"));
   return partitioner::make_zoo_model("mlp", {partitioner::parse_sizes(source)});
 }
 
@@ -92,7 +104,7 @@ static Plan bound_plan_of(const Model& model, const Case& c) {
 }
 
 static runtime::DeviceFactory devices_of(const Case& c) {
-  if (!c.world) return {};
+  if (!c.world) return [name = c.device](const std::string&) { return runtime::make_device(name); };
   return [world = c.world](const std::string&) {
     return kerf::tests::make_async_device(
         world, {.capacity = 0, .begin_thread = [] { ops::use_threads(1); }});
@@ -118,6 +130,7 @@ Answer train(const Case& c) {
   options.steps = c.steps;
   options.optimizer.momentum = 0.9;
   options.shards = folder / "shards";
+  options.setting.devices = {runtime::make_device(c.device)->kind()};
   Training program(factories(), model, plan, schedule, options);
   const auto crew = kerf::tests::inproc_crew(
       plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}},

@@ -28,7 +28,8 @@ struct Case {
   std::string shares = {};
   std::string text = {};          // of a schedule: its stages go where it has them
   std::vector<int> binding = {};  // part -> worker; empty: the cut's
-  std::shared_ptr<kerf::tests::AsyncWorld> world = {};  // of its devices; null: the CPU
+  std::shared_ptr<kerf::tests::AsyncWorld> world = {};  // of its devices; null: `device`
+  std::string device = "cpu";                           // of every worker
 };
 
 struct Answer {

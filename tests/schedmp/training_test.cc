@@ -40,7 +40,7 @@ TEST_P(SameAnswer, BitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(LayerCuts, SameAnswer,
-                         testing::Combine(testing::Values("12-24-18-10-5", "braided"),
+                         testing::Combine(testing::Values("12-24-18-10-5", "braided", "filtering"),
                                           testing::Values(2, 3, 4),
                                           testing::Values("gpipe", "1f1b")));
 INSTANTIATE_TEST_SUITE_P(LeNet, SameAnswer,

@@ -1,0 +1,24 @@
+// What this process has in physical memory, as its kernel counts it.
+#pragma once
+
+#include <cstdint>
+
+namespace kerf::runtime {
+
+struct ResidentMemory {
+  int64_t anonymous = 0;  // bytes of heap, stacks, and whatever else is no file's
+  int64_t shared = 0;     // bytes of memory shared with other processes, touched by this one
+};
+
+// Of /proc/self/status; zeros where there is none. Any thread; some 20 us.
+ResidentMemory resident_memory();
+
+// That of the first call: a worker's process makes it before its channels, so that slots count as
+// grown.
+const ResidentMemory& resident_memory_at_start();
+
+// What a process may have beside tensors and slots: code made at run time, stacks, plans, buffers
+// of sockets.
+inline constexpr int64_t kProcessAllowance = int64_t{24} << 20;
+
+}  // namespace kerf::runtime

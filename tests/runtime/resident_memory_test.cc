@@ -1,0 +1,46 @@
+// Physical memory of a process: what is touched counts, what is only promised does not.
+#include "runtime/resident_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+namespace kerf::runtime {
+namespace {
+
+constexpr int64_t kBytes = int64_t{32} << 20;
+constexpr int64_t kSlack = int64_t{4} << 20;  // of counts that threads keep for a while
+
+class Mapping {
+ public:
+  explicit Mapping(int flags)
+      : data_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0)) {}
+  ~Mapping() { munmap(data_, kBytes); }
+  Mapping(const Mapping&) = delete;
+  void touch() { std::memset(data_, 1, kBytes); }
+
+ private:
+  void* data_;
+};
+
+TEST(ResidentMemory, CountsWhatWasTouched) {
+  const ResidentMemory before = resident_memory();
+  EXPECT_GT(before.anonymous, 0);
+  Mapping promised(MAP_PRIVATE);
+  EXPECT_LT(resident_memory().anonymous - before.anonymous, kSlack);
+  promised.touch();
+  EXPECT_GE(resident_memory().anonymous - before.anonymous, kBytes - kSlack);
+}
+
+TEST(ResidentMemory, CountsSharedMemoryApart) {
+  const ResidentMemory before = resident_memory();
+  Mapping shared(MAP_SHARED);
+  shared.touch();
+  const ResidentMemory after = resident_memory();
+  EXPECT_GE(after.shared - before.shared, kBytes - kSlack);
+  EXPECT_LT(after.anonymous - before.anonymous, kSlack);
+}
+
+}  // namespace
+}  // namespace kerf::runtime

@@ -1,0 +1,142 @@
+#include "tests/support/cuda_on_host/gpu_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
+#define KERF_CANARIES 1  // else whoever strays dies at once
+#endif
+
+namespace kerf::tests {
+namespace {
+
+constexpr size_t kUnit = 256;
+constexpr size_t kPage = 4096;
+constexpr size_t kLarge = size_t{4} << 20U;
+constexpr size_t kMostFilled = size_t{1} << 20U;
+constexpr auto kCanary = std::byte{0xc5};
+
+// Gives back the pages of a large block that is free: opening and closing takes time for every page
+// that was touched.
+void drop_pages(std::byte* data, size_t bytes) {
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
+  if (bytes >= kLarge && begin < end)
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void plant_canaries([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::byte* end) {
+#ifdef KERF_CANARIES
+  std::fill(begin, end, kCanary);
+#endif
+}
+
+void look_at_canaries([[maybe_unused]] const std::byte* begin,
+                      [[maybe_unused]] const std::byte* end, [[maybe_unused]] size_t bytes) {
+#ifdef KERF_CANARIES
+  const std::byte* wrong = std::find_if(begin, end, [](std::byte b) { return b != kCanary; });
+  if (wrong == end) return;
+  std::fprintf(stderr, "played GPU: byte %td behind an allocation of %zu bytes was written to\n",
+               wrong - begin, bytes);
+  std::abort();
+#endif
+}
+
+}  // namespace
+
+GpuMemory::GpuMemory(int devices, size_t bytes) : devices_(devices), per_device_(bytes) {
+  const size_t all = per_device_ * static_cast<size_t>(devices_);
+  void* base = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) throw std::runtime_error("no addresses for the played GPUs");
+  base_ = static_cast<std::byte*>(base);
+  ASAN_POISON_MEMORY_REGION(base_, all);
+}
+
+GpuMemory::~GpuMemory() {
+  const size_t all = per_device_ * static_cast<size_t>(devices_);
+  ASAN_UNPOISON_MEMORY_REGION(base_, all);
+  munmap(base_, all);
+}
+
+// Its pages alone: all of a GPU take time for every page that was touched.
+template <class Act>
+void GpuMemory::look_into(std::byte* begin, std::byte* end, const Act& act) const {
+  const bool closed = !is_open(device_of(begin));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / kPage * kPage;
+  const size_t bytes = reinterpret_cast<uintptr_t>(end) - first;
+  if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_WRITE);
+  act();
+  if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_NONE);
+}
+
+void* GpuMemory::allocate(int device, size_t bytes) {
+  if (bytes == 0 || bytes > per_device_) return nullptr;
+  // At least one unit is left free behind each.
+  const size_t units = (bytes + kUnit - 1) / kUnit * kUnit + kUnit;
+  std::byte* at = begin_of(device);
+  std::byte* const end = at + per_device_;
+  auto next = used_.lower_bound(at);
+  while (next != used_.end() && next->first < end && next->first < at + units) {
+    at = next->first + next->second.units;
+    ++next;
+  }
+  if (at + units > end) return nullptr;
+  used_[at] = {bytes, units};
+  ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+  look_into(at, at + units, [&] {
+    std::memset(at, 0xff, std::min(bytes, kMostFilled));
+    plant_canaries(at + bytes, at + units);
+  });
+  return at;
+}
+
+bool GpuMemory::free(void* data) {
+  const auto found = used_.find(static_cast<std::byte*>(data));
+  if (found == used_.end()) return false;
+  const auto& [at, block] = *found;
+  std::byte* const behind = at + block.bytes;
+  std::byte* const end = at + block.units;
+  look_into(behind, end, [&] { look_at_canaries(behind, end, block.bytes); });
+  ASAN_POISON_MEMORY_REGION(at, block.units);
+  drop_pages(at, block.units);
+  used_.erase(found);
+  return true;
+}
+
+int GpuMemory::device_of(const void* data) const {
+  const auto* at = static_cast<const std::byte*>(data);
+  if (at < base_ || at >= base_ + per_device_ * static_cast<size_t>(devices_)) return -1;
+  return static_cast<int>(static_cast<size_t>(at - base_) / per_device_);
+}
+
+bool GpuMemory::is_allocated(const void* data, size_t bytes) const {
+  auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+  auto after = used_.upper_bound(at);
+  if (after == used_.begin()) return false;
+  const auto& [begin, block] = *--after;
+  const auto offset = static_cast<size_t>(at - begin);
+  return offset <= block.bytes && bytes <= block.bytes - offset;
+}
+
+void GpuMemory::open_for(int device) {
+  if (device == open_) return;
+  const int before = std::exchange(open_, device);
+  for (int i = 0; i < devices_; ++i) {
+    const bool was_open = before == kEverybody || before == i;
+    if (is_open(i) != was_open)
+      mprotect(begin_of(i), per_device_, is_open(i) ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+}
+
+}  // namespace kerf::tests

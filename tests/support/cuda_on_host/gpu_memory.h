@@ -1,0 +1,57 @@
+// The memory of played GPUs (gpu.h): one stretch of addresses each, closed but while a stream of
+// that GPU works.
+//
+// Owned by the state of the played GPUs, under its lock.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace kerf::tests {
+
+class GpuMemory {
+ public:
+  GpuMemory(int devices, size_t bytes);  // of each
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+
+  // Aligned to 256 bytes, as cudaMalloc's, and full of ones (floats that are no numbers) at the
+  // beginning. Null where there is no room.
+  void* allocate(int device, size_t bytes);
+  // False where nothing was allocated there. Dies where somebody wrote behind it.
+  bool free(void* data);
+
+  bool holds(const void* data) const { return device_of(data) >= 0; }
+  // -1: no GPU's.
+  int device_of(const void* data) const;
+  // Whether all of it is in one allocation, whose end counts where there are no bytes.
+  bool is_allocated(const void* data, size_t bytes) const;
+
+  // Who may touch it from now on.
+  static constexpr int kNobody = -1;
+  static constexpr int kEverybody = -2;  // a copy between GPUs
+  void open_for(int device);
+
+ private:
+  struct Block {
+    size_t bytes = 0;
+    size_t units = 0;  // with what is left free behind it
+  };
+  std::byte* begin_of(int device) const {
+    return base_ + static_cast<size_t>(device) * per_device_;
+  }
+  // Opens what of it is closed for one's own look, and closes it again.
+  template <class Act>
+  void look_into(std::byte* begin, std::byte* end, const Act& act) const;
+  bool is_open(int device) const { return open_ == kEverybody || open_ == device; }
+
+  std::byte* base_ = nullptr;
+  const int devices_;
+  const size_t per_device_;
+  int open_ = kNobody;
+  std::map<std::byte*, Block> used_;
+};
+
+}  // namespace kerf::tests

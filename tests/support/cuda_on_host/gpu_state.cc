@@ -1,0 +1,165 @@
+#include "tests/support/cuda_on_host/gpu_state.h"
+
+#include <cxxabi.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace kerf::tests {
+namespace {
+
+constexpr uintptr_t kPageBytes = 4096;
+// No number that a kernel is given is as large and no address of this process as small.
+constexpr uintptr_t kLeastAddress = uintptr_t{0x5000} << 32U;
+constexpr uintptr_t kMostAddress = uintptr_t{0x7fff} << 32U | 0xffffffffU;
+
+thread_local bool is_in_host_function = false;
+
+bool is_mapped(uintptr_t address) {
+  return msync(reinterpret_cast<void*>(address / kPageBytes * kPageBytes), 1, MS_ASYNC) == 0;
+}
+
+std::string readable(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string found = status == 0 ? text : name;
+  std::free(text);
+  return found;
+}
+
+}  // namespace
+
+bool in_host_function() { return is_in_host_function; }
+
+void die(const std::string& why) {
+  std::fprintf(stderr, "played GPU: %s\n", why.c_str());
+  std::abort();
+}
+
+std::string GpuKernel::text() const { return readable(name); }
+
+bool GpuMoment::happened() const { return line == nullptr || line->done() >= at; }
+
+GpuState& GpuState::of_process() {
+  static GpuState state;
+  return state;
+}
+
+std::shared_ptr<GpuLine> GpuState::make_line(int device) {
+  std::erase_if(lines_,
+                [](const auto& each) { return each.use_count() == 1 && each->queue.empty(); });
+  auto line = std::make_shared<GpuLine>();
+  line->device = device;
+  lines_.push_back(line);
+  return line;
+}
+
+void GpuState::push(GpuLine& line, GpuItem item) {
+  line.queue.push_back(std::move(item));
+  ++line.pushed;
+}
+
+bool GpuState::step() {
+  std::vector<GpuLine*> ready;
+  for (const auto& line : lines_)
+    if (!line->queue.empty() && line->queue.front().after.happened()) ready.push_back(line.get());
+  if (ready.empty() || broken_ != cudaSuccess) return false;
+  GpuLine& line = *ready[ready.size() == 1 ? 0 : random() % ready.size()];
+  const GpuItem& item = line.queue.front();
+  if (breaks(item)) return false;
+  memory.open_for(item.by == GpuItem::By::kDevice    ? line.device
+                  : item.by == GpuItem::By::kDevices ? GpuMemory::kEverybody
+                                                     : GpuMemory::kNobody);
+  is_in_host_function = item.by == GpuItem::By::kHost;
+  if (item.work) item.work();
+  is_in_host_function = false;
+  line.queue.pop_front();
+  return true;
+}
+
+// A wait is for what was enqueued before it, so something can always begin.
+void GpuState::run_until(const GpuMoment& moment) {
+  while (!moment.happened() && step()) {
+  }
+  memory.open_for(GpuMemory::kNobody);
+}
+
+void GpuState::run_one() {
+  step();
+  memory.open_for(GpuMemory::kNobody);
+}
+
+void GpuState::run_all() {
+  while (step()) {
+  }
+  memory.open_for(GpuMemory::kNobody);
+}
+
+void GpuState::break_with(cudaError_t error) {
+  broken_ = error;
+  break_.reset();
+  for (const auto& line : lines_) line->queue.clear();
+}
+
+void GpuState::break_at(const std::string& kernel, int others, cudaError_t error) {
+  break_ = {kernel, others, error};
+}
+
+bool GpuState::breaks(const GpuItem& item) {
+  if (!break_ || item.kernel.name == nullptr ||
+      item.kernel.text().find(break_->kernel) == std::string::npos || break_->others-- > 0)
+    return false;
+  break_with(break_->error);
+  return true;
+}
+
+bool GpuState::is_pinned(const void* data, size_t bytes) const {
+  const auto* at = static_cast<const std::byte*>(data);
+  auto after = pinned.upper_bound(at);
+  if (after == pinned.begin()) return false;
+  const auto& [begin, size] = *--after;
+  return at < begin + size && bytes <= size - static_cast<size_t>(at - begin);
+}
+
+void GpuState::check_unused(const void* data, size_t bytes, const char* call) const {
+  const auto* begin = static_cast<const std::byte*>(data);
+  for (const auto& line : lines_)
+    for (const GpuItem& item : line->queue)
+      for (const void* address : item.given) {
+        const auto* at = static_cast<const std::byte*>(address);
+        if (at < begin || at >= begin + bytes) continue;
+        die(std::string(call) + ": work that waits uses this memory" +
+            (item.kernel.name == nullptr ? "" : ": " + item.kernel.text()));
+      }
+}
+
+std::vector<const void*> GpuState::addresses_of(const GpuKernel& kernel, int device) const {
+  std::vector<const void*> found;
+  for (size_t i = 0; i + sizeof(void*) <= kernel.given.size(); i += sizeof(void*)) {
+    uintptr_t word = 0;
+    std::memcpy(&word, kernel.given.data() + i, sizeof word);
+    const auto* address = reinterpret_cast<const void*>(word);
+    const auto refuse = [&](const char* why) {
+      char text[24];
+      std::snprintf(text, sizeof text, "%p", address);
+      die("cuda:" + std::to_string(device) + ": " + kernel.text() + " was given " + text + ", " +
+          why);
+    };
+    if (memory.holds(address)) {
+      if (memory.device_of(address) != device) refuse("memory of another GPU");
+      if (!memory.is_allocated(address, 0)) refuse("memory that is free");
+    } else if (!is_pinned(address, 0)) {
+      if (word >= kLeastAddress && word <= kMostAddress && is_mapped(word))
+        refuse("memory of the host that is not pinned");
+      continue;
+    }
+    found.push_back(address);
+  }
+  return found;
+}
+
+}  // namespace kerf::tests

@@ -1,0 +1,62 @@
+// Packet sockets between threads of one process: for what ThreadSanitizer is to see of links, whose
+// usual sockets are ZeroMQ's, and for tests that must know who takes which packet.
+//
+//   PacketExchange exchange;
+//   LinkEndpoint endpoint(exchange.make_socket("worker 0"), device, store);
+//
+// Workers are known by the number that they identify() themselves with. Owned by the test, outlives
+// its sockets. Thread-safe; a socket is what runtime/link/packet_socket.h says.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "runtime/event_fd.h"
+#include "runtime/link/packet_socket.h"
+
+namespace kerf::tests {
+
+class PacketExchange {
+ public:
+  std::unique_ptr<runtime::PacketSocket> make_socket(const std::string& label);
+
+  // Packets that the calling thread took for this worker, and that others did.
+  int64_t taken_by_me(int worker) const;
+  int64_t taken_by_others(int worker) const;
+  // How often somebody looked for this worker's packets.
+  int64_t looks(int worker) const;
+  // Both false if it is not so by the deadline. Nothing is there for this worker, and whoever took
+  // the last packet has looked again:
+  bool wait_until_taken(int worker, runtime::Deadline deadline);
+  // somebody waits for this worker's packets in PacketSocket::wait():
+  bool wait_until_waiting(int worker, runtime::Deadline deadline);
+  // From now on whoever looks for this worker's packets gets an Error{kUnavailable} with this text.
+  void fail(int worker, const std::string& text);
+
+ private:
+  friend class ExchangeSocket;
+  struct Inbox {
+    std::deque<std::pair<runtime::PacketHeader, std::string>> packets;
+    bool looked_at = false;  // since the last one came
+    int waiting = 0;
+    int64_t looks = 0;
+    std::map<std::thread::id, int64_t> taken;
+    std::string failure;
+    runtime::EventFd bell;  // readable when packets may be there
+  };
+  Inbox& inbox(int worker) const;  // with the lock
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  mutable std::map<int, Inbox> inboxes_;
+  int sockets_ = 0;
+};
+
+}  // namespace kerf::tests
