@@ -22,18 +22,17 @@ namespace kerf::tests {
 namespace {
 
 constexpr size_t kUnit = 256;
-constexpr size_t kPage = 4096;
-constexpr size_t kLarge = size_t{4} << 20U;
+// Opening and closing takes time for every page that was touched: hence large ones, which stay whole
+// as long as nobody opens, closes or gives back a part of one.
+constexpr size_t kPage = size_t{2} << 20U;
 constexpr size_t kMostFilled = size_t{1} << 20U;
 constexpr auto kCanary = std::byte{0xc5};
 
-// Gives back the pages of a large block that is free: opening and closing takes time for every page
-// that was touched.
+// Gives back the pages that a free block has to itself.
 void drop_pages(std::byte* data, size_t bytes) {
   const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
   const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
-  if (bytes >= kLarge && begin < end)
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 void plant_canaries([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::byte* end) {
@@ -56,25 +55,30 @@ void look_at_canaries([[maybe_unused]] const std::byte* begin,
 }  // namespace
 
 GpuMemory::GpuMemory(int devices, size_t bytes) : devices_(devices), per_device_(bytes) {
+  if (per_device_ % kPage != 0) throw std::invalid_argument("a played GPU has whole pages");
   const size_t all = per_device_ * static_cast<size_t>(devices_);
-  void* base = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw std::runtime_error("no addresses for the played GPUs");
-  base_ = static_cast<std::byte*>(base);
+  mapped_ =
+      mmap(nullptr, all + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped_ == MAP_FAILED) throw std::runtime_error("no addresses for the played GPUs");
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(mapped_) + kPage - 1) / kPage * kPage;
+  base_ = reinterpret_cast<std::byte*>(first);
+  madvise(base_, all, MADV_HUGEPAGE);  // where there are none all is slower, and the same
   ASAN_POISON_MEMORY_REGION(base_, all);
 }
 
 GpuMemory::~GpuMemory() {
   const size_t all = per_device_ * static_cast<size_t>(devices_);
   ASAN_UNPOISON_MEMORY_REGION(base_, all);
-  munmap(base_, all);
+  munmap(mapped_, all + kPage);
 }
 
-// Its pages alone: all of a GPU take time for every page that was touched.
+// Its pages alone.
 template <class Act>
 void GpuMemory::look_into(std::byte* begin, std::byte* end, const Act& act) const {
   const bool closed = !is_open(device_of(begin));
   const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / kPage * kPage;
-  const size_t bytes = reinterpret_cast<uintptr_t>(end) - first;
+  const uintptr_t last = (reinterpret_cast<uintptr_t>(end) + kPage - 1) / kPage * kPage;
+  const size_t bytes = last - first;
   if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_WRITE);
   act();
   if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_NONE);

@@ -47,7 +47,8 @@ class GpuMemory {
   void look_into(std::byte* begin, std::byte* end, const Act& act) const;
   bool is_open(int device) const { return open_ == kEverybody || open_ == device; }
 
-  std::byte* base_ = nullptr;
+  void* mapped_ = nullptr;
+  std::byte* base_ = nullptr;  // the first whole page of it
   const int devices_;
   const size_t per_device_;
   int open_ = kNobody;
