@@ -22,8 +22,8 @@ namespace kerf::tests {
 namespace {
 
 constexpr size_t kUnit = 256;
-// Opening and closing takes time for every page that was touched: hence large ones, which stay whole
-// as long as nobody opens, closes or gives back a part of one.
+// Opening and closing takes time for every page that was touched: hence large ones, which stay
+// whole as long as nobody opens, closes or gives back a part of one.
 constexpr size_t kPage = size_t{2} << 20U;
 constexpr size_t kMostFilled = size_t{1} << 20U;
 constexpr auto kCanary = std::byte{0xc5};
