@@ -60,9 +60,9 @@ class Workbench {
                            double* entry) = 0;
 
   // Writes `number` to memory of the host (allocate_pinned()) when all that was enqueued before is
-  // done: what still tells how far the device came when it answers nothing any more. Nothing where
-  // errors do not show late.
-  virtual void mark(int64_t* /*place*/, int64_t /*number*/) {}
+  // done: what still tells how far the device came when it answers nothing any more. False, and
+  // nothing is written, where all is done when it was enqueued.
+  virtual bool mark(int64_t* /*place*/, int64_t /*number*/) { return false; }
   // Throws what kernels found wrong in their data (a label that is no class), the first of it;
   // after the stream was synchronized. Kernels that run on the host throw by themselves.
   virtual void check_data() {}

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,14 +17,15 @@ namespace kerf::runtime {
 
 struct ActivityReport {
   std::string doing;     // "step 12: 1F3", "reading data", "" when idle
+  std::string device;    // what the device is at of what was enqueued; "" where it has done all
   std::string awaits;    // "fc1.output of micro-batch 3", "" when it awaits nothing
   int32_t awaited = -1;  // the worker it awaits that from, -1: none
   int64_t since_ns = 0;  // how long so
-  int64_t progress = 0;  // grows with everything done
+  int64_t progress = 0;  // grows with everything done, enqueued work when the device has done it
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(doing, awaits, awaited, since_ns, progress);
+    archive(doing, device, awaits, awaited, since_ns, progress);
   }
 };
 
@@ -33,11 +36,22 @@ class Activity {
   void awaits(std::string_view what, int from);
   void awaits_nothing();
   void progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
+  // `what` went to a device that writes to `done` how much of all that it was given it has done:
+  // this is done from `number` on, which ascends.
+  void enqueued(std::string_view what, int64_t number, const std::shared_ptr<const int64_t>& done);
   ActivityReport report() const;
 
  private:
-  mutable std::mutex mutex_;
+  struct Enqueued {
+    std::string what;
+    int64_t number = 0;
+  };
+  int64_t done_by_device() const;
+
+  mutable std::mutex mutex_;  // guards all but progress_
   ActivityReport now_;
+  std::deque<Enqueued> enqueued_;        // in order; from the front on they get done
+  std::shared_ptr<const int64_t> done_;  // null: nothing was ever enqueued
   Clock::time_point since_ = Clock::now();
   std::atomic<int64_t> progress_{0};
 };

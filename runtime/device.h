@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,20 @@ class Stream {
   virtual void* native() const { return nullptr; }  // cudaStream_t on a CUDA device
 };
 
+// Moments in a stream's work: when the device came to them, on the host's clock (time.h), to some
+// 20 us on another device than the CPU. Belongs to the stream's thread.
+class Timeline {
+ public:
+  virtual ~Timeline() = default;
+  // Forgets what was marked. Nothing is under way in the stream.
+  virtual void begin() = 0;
+  // When all is done that was enqueued before.
+  virtual void mark() = 0;
+  // Of each mark() since begin(), in order, nanoseconds; after Stream::synchronize(). Valid until
+  // the next begin() or mark().
+  virtual std::span<const int64_t> moments() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -100,6 +115,8 @@ class Device {
   virtual PinnedMemory allocate_pinned(size_t bytes) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  // Of a stream of this device, which outlives it.
+  virtual std::unique_ptr<Timeline> make_timeline(Stream& stream) = 0;
   virtual MemoryStats memory() const = 0;
   virtual void reset_peak() = 0;
 

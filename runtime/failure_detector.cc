@@ -127,13 +127,15 @@ std::string doing_of(const Member& member, Clock::time_point now) {
   const double since =
       static_cast<double>(activity.since_ns) / 1e9 + seconds(now - member.reported);
   const std::string& doing = activity.doing;
+  const std::string device =
+      activity.device.empty() ? "" : kerf::format("; its device is at {}", activity.device);
   if (!activity.awaits.empty()) {
     std::string text = kerf::format("waits {:.1f} s for {}", since, activity.awaits);
     if (activity.awaited >= 0) text += kerf::format(" from worker {}", activity.awaited);
     if (!doing.empty()) text += kerf::format(", while doing {}", doing);
-    return text;
+    return text + device;
   }
-  if (!doing.empty()) return kerf::format("is doing {} for {:.1f} s", doing, since);
+  if (!doing.empty()) return kerf::format("is doing {} for {:.1f} s{}", doing, since, device);
   if (member.info.outstanding == 0) return "is idle";
   return kerf::format("says that it is idle but owes {} result{}", member.info.outstanding,
                       member.info.outstanding == 1 ? "" : "s");

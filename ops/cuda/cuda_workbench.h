@@ -57,7 +57,7 @@ class CudaWorkbench final : public Workbench {
   void add_scalar(const TensorView& scalar, double* entry) override;
   void add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
                    double* entry) override;
-  void mark(int64_t* place, int64_t number) override;
+  bool mark(int64_t* place, int64_t number) override;
   void check_data() override;
   size_t kernel_bytes() const override { return memory_.bytes(); }
 

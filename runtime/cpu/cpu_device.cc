@@ -6,12 +6,14 @@
 #include <fstream>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "runtime/cpu/block_pool.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "runtime/memory_meter.h"
+#include "runtime/time.h"
 
 namespace kerf::runtime {
 
@@ -39,6 +41,17 @@ class CpuStream : public Stream {
   }
   void wait(const Event& event) override { event.wait(); }
   void synchronize() override {}
+};
+
+// What was enqueued is done.
+class CpuTimeline : public Timeline {
+ public:
+  void begin() override { moments_.clear(); }
+  void mark() override { moments_.push_back(now_ns()); }
+  std::span<const int64_t> moments() override { return moments_; }
+
+ private:
+  std::vector<int64_t> moments_;
 };
 
 size_t physical_bytes() {
@@ -86,6 +99,9 @@ class CpuDevice : public Device {
   }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Timeline> make_timeline(Stream&) override {
+    return std::make_unique<CpuTimeline>();
+  }
   MemoryStats memory() const override { return meter_.stats(capacity_); }
   void reset_peak() override { meter_.reset_peak(); }
 

@@ -3,6 +3,7 @@
 // Memory is plain cudaMalloc, whose base other processes may open by CUDA IPC. cudaFree waits for
 // the device, so a Buffer may be destroyed while work that uses it is still under way.
 #include "runtime/cuda/cuda_check.h"
+#include "runtime/cuda/cuda_timeline.h"
 #include "runtime/cuda/staged_work.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -136,6 +137,9 @@ class CudaDevice : public Device {
   }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(index_); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(index_); }
+  std::unique_ptr<Timeline> make_timeline(Stream& stream) override {
+    return std::make_unique<CudaTimeline>(index_, stream);
+  }
   MemoryStats memory() const override { return meter_.stats(properties_.totalGlobalMem); }
   void reset_peak() override { meter_.reset_peak(); }
 

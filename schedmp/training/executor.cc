@@ -17,26 +17,6 @@ using runtime::Span;
 
 namespace {
 
-// Adds a span to the trace when it ends; costs a clock reading only while tracing.
-class Traced {
- public:
-  template <class Name>
-  Traced(runtime::Trace& trace, Span::Kind kind, int lane, Name&& name, uint64_t flow = 0)
-      : trace_(trace) {
-    if (trace_.on()) span_ = Span{name(), kind, lane, runtime::now_ns(), 0, flow};
-  }
-  ~Traced() {
-    if (!span_) return;
-    span_->end_ns = runtime::now_ns();
-    trace_.add(std::move(*span_));
-  }
-  Traced(const Traced&) = delete;
-
- private:
-  runtime::Trace& trace_;
-  std::optional<Span> span_;
-};
-
 // What the loss is the mean over, per sample of a batch: rows, or tokens. Its last input has one
 // for each: labels, or weights, or the scores that were picked.
 double loss_terms(const partitioner::Model& model) {
@@ -70,6 +50,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       workplace_(workplace),
       bench_(ops::make_workbench(workplace.device, workplace.stream)),
       trail_(*bench_),
+      step_trace_(workplace),
       seed_(seed),
       micro_batches_(plan.micro_batches),
       loss_terms_(loss_terms(model)),
@@ -150,12 +131,14 @@ TrainingResult& Executor::run(const StepData& data) {
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);
+  step_trace_.begin();
   with_trail([&] {
     for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
     if (data.training) copy_report();
     with_place([&] { return kerf::format("the end of step {}", data.step); },
                [&] { workplace_.stream.synchronize(); });
   });
+  step_trace_.end();
   bench_->check_data();
   data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
@@ -206,16 +189,20 @@ bool Executor::device_failed() const {
 void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
   action_ = name;
-  std::array<char, 64> text;
-  const auto end = fmt::format_to_n(text.data(), text.size(), "step {}: {}", data_.step, name);
-  workplace_.activity.doing(std::string_view(text.data(), std::min(end.size, text.size())));
-  const Traced traced(workplace_.trace, Span::Kind::kCompute, 0, [&] { return name; });
-  with_place([&] { return std::string_view(text.data(), std::min(end.size, text.size())); },
+  std::array<char, 64> memory;
+  const auto end = fmt::format_to_n(memory.data(), memory.size(), "step {}: {}", data_.step, name);
+  const std::string_view text(memory.data(), std::min(end.size, memory.size()));
+  workplace_.activity.doing(text);
+  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 0, [&] { return name; });
+  with_place([&] { return text; },
              [&] {
                current_->interpreter.run(current_->runs[index]);
                trail_.passed(name);
              });
-  workplace_.activity.progress();
+  if (trail_.done() != nullptr)
+    workplace_.activity.enqueued(text, trail_.last(), trail_.done());
+  else
+    workplace_.activity.progress();
 }
 
 // Micro-batches differ by a row at most, larger ones first (partitioner/cost.h).
@@ -316,8 +303,8 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
 
 void Executor::forward(const Site& site, const Instruction& instruction) {
   const LocalCall& call = call_of(site, instruction);
-  const Traced traced(workplace_.trace, Span::Kind::kCompute, 1,
-                      [&] { return model_.node(call.node).name; });
+  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 1,
+                                   [&] { return model_.node(call.node).name; });
   look(site, call.inputs, inputs_);
   look(site, call.outputs, outputs_);
   output_gradients_.clear();
@@ -331,8 +318,8 @@ void Executor::forward(const Site& site, const Instruction& instruction) {
 void Executor::gradient(const Site& site, const Instruction& instruction,
                         std::span<const char> accumulate) {
   const LocalCall& call = call_of(site, instruction);
-  const Traced traced(workplace_.trace, Span::Kind::kCompute, 1,
-                      [&] { return model_.node(call.node).name + " gradient"; });
+  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 1,
+                                   [&] { return model_.node(call.node).name + " gradient"; });
   look_back(site, instruction);
   targets_.clear();
   for (size_t i = 0; i < instruction.targets.size(); ++i)
@@ -361,8 +348,8 @@ void Executor::acquire(const Site& site, const Instruction& instruction) {
 
 void Executor::send(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
-  const Traced traced(
-      workplace_.trace, Span::Kind::kSend, 2,
+  const StepTrace::Covering traced(
+      step_trace_, Span::Kind::kSend, 2,
       [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
       mailbox_.flow_of(route, site.micro_batch));
   runtime::Slot& slot = this->slot(route, site.micro_batch);
@@ -387,8 +374,8 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
       mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
   held(route, site.micro_batch) = message;
   if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
-  const Traced traced(
-      workplace_.trace, Span::Kind::kReceive, 2,
+  const StepTrace::Covering traced(
+      step_trace_, Span::Kind::kReceive, 2,
       [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); },
       mailbox_.flow_of(route, site.micro_batch));
   const std::byte* from = message.data;

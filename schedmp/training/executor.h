@@ -19,6 +19,7 @@
 #include "schedmp/interpreter.h"
 #include "schedmp/training/mailbox.h"
 #include "schedmp/training/parameters.h"
+#include "schedmp/training/step_trace.h"
 #include "schedmp/training/trail.h"
 
 namespace kerf::schedmp {
@@ -152,6 +153,7 @@ class Executor final : private Machine {
   runtime::Workplace& workplace_;
   const std::unique_ptr<ops::Workbench> bench_;
   Trail trail_;
+  StepTrace step_trace_;
   std::string_view action_;  // whose list runs
   const uint64_t seed_;
   const int micro_batches_;

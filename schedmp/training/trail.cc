@@ -7,10 +7,9 @@
 
 namespace kerf::schedmp {
 
-Trail::Trail(ops::Workbench& bench)
-    : bench_(bench),
-      memory_(bench.device().allocate_pinned(sizeof(int64_t))),
-      done_(reinterpret_cast<int64_t*>(memory_.get())) {
+Trail::Trail(ops::Workbench& bench) : bench_(bench) {
+  const runtime::PinnedMemory memory = bench.device().allocate_pinned(sizeof(int64_t));
+  done_ = {memory, reinterpret_cast<int64_t*>(memory.get())};
   *done_ = 0;
 }
 
@@ -22,7 +21,7 @@ void Trail::begin(int64_t step) {
 
 void Trail::passed(std::string_view action, std::string_view node) {
   places_.push_back({action, node});
-  bench_.mark(done_, before_ + std::ssize(places_));
+  if (bench_.mark(done_.get(), last()) && !told_) told_ = done_;
 }
 
 std::string Trail::first_open() const {

@@ -10,6 +10,8 @@
 // A device whose errors do not show late leaves no numbers. Owned by the executor; its thread.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,11 @@ class Trail {
   // step. After the first step that was as long it allocates nothing.
   void passed(std::string_view action, std::string_view node = {});
 
+  // Where the device writes how many it is done with of all that were ever passed, and how many
+  // those are; null where it is done with all at once. After passed().
+  const std::shared_ptr<const int64_t>& done() const { return told_; }
+  int64_t last() const { return before_ + std::ssize(places_); }
+
   // The first that was passed and is not done, "conv2, step 3: 0F0"; empty where all are.
   std::string first_open() const;
 
@@ -39,8 +46,8 @@ class Trail {
   };
 
   ops::Workbench& bench_;
-  runtime::PinnedMemory memory_;
-  int64_t* done_;  // how many of all that were ever passed
+  std::shared_ptr<int64_t> done_;  // how many of all that were ever passed
+  std::shared_ptr<const int64_t> told_;
   int64_t before_ = 0;
   int64_t step_ = 0;
   std::vector<Place> places_;  // of this step

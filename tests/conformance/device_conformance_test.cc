@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "runtime/device.h"
+#include "runtime/host_work.h"
+#include "runtime/time.h"
 #include "tests/support/async_device.h"
 #include "tests/support/errors.h"
 
@@ -184,6 +186,32 @@ TEST_P(DeviceConformance, HasEventsThatTellWhenWorkIsDone) {
   event->wait();
   EXPECT_TRUE(event->ready());
   EXPECT_EQ(back, bytes);
+}
+
+TEST_P(DeviceConformance, TellsWhenItCameToWhatWasEnqueued) {
+  using std::chrono::milliseconds;
+  constexpr int64_t kWork = 20'000'000;
+  constexpr int64_t kSkew = 1'000'000;  // of both clocks; what a busy host adds is in between
+  const auto timeline = device_->make_timeline(*stream_);
+  for (int stretch = 0; stretch < 2; ++stretch) {
+    const int64_t before = now_ns();
+    timeline->begin();
+    timeline->mark();
+    int64_t nothing = 0;
+    launch(
+        *stream_, [](int64_t*) { std::this_thread::sleep_for(milliseconds(20)); },
+        memory(&nothing, 0));
+    timeline->mark();
+    timeline->mark();
+    stream_->synchronize();
+    const int64_t after = now_ns();
+    const auto moments = timeline->moments();
+    ASSERT_EQ(moments.size(), 3u);
+    EXPECT_GE(moments[0], before - kSkew);
+    EXPECT_GE(moments[1], moments[0] + kWork - kSkew);
+    EXPECT_GE(moments[2], moments[1]);
+    EXPECT_LE(moments[2], after + kSkew);
+  }
 }
 
 TEST_P(DeviceConformance, OrdersStreamsByEvents) {

@@ -166,6 +166,7 @@ class StrangeDevice final : public runtime::Device {
   runtime::PinnedMemory allocate_pinned(size_t) override { return {}; }
   std::unique_ptr<runtime::Stream> make_stream() override { return nullptr; }
   std::unique_ptr<runtime::Event> make_event() override { return nullptr; }
+  std::unique_ptr<runtime::Timeline> make_timeline(runtime::Stream&) override { return nullptr; }
   runtime::MemoryStats memory() const override { return {}; }
   void reset_peak() override {}
 

@@ -81,5 +81,32 @@ TEST(Deadline, LeavesMillisecondsRoundedUp) {
   EXPECT_GT(milliseconds_left(Deadline::max()), 1'000'000'000);
 }
 
+TEST(Activity, TellsWhatIsEnqueuedFromWhatIsDone) {
+  Activity activity;
+  const auto done = std::make_shared<int64_t>(0);
+  activity.progress();
+  activity.doing("step 3: 0F0");
+  activity.enqueued("step 3: 0F0", 4, done);
+  activity.doing("step 3: 0F1");
+  activity.enqueued("step 3: 0F1", 6, done);
+  EXPECT_EQ(activity.report().doing, "step 3: 0F1");
+  EXPECT_EQ(activity.report().device, "step 3: 0F0");
+  EXPECT_EQ(activity.report().progress, 1);
+  *done = 3;
+  EXPECT_EQ(activity.report().device, "step 3: 0F0");
+  EXPECT_EQ(activity.report().progress, 4) << "of parts of it, too";
+  *done = 4;
+  EXPECT_EQ(activity.report().device, "step 3: 0F1");
+  *done = 6;
+  EXPECT_EQ(activity.report().device, "");
+}
+
+TEST(Activity, ForgetsWhatAnotherDeviceWasGiven) {
+  Activity activity;
+  activity.enqueued("before", 9, std::make_shared<int64_t>(0));
+  activity.enqueued("now", 1, std::make_shared<int64_t>(1));
+  EXPECT_EQ(activity.report().device, "");
+}
+
 }  // namespace
 }  // namespace kerf::runtime

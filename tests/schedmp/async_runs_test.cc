@@ -3,32 +3,19 @@
 // anything is missed: without it there is a report.
 #include <gmock/gmock.h>
 
-#include "partitioner/cut.h"
-#include "partitioner/zoo.h"
-#include "schedmp/schedules.h"
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "tests/schedmp/scene.h"
 #include "tests/support/seeds.h"
 
 namespace kerf::schedmp {
 namespace {
 
-using partitioner::Model;
-using partitioner::Plan;
 using ::testing::IsEmpty;
 using tests::AsyncWorld;
 using tests::CrewStep;
-
-Scene pipeline(int workers) {
-  const Model model = partitioner::make_zoo_model("mlp", {{8, 8, 8, 8, 3}});
-  std::vector<std::vector<int>> groups;
-  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  const Schedule schedule = gpipe(groups, 4);
-  partitioner::PlanRequest request;
-  request.workers = workers;
-  request.batch = 21;
-  request.micro_batches = schedule.micro_batches;
-  return {model, std::get<Plan>(make_plan(model, request, *in_flight_of(schedule))), schedule};
-}
 
 class AsyncRuns : public ::testing::TestWithParam<int> {};
 
@@ -66,6 +53,40 @@ TEST(AsyncRun, MissesEveryWaitOfAStep) {
       }
       EXPECT_GE(needed, static_cast<size_t>(workers > 1 ? 4 : 1)) << "one a micro-batch";
     }
+  }
+}
+
+// Rows are read in the stream: what took that long is the device's work, not its enqueueing.
+TEST(AsyncRun, IsTracedByWhenTheDeviceDidIt) {
+  static constexpr int64_t kRead = 5'000'000;
+  const auto world = std::make_shared<AsyncWorld>(1);
+  const CrewStep step =
+      pipeline(2).run({.world = world, .trace = true, .reading = [](const auto&) {
+                         std::this_thread::sleep_for(std::chrono::nanoseconds(kRead));
+                       }});
+  const auto spans_of = [&](size_t worker, int lane) {
+    std::vector<runtime::Span> found;
+    for (const runtime::Span& each : step.spans[worker])
+      if (each.lane == lane && each.kind == runtime::Span::Kind::kCompute) found.push_back(each);
+    return found;
+  };
+  for (size_t worker = 0; worker < 2; ++worker) {
+    const auto actions = spans_of(worker, 0);
+    ASSERT_EQ(actions.size(), 9u) << "four micro-batches forward and back, and the update";
+    for (size_t i = 0; i < actions.size(); ++i) {
+      EXPECT_GE(actions[i].begin_ns, i == 0 ? 0 : actions[i - 1].end_ns) << actions[i].name;
+      // Inputs go to the first stage, labels to the last.
+      if (actions[i].name.find('F') != std::string::npos) {
+        EXPECT_GE(actions[i].end_ns - actions[i].begin_ns, kRead) << actions[i].name;
+      }
+    }
+    for (const runtime::Span& each : spans_of(worker, 1))
+      EXPECT_TRUE(std::ranges::any_of(actions,
+                                      [&](const runtime::Span& action) {
+                                        return action.begin_ns <= each.begin_ns &&
+                                               each.end_ns <= action.end_ns;
+                                      }))
+          << each.name << " is of no action";
   }
 }
 

@@ -28,12 +28,14 @@ using schedmp::Schedule;
 // Rows of any shape and type: an element follows from its row and its place there.
 class AnyRows final : public schedmp::FeatureRows {
  public:
-  explicit AnyRows(bool normal) : normal_(normal) {}
+  AnyRows(bool normal, std::function<void()> reading)
+      : normal_(normal), reading_(std::move(reading)) {}
   int64_t rows() const override { return 64; }
   int64_t features() const override { return 0; }
   int64_t classes() const override { return 3; }
   std::string fingerprint() const override { return "any"; }
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    if (reading_) reading_();
     const int64_t width = to.elements() / std::max<int64_t>(std::ssize(rows), 1);
     for (size_t i = 0; i < rows.size(); ++i)
       for (int64_t j = 0; j < width; ++j) {
@@ -52,6 +54,7 @@ class AnyRows final : public schedmp::FeatureRows {
 
  private:
   bool normal_;
+  std::function<void()> reading_;
 };
 
 class Crew {
@@ -62,6 +65,7 @@ class Crew {
         plan_(plan),
         schedule_(schedule),
         credits_(credits),
+        options_(options),
         world_(options.world),
         dropped_(options.dropped),
         lanes_(schedmp::size_lanes(model, plan, credits)) {
@@ -74,15 +78,16 @@ class Crew {
     }
   }
 
-  CrewStep run(const std::filesystem::path& weights, const AnyRows& data) {
+  CrewStep run(const std::filesystem::path& weights) {
     CrewStep step;
     step.traffic.resize(plan_.routes.size());
     step.peak_bytes.resize(endpoints_.size());
     step.waits.resize(endpoints_.size());
+    step.spans.resize(endpoints_.size());
     {
       std::vector<std::jthread> workers;
       for (int worker = 0; worker < plan_.workers_bound(); ++worker)
-        workers.emplace_back([&, worker] { guard([&] { work(worker, weights, data, step); }); });
+        workers.emplace_back([&, worker] { guard([&] { work(worker, weights, step); }); });
     }
     for (const Clock& clock : seen_) world_->see(clock);
     if (failure_) std::rethrow_exception(failure_);
@@ -94,7 +99,7 @@ class Crew {
 
  private:
   std::shared_ptr<runtime::Device> make_device() const {
-    if (!world_) return runtime::make_cpu_device();
+    if (!world_) return runtime::make_device(options_.device);
     return make_async_device(world_, {.begin_thread = [] { ops::use_threads(1); }});
   }
 
@@ -125,13 +130,17 @@ class Crew {
     return wiring;
   }
 
-  void work(int worker, const std::filesystem::path& weights, const AnyRows& data, CrewStep& step) {
+  void work(int worker, const std::filesystem::path& weights, CrewStep& step) {
     const auto self = static_cast<size_t>(worker);
     ops::use_threads(1);
     runtime::Device& device = *devices_[self];
     const auto stream = device.make_stream();
     runtime::Activity activity;
     runtime::Trace trace;
+    trace.enable(options_.trace);
+    std::function<void()> reading;
+    if (options_.reading) reading = [&] { options_.reading(activity.report()); };
+    const AnyRows data(options_.normal, std::move(reading));
     runtime::Endpoint& endpoint = *endpoints_[self];
     endpoint.open(wiring_of(worker), runtime::Clock::now() + std::chrono::seconds(20));
     runtime::Workplace workplace{
@@ -167,6 +176,7 @@ class Crew {
     for (const schedmp::RouteCount& sent : result.sent)
       step.traffic[static_cast<size_t>(sent.route)] = {sent.messages, sent.bytes};
     step.peak_bytes[self] = result.peak_bytes;
+    step.spans[self] = trace.take();
     const std::vector<int> parts = executor.part_numbers();
     for (size_t part = 0; part < parts.size(); ++part)
       executor.parameters().save(part, parts[part], plan_.layouts,
@@ -178,6 +188,7 @@ class Crew {
   const Plan& plan_;
   const Schedule& schedule_;
   const std::vector<int32_t>& credits_;
+  const StepOptions& options_;
   const std::shared_ptr<AsyncWorld> world_;
   const std::optional<DroppedWait> dropped_;
   std::vector<Clock> seen_;  // by workers that are through
@@ -196,7 +207,7 @@ CrewStep run_crew(const Model& model, const Plan& plan, const Schedule& schedule
                   const schedmp::Verdict& verdict, const partitioner::Setting& setting,
                   const std::filesystem::path& weights, const StepOptions& options) {
   const std::vector<int32_t> credits = schedmp::credits_of(verdict, setting.slots);
-  return Crew(model, plan, schedule, credits, options).run(weights, AnyRows(options.normal));
+  return Crew(model, plan, schedule, credits, options).run(weights);
 }
 
 }  // namespace kerf::tests

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "partitioner/plan.h"
+#include "runtime/activity.h"
 #include "runtime/channel.h"
+#include "runtime/trace.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/verify.h"
 #include "tests/support/async_world.h"
@@ -16,13 +20,14 @@
 namespace kerf::tests {
 
 struct CrewStep {
-  double loss = 0;                            // of the whole step
-  int reporter = -1;                          // the worker that said so
-  std::vector<schedmp::NamedTensor> weights;  // after it, whole
-  std::vector<partitioner::Traffic> traffic;  // by route, as the senders counted
-  std::vector<int64_t> peak_bytes;            // by worker
-  std::vector<size_t> waits;                  // by worker, in a world
-  bool dropped_needless = false;              // the one that was dropped, or there was none such
+  double loss = 0;                                // of the whole step
+  int reporter = -1;                              // the worker that said so
+  std::vector<schedmp::NamedTensor> weights;      // after it, whole
+  std::vector<partitioner::Traffic> traffic;      // by route, as the senders counted
+  std::vector<int64_t> peak_bytes;                // by worker
+  std::vector<std::vector<runtime::Span>> spans;  // likewise, where it is traced
+  std::vector<size_t> waits;                      // by worker, in a world
+  bool dropped_needless = false;  // the one that was dropped, or there was none such
 };
 
 // A wait of the step that orders nothing (AsyncWorld::drop_wait()): from 0, for each worker.
@@ -34,7 +39,11 @@ struct DroppedWait {
 struct StepOptions {
   bool normal = false;  // rows are normal numbers; else small whole ones
   runtime::TransportKind transport = runtime::TransportKind::kInproc;
-  std::shared_ptr<AsyncWorld> world = {};  // of the devices; null: each has a CPU
+  std::string device = "cpu";
+  std::shared_ptr<AsyncWorld> world = {};  // of async-test devices, in its place
+  bool trace = false;
+  // Called wherever a worker's stream reads rows, with what that worker says it does.
+  std::function<void(const runtime::ActivityReport&)> reading = {};
   std::optional<DroppedWait> dropped = {};
 };
 

@@ -50,6 +50,9 @@ class GuardedDevice final : public runtime::Device {
   }
   std::unique_ptr<runtime::Stream> make_stream() override { return cpu_->make_stream(); }
   std::unique_ptr<runtime::Event> make_event() override { return cpu_->make_event(); }
+  std::unique_ptr<runtime::Timeline> make_timeline(runtime::Stream& stream) override {
+    return cpu_->make_timeline(stream);
+  }
   runtime::MemoryStats memory() const override { return cpu_->memory(); }
   void reset_peak() override { cpu_->reset_peak(); }
 

@@ -5,6 +5,9 @@
 
 #include <utility>
 
+#include "partitioner/cut.h"
+#include "partitioner/zoo.h"
+#include "schedmp/schedules.h"
 #include "tests/partitioner/random_models.h"
 #include "tests/schedmp/executor_crew.h"
 #include "tests/schedmp/random_rows.h"
@@ -26,13 +29,13 @@ class Scene {
     }
     EXPECT_THAT(verdict_.problems, ::testing::IsEmpty());
   }
-  tests::CrewStep run(const tests::StepOptions& options) const {
-    return tests::run_crew(model_, plan_, schedule_, verdict_, setting_,
-                           folder_ / "weights.safetensors", options);
+  kerf::tests::CrewStep run(const kerf::tests::StepOptions& options) const {
+    return kerf::tests::run_crew(model_, plan_, schedule_, verdict_, setting_,
+                                 folder_ / "weights.safetensors", options);
   }
 
  private:
-  tests::TemporaryFolder folder_;
+  kerf::tests::TemporaryFolder folder_;
   partitioner::Model model_;
   partitioner::Plan plan_;
   Schedule schedule_;
@@ -46,6 +49,20 @@ inline Scene random_scene(int seed) {
   const partitioner::Model model = random_net(partitioner::Family::kExact, random);
   const partitioner::Plan plan = random_plan(model, {.workers = 1 + seed % 4}, random);
   return {model, plan, random_rows(model, plan, random)};
+}
+
+// An mlp in as many stages, by GPipe in four micro-batches.
+inline Scene pipeline(int workers) {
+  const partitioner::Model model = partitioner::make_zoo_model("mlp", {{8, 8, 8, 8, 3}});
+  std::vector<std::vector<int>> groups;
+  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
+  const Schedule schedule = gpipe(groups, 4);
+  partitioner::PlanRequest request;
+  request.workers = workers;
+  request.batch = 21;
+  request.micro_batches = schedule.micro_batches;
+  return {model, std::get<partitioner::Plan>(make_plan(model, request, *in_flight_of(schedule))),
+          schedule};
 }
 
 }  // namespace kerf::schedmp

@@ -62,6 +62,9 @@ class AsyncDevice final : public runtime::Device {
   std::unique_ptr<runtime::Event> make_event() override {
     return std::make_unique<AsyncEvent>(world_);
   }
+  std::unique_ptr<runtime::Timeline> make_timeline(runtime::Stream& stream) override {
+    return std::make_unique<AsyncTimeline>(dynamic_cast<AsyncStream&>(stream));
+  }
   runtime::MemoryStats memory() const override { return meter_.stats(capacity_); }
   void reset_peak() override { meter_.reset_peak(); }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/host_work.h"
+#include "runtime/time.h"
 
 namespace kerf::tests {
 
@@ -184,6 +185,10 @@ void AsyncStream::synchronize() {
   throw_failure();
 }
 
+void AsyncStream::tell_time(std::shared_ptr<std::atomic<int64_t>> place) {
+  push([place = std::move(place)] { *place = runtime::now_ns(); });
+}
+
 void AsyncStream::push(Item item) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(item));
@@ -228,6 +233,17 @@ std::shared_ptr<AsyncFailure> AsyncStream::failure() const {
 
 void AsyncStream::throw_failure() const {
   if (const auto thrown = failure()) thrown->throw_once();
+}
+
+void AsyncTimeline::mark() {
+  told_.push_back(std::make_shared<std::atomic<int64_t>>(0));
+  stream_.tell_time(told_.back());
+}
+
+std::span<const int64_t> AsyncTimeline::moments() {
+  moments_.assign(told_.size(), 0);
+  for (size_t i = 0; i < told_.size(); ++i) moments_[i] = *told_[i];
+  return moments_;
 }
 
 }  // namespace kerf::tests

@@ -3,6 +3,7 @@
 // Made by the device. A stream or an event is used by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "runtime/device.h"
 #include "tests/support/async_world.h"
@@ -75,6 +77,8 @@ class AsyncStream final : public runtime::Stream {
   void record(runtime::Event& event) override;
   void wait(const runtime::Event& event) override;
   void synchronize() override;
+  // Writes the time when it comes to it.
+  void tell_time(std::shared_ptr<std::atomic<int64_t>> place);
 
  private:
   using Item = std::function<void()>;
@@ -94,6 +98,20 @@ class AsyncStream final : public runtime::Stream {
   std::deque<Item> queue_;                 // guarded by mutex_
   std::shared_ptr<AsyncFailure> failure_;  // guarded by mutex_
   std::jthread thread_;                    // the last: it uses all the others
+};
+
+// Says nothing of order: whoever reads the moments has waited for the stream.
+class AsyncTimeline final : public runtime::Timeline {
+ public:
+  explicit AsyncTimeline(AsyncStream& stream) : stream_(stream) {}
+  void begin() override { told_.clear(); }
+  void mark() override;
+  std::span<const int64_t> moments() override;
+
+ private:
+  AsyncStream& stream_;
+  std::vector<std::shared_ptr<std::atomic<int64_t>>> told_;
+  std::vector<int64_t> moments_;
 };
 
 }  // namespace kerf::tests

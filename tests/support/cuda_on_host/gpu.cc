@@ -1,5 +1,6 @@
 #include "tests/support/cuda_on_host/gpu.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,7 +16,10 @@ struct CUstream_st {
 
 struct CUevent_st {
   int device = 0;
+  bool timed = false;
   kerf::tests::GpuMoment moment;
+  // When the GPU came to where it was recorded last.
+  std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
 
 namespace kerf::tests {
@@ -349,9 +353,10 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   });
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", [&](GpuState&) {
-    *event = new CUevent_st{kerf::tests::current_device, {}};
+    const bool timed = (flags & cudaEventDisableTiming) == 0;
+    *event = new CUevent_st{kerf::tests::current_device, timed, {}, {}};
     return cudaSuccess;
   });
 }
@@ -366,7 +371,26 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return enqueue("cudaEventRecord", stream, [&](GpuState& all, const auto& line) {
     if (event->device != line->device) return cudaErrorInvalidResourceHandle;
+    if (event->timed) {
+      event->time = std::make_shared<std::chrono::steady_clock::time_point>();
+      GpuItem item;
+      item.by = GpuItem::By::kNobody;
+      item.work = [time = event->time] { *time = std::chrono::steady_clock::now(); };
+      all.push(*line, std::move(item));
+    }
     event->moment = all.now(line);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
+  return call("cudaEventElapsedTime", [&](GpuState&) {
+    for (const cudaEvent_t each : {begin, end}) {
+      if (each == nullptr || !each->timed || each->time == nullptr)
+        return cudaErrorInvalidResourceHandle;
+      if (!each->moment.happened()) return cudaErrorNotReady;
+    }
+    *ms = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
     return cudaSuccess;
   });
 }

@@ -1,0 +1,62 @@
+// The spans of a step, by when the device did what they tell of, which may be long after it was
+// enqueued.
+//
+// Costs nothing while the trace is off. Owned by the executor; its thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/worker.h"
+
+namespace kerf::schedmp {
+
+class StepTrace {
+ public:
+  // Throws as Device::make_timeline().
+  explicit StepTrace(runtime::Workplace& workplace);
+
+  // Nothing is under way in the stream.
+  void begin();
+  // The stream was synchronized: adds the spans to the trace, in the order in which they begin.
+  void end();
+
+  // A span over what is enqueued while this lives.
+  class Covering {
+   public:
+    // `name` is called only while the trace is on.
+    template <class Name>
+    Covering(StepTrace& trace, runtime::Span::Kind kind, int lane, const Name& name,
+             uint64_t flow = 0)
+        : trace_(trace), at_(trace.on_ ? trace.open(name(), kind, lane, flow) : kNone) {}
+    ~Covering() {
+      if (at_ != kNone) trace_.spans_[at_].end = trace_.mark();
+    }
+    Covering(const Covering&) = delete;
+    Covering& operator=(const Covering&) = delete;
+
+   private:
+    static constexpr size_t kNone = static_cast<size_t>(-1);
+    StepTrace& trace_;
+    const size_t at_;
+  };
+
+ private:
+  // A span, and the marks of the timeline where it begins and ends.
+  struct Marked {
+    runtime::Span span;
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  size_t open(std::string name, runtime::Span::Kind kind, int lane, uint64_t flow);
+  size_t mark();
+
+  runtime::Workplace& workplace_;
+  const std::unique_ptr<runtime::Timeline> timeline_;
+  bool on_ = false;  // of this step
+  size_t marks_ = 0;
+  std::vector<Marked> spans_;
+};
+
+}  // namespace kerf::schedmp
