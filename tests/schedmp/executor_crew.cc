@@ -60,11 +60,13 @@ class AnyRows final : public schedmp::FeatureRows {
 class Crew {
  public:
   Crew(const Model& model, const Plan& plan, const Schedule& schedule,
-       const std::vector<int32_t>& credits, const StepOptions& options)
+       const std::vector<int32_t>& credits, const partitioner::Setting& setting,
+       const StepOptions& options)
       : model_(model),
         plan_(plan),
         schedule_(schedule),
         credits_(credits),
+        kinds_(setting.devices),
         options_(options),
         world_(options.world),
         dropped_(options.dropped),
@@ -151,9 +153,11 @@ class Crew {
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
     Executor executor(
-        model_, plan_, schedmp::Work{lower(model_, plan_), schedule_.rows[self]},
-        schedmp::Work{lower(model_, plan_, {.gradients = false}), forwards.rows[self]}, credits_,
-        workplace, optimizer, 1);
+        model_, plan_,
+        schedmp::Work{lower(model_, plan_, {.devices = kinds_}), schedule_.rows[self]},
+        schedmp::Work{lower(model_, plan_, {.gradients = false, .devices = kinds_}),
+                      forwards.rows[self]},
+        credits_, workplace, optimizer, 1);
     executor.parameters().load(weights);
     const size_t first_wait = world_ ? world_->my_waits() : 0;
     const bool drops = dropped_ && dropped_->worker == worker;
@@ -188,6 +192,7 @@ class Crew {
   const Plan& plan_;
   const Schedule& schedule_;
   const std::vector<int32_t>& credits_;
+  const std::vector<runtime::DeviceKind>& kinds_;
   const StepOptions& options_;
   const std::shared_ptr<AsyncWorld> world_;
   const std::optional<DroppedWait> dropped_;
@@ -207,7 +212,7 @@ CrewStep run_crew(const Model& model, const Plan& plan, const Schedule& schedule
                   const schedmp::Verdict& verdict, const partitioner::Setting& setting,
                   const std::filesystem::path& weights, const StepOptions& options) {
   const std::vector<int32_t> credits = schedmp::credits_of(verdict, setting.slots);
-  return Crew(model, plan, schedule, credits, options).run(weights);
+  return Crew(model, plan, schedule, credits, setting, options).run(weights);
 }
 
 }  // namespace kerf::tests

@@ -18,10 +18,13 @@ namespace kerf::schedmp {
 
 class Scene {
  public:
-  Scene(partitioner::Model model, partitioner::Plan plan, Schedule schedule)
+  // Workers compute on such devices.
+  Scene(partitioner::Model model, partitioner::Plan plan, Schedule schedule,
+        runtime::DeviceKind device = runtime::DeviceKind::kCpu)
       : model_(std::move(model)), plan_(std::move(plan)), schedule_(std::move(schedule)) {
+    setting_.devices = {device};
     write_kept(model_, partitioner::Numbers::kWhole, folder_ / "weights.safetensors");
-    const auto parts = lower(model_, plan_);
+    const auto parts = lower(model_, plan_, {.devices = setting_.devices});
     verdict_ = verify(model_, plan_, parts, schedule_, setting_);
     if (!verdict_.ok()) {
       setting_.slots = verdict_.smallest_safe_slots;
@@ -52,7 +55,7 @@ inline Scene random_scene(int seed) {
 }
 
 // An mlp in as many stages, by GPipe in four micro-batches.
-inline Scene pipeline(int workers) {
+inline Scene pipeline(int workers, runtime::DeviceKind device = runtime::DeviceKind::kCpu) {
   const partitioner::Model model = partitioner::make_zoo_model("mlp", {{8, 8, 8, 8, 3}});
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
@@ -62,7 +65,7 @@ inline Scene pipeline(int workers) {
   request.batch = 21;
   request.micro_batches = schedule.micro_batches;
   return {model, std::get<partitioner::Plan>(make_plan(model, request, *in_flight_of(schedule))),
-          schedule};
+          schedule, device};
 }
 
 }  // namespace kerf::schedmp
