@@ -59,9 +59,11 @@ DataThread::DataThread(int packets, std::function<void()> round)
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-DataThread::~DataThread() {
+void DataThread::stop() {
+  if (!thread_.joinable()) return;
   thread_.request_stop();
   stop_.signal();
+  thread_.join();
 }
 
 void DataThread::run(const std::stop_token& stop) {

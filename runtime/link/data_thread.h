@@ -1,7 +1,7 @@
 // The thread of its own that a ProgressEngine has: it sleeps in the kernel until packets may be
 // there or it is time, and then makes a round.
 //
-// Owned by a ProgressEngine, whose lock guards all calls. Signals are for other threads.
+// Owned by a ProgressEngine, whose lock guards all calls but stop(). Signals are for other threads.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,13 @@ class DataThread {
   // `packets` is readable when packets may be there. `round` does not throw. Throws
   // Error{kUnavailable} if the kernel has no descriptors left.
   DataThread(int packets, std::function<void()> round);
-  // Waits for the round under way. The one call without the lock, which that round may want.
-  ~DataThread();
+  ~DataThread() { stop(); }
   DataThread(const DataThread&) = delete;
   DataThread& operator=(const DataThread&) = delete;
+
+  // Waits for the round under way, which may want the lock; none comes after it. What rounds use
+  // must still be there, this object included.
+  void stop();
 
   // First of a round: time that was asked for has come.
   void begin_round();

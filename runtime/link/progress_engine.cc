@@ -38,6 +38,10 @@ class ProgressEngine::Driving {
   ProgressEngine& engine_;
 };
 
+ProgressEngine::~ProgressEngine() {
+  if (thread_) thread_->stop();
+}
+
 void ProgressEngine::start() {
   const Lock lock(mutex_);
   next_look_ = kAway;
@@ -49,8 +53,18 @@ void ProgressEngine::check_failure() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-ProgressEngine::Lock ProgressEngine::enter() {
+// Whoever holds a mutex and takes it again at once mostly gets it, whoever else waits: so these say
+// that they do.
+ProgressEngine::Lock ProgressEngine::lock() const {
+  ++wanted_;
   Lock lock(mutex_);
+  --wanted_;
+  wanted_.notify_one();
+  return lock;
+}
+
+ProgressEngine::Lock ProgressEngine::enter() {
+  Lock lock = this->lock();
   check_failure();
   visited_ = Clock::now();
   return lock;
@@ -129,6 +143,7 @@ void ProgressEngine::move(Lock& lock) {
     const auto packet = socket_.receive();
     if (!packet) break;
     traffic_.handle(*packet, lock);
+    give_way(lock);
   }
   if (compute_drives_) return thread_->listen(false);
   probe();
@@ -136,6 +151,14 @@ void ProgressEngine::move(Lock& lock) {
   const bool drained = socket_.drained();
   thread_->listen(drained && copies_);
   thread_->wake_by(Clock::now() + (drained ? Clock::duration(kPatience) : kAway));
+}
+
+void ProgressEngine::give_way(Lock& lock) {
+  const int wanted = wanted_;
+  if (wanted == 0) return;
+  lock.unlock();
+  wanted_.wait(wanted);
+  lock.lock();
 }
 
 void ProgressEngine::probe() {

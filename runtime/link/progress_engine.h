@@ -14,11 +14,13 @@
 // The lock guards the links, their events and the sockets, so any thread that has it may use those
 // (ZeroMQ's sockets may move between threads across a full fence, which a mutex is). Packets are
 // taken only by the one who drives; he keeps the last one's bytes, and copies them into their slot
-// without the lock, so that the compute thread acquires, commits and releases meanwhile.
+// without the lock, so that the compute thread acquires, commits and releases meanwhile. Between
+// packets that need no copy he lets go of it for whoever wants it.
 //
 // Owned by a LinkEndpoint. Threads: lock(), enter() and serve() are the compute thread's.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -53,11 +55,15 @@ class ProgressEngine {
   // is done with, and now and then for who asks.
   ProgressEngine(PacketSocket& socket, Traffic& traffic, bool copies)
       : socket_(socket), traffic_(traffic), copies_(copies) {}
+  // Ends the data thread while all that it uses is there.
+  ~ProgressEngine();
+  ProgressEngine(const ProgressEngine&) = delete;
+  ProgressEngine& operator=(const ProgressEngine&) = delete;
 
   // Begins the data thread; until then everything moves in serve() only. Throws
   // Error{kUnavailable}.
   void start();
-  Lock lock() const { return Lock(mutex_); }
+  Lock lock() const;
   // The lock; throws what the data thread has failed by, for good.
   Lock enter();
   // Handles what comes until `done` (true) or the deadline (false). Throws Error{kInterrupted}, and
@@ -74,21 +80,23 @@ class ProgressEngine {
   void leave();
   void round();
   void move(Lock& lock);
+  void give_way(Lock& lock);
   void probe();
 
   PacketSocket& socket_;
   Traffic& traffic_;
   const bool copies_;
-  mutable std::mutex mutex_;     // guards the links, the sockets and all below
-  bool compute_drives_ = false;  // or is about to: the data thread is to step aside
+  mutable std::atomic<int> wanted_{0};  // calls that wait for the lock
+  mutable std::mutex mutex_;            // guards the links, the sockets and all below
+  bool compute_drives_ = false;         // or is about to: the data thread is to step aside
   bool data_drives_ = false;
   bool awaits_device_ = false;             // as pass_on() found, or came since
   std::condition_variable stepped_aside_;  // data_drives_ has ended
   Clock::time_point visited_{};            // when the compute thread was here last
   Clock::duration next_look_{};            // how long after that the data thread looks
   Clock::time_point probed_{};
-  std::exception_ptr failure_;        // of the data thread, which does nothing from then on
-  std::optional<DataThread> thread_;  // the last: it uses all the others
+  std::exception_ptr failure_;  // of the data thread, which does nothing from then on
+  std::optional<DataThread> thread_;
 };
 
 }  // namespace kerf::runtime

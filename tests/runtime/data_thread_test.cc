@@ -155,6 +155,34 @@ TEST(DataThread, LeavesThePacketsToAComputeThreadThatWaits) {
   EXPECT_EQ(pair.exchange.taken_by_others(1), others);
 }
 
+// They need no copy, for which it would let go of the lock.
+TEST(DataThread, LetsItsComputeThreadInBetweenPackets) {
+  Pair pair;
+  ASSERT_TRUE(pair.exchange.wait_until_taken(1, after(10s)));
+  PacketHeader welcome;
+  welcome.kind = PacketKind::kWelcome;
+  pair.exchange.flood(1, welcome, 50'000);
+  while (pair.exchange.untaken(1) == 50'000) std::this_thread::yield();
+  int calls = 0;
+  for (; pair.exchange.untaken(1) > 0; ++calls) std::ignore = pair[1].counters();
+  EXPECT_GT(calls, 20) << "it had to wait until all were taken";
+}
+
+// What was told once is told no more, so it has to look by itself: it was about to be woken when
+// its compute thread took the first message, and left the second.
+TEST(DataThread, TakesWhatItsComputeThreadLeftUnread) {
+  Pair pair;
+  ASSERT_TRUE(pair.exchange.wait_until_taken(1, after(10s)));
+  std::this_thread::sleep_for(5ms);
+  pair.exchange.silence(1);
+  for (const int seed : {1, 2}) pair.send(0, seed);
+  const int64_t before = pair.exchange.taken_by_me(1);
+  pair.receive(1, 1, Deadline{});
+  ASSERT_TRUE(pair.exchange.wait_until_taken(1, after(kSoon)));
+  EXPECT_EQ(pair.exchange.taken_by_me(1), before + 3);
+  pair.receive(1, 2, Deadline{});
+}
+
 TEST(DataThread, SleepsWhileThereIsNothingToDo) {
   Pair pair;
   pair.send(0, 7);

@@ -39,10 +39,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
     head.token = token_;
     runtime::seal(head, body);
     const std::lock_guard lock(exchange_.mutex_);
-    auto& inbox = exchange_.inbox(peer);
-    inbox.packets.emplace_back(head, body);
-    inbox.looked_at = false;
-    inbox.bell.signal();
+    exchange_.put(peer, head, body);
   }
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override {
     head.body_bytes = static_cast<uint32_t>(bytes);
@@ -52,10 +49,10 @@ class ExchangeSocket final : public runtime::PacketSocket {
   std::optional<Packet> receive() override {
     const std::lock_guard lock(exchange_.mutex_);
     ++inbox_->looks;
+    std::ignore = inbox_->bell.taken();
     if (!inbox_->failure.empty()) throw Error(ErrorCode::kUnavailable, inbox_->failure, label_);
     drained_ = inbox_->packets.empty();
     if (drained_) {
-      std::ignore = inbox_->bell.taken();
       inbox_->looked_at = true;
       exchange_.changed_.notify_all();
       return std::nullopt;
@@ -112,6 +109,27 @@ std::unique_ptr<runtime::PacketSocket> PacketExchange::make_socket(const std::st
 }
 
 PacketExchange::Inbox& PacketExchange::inbox(int worker) const { return inboxes_[worker]; }
+
+void PacketExchange::put(int worker, const PacketHeader& head, std::string_view body) {
+  Inbox& to = inbox(worker);
+  to.packets.emplace_back(head, body);
+  if (std::exchange(to.looked_at, false) && !to.silent) to.bell.signal();
+}
+
+void PacketExchange::silence(int worker) {
+  const std::lock_guard lock(mutex_);
+  inbox(worker).silent = true;
+}
+
+void PacketExchange::flood(int worker, const PacketHeader& head, int count) {
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < count; ++i) put(worker, head, {});
+}
+
+size_t PacketExchange::untaken(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return inbox(worker).packets.size();
+}
 
 int64_t PacketExchange::taken_by_me(int worker) const {
   const std::lock_guard lock(mutex_);

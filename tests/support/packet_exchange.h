@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -37,6 +38,12 @@ class PacketExchange {
   bool wait_until_taken(int worker, runtime::Deadline deadline);
   // somebody waits for this worker's packets in PacketSocket::wait():
   bool wait_until_waiting(int worker, runtime::Deadline deadline);
+  // Packets like this one for this worker, all at once.
+  void flood(int worker, const runtime::PacketHeader& head, int count);
+  // From now on nobody is woken by this worker's packets: whoever would be comes too late.
+  void silence(int worker);
+  // Packets that nobody has taken for this worker.
+  size_t untaken(int worker) const;
   // From now on whoever looks for this worker's packets gets an Error{kUnavailable} with this text.
   void fail(int worker, const std::string& text);
 
@@ -44,14 +51,19 @@ class PacketExchange {
   friend class ExchangeSocket;
   struct Inbox {
     std::deque<std::pair<runtime::PacketHeader, std::string>> packets;
-    bool looked_at = false;  // since the last one came
+    bool looked_at = true;  // and found empty, since the last one came
+    bool silent = false;
     int waiting = 0;
     int64_t looks = 0;
     std::map<std::thread::id, int64_t> taken;
     std::string failure;
-    runtime::EventFd bell;  // readable when packets may be there
+    // Rings when packets come and whoever looked last had found none, and is still by the next
+    // look: so do ZeroMQ's descriptors.
+    runtime::EventFd bell;
   };
-  Inbox& inbox(int worker) const;  // with the lock
+  // Both with the lock.
+  Inbox& inbox(int worker) const;
+  void put(int worker, const runtime::PacketHeader& head, std::string_view body);
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
