@@ -1,7 +1,8 @@
 // Does the data plane move while workers compute? Worker 0 sends a tensor each step, worker 1
-// receives it and computes for twice as long as the tensor takes on its way alone.
+// receives it and computes for twice as long as the tensor takes on its way alone: tensors of
+// 256 KiB, 4 MiB and 16 MiB.
 //
-//   overlap_bench [--rounds N] [--steps N] [--json]
+//   overlap_bench [--rounds N] [--json]
 //
 //   worker 0  | compute | compute | compute          a step is as long as its computing if the next
 //   the way        | copy |  | copy |  | copy |      tensor is in its slot by then, half as long
@@ -9,9 +10,13 @@
 //
 // Kernels sleep, as the host's thread does while a GPU works; or they spin, as a CPU's kernels do:
 // then the copying has no processor of its own, and what is told is what a step loses to it. A
-// step's ratio is to its computing, the longer of the two; medians over rounds.
+// step's ratio is to its computing, the longer of the two, for as long as that took (who sleeps
+// wakes late); medians over rounds.
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,17 +33,25 @@ using runtime::Clock;
 using runtime::Lane;
 using runtime::TransportKind;
 
-// One slot to compute into, one to compute from, and one under way.
-constexpr Lane kLane{.slot_bytes = size_t{16} << 20, .slots = 3};
+constexpr size_t kSizes[] = {size_t{256} << 10, size_t{4} << 20, size_t{16} << 20};
 constexpr int kWarmUp = 4;
 
 enum class Kernel { kNone, kSleeps, kSpins };
 
 struct Work {
   TransportKind kind{};
-  int steps = 0;
+  size_t bytes = 0;
   Kernel kernel = Kernel::kNone;
   std::chrono::duration<double> computing{};
+
+  // One slot to compute into, one to compute from, and one under way.
+  Lane lane() const { return {.slot_bytes = bytes, .slots = 3}; }
+  int steps() const { return static_cast<int>(std::min(size_t{600}, (size_t{1} << 30) / bytes)); }
+};
+
+struct Step {
+  double seconds = 0;
+  double computing = 0;
 };
 
 void compute(const Work& work) {
@@ -49,55 +62,63 @@ void compute(const Work& work) {
     }
 }
 
-// Tells the other side how long its steps took.
+// Tells the other side how long its steps took, and its computing.
 void receive(const Work& work, int socket) {
-  const auto endpoint = open_side(work.kind, 1, kLane, socket);
+  const auto endpoint = open_side(work.kind, 1, work.lane(), socket);
   Clock::time_point begin;
-  for (int i = 0; i < kWarmUp + work.steps; ++i) {
-    if (i == kWarmUp) begin = Clock::now();
+  double computing = 0;
+  for (int i = 0; i < kWarmUp + work.steps(); ++i) {
+    if (i == kWarmUp) {
+      begin = Clock::now();
+      computing = 0;
+    }
     const auto view = endpoint->receiver(0).receive(after(kPatience));
     KERF_CHECK(view.has_value());
+    const Clock::time_point begin_computing = Clock::now();
     compute(work);
+    computing += seconds_since(begin_computing);
     endpoint->receiver(0).release(*view);
   }
-  tell(socket, std::to_string(seconds_since(begin) / work.steps));
+  tell(socket,
+       kerf::format("{} {}", seconds_since(begin) / work.steps(), computing / work.steps()));
   hear(socket);  // the sender has all credits
 }
 
-// Seconds a step.
-double time_steps(const Work& work) {
+Step time_steps(const Work& work) {
   const Child child([&](int socket) { receive(work, socket); });
-  const auto endpoint = open_side(work.kind, 0, kLane, child.socket());
-  for (int i = 0; i < kWarmUp + work.steps; ++i) {
-    const auto slot = endpoint->sender(1).acquire(0, kLane.slot_bytes, after(kPatience));
+  const auto endpoint = open_side(work.kind, 0, work.lane(), child.socket());
+  for (int i = 0; i < kWarmUp + work.steps(); ++i) {
+    const auto slot = endpoint->sender(1).acquire(0, work.bytes, after(kPatience));
     KERF_CHECK(slot.has_value());
     compute(work);
     endpoint->sender(1).commit(*slot, {i, 0, 0, 0});
   }
   KERF_CHECK(endpoint->drain(after(kPatience)));
-  const double result = std::stod(hear(child.socket()));
+  Step step;
+  std::istringstream(hear(child.socket())) >> step.seconds >> step.computing;
   tell(child.socket(), "done");
-  return result;
+  return step;
 }
 
 struct Row {
   TransportKind kind{};
+  size_t bytes = 0;
   std::vector<double> copies{};  // seconds alone
   std::vector<double> sleeping{};
   std::vector<double> spinning{};
 };
 
-void measure(Row& row, int steps) {
-  Work work{.kind = row.kind, .steps = steps};
-  const double copy = time_steps(work);
+void measure(Row& row) {
+  Work work{.kind = row.kind, .bytes = row.bytes};
+  const double copy = time_steps(work).seconds;
   work.computing = std::chrono::duration<double>(2 * copy);
-  work.kernel = Kernel::kSleeps;
-  const double sleeping = time_steps(work);
-  work.kernel = Kernel::kSpins;
-  const double spinning = time_steps(work);
+  for (auto& [kernel, ratios] :
+       {std::pair{Kernel::kSleeps, &row.sleeping}, std::pair{Kernel::kSpins, &row.spinning}}) {
+    work.kernel = kernel;
+    const Step step = time_steps(work);
+    ratios->push_back(step.seconds / step.computing);
+  }
   row.copies.push_back(copy);
-  row.sleeping.push_back(sleeping / (2 * copy));
-  row.spinning.push_back(spinning / (2 * copy));
 }
 
 void print(const Row& row) {
@@ -106,13 +127,16 @@ void print(const Row& row) {
     return kerf::format("{:.2f} [{:.2f} .. {:.2f}]", median(values), least, most);
   };
   fmt::print(
-      "{:5}  a tensor alone {:5.2f} ms;  a step of its computing: kernels sleep {}, <= 1.1;  "
-      "spin {}\n",
-      to_string(row.kind), 1e3 * median(row.copies), range(row.sleeping), range(row.spinning));
+      "{:4} {:>8}  alone {:5.2f} ms;  a step of its computing: kernels sleep {}, <= 1.1;  spin "
+      "{}\n",
+      to_string(row.kind), human_bytes(static_cast<double>(row.bytes)), 1e3 * median(row.copies),
+      range(row.sleeping), range(row.spinning));
 }
 
 Json to_json(const Row& row) {
-  return {{"tensor_seconds", row.copies},
+  return {{"transport", std::string(to_string(row.kind))},
+          {"bytes", row.bytes},
+          {"tensor_seconds", row.copies},
           {"sleeping_ratios", row.sleeping},
           {"spinning_ratios", row.spinning}};
 }
@@ -123,7 +147,6 @@ Json to_json(const Row& row) {
 int main(int argc, char** argv) {
   using kerf::bench::Row;
   int rounds = 5;
-  int steps = 60;
   bool as_json = false;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -131,20 +154,22 @@ int main(int argc, char** argv) {
       as_json = true;
     } else if (flag == "--rounds" && i + 1 < argc) {
       rounds = std::max(1, std::atoi(argv[++i]));
-    } else if (flag == "--steps" && i + 1 < argc) {
-      steps = std::max(1, std::atoi(argv[++i]));
     } else {
-      fmt::print(stderr, "usage: overlap_bench [--rounds N] [--steps N] [--json]\n");
+      fmt::print(stderr, "usage: overlap_bench [--rounds N] [--json]\n");
       return 2;
     }
   }
-  std::vector<Row> rows{{.kind = kerf::runtime::TransportKind::kIpc},
-                        {.kind = kerf::runtime::TransportKind::kTcp}};
+  // A sleep ends when it is to, not 50 us later as the kernel is free to; of children as well.
+  KERF_CHECK(::prctl(PR_SET_TIMERSLACK, 1UL) == 0);
+  std::vector<Row> rows;
+  for (const size_t bytes : kerf::bench::kSizes)
+    for (const auto kind : {kerf::runtime::TransportKind::kIpc, kerf::runtime::TransportKind::kTcp})
+      rows.push_back({.kind = kind, .bytes = bytes});
   for (int i = 0; i < rounds; ++i)
-    for (Row& row : rows) kerf::bench::measure(row, steps);
-  kerf::Json json = kerf::Json::object();
+    for (Row& row : rows) kerf::bench::measure(row);
+  kerf::Json json = kerf::Json::array();
   for (const Row& row : rows) {
-    if (as_json) json[std::string(to_string(row.kind))] = kerf::bench::to_json(row);
+    if (as_json) json.push_back(kerf::bench::to_json(row));
     if (!as_json) kerf::bench::print(row);
   }
   if (as_json) fmt::print("{}\n", json.dump(2));
