@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/link/with_peer.h"
 #include "runtime/standstill.h"
 #include "runtime/wire.h"
 
@@ -88,7 +89,8 @@ void LinkEndpoint::greet(int number) {
 
 void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
   if (!peer.greeted) {
-    const auto hello = decode<Hello>(packet.body);
+    const auto hello = with_peer(socket_->label(), from, "the greeting of",
+                                 [&] { return decode<Hello>(packet.body); });
     const std::vector<Lane> none;
     if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
         hello.receive != (peer.send ? peer.send->lanes() : none))

@@ -34,10 +34,12 @@ class PacketSocket {
 
   // From now on packets carry and must carry these.
   virtual void identify(int32_t self, uint32_t epoch, uint64_t token) = 0;
-  // Throws Error{kUsage} unless `address` is one of this host.
+  // Throws Error{kUsage} that names the peer unless `address` is one of this host.
   virtual void connect(int32_t peer, const std::string& address) = 0;
 
-  // Fills in magic, version, epoch, from, token and checksums.
+  // Fills in magic, version, epoch, from, token and checksums. Never waits: what a connection
+  // cannot take yet is kept. Throws Error{kUnavailable} that names the peer if its connection was
+  // given up.
   virtual void send(int32_t peer, PacketHeader head, std::string_view body = {}) = 0;
   // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
   virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,

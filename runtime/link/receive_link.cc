@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/link/with_peer.h"
 
 namespace kerf::runtime {
 
@@ -19,7 +20,8 @@ ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes
       read_(layout_, device) {}
 
 void ReceiveLink::accept(const std::string& offer) {
-  memory_ = store_.make_incoming(layout_.total_bytes(), offer);
+  memory_ = with_peer(socket_.label(), peer_, "slots of",
+                      [&] { return store_.make_incoming(layout_.total_bytes(), offer); });
 }
 
 std::optional<View> ReceiveLink::receive(Deadline deadline) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/link/with_peer.h"
 
 namespace kerf::runtime {
 
@@ -13,7 +14,8 @@ SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, Slot
       lanes_(std::move(lanes)),
       layout_(lanes_),
       payload_travels_(store.payload_travels()),
-      memory_(store.make_outgoing(layout_.total_bytes())),
+      memory_(with_peer(socket.label(), peer, "slots for",
+                        [&] { return store.make_outgoing(layout_.total_bytes()); })),
       engine_(engine),
       book_(layout_),
       written_(layout_, device) {}

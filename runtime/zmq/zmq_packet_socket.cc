@@ -10,6 +10,7 @@
 #include "runtime/control.h"
 #include "runtime/event_fd.h"
 #include "runtime/link/packet_socket.h"
+#include "runtime/link/with_peer.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -43,10 +44,6 @@ timespec time_left(Deadline deadline) {
   return {left / kSecond, left % kSecond};
 }
 
-[[noreturn]] void cannot_send(int32_t peer) {
-  throw to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
-}
-
 class ZmqPacketSocket final : public PacketSocket {
  public:
   ZmqPacketSocket(const std::string& label, const std::string& scheme);
@@ -67,7 +64,12 @@ class ZmqPacketSocket final : public PacketSocket {
   void drop() override { ++dropped_; }
 
  private:
-  zmq::socket_t& dealer(int32_t peer);
+  struct Connection {
+    zmq::socket_t dealer;
+    std::string address;
+  };
+  Connection& connection(int32_t peer);
+  [[noreturn]] void cannot_send(int32_t peer);
   void send_head(int32_t peer, PacketHeader& head, std::string_view body, bool more);
   void send_frame(int32_t peer, std::string_view bytes, bool more);
   std::optional<Packet> read_packet();
@@ -75,7 +77,7 @@ class ZmqPacketSocket final : public PacketSocket {
   const std::string label_;
   zmq::context_t context_;
   zmq::socket_t router_;
-  std::map<int32_t, zmq::socket_t> dealers_;
+  std::map<int32_t, Connection> connections_;
   const std::string address_;
   const int router_descriptor_;
   std::string incarnation_;
@@ -104,18 +106,35 @@ void ZmqPacketSocket::identify(int32_t self, uint32_t epoch, uint64_t token) {
 }
 
 void ZmqPacketSocket::connect(int32_t peer, const std::string& address) {
-  check_local_address(address);  // it came from the peer, by way of the scheduler
   // Unique per incarnation, so that no router takes two connections for one.
   const std::string id = kerf::format("kerf.{}.{}.{}.{}", epoch_, self_, incarnation_, peer);
-  zmq::socket_t socket = make_socket(context_, zmq::socket_type::dealer, data_settings(id));
-  connect_socket(socket, address);
-  dealers_.insert_or_assign(peer, std::move(socket));
+  zmq::socket_t dealer = with_peer(label_, peer, "a connection to", [&] {
+    check_local_address(address);  // it came from the peer, by way of the scheduler
+    auto made = make_socket(context_, zmq::socket_type::dealer, data_settings(id));
+    connect_socket(made, address);
+    return made;
+  });
+  connections_.insert_or_assign(peer, Connection{std::move(dealer), address});
 }
 
-zmq::socket_t& ZmqPacketSocket::dealer(int32_t peer) {
-  const auto found = dealers_.find(peer);
-  KERF_CHECK(found != dealers_.end(), "{} is not connected to worker {}", label_, peer);
+ZmqPacketSocket::Connection& ZmqPacketSocket::connection(int32_t peer) {
+  const auto found = connections_.find(peer);
+  KERF_CHECK(found != connections_.end(), "{} is not connected to worker {}", label_, peer);
   return found->second;
+}
+
+// A connection that breaks is made again, and takes what it is given meanwhile. It is given up only
+// when the other side breaks ZeroMQ's protocol.
+void ZmqPacketSocket::cannot_send(int32_t peer) {
+  const std::string& address = connection(peer).address;
+  if (zmq_errno() == EAGAIN)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("no connection to worker {}: what listens at {} is no worker; "
+                             "start the run again",
+                             peer, address),
+                label_);
+  const Error error = to_error(zmq::error_t(), kerf::format("sending to worker {}", peer));
+  throw Error(error.code(), error.message(), label_);
 }
 
 void ZmqPacketSocket::send_head(int32_t peer, PacketHeader& head, std::string_view body,
@@ -128,8 +147,8 @@ void ZmqPacketSocket::send_head(int32_t peer, PacketHeader& head, std::string_vi
 }
 
 void ZmqPacketSocket::send_frame(int32_t peer, std::string_view bytes, bool more) {
-  void* const socket = dealer(peer).handle();
-  const int flags = more ? ZMQ_SNDMORE : 0;
+  void* const socket = connection(peer).dealer.handle();
+  const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
   if (uninterrupted([&] { return zmq_send(socket, bytes.data(), bytes.size(), flags); }) < 0)
     cannot_send(peer);
 }
@@ -146,8 +165,8 @@ void ZmqPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::by
   if (bytes == 0) return;
   // ZeroMQ only reads what it sends, but its interface knows no constant memory.
   zmq::message_t payload(const_cast<std::byte*>(data), bytes, keep, nullptr);
-  void* const socket = dealer(peer).handle();
-  if (uninterrupted([&] { return zmq_msg_send(payload.handle(), socket, 0); }) < 0)
+  void* const socket = connection(peer).dealer.handle();
+  if (uninterrupted([&] { return zmq_msg_send(payload.handle(), socket, ZMQ_DONTWAIT); }) < 0)
     cannot_send(peer);
 }
 
@@ -179,7 +198,7 @@ std::optional<Packet> ZmqPacketSocket::receive() {
     if (!more_) return std::nullopt;
     const PacketHeader& head = packet->head;
     if (head.kind != PacketKind{} && head.epoch == epoch_ && head.token == token_ &&
-        dealers_.contains(head.from))
+        connections_.contains(head.from))
       return packet;
     ++dropped_;
   }

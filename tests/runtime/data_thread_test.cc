@@ -282,6 +282,47 @@ TEST_F(LateReceiver, ReleasesAViewOnceThoughItIsReadLater) {
   EXPECT_TRUE(pair_[0].drain(after(10s)));
 }
 
+// Has no memory for one side's slots.
+class PoorStore final : public SlotStore {
+ public:
+  explicit PoorStore(bool outgoing) : outgoing_(outgoing) {}
+  std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
+    return make(bytes, outgoing_);
+  }
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string&) override {
+    return make(bytes, !outgoing_);
+  }
+  bool payload_travels() const override { return true; }
+
+ private:
+  static std::unique_ptr<SlotMemory> make(size_t bytes, bool fails) {
+    if (fails) throw Error(ErrorCode::kUnavailable, "no memory");
+    return std::make_unique<HeapMemory>(bytes);
+  }
+  const bool outgoing_;
+};
+
+TEST(LinkEndpoint, NamesBothWorkersWhenSlotsCannotBeMade) {
+  for (const bool outgoing : {true, false}) {
+    tests::PacketExchange exchange;
+    LinkEndpoint poor(exchange.make_socket("worker 0"), make_cpu_device(),
+                      std::make_unique<PoorStore>(outgoing));
+    LinkEndpoint other(exchange.make_socket("worker 1"), make_cpu_device(),
+                       std::make_unique<HeapStore>());
+    const auto open = [](LinkEndpoint& endpoint, int self, const std::string& address) {
+      Wiring wiring;
+      wiring.self = self;
+      wiring.addresses[1 - self] = address;
+      wiring.send[1 - self] = wiring.receive[1 - self] = {{kBytes, 2}};
+      endpoint.open(wiring, after(10s));
+    };
+    std::jthread opening([&] { thrown_by([&] { open(other, 1, poor.address()); }); });
+    EXPECT_EQ(thrown_by([&] { open(poor, 0, other.address()); }),
+              outgoing ? "slots for worker 1: no memory" : "slots of worker 1: no memory");
+    other.interrupt();
+  }
+}
+
 TEST(DataThread, TellsEveryLaterCallWhatItFailedBy) {
   Pair pair;
   const Slot slot = pair.sender(1).acquire(0, kBytes, after(10s)).value();
