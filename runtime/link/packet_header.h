@@ -24,8 +24,8 @@ namespace kerf::runtime {
 
 inline constexpr uint32_t kDescriptorMagic = 0x6446524b;  // "KRFd"
 inline constexpr uint16_t kDescriptorVersion = 1;
-// Chunks of a payload that travels: large enough for bandwidth, small enough for the caches.
-inline constexpr size_t kChunkBytes = size_t{1} << 18;
+// Chunks of a payload that travels: few wake-ups for many bytes, small enough for the caches.
+inline constexpr size_t kChunkBytes = size_t{1} << 19;
 // The largest body of any kind.
 inline constexpr size_t kMaxBodyBytes = size_t{1} << 20;
 

@@ -16,7 +16,7 @@
 namespace kerf::runtime {
 namespace {
 
-// Of one connection: a quarter of a GiB in chunks, far more than one wants to receive ahead.
+// Of one connection: half a GiB in chunks, far more than one wants to receive ahead.
 constexpr int kReceiveQueue = 1024;
 constexpr int kDropsAtATime = 64;
 

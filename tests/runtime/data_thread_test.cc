@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t kBytes = 600'000;  // three chunks
+constexpr size_t kBytes = 1'200'000;  // three chunks
 // Well below the second after which everything is looked at anyhow.
 constexpr auto kSoon = 700ms;
 
