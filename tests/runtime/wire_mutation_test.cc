@@ -76,7 +76,7 @@ T valid(SampleMaker& maker) {
   if constexpr (std::is_same_v<T, Sample>) {
     return maker.make();
   } else if constexpr (std::is_same_v<T, ActivityReport>) {
-    return {maker.text(), maker.text(), 1, 2, 3};
+    return {maker.text(), maker.text(), maker.text(), 1, 2, 3};
   } else if constexpr (std::is_same_v<T, Span>) {
     return {maker.text(), Span::Kind::kSend, 2, 5, 9, maker.below(1 << 20)};
   } else if constexpr (std::is_same_v<T, Wiring>) {

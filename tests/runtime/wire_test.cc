@@ -49,7 +49,7 @@ TEST(Wire, CarriesTheMessagesOfThisFloor) {
   EXPECT_EQ(back.addresses, wiring.addresses);
   EXPECT_EQ(back.send, wiring.send);
 
-  const ActivityReport report{"step 1: 0F0", "x", 3, 17, 42};
+  const ActivityReport report{"step 1: 0F0", "step 0: 0U", "x", 3, 17, 42};
   EXPECT_EQ(decode<ActivityReport>(encode(report)).awaited, 3);
 }
 
