@@ -193,11 +193,14 @@ void Executor::run_list(size_t index) {
   const auto end = fmt::format_to_n(memory.data(), memory.size(), "step {}: {}", data_.step, name);
   const std::string_view text(memory.data(), std::min(end.size, memory.size()));
   workplace_.activity.doing(text);
-  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 0, [&] { return name; });
+  const auto run = [&] {
+    current_->interpreter.run(current_->runs[index]);
+    trail_.passed(name);
+  };
   with_place([&] { return text; },
              [&] {
-               current_->interpreter.run(current_->runs[index]);
-               trail_.passed(name);
+               step_trace_.cover(
+                   Span::Kind::kCompute, 0, [&] { return name; }, run);
              });
   if (trail_.done() != nullptr)
     workplace_.activity.enqueued(text, trail_.last(), trail_.done());
@@ -302,24 +305,18 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
 }
 
 void Executor::forward(const Site& site, const Instruction& instruction) {
-  const LocalCall& call = call_of(site, instruction);
-  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 1,
-                                   [&] { return model_.node(call.node).name; });
-  look(site, call.inputs, inputs_);
-  look(site, call.outputs, outputs_);
+  const std::string& node = model_.node(call_of(site, instruction).node).name;
+  look(site, call_of(site, instruction).inputs, inputs_);
+  look(site, call_of(site, instruction).outputs, outputs_);
   output_gradients_.clear();
-  with_place([&] { return std::string_view(model_.node(call.node).name); },
-             [&] {
-               bench_->forward(kernel(site, instruction), make_call(site, instruction));
-               trail_.passed(action_, model_.node(call.node).name);
-             });
+  compute(
+      node, [&] { return node; },
+      [&] { bench_->forward(kernel(site, instruction), make_call(site, instruction)); });
 }
 
 void Executor::gradient(const Site& site, const Instruction& instruction,
                         std::span<const char> accumulate) {
-  const LocalCall& call = call_of(site, instruction);
-  const StepTrace::Covering traced(step_trace_, Span::Kind::kCompute, 1,
-                                   [&] { return model_.node(call.node).name + " gradient"; });
+  const std::string& node = model_.node(call_of(site, instruction).node).name;
   look_back(site, instruction);
   targets_.clear();
   for (size_t i = 0; i < instruction.targets.size(); ++i)
@@ -327,10 +324,18 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
                         accumulate[i] != 0});
   const auto act =
       instruction.weights ? &ops::Workbench::weight_gradient : &ops::Workbench::input_gradient;
-  with_place([&] { return std::string_view(model_.node(call.node).name); },
+  compute(
+      node, [&] { return node + " gradient"; },
+      [&] { ((*bench_).*act)(kernel(site, instruction), make_call(site, instruction), targets_); });
+}
+
+// A kernel's call, by the names of its node and of its span.
+template <class Name, class Act>
+void Executor::compute(const std::string& node, const Name& name, const Act& act) {
+  with_place([&] { return std::string_view(node); },
              [&] {
-               ((*bench_).*act)(kernel(site, instruction), make_call(site, instruction), targets_);
-               trail_.passed(action_, model_.node(call.node).name);
+               step_trace_.cover(Span::Kind::kCompute, 1, name, act);
+               trail_.passed(action_, node);
              });
 }
 
@@ -348,17 +353,18 @@ void Executor::acquire(const Site& site, const Instruction& instruction) {
 
 void Executor::send(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
-  const StepTrace::Covering traced(
-      step_trace_, Span::Kind::kSend, 2,
-      [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
-      mailbox_.flow_of(route, site.micro_batch));
   runtime::Slot& slot = this->slot(route, site.micro_batch);
-  std::byte* to = slot.data;
-  for (const partitioner::Move& move : instruction.moves) {
-    bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
-    to += move.selection.bytes(samples(site.micro_batch));
-  }
-  mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
+  const auto pack = [&] {
+    std::byte* to = slot.data;
+    for (const partitioner::Move& move : instruction.moves) {
+      bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
+      to += move.selection.bytes(samples(site.micro_batch));
+    }
+    mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
+  };
+  step_trace_.cover(
+      Span::Kind::kSend, 2, [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
+      pack, mailbox_.flow_of(route, site.micro_batch));
   if (!instruction.retained) slot = {};
 }
 
@@ -374,20 +380,22 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
       mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
   held(route, site.micro_batch) = message;
   if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
-  const StepTrace::Covering traced(
-      step_trace_, Span::Kind::kReceive, 2,
-      [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); },
-      mailbox_.flow_of(route, site.micro_batch));
-  const std::byte* from = message.data;
   if (site.micro_batch < 0) parameters_.changed();  // what homes publish is among the step's own
-  for (const partitioner::Move& move : instruction.moves) {
-    const TensorView to = view(site, move.local);
-    if (move.add)
-      bench_->unpack_add(move.selection, from, to, samples(site.micro_batch));
-    else
-      bench_->unpack(move.selection, from, to, samples(site.micro_batch));
-    from += move.selection.bytes(samples(site.micro_batch));
-  }
+  const auto unpack = [&] {
+    const std::byte* from = message.data;
+    for (const partitioner::Move& move : instruction.moves) {
+      const TensorView to = view(site, move.local);
+      if (move.add)
+        bench_->unpack_add(move.selection, from, to, samples(site.micro_batch));
+      else
+        bench_->unpack(move.selection, from, to, samples(site.micro_batch));
+      from += move.selection.bytes(samples(site.micro_batch));
+    }
+  };
+  step_trace_.cover(
+      Span::Kind::kReceive, 2,
+      [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); }, unpack,
+      mailbox_.flow_of(route, site.micro_batch));
 }
 
 void Executor::release(const Site& site, const Instruction& instruction) {

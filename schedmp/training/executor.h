@@ -97,6 +97,8 @@ class Executor final : private Machine {
   void update(const Site& site, const Instruction& instruction) override;
   void update_state(const Site& site, const Instruction& instruction) override;
 
+  template <class Name, class Act>
+  void compute(const std::string& node, const Name& name, const Act& act);
   template <class Place, class Act>
   void with_place(const Place& place, const Act& act) const;
   template <class Act>

@@ -22,25 +22,16 @@ class StepTrace {
   // The stream was synchronized: adds the spans to the trace, in the order in which they begin.
   void end();
 
-  // A span over what is enqueued while this lives.
-  class Covering {
-   public:
-    // `name` is called only while the trace is on.
-    template <class Name>
-    Covering(StepTrace& trace, runtime::Span::Kind kind, int lane, const Name& name,
-             uint64_t flow = 0)
-        : trace_(trace), at_(trace.on_ ? trace.open(name(), kind, lane, flow) : kNone) {}
-    ~Covering() {
-      if (at_ != kNone) trace_.spans_[at_].end = trace_.mark();
-    }
-    Covering(const Covering&) = delete;
-    Covering& operator=(const Covering&) = delete;
-
-   private:
-    static constexpr size_t kNone = static_cast<size_t>(-1);
-    StepTrace& trace_;
-    const size_t at_;
-  };
+  // A span over what `act` enqueues; none where that throws. `name` is called only while the trace
+  // is on.
+  template <class Name, class Act>
+  void cover(runtime::Span::Kind kind, int lane, const Name& name, const Act& act,
+             uint64_t flow = 0) {
+    if (!on_) return act();
+    const size_t at = open(name(), kind, lane, flow);
+    act();
+    spans_[at].end = mark();
+  }
 
  private:
   // A span, and the marks of the timeline where it begins and ends.
