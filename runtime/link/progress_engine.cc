@@ -12,8 +12,8 @@ namespace {
 // How long something may be under way before one asks what became of it.
 constexpr std::chrono::milliseconds kPatience{1'000};
 // How long the compute thread must not have called before the data thread drives: longer than a
-// worker takes from message to message that does nothing else, and nothing beside a copy.
-constexpr std::chrono::microseconds kAway{200};
+// worker takes from message to message that does nothing else, and little beside a tensor's copy.
+constexpr std::chrono::microseconds kAway{50};
 // While it calls all the time the data thread looks ever more seldom, up to this.
 constexpr std::chrono::microseconds kSeldom{1'600};
 
