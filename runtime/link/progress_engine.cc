@@ -117,8 +117,8 @@ void ProgressEngine::await_device(const Lock&) {
 void ProgressEngine::round() {
   Lock lock(mutex_);
   thread_->begin_round();
-  // Who drives asks for a round when it leaves.
-  if (compute_drives_ || failure_) return thread_->listen(false);
+  if (failure_) return thread_->listen(false);
+  if (compute_drives_) return look_later();  // and it asks for that when it leaves
   try {
     move(lock);
   } catch (...) {
@@ -133,8 +133,7 @@ void ProgressEngine::move(Lock& lock) {
   const Clock::time_point now = Clock::now();
   if (!pass_on()) thread_->wake_by(now + kDevicePatience);
   if (now < visited_ + kAway) {
-    thread_->listen(false);
-    next_look_ = std::min<Clock::duration>(2 * next_look_, kSeldom);
+    look_later();
     return thread_->wake_by(visited_ + next_look_);
   }
   next_look_ = kAway;
@@ -151,6 +150,11 @@ void ProgressEngine::move(Lock& lock) {
   const bool drained = socket_.drained();
   thread_->listen(drained && copies_);
   thread_->wake_by(Clock::now() + (drained ? Clock::duration(kPatience) : kAway));
+}
+
+void ProgressEngine::look_later() {
+  thread_->listen(false);
+  next_look_ = std::min<Clock::duration>(2 * next_look_, kSeldom);
 }
 
 void ProgressEngine::give_way(Lock& lock) {

@@ -80,6 +80,8 @@ class ProgressEngine {
   void leave();
   void round();
   void move(Lock& lock);
+  // The compute thread was here just now, or is.
+  void look_later();
   void give_way(Lock& lock);
   void probe();
 

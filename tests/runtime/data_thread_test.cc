@@ -161,11 +161,11 @@ TEST(DataThread, LetsItsComputeThreadInBetweenPackets) {
   ASSERT_TRUE(pair.exchange.wait_until_taken(1, after(10s)));
   PacketHeader welcome;
   welcome.kind = PacketKind::kWelcome;
-  pair.exchange.flood(1, welcome, 50'000);
-  while (pair.exchange.untaken(1) == 50'000) std::this_thread::yield();
+  pair.exchange.flood(1, welcome, 200'000);
+  while (pair.exchange.untaken(1) == 200'000) std::this_thread::yield();
   int calls = 0;
   for (; pair.exchange.untaken(1) > 0; ++calls) std::ignore = pair[1].counters();
-  EXPECT_GT(calls, 20) << "it had to wait until all were taken";
+  EXPECT_GT(calls, 3) << "it had to wait until all were taken";
 }
 
 // What was told once is told no more, so it has to look by itself: it was about to be woken when
