@@ -14,6 +14,7 @@ SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, Slot
       layout_(lanes_),
       payload_travels_(store.payload_travels()),
       memory_(store.make_outgoing(layout_.total_bytes())),
+      known_(make_known(*memory_, layout_.total_bytes(), device)),
       engine_(engine),
       book_(layout_),
       written_(layout_, device) {}

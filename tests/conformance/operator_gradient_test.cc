@@ -168,6 +168,7 @@ class StrangeDevice final : public runtime::Device {
   std::unique_ptr<runtime::Event> make_event() override { return nullptr; }
   runtime::MemoryStats memory() const override { return {}; }
   void reset_peak() override {}
+  void cap_memory(size_t) override {}
 
  protected:
   void release(void*, size_t) noexcept override {}

@@ -60,7 +60,7 @@ class Pair {
     for (int i : {0, 1})
       endpoints_.push_back(std::make_unique<LinkEndpoint>(
           exchange.make_socket(kerf::format("worker {}", i)), devices.at(static_cast<size_t>(i)),
-          std::make_unique<HeapStore>()));
+          SlotStores{{TransportKind::kIpc, std::make_shared<HeapStore>()}}));
     std::jthread other([this] { open(1); });
     open(0);
   }

@@ -63,6 +63,7 @@ class Crew {
         schedule_(schedule),
         credits_(credits),
         world_(options.world),
+        device_(options.device),
         dropped_(options.dropped),
         lanes_(schedmp::size_lanes(model, plan, credits)) {
     std::filesystem::create_directories(shards_);
@@ -94,7 +95,7 @@ class Crew {
 
  private:
   std::shared_ptr<runtime::Device> make_device() const {
-    if (!world_) return runtime::make_cpu_device();
+    if (!world_) return runtime::make_device(device_);
     return make_async_device(world_, {.begin_thread = [] { ops::use_threads(1); }});
   }
 
@@ -141,10 +142,12 @@ class Crew {
     const Schedule forwards = schedmp::forward_only(schedule_.groups, schedule_.micro_batches);
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
-    Executor executor(
-        model_, plan_, schedmp::Work{lower(model_, plan_), schedule_.rows[self]},
-        schedmp::Work{lower(model_, plan_, {.gradients = false}), forwards.rows[self]}, credits_,
-        workplace, optimizer, 1);
+    const auto lowered = [&](bool gradients) {
+      return lower(model_, plan_, {.gradients = gradients, .devices = {device.kind()}});
+    };
+    Executor executor(model_, plan_, schedmp::Work{lowered(true), schedule_.rows[self]},
+                      schedmp::Work{lowered(false), forwards.rows[self]}, credits_, workplace,
+                      optimizer, 1);
     executor.parameters().load(weights);
     const size_t first_wait = world_ ? world_->my_waits() : 0;
     const bool drops = dropped_ && dropped_->worker == worker;
@@ -179,6 +182,7 @@ class Crew {
   const Schedule& schedule_;
   const std::vector<int32_t>& credits_;
   const std::shared_ptr<AsyncWorld> world_;
+  const std::string device_;
   const std::optional<DroppedWait> dropped_;
   std::vector<Clock> seen_;  // by workers that are through
   const schedmp::LaneTable lanes_;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "partitioner/plan.h"
@@ -34,7 +35,8 @@ struct DroppedWait {
 struct StepOptions {
   bool normal = false;  // rows are normal numbers; else small whole ones
   runtime::TransportKind transport = runtime::TransportKind::kInproc;
-  std::shared_ptr<AsyncWorld> world = {};  // of the devices; null: each has a CPU
+  std::shared_ptr<AsyncWorld> world = {};  // of the devices; null: each has a `device`
+  std::string device = "cpu";
   std::optional<DroppedWait> dropped = {};
 };
 

@@ -52,6 +52,7 @@ class GuardedDevice final : public runtime::Device {
   std::unique_ptr<runtime::Event> make_event() override { return cpu_->make_event(); }
   runtime::MemoryStats memory() const override { return cpu_->memory(); }
   void reset_peak() override { cpu_->reset_peak(); }
+  void cap_memory(size_t bytes) override { cpu_->cap_memory(bytes); }
 
   size_t buffers() const { return buffers_.size(); }
   bool guards_are_whole() const {
