@@ -12,10 +12,17 @@ constexpr int64_t kMostSlotBytes = int64_t{1} << 50;  // of a channel: beyond an
 
 }  // namespace
 
+std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
+                                const Setting& setting, int64_t samples) {
+  return slot_bytes(model, plan, held, setting.slots, samples,
+                    [&](int, int) { return ChannelMemory{.mirrored = setting.mirrored}; });
+}
+
 // A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what
 // it sends to itself beside its other memory.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
-                                const Setting& setting, int64_t samples) {
+                                int slots_more, int64_t samples,
+                                const std::function<ChannelMemory(int, int)>& memory_of) {
   std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
@@ -23,7 +30,7 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
     int64_t& sum = channels[{plan.binding[static_cast<size_t>(route.from)],
                              plan.binding[static_cast<size_t>(route.to)]}];
     int64_t slots = 0;
-    if (__builtin_mul_overflow(whole_blocks(bytes), int64_t{held[r]} + setting.slots, &slots) ||
+    if (__builtin_mul_overflow(whole_blocks(bytes), int64_t{held[r]} + slots_more, &slots) ||
         slots > kMostSlotBytes - sum)
       throw Error(ErrorCode::kUsage, format("the slots of {} take more than {} bytes; use fewer",
                                             name_of(model, route), kMostSlotBytes));
@@ -35,8 +42,10 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
       workers[static_cast<size_t>(ends.first)] += bytes;
       continue;
     }
-    workers[static_cast<size_t>(ends.first)] += whole_pages(bytes);
-    if (setting.mirrored) workers[static_cast<size_t>(ends.second)] += whole_pages(bytes);
+    const ChannelMemory memory = memory_of(ends.first, ends.second);
+    const int64_t taken = (bytes + memory.block - 1) / memory.block * memory.block;
+    workers[static_cast<size_t>(ends.first)] += taken;
+    if (memory.mirrored) workers[static_cast<size_t>(ends.second)] += taken;
   }
   return workers;
 }

@@ -1,5 +1,9 @@
 #include "runtime/channel.h"
 
+#include <algorithm>
+#include <set>
+#include <sstream>
+
 #include "runtime/control.h"
 #include "runtime/error.h"
 #include "runtime/transports.h"
@@ -7,8 +11,38 @@
 namespace kerf::runtime {
 namespace {
 
-constexpr std::array kTransports{TransportKind::kInproc, TransportKind::kShm, TransportKind::kIpc,
-                                 TransportKind::kTcp};
+constexpr std::array kTransports{TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp,
+                                 TransportKind::kCuda, TransportKind::kInproc};
+constexpr std::string_view kInprocScheme = "inproc://";
+
+// What the addresses of its endpoints begin with.
+std::string_view scheme_of(TransportKind kind) {
+  return kind == TransportKind::kInproc ? kInprocScheme
+         : kind == TransportKind::kTcp  ? "tcp://"
+                                        : "ipc://@";
+}
+
+std::vector<std::string> words_of(const std::string& address) {
+  if (address.starts_with(kInprocScheme)) return {address};  // which has a label in it
+  std::vector<std::string> words;
+  std::istringstream in(address);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+void check_word(const std::string& address) {
+  try {
+    check_local_address(address);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kProtocol, error.message());
+  }
+}
+
+std::string names_of(const std::vector<TransportKind>& kinds) {
+  std::vector<std::string_view> names;
+  for (const TransportKind kind : kinds) names.push_back(to_string(kind));
+  return kerf::format("{}", fmt::join(names, " and "));
+}
 
 }  // namespace
 
@@ -22,6 +56,8 @@ std::string_view to_string(TransportKind kind) {
       return "ipc";
     case TransportKind::kTcp:
       return "tcp";
+    case TransportKind::kCuda:
+      return "cuda";
   }
   return "unknown";
 }
@@ -29,27 +65,39 @@ std::string_view to_string(TransportKind kind) {
 TransportKind parse_transport(const std::string& name) {
   for (TransportKind kind : kTransports)
     if (to_string(kind) == name) return kind;
-  throw Error(ErrorCode::kUsage,
-              kerf::format("there is no transport '{}'; choose shm, ipc, tcp or inproc", name));
+  throw Error(
+      ErrorCode::kUsage,
+      kerf::format("there is no transport '{}'; choose shm, ipc, tcp, cuda or inproc", name));
 }
 
 bool mirrors_slots(TransportKind kind) {
   return kind == TransportKind::kIpc || kind == TransportKind::kTcp;
 }
 
-void check_endpoint_address(TransportKind kind, const std::string& address) {
-  const std::string_view scheme = kind == TransportKind::kInproc ? "inproc://"
-                                  : kind == TransportKind::kTcp  ? "tcp://"
-                                                                 : "ipc://@";
-  if (!address.starts_with(scheme) || address.ends_with(":*"))
-    throw Error(ErrorCode::kProtocol, kerf::format("'{}' is not an address of an endpoint over {}",
-                                                   address.substr(0, 100), to_string(kind)));
-  if (kind == TransportKind::kInproc) return;
-  try {
-    check_local_address(address);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::kProtocol, error.message());
+void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::kProtocol, kerf::format("'{}' {}", address.substr(0, 100), why));
+  };
+  const std::vector<std::string> words = words_of(address);
+  std::set<std::string_view> schemes;
+  for (const TransportKind kind : kinds) schemes.insert(scheme_of(kind));
+  for (const std::string& word : words) {
+    const auto scheme = std::ranges::find_if(
+        schemes, [&](std::string_view each) { return word.starts_with(each); });
+    if (scheme == schemes.end() || word.ends_with(":*"))
+      refuse(kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
+    if (*scheme != kInprocScheme) check_word(word);
+    schemes.erase(scheme);
   }
+  if (!schemes.empty())
+    refuse(kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
+}
+
+std::string address_over(TransportKind kind, const std::string& address) {
+  for (const std::string& word : words_of(address))
+    if (word.starts_with(scheme_of(kind))) return word;
+  throw Error(ErrorCode::kProtocol, kerf::format("'{}' has no way there over {}",
+                                                 address.substr(0, 100), to_string(kind)));
 }
 
 ChannelCounters& ChannelCounters::operator+=(const ChannelCounters& more) {
@@ -61,20 +109,29 @@ ChannelCounters& ChannelCounters::operator+=(const ChannelCounters& more) {
   return *this;
 }
 
+std::unique_ptr<Endpoint> make_endpoint(const std::vector<TransportKind>& kinds,
+                                        const std::string& label, std::shared_ptr<Device> device,
+                                        const std::shared_ptr<InprocHub>& hub) {
+  KERF_CHECK(!kinds.empty(), "{} needs a transport", label);
+  if (std::ranges::count(kinds, TransportKind::kInproc) > 0) {
+    KERF_CHECK(kinds.size() == 1, "{}: threads reach threads alone", label);
+    return make_inproc_endpoint(label, std::move(device), hub);
+  }
+  SlotStores stores;
+  for (const TransportKind kind : kinds) {
+    if (std::ranges::count(kTransports, kind) == 0)
+      throw Error(ErrorCode::kProtocol, "it is to be for a transport that there is not", label);
+    stores[kind] = kind == TransportKind::kShm    ? make_shm_slots(device)
+                   : kind == TransportKind::kCuda ? make_device_slots(device)
+                                                  : make_own_slots();
+  }
+  return make_link_endpoint(label, std::move(device), std::move(stores));
+}
+
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
                                         std::shared_ptr<Device> device,
                                         const std::shared_ptr<InprocHub>& hub) {
-  switch (kind) {
-    case TransportKind::kInproc:
-      return make_inproc_endpoint(label, std::move(device), hub);
-    case TransportKind::kShm:
-      return make_shm_endpoint(label, std::move(device));
-    case TransportKind::kIpc:
-      return make_zmq_endpoint(label, "ipc", std::move(device));
-    case TransportKind::kTcp:
-      return make_zmq_endpoint(label, "tcp", std::move(device));
-  }
-  throw Error(ErrorCode::kInternal, "an unknown transport");
+  return make_endpoint(std::vector{kind}, label, std::move(device), hub);
 }
 
 }  // namespace kerf::runtime

@@ -118,18 +118,28 @@ class ReceiveChannel {
   virtual ChannelCounters counters() const = 0;
 };
 
+// The user's names: --transport. How messages of two workers cross, both ways.
+enum class TransportKind : uint8_t { kInproc, kShm, kIpc, kTcp, kCuda };
+
+std::string_view to_string(TransportKind kind);
+// Whether receivers keep what arrives in slots of their own; otherwise they read in the sender's.
+bool mirrors_slots(TransportKind kind);
+// Throws Error{kUsage} that lists the names.
+TransportKind parse_transport(const std::string& name);
+
 // What an endpoint must know to open its channels. Peers are named by small integers (workers).
 struct Wiring {
   int32_t self = 0;
   uint32_t epoch = 0;
   uint64_t token = 0;                            // unguessable; a peer without it is a stranger
   std::map<int32_t, std::string> addresses;      // of every peer
+  std::map<int32_t, TransportKind> transports;   // to it and from it; none: the endpoint's only one
   std::map<int32_t, std::vector<Lane>> send;     // lanes of the channel to each peer
   std::map<int32_t, std::vector<Lane>> receive;  // lanes of the channel from each peer
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(self, epoch, token, addresses, send, receive);
+    archive(self, epoch, token, addresses, transports, send, receive);
   }
 };
 
@@ -137,7 +147,7 @@ struct Wiring {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // Where peers find this endpoint; meaningful to the same transport only.
+  // Where peers find this endpoint; where it has several transports, a word for each way there.
   virtual std::string address() const = 0;
   // Opens every channel of the wiring. Returns when all peers are reachable; throws Error{kTimeout}
   // naming the peer otherwise. The time that making our own slots takes is added to the deadline.
@@ -160,26 +170,25 @@ class Endpoint {
   virtual ChannelCounters counters() const = 0;
 };
 
-enum class TransportKind { kInproc, kShm, kIpc, kTcp };
-
-std::string_view to_string(TransportKind kind);
-// Whether receivers keep what arrives in slots of their own; otherwise they read in the sender's.
-bool mirrors_slots(TransportKind kind);
-// Throws Error{kUsage} that lists the names.
-TransportKind parse_transport(const std::string& name);
-
 // Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of
-// this transport may have on this host.
-void check_endpoint_address(TransportKind kind, const std::string& address);
+// these transports may have on this host.
+void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address);
+// The word of an endpoint's address that leads there over `kind`. Throws Error{kProtocol} where
+// there is none.
+std::string address_over(TransportKind kind, const std::string& address);
 
 // Where the inproc endpoints of one process meet: whoever starts the worker threads makes one hub
 // and hands it to every make_endpoint of the run. Thread-safe.
 class InprocHub;
 std::shared_ptr<InprocHub> make_inproc_hub();
 
-// `label` shows up in errors ("worker 2"). Streams given to the channels are of `device`. `hub` is
-// needed by kInproc and ignored by the others. Endpoints of ipc, tcp and shm bind their address
-// here, so it can be told to peers at once.
+// An endpoint whose wiring gives each peer one of `kinds`; kInproc is alone. `label` shows up in
+// errors ("worker 2"). Streams given to the channels are of `device`. `hub` is needed by kInproc
+// and ignored by the others, which bind their address here, so it can be told to peers at once.
+// Throws Error{kProtocol} for a kind that is none.
+std::unique_ptr<Endpoint> make_endpoint(const std::vector<TransportKind>& kinds,
+                                        const std::string& label, std::shared_ptr<Device> device,
+                                        const std::shared_ptr<InprocHub>& hub = nullptr);
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
                                         std::shared_ptr<Device> device,
                                         const std::shared_ptr<InprocHub>& hub = nullptr);

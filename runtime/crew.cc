@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "runtime/failure_detector.h"
 #include "runtime/live_crew.h"
@@ -141,6 +142,7 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
   KERF_CHECK(jobs.size() == members.size() && send.size() == members.size(),
              "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
              members.size());
+  check_transports(send);
   started_ = true;
   for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
@@ -176,9 +178,30 @@ Start LiveCrew::start_of(size_t self,
     if (!send[self][peer].empty()) start.wiring.send[key] = send[self][peer];
     if (!send[peer][self].empty()) start.wiring.receive[key] = send[peer][self];
     if (!send[self][peer].empty() || !send[peer][self].empty())
-      start.wiring.addresses[key] = members[peer].address;
+      reach_peer(start.wiring, static_cast<int>(peer));
   }
   return start;
+}
+
+void LiveCrew::reach_peer(Wiring& wiring, int peer) const {
+  wiring.addresses[peer] = roster_->members()[static_cast<size_t>(peer)].address;
+  wiring.transports[peer] = transport_between(wiring.self, peer);
+}
+
+// Members stay as they registered, so this needs no lock.
+TransportKind LiveCrew::transport_between(int worker, int other) const {
+  const auto neighbour = [this](int number) {
+    const Member& member = roster_->members().at(static_cast<size_t>(number));
+    return Neighbour{name_of(member), member.reach};
+  };
+  return runtime::transport_between(options_.transport, neighbour(worker), neighbour(other));
+}
+
+void LiveCrew::check_transports(const std::vector<std::vector<std::vector<Lane>>>& send) const {
+  for (size_t u = 0; u < send.size(); ++u)
+    for (size_t v = 0; v < send[u].size(); ++v)
+      if (u != v && !send[u][v].empty())
+        std::ignore = transport_between(static_cast<int>(u), static_cast<int>(v));
 }
 
 void LiveCrew::stop() {

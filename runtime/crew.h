@@ -32,7 +32,7 @@ namespace kerf::runtime {
 
 struct CrewOptions {
   int workers = 1;
-  TransportKind transport = TransportKind::kShm;
+  std::optional<TransportKind> transport;   // of all pairs; empty: chosen for each
   int threads = 1;                          // per worker
   std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number
   std::string listen;                       // empty: start local workers
@@ -80,8 +80,11 @@ class Crew {
   // counts who came in time.
   static std::unique_ptr<Crew> assemble(const CrewOptions& options, const Waiting& waiting = {});
 
+  // How messages of two workers cross. Throws Error{kUnavailable} that names both where they cannot
+  // as CrewOptions::transport says.
+  virtual TransportKind transport_between(int worker, int other) const = 0;
   // send[u][v]: lanes of the channel from worker u to worker v; empty: no channel. Returns when all
-  // are ready. Once.
+  // are ready. Once. Throws as transport_between() before anything starts.
   virtual void start(const std::string& program, const std::vector<std::string>& jobs,
                      const std::vector<std::vector<std::vector<Lane>>>& send) = 0;
   virtual void send(int worker, std::vector<std::string> tasks) = 0;

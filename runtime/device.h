@@ -17,6 +17,10 @@
 
 namespace kerf::runtime {
 
+// Memory of a device that other processes use is whole blocks of so many bytes: a driver shares no
+// smaller ones.
+inline constexpr size_t kExportedBlock = size_t{2} << 20U;
+
 enum class DeviceKind { kCpu, kCuda };
 
 // Bytes. `peak` is the largest `current` since the last reset_peak(). `capacity` 0: unknown.
@@ -59,6 +63,11 @@ class Buffer {
 };
 
 using PinnedMemory = std::shared_ptr<std::byte[]>;
+// While it lives, memory of the host is known to a device. Not beyond that memory, nor the device.
+using HostRegistration = std::shared_ptr<void>;
+// Memory of a device that another process of the host allocated, mapped while this lives; not
+// beyond the device.
+using ImportedMemory = std::shared_ptr<std::byte>;
 
 // A point in a stream's work. `ready` and `wait` see the last `Stream::record` of it.
 class Event {
@@ -113,6 +122,28 @@ class Device {
   // Memory of the host that the device's streams copy from and to without staging, aligned to at
   // least 64; not counted. Throws as allocate(); null for 0 bytes. May outlive the device.
   virtual PinnedMemory allocate_pinned(size_t bytes) = 0;
+  // Whether streams take all memory of the host as it is. Otherwise what is neither pinned nor
+  // registered is staged by copies, and out of reach for kernels.
+  virtual bool reaches_host_memory() const { return true; }
+  // Makes whole pages of the host, which others allocated and which may be written, like pinned
+  // memory; not counted. Null for 0 bytes, and where the device reaches them anyhow. Throws
+  // Error{kUnavailable} that names the device and the bytes.
+  virtual HostRegistration register_host(void* /*data*/, size_t /*bytes*/) { return {}; }
+
+  // Whether other processes of the host that use the same hardware can share memory of it.
+  virtual bool exports_memory() const { return false; }
+  // As allocate(), but in whole blocks of kExportedBlock, as export_memory() needs it.
+  virtual Buffer allocate_exportable(size_t bytes);
+  // How another process imports it; valid while the Buffer lives. Throws Error{kUnavailable} where
+  // the device cannot.
+  virtual std::string export_memory(const Buffer& memory);
+  // `handle` comes from outside: throws Error{kProtocol} where it is none, Error{kUnavailable}
+  // where the memory is out of reach or smaller than `bytes`. Null for 0 bytes; not counted.
+  virtual ImportedMemory import_memory(const std::string& handle, size_t bytes);
+
+  // From now on allocate() throws Error{kUnavailable}, naming the cap, where more than so many
+  // bytes would be in use. 0: no cap.
+  virtual void cap_memory(size_t bytes) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   // Of a stream of this device, which outlives it.
@@ -137,6 +168,11 @@ struct CudaSupport {
 CudaSupport cuda_support();
 // "cpu" or "cuda:N". Throws Error{kUsage} on another name.
 std::unique_ptr<Device> make_device(const std::string& name);
+// What names the hardware of that device in every process: of a GPU its UUID, of a CPU nothing.
+// Throws as make_device().
+std::string device_identity(const std::string& name);
+// Of the device `index` of CUDA. Throws as make_cuda_device().
+std::string cuda_identity(int index);
 // Every device of this host, the CPU first.
 std::vector<std::string> device_names();
 

@@ -17,8 +17,10 @@ struct Member {
 
   State state = State::kAbsent;
   WorkerInfo info;
-  int peer = -1;        // at the control server
-  std::string address;  // of its endpoint
+  int peer = -1;  // at the control server
+  Reach reach;
+  std::vector<TransportKind> transports;  // of its endpoint
+  std::string address;                    // of that
   std::optional<Process> process;
   std::optional<std::string> process_end;
   Clock::time_point ended_at;

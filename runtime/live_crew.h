@@ -28,6 +28,7 @@ class LiveCrew final : public Crew {
   ~LiveCrew() override;
 
   void assemble(const Waiting& waiting);
+  TransportKind transport_between(int worker, int other) const override;
   void start(const std::string& program, const std::vector<std::string>& jobs,
              const std::vector<std::vector<std::vector<Lane>>>& send) override;
   void send(int worker, std::vector<std::string> tasks) override;
@@ -61,6 +62,8 @@ class LiveCrew final : public Crew {
   void throw_if_over() const;
   void tell_all_to_stop();
   bool all_of_members(bool (*is)(const Member&));
+  void check_transports(const std::vector<std::vector<std::vector<Lane>>>& send) const;
+  void reach_peer(Wiring& wiring, int peer) const;
   Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
 
   const CrewOptions options_;

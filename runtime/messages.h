@@ -7,6 +7,7 @@
 
 #include "runtime/activity.h"
 #include "runtime/channel.h"
+#include "runtime/reach.h"
 #include "runtime/worker.h"
 
 namespace kerf::runtime {
@@ -17,10 +18,11 @@ struct Registration {
   int32_t pid = 0;
   int32_t wish = -1;  // the number it wants; -1: any
   std::string device;
+  Reach reach = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(identity, pid, wish, device);
+    archive(identity, pid, wish, device, reach);
   }
 };
 
@@ -29,12 +31,12 @@ struct Welcome {
   int32_t worker = 0;
   int32_t workers = 1;
   int32_t threads = 1;
-  std::string transport;
+  std::vector<TransportKind> transports;  // that its endpoint is to be for
   bool local = false;  // started by the scheduler, which shows what the worker fails with
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(worker, workers, threads, transport, local);
+    archive(worker, workers, threads, transports, local);
   }
 };
 

@@ -49,7 +49,7 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
     case ControlType::kAddress:
       if (member.state != State::kJoined)
         throw Error(ErrorCode::kProtocol, "it told its address again");
-      check_endpoint_address(options_.transport, message.payload);
+      check_endpoint_address(member.transports, message.payload);
       member.address = message.payload;
       member.state = State::kAddressed;
       return;
@@ -134,14 +134,17 @@ void Roster::admit(int peer, const std::string& payload) {
   member.peer = peer;
   member.info.pid = registration.pid;
   member.info.device = registration.device;
+  member.reach = registration.reach;
+  member.transports =
+      endpoint_kinds(options_.transport, member.process.has_value(), registration.reach);
   member.heard = member.reported = member.progressed = Clock::now();
   by_peer_[peer] = member.info.worker;
-  server_.send(peer, {ControlType::kWelcome,
-                      encode(Welcome{.worker = member.info.worker,
-                                     .workers = static_cast<int32_t>(members_.size()),
-                                     .threads = options_.threads,
-                                     .transport = std::string(to_string(options_.transport)),
-                                     .local = member.process.has_value()})});
+  server_.send(
+      peer, {ControlType::kWelcome, encode(Welcome{.worker = member.info.worker,
+                                                   .workers = static_cast<int32_t>(members_.size()),
+                                                   .threads = options_.threads,
+                                                   .transports = member.transports,
+                                                   .local = member.process.has_value()})});
 }
 
 // Why there is no place for it; empty if there is.

@@ -60,9 +60,8 @@ class Server {
     local_ = welcome.local;
     activity_.doing("opening device");
     const std::shared_ptr<Device> device = options_.make_device(options_.device);
-    const auto endpoint =
-        make_endpoint(parse_transport(welcome.transport), kerf::format("worker {}", welcome.worker),
-                      device, options_.hub);
+    const auto endpoint = make_endpoint(
+        welcome.transports, kerf::format("worker {}", welcome.worker), device, options_.hub);
     const Guard guard(control_, *endpoint);
     activity_.doing("");
     control_.send({ControlType::kAddress, endpoint->address()});
@@ -104,9 +103,12 @@ class Server {
         {ControlType::kRegister, encode(Registration{.identity = options_.identity,
                                                      .pid = static_cast<int32_t>(::getpid()),
                                                      .wish = options_.index,
-                                                     .device = options_.device})});
+                                                     .device = options_.device,
+                                                     .reach = reach()})});
     return decode<Welcome>(expect(ControlType::kWelcome).payload);
   }
+
+  Reach reach() const { return options_.reach ? *options_.reach : reach_of(options_.device); }
 
   ControlMessage expect(ControlType type) {
     ControlMessage order = *control_.next_order(Deadline::max());

@@ -22,6 +22,7 @@
 #include "runtime/control.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/reach.h"
 #include "runtime/trace.h"
 
 namespace kerf::runtime {
@@ -75,6 +76,7 @@ struct WorkerOptions {
   int index = -1;         // the wish to be worker `index`; -1: any
   std::string device = "cpu";
   DeviceFactory make_device = runtime::make_device;
+  std::optional<Reach> reach = {};  // what it tells of where it is; empty: finds out
   Identity identity;
   std::shared_ptr<InprocHub> hub;  // for workers that are threads
   // How long to wait for a scheduler to answer the registration.

@@ -38,6 +38,8 @@ struct Result {
 
 // lanes[u][v]: of the channel from worker u to worker v; empty where they exchange no tensors.
 using LaneTable = std::vector<std::vector<std::vector<runtime::Lane>>>;
+// [u][v]: how messages from worker u to worker v cross; empty where there is no channel.
+using TransportTable = std::vector<std::vector<std::optional<runtime::TransportKind>>>;
 
 class Program {
  public:
@@ -47,6 +49,9 @@ class Program {
   // On the scheduler.
   virtual std::string job(int /*worker*/) { return {}; }
   virtual LaneTable lanes(int workers) const;  // none unless overridden
+  // What the channels of lanes() go over, before any worker gets a job: who finds that they take
+  // too much memory throws.
+  virtual void channels_go_over(const TransportTable& /*transports*/) {}
   // The tasks of the next round, at most one per worker (more is a bug, and throws); empty
   // optional: no more rounds. A task and a result are each at most 1 MiB.
   virtual std::optional<std::vector<Task>> schedule(int64_t round) = 0;

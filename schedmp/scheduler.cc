@@ -119,13 +119,26 @@ class Loop {
   LoopReport report_;
 };
 
+TransportTable transports_of(const runtime::Crew& crew, const LaneTable& lanes) {
+  TransportTable table(lanes.size());
+  for (size_t u = 0; u < lanes.size(); ++u) {
+    table[u].resize(lanes[u].size());
+    for (size_t v = 0; v < lanes[u].size(); ++v)
+      if (u != v && !lanes[u][v].empty())
+        table[u][v] = crew.transport_between(static_cast<int>(u), static_cast<int>(v));
+  }
+  return table;
+}
+
 }  // namespace
 
 LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options) {
   const int workers = static_cast<int>(crew.workers().size());
+  const LaneTable lanes = program.lanes(workers);
+  program.channels_go_over(transports_of(crew, lanes));
   std::vector<std::string> jobs;
   for (int worker = 0; worker < workers; ++worker) jobs.push_back(program.job(worker));
-  crew.start(program.name(), jobs, program.lanes(workers));
+  crew.start(program.name(), jobs, lanes);
   return Loop(program, crew, options).run();
 }
 

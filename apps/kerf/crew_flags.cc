@@ -29,7 +29,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
       "kerf worker --device");
   runtime::CrewOptions options;
   options.workers = workers;
-  options.transport = runtime::parse_transport(flags.transport.value_or(kDefaultTransport));
+  if (flags.transport) options.transport = runtime::parse_transport(*flags.transport);
   options.threads = flags.threads.value_or(1);
   options.devices = device_list(flags.device.value_or(kDefaultDevice));
   options.listen = flags.listen;
@@ -57,7 +57,10 @@ std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags) {
 }
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags) {
-  command.add_option("--transport", flags.transport, "shm, ipc, tcp or inproc (default shm)")
+  command
+      .add_option("--transport", flags.transport,
+                  "Of all pairs of workers: cuda, shm, ipc, tcp or inproc (default: for each pair "
+                  "cuda on one GPU, shm on one host, else tcp)")
       ->check(parsed_by(runtime::parse_transport))
       ->type_name("NAME");
   command

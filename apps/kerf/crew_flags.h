@@ -23,7 +23,9 @@ struct CrewFlags {
   std::optional<int> threads;  // per worker
 };
 
-inline constexpr const char* kDefaultTransport = "shm";
+// What a plan is made for where nobody says: the memory of slots is proved anew for the pairs that
+// workers turn out to be.
+inline constexpr const char* kPlannedTransport = "shm";
 inline constexpr const char* kDefaultDevice = "cpu";
 
 // Of the workers in turn. Throws Error{kUsage} as device_list() does; with --listen, CPUs.

@@ -135,7 +135,7 @@ void forget_devices(partitioner::Plan& plan) {
 
 // Where no flag says what a run goes over, it is no plan's to say.
 partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting setting) {
-  setting.mirrored = mirrored(flags.transport.value_or(kDefaultTransport));
+  setting.mirrored = mirrored(flags.transport.value_or(kPlannedTransport));
   return setting;
 }
 

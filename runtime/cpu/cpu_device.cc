@@ -81,15 +81,18 @@ class CpuDevice : public Device {
 
   Buffer allocate(size_t bytes) override {
     if (bytes == 0) return {};
+    const size_t taken = meter_.take(bytes, name());
     void* data = capacity_ == 0 || bytes <= capacity_ ? pool_.take(bytes) : nullptr;
-    if (data == nullptr)
+    if (data == nullptr) {
+      meter_.subtract(bytes);
       throw Error(ErrorCode::kUnavailable,
                   format("no memory for {} bytes ({}): {} of {} are in use", bytes,
                          human_bytes(static_cast<double>(bytes)),
                          human_bytes(static_cast<double>(meter_.current())),
                          human_bytes(static_cast<double>(capacity_))),
-                  "cpu");
-    meter_.add(bytes);
+                  name());
+    }
+    meter_.keep(taken);
     return Buffer(this, data, bytes);
   }
   PinnedMemory allocate_pinned(size_t bytes) override {
@@ -97,6 +100,7 @@ class CpuDevice : public Device {
     auto* data = static_cast<std::byte*>(::operator new[](bytes, kCacheLine));
     return {data, [](std::byte* each) { ::operator delete[](each, kCacheLine); }};
   }
+  void cap_memory(size_t bytes) override { meter_.set_cap(bytes); }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Timeline> make_timeline(Stream&) override {

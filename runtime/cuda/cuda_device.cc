@@ -1,7 +1,10 @@
 // A CUDA GPU: memory, streams, events and asynchronous copies of the CUDA runtime.
 //
-// Memory is plain cudaMalloc, whose base other processes may open by CUDA IPC. cudaFree waits for
-// the device, so a Buffer may be destroyed while work that uses it is still under way.
+// Memory is plain cudaMalloc; what other processes open by CUDA IPC is whole blocks of the driver,
+// because it is those that are opened. cudaFree waits for the device, so a Buffer may be destroyed
+// while work that uses it is still under way.
+#include <cstring>
+
 #include "runtime/cuda/cuda_check.h"
 #include "runtime/cuda/cuda_timeline.h"
 #include "runtime/cuda/staged_work.h"
@@ -12,6 +15,14 @@
 namespace kerf::runtime {
 
 namespace {
+
+// What export_memory() answers. The size is the exporter's word: whoever holds the run's token is
+// believed that much.
+struct MemoryHandle {
+  cudaIpcMemHandle_t handle;
+  uint64_t bytes = 0;
+};
+static_assert(sizeof(MemoryHandle) == 72 && std::is_trivially_copyable_v<MemoryHandle>);
 
 class CudaEvent : public Event {
  public:
@@ -135,6 +146,15 @@ class CudaDevice : public Device {
     return {static_cast<std::byte*>(data),
             [](std::byte* each) { ignore_cuda_error(cudaFreeHost(each)); }};
   }
+  bool reaches_host_memory() const override { return false; }
+  HostRegistration register_host(void* data, size_t bytes) override;
+  bool exports_memory() const override { return true; }
+  Buffer allocate_exportable(size_t bytes) override {
+    return allocate((bytes + kExportedBlock - 1) / kExportedBlock * kExportedBlock);
+  }
+  std::string export_memory(const Buffer& memory) override;
+  ImportedMemory import_memory(const std::string& handle, size_t bytes) override;
+  void cap_memory(size_t bytes) override { meter_.set_cap(bytes); }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(index_); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(index_); }
   std::unique_ptr<Timeline> make_timeline(Stream& stream) override {
@@ -159,9 +179,11 @@ class CudaDevice : public Device {
 Buffer CudaDevice::allocate(size_t bytes) {
   if (bytes == 0) return {};
   use_cuda_device(index_);
+  const size_t taken = meter_.take(bytes, name());
   void* data = nullptr;
   const cudaError_t status =
       bytes > properties_.totalGlobalMem ? cudaErrorMemoryAllocation : cudaMalloc(&data, bytes);
+  if (status != cudaSuccess) meter_.subtract(bytes);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw Error(ErrorCode::kUnavailable,
@@ -172,21 +194,105 @@ Buffer CudaDevice::allocate(size_t bytes) {
                 name());
   }
   check_cuda(status, "cudaMalloc", name());
-  meter_.add(bytes);
+  meter_.keep(taken);
   return Buffer(this, data, bytes);
+}
+
+// The pointer stays what it is: kernels take it, not only copies.
+HostRegistration CudaDevice::register_host(void* data, size_t bytes) {
+  if (bytes == 0) return {};
+  use_cuda_device(index_);
+  int same_address = 0;
+  check_cuda(
+      cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, index_),
+      "cudaDeviceGetAttribute", name());
+  if (same_address == 0)
+    throw Error(ErrorCode::kUnavailable,
+                format("its kernels cannot use {} of memory of the host that the process shares; "
+                       "use --transport inproc, or another GPU",
+                       human_bytes(static_cast<double>(bytes))),
+                name());
+  const cudaError_t status =
+      cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (status != cudaSuccess) {
+    ignore_cuda_error(status);
+    throw Error(ErrorCode::kUnavailable,
+                format("cannot pin {} bytes ({}) of memory of the host: {} ({}, {}); take fewer "
+                       "--slots, or free memory of the host",
+                       bytes, human_bytes(static_cast<double>(bytes)), cudaGetErrorString(status),
+                       cudaGetErrorName(status), static_cast<int>(status)),
+                name());
+  }
+  return {data, [index = index_](void* each) {
+            ignore_cuda_error(cudaSetDevice(index));
+            ignore_cuda_error(cudaHostUnregister(each));
+          }};
+}
+
+std::string CudaDevice::export_memory(const Buffer& memory) {
+  KERF_CHECK(memory.device() == this && memory.bytes() % kExportedBlock == 0,
+             "{} exports what allocate_exportable() gave", name());
+  use_cuda_device(index_);
+  MemoryHandle made;
+  made.bytes = memory.bytes();
+  check_cuda(cudaIpcGetMemHandle(&made.handle, memory.data()), "cudaIpcGetMemHandle", name());
+  return {reinterpret_cast<const char*>(&made), sizeof made};
+}
+
+ImportedMemory CudaDevice::import_memory(const std::string& handle, size_t bytes) {
+  if (bytes == 0) return {};
+  MemoryHandle offered;
+  if (handle.size() != sizeof offered)
+    throw Error(ErrorCode::kProtocol, "a peer's handle is none of CUDA's", name());
+  std::memcpy(&offered, handle.data(), sizeof offered);
+  if (offered.bytes < bytes)
+    throw Error(ErrorCode::kUnavailable,
+                format("a peer's memory has {} of {} bytes", offered.bytes, bytes), name());
+  use_cuda_device(index_);
+  void* data = nullptr;
+  const cudaError_t status =
+      cudaIpcOpenMemHandle(&data, offered.handle, cudaIpcMemLazyEnablePeerAccess);
+  if (status != cudaSuccess) {
+    ignore_cuda_error(status);
+    throw Error(ErrorCode::kUnavailable,
+                format("cannot open {} of another process's memory of a GPU: {} ({}, {}); use "
+                       "--transport shm",
+                       human_bytes(static_cast<double>(bytes)), cudaGetErrorString(status),
+                       cudaGetErrorName(status), static_cast<int>(status)),
+                name());
+  }
+  return {static_cast<std::byte*>(data), [index = index_](std::byte* each) {
+            ignore_cuda_error(cudaSetDevice(index));
+            ignore_cuda_error(cudaIpcCloseMemHandle(each));
+          }};
+}
+
+void check_there(int index) {
+  const CudaSupport cuda = cuda_support();
+  if (index >= 0 && index < cuda.devices) return;
+  throw Error(
+      ErrorCode::kUnavailable,
+      format("cuda:{} is not there: {}", index,
+             cuda.devices == 0 ? cuda.reason
+                               : format("this host has {}", plural(cuda.devices, "CUDA device"))));
 }
 
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device(int index) {
-  const CudaSupport cuda = cuda_support();
-  if (index < 0 || index >= cuda.devices)
-    throw Error(ErrorCode::kUnavailable,
-                format("cuda:{} is not there: {}", index,
-                       cuda.devices == 0
-                           ? cuda.reason
-                           : format("this host has {}", plural(cuda.devices, "CUDA device"))));
+  check_there(index);
   return std::make_unique<CudaDevice>(index);
+}
+
+std::string cuda_identity(int index) {
+  check_there(index);
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties",
+             format("cuda:{}", index));
+  std::string text;
+  for (const char each : properties.uuid.bytes)
+    text += format("{:02x}", static_cast<unsigned char>(each));
+  return text;
 }
 
 }  // namespace kerf::runtime

@@ -16,42 +16,54 @@ constexpr std::chrono::milliseconds kGreetAgain{1'000};
 
 }  // namespace
 
-LinkEndpoint::LinkEndpoint(const std::string& label, const std::string& scheme,
-                           std::shared_ptr<Device> device, std::unique_ptr<SlotStore> store)
-    : LinkEndpoint(make_packet_socket(label, scheme), std::move(device), std::move(store)) {}
-
 LinkEndpoint::LinkEndpoint(std::unique_ptr<PacketSocket> socket, std::shared_ptr<Device> device,
-                           std::unique_ptr<SlotStore> store)
-    : device_(std::move(device)),
-      store_(std::move(store)),
-      socket_(std::move(socket)),
-      engine_(*socket_, *this, store_->payload_travels()) {}
+                           SlotStores stores)
+    : device_(std::move(device)), stores_(std::move(stores)), socket_(std::move(socket)) {
+  KERF_CHECK(!stores_.empty(), "{} has no transport", socket_->label());
+}
+
+TransportKind LinkEndpoint::transport_to(const Wiring& wiring, int peer) const {
+  const auto said = wiring.transports.find(peer);
+  if (said == wiring.transports.end()) {
+    KERF_CHECK(stores_.size() == 1, "the wiring does not say how worker {} is reached", peer);
+    return stores_.begin()->first;
+  }
+  if (stores_.contains(said->second)) return said->second;
+  throw Error(ErrorCode::kProtocol,
+              kerf::format("worker {} is to be reached over {}, which this endpoint is not for",
+                           peer, to_string(said->second)),
+              socket_->label());
+}
 
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
   Peer& made = peers_[peer];
+  made.transport = transport_to(wiring, peer);
+  SlotStore& store = *stores_.at(made.transport);
   if (wiring.send.contains(peer))
-    made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), *store_, *device_,
-                                           engine_);
+    made.send =
+        std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), store, *device_, *engine_);
   if (wiring.receive.contains(peer))
-    made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), *store_,
-                                                 *device_, engine_);
-  socket_->connect(peer, wiring.addresses.at(peer));
+    made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), store,
+                                                 *device_, *engine_);
+  socket_->connect(peer, address_over(made.transport, wiring.addresses.at(peer)));
 }
 
 void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
-  KERF_CHECK(!opened_, "{} was opened before", socket_->label());
-  opened_ = true;
+  KERF_CHECK(!engine_, "{} was opened before", socket_->label());
   socket_->identify(wiring.self, wiring.epoch, wiring.token);
   std::set<int> peers;
   for (const auto& [peer, lanes] : wiring.send) peers.insert(peer);
   for (const auto& [peer, lanes] : wiring.receive) peers.insert(peer);
+  const bool copies = std::ranges::any_of(
+      peers, [&](int peer) { return stores_.at(transport_to(wiring, peer))->payload_travels(); });
+  engine_.emplace(*socket_, static_cast<ProgressEngine::Traffic&>(*this), copies);
   const auto begin = Clock::now();
   for (const int peer : peers) add_peer(wiring, peer);
   // Large slots take long to make; the others shall not have less time because of ours.
   if (deadline != Deadline::max()) deadline += Clock::now() - begin;
   greet_all(deadline);
-  engine_.start();
+  engine_->start();
 }
 
 void LinkEndpoint::greet_all(Deadline deadline) {
@@ -59,12 +71,12 @@ void LinkEndpoint::greet_all(Deadline deadline) {
     return entry.second.greeted && entry.second.welcomed;
   };
   const auto all_ready = [&] { return std::ranges::all_of(peers_, ready); };
-  auto lock = engine_.lock();
+  auto lock = engine_->lock();
   Standstill still(kGreetAgain);
   while (!all_ready()) {
     for (const auto& [number, peer] : peers_)
       if (!peer.welcomed) greet(number);
-    if (engine_.serve(lock, all_ready, std::min(deadline, after(kGreetAgain)))) return;
+    if (engine_->serve(lock, all_ready, std::min(deadline, after(kGreetAgain)))) return;
     deadline = postponed(deadline, still.look());
     if (Clock::now() < deadline) continue;
     const auto missing = std::ranges::find_if_not(peers_, ready);
@@ -77,6 +89,7 @@ void LinkEndpoint::greet_all(Deadline deadline) {
 void LinkEndpoint::greet(int number) {
   const Peer& peer = peers_.at(number);
   Hello hello;
+  hello.transport = peer.transport;
   if (peer.send) {
     hello.send = peer.send->lanes();
     hello.offer = peer.send->memory().offer();
@@ -87,16 +100,26 @@ void LinkEndpoint::greet(int number) {
   socket_->send(number, head, encode(hello));
 }
 
+void LinkEndpoint::check(const Hello& hello, int from, const Peer& peer) const {
+  if (hello.transport != peer.transport)
+    throw Error(
+        ErrorCode::kProtocol,
+        kerf::format("worker {} opens its channels over {} where {} was told {}", from,
+                     to_string(hello.transport), socket_->label(), to_string(peer.transport)),
+        socket_->label());
+  const std::vector<Lane> none;
+  if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
+      hello.receive != (peer.send ? peer.send->lanes() : none))
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("worker {} expects other lanes than the plan says", from),
+                socket_->label());
+}
+
 void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
   if (!peer.greeted) {
     const auto hello = with_peer(socket_->label(), from, "the greeting of",
                                  [&] { return decode<Hello>(packet.body); });
-    const std::vector<Lane> none;
-    if (hello.send != (peer.receive ? peer.receive->lanes() : none) ||
-        hello.receive != (peer.send ? peer.send->lanes() : none))
-      throw Error(ErrorCode::kProtocol,
-                  kerf::format("worker {} expects other lanes than the plan says", from),
-                  socket_->label());
+    check(hello, from, peer);
     if (peer.receive) peer.receive->accept(hello.offer);
     peer.greeted = true;
   }
@@ -166,22 +189,23 @@ ReceiveChannel& LinkEndpoint::receiver(int peer) {
 }
 
 bool LinkEndpoint::drain(Deadline deadline) {
-  auto lock = engine_.enter();
+  KERF_CHECK(engine_, "{} is drained before it was opened", socket_->label());
+  auto lock = engine_->enter();
   socket_->check_interrupted();
   const auto released = [](const auto& entry) {
     return !entry.second.send || entry.second.send->all_released();
   };
-  return engine_.serve(
+  return engine_->serve(
       lock, [&] { return std::ranges::all_of(peers_, released); }, deadline);
 }
 
 int64_t LinkEndpoint::dropped() const {
-  const auto lock = engine_.lock();
+  const auto lock = engine_ ? engine_->lock() : ProgressEngine::Lock();
   return socket_->dropped();
 }
 
 ChannelCounters LinkEndpoint::counters() const {
-  const auto lock = engine_.lock();
+  const auto lock = engine_ ? engine_->lock() : ProgressEngine::Lock();
   ChannelCounters sum;
   sum.dropped = socket_->dropped();
   for (const auto& [number, peer] : peers_) {
@@ -198,6 +222,15 @@ size_t LinkEndpoint::slot_bytes() const {
     if (peer.receive) bytes += peer.receive->allocated();
   }
   return bytes;
+}
+
+std::unique_ptr<Endpoint> make_link_endpoint(const std::string& label,
+                                             std::shared_ptr<Device> device, SlotStores stores) {
+  std::set<std::string> schemes;
+  for (const auto& [kind, store] : stores)
+    schemes.insert(kind == TransportKind::kTcp ? "tcp" : "ipc");
+  auto socket = make_packet_socket(label, {schemes.begin(), schemes.end()});
+  return std::make_unique<LinkEndpoint>(std::move(socket), std::move(device), std::move(stores));
 }
 
 }  // namespace kerf::runtime

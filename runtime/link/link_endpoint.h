@@ -1,7 +1,9 @@
-// An endpoint whose channels are links over one PacketSocket; the SlotStore makes it a transport.
+// An endpoint whose channels are links over one PacketSocket; the SlotStore of a peer makes its
+// transport.
 //
-// open() greets every peer and is greeted by every peer (kHello with token, lanes and where the
-// slots are; kWelcome back), so that each side has checked the other before the first message.
+// open() greets every peer and is greeted by every peer (kHello with token, transport, lanes and
+// where the slots are; kWelcome back), so that each side has checked the other before the first
+// message.
 //
 // From then on a data thread moves what there is while the compute thread does not wait here
 // (progress_engine.h). Threads: as Endpoint.
@@ -9,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/channel.h"
@@ -17,16 +20,14 @@
 #include "runtime/link/receive_link.h"
 #include "runtime/link/send_link.h"
 #include "runtime/link/slot_store.h"
+#include "runtime/transports.h"
 
 namespace kerf::runtime {
 
 class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
  public:
-  // `scheme` is "ipc" or "tcp".
-  LinkEndpoint(const std::string& label, const std::string& scheme, std::shared_ptr<Device> device,
-               std::unique_ptr<SlotStore> store);
   LinkEndpoint(std::unique_ptr<PacketSocket> socket, std::shared_ptr<Device> device,
-               std::unique_ptr<SlotStore> store);
+               SlotStores stores);
 
   std::string address() const override { return socket_->address(); }
   void open(const Wiring& wiring, Deadline deadline) override;
@@ -40,12 +41,16 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
 
  private:
   struct Peer {
+    TransportKind transport{};
     std::unique_ptr<SendLink> send;        // null: no channel to it
     std::unique_ptr<ReceiveLink> receive;  // null: no channel from it
     bool greeted = false;                  // its hello came and was right
     bool welcomed = false;                 // it understood ours
   };
+  TransportKind transport_to(const Wiring& wiring, int peer) const;
   void add_peer(const Wiring& wiring, int peer);
+  // That the peer's hello says of the channels what the wiring says here. Throws Error{kProtocol}.
+  void check(const Hello& hello, int from, const Peer& peer) const;
   // Until every peer has greeted us and been greeted. Throws Error{kTimeout}.
   void greet_all(Deadline deadline);
   void greet(int peer);
@@ -56,12 +61,12 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
   void probe(Clock::time_point before) override;
 
   const std::shared_ptr<Device> device_;
-  std::unique_ptr<SlotStore> store_;
-  bool opened_ = false;
+  const SlotStores stores_;
   // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
   std::map<int, Peer> peers_;  // as open() made it; what it holds is guarded by the engine's lock
   std::unique_ptr<PacketSocket> socket_;
-  ProgressEngine engine_;  // the last: its thread uses all the others
+  // Since open(), by one thread until then. The last: its thread uses all the others.
+  std::optional<ProgressEngine> engine_;
 };
 
 }  // namespace kerf::runtime

@@ -1,6 +1,6 @@
 // What travels between two endpoints: a fixed header, and for some kinds a body in a second frame.
 //
-//   kHello    who I am, my lanes and how to reach my slots   body: Hello by wire.h
+//   kHello    who I am, our transport, my lanes, my slots     body: Hello by wire.h
 //   kWelcome  I understood your hello
 //   kData     message `sequence` lies in (lane, slot)         body: a chunk, if payload travels
 //   kCredit   this slot is free again
@@ -53,15 +53,16 @@ struct PacketHeader {
 };
 static_assert(sizeof(PacketHeader) == 96);
 
-// Body of kHello. `offer` is for the transport's SlotStore.
+// Body of kHello. `transport` is of both channels, `offer` is for the transport's SlotStore.
 struct Hello {
+  TransportKind transport{};
   std::vector<Lane> send;     // of the channel from the greeter
   std::vector<Lane> receive;  // of the channel to the greeter
   std::string offer;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(send, receive, offer);
+    archive(transport, send, receive, offer);
   }
 };
 

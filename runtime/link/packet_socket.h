@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/link/packet_header.h"
 #include "runtime/time.h"
@@ -65,8 +66,8 @@ class PacketSocket {
   virtual void drop() = 0;
 };
 
-// `scheme` is "ipc" or "tcp"; binds an address of this host at once.
+// Binds an address of this host for each scheme ("ipc", "tcp") at once; address() is all of them.
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
-                                                 const std::string& scheme);
+                                                 const std::vector<std::string>& schemes);
 
 }  // namespace kerf::runtime

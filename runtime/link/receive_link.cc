@@ -15,13 +15,16 @@ ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes
       lanes_(std::move(lanes)),
       layout_(lanes_),
       store_(store),
+      device_(device),
       engine_(engine),
       held_(layout_),
       read_(layout_, device) {}
 
 void ReceiveLink::accept(const std::string& offer) {
-  memory_ = with_peer(socket_.label(), peer_, "slots of",
-                      [&] { return store_.make_incoming(layout_.total_bytes(), offer); });
+  with_peer(socket_.label(), peer_, "slots of", [&] {
+    memory_ = store_.make_incoming(layout_.total_bytes(), offer);
+    known_ = make_known(*memory_, layout_.total_bytes(), device_);
+  });
 }
 
 std::optional<View> ReceiveLink::receive(Deadline deadline) {

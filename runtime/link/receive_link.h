@@ -70,7 +70,9 @@ class ReceiveLink final : public ReceiveChannel {
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   SlotStore& store_;
+  Device& device_;
   std::unique_ptr<SlotMemory> memory_;
+  HostRegistration known_;  // to the device
   ProgressEngine& engine_;
   ReceiverSlots held_;
   SlotEvents read_;

@@ -16,6 +16,8 @@ SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, Slot
       payload_travels_(store.payload_travels()),
       memory_(with_peer(socket.label(), peer, "slots for",
                         [&] { return store.make_outgoing(layout_.total_bytes()); })),
+      known_(with_peer(socket.label(), peer, "slots for",
+                       [&] { return make_known(*memory_, layout_.total_bytes(), device); })),
       engine_(engine),
       book_(layout_),
       written_(layout_, device) {}

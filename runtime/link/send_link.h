@@ -69,6 +69,7 @@ class SendLink final : public SendChannel {
   const LaneLayout layout_;
   const bool payload_travels_;
   std::unique_ptr<SlotMemory> memory_;
+  const HostRegistration known_;  // to the device
   ProgressEngine& engine_;
   SenderSlots book_;
   SendWindow<Sent> window_;

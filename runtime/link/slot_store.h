@@ -1,7 +1,8 @@
 // Where the slots of channels lie: the only thing in which the transports over links differ.
 //
 // Sockets: sender and receiver have memory of their own and the payload travels in chunks. Shared
-// memory: the sender's memory is mapped by the receiver and only descriptors travel.
+// memory, of the host or of a GPU: the sender's memory is mapped by the receiver and only
+// descriptors travel. Links make memory of the host known to the device (Device::register_host).
 //
 // Owned and called by the endpoint's thread. Memory outlives the sockets that may still read it.
 #pragma once
@@ -10,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/device.h"
+
 namespace kerf::runtime {
 
 // All slots of one channel, on one side.
@@ -17,6 +20,8 @@ class SlotMemory {
  public:
   virtual ~SlotMemory() = default;
   virtual std::byte* data() = 0;
+  // Whether it is the device's, and no processor's to touch.
+  virtual bool on_device() const { return false; }
   // What the peer needs to reach this memory; empty if it cannot.
   virtual std::string offer() const { return {}; }
   // The peer reached it: the offer is void from now on.
@@ -24,6 +29,12 @@ class SlotMemory {
   // Bytes that were allocated for it; 0 for memory of the peer.
   virtual size_t allocated() const = 0;
 };
+
+// Tells the device of slots in the host's memory; to be undone before they go.
+inline HostRegistration make_known(SlotMemory& memory, size_t bytes, Device& device) {
+  if (memory.on_device()) return {};
+  return device.register_host(memory.data(), bytes);
+}
 
 class SlotStore {
  public:

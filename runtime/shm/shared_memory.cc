@@ -84,10 +84,10 @@ class SharedMemory final : public SlotMemory {
 };
 
 // O_NONBLOCK: should the number name a pipe, opening it must not wait.
-OpenFile open_offer(const std::string& text) {
+OpenFile open_offer(const std::string& text, bool writable) {
   const auto offer = decode<Offer>(text);
   const std::string path = kerf::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
-  OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OpenFile file(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) fail(kerf::format("cannot open the memory of process {}", offer.process));
   return file;
 }
@@ -105,7 +105,8 @@ void check_sealed(const OpenFile& file, size_t bytes) {
 
 class MappedMemory final : public SlotMemory {
  public:
-  MappedMemory(const OpenFile& file, size_t bytes) : mapping_(file, bytes, PROT_READ) {}
+  MappedMemory(const OpenFile& file, size_t bytes, bool writable)
+      : mapping_(file, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ) {}
   std::byte* data() override { return mapping_.data(); }
   size_t allocated() const override { return 0; }
 
@@ -119,10 +120,11 @@ std::unique_ptr<SlotMemory> make_shared_memory(size_t bytes) {
   return std::make_unique<SharedMemory>(bytes);
 }
 
-std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer) {
-  const OpenFile file = open_offer(offer);
+std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer,
+                                              bool writable) {
+  const OpenFile file = open_offer(offer, writable);
   check_sealed(file, bytes);
-  return std::make_unique<MappedMemory>(file, bytes);
+  return std::make_unique<MappedMemory>(file, bytes, writable);
 }
 
 }  // namespace kerf::runtime

@@ -14,8 +14,9 @@ namespace kerf::runtime {
 
 // Memory of this process that a peer may map by its offer(). Throws Error{kUnavailable}.
 std::unique_ptr<SlotMemory> make_shared_memory(size_t bytes);
-// A read-only view of a peer's memory, checked to be a sealed memfd of at least `bytes`. Throws
-// Error{kUnavailable} that names the way out.
-std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer);
+// A peer's memory, read-only unless `writable`, checked to be a sealed memfd of at least `bytes`.
+// Throws Error{kUnavailable} that names the way out.
+std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer,
+                                              bool writable = false);
 
 }  // namespace kerf::runtime

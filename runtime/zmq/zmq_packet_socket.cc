@@ -24,6 +24,13 @@ std::string listening_address(const std::string& scheme) {
   return scheme == "tcp" ? "tcp://127.0.0.1:*" : random_local_address();
 }
 
+std::string bind_all(zmq::socket_t& socket, const std::vector<std::string>& schemes) {
+  std::vector<std::string> addresses;
+  for (const auto& scheme : schemes)
+    addresses.push_back(bind_socket(socket, listening_address(scheme)));
+  return kerf::format("{}", fmt::join(addresses, " "));
+}
+
 SocketSettings data_settings(std::string routing_id) {
   SocketSettings settings;
   settings.routing_id = std::move(routing_id);
@@ -46,7 +53,7 @@ timespec time_left(Deadline deadline) {
 
 class ZmqPacketSocket final : public PacketSocket {
  public:
-  ZmqPacketSocket(const std::string& label, const std::string& scheme);
+  ZmqPacketSocket(const std::string& label, const std::vector<std::string>& schemes);
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
@@ -91,11 +98,11 @@ class ZmqPacketSocket final : public PacketSocket {
   EventFd event_;
 };
 
-ZmqPacketSocket::ZmqPacketSocket(const std::string& label, const std::string& scheme)
+ZmqPacketSocket::ZmqPacketSocket(const std::string& label, const std::vector<std::string>& schemes)
     : label_(label),
       context_(make_zmq_context()),
       router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
-      address_(bind_socket(router_, listening_address(scheme))),
+      address_(bind_all(router_, schemes)),
       router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
@@ -225,8 +232,8 @@ void ZmqPacketSocket::check_interrupted() const {
 }  // namespace
 
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
-                                                 const std::string& scheme) {
-  return std::make_unique<ZmqPacketSocket>(label, scheme);
+                                                 const std::vector<std::string>& schemes) {
+  return std::make_unique<ZmqPacketSocket>(label, schemes);
 }
 
 }  // namespace kerf::runtime

@@ -24,11 +24,12 @@ struct TrainingJob {
   std::string weights;           // file to start from
   bool trains = true;            // false: it only evaluates
   std::vector<int32_t> credits;  // slots of each route
+  int64_t memory = 0;            // bytes that the worker was proved to take, slots included
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle,
-            seed, optimizer, shards, weights, trains, credits);
+            seed, optimizer, shards, weights, trains, credits, memory);
   }
 };
 

@@ -138,9 +138,31 @@ struct Training::SchedulerHalf {
                   "schedule " + schedule.name);
     verdict = proved(schedule, setting, schedule.trains());
     prove_evaluation(setting);
+    conclude_proof();
+  }
+
+  void conclude_proof() {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].proved_bytes = verdict.peak_bytes[worker];
     if (options.memory) check_cap(*options.memory);
+  }
+
+  // Until now the setting said of all channels alike where their slots are.
+  void prove_channels(const TransportTable& transports) {
+    const int64_t samples = plan.largest_micro_batch();
+    const auto memory_of = [&](int from, int to) -> partitioner::ChannelMemory {
+      const auto kind = transports.at(static_cast<size_t>(from)).at(static_cast<size_t>(to));
+      KERF_CHECK(kind, "nobody says how messages go from worker {} to worker {}", from, to);
+      if (*kind == runtime::TransportKind::kCuda)
+        return {.block = static_cast<int64_t>(runtime::kExportedBlock)};
+      return {.mirrored = runtime::mirrors_slots(*kind)};
+    };
+    const auto assumed = slot_bytes(model, plan, verdict.held, options.setting, samples);
+    const auto taken =
+        slot_bytes(model, plan, verdict.held, options.setting.slots, samples, memory_of);
+    for (size_t worker = 0; worker < workers.size(); ++worker)
+      verdict.peak_bytes[worker] += taken[worker] - assumed[worker];
+    conclude_proof();
   }
 
   Verdict proved(const Schedule& what, const partitioner::Setting& setting, bool gradients,
@@ -305,13 +327,18 @@ Training::Training(TrainingFactories factories, const Model& model, const Plan& 
 
 Training::~Training() = default;
 
-std::string Training::job(int /*worker*/) {
+void Training::channels_go_over(const TransportTable& transports) {
+  scheduler_->prove_channels(transports);
+}
+
+std::string Training::job(int worker) {
   const SchedulerHalf& half = *scheduler_;
   return runtime::encode(TrainingJob{
       half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
       half.options.dataset, half.train->fingerprint(), half.test->fingerprint(),
       half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
-      half.options.weights, half.trains(), credits_of(half.verdict, half.options.setting.slots)});
+      half.options.weights, half.trains(), credits_of(half.verdict, half.options.setting.slots),
+      half.verdict.peak_bytes.at(static_cast<size_t>(worker))});
 }
 
 LaneTable Training::lanes(int workers) const {

@@ -118,6 +118,8 @@ class Training : public Program {
   std::string name() const override { return "training"; }
   std::string job(int worker) override;
   LaneTable lanes(int workers) const override;
+  // Proves the memory of slots anew: throws Error{kInfeasible} as the constructor.
+  void channels_go_over(const TransportTable& transports) override;
   std::optional<std::vector<Task>> schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
   void start(runtime::Workplace& workplace, std::string_view job) override;

@@ -29,12 +29,24 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                    {gradients, workplace.threads, {workplace.device.kind()}}),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
+  cap_memory();
   executor_ = std::make_unique<Executor>(
       model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,
       work_of(forward_only(training_.groups, training_.micro_batches), false), job.credits,
       workplace, job.optimizer, job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
   if (executor_->reads_data()) open_data(factories);
+}
+
+// What was proved is all there is: a step beyond it fails where it happens.
+void TrainingWorker::cap_memory() {
+  const auto slots = static_cast<int64_t>(workplace_.endpoint.slot_bytes());
+  if (slots > job_.memory)
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("its slots take {} bytes and it was proved to take {} in all", slots,
+                             job_.memory),
+                kerf::format("worker {}", workplace_.worker));
+  workplace_.device.cap_memory(static_cast<size_t>(std::max<int64_t>(job_.memory - slots, 1)));
 }
 
 void TrainingWorker::open_data(const TrainingFactories& factories) {

@@ -23,6 +23,7 @@ class TrainingWorker {
   Executor& executor() { return *executor_; }
 
  private:
+  void cap_memory();
   void open_data(const TrainingFactories& factories);
   // Before a step that reads it, so that loading is not taken for computing.
   void prepare(const Dataset* data);

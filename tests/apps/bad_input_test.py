@@ -141,6 +141,13 @@ class PlanFiles(KerfTest):
         cap = max(worker["peak_bytes"] for worker in json.loads(self.plan.read_text())["workers"])
         self.refused("worker", f"memory cap of {cap} bytes", more=("--memory", cap, "--transport", "tcp", "--slots", 20))
 
+    def test_a_transport_that_a_pair_cannot_have(self):
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--plan", self.plan, "--steps", 1, "--no-test",
+                     "--transport", "cuda", "--out", self.folder / "out")
+        self.assertEqual(answer.returncode, 2)
+        for part in ("worker 0", "worker 1", "over cuda", "one GPU", "leave out --transport"):
+            self.assertIn(part, answer.stderr)
+
     def test_a_memory_cap_that_the_plan_does_not_meet(self):
         self.refused("worker 0", "memory cap of 1000 bytes", more=("--memory", 1000))
 

@@ -15,8 +15,8 @@ RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6,
 class Listen(KerfTest):
     def connect_and_train(self, transport, *worker_flags):
         address = free_address()
-        scheduler = self.start("train", *RUN, "--listen", address, "--transport", transport, "--json", "--out",
-                               self.folder / "listened")
+        wish = ("--transport", transport) if transport else ()
+        scheduler = self.start("train", *RUN, "--listen", address, *wish, "--json", "--out", self.folder / "listened")
         workers = [self.start("worker", "--connect", address, *flags) for flags in worker_flags]
         stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
@@ -27,7 +27,7 @@ class Listen(KerfTest):
 
     def test_workers_started_by_hand_give_the_same_answer(self):
         own = self.train(*RUN)
-        for transport in ("shm", "tcp"):
+        for transport in (None, "shm", "tcp"):
             with self.subTest(transport=transport):
                 report, pids = self.connect_and_train(transport, (), ())
                 self.assertEqual(report["losses"], own["losses"])

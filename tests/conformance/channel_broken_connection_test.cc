@@ -80,8 +80,8 @@ TEST_F(BrokenConnection, LosesNothingAndRepeatsNothing) {
 // Nobody touches the receiving socket while the connection comes back: then the new connection is
 // there before the end of the old one was noticed.
 TEST(BrokenSocket, IsMendedWhileNobodyReads) {
-  const auto sending = make_packet_socket("worker 0", "tcp");
-  const auto receiving = make_packet_socket("worker 1", "tcp");
+  const auto sending = make_packet_socket("worker 0", {"tcp"});
+  const auto receiving = make_packet_socket("worker 1", {"tcp"});
   tests::TcpProxy proxy(receiving->address());
   sending->identify(0, 1, kTestToken);
   receiving->identify(1, 1, kTestToken);

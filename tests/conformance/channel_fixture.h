@@ -25,17 +25,21 @@ inline std::vector<Lane> one_lane(uint64_t bytes, int slots) { return {{bytes, s
 // Endpoints 0..n-1 in this process, each with a channel of `lanes` to each other.
 class Net {
  public:
-  Net(TransportKind kind, int endpoints) : Net(kind, cpu_devices(endpoints)) {}
+  Net(TransportKind kind, int endpoints) : Net(std::vector{kind}, endpoints) {}
+  Net(const std::vector<TransportKind>& kinds, int endpoints)
+      : Net(kinds, cpu_devices(endpoints)) {}
   Net(TransportKind kind, int endpoints, const std::vector<Lane>& lanes) : Net(kind, endpoints) {
     open([&](int self) { return wiring(self, lanes); });
   }
 
   // An endpoint with each of these.
   Net(TransportKind kind, std::vector<std::shared_ptr<Device>> devices)
+      : Net(std::vector{kind}, std::move(devices)) {}
+  Net(const std::vector<TransportKind>& kinds, std::vector<std::shared_ptr<Device>> devices)
       : hub_(make_inproc_hub()), devices_(std::move(devices)) {
     for (const auto& device : devices_)
       endpoints_.push_back(
-          make_endpoint(kind, kerf::format("worker {}", endpoints_.size()), device, hub_));
+          make_endpoint(kinds, kerf::format("worker {}", endpoints_.size()), device, hub_));
   }
 
   Device& device(int i) { return *devices_.at(i); }

@@ -176,7 +176,7 @@ TEST_P(Besieged, GetsThroughAFloodByItself) {
 
 // What an endpoint reads with, without an endpoint that reads.
 std::unique_ptr<PacketSocket> packet_socket(TransportKind kind) {
-  return make_packet_socket("worker 1", kind == TransportKind::kTcp ? "tcp" : "ipc");
+  return make_packet_socket("worker 1", {kind == TransportKind::kTcp ? "tcp" : "ipc"});
 }
 
 // So whoever looks for packets, and keeps others from doing so, comes back soon.

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -133,6 +135,93 @@ TEST_P(DeviceConformance, RefusesTheImpossibleByNameAndCountsNothing) {
   EXPECT_EQ(device_->memory().current, 10u);
   EXPECT_EQ(device_->memory().peak, 10u);
   EXPECT_TRUE(device_->allocate(1000)) << "the device is usable after the refusal";
+}
+
+TEST_P(DeviceConformance, KeepsUnderItsCap) {
+  const Buffer before = device_->allocate(1'000);
+  device_->cap_memory(5'000);
+  Buffer more = device_->allocate(4'000);
+  ASSERT_TRUE(more) << "the cap itself is no excess";
+  const auto error = error_of([&] { (void)device_->allocate(7); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  for (const char* part :
+       {GetParam().c_str(), "7 bytes", "cap", "4.88 KiB of 4.88 KiB", "--memory"})
+    EXPECT_THAT(error->what(), HasSubstr(part));
+  EXPECT_EQ(device_->memory().current, 5'000u);
+  EXPECT_EQ(device_->memory().peak, 5'000u);
+  more = Buffer();
+  EXPECT_TRUE(device_->allocate(4'000)) << "what was given back counts no more";
+  EXPECT_THAT(error_of([&] { (void)device_->allocate(~size_t{0} - 500); })->what(),
+              HasSubstr("cap"));
+  device_->cap_memory(0);
+  EXPECT_TRUE(device_->allocate(100'000));
+}
+
+TEST_P(DeviceConformance, KeepsUnderItsCapWhoeverAllocates) {
+  constexpr size_t kCap = 10'000;
+  device_->cap_memory(kCap);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([this] {
+      for (int i = 0; i < 200; ++i) try {
+          const Buffer buffer = device_->allocate(3'000);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+        }
+    });
+  threads.clear();
+  EXPECT_EQ(device_->memory().current, 0u);
+  EXPECT_LE(device_->memory().peak, kCap);
+  EXPECT_GE(device_->memory().peak, 3'000u);
+}
+
+// Of the host, that it allocated itself: as what is pinned, until it takes it back.
+TEST_P(DeviceConformance, ReachesMemoryThatIsRegistered) {
+  const size_t size = size_t{1} << 20;
+  const std::unique_ptr<void, decltype(&std::free)> pages(std::aligned_alloc(4096, size),
+                                                          &std::free);
+  auto* memory = static_cast<uint8_t*>(pages.get());
+  const auto bytes = pattern(size, 5);
+  std::copy(bytes.begin(), bytes.end(), memory);
+  for (int time = 0; time < 2; ++time) {
+    HostRegistration registration = device_->register_host(memory, size);
+    EXPECT_EQ(registration != nullptr, !device_->reaches_host_memory());
+    const Buffer there = device_->allocate(size);
+    stream_->copy(there.data(), memory, size);
+    EXPECT_EQ(content(there, *stream_), bytes);
+    stream_->fill_zero(memory, size / 2);  // no copy: it is the stream's to write to
+    stream_->copy(memory, there.data(), size / 4);
+    stream_->synchronize();
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + size / 4, memory));
+    EXPECT_TRUE(
+        std::all_of(memory + size / 4, memory + size / 2, [](uint8_t b) { return b == 0; }));
+    EXPECT_TRUE(std::equal(bytes.begin() + size / 2, bytes.end(), memory + size / 2));
+    registration.reset();
+    std::copy(bytes.begin(), bytes.end(), memory);
+  }
+  EXPECT_FALSE(device_->register_host(memory, 0));
+  EXPECT_EQ(device_->memory().current, 0u);
+}
+
+TEST_P(DeviceConformance, SharesItsMemoryOrSaysWhyNot) {
+  if (device_->exports_memory()) {
+    const Buffer buffer = device_->allocate_exportable(kExportedBlock + 1);
+    EXPECT_EQ(buffer.bytes(), 2 * kExportedBlock);
+    EXPECT_EQ(device_->memory().current, 2 * kExportedBlock);
+    EXPECT_FALSE(device_->export_memory(buffer).empty());
+    return;
+  }
+  for (const auto& act :
+       std::vector<std::function<void()>>{[&] { (void)device_->allocate_exportable(1); },
+                                          [&] { (void)device_->export_memory(Buffer()); },
+                                          [&] { (void)device_->import_memory("", 1); }}) {
+    const auto error = error_of(act);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error->what(), HasSubstr(GetParam()));
+    EXPECT_THAT(error->what(), HasSubstr("--transport"));
+  }
 }
 
 TEST_P(DeviceConformance, CopiesBetweenHostAndDeviceAndWithin) {
@@ -268,6 +357,18 @@ TEST(DeviceNames, BeginWithTheCpuAndCanAllBeMade) {
   EXPECT_EQ(names[0], "cpu");
   EXPECT_EQ(names.size(), 1u + static_cast<size_t>(cuda_support().devices));
   for (const std::string& name : names) EXPECT_EQ(make_device(name)->name(), name);
+}
+
+TEST(DeviceNames, HaveTheHardwaresIdentity) {
+  std::vector<std::string> seen;
+  for (const std::string& name : device_names()) {
+    const std::string identity = device_identity(name);
+    EXPECT_EQ(identity, device_identity(name));
+    EXPECT_EQ(identity.empty(), name == "cpu");
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), identity), 0);
+    seen.push_back(identity);
+  }
+  EXPECT_EQ(error_of([] { (void)device_identity("pigeon"); })->code(), ErrorCode::kUsage);
 }
 
 TEST(DeviceNames, ThatAreNoneAreRefusedWithThoseThereAre) {

@@ -169,6 +169,7 @@ class StrangeDevice final : public runtime::Device {
   std::unique_ptr<runtime::Timeline> make_timeline(runtime::Stream&) override { return nullptr; }
   runtime::MemoryStats memory() const override { return {}; }
   void reset_peak() override {}
+  void cap_memory(size_t) override {}
 
  protected:
   void release(void*, size_t) noexcept override {}

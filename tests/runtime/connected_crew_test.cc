@@ -15,6 +15,8 @@
 #include "runtime/messages.h"
 #include "runtime/process.h"
 #include "runtime/wire.h"
+#include "tests/runtime/crew_of_words.h"
+#include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_worker.h"
 
@@ -75,6 +77,62 @@ TEST(ConnectedCrew, WorksAndEndsInOrder) {
   EXPECT_EQ(batch->results.at(0), "3");
   crew->stop();
   for (auto& worker : workers) EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
+}
+
+tests::Channels all_to_all(size_t workers) {
+  return {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 4096, .slots = 2}})};
+}
+
+// Three workers, of which the last says that it is elsewhere.
+class ScatteredCrew : public testing::Test {
+ protected:
+  ScatteredCrew() {
+    for (const char* index : {"0", "1"})
+      workers_.push_back(start_worker(address_, {"--index", index}));
+    workers_.push_back(start_worker(address_, {"--index", "2", "--host", "elsewhere"}));
+    options_.transport = {};
+  }
+
+  const std::string address_ = free_address();
+  CrewOptions options_ = options_for(address_, 3);
+  std::vector<Process> workers_;
+};
+
+TEST_F(ScatteredCrew, GivesEachPairTheTransportThatItCanHave) {
+  const auto crew = Crew::assemble(options_);
+  EXPECT_EQ(crew->transport_between(0, 1), TransportKind::kShm);
+  EXPECT_EQ(crew->transport_between(0, 2), TransportKind::kTcp);
+  EXPECT_EQ(crew->transport_between(2, 1), TransportKind::kTcp);
+  crew->start("words", {"", "", ""}, all_to_all(3));
+  for (int from = 0; from < 3; ++from)
+    for (int to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      crew->send(to, {kerf::format("receive {}", from)});
+      crew->send(from, {kerf::format("send {} from {} to {}", to, from, to)});
+      std::vector<std::string> results;
+      while (results.size() < 2) {
+        const auto batch = crew->next(after(10s));
+        ASSERT_TRUE(batch);
+        results.insert(results.end(), batch->results.begin(), batch->results.end());
+      }
+      EXPECT_THAT(results,
+                  testing::UnorderedElementsAre("sent", kerf::format("from {} to {}", from, to)));
+    }
+  crew->stop();
+}
+
+TEST_F(ScatteredCrew, IsRefusedATransportThatAPairCannotHaveBeforeAnythingStarts) {
+  options_.transport = TransportKind::kShm;
+  const auto crew = Crew::assemble(options_);
+  const auto error = tests::error_of([&] { crew->start("words", {"", "", ""}, all_to_all(3)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), AllOf(HasSubstr("worker 0"), HasSubstr("worker 2"),
+                                      HasSubstr("over shm"), HasSubstr("leave out --transport")));
+  auto channels = all_to_all(3);
+  for (size_t worker = 0; worker < 3; ++worker) channels[worker][2] = channels[2][worker] = {};
+  crew->start("words", {"", "", ""}, channels);  // who exchanges nothing needs no transport
+  crew->stop();
 }
 
 TEST(ConnectedCrew, AWishForANumberIsGranted) {

@@ -60,7 +60,7 @@ class Pair {
     for (int i : {0, 1})
       endpoints_.push_back(std::make_unique<LinkEndpoint>(
           exchange.make_socket(kerf::format("worker {}", i)), devices.at(static_cast<size_t>(i)),
-          std::make_unique<HeapStore>()));
+          SlotStores{{TransportKind::kIpc, std::make_shared<HeapStore>()}}));
     std::jthread other([this] { open(1); });
     open(0);
   }
@@ -306,9 +306,9 @@ TEST(LinkEndpoint, NamesBothWorkersWhenSlotsCannotBeMade) {
   for (const bool outgoing : {true, false}) {
     tests::PacketExchange exchange;
     LinkEndpoint poor(exchange.make_socket("worker 0"), make_cpu_device(),
-                      std::make_unique<PoorStore>(outgoing));
+                      {{TransportKind::kIpc, std::make_shared<PoorStore>(outgoing)}});
     LinkEndpoint other(exchange.make_socket("worker 1"), make_cpu_device(),
-                       std::make_unique<HeapStore>());
+                       {{TransportKind::kIpc, std::make_shared<HeapStore>()}});
     const auto open = [](LinkEndpoint& endpoint, int self, const std::string& address) {
       Wiring wiring;
       wiring.self = self;

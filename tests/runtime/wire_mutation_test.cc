@@ -83,6 +83,7 @@ T valid(SampleMaker& maker) {
     Wiring wiring;
     for (int32_t i = 0; i < 4; ++i) {
       wiring.addresses[i] = maker.text();
+      wiring.transports[i] = static_cast<TransportKind>(maker.below(6));
       wiring.send[i].resize(maker.below(4));
       wiring.receive[i].resize(maker.below(4));
     }

@@ -43,10 +43,12 @@ TEST(Wire, CarriesTheMessagesOfThisFloor) {
   wiring.self = 2;
   wiring.token = 0xFEEDFACECAFEBEEF;
   wiring.addresses = {{0, "tcp://127.0.0.1:5555"}, {1, "ipc://@kerf-1"}};
+  wiring.transports = {{0, TransportKind::kTcp}, {1, TransportKind::kShm}};
   wiring.send[1] = {{65536, 3}, {1024, 1}};
   const Wiring back = decode<Wiring>(encode(wiring));
   EXPECT_EQ(back.token, wiring.token);
   EXPECT_EQ(back.addresses, wiring.addresses);
+  EXPECT_EQ(back.transports, wiring.transports);
   EXPECT_EQ(back.send, wiring.send);
 
   const ActivityReport report{"step 1: 0F0", "step 0: 0U", "x", 3, 17, 42};

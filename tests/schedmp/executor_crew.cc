@@ -60,13 +60,11 @@ class AnyRows final : public schedmp::FeatureRows {
 class Crew {
  public:
   Crew(const Model& model, const Plan& plan, const Schedule& schedule,
-       const std::vector<int32_t>& credits, const partitioner::Setting& setting,
-       const StepOptions& options)
+       const std::vector<int32_t>& credits, const StepOptions& options)
       : model_(model),
         plan_(plan),
         schedule_(schedule),
         credits_(credits),
-        kinds_(setting.devices),
         options_(options),
         world_(options.world),
         dropped_(options.dropped),
@@ -152,12 +150,12 @@ class Crew {
     const Schedule forwards = schedmp::forward_only(schedule_.groups, schedule_.micro_batches);
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
-    Executor executor(
-        model_, plan_,
-        schedmp::Work{lower(model_, plan_, {.devices = kinds_}), schedule_.rows[self]},
-        schedmp::Work{lower(model_, plan_, {.gradients = false, .devices = kinds_}),
-                      forwards.rows[self]},
-        credits_, workplace, optimizer, 1);
+    const auto lowered = [&](bool gradients) {
+      return lower(model_, plan_, {.gradients = gradients, .devices = {device.kind()}});
+    };
+    Executor executor(model_, plan_, schedmp::Work{lowered(true), schedule_.rows[self]},
+                      schedmp::Work{lowered(false), forwards.rows[self]}, credits_, workplace,
+                      optimizer, 1);
     executor.parameters().load(weights);
     const size_t first_wait = world_ ? world_->my_waits() : 0;
     const bool drops = dropped_ && dropped_->worker == worker;
@@ -192,7 +190,6 @@ class Crew {
   const Plan& plan_;
   const Schedule& schedule_;
   const std::vector<int32_t>& credits_;
-  const std::vector<runtime::DeviceKind>& kinds_;
   const StepOptions& options_;
   const std::shared_ptr<AsyncWorld> world_;
   const std::optional<DroppedWait> dropped_;
@@ -212,7 +209,7 @@ CrewStep run_crew(const Model& model, const Plan& plan, const Schedule& schedule
                   const schedmp::Verdict& verdict, const partitioner::Setting& setting,
                   const std::filesystem::path& weights, const StepOptions& options) {
   const std::vector<int32_t> credits = schedmp::credits_of(verdict, setting.slots);
-  return Crew(model, plan, schedule, credits, setting, options).run(weights);
+  return Crew(model, plan, schedule, credits, options).run(weights);
 }
 
 }  // namespace kerf::tests

@@ -39,8 +39,8 @@ struct DroppedWait {
 struct StepOptions {
   bool normal = false;  // rows are normal numbers; else small whole ones
   runtime::TransportKind transport = runtime::TransportKind::kInproc;
+  std::shared_ptr<AsyncWorld> world = {};  // of the devices; null: each has a `device`
   std::string device = "cpu";
-  std::shared_ptr<AsyncWorld> world = {};  // of async-test devices, in its place
   bool trace = false;
   // Called wherever a worker's stream reads rows, with what that worker says it does.
   std::function<void(const runtime::ActivityReport&)> reading = {};

@@ -55,6 +55,7 @@ class GuardedDevice final : public runtime::Device {
   }
   runtime::MemoryStats memory() const override { return cpu_->memory(); }
   void reset_peak() override { cpu_->reset_peak(); }
+  void cap_memory(size_t bytes) override { cpu_->cap_memory(bytes); }
 
   size_t buffers() const { return buffers_.size(); }
   bool guards_are_whole() const {

@@ -56,6 +56,9 @@ class AsyncDevice final : public runtime::Device {
   }
   runtime::Buffer allocate(size_t bytes) override;
   runtime::PinnedMemory allocate_pinned(size_t bytes) override;
+  bool reaches_host_memory() const override { return false; }
+  runtime::HostRegistration register_host(void* data, size_t bytes) override;
+  void cap_memory(size_t bytes) override { meter_.set_cap(bytes); }
   std::unique_ptr<runtime::Stream> make_stream() override {
     return std::make_unique<AsyncStream>(world_, begin_thread_);
   }
@@ -104,15 +107,18 @@ runtime::Buffer AsyncDevice::allocate(size_t bytes) {
   const std::lock_guard lock(allocating_);
   AsyncBlock block = map_block(bytes);
   std::byte* begin = block.begin;
-  if (begin == nullptr)
+  const size_t taken = meter_.take(bytes, name());
+  if (begin == nullptr) {
+    meter_.subtract(bytes);
     throw Error(ErrorCode::kUnavailable,
                 format("no memory for {} bytes ({}): {} of {} are in use", bytes,
                        human_bytes(static_cast<double>(bytes)),
                        human_bytes(static_cast<double>(meter_.current())),
                        human_bytes(static_cast<double>(capacity_))),
                 name());
+  }
   world_->order().add(std::move(block));
-  meter_.add(bytes);
+  meter_.keep(taken);
   return {this, begin, bytes};
 }
 
@@ -127,6 +133,19 @@ runtime::PinnedMemory AsyncDevice::allocate_pinned(size_t bytes) {
   std::byte* begin = block.begin;
   world_->order().add(std::move(block));
   return {begin, [world = world_](std::byte* each) { world->order().free(each); }};
+}
+
+// Until then it was as the host left it; from now on what touches it is looked at.
+runtime::HostRegistration AsyncDevice::register_host(void* data, size_t bytes) {
+  if (bytes == 0) return {};
+  AsyncBlock block;
+  block.begin = static_cast<std::byte*>(data);
+  block.real = Pages(block.begin, [](std::byte*) {});
+  block.bytes = block.reserved = bytes;
+  block.pinned = true;
+  world_->order().add(std::move(block));
+  return {data,
+          [world = world_](void* each) { world->order().free(static_cast<std::byte*>(each)); }};
 }
 
 }  // namespace

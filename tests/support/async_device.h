@@ -7,6 +7,8 @@
 // or not it went wrong. Any stream of the world may use the memory of any of its devices; two
 // workers in a process are two devices of one world.
 //
+// Memory of the host that is registered is as pinned memory: what touches it is looked at.
+//
 // copy() from memory of the host that is not pinned takes the bytes at the call; copy() to it
 // writes them when the stream's turn comes. Work that is reported for what it declares (memory that
 // is freed or too small) is not done. What work throws is thrown once: by the next copy(),

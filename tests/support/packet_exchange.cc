@@ -19,7 +19,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   ExchangeSocket(PacketExchange& exchange, std::string label, int number)
       : exchange_(exchange),
         label_(std::move(label)),
-        address_(kerf::format("exchange://{}", number)) {}
+        address_(kerf::format("ipc://@exchange-{}", number)) {}
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }

@@ -100,8 +100,10 @@ class WordsHandler final : public runtime::Handler {
     workplace_->activity.awaits("a free slot", peer);
     const auto slot = channel.acquire(0, text.size(), runtime::after(60s));
     if (!slot) throw Error(ErrorCode::kTimeout, "no slot");
-    std::memcpy(slot->data, text.data(), text.size());
-    channel.commit(*slot, {});
+    auto& stream = workplace_->stream;
+    if (slot->writable != nullptr) stream.wait(*slot->writable);
+    stream.copy(slot->data, text.data(), text.size());
+    channel.commit(*slot, {}, &stream);
     return "sent";
   }
 
@@ -112,8 +114,12 @@ class WordsHandler final : public runtime::Handler {
     workplace_->activity.awaits("a greeting", peer);
     const auto view = channel.receive(runtime::after(60s));
     if (!view) throw Error(ErrorCode::kTimeout, "no message");
-    std::string text(reinterpret_cast<const char*>(view->data), view->bytes);
-    channel.release(*view);
+    auto& stream = workplace_->stream;
+    std::string text(view->bytes, '\0');
+    if (view->ready != nullptr) stream.wait(*view->ready);
+    stream.copy(text.data(), view->data, view->bytes);
+    stream.synchronize();
+    channel.release(*view, &stream);
     return text;
   }
 
@@ -188,6 +194,7 @@ int run_test_worker(int argc, char** argv) {
     if (flag == "--connect") options.scheduler = argv[i + 1];
     if (flag == "--index") options.index = std::stoi(argv[i + 1]);
     if (flag == "--device") options.device = argv[i + 1];
+    if (flag == "--host") options.reach = runtime::Reach{.host = argv[i + 1]};
     if (flag == "--build") options.identity.build = argv[i + 1];
   }
   options.give_up = [](const Error& error, bool known) {

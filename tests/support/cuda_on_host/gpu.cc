@@ -1,6 +1,7 @@
 #include "tests/support/cuda_on_host/gpu.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -8,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/cuda_on_host/gpu_state.h"
+#include "tests/support/cuda_on_host/gpu_call.h"
 
 struct CUstream_st {
   std::shared_ptr<kerf::tests::GpuLine> line;
@@ -25,55 +26,16 @@ struct CUevent_st {
 namespace kerf::tests {
 namespace {
 
-thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
-
-// What a call answers, kept for cudaGetLastError().
-cudaError_t answer(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
-
-bool is_for_good(cudaError_t error) {
-  return error == cudaErrorECCUncorrectable || error == cudaErrorIllegalAddress ||
-         error == cudaErrorLaunchFailure;
-}
-
-// Runs `act` under the lock, unless the call is to fail.
-template <class Act>
-cudaError_t call(const char* name, const Act& act) {
-  if (in_host_function()) die(std::string(name) + " within a function of the host");
-  GpuState& all = GpuState::of_process();
-  const std::lock_guard guard(all.mutex);
-  if (const auto failing = all.failing.find(name); failing != all.failing.end()) {
-    const cudaError_t error = failing->second;
-    all.failing.erase(failing);
-    if (is_for_good(error)) all.break_with(error);
-    return answer(error);
-  }
-  if (all.broken() != cudaSuccess) return answer(all.broken());
-  const cudaError_t error = act(all);
-  return answer(all.broken() != cudaSuccess ? all.broken() : error);
-}
 
 // The same for what goes into a stream.
 template <class Act>
 cudaError_t enqueue(const char* name, cudaStream_t stream, const Act& act) {
   return call(name, [&](GpuState& all) {
-    if (stream == nullptr || stream->line->device != current_device)
+    if (stream == nullptr || stream->line->device != current_gpu())
       return cudaErrorInvalidResourceHandle;
     return act(all, stream->line);
   });
-}
-
-// What gives memory back does so even where the GPU is broken.
-template <class Act>
-cudaError_t give_back(const char* name, const Act& act) {
-  if (in_host_function()) die(std::string(name) + " within a function of the host");
-  GpuState& all = GpuState::of_process();
-  const std::lock_guard guard(all.mutex);
-  const cudaError_t error = act(all);
-  return answer(all.broken() != cudaSuccess ? all.broken() : error);
 }
 
 // Who moves bytes: a GPU its own and pinned ones, a copy between GPUs those of both.
@@ -85,6 +47,21 @@ GpuItem::By mover(const GpuState& all, const GpuLine& line, const void* to, cons
 }
 
 }  // namespace
+
+int& current_gpu() {
+  thread_local int current = 0;
+  return current;
+}
+
+cudaError_t answer(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+bool is_for_good(cudaError_t error) {
+  return error == cudaErrorECCUncorrectable || error == cudaErrorIllegalAddress ||
+         error == cudaErrorLaunchFailure;
+}
 
 void launch_on_gpu(cudaStream_t stream, const GpuKernel& kernel, std::function<void()> work) {
   enqueue("launch", stream, [&](GpuState& all, const auto& line) {
@@ -196,7 +173,17 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call("cudaGetDeviceProperties", [&](GpuState&) {
     if (device < 0 || device >= kGpus) return cudaErrorInvalidDevice;
-    *properties = {"a GPU played by the host", kGpuMemory, 9, 0};
+    *properties = {"a GPU played by the host", {}, kGpuMemory, 9, 0};
+    std::snprintf(properties->uuid.bytes, sizeof properties->uuid.bytes, "played GPU %d", device);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return call("cudaDeviceGetAttribute", [&](GpuState&) {
+    if (device < 0 || device >= kGpus) return cudaErrorInvalidDevice;
+    if (attribute != cudaDevAttrCanUseHostPointerForRegisteredMem) return cudaErrorInvalidValue;
+    *value = 1;
     return cudaSuccess;
   });
 }
@@ -210,14 +197,14 @@ cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
 cudaError_t cudaSetDevice(int device) {
   return call("cudaSetDevice", [&](GpuState&) {
     if (device < 0 || device >= kGpus) return cudaErrorInvalidDevice;
-    kerf::tests::current_device = device;
+    kerf::tests::current_gpu() = device;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   return call("cudaMalloc", [&](GpuState& all) {
-    *data = all.memory.allocate(kerf::tests::current_device, bytes);
+    *data = all.memory.allocate(kerf::tests::current_gpu(), bytes);
     ++all.counts.allocations;
     return *data == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess;
   });
@@ -247,7 +234,8 @@ cudaError_t cudaMallocHost(void** data, size_t bytes) {
 cudaError_t cudaFreeHost(void* data) {
   return give_back("cudaFreeHost", [&](GpuState& all) {
     const auto found = all.pinned.find(static_cast<std::byte*>(data));
-    if (found == all.pinned.end()) return cudaErrorInvalidValue;
+    if (found == all.pinned.end() || all.registered.contains(found->first))
+      return cudaErrorInvalidValue;
     all.check_unused(data, found->second, "cudaFreeHost");
     all.pinned.erase(found);
     std::free(data);
@@ -275,6 +263,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     }
     all.push(*line, std::move(item));
     all.counts.copied_bytes += static_cast<int64_t>(bytes);
+    if (all.is_pageable(to) || all.is_pageable(from)) ++all.counts.pageable_copies;
     if (all.is_pageable(to)) all.run_all(line);
     return cudaSuccess;
   });
@@ -295,7 +284,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return call("cudaStreamCreateWithFlags", [&](GpuState& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
-    *stream = new CUstream_st{all.make_line(kerf::tests::current_device)};
+    *stream = new CUstream_st{all.make_line(kerf::tests::current_gpu())};
     return cudaSuccess;
   });
 }
@@ -356,7 +345,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", [&](GpuState&) {
     const bool timed = (flags & cudaEventDisableTiming) == 0;
-    *event = new CUevent_st{kerf::tests::current_device, timed, {}, {}};
+    *event = new CUevent_st{kerf::tests::current_gpu(), timed, {}, {}};
     return cudaSuccess;
   });
 }

@@ -7,9 +7,11 @@
 // Nothing that is enqueued is done before something waits for it or asks; then streams go on in
 // turns that a seed decides, as far as events let them. Copies from pageable memory take the bytes
 // at the call, copies to it wait, as CUDA says; pinned memory is read and written late, and may
-// not be freed before. A launch into a stream of another device than the current one is refused.
-// Functions of the host that call CUDA die. Memory between allocations is guarded: under
-// AddressSanitizer who strays into it dies, else whoever frees what was overrun.
+// not be freed before; what is registered is pinned, and must be writable. Memory of whole pages of
+// 2 MiB can be opened by other processes, under CUDA's rules. A launch into a stream of another
+// device than the current one is refused. Functions of the host that call CUDA die. Memory between
+// allocations is guarded: under AddressSanitizer who strays into it dies, else whoever frees what
+// was overrun.
 //
 // Threads: any, as CUDA's.
 #pragma once
@@ -61,6 +63,7 @@ struct GpuCounts {
   int64_t launches = 0;            // of kernels
   int64_t host_functions = 0;
   int64_t copied_bytes = 0;
+  int64_t pageable_copies = 0;  // of what is neither pinned nor a GPU's
 };
 GpuCounts gpu_counts();
 

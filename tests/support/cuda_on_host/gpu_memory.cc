@@ -1,6 +1,7 @@
 #include "tests/support/cuda_on_host/gpu_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -27,6 +28,8 @@ constexpr size_t kUnit = 256;
 constexpr size_t kPage = size_t{2} << 20U;
 constexpr size_t kMostFilled = size_t{1} << 20U;
 constexpr auto kCanary = std::byte{0xc5};
+
+size_t units_of(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit + kUnit; }
 
 // Gives back the pages that a free block has to itself.
 void drop_pages(std::byte* data, size_t bytes) {
@@ -84,18 +87,28 @@ void GpuMemory::look_into(std::byte* begin, std::byte* end, const Act& act) cons
   if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_NONE);
 }
 
-void* GpuMemory::allocate(int device, size_t bytes) {
-  if (bytes == 0 || bytes > per_device_) return nullptr;
-  // At least one unit is left free behind each.
-  const size_t units = (bytes + kUnit - 1) / kUnit * kUnit + kUnit;
+// At least one unit is left free behind each; whole pages lie in whole pages.
+std::byte* GpuMemory::find_room(int device, size_t bytes) const {
+  const size_t units = units_of(bytes);
+  const auto aligned = [whole = bytes % kPage == 0](std::byte* at) {
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    return whole ? at + ((address + kPage - 1) / kPage * kPage - address) : at;
+  };
   std::byte* at = begin_of(device);
   std::byte* const end = at + per_device_;
   auto next = used_.lower_bound(at);
   while (next != used_.end() && next->first < end && next->first < at + units) {
-    at = next->first + next->second.units;
+    at = aligned(next->first + next->second.units);
     ++next;
   }
-  if (at + units > end) return nullptr;
+  return at + units > end ? nullptr : at;
+}
+
+void* GpuMemory::allocate(int device, size_t bytes) {
+  if (bytes == 0 || bytes > per_device_) return nullptr;
+  const size_t units = units_of(bytes);
+  std::byte* const at = find_room(device, bytes);
+  if (at == nullptr) return nullptr;
   used_[at] = {bytes, units};
   ASAN_UNPOISON_MEMORY_REGION(at, bytes);
   look_into(at, at + units, [&] {
@@ -107,13 +120,67 @@ void* GpuMemory::allocate(int device, size_t bytes) {
 
 bool GpuMemory::free(void* data) {
   const auto found = used_.find(static_cast<std::byte*>(data));
-  if (found == used_.end()) return false;
+  if (found == used_.end() || found->second.other) return false;
   const auto& [at, block] = *found;
   std::byte* const behind = at + block.bytes;
   std::byte* const end = at + block.units;
   look_into(behind, end, [&] { look_at_canaries(behind, end, block.bytes); });
   ASAN_POISON_MEMORY_REGION(at, block.units);
-  drop_pages(at, block.units);
+  if (block.file >= 0) {
+    map_own(at, block.bytes);
+    ::close(block.file);
+  } else {
+    drop_pages(at, block.units);
+  }
+  used_.erase(found);
+  return true;
+}
+
+bool GpuMemory::map_file(std::byte* at, size_t bytes, int file) const {
+  const int protection = is_open(device_of(at)) ? PROT_READ | PROT_WRITE : PROT_NONE;
+  return mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+}
+
+void GpuMemory::map_own(std::byte* at, size_t bytes) const {
+  const int protection = is_open(device_of(at)) ? PROT_READ | PROT_WRITE : PROT_NONE;
+  mmap(at, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  madvise(at, bytes, MADV_HUGEPAGE);
+}
+
+int GpuMemory::share(void* data) {
+  const auto found = used_.find(static_cast<std::byte*>(data));
+  if (found == used_.end() || found->second.other) return -1;
+  auto& [at, block] = *found;
+  if (block.bytes % kPage != 0 || block.file >= 0) return block.file;
+  const int file = memfd_create("played GPU memory", MFD_CLOEXEC);
+  bool moved = file >= 0 && ftruncate(file, static_cast<off_t>(block.bytes)) == 0;
+  look_into(at, at + block.bytes, [&, from = at, bytes = block.bytes] {
+    for (size_t done = 0; moved && done < bytes;) {
+      const ssize_t count = pwrite(file, from + done, bytes - done, static_cast<off_t>(done));
+      moved = count > 0;
+      if (moved) done += static_cast<size_t>(count);
+    }
+  });
+  if (moved && map_file(at, block.bytes, file)) return block.file = file;
+  if (file >= 0) ::close(file);
+  return -1;
+}
+
+void* GpuMemory::open_shared(int device, int file, size_t bytes) {
+  if (file < 0 || bytes == 0 || bytes % kPage != 0) return nullptr;
+  std::byte* const at = find_room(device, bytes);
+  if (at == nullptr || !map_file(at, bytes, file)) return nullptr;
+  used_[at] = {bytes, units_of(bytes), -1, true};
+  ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+  return at;
+}
+
+bool GpuMemory::close_shared(void* data) {
+  const auto found = used_.find(static_cast<std::byte*>(data));
+  if (found == used_.end() || !found->second.other) return false;
+  const auto& [at, block] = *found;
+  ASAN_POISON_MEMORY_REGION(at, block.units);
+  map_own(at, block.bytes);
   used_.erase(found);
   return true;
 }

@@ -23,6 +23,13 @@ class GpuMemory {
   // False where nothing was allocated there. Dies where somebody wrote behind it.
   bool free(void* data);
 
+  // Lets other processes open an allocation; the file that it lies in from now on, which is the
+  // memory's. -1: it is none, or not of whole pages, and something else would be opened with it.
+  int share(void* data);
+  // What another process shares, among the device's own memory. Null where it cannot be.
+  void* open_shared(int device, int file, size_t bytes);
+  bool close_shared(void* data);
+
   bool holds(const void* data) const { return device_of(data) >= 0; }
   // -1: no GPU's.
   int device_of(const void* data) const;
@@ -37,11 +44,17 @@ class GpuMemory {
  private:
   struct Block {
     size_t bytes = 0;
-    size_t units = 0;  // with what is left free behind it
+    size_t units = 0;    // with what is left free behind it
+    int file = -1;       // where it is shared
+    bool other = false;  // another process's
   };
   std::byte* begin_of(int device) const {
     return base_ + static_cast<size_t>(device) * per_device_;
   }
+  // Null where there is no room.
+  std::byte* find_room(int device, size_t bytes) const;
+  bool map_file(std::byte* at, size_t bytes, int file) const;
+  void map_own(std::byte* at, size_t bytes) const;
   // Opens what of it is closed for one's own look, and closes it again.
   template <class Act>
   void look_into(std::byte* begin, std::byte* end, const Act& act) const;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 namespace kerf::tests {
@@ -34,6 +35,23 @@ std::string readable(const char* name) {
 }  // namespace
 
 bool in_host_function() { return is_in_host_function; }
+
+// Line by line of what is mapped, in order: "begin-end rw-s ...".
+bool is_writable(const void* data, size_t bytes) {
+  auto at = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t end = at + bytes;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; at < end && std::getline(maps, line);) {
+    unsigned long first = 0;
+    unsigned long last = 0;
+    char write = '-';
+    if (std::sscanf(line.c_str(), "%lx-%lx %*c%c", &first, &last, &write) != 3) return false;
+    if (last <= at) continue;
+    if (first > at || write != 'w') return false;
+    at = last;
+  }
+  return at >= end;
+}
 
 void die(const std::string& why) {
   std::fprintf(stderr, "played GPU: %s\n", why.c_str());
@@ -123,6 +141,12 @@ bool GpuState::is_pinned(const void* data, size_t bytes) const {
   if (after == pinned.begin()) return false;
   const auto& [begin, size] = *--after;
   return at < begin + size && bytes <= size - static_cast<size_t>(at - begin);
+}
+
+bool GpuState::is_any_pinned(const void* data, size_t bytes) const {
+  const auto* at = static_cast<const std::byte*>(data);
+  const auto next = pinned.lower_bound(at);
+  return is_pinned(data, 0) || (next != pinned.end() && next->first < at + bytes);
 }
 
 void GpuState::check_unused(const void* data, size_t bytes, const char* call) const {

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ class GpuState {
   std::mutex mutex;
   GpuMemory memory{kGpus, kGpuMemory};
   std::map<const std::byte*, size_t> pinned;
+  std::set<const std::byte*> registered;  // of those
   std::map<std::string, cudaError_t> failing;
   std::mt19937_64 random{1};
   GpuCounts counts;
@@ -75,6 +77,7 @@ class GpuState {
   void break_at(const std::string& kernel, int others, cudaError_t error);
 
   bool is_pinned(const void* data, size_t bytes) const;
+  bool is_any_pinned(const void* data, size_t bytes) const;
   bool is_pageable(const void* data) const { return !memory.holds(data) && !is_pinned(data, 0); }
   // Whether a copy may take these bytes for what they are.
   bool is_whole(const void* data, size_t bytes) const {
@@ -103,6 +106,9 @@ class GpuState {
 
 // Whether this thread is within a function of cudaLaunchHostFunc(), which may not call CUDA.
 bool in_host_function();
+
+// Whether the process may write to all of it.
+bool is_writable(const void* data, size_t bytes);
 
 [[noreturn]] void die(const std::string& why);
 

@@ -15,6 +15,8 @@ enum cudaError_t {
   cudaErrorDevicesUnavailable = 46,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorDeviceUninitialized = 201,
+  cudaErrorMapBufferObjectFailed = 205,
   cudaErrorECCUncorrectable = 214,
   cudaErrorNvlinkUncorrectable = 220,
   cudaErrorOperatingSystem = 304,
@@ -25,6 +27,8 @@ enum cudaError_t {
   cudaErrorSetOnActiveProcess = 708,
   cudaErrorContextIsDestroyed = 709,
   cudaErrorAssert = 710,
+  cudaErrorHostMemoryAlreadyRegistered = 712,
+  cudaErrorHostMemoryNotRegistered = 713,
   cudaErrorHardwareStackError = 714,
   cudaErrorIllegalInstruction = 715,
   cudaErrorMisalignedAddress = 716,
@@ -39,6 +43,11 @@ enum cudaError_t {
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDefault = 4 };
 
+enum cudaDeviceAttr { cudaDevAttrCanUseHostPointerForRegisteredMem = 91 };
+
+constexpr unsigned cudaHostRegisterPortable = 1;
+constexpr unsigned cudaHostRegisterMapped = 2;
+constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
 constexpr unsigned cudaEventBlockingSync = 1;
 constexpr unsigned cudaEventDisableTiming = 2;
 constexpr unsigned cudaStreamNonBlocking = 1;
@@ -51,8 +60,17 @@ using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
 using cudaHostFn_t = void (*)(void*);
 
+struct cudaUUID_t {
+  char bytes[16];
+};
+
+struct cudaIpcMemHandle_t {
+  char reserved[64];
+};
+
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   size_t totalGlobalMem;
   int major;
   int minor;
@@ -66,6 +84,7 @@ cudaError_t cudaRuntimeGetVersion(int* version);
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
 cudaError_t cudaSetDevice(int device);
 
@@ -73,6 +92,11 @@ cudaError_t cudaMalloc(void** data, size_t bytes);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMallocHost(void** data, size_t bytes);
 cudaError_t cudaFreeHost(void* data);
+cudaError_t cudaHostRegister(void* data, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* data);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data);
+cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void* data);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream);

@@ -1,11 +1,11 @@
-// Channels over ZeroMQ: both sides have slots, payload travels in chunks.
+// Slots on both sides of a channel, between which payload travels in chunks.
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "runtime/error.h"
-#include "runtime/link/link_endpoint.h"
+#include "runtime/link/slot_store.h"
 #include "runtime/transports.h"
 
 namespace kerf::runtime {
@@ -50,10 +50,6 @@ class OwnMemoryStore final : public SlotStore {
 
 }  // namespace
 
-std::unique_ptr<Endpoint> make_zmq_endpoint(const std::string& label, const std::string& scheme,
-                                            std::shared_ptr<Device> device) {
-  return std::make_unique<LinkEndpoint>(label, scheme, std::move(device),
-                                        std::make_unique<OwnMemoryStore>());
-}
+std::shared_ptr<SlotStore> make_own_slots() { return std::make_shared<OwnMemoryStore>(); }
 
 }  // namespace kerf::runtime

@@ -1,0 +1,18 @@
+#include "runtime/memory_meter.h"
+
+#include "runtime/error.h"
+
+namespace kerf::runtime {
+
+void MemoryMeter::throw_above_cap(size_t bytes, size_t current, size_t cap,
+                                  const std::string& device) {
+  throw Error(
+      ErrorCode::kUnavailable,
+      format("{} bytes ({}) more are above the cap: {} of {} are in use; give more --memory, "
+             "or take more --workers",
+             bytes, human_bytes(static_cast<double>(bytes)),
+             human_bytes(static_cast<double>(current)), human_bytes(static_cast<double>(cap))),
+      device);
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,46 @@
+// What a worker tells of where it is, and what follows for the channels of each pair.
+//
+// Plain values and pure functions, but for reach_of().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/channel.h"
+
+namespace kerf::runtime {
+
+// Told at registration.
+struct Reach {
+  // Equal for processes that share memory and abstract sockets: same boot, user and namespaces.
+  std::string host = {};
+  std::string gpu =
+      {};  // device_identity() of its device; empty: its tensors are in the host's memory
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(host, gpu);
+  }
+};
+
+// Of a worker of this process. A device that is not there has no GPU: opening it says so.
+Reach reach_of(const std::string& device);
+
+// What the endpoint of a worker is made for, before anybody knows its peers: `wanted`, or where
+// that is empty whatever the scheduler may choose for workers that it started itself (`local`), or
+// that may be anywhere.
+std::vector<TransportKind> endpoint_kinds(std::optional<TransportKind> wanted, bool local,
+                                          const Reach& reach);
+
+struct Neighbour {
+  std::string name;  // "worker 1 (pid 4711)"
+  const Reach& reach;
+};
+
+// How messages of two workers cross: as is `wanted`, or, where that is empty, the way with the
+// fewest copies. Throws Error{kUnavailable} that names both where it is wanted and cannot be.
+TransportKind transport_between(std::optional<TransportKind> wanted, const Neighbour& a,
+                                const Neighbour& b);
+
+}  // namespace kerf::runtime

@@ -1,0 +1,42 @@
+// The suite of channel_process_test.cc between processes that compute on CPUs.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/conformance/process_sender.h"
+
+namespace kerf::runtime {
+namespace {
+
+// The mapping keeps the memory; an open descriptor would only be one more thing to leak.
+TEST(SharedMemoryChannel, ClosesItsDescriptorsOnceMapped) {
+  Sender sender({TransportKind::kShm, "cpu"}, 1'000, 1);
+  ASSERT_TRUE(sender.receiver().receive(after(10s)));
+  for (const std::string& process : {std::string("self"), std::to_string(sender.pid())})
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + process + "/fd")) {
+      std::error_code gone;
+      const auto target = std::filesystem::read_symlink(entry.path(), gone);
+      EXPECT_EQ(target.string().find("memfd"), std::string::npos) << process << ": " << target;
+    }
+}
+
+// The receiver maps read-only: it cannot change what the sender may want to send again.
+TEST(SharedMemoryChannel, MapsTheSendersSlotsReadOnly) {
+  Sender sender({TransportKind::kShm, "cpu"}, 1'000, 1);
+  ASSERT_TRUE(sender.receiver().receive(after(10s)));
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:kerf-slots") == std::string::npos) continue;
+    ++found;
+    EXPECT_NE(line.find(" r--s "), std::string::npos) << line;
+  }
+  EXPECT_EQ(found, 1);
+}
+
+const auto kWays = testing::Values(Way{TransportKind::kShm, "cpu"}, Way{TransportKind::kIpc, "cpu"},
+                                   Way{TransportKind::kTcp, "cpu"});
+INSTANTIATE_TEST_SUITE_P(Over, BetweenProcesses, kWays, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Over, BehindAProcess, kWays, name_of_way);
+
+}  // namespace
+}  // namespace kerf::runtime

@@ -1,0 +1,82 @@
+// Which transport a pair of workers gets, by what each registered.
+#include "runtime/reach.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/support/errors.h"
+
+namespace kerf::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::error_of;
+
+const Reach kHere{"here", ""};
+const Reach kThere{"there", ""};
+const Reach kGpu{"here", "gpu a"};
+const Reach kOtherGpu{"here", "gpu b"};
+const Reach kSameNameThere{"there", "gpu a"};
+
+TransportKind between(const Reach& a, const Reach& b, std::optional<TransportKind> wanted = {}) {
+  const TransportKind there = transport_between(wanted, {"worker 0", a}, {"worker 1", b});
+  EXPECT_EQ(there, transport_between(wanted, {"worker 1", b}, {"worker 0", a}));
+  return there;
+}
+
+TEST(Reach, DecidesTheTransportOfAPair) {
+  EXPECT_EQ(between(kHere, kHere), TransportKind::kShm);
+  EXPECT_EQ(between(kHere, kThere), TransportKind::kTcp);
+  EXPECT_EQ(between(kGpu, kGpu), TransportKind::kCuda);
+  EXPECT_EQ(between(kGpu, kOtherGpu), TransportKind::kShm);
+  EXPECT_EQ(between(kGpu, kHere), TransportKind::kShm);
+  EXPECT_EQ(between(kGpu, kSameNameThere), TransportKind::kTcp);
+}
+
+TEST(Reach, YieldsToWhatIsWanted) {
+  for (const auto kind : {TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp})
+    EXPECT_EQ(between(kGpu, kGpu, kind), kind);
+  EXPECT_EQ(between(kHere, kThere, TransportKind::kTcp), TransportKind::kTcp);
+}
+
+TEST(Reach, RefusesByNameWhatIsWantedAndCannotBe) {
+  for (const auto& [a, b, kind] : std::vector<std::tuple<Reach, Reach, TransportKind>>{
+           {kHere, kThere, TransportKind::kShm},
+           {kHere, kThere, TransportKind::kIpc},
+           {kHere, kHere, TransportKind::kCuda},
+           {kGpu, kHere, TransportKind::kCuda},
+           {kGpu, kOtherGpu, TransportKind::kCuda},
+           {kGpu, kSameNameThere, TransportKind::kCuda}}) {
+    const auto refused = error_of([&, &a = a, &b = b, kind = kind] {
+      transport_between(kind, {"worker 0", a}, {"worker 1", b});
+    });
+    ASSERT_TRUE(refused) << to_string(kind);
+    EXPECT_EQ(refused->code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(refused->message(),
+                AllOf(HasSubstr("worker 0"), HasSubstr("worker 1"),
+                      HasSubstr(std::string(to_string(kind))), HasSubstr("leave out --transport")));
+  }
+}
+
+TEST(Reach, OfProcessesOfOneHostIsTheSame) {
+  const Reach reach = reach_of("cpu");
+  EXPECT_EQ(reach.host, reach_of("cpu").host);
+  EXPECT_THAT(reach.host, AllOf(HasSubstr("pid:["), HasSubstr("net:[")));
+  EXPECT_EQ(reach.gpu, "");
+  EXPECT_EQ(reach_of("no such device").gpu, "");
+}
+
+// Nobody listens to the network for a worker whose peers are all here.
+TEST(Reach, SaysWhatAnEndpointIsFor) {
+  using enum TransportKind;
+  EXPECT_THAT(endpoint_kinds({}, /*local=*/true, kHere), ElementsAre(kShm));
+  EXPECT_THAT(endpoint_kinds({}, /*local=*/false, kHere), ElementsAre(kShm, kTcp));
+  EXPECT_THAT(endpoint_kinds({}, /*local=*/true, kGpu), ElementsAre(kShm, kCuda));
+  EXPECT_THAT(endpoint_kinds(kIpc, /*local=*/false, kGpu), ElementsAre(kIpc));
+}
+
+}  // namespace
+}  // namespace kerf::runtime
