@@ -15,4 +15,15 @@ void MemoryMeter::throw_above_cap(size_t bytes, size_t current, size_t cap,
       device);
 }
 
+void MemoryMeter::refuse(size_t bytes, size_t capacity, const std::string& device) {
+  subtract(bytes);
+  throw Error(ErrorCode::kUnavailable,
+              format("no memory for {} bytes ({}): {} of {} are in use by this process; take more "
+                     "--workers, a smaller --batch or more --micro-batches",
+                     bytes, human_bytes(static_cast<double>(bytes)),
+                     human_bytes(static_cast<double>(current())),
+                     human_bytes(static_cast<double>(capacity))),
+              device);
+}
+
 }  // namespace kerf::runtime

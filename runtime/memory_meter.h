@@ -1,7 +1,7 @@
 // Counts the bytes that a device has handed out, and the most there were; keeps them under a cap.
 //
 //   const size_t taken = meter.take(bytes, "cpu");   // throws where that is too much
-//   ... allocate; if that fails: meter.subtract(bytes) ...
+//   ... allocate; if that fails: meter.refuse(bytes, capacity, "cpu") ...
 //   meter.keep(taken);
 //
 // Thread-safe.
@@ -33,6 +33,8 @@ class MemoryMeter {
     size_t peak = peak_.load();
     while (peak < taken && !peak_.compare_exchange_weak(peak, taken)) continue;
   }
+  // What was taken cannot be had: gives it back, and throws Error{kUnavailable} naming `device`.
+  [[noreturn]] void refuse(size_t bytes, size_t capacity, const std::string& device);
   void subtract(size_t bytes) noexcept { current_.fetch_sub(bytes); }
   void reset_peak() { peak_.store(current_.load()); }
   void set_cap(size_t bytes) { cap_.store(bytes); }

@@ -83,15 +83,7 @@ class CpuDevice : public Device {
     if (bytes == 0) return {};
     const size_t taken = meter_.take(bytes, name());
     void* data = capacity_ == 0 || bytes <= capacity_ ? pool_.take(bytes) : nullptr;
-    if (data == nullptr) {
-      meter_.subtract(bytes);
-      throw Error(ErrorCode::kUnavailable,
-                  format("no memory for {} bytes ({}): {} of {} are in use", bytes,
-                         human_bytes(static_cast<double>(bytes)),
-                         human_bytes(static_cast<double>(meter_.current())),
-                         human_bytes(static_cast<double>(capacity_))),
-                  name());
-    }
+    if (data == nullptr) meter_.refuse(bytes, capacity_, name());
     meter_.keep(taken);
     return Buffer(this, data, bytes);
   }

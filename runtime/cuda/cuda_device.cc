@@ -183,16 +183,11 @@ Buffer CudaDevice::allocate(size_t bytes) {
   void* data = nullptr;
   const cudaError_t status =
       bytes > properties_.totalGlobalMem ? cudaErrorMemoryAllocation : cudaMalloc(&data, bytes);
-  if (status != cudaSuccess) meter_.subtract(bytes);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw Error(ErrorCode::kUnavailable,
-                format("no memory for {} bytes ({}): {} of {} are in use by this process", bytes,
-                       human_bytes(static_cast<double>(bytes)),
-                       human_bytes(static_cast<double>(meter_.current())),
-                       human_bytes(static_cast<double>(properties_.totalGlobalMem))),
-                name());
+    meter_.refuse(bytes, properties_.totalGlobalMem, name());
   }
+  if (status != cudaSuccess) meter_.subtract(bytes);
   check_cuda(status, "cudaMalloc", name());
   meter_.keep(taken);
   return Buffer(this, data, bytes);

@@ -106,7 +106,7 @@ void break_gpu(cudaError_t error) {
 void break_gpu_at(const std::string& kernel, int others, cudaError_t error) {
   GpuState& all = GpuState::of_process();
   const std::lock_guard guard(all.mutex);
-  all.break_at(kernel, others, error);
+  all.break_at(GpuState::kAnyGpu, kernel, others, error);
 }
 
 }  // namespace kerf::tests

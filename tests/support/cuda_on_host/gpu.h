@@ -13,6 +13,10 @@
 // allocations is guarded: under AddressSanitizer who strays into it dies, else whoever frees what
 // was overrun.
 //
+// A process whose environment has KERF_PLAYED_GPU="1 Conv 20 ecc" loses its GPU 1 to a memory error
+// when it has run 20 kernels with "Conv" in their names and comes to the next; with "address", to a
+// kernel that went astray.
+//
 // Threads: any, as CUDA's.
 #pragma once
 

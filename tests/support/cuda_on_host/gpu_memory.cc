@@ -31,11 +31,15 @@ constexpr auto kCanary = std::byte{0xc5};
 
 size_t units_of(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit + kUnit; }
 
+// The beginning of the page that it lies in, and of the first page from there on.
+std::byte* page_of(std::byte* at) { return at - reinterpret_cast<uintptr_t>(at) % kPage; }
+std::byte* next_page(std::byte* at) { return page_of(at + kPage - 1); }
+
 // Gives back the pages that a free block has to itself.
 void drop_pages(std::byte* data, size_t bytes) {
-  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  std::byte* const begin = next_page(data);
+  std::byte* const end = page_of(data + bytes);
+  if (begin < end) madvise(begin, static_cast<size_t>(end - begin), MADV_DONTNEED);
 }
 
 void plant_canaries([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::byte* end) {
@@ -63,8 +67,7 @@ GpuMemory::GpuMemory(int devices, size_t bytes) : devices_(devices), per_device_
   mapped_ =
       mmap(nullptr, all + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped_ == MAP_FAILED) throw std::runtime_error("no addresses for the played GPUs");
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(mapped_) + kPage - 1) / kPage * kPage;
-  base_ = reinterpret_cast<std::byte*>(first);
+  base_ = next_page(static_cast<std::byte*>(mapped_));
   madvise(base_, all, MADV_HUGEPAGE);  // where there are none all is slower, and the same
   ASAN_POISON_MEMORY_REGION(base_, all);
 }
@@ -79,20 +82,18 @@ GpuMemory::~GpuMemory() {
 template <class Act>
 void GpuMemory::look_into(std::byte* begin, std::byte* end, const Act& act) const {
   const bool closed = !is_open(device_of(begin));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / kPage * kPage;
-  const uintptr_t last = (reinterpret_cast<uintptr_t>(end) + kPage - 1) / kPage * kPage;
-  const size_t bytes = last - first;
-  if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_WRITE);
+  std::byte* const first = page_of(begin);
+  const auto bytes = static_cast<size_t>(next_page(end) - first);
+  if (closed) mprotect(first, bytes, PROT_READ | PROT_WRITE);
   act();
-  if (closed) mprotect(reinterpret_cast<void*>(first), bytes, PROT_NONE);
+  if (closed) mprotect(first, bytes, PROT_NONE);
 }
 
 // At least one unit is left free behind each; whole pages lie in whole pages.
 std::byte* GpuMemory::find_room(int device, size_t bytes) const {
   const size_t units = units_of(bytes);
   const auto aligned = [whole = bytes % kPage == 0](std::byte* at) {
-    const auto address = reinterpret_cast<uintptr_t>(at);
-    return whole ? at + ((address + kPage - 1) / kPage * kPage - address) : at;
+    return whole ? next_page(at) : at;
   };
   std::byte* at = begin_of(device);
   std::byte* const end = at + per_device_;
@@ -121,7 +122,8 @@ void* GpuMemory::allocate(int device, size_t bytes) {
 bool GpuMemory::free(void* data) {
   const auto found = used_.find(static_cast<std::byte*>(data));
   if (found == used_.end() || found->second.other) return false;
-  const auto& [at, block] = *found;
+  std::byte* const at = found->first;
+  const Block block = found->second;
   std::byte* const behind = at + block.bytes;
   std::byte* const end = at + block.units;
   look_into(behind, end, [&] { look_at_canaries(behind, end, block.bytes); });

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace kerf::tests {
@@ -21,7 +22,10 @@ constexpr uintptr_t kMostAddress = uintptr_t{0x7fff} << 32U | 0xffffffffU;
 thread_local bool is_in_host_function = false;
 
 bool is_mapped(uintptr_t address) {
-  return msync(reinterpret_cast<void*>(address / kPageBytes * kPageBytes), 1, MS_ASYNC) == 0;
+  void* page = nullptr;
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  std::memcpy(&page, &begin, sizeof page);
+  return msync(page, 1, MS_ASYNC) == 0;
 }
 
 std::string readable(const char* name) {
@@ -62,6 +66,19 @@ std::string GpuKernel::text() const { return readable(name); }
 
 bool GpuMoment::happened() const { return line == nullptr || line->done() >= at; }
 
+GpuState::GpuState() {
+  const char* said = std::getenv("KERF_PLAYED_GPU");
+  if (said == nullptr) return;
+  std::istringstream words(said);
+  Break found;
+  std::string error;
+  words >> found.device >> found.kernel >> found.others >> error;
+  if (!words || (error != "ecc" && error != "address"))
+    die(std::string("KERF_PLAYED_GPU is no 'GPU KERNEL OTHERS ecc|address': ") + said);
+  found.error = error == "ecc" ? cudaErrorECCUncorrectable : cudaErrorIllegalAddress;
+  break_ = std::move(found);
+}
+
 GpuState& GpuState::of_process() {
   static GpuState state;
   return state;
@@ -88,7 +105,7 @@ bool GpuState::step() {
   if (ready.empty() || broken_ != cudaSuccess) return false;
   GpuLine& line = *ready[ready.size() == 1 ? 0 : random() % ready.size()];
   const GpuItem& item = line.queue.front();
-  if (breaks(item)) return false;
+  if (breaks(item, line.device)) return false;
   memory.open_for(item.by == GpuItem::By::kDevice    ? line.device
                   : item.by == GpuItem::By::kDevices ? GpuMemory::kEverybody
                                                      : GpuMemory::kNobody);
@@ -123,12 +140,13 @@ void GpuState::break_with(cudaError_t error) {
   for (const auto& line : lines_) line->queue.clear();
 }
 
-void GpuState::break_at(const std::string& kernel, int others, cudaError_t error) {
-  break_ = {kernel, others, error};
+void GpuState::break_at(int device, const std::string& kernel, int others, cudaError_t error) {
+  break_ = {device, kernel, others, error};
 }
 
-bool GpuState::breaks(const GpuItem& item) {
+bool GpuState::breaks(const GpuItem& item, int device) {
   if (!break_ || item.kernel.name == nullptr ||
+      (break_->device != kAnyGpu && break_->device != device) ||
       item.kernel.text().find(break_->kernel) == std::string::npos || break_->others-- > 0)
     return false;
   break_with(break_->error);
@@ -166,7 +184,8 @@ std::vector<const void*> GpuState::addresses_of(const GpuKernel& kernel, int dev
   for (size_t i = 0; i + sizeof(void*) <= kernel.given.size(); i += sizeof(void*)) {
     uintptr_t word = 0;
     std::memcpy(&word, kernel.given.data() + i, sizeof word);
-    const auto* address = reinterpret_cast<const void*>(word);
+    const void* address = nullptr;
+    std::memcpy(&address, &word, sizeof address);
     const auto refuse = [&](const char* why) {
       char text[24];
       std::snprintf(text, sizeof text, "%p", address);

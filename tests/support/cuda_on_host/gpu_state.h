@@ -52,6 +52,7 @@ struct GpuLine {
 
 class GpuState {
  public:
+  // As the environment says (gpu.h).
   static GpuState& of_process();
 
   std::mutex mutex;
@@ -74,7 +75,9 @@ class GpuState {
   // What is under way is lost.
   void break_with(cudaError_t error);
   cudaError_t broken() const { return broken_; }
-  void break_at(const std::string& kernel, int others, cudaError_t error);
+  // Of one GPU, or of any.
+  static constexpr int kAnyGpu = -1;
+  void break_at(int device, const std::string& kernel, int others, cudaError_t error);
 
   bool is_pinned(const void* data, size_t bytes) const;
   bool is_any_pinned(const void* data, size_t bytes) const;
@@ -90,14 +93,17 @@ class GpuState {
   std::vector<const void*> addresses_of(const GpuKernel& kernel, int device) const;
 
  private:
+  GpuState();
+
   struct Break {
+    int device = kAnyGpu;
     std::string kernel;
     int others = 0;  // that do their work before
     cudaError_t error = cudaSuccess;
   };
   // False where nothing can be done. Leaves the memory open.
   bool step();
-  bool breaks(const GpuItem& item);
+  bool breaks(const GpuItem& item, int device);
 
   std::vector<std::shared_ptr<GpuLine>> lines_;
   std::optional<Break> break_;

@@ -1,0 +1,72 @@
+"""GPUs as a person has them: workers are processes, and each computes on a GPU (that the host plays, here)."""
+
+import json
+import os
+import pathlib
+import unittest
+
+from kerf_command import KerfTest, run, shared_memory
+
+SMALL = ("lenet5", "--data", "synthetic:64x784x10", "--batch", 16, "--micro-batches", 4, "--steps", 3, "--seed", 5, "--lr", 0.05)
+BOTH = ("--workers", 2, "--device", "cuda:0,cuda:1")
+
+
+class PlayedGpus(KerfTest):
+    def test_devices_are_named(self):
+        answer = run("devices", "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual([each["name"] for each in json.loads(answer.stdout)["devices"]], ["cpu", "cuda:0", "cuda:1"])
+
+    def weights(self, *flags):
+        report = self.train(*SMALL, *flags)
+        for worker in report["workers"]:
+            self.assertEqual(worker["peak_bytes"], worker["proved_bytes"], worker)
+        return report["losses"], (self.folder / "run" / "weights.safetensors").read_bytes()
+
+    def test_workers_on_gpus_learn_what_one_learns(self):
+        alone = self.weights("--workers", 1, "--device", "cuda:0")
+        for device in ("cuda:0,cuda:1", "cuda:0"):
+            for transport in ("shm", "ipc", "tcp"):
+                with self.subTest(device=device, transport=transport):
+                    self.assertEqual(self.weights("--workers", 2, "--device", device, "--transport", transport), alone)
+        cpu, _ = self.weights("--workers", 1)
+        for here, there in zip(cpu, alone[0]):
+            self.assertAlmostEqual(here, there, delta=1e-5 * abs(here))
+
+    def test_a_gpu_and_a_cpu_share_a_model(self):
+        losses, _ = self.weights("--workers", 2, "--device", "cuda:0,cpu")
+        cpu, _ = self.weights("--workers", 1)
+        for here, there in zip(cpu, losses):
+            self.assertAlmostEqual(here, there, delta=1e-5 * abs(here))
+
+    def fails(self, *flags, environment=None):
+        """The one error of a training; nothing is left behind."""
+        before = shared_memory()
+        answer = run("train", *flags, "--out", self.folder / "run", env={**os.environ, **(environment or {})})
+        self.assertEqual(shared_memory(), before)
+        marker = str(self.folder).encode()
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    self.assertNotIn(marker, (entry / "cmdline").read_bytes(), "somebody is left running")
+                except OSError:
+                    pass
+        return answer
+
+    def test_too_little_memory(self):
+        answer = self.fails("mlp", "--sizes", "784-4096-4096-10", "--data", "synthetic:64x784x10", "--batch", 16, "--steps", 1,
+                            *BOTH)
+        self.assert_one_error(answer, "worker", "cuda:", "MiB", "--workers", code=answer.returncode)
+        self.assertNotEqual(answer.returncode, 0)
+
+    def test_a_gpu_that_is_lost_late(self):
+        """Of the second worker alone: the first one's is whole."""
+        for error in ("ecc", "address"):
+            with self.subTest(error=error):
+                answer = self.fails(*SMALL, *BOTH, environment={"KERF_PLAYED_GPU": f"1 Product 3 {error}"})
+                self.assertNotEqual(answer.returncode, 0)
+                self.assert_one_error(answer, "worker 1", "cuda:1", "step 0: 1F", code=answer.returncode)
+
+
+if __name__ == "__main__":
+    unittest.main()
