@@ -25,10 +25,10 @@ class PlayedGpus(KerfTest):
 
     def test_workers_on_gpus_learn_what_one_learns(self):
         alone = self.weights("--workers", 1, "--device", "cuda:0")
-        for device in ("cuda:0,cuda:1", "cuda:0"):
-            for transport in ("shm", "ipc", "tcp"):
-                with self.subTest(device=device, transport=transport):
-                    self.assertEqual(self.weights("--workers", 2, "--device", device, "--transport", transport), alone)
+        for device, transports in (("cuda:0,cuda:1", ("shm", "ipc", "tcp")), ("cuda:0", ("cuda", "shm", "ipc", "tcp"))):
+            for flags in [(), *(("--transport", each) for each in transports)]:
+                with self.subTest(device=device, flags=flags):
+                    self.assertEqual(self.weights("--workers", 2, "--device", device, *flags), alone)
         cpu, _ = self.weights("--workers", 1)
         for here, there in zip(cpu, alone[0]):
             self.assertAlmostEqual(here, there, delta=1e-5 * abs(here))
@@ -38,6 +38,10 @@ class PlayedGpus(KerfTest):
         cpu, _ = self.weights("--workers", 1)
         for here, there in zip(cpu, losses):
             self.assertAlmostEqual(here, there, delta=1e-5 * abs(here))
+
+    def test_what_a_pair_cannot_have_is_refused(self):
+        answer = self.fails(*SMALL, *BOTH, "--transport", "cuda")
+        self.assert_one_error(answer, "worker 0", "worker 1", "over cuda", "leave out --transport")
 
     def fails(self, *flags, environment=None):
         """The one error of a training; nothing is left behind."""
@@ -61,11 +65,12 @@ class PlayedGpus(KerfTest):
 
     def test_a_gpu_that_is_lost_late(self):
         """Of the second worker alone: the first one's is whole."""
-        for error in ("ecc", "address"):
+        for error, way_out in (("ecc", "nvidia-smi"), ("address", "CUDA_LAUNCH_BLOCKING=1")):
             with self.subTest(error=error):
-                answer = self.fails(*SMALL, *BOTH, environment={"KERF_PLAYED_GPU": f"1 Product 3 {error}"})
+                answer = self.fails(*SMALL, *BOTH, environment={"KERF_PLAYED_GPU": f"1 TakeLargest 1 {error}"})
                 self.assertNotEqual(answer.returncode, 0)
-                self.assert_one_error(answer, "worker 1", "cuda:1", "step 0: 1F", code=answer.returncode)
+                self.assert_one_error(answer, "cuda:1, pool2, step 0: 1F1: worker 1", way_out,
+                                      code=answer.returncode)
 
 
 if __name__ == "__main__":
