@@ -71,8 +71,7 @@ TEST(ChannelPairs, OverWhatTheEndpointIsNotForAreRefused) {
     wiring.transports[1] = kind;
     EXPECT_EQ(code_thrown_by([&] { other[0].open(wiring, after(1s)); }), ErrorCode::kProtocol);
   }
-  EXPECT_EQ(code_thrown_by([&] { Net({static_cast<TransportKind>(77)}, 1); }),
-            ErrorCode::kProtocol);
+  EXPECT_EQ(code_thrown_by([&] { Net(static_cast<TransportKind>(77), 1); }), ErrorCode::kProtocol);
 }
 
 }  // namespace
