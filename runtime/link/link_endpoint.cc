@@ -46,7 +46,10 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   if (wiring.receive.contains(peer))
     made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), store,
                                                  *device_, *engine_);
-  socket_->connect(peer, address_over(made.transport, wiring.addresses.at(peer)));
+  const std::string address = with_peer(socket_->label(), peer, "a connection to", [&] {
+    return address_over(made.transport, wiring.addresses.at(peer));
+  });
+  socket_->connect(peer, address);
 }
 
 void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {
