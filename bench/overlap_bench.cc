@@ -8,10 +8,10 @@
 //   the way        | copy |  | copy |  | copy |      tensor is in its slot by then, half as long
 //   worker 1            | compute | compute | ...    again if nothing moves meanwhile
 //
-// Kernels sleep, as the host's thread does while a GPU works; or they spin, as a CPU's kernels do:
+// Kernels sleep, as the host's thread does while a GPU works; or they count, as a CPU's kernels do:
 // then the copying has no processor of its own, and what is told is what a step loses to it. A
-// step's ratio is to its computing, the longer of the two, for as long as that took (who sleeps
-// wakes late); medians over rounds.
+// step's ratio is to its computing, the longer of the two: for as long as that took where it sleeps
+// (who sleeps wakes late), and for as long as it takes alone where it counts. Medians over rounds.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ using runtime::TransportKind;
 constexpr size_t kSizes[] = {size_t{256} << 10, size_t{4} << 20, size_t{16} << 20};
 constexpr int kWarmUp = 4;
 
-enum class Kernel { kNone, kSleeps, kSpins };
+enum class Kernel { kNone, kSleeps, kCounts };
 
 struct Work {
   TransportKind kind{};
@@ -54,12 +54,31 @@ struct Step {
   double computing = 0;
 };
 
-void compute(const Work& work) {
-  const auto end = after(std::chrono::duration_cast<Clock::duration>(work.computing));
-  if (work.kernel == Kernel::kSleeps) std::this_thread::sleep_until(end);
-  if (work.kernel == Kernel::kSpins)
-    while (Clock::now() < end) {
+void count(int64_t times) {
+  for (volatile int64_t i = 0; i < times; i = i + 1) {
+  }
+}
+
+// What a processor counts in a second that it has to itself.
+double counts_per_second() {
+  static const double rate = [] {
+    constexpr int64_t kTimes = 20'000'000;
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+      const Clock::time_point begin = Clock::now();
+      count(kTimes);
+      best = std::max(best, static_cast<double>(kTimes) / seconds_since(begin));
     }
+    return best;
+  }();
+  return rate;
+}
+
+void compute(const Work& work) {
+  if (work.kernel == Kernel::kSleeps)
+    std::this_thread::sleep_for(std::chrono::duration_cast<Clock::duration>(work.computing));
+  if (work.kernel == Kernel::kCounts)
+    count(static_cast<int64_t>(work.computing.count() * counts_per_second()));
 }
 
 // Tells the other side how long its steps took, and its computing.
@@ -105,18 +124,20 @@ struct Row {
   size_t bytes = 0;
   std::vector<double> copies{};  // seconds alone
   std::vector<double> sleeping{};
-  std::vector<double> spinning{};
+  std::vector<double> counting{};
 };
 
 void measure(Row& row) {
+  counts_per_second();  // before any child begins
   Work work{.kind = row.kind, .bytes = row.bytes};
   const double copy = time_steps(work).seconds;
   work.computing = std::chrono::duration<double>(2 * copy);
   for (auto& [kernel, ratios] :
-       {std::pair{Kernel::kSleeps, &row.sleeping}, std::pair{Kernel::kSpins, &row.spinning}}) {
+       {std::pair{Kernel::kSleeps, &row.sleeping}, std::pair{Kernel::kCounts, &row.counting}}) {
     work.kernel = kernel;
     const Step step = time_steps(work);
-    ratios->push_back(step.seconds / step.computing);
+    const bool sleeps = kernel == Kernel::kSleeps;
+    ratios->push_back(step.seconds / (sleeps ? step.computing : work.computing.count()));
   }
   row.copies.push_back(copy);
 }
@@ -127,10 +148,10 @@ void print(const Row& row) {
     return kerf::format("{:.2f} [{:.2f} .. {:.2f}]", median(values), least, most);
   };
   fmt::print(
-      "{:4} {:>8}  alone {:5.2f} ms;  a step of its computing: kernels sleep {}, <= 1.1;  spin "
+      "{:4} {:>8}  alone {:5.2f} ms;  a step of its computing: kernels sleep {}, <= 1.1;  count "
       "{}\n",
       to_string(row.kind), human_bytes(static_cast<double>(row.bytes)), 1e3 * median(row.copies),
-      range(row.sleeping), range(row.spinning));
+      range(row.sleeping), range(row.counting));
 }
 
 Json to_json(const Row& row) {
@@ -138,7 +159,7 @@ Json to_json(const Row& row) {
           {"bytes", row.bytes},
           {"tensor_seconds", row.copies},
           {"sleeping_ratios", row.sleeping},
-          {"spinning_ratios", row.spinning}};
+          {"counting_ratios", row.counting}};
 }
 
 }  // namespace

@@ -5,20 +5,20 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/time.h"
 
 namespace kerf::runtime {
 
 struct ActivityReport {
-  std::string doing;     // "step 12: 1F3", "reading data", "" when idle
-  std::string device;    // what the device is at of what was enqueued; "" where it has done all
-  std::string awaits;    // "fc1.output of micro-batch 3", "" when it awaits nothing
+  std::string doing;   // "step 12: 1F3", "reading data", "" when idle
+  std::string device;  // the first of what was enqueued whole that the device has yet to do, or ""
+  std::string awaits;  // "fc1.output of micro-batch 3", "" when it awaits nothing
   int32_t awaited = -1;  // the worker it awaits that from, -1: none
   int64_t since_ns = 0;  // how long so
   int64_t progress = 0;  // grows with everything done, enqueued work when the device has done it
@@ -47,10 +47,14 @@ class Activity {
     int64_t number = 0;
   };
   int64_t done_by_device() const;
+  void forget_done();
 
   mutable std::mutex mutex_;  // guards all but progress_
   ActivityReport now_;
-  std::deque<Enqueued> enqueued_;        // in order; from the front on they get done
+  // In order, from the first that is open; those before keep their memory for others to come.
+  std::vector<Enqueued> enqueued_;
+  size_t first_ = 0;
+  size_t end_ = 0;
   std::shared_ptr<const int64_t> done_;  // null: nothing was ever enqueued
   Clock::time_point since_ = Clock::now();
   std::atomic<int64_t> progress_{0};

@@ -142,6 +142,9 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
   KERF_CHECK(jobs.size() == members.size() && send.size() == members.size(),
              "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
              members.size());
+  for (size_t i = 0; i < send.size(); ++i)
+    KERF_CHECK(send[i].size() == members.size(), "row {} of the channels has {} of {} columns", i,
+               send[i].size(), members.size());
   check_transports(send);
   started_ = true;
   for (auto& member : members) member.progressed = Clock::now();
@@ -171,8 +174,6 @@ Start LiveCrew::start_of(size_t self,
   start.wiring.epoch = kFirstEpoch;
   start.wiring.token = token_;
   for (size_t peer = 0; peer < members.size(); ++peer) {
-    KERF_CHECK(send[peer].size() == members.size(), "row {} of the channels has {} of {} columns",
-               peer, send[peer].size(), members.size());
     if (peer == self) continue;
     const auto key = static_cast<int32_t>(peer);
     if (!send[self][peer].empty()) start.wiring.send[key] = send[self][peer];

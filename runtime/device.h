@@ -100,7 +100,7 @@ class Stream {
 class Timeline {
  public:
   virtual ~Timeline() = default;
-  // Forgets what was marked. Nothing is under way in the stream.
+  // Forgets what was marked. May wait for what is under way in the stream.
   virtual void begin() = 0;
   // When all is done that was enqueued before.
   virtual void mark() = 0;

@@ -8,8 +8,8 @@ void MemoryMeter::throw_above_cap(size_t bytes, size_t current, size_t cap,
                                   const std::string& device) {
   throw Error(
       ErrorCode::kUnavailable,
-      format("{} bytes ({}) more are above the cap: {} of {} are in use; give more --memory, "
-             "or take more --workers",
+      format("{} bytes ({}) more are above the cap: {} of {} are in use; what a plan was proved "
+             "to take is enough, so please report this",
              bytes, human_bytes(static_cast<double>(bytes)),
              human_bytes(static_cast<double>(current)), human_bytes(static_cast<double>(cap))),
       device);

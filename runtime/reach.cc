@@ -25,7 +25,8 @@ std::string link_target(const char* path) {
 
 // Containers of one host have its boot, and processes and networks of their own.
 std::string this_host() {
-  return kerf::format("{} {} {} {}", first_line("/proc/sys/kernel/random/boot_id"), ::geteuid(),
+  return kerf::format("{} {} {} {} {} {}", first_line("/proc/sys/kernel/random/boot_id"),
+                      ::geteuid(), ::getegid(), link_target("/proc/self/ns/user"),
                       link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"));
 }
 

@@ -13,10 +13,11 @@ namespace kerf::runtime {
 
 // Told at registration.
 struct Reach {
-  // Equal for processes that share memory and abstract sockets: same boot, user and namespaces.
+  // Equal for processes that share memory and abstract sockets: same boot, user, group and
+  // namespaces.
   std::string host = {};
-  std::string gpu =
-      {};  // device_identity() of its device; empty: its tensors are in the host's memory
+  // device_identity() of its device; empty: its tensors are in the host's memory.
+  std::string gpu = {};
 
   template <class Archive>
   void serialize(Archive& archive) {

@@ -41,6 +41,8 @@ std::string row_name(int32_t lane) {
       return "operators";
     case 2:
       return "messages";
+    case 3:
+      return "the host waits";
     default:
       return format("row {}", lane);
   }

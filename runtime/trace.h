@@ -16,7 +16,7 @@ struct Span {
 
   std::string name;  // "1F3", "send fc1.output"
   Kind kind = Kind::kOther;
-  int32_t lane = 0;      // row within a worker: 0 actions, 1 operators, 2 messages
+  int32_t lane = 0;      // row within a worker: 0 actions, 1 operators, 2 messages, 3 waits
   int64_t begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t end_ns = 0;
   uint64_t flow = 0;  // equal at a send and its receive; 0: none

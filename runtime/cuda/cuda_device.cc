@@ -1,9 +1,12 @@
 // A CUDA GPU: memory, streams, events and asynchronous copies of the CUDA runtime.
 //
 // Memory is plain cudaMalloc; what other processes open by CUDA IPC is whole blocks of the driver,
-// because it is those that are opened. cudaFree waits for the device, so a Buffer may be destroyed
-// while work that uses it is still under way.
+// because it is those that are opened. cudaFree waits for this process's work, so a Buffer may be
+// destroyed while work that uses it is still under way. It knows nothing of other processes': what
+// was exported is kept until this one ends.
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "runtime/cuda/cuda_check.h"
 #include "runtime/cuda/cuda_timeline.h"
@@ -166,6 +169,8 @@ class CudaDevice : public Device {
  protected:
   void release(void* data, size_t bytes) noexcept override {
     meter_.subtract(bytes);
+    const std::lock_guard lock(exporting_);
+    if (exported_.contains(data)) return;
     ignore_cuda_error(cudaSetDevice(index_));
     ignore_cuda_error(cudaFree(data));
   }
@@ -174,6 +179,8 @@ class CudaDevice : public Device {
   int index_;
   cudaDeviceProp properties_{};
   MemoryMeter meter_;
+  std::mutex exporting_;
+  std::set<void*> exported_;  // guarded by exporting_
 };
 
 Buffer CudaDevice::allocate(size_t bytes) {
@@ -230,7 +237,18 @@ std::string CudaDevice::export_memory(const Buffer& memory) {
   use_cuda_device(index_);
   MemoryHandle made;
   made.bytes = memory.bytes();
-  check_cuda(cudaIpcGetMemHandle(&made.handle, memory.data()), "cudaIpcGetMemHandle", name());
+  const cudaError_t status = cudaIpcGetMemHandle(&made.handle, memory.data());
+  if (status != cudaSuccess) {
+    ignore_cuda_error(status);
+    throw Error(ErrorCode::kUnavailable,
+                format("cannot share {} of its memory with other processes: {} ({}, {}); use "
+                       "--transport shm",
+                       human_bytes(static_cast<double>(made.bytes)), cudaGetErrorString(status),
+                       cudaGetErrorName(status), static_cast<int>(status)),
+                name());
+  }
+  const std::lock_guard lock(exporting_);
+  exported_.insert(memory.data());
   return {reinterpret_cast<const char*>(&made), sizeof made};
 }
 

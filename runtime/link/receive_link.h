@@ -26,6 +26,8 @@ class ReceiveLink final : public ReceiveChannel {
   // Streams given to release() are of `device`.
   ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
               Device& device, ProgressEngine& engine);
+  // What is under way in a stream reads our slots.
+  ~ReceiveLink() override { read_.wait_all(); }
 
   std::optional<View> receive(Deadline deadline) override;
   void release(const View& view, Stream* stream) override;

@@ -24,6 +24,8 @@ class SendLink final : public SendChannel {
   // Streams given to commit() are of `device`.
   SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
            Device& device, ProgressEngine& engine);
+  // What is under way in a stream writes to our slots.
+  ~SendLink() override { written_.wait_all(); }
 
   std::optional<Slot> acquire(int lane, size_t bytes, Deadline deadline) override;
   void commit(const Slot& slot, const Tag& tag, Stream* stream) override;

@@ -131,8 +131,9 @@ TrainingResult& Executor::run(const StepData& data) {
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);
-  step_trace_.begin();
   with_trail([&] {
+    with_place([&] { return kerf::format("the beginning of step {}", data.step); },
+               [&] { step_trace_.begin(); });
     for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
     if (data.training) copy_report();
     with_place([&] { return kerf::format("the end of step {}", data.step); },

@@ -31,7 +31,7 @@ class Waiting {
     const int64_t end = runtime::now_ns();
     waited_ns_ += end - begin_;
     if (workplace_.trace.on())
-      workplace_.trace.add({"wait for " + what_, Span::Kind::kWait, 2, begin_, end, 0});
+      workplace_.trace.add({"wait for " + what_, Span::Kind::kWait, 3, begin_, end, 0});
   }
   Waiting(const Waiting&) = delete;
 

@@ -17,7 +17,7 @@ class StepTrace {
   // Throws as Device::make_timeline().
   explicit StepTrace(runtime::Workplace& workplace);
 
-  // Nothing is under way in the stream.
+  // May wait for what is under way in the stream.
   void begin();
   // The stream was synchronized: adds the spans to the trace, in the order in which they begin.
   void end();

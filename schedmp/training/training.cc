@@ -138,6 +138,7 @@ struct Training::SchedulerHalf {
                   "schedule " + schedule.name);
     verdict = proved(schedule, setting, schedule.trains());
     prove_evaluation(setting);
+    proved_alike = verdict.peak_bytes;
     conclude_proof();
   }
 
@@ -161,7 +162,7 @@ struct Training::SchedulerHalf {
     const auto taken =
         slot_bytes(model, plan, verdict.held, options.setting.slots, samples, memory_of);
     for (size_t worker = 0; worker < workers.size(); ++worker)
-      verdict.peak_bytes[worker] += taken[worker] - assumed[worker];
+      verdict.peak_bytes[worker] = proved_alike[worker] + taken[worker] - assumed[worker];
     conclude_proof();
   }
 
@@ -300,6 +301,7 @@ struct Training::SchedulerHalf {
   std::shared_ptr<const Dataset> test;
   Rounds rounds;
   Verdict verdict;
+  std::vector<int64_t> proved_alike;  // by worker: where all channels are as the setting says
   std::deque<TrainingTask> under_way;
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;

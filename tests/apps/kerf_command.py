@@ -26,10 +26,10 @@ def run(*arguments, timeout=120, **more):
                           timeout=timeout * SLOW, check=False, **more)
 
 
-def start(*arguments):
+def start(*arguments, **more):
     """Starts kerf in a process group of its own, so that all it started can be found by the group."""
     return subprocess.Popen([KERF, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+                            stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 
 
 def processes_of(session):
@@ -124,8 +124,8 @@ class KerfTest(unittest.TestCase):
             process.stdout.close()
             process.stderr.close()
 
-    def start(self, *arguments):
-        process = start(*arguments)
+    def start(self, *arguments, **more):
+        process = start(*arguments, **more)
         self.started.append(process)
         return process
 

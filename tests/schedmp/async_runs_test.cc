@@ -83,6 +83,7 @@ TEST(AsyncRun, IsTracedByWhenTheDeviceDidIt) {
         EXPECT_GE(actions[i].end_ns - actions[i].begin_ns, kRead) << actions[i].name;
       }
     }
+    EXPECT_FALSE(spans_of(worker, 1).empty());
     for (const runtime::Span& each : spans_of(worker, 1))
       EXPECT_TRUE(std::ranges::any_of(actions,
                                       [&](const runtime::Span& action) {

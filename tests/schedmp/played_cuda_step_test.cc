@@ -31,12 +31,15 @@ TEST(AStepOfAGpu, IsTracedByItsEvents) {
                   if (first_read == 0) first_read = runtime::now_ns();
                 }});
   int64_t update_ends = 0;
+  int forwards = 0;
   for (const runtime::Span& each : step.spans[0]) {
     if (each.lane == 0 && each.name == "0F0") {
       EXPECT_GE(each.end_ns, first_read);
+      ++forwards;
     }
     if (each.lane == 0 && each.name == "0U") update_ends = each.end_ns;
   }
+  EXPECT_EQ(forwards, 1);
   EXPECT_GE(update_ends, first_read) << "nothing was done before the step's end was waited for";
 }
 

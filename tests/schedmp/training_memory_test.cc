@@ -70,6 +70,8 @@ TEST(MemoryByPair, CountsSlotsAtBothEndsOfThePairsThatMirrorThem) {
     const auto training = training_with(options_of(false));
     training->channels_go_over(table_with(one, other, TransportKind::kTcp));
     const auto mixed = proved(*training);
+    training->channels_go_over(table_with(one, other, TransportKind::kTcp));
+    EXPECT_EQ(proved(*training), mixed) << "of another crew";
     for (int worker = 0; worker < kWorkers; ++worker) {
       const auto at = static_cast<size_t>(worker);
       const bool apart = worker != one && worker != other;
