@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/activation_kernel.h"
+#include "ops/cuda/axis_lines.cuh"
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/cuda/fault.cuh"
@@ -15,24 +16,16 @@
 namespace kerf::ops::cuda {
 namespace {
 
-struct ScoreRows {
-  int64_t classes;
-  int64_t positions;
-  KERF_DEVICE int64_t at(int64_t row, int64_t i) const {
-    return (row / positions * classes + i) * positions + row % positions;
-  }
-};
-
 // A label that is no class is found when the losses are summed, and counts as class 0 until then.
 struct RowLoss {
   using First = float;
   using Second = double;
-  ScoreRows rows;
+  AxisLines rows;
   const float* scores;
   const int64_t* labels;
   double* denominators;  // reserved; null in evaluation
   double* losses;
-  KERF_DEVICE int64_t length(int64_t) const { return rows.classes; }
+  KERF_DEVICE int64_t length(int64_t) const { return rows.length; }
   KERF_DEVICE First first(int64_t row, int64_t i) const { return scores[rows.at(row, i)]; }
   KERF_DEVICE static First first_zero() { return -INFINITY; }
   KERF_DEVICE static First join_first(First a, First b) { return a < b ? b : a; }
@@ -44,7 +37,7 @@ struct RowLoss {
   KERF_DEVICE void finish(int64_t row, First most, Second sum) const {
     const double denominator = static_cast<double>(most) + std::log(sum);
     if (denominators != nullptr) denominators[row] = denominator;
-    const int64_t label = labels[row] < 0 || labels[row] >= rows.classes ? 0 : labels[row];
+    const int64_t label = labels[row] < 0 || labels[row] >= rows.length ? 0 : labels[row];
     losses[row] = denominator - static_cast<double>(scores[rows.at(row, label)]);
   }
   KERF_DEVICE void each(int64_t, int64_t, First, Second) const {}
@@ -78,7 +71,7 @@ struct SumOfLosses {
 
 // Scores near 1e4 leave a float denominator 5e-4 wrong: it is subtracted in double.
 struct ScoreGradient {
-  ScoreRows rows;
+  AxisLines rows;
   const float* scores;
   const int64_t* labels;
   const double* denominators;
@@ -86,8 +79,8 @@ struct ScoreGradient {
   double normaliser;
   float* to;
   KERF_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / (rows.classes * rows.positions) * rows.positions + i % rows.positions;
-    const int64_t label = i / rows.positions % rows.classes;
+    const int64_t row = i / (rows.length * rows.inner) * rows.inner + i % rows.inner;
+    const int64_t label = i / rows.inner % rows.length;
     const double given = upstream == nullptr ? 1.0 : static_cast<double>(*upstream);
     const auto scale = static_cast<float>(given / normaliser);
     const auto exponent = static_cast<float>(static_cast<double>(scores[i]) - denominators[row]);
@@ -107,14 +100,14 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   void forward(const Call& call) override {
     const TensorView& scores = call.inputs[0];
     const TensorView& labels = call.inputs[1];
-    const ScoreRows rows = rows_of(scores.shape);
+    const AxisLines rows = rows_of(scores.shape);
     const int64_t count = labels.elements();
     double* losses = Workspace(call.workspace).take<double>(count);
     reduce_rows_twice(queue_, count,
                       RowLoss{rows, scores.f32(), labels.i64(),
                               reinterpret_cast<double*>(call.reserve.data()), losses});
     reduce_rows(queue_, 1,
-                SumOfLosses{losses, labels.i64(), count, rows.classes, call.normaliser,
+                SumOfLosses{losses, labels.i64(), count, rows.length, call.normaliser,
                             call.outputs[0].f32(), fault_place(report_, call)});
   }
 
@@ -132,9 +125,9 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
   }
 
  private:
-  static ScoreRows rows_of(const Shape& scores) {
-    ScoreRows rows{scores[1], 1};
-    for (int i = 2; i < scores.rank(); ++i) rows.positions *= scores[i];
+  static AxisLines rows_of(const Shape& scores) {
+    AxisLines rows{scores[1], 1};
+    for (int i = 2; i < scores.rank(); ++i) rows.inner *= scores[i];
     return rows;
   }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/activation_kernel.h"
+#include "ops/cuda/axis_lines.cuh"
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/folded.h"
@@ -10,22 +11,13 @@
 namespace kerf::ops::cuda {
 namespace {
 
-// Lines along one axis of [outer, length, inner].
-struct Lines {
-  int64_t count;
-  int64_t inner;
-  KERF_DEVICE int64_t at(int64_t line, int64_t i) const {
-    return (line / inner * count + i) * inner + line % inner;
-  }
-};
-
 struct SoftmaxForward {
   using First = float;
   using Second = float;
-  Lines lines;
+  AxisLines lines;
   const float* x;
   float* y;
-  KERF_DEVICE int64_t length(int64_t) const { return lines.count; }
+  KERF_DEVICE int64_t length(int64_t) const { return lines.length; }
   KERF_DEVICE First first(int64_t row, int64_t i) const { return x[lines.at(row, i)]; }
   KERF_DEVICE static First first_zero() { return -INFINITY; }
   KERF_DEVICE static First join_first(First a, First b) { return a < b ? b : a; }
@@ -42,11 +34,11 @@ struct SoftmaxForward {
 };
 
 struct SoftmaxGradient : Adding<float> {
-  Lines lines;
+  AxisLines lines;
   const float* y;
   const float* dy;
   float* dx;
-  KERF_DEVICE int64_t length(int64_t) const { return lines.count; }
+  KERF_DEVICE int64_t length(int64_t) const { return lines.length; }
   KERF_DEVICE float term(int64_t row, int64_t i) const {
     return dy[lines.at(row, i)] * y[lines.at(row, i)];
   }

@@ -176,12 +176,24 @@ class CudaDevice : public Device {
   }
 
  private:
+  // Throws Error{kUnavailable} saying what was refused, why, and the way out.
+  void need(cudaError_t status, const std::string& refused, const char* way_out) const;
+
   int index_;
   cudaDeviceProp properties_{};
   MemoryMeter meter_;
   std::mutex exporting_;
   std::set<void*> exported_;  // guarded by exporting_
 };
+
+void CudaDevice::need(cudaError_t status, const std::string& refused, const char* way_out) const {
+  if (status == cudaSuccess) return;
+  ignore_cuda_error(status);
+  throw Error(ErrorCode::kUnavailable,
+              format("{}: {} ({}, {}); {}", refused, cudaGetErrorString(status),
+                     cudaGetErrorName(status), static_cast<int>(status), way_out),
+              name());
+}
 
 Buffer CudaDevice::allocate(size_t bytes) {
   if (bytes == 0) return {};
@@ -214,17 +226,10 @@ HostRegistration CudaDevice::register_host(void* data, size_t bytes) {
                        "use --transport inproc, or another GPU",
                        human_bytes(static_cast<double>(bytes))),
                 name());
-  const cudaError_t status =
-      cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
-  if (status != cudaSuccess) {
-    ignore_cuda_error(status);
-    throw Error(ErrorCode::kUnavailable,
-                format("cannot pin {} bytes ({}) of memory of the host: {} ({}, {}); take fewer "
-                       "--slots, or free memory of the host",
-                       bytes, human_bytes(static_cast<double>(bytes)), cudaGetErrorString(status),
-                       cudaGetErrorName(status), static_cast<int>(status)),
-                name());
-  }
+  need(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+       format("cannot pin {} bytes ({}) of memory of the host", bytes,
+              human_bytes(static_cast<double>(bytes))),
+       "take fewer --slots, or free memory of the host");
   return {data, [index = index_](void* each) {
             ignore_cuda_error(cudaSetDevice(index));
             ignore_cuda_error(cudaHostUnregister(each));
@@ -237,16 +242,10 @@ std::string CudaDevice::export_memory(const Buffer& memory) {
   use_cuda_device(index_);
   MemoryHandle made;
   made.bytes = memory.bytes();
-  const cudaError_t status = cudaIpcGetMemHandle(&made.handle, memory.data());
-  if (status != cudaSuccess) {
-    ignore_cuda_error(status);
-    throw Error(ErrorCode::kUnavailable,
-                format("cannot share {} of its memory with other processes: {} ({}, {}); use "
-                       "--transport shm",
-                       human_bytes(static_cast<double>(made.bytes)), cudaGetErrorString(status),
-                       cudaGetErrorName(status), static_cast<int>(status)),
-                name());
-  }
+  need(cudaIpcGetMemHandle(&made.handle, memory.data()),
+       format("cannot share {} of its memory with other processes",
+              human_bytes(static_cast<double>(made.bytes))),
+       "use --transport shm");
   const std::lock_guard lock(exporting_);
   exported_.insert(memory.data());
   return {reinterpret_cast<const char*>(&made), sizeof made};
@@ -263,17 +262,10 @@ ImportedMemory CudaDevice::import_memory(const std::string& handle, size_t bytes
                 format("a peer's memory has {} of {} bytes", offered.bytes, bytes), name());
   use_cuda_device(index_);
   void* data = nullptr;
-  const cudaError_t status =
-      cudaIpcOpenMemHandle(&data, offered.handle, cudaIpcMemLazyEnablePeerAccess);
-  if (status != cudaSuccess) {
-    ignore_cuda_error(status);
-    throw Error(ErrorCode::kUnavailable,
-                format("cannot open {} of another process's memory of a GPU: {} ({}, {}); use "
-                       "--transport shm",
-                       human_bytes(static_cast<double>(bytes)), cudaGetErrorString(status),
-                       cudaGetErrorName(status), static_cast<int>(status)),
-                name());
-  }
+  need(cudaIpcOpenMemHandle(&data, offered.handle, cudaIpcMemLazyEnablePeerAccess),
+       format("cannot open {} of another process's memory of a GPU",
+              human_bytes(static_cast<double>(bytes))),
+       "use --transport shm");
   return {static_cast<std::byte*>(data), [index = index_](std::byte* each) {
             ignore_cuda_error(cudaSetDevice(index));
             ignore_cuda_error(cudaIpcCloseMemHandle(each));

@@ -108,15 +108,7 @@ runtime::Buffer AsyncDevice::allocate(size_t bytes) {
   AsyncBlock block = map_block(bytes);
   std::byte* begin = block.begin;
   const size_t taken = meter_.take(bytes, name());
-  if (begin == nullptr) {
-    meter_.subtract(bytes);
-    throw Error(ErrorCode::kUnavailable,
-                format("no memory for {} bytes ({}): {} of {} are in use", bytes,
-                       human_bytes(static_cast<double>(bytes)),
-                       human_bytes(static_cast<double>(meter_.current())),
-                       human_bytes(static_cast<double>(capacity_))),
-                name());
-  }
+  if (begin == nullptr) meter_.refuse(bytes, capacity_, name());
   world_->order().add(std::move(block));
   meter_.keep(taken);
   return {this, begin, bytes};
