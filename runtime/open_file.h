@@ -12,7 +12,10 @@ class OpenFile {
   // Takes what open() returned; negative: none.
   explicit OpenFile(int number) : number_(number) {}
   OpenFile(OpenFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  OpenFile& operator=(OpenFile&&) = delete;
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
   ~OpenFile() { close(); }
 
   int number() const { return number_; }

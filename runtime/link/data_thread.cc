@@ -84,9 +84,18 @@ void DataThread::begin_round() {
 void DataThread::wake_by(Clock::time_point when) {
   if (wake_ <= when) return;
   wake_ = when;
-  // Clock is CLOCK_MONOTONIC; a time in the past is now, but zero would be never.
-  const int64_t ns = std::max<int64_t>(
-      1, std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count());
+  // A time in the past is now, but zero would be never.
+  set_timer(std::max<int64_t>(
+      1, std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count()));
+}
+
+void DataThread::forget_time() {
+  wake_ = Clock::time_point::max();
+  set_timer(0);
+}
+
+// Clock is CLOCK_MONOTONIC.
+void DataThread::set_timer(int64_t ns) {
   constexpr int64_t kSecond = 1'000'000'000;
   itimerspec time{};
   time.it_value.tv_sec = ns / kSecond;

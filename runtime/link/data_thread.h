@@ -30,12 +30,15 @@ class DataThread {
   void begin_round();
   // A round at `when` or before. A system call, unless a round by then was asked for already.
   void wake_by(Clock::time_point when);
+  // No round but for packets until the next wake_by().
+  void forget_time();
   // Whether packets begin a round, not at first. A system call where that changes.
   void listen(bool on);
   bool listens() const { return listens_; }
 
  private:
   void run(const std::stop_token& stop);
+  void set_timer(int64_t ns);
 
   const int packets_;
   const std::function<void()> round_;

@@ -131,7 +131,14 @@ void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
   socket_->send(from, head);
 }
 
-void LinkEndpoint::handle(const Packet& packet, ProgressEngine::Lock& lock) {
+std::byte* LinkEndpoint::place(const PacketHeader& head) {
+  const Peer& peer = peers_.at(head.from);
+  if (peer.receive) return peer.receive->place(head);
+  socket_->drop();
+  return nullptr;
+}
+
+void LinkEndpoint::handle(const Packet& packet) {
   const int from = packet.head.from;
   Peer& peer = peers_.at(from);
   switch (packet.head.kind) {
@@ -142,7 +149,7 @@ void LinkEndpoint::handle(const Packet& packet, ProgressEngine::Lock& lock) {
       peer.welcomed = true;
       return;
     case PacketKind::kData:
-      if (peer.receive) return peer.receive->on_data(packet, lock);
+      if (peer.receive) return peer.receive->on_data(packet);
       break;
     case PacketKind::kProbe:
       if (peer.receive) return peer.receive->on_probe(packet);

@@ -54,7 +54,8 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
   // Until every peer has greeted us and been greeted. Throws Error{kTimeout}.
   void greet_all(Deadline deadline);
   void greet(int peer);
-  void handle(const Packet& packet, ProgressEngine::Lock& lock) override;
+  std::byte* place(const PacketHeader& head) override;
+  void handle(const Packet& packet) override;
   void on_hello(int from, Peer& peer, const Packet& packet);
   // Messages that are written, slots that are read.
   bool pass_on() override;

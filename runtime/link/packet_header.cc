@@ -26,15 +26,17 @@ void seal(PacketHeader& head, std::string_view body) {
   head.checksum = header_checksum(head);
 }
 
-std::optional<PacketHeader> parse_descriptor(std::string_view frame, std::string_view body) {
+std::optional<PacketHeader> parse_header(std::string_view bytes) {
   PacketHeader head;
-  if (frame.size() != sizeof head) return std::nullopt;
-  std::memcpy(&head, frame.data(), sizeof head);
+  if (bytes.size() != sizeof head) return std::nullopt;
+  std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;
   if (head.checksum != header_checksum(head) || head.reserved != 0) return std::nullopt;
-  if (head.body_bytes != body.size()) return std::nullopt;
-  if (head.body_checksum != checksum_of_body(head, body)) return std::nullopt;
   return head;
+}
+
+bool announces(const PacketHeader& head, std::string_view body) {
+  return head.body_bytes == body.size() && head.body_checksum == checksum_of_body(head, body);
 }
 
 std::string encode_slots(const std::vector<SlotName>& slots) {

@@ -7,8 +7,8 @@
 //   kProbe    I sent all messages below `sequence`; and you?
 //   kState    I have all messages below `sequence`            body: SlotName[] that I still hold
 //
-// Every number in a header comes from outside: parse_descriptor() checks its form (size, magic,
-// version, checksums), the links check its meaning. Pure functions; thread-safe.
+// Every number in a header comes from outside: parse_header() checks its form (size, magic,
+// version, checksum), the links check its meaning. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -68,9 +68,10 @@ struct Hello {
 
 // Fills in the checksums. `body` is ignored for kData.
 void seal(PacketHeader& head, std::string_view body);
-// Empty unless `frame` is a sound header and `body` is what it announces.
-[[nodiscard]] std::optional<PacketHeader> parse_descriptor(std::string_view frame,
-                                                           std::string_view body);
+// Empty unless `bytes` are a sound header.
+[[nodiscard]] std::optional<PacketHeader> parse_header(std::string_view bytes);
+// Whether `body` is what `head` announces.
+[[nodiscard]] bool announces(const PacketHeader& head, std::string_view body);
 
 std::string encode_slots(const std::vector<SlotName>& slots);
 // Empty unless `body` is a whole number of slot names.

@@ -2,16 +2,17 @@
 //
 // It carries packets (a sealed header and a body) and knows their form, not their meaning. Packets
 // of the wrong form, epoch or token are dropped and counted. What carries them is the
-// implementation's: zmq/zmq_packet_socket.cc.
+// implementation's: zmq/zmq_packet_socket.cc within a host, tcp/tcp_packet_socket.cc beyond.
 //
-// Threads: one at a time, each after the other by a lock or the like, except interrupt(); and
-// receive(), wait() and drained() by one of them while another sends, likewise with that lock but
-// for the waiting. Payload given to send_pinned must outlive the PacketSocket.
+// Threads: every call is made with one lock, except interrupt() and wait(). receive(), wait(),
+// drained() and send_unsent() are of one thread at a time, while others may send. Payload given to
+// send_pinned must outlive the PacketSocket.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,39 +25,59 @@ namespace kerf::runtime {
 
 struct Packet {
   PacketHeader head;
-  std::string_view body;  // valid until the next receive()
+  std::string_view body;  // valid until the next receive(); of kData: where place() said
+};
+
+// Knows where the bodies of kData packets are to lie.
+class PayloadPlaces {
+ public:
+  virtual ~PayloadPlaces() = default;
+  // Room for the bytes of the body that follows `head`, of a peer; null: it is not wanted, and its
+  // packet is thrown away. With the lock, and nobody else may use that room until the packet is
+  // there.
+  virtual std::byte* place(const PacketHeader& head) = 0;
 };
 
 class PacketSocket {
  public:
+  using Lock = std::unique_lock<std::mutex>;
+
   virtual ~PacketSocket() = default;
   virtual const std::string& label() const = 0;
   virtual const std::string& address() const = 0;
 
   // From now on packets carry and must carry these.
   virtual void identify(int32_t self, uint32_t epoch, uint64_t token) = 0;
-  // Throws Error{kUsage} that names the peer unless `address` is one of this host.
+  // Packets of this worker are taken, however they come; others are strangers'.
+  virtual void expect(int32_t peer) = 0;
+  // And it is reached there. Throws Error{kUsage} that names the peer unless `address` is one of
+  // this host.
   virtual void connect(int32_t peer, const std::string& address) = 0;
 
   // Fills in magic, version, epoch, from, token and checksums. Never waits: what a connection
-  // cannot take yet is kept. Throws Error{kUnavailable} that names the peer if its connection was
-  // given up.
+  // cannot take yet is kept, and payload may be until send_unsent(). Throws Error{kUnavailable}
+  // that names the peer if its connection was given up.
   virtual void send(int32_t peer, PacketHeader head, std::string_view body = {}) = 0;
   // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
   virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
                            size_t bytes) = 0;
-  // The next sound packet, without waiting. Returns empty as well after many unsound ones, so that
-  // their sender cannot hold us; wait() then returns at once.
-  [[nodiscard]] virtual std::optional<Packet> receive() = 0;
+  // What connections take by now of what they have not taken yet. Lets go of the lock meanwhile.
+  virtual void send_unsent(Lock& lock) = 0;
+  // The next sound packet, without waiting; and as send_unsent(). Lets go of the lock while it
+  // copies payload. Returns empty as well after many unsound packets, so that their sender cannot
+  // hold us; wait() then returns at once.
+  [[nodiscard]] virtual std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) = 0;
 
   // Whether the last receive() left nothing unread.
   virtual bool drained() const = 0;
-  // Readable when packets may have come since receive() left nothing unread. It may tell of new
-  // packets once, not of those still unread.
+  // Whether something waits for send_unsent().
+  virtual bool has_unsent() const = 0;
+  // Readable when receive() may have something to do since it left nothing unread. It may tell of
+  // new packets once, not of those still unread.
   virtual int descriptor() const = 0;
 
-  // Blocks until a packet may be there, interrupt(), a signal, or `deadline`. Only after receive()
-  // returned empty.
+  // Blocks until receive() may have something to do, interrupt(), a signal, or `deadline`. Only
+  // after receive() returned empty.
   virtual void wait(Deadline deadline) = 0;
   virtual void interrupt() = 0;
   // Throws Error{kInterrupted} after interrupt().
@@ -66,7 +87,10 @@ class PacketSocket {
   virtual void drop() = 0;
 };
 
-// Binds an address of this host for each scheme ("ipc", "tcp") at once; address() is all of them.
+// Each binds an address of this host, and throws Error{kUnavailable} if it cannot.
+std::unique_ptr<PacketSocket> make_zmq_packet_socket(const std::string& label);  // ipc
+std::unique_ptr<PacketSocket> make_tcp_packet_socket(const std::string& label);
+// Either, or both in one: address() is then both. Each peer is reached by its address's scheme.
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
                                                  const std::vector<std::string>& schemes);
 

@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 // How long the compute thread must not have called before the data thread drives: longer than a
 // worker takes from message to message that does nothing else, and little beside a tensor's copy.
 constexpr std::chrono::microseconds kAway{50};
+// How long what was committed may lie unsent: who waits for something else meanwhile sends it.
+constexpr std::chrono::microseconds kUnsent{20};
 // While it calls all the time the data thread looks ever more seldom, up to this.
 constexpr std::chrono::microseconds kSeldom{1'600};
 
@@ -24,6 +26,7 @@ class ProgressEngine::Driving {
  public:
   Driving(ProgressEngine& engine, Lock& lock) : engine_(engine) {
     engine_.compute_drives_ = true;
+    if (std::exchange(engine_.sends_soon_, false)) engine_.thread_->forget_time();
     engine_.stepped_aside_.wait(lock, [this] { return !engine_.data_drives_; });
   }
   ~Driving() {
@@ -66,7 +69,9 @@ ProgressEngine::Lock ProgressEngine::lock() const {
 ProgressEngine::Lock ProgressEngine::enter() {
   Lock lock = this->lock();
   check_failure();
-  visited_ = Clock::now();
+  const Clock::time_point now = Clock::now();
+  calls_often_ = now < visited_ + kAway;
+  visited_ = now;
   return lock;
 }
 
@@ -78,9 +83,9 @@ bool ProgressEngine::serve(Lock& lock, const std::function<bool()>& done, Deadli
     const bool passed_on = pass_on();
     // No further than needed: what is still unread costs no system call when its time comes.
     while (!done()) {
-      const auto packet = socket_.receive();
+      const auto packet = socket_.receive(traffic_, lock);
       if (!packet) break;
-      traffic_.handle(*packet, lock);
+      traffic_.handle(*packet);
     }
     if (done()) return true;
     if (Clock::now() >= deadline) return false;
@@ -97,6 +102,7 @@ bool ProgressEngine::serve(Lock& lock, const std::function<bool()>& done, Deadli
 }
 
 void ProgressEngine::leave() {
+  if (socket_.has_unsent()) send_soon();
   if (awaits_device_) return thread_->wake_by(visited_ + kDevicePatience);
   if (!copies_) return thread_->wake_by(visited_ + kPatience);
   // Packets that lie there already tell of themselves no more.
@@ -114,9 +120,22 @@ void ProgressEngine::await_device(const Lock&) {
   if (thread_) thread_->wake_by(Clock::now() + kDevicePatience);
 }
 
+void ProgressEngine::send_on(Lock& lock) {
+  if (!thread_ || !socket_.has_unsent()) return;
+  if (!calls_often_) return send_soon();
+  const Driving driving(*this, lock);
+  socket_.send_unsent(lock);
+}
+
+void ProgressEngine::send_soon() {
+  sends_soon_ = true;
+  thread_->wake_by(visited_ + kUnsent);
+}
+
 void ProgressEngine::round() {
   Lock lock(mutex_);
   thread_->begin_round();
+  sends_soon_ = false;
   if (failure_) return thread_->listen(false);
   if (compute_drives_) return look_later();  // and it asks for that when it leaves
   try {
@@ -132,16 +151,16 @@ void ProgressEngine::round() {
 void ProgressEngine::move(Lock& lock) {
   const Clock::time_point now = Clock::now();
   if (!pass_on()) thread_->wake_by(now + kDevicePatience);
-  if (now < visited_ + kAway) {
+  if (now < visited_ + kAway && !socket_.has_unsent()) {
     look_later();
     return thread_->wake_by(visited_ + next_look_);
   }
   next_look_ = kAway;
   data_drives_ = true;
   while (!compute_drives_) {
-    const auto packet = socket_.receive();
+    const auto packet = socket_.receive(traffic_, lock);
     if (!packet) break;
-    traffic_.handle(*packet, lock);
+    traffic_.handle(*packet);
     give_way(lock);
   }
   if (compute_drives_) return thread_->listen(false);

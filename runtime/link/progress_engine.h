@@ -35,14 +35,12 @@ namespace kerf::runtime {
 
 class ProgressEngine {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = PacketSocket::Lock;
 
   // What there is to move. Called with the lock, by whoever drives.
-  class Traffic {
+  class Traffic : public PayloadPlaces {
    public:
-    virtual ~Traffic() = default;
-    // May let go of the lock while it copies.
-    virtual void handle(const Packet& packet, Lock& lock) = 0;
+    virtual void handle(const Packet& packet) = 0;
     // Passes on what the device is done with; whether that is all.
     virtual bool pass_on() = 0;
     // Asks after what has been under way since before this.
@@ -71,6 +69,9 @@ class ProgressEngine {
   bool serve(Lock& lock, const std::function<bool()>& done, Deadline deadline);
   // There is something that waits for the device.
   void await_device(const Lock& lock);
+  // There may be something that its connection has not taken yet. Whoever calls often gives it what
+  // it takes himself; for whoever computes in between the data thread does.
+  void send_on(Lock& lock);
 
  private:
   class Driving;
@@ -78,6 +79,7 @@ class ProgressEngine {
   bool pass_on();
   // Asks for the round after which the compute thread need not have come back.
   void leave();
+  void send_soon();
   void round();
   void move(Lock& lock);
   // The compute thread was here just now, or is.
@@ -95,6 +97,8 @@ class ProgressEngine {
   bool awaits_device_ = false;             // as pass_on() found, or came since
   std::condition_variable stepped_aside_;  // data_drives_ has ended
   Clock::time_point visited_{};            // when the compute thread was here last
+  bool calls_often_ = false;               // it had been here just before that
+  bool sends_soon_ = false;                // the data thread, as was asked for by a timer
   Clock::duration next_look_{};            // how long after that the data thread looks
   Clock::time_point probed_{};
   std::exception_ptr failure_;  // of the data thread, which does nothing from then on

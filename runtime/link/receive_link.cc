@@ -1,7 +1,6 @@
 #include "runtime/link/receive_link.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/error.h"
 #include "runtime/link/with_peer.h"
@@ -42,7 +41,7 @@ std::optional<View> ReceiveLink::receive(Deadline deadline) {
 
 void ReceiveLink::release(const View& view, Stream* stream) {
   KERF_CHECK(view.owner == this, "a view was released to a channel that it did not come from");
-  const auto lock = engine_.enter();
+  auto lock = engine_.enter();
   const auto same = [&](const Unread& slot) {
     return slot.lane == view.lane && slot.index == view.index;
   };
@@ -50,7 +49,10 @@ void ReceiveLink::release(const View& view, Stream* stream) {
              "a view was released twice");
   const Unread slot{read_.record(view.lane, view.index, stream), view.lane, view.index};
   // At once: the thread may go and wait for something else, and the sender for this credit.
-  if (unread_.empty() && slot.is_read()) return give_back(slot);
+  if (unread_.empty() && slot.is_read()) {
+    give_back(slot);
+    return engine_.send_on(lock);
+  }
   unread_.push_back(slot);
   engine_.await_device(lock);
 }
@@ -76,17 +78,16 @@ void ReceiveLink::give_back(const Unread& slot) {
   ++counters_.control_messages;
 }
 
-void ReceiveLink::on_data(const Packet& packet, ProgressEngine::Lock& lock) {
+std::byte* ReceiveLink::place(const PacketHeader& head) {
+  if (!is_next(head)) return nullptr;
+  if (filled_ == 0) partial_ = head;
+  return data(head.lane, head.slot) + filled_;
+}
+
+void ReceiveLink::on_data(const Packet& packet) {
   const PacketHeader& head = packet.head;
-  if (!open() || !layout_.fits(head.lane, head.slot, head.bytes)) return drop();
-  if (head.sequence < window_.next()) return drop();
-  if (head.sequence > window_.next()) {
-    drop();
-    return ask_again();
-  }
-  if (held_.holds(head.lane, head.slot)) return drop();
-  if (store_.payload_travels() ? !is_next_chunk(packet) : !packet.body.empty()) return drop();
-  if (store_.payload_travels()) take_chunk(packet, lock);
+  if (packet.body.empty() && !is_next(head)) return;
+  filled_ += packet.body.size();
   if (store_.payload_travels() && filled_ < head.bytes) return;
   window_.see(head.sequence);
   filled_ = 0;
@@ -96,32 +97,35 @@ void ReceiveLink::on_data(const Packet& packet, ProgressEngine::Lock& lock) {
   arrived_.push_back({slot, head.bytes, head.tag});
 }
 
-bool ReceiveLink::is_next_chunk(const Packet& packet) {
-  const PacketHeader& head = packet.head;
+bool ReceiveLink::is_next(const PacketHeader& head) {
+  const auto drop = [this] {
+    ++counters_.dropped;
+    return false;
+  };
+  if (!open() || !layout_.fits(head.lane, head.slot, head.bytes)) return drop();
+  if (head.sequence < window_.next()) return drop();
+  if (head.sequence > window_.next()) {
+    ask_again();
+    return drop();
+  }
+  if (held_.holds(head.lane, head.slot)) return drop();
+  const bool next = store_.payload_travels() ? is_next_chunk(head) : head.body_bytes == 0;
+  return next || drop();
+}
+
+bool ReceiveLink::is_next_chunk(const PacketHeader& head) {
   const bool same = head.lane == partial_.lane && head.slot == partial_.slot &&
                     head.bytes == partial_.bytes && head.tag == partial_.tag;
   if (head.offset != filled_ || (filled_ > 0 && !same)) {
     if (head.offset > filled_) ask_again();
     return false;
   }
-  return packet.body.size() <= head.bytes - filled_;
-}
-
-// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy into the slot.
-// Without the lock: nobody else takes packets, and the slot is nobody's until it is whole.
-void ReceiveLink::take_chunk(const Packet& packet, ProgressEngine::Lock& lock) {
-  if (filled_ == 0) partial_ = packet.head;
-  if (packet.body.empty()) return;
-  std::byte* to = data(packet.head.lane, packet.head.slot) + filled_;
-  lock.unlock();
-  std::memcpy(to, packet.body.data(), packet.body.size());
-  lock.lock();
-  filled_ += packet.body.size();
+  return head.body_bytes <= head.bytes - filled_;
 }
 
 void ReceiveLink::on_probe(const Packet& packet) {
-  if (!open() || packet.head.sequence < window_.next()) return drop();
-  send_state();
+  if (open() && packet.head.sequence >= window_.next()) return send_state();
+  ++counters_.dropped;
 }
 
 // Once per gap; should that get lost, the sender's probe finds out.

@@ -43,8 +43,10 @@ class ReceiveLink final : public ReceiveChannel {
   bool has_unread() const { return !unread_.empty(); }
   size_t allocated() const { return memory_ ? memory_->allocated() : 0; }
 
-  // Lets go of the lock while it copies.
-  void on_data(const Packet& packet, ProgressEngine::Lock& lock);
+  // Where the chunk behind `head` is to lie; null if it is not the next one, which is counted.
+  std::byte* place(const PacketHeader& head);
+  // Its chunk, if any, lies where place() said.
+  void on_data(const Packet& packet);
   void on_probe(const Packet& packet);
 
  private:
@@ -60,9 +62,9 @@ class ReceiveLink final : public ReceiveChannel {
     bool is_read() const { return done == nullptr || done->ready(); }
   };
   void give_back(const Unread& slot);
-  bool is_next_chunk(const Packet& packet);
-  void take_chunk(const Packet& packet, ProgressEngine::Lock& lock);
-  void drop() { ++counters_.dropped; }
+  // Otherwise counts it, and asks again for what is missing.
+  bool is_next(const PacketHeader& head);
+  bool is_next_chunk(const PacketHeader& head);
   void ask_again();
   void send_state();
   std::byte* data(int lane, int index) { return memory_->data() + layout_.offset(lane, index); }

@@ -35,13 +35,16 @@ std::optional<Slot> SendLink::acquire(int lane, size_t bytes, Deadline deadline)
 }
 
 void SendLink::commit(const Slot& slot, const Tag& tag, Stream* stream) {
-  const auto lock = engine_.enter();
+  auto lock = engine_.enter();
   const SlotName name{slot.lane, slot.index, window_.next() + outbox_.size()};
   book_.committed(name);
   ++counters_.messages;
   counters_.bytes += static_cast<int64_t>(slot.bytes);
   const Unwritten message{written_.record(slot.lane, slot.index, stream), {name, slot.bytes, tag}};
-  if (outbox_.empty() && message.is_written()) return send_first_time(message.message);
+  if (outbox_.empty() && message.is_written()) {
+    send_first_time(message.message);
+    return engine_.send_on(lock);
+  }
   outbox_.push_back(message);
   engine_.await_device(lock);
 }

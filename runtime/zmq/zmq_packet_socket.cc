@@ -1,15 +1,13 @@
 // A packet socket over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
-#include <poll.h>
-
-#include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstring>
 #include <map>
+#include <set>
 #include <zmq.hpp>
 
 #include "runtime/control.h"
-#include "runtime/event_fd.h"
 #include "runtime/link/packet_socket.h"
+#include "runtime/link/packet_wait.h"
 #include "runtime/link/with_peer.h"
 #include "runtime/zmq/socket.h"
 
@@ -19,17 +17,6 @@ namespace {
 // Of one connection: half a GiB in chunks, far more than one wants to receive ahead.
 constexpr int kReceiveQueue = 1024;
 constexpr int kDropsAtATime = 64;
-
-std::string listening_address(const std::string& scheme) {
-  return scheme == "tcp" ? "tcp://127.0.0.1:*" : random_local_address();
-}
-
-std::string bind_all(zmq::socket_t& socket, const std::vector<std::string>& schemes) {
-  std::vector<std::string> addresses;
-  for (const auto& scheme : schemes)
-    addresses.push_back(bind_socket(socket, listening_address(scheme)));
-  return kerf::format("{}", fmt::join(addresses, " "));
-}
 
 SocketSettings data_settings(std::string routing_id) {
   SocketSettings settings;
@@ -41,32 +28,27 @@ SocketSettings data_settings(std::string routing_id) {
 
 void keep(void*, void*) {}  // pinned memory belongs to its slot
 
-// What ppoll() wants: a device is looked at more often than poll()'s milliseconds allow.
-timespec time_left(Deadline deadline) {
-  constexpr int64_t kSecond = 1'000'000'000;
-  constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
-  const Clock::time_point now = Clock::now();
-  if (deadline <= now) return {};
-  const int64_t left = std::min(kDay, std::chrono::nanoseconds(deadline - now)).count();
-  return {left / kSecond, left % kSecond};
-}
-
 class ZmqPacketSocket final : public PacketSocket {
  public:
-  ZmqPacketSocket(const std::string& label, const std::vector<std::string>& schemes);
+  explicit ZmqPacketSocket(const std::string& label);
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
   void identify(int32_t self, uint32_t epoch, uint64_t token) override;
+  void expect(int32_t peer) override { peers_.insert(peer); }
   void connect(int32_t peer, const std::string& address) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
-  std::optional<Packet> receive() override;
+  std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) override;
   bool drained() const override { return !more_; }
+  void send_unsent(Lock&) override {}  // a thread of ZeroMQ's sends it
+  bool has_unsent() const override { return false; }
   int descriptor() const override { return router_descriptor_; }
-  void wait(Deadline deadline) override;
-  void interrupt() override;
-  void check_interrupted() const override;
+  void wait(Deadline deadline) override {
+    if (!more_) wait_.until_readable(router_descriptor_, deadline);
+  }
+  void interrupt() override { wait_.interrupt(); }
+  void check_interrupted() const override { wait_.check(label_); }
   int64_t dropped() const override { return dropped_; }
   void drop() override { ++dropped_; }
 
@@ -80,11 +62,14 @@ class ZmqPacketSocket final : public PacketSocket {
   void send_head(int32_t peer, PacketHeader& head, std::string_view body, bool more);
   void send_frame(int32_t peer, std::string_view bytes, bool more);
   std::optional<Packet> read_packet();
+  bool is_ours(const Packet& packet) const;
+  bool put_in_place(Packet& packet, PayloadPlaces& places, Lock& lock);
 
   const std::string label_;
   zmq::context_t context_;
   zmq::socket_t router_;
   std::map<int32_t, Connection> connections_;
+  std::set<int32_t> peers_;
   const std::string address_;
   const int router_descriptor_;
   std::string incarnation_;
@@ -94,15 +79,14 @@ class ZmqPacketSocket final : public PacketSocket {
   int64_t dropped_ = 0;
   bool more_ = false;                    // receive() stopped before it had read everything
   std::array<zmq::message_t, 2> parts_;  // of the packet that was read last
-  std::atomic<bool> interrupted_{false};
-  EventFd event_;
+  PacketWait wait_;
 };
 
-ZmqPacketSocket::ZmqPacketSocket(const std::string& label, const std::vector<std::string>& schemes)
+ZmqPacketSocket::ZmqPacketSocket(const std::string& label)
     : label_(label),
       context_(make_zmq_context()),
       router_(make_socket(context_, zmq::socket_type::router, data_settings({}))),
-      address_(bind_all(router_, schemes)),
+      address_(bind_socket(router_, random_local_address())),
       router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
@@ -121,6 +105,7 @@ void ZmqPacketSocket::connect(int32_t peer, const std::string& address) {
     connect_socket(made, address);
     return made;
   });
+  expect(peer);
   connections_.insert_or_assign(peer, Connection{std::move(dealer), address});
 }
 
@@ -191,49 +176,48 @@ std::optional<Packet> ZmqPacketSocket::read_packet() {
   }
   Packet packet;
   if (count == 0 || count > parts_.size()) return packet;
-  const auto head = parse_descriptor(parts_[0].to_string_view(), parts_[1].to_string_view());
-  if (!head) return packet;
+  const auto head = parse_header(parts_[0].to_string_view());
+  if (!head || !announces(*head, parts_[1].to_string_view())) return packet;
   packet.head = *head;
   packet.body = parts_[1].to_string_view();
   return packet;
 }
 
-std::optional<Packet> ZmqPacketSocket::receive() {
+bool ZmqPacketSocket::is_ours(const Packet& packet) const {
+  const PacketHeader& head = packet.head;
+  return head.kind != PacketKind{} && head.epoch == epoch_ && head.token == token_ &&
+         peers_.contains(head.from);
+}
+
+// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy.
+bool ZmqPacketSocket::put_in_place(Packet& packet, PayloadPlaces& places, Lock& lock) {
+  if (packet.head.kind != PacketKind::kData || packet.body.empty()) return true;
+  std::byte* const to = places.place(packet.head);
+  if (to == nullptr) return false;
+  lock.unlock();
+  std::memcpy(to, packet.body.data(), packet.body.size());
+  lock.lock();
+  packet.body = {reinterpret_cast<const char*>(to), packet.body.size()};
+  return true;
+}
+
+std::optional<Packet> ZmqPacketSocket::receive(PayloadPlaces& places, Lock& lock) {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
     auto packet = read_packet();
     more_ = packet.has_value();
     if (!more_) return std::nullopt;
-    const PacketHeader& head = packet->head;
-    if (head.kind != PacketKind{} && head.epoch == epoch_ && head.token == token_ &&
-        connections_.contains(head.from))
+    if (!is_ours(*packet))
+      ++dropped_;
+    else if (put_in_place(*packet, places, lock))
       return packet;
-    ++dropped_;
   }
   return std::nullopt;
 }
 
-void ZmqPacketSocket::wait(Deadline deadline) {
-  if (more_) return;
-  std::array<pollfd, 2> items{{{router_descriptor_, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}}};
-  const timespec left = time_left(deadline);
-  ::ppoll(items.data(), items.size(), &left, nullptr);
-}
-
-void ZmqPacketSocket::interrupt() {
-  interrupted_ = true;
-  event_.signal();  // and never read: every later wait ends at once
-}
-
-void ZmqPacketSocket::check_interrupted() const {
-  if (interrupted_.load(std::memory_order_relaxed))
-    throw Error(ErrorCode::kInterrupted, "interrupted", label_);
-}
-
 }  // namespace
 
-std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
-                                                 const std::vector<std::string>& schemes) {
-  return std::make_unique<ZmqPacketSocket>(label, schemes);
+std::unique_ptr<PacketSocket> make_zmq_packet_socket(const std::string& label) {
+  return std::make_unique<ZmqPacketSocket>(label);
 }
 
 }  // namespace kerf::runtime

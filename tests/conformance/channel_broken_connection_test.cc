@@ -5,6 +5,7 @@
 
 #include "runtime/link/packet_socket.h"
 #include "tests/conformance/channel_fixture.h"
+#include "tests/support/no_places.h"
 #include "tests/support/tcp_proxy.h"
 
 namespace kerf::runtime {
@@ -93,16 +94,22 @@ TEST(BrokenSocket, IsMendedWhileNobodyReads) {
     head.sequence = sequence;
     sending->send(1, head);
   };
+  tests::NoPlaces places;
   const auto receive = [&] {
-    for (const Deadline end = after(10s); Clock::now() < end; receiving->wait(after(100ms)))
-      if (const auto packet = receiving->receive()) return packet->head.sequence;
+    for (const Deadline end = after(10s); Clock::now() < end; receiving->wait(after(10ms))) {
+      EXPECT_FALSE(places.receive(*sending)) << "but it sends";
+      if (const auto packet = places.receive(*receiving)) return packet->head.sequence;
+    }
     return uint64_t{0};
   };
   send(1);
   ASSERT_EQ(receive(), 1U);
   proxy.cut();
-  ASSERT_TRUE(comes_true([&] { return proxy.accepted() > 1; }, after(20s)));
-  std::this_thread::sleep_for(50ms);  // for the greetings of ZeroMQ
+  const auto is_connected_again = [&] {
+    EXPECT_FALSE(places.receive(*sending));
+    return proxy.accepted() > 1;
+  };
+  ASSERT_TRUE(comes_true(is_connected_again, after(20s)));
   send(2);
   EXPECT_EQ(receive(), 2U);
 }

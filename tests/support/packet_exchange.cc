@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -31,6 +32,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
     const std::lock_guard lock(exchange_.mutex_);
     inbox_ = &exchange_.inbox(self);
   }
+  void expect(int32_t) override {}
   void connect(int32_t, const std::string&) override {}
 
   void send(int32_t peer, PacketHeader head, std::string_view body) override {
@@ -46,23 +48,22 @@ class ExchangeSocket final : public runtime::PacketSocket {
     send(peer, head, {reinterpret_cast<const char*>(data), bytes});
   }
 
-  std::optional<Packet> receive() override {
-    const std::lock_guard lock(exchange_.mutex_);
-    ++inbox_->looks;
-    std::ignore = inbox_->bell.taken();
-    if (!inbox_->failure.empty()) throw Error(ErrorCode::kUnavailable, inbox_->failure, label_);
-    drained_ = inbox_->packets.empty();
-    if (drained_) {
-      inbox_->looked_at = true;
-      exchange_.changed_.notify_all();
-      return std::nullopt;
+  std::optional<Packet> receive(runtime::PayloadPlaces& places, Lock& driving) override {
+    while (take()) {
+      const auto& [head, body] = last_;
+      if (head.kind != runtime::PacketKind::kData || body.empty()) return Packet{head, body};
+      std::byte* const to = places.place(head);
+      if (to == nullptr) continue;
+      driving.unlock();
+      std::memcpy(to, body.data(), body.size());
+      driving.lock();
+      return Packet{head, {reinterpret_cast<const char*>(to), body.size()}};
     }
-    last_ = std::move(inbox_->packets.front());
-    inbox_->packets.pop_front();
-    ++inbox_->taken[std::this_thread::get_id()];
-    return Packet{last_.first, last_.second};
+    return std::nullopt;
   }
   bool drained() const override { return drained_; }
+  void send_unsent(Lock&) override {}
+  bool has_unsent() const override { return false; }
   int descriptor() const override { return inbox_->bell.descriptor(); }
 
   void wait(Deadline deadline) override {
@@ -83,6 +84,23 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void drop() override { ++dropped_; }
 
  private:
+  // The next packet becomes last_.
+  bool take() {
+    const std::lock_guard lock(exchange_.mutex_);
+    ++inbox_->looks;
+    std::ignore = inbox_->bell.taken();
+    if (!inbox_->failure.empty()) throw Error(ErrorCode::kUnavailable, inbox_->failure, label_);
+    drained_ = inbox_->packets.empty();
+    if (drained_) {
+      inbox_->looked_at = true;
+      exchange_.changed_.notify_all();
+      return false;
+    }
+    last_ = std::move(inbox_->packets.front());
+    inbox_->packets.pop_front();
+    ++inbox_->taken[std::this_thread::get_id()];
+    return true;
+  }
   void count_waiting(int more) {
     const std::lock_guard lock(exchange_.mutex_);
     inbox_->waiting += more;

@@ -1,0 +1,104 @@
+#include "runtime/link/packet_socket.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/link/packet_wait.h"
+#include "runtime/open_file.h"
+
+namespace kerf::runtime {
+namespace {
+
+// Two that are one: who waits, waits for both.
+class JoinedPacketSocket final : public PacketSocket {
+ public:
+  explicit JoinedPacketSocket(const std::string& label)
+      : ipc_(make_zmq_packet_socket(label)),
+        tcp_(make_tcp_packet_socket(label)),
+        address_(ipc_->address() + ' ' + tcp_->address()),
+        both_(::epoll_create1(EPOLL_CLOEXEC)) {
+    watch(ipc_->descriptor());
+    watch(tcp_->descriptor());
+  }
+
+  const std::string& label() const override { return ipc_->label(); }
+  const std::string& address() const override { return address_; }
+  void identify(int32_t self, uint32_t epoch, uint64_t token) override {
+    ipc_->identify(self, epoch, token);
+    tcp_->identify(self, epoch, token);
+  }
+  // Who comes another way than he was told is not a stranger: his hello says what is wrong.
+  void expect(int32_t peer) override {
+    ipc_->expect(peer);
+    tcp_->expect(peer);
+  }
+  void connect(int32_t peer, const std::string& address) override {
+    expect(peer);
+    PacketSocket& way = address.starts_with("tcp://") ? *tcp_ : *ipc_;
+    way.connect(peer, address);
+    ways_[peer] = &way;
+  }
+  void send(int32_t peer, PacketHeader head, std::string_view body) override {
+    way_to(peer).send(peer, head, body);
+  }
+  void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override {
+    way_to(peer).send_pinned(peer, head, data, bytes);
+  }
+  void send_unsent(Lock& lock) override { tcp_->send_unsent(lock); }
+  // In turns, so that neither waits for the other's end.
+  std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) override {
+    for (int i = 0; i < 2; ++i) {
+      tcp_is_next_ = !tcp_is_next_;
+      if (auto packet = (tcp_is_next_ ? tcp_ : ipc_)->receive(places, lock)) return packet;
+    }
+    return std::nullopt;
+  }
+  bool drained() const override { return ipc_->drained() && tcp_->drained(); }
+  bool has_unsent() const override { return tcp_->has_unsent(); }
+  int descriptor() const override { return both_.number(); }
+  void wait(Deadline deadline) override {
+    if (drained()) wait_.until_readable(both_.number(), deadline);
+  }
+  void interrupt() override { wait_.interrupt(); }
+  void check_interrupted() const override { wait_.check(label()); }
+  int64_t dropped() const override { return ipc_->dropped() + tcp_->dropped(); }
+  void drop() override { ipc_->drop(); }
+
+ private:
+  void watch(int descriptor) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (both_.number() < 0 || ::epoll_ctl(both_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+      throw Error(ErrorCode::kUnavailable, kerf::format("no epoll: {}", std::strerror(errno)),
+                  label());
+  }
+  PacketSocket& way_to(int32_t peer) {
+    const auto found = ways_.find(peer);
+    KERF_CHECK(found != ways_.end(), "{} is not connected to worker {}", label(), peer);
+    return *found->second;
+  }
+
+  const std::unique_ptr<PacketSocket> ipc_;
+  const std::unique_ptr<PacketSocket> tcp_;
+  const std::string address_;
+  const OpenFile both_;
+  std::map<int32_t, PacketSocket*> ways_;
+  bool tcp_is_next_ = false;
+  PacketWait wait_;
+};
+
+}  // namespace
+
+std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
+                                                 const std::vector<std::string>& schemes) {
+  KERF_CHECK(!schemes.empty(), "{} needs a scheme", label);
+  if (schemes.size() > 1) return std::make_unique<JoinedPacketSocket>(label);
+  return schemes.front() == "tcp" ? make_tcp_packet_socket(label) : make_zmq_packet_socket(label);
+}
+
+}  // namespace kerf::runtime

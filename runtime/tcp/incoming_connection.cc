@@ -1,0 +1,112 @@
+#include "runtime/tcp/incoming_connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace kerf::runtime {
+namespace {
+
+// A connection tells of every few KiB otherwise, and who wakes for each takes longer.
+constexpr size_t kEnough = size_t{64} << 10;
+
+}  // namespace
+
+std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces& places,
+                                               PacketSocket::Lock& lock) {
+  while (end_ == End::kNone) {
+    if (!head_ && buffered() >= sizeof(PacketHeader) && !begin_packet(admit, places)) {
+      end_ = End::kUnsound;
+      break;
+    }
+    if (head_) take_from_buffer();
+    if (!head_ || missing() > 0) {
+      if (!read_more(lock)) break;
+      continue;
+    }
+    Packet packet{*head_, {reinterpret_cast<const char*>(to_), done_}};
+    const bool unwanted = to_ == nullptr && done_ > 0;
+    head_.reset();
+    if (unwanted) continue;
+    if (announces(packet.head, packet.body)) return packet;
+    end_ = End::kUnsound;
+  }
+  return std::nullopt;
+}
+
+bool IncomingConnection::begin_packet(const Admit& admit, PayloadPlaces& places) {
+  const auto* const at = reinterpret_cast<const char*>(buffer_.data() + begin_);
+  const auto head = parse_header({at, sizeof(PacketHeader)});
+  // Before a stranger may have us do anything for him.
+  if (!head || head->body_bytes > kMaxBodyBytes || !admit(*head)) return false;
+  begin_ += sizeof(PacketHeader);
+  head_ = head;
+  done_ = 0;
+  to_ = nullptr;
+  if (head->body_bytes == 0) return true;
+  if (head->kind == PacketKind::kData) {
+    to_ = places.place(*head);
+  } else {
+    body_.resize(head->body_bytes);
+    to_ = reinterpret_cast<std::byte*>(body_.data());
+  }
+  return true;
+}
+
+void IncomingConnection::take_from_buffer() {
+  const size_t count = std::min(buffered(), missing());
+  if (to_ != nullptr && count > 0) std::memcpy(to_ + done_, buffer_.data() + begin_, count);
+  begin_ += count;
+  done_ += count;
+}
+
+// Whatever is buffered by then is less than a header: a body, and the next header behind it, take
+// one call of the system.
+bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
+  if (is_dry_) {
+    wake_for_enough();
+    return false;
+  }
+  std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
+  filled_ = buffered();
+  begin_ = 0;
+  const bool into_place = head_ && to_ != nullptr;
+  const size_t body = into_place ? missing() : 0;
+  std::array<iovec, 2> parts{{{into_place ? to_ + done_ : nullptr, body},
+                              {buffer_.data() + filled_, buffer_.size() - filled_}}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  lock.unlock();
+  const ssize_t count = ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
+  const int error = errno;
+  lock.lock();
+  if (count < 0 && error == EINTR) return true;
+  if (count < 0 && (error == EAGAIN || error == EWOULDBLOCK)) {
+    wake_for_enough();
+    return false;
+  }
+  if (count <= 0) {
+    end_ = head_ || buffered() > 0 ? End::kUnsound : End::kClosed;
+    return false;
+  }
+  const size_t into_body = std::min(static_cast<size_t>(count), body);
+  is_dry_ = !is_ending_ && static_cast<size_t>(count) < body + parts[1].iov_len;
+  done_ += into_body;
+  filled_ += static_cast<size_t>(count) - into_body;
+  return true;
+}
+
+void IncomingConnection::wake_for_enough() {
+  const size_t wanted = head_ ? missing() : sizeof(PacketHeader) - buffered();
+  const int enough = static_cast<int>(std::min(wanted, kEnough));
+  if (enough == enough_) return;
+  if (::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough) == 0)
+    enough_ = enough;
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,63 @@
+// A connection that somebody made to send us packets: finds where they begin and end.
+//
+//   | header | body | header | body | ...      bodies of kData go straight into their places
+//
+// After a packet that is unsound nothing tells where the next one begins: that ends the connection.
+//
+// Owned by a TcpPacketSocket, guarded by its lock, but for the copying.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/link/packet_socket.h"
+#include "runtime/open_file.h"
+
+namespace kerf::runtime {
+
+class IncomingConnection {
+ public:
+  // Whether packets with this header may come this way.
+  using Admit = std::function<bool(const PacketHeader&)>;
+
+  explicit IncomingConnection(OpenFile socket) : socket_(std::move(socket)) {}
+
+  // The next packet that has come whole; empty: there is none yet, or this has ended.
+  std::optional<Packet> read(const Admit& admit, PayloadPlaces& places, PacketSocket::Lock& lock);
+  // Bytes may have come since read() found no more, or the end (`is_ending`).
+  void wake(bool is_ending) {
+    is_dry_ = false;
+    is_ending_ = is_ending_ || is_ending;
+  }
+  bool has_ended() const { return end_ != End::kNone; }
+  // It has ended by a packet that was unsound, or with half of one.
+  bool was_unsound() const { return end_ == End::kUnsound; }
+
+ private:
+  enum class End { kNone, kClosed, kUnsound };
+  bool begin_packet(const Admit& admit, PayloadPlaces& places);
+  bool read_more(PacketSocket::Lock& lock);
+  void wake_for_enough();
+  void take_from_buffer();
+  size_t missing() const { return head_->body_bytes - done_; }
+  size_t buffered() const { return filled_ - begin_; }
+
+  OpenFile socket_;
+  End end_ = End::kNone;
+  std::optional<PacketHeader> head_;  // of the packet at hand
+  std::byte* to_ = nullptr;           // where its body goes; null: nowhere
+  size_t done_ = 0;                   // bytes of its body that have come
+  std::string body_;                  // of what is no payload
+  bool is_dry_ = false;               // the last call of the system took all there was
+  bool is_ending_ = false;            // there is an end behind all bytes
+  int enough_ = 1;                    // bytes that the system wakes somebody for
+  // Read ahead: [begin_, filled_).
+  std::array<std::byte, size_t{2} << 10> buffer_;
+  size_t begin_ = 0;
+  size_t filled_ = 0;
+};
+
+}  // namespace kerf::runtime

@@ -1,0 +1,125 @@
+#include "runtime/tcp/outgoing_connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "runtime/tcp/tcp_socket.h"
+
+namespace kerf::runtime {
+namespace {
+
+// From one connection to the next.
+constexpr std::chrono::milliseconds kReconnect{100};
+// What one call of the system takes: while it lasts, who wants to drive waits.
+constexpr size_t kAtATime = kMaxBodyBytes;
+
+// Parts of packets, one after the other.
+struct Parts {
+  std::array<iovec, 16> items{};
+  size_t count = 0;
+  size_t bytes = 0;
+
+  bool is_full() const { return count + 2 > items.size() || bytes >= kAtATime; }
+  // All but the first `skip` bytes of it; the rest of `skip` is returned.
+  size_t add(const void* data, size_t size, size_t skip) {
+    const size_t skipped = std::min(skip, size);
+    if (skipped < size) {
+      // writev() only reads, but its interface knows no constant memory.
+      auto* const from = static_cast<std::byte*>(const_cast<void*>(data)) + skipped;
+      items[count++] = {from, size - skipped};
+      bytes += size - skipped;
+    }
+    return skip - skipped;
+  }
+};
+
+}  // namespace
+
+void OutgoingConnection::push(const PacketHeader& head, std::string_view body) {
+  packets_.push_back({head, std::string(body), nullptr, body.size()});
+}
+
+void OutgoingConnection::push_pinned(const PacketHeader& head, const std::byte* data,
+                                     size_t bytes) {
+  packets_.push_back({head, {}, data, bytes});
+}
+
+bool OutgoingConnection::connect() {
+  if (state_ != State::kNone || Clock::now() < began_ + kReconnect) return false;
+  began_ = Clock::now();
+  socket_ = begin_connect_tcp(address_);
+  if (socket_.number() < 0) return false;
+  state_ = State::kConnecting;
+  return true;
+}
+
+void OutgoingConnection::look(bool heard) {
+  if (state_ == State::kConnecting) {
+    if (!is_connected(socket_)) {
+      if (errno != 0) broken();
+      return;
+    }
+    state_ = State::kConnected;
+  }
+  if (state_ == State::kConnected && heard) hear();
+  is_writable_ = state_ == State::kConnected;
+}
+
+void OutgoingConnection::hear() {
+  std::array<std::byte, 64> word;
+  const ssize_t count = ::recv(socket_.number(), word.data(), word.size(), MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  broken();
+  if (count > 0) state_ = State::kGivenUp;
+}
+
+void OutgoingConnection::write(PacketSocket::Lock* lock) {
+  while (can_write()) {
+    Parts parts;
+    size_t skip = done_;
+    for (const Outgoing& packet : packets_) {
+      if (parts.is_full()) break;
+      skip = parts.add(&packet.head, sizeof packet.head, skip);
+      const void* body =
+          packet.body != nullptr ? packet.body : static_cast<const void*>(packet.copied.data());
+      skip = parts.add(body, packet.body_bytes, skip);
+    }
+    msghdr message{};
+    message.msg_iov = parts.items.data();
+    message.msg_iovlen = parts.count;
+    // What is pushed meanwhile moves none of these packets.
+    if (lock != nullptr) lock->unlock();
+    const ssize_t count = ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const int error = errno;
+    if (lock != nullptr) lock->lock();
+    if (count < 0 && error == EINTR) continue;
+    if (count < 0 && error != EAGAIN && error != EWOULDBLOCK) return broken();
+    // Linux says when there is room again, once.
+    is_writable_ = count >= 0 && static_cast<size_t>(count) == parts.bytes;
+    if (count > 0) sent(static_cast<size_t>(count));
+  }
+}
+
+void OutgoingConnection::sent(size_t bytes) {
+  done_ += bytes;
+  while (!packets_.empty()) {
+    const size_t size = sizeof(PacketHeader) + packets_.front().body_bytes;
+    if (done_ < size) return;
+    done_ -= size;
+    packets_.pop_front();
+  }
+}
+
+// The packet that was under way begins again on the next connection.
+void OutgoingConnection::broken() {
+  socket_.close();
+  state_ = State::kNone;
+  is_writable_ = false;
+  done_ = 0;
+}
+
+}  // namespace kerf::runtime
