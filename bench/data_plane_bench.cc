@@ -5,6 +5,7 @@
 //
 // Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
 // of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
+// Half a second for each figure: for the first milliseconds threads wander between the cores.
 // Processor time is of all threads of both processes, kernel included, from the start of the one
 // process to its end.
 #include <netinet/in.h>
@@ -148,12 +149,12 @@ std::string size_name(size_t bytes) {
 void measure_hand_over(std::map<std::string, double>& figures) {
   for (const size_t bytes : {4 * kKiB, kMiB, 16 * kMiB})
     figures["hand-over " + size_name(bytes) + ", us"] =
-        1e6 * time_channel(TransportKind::kShm, bytes, 4000, [](std::byte*) {});
+        1e6 * time_channel(TransportKind::kShm, bytes, 50'000, [](std::byte*) {});
 }
 
 void measure_copy(std::map<std::string, double>& figures) {
   for (const size_t bytes : {kMiB, 16 * kMiB}) {
-    const int messages = bytes == kMiB ? 3000 : 200;
+    const int messages = bytes == kMiB ? 20'000 : 1'200;
     const std::vector<std::byte> source(bytes, std::byte{1});
     const double copy = time_memcpy(source, messages);
     const double channel = time_channel(TransportKind::kShm, bytes, messages, [&](std::byte* to) {
