@@ -94,20 +94,27 @@ class Prediction {
 
   // Messages of a route that an end holds at once: those that its gradients read stay.
   int held_by(const Part& end, const Route& route, Instruction::Kind last) const {
-    const auto lets_go = [&](const InstructionList& list) {
-      return std::any_of(list.instructions.begin(), list.instructions.end(), [&](const auto& each) {
-        return each.kind == last && each.route == route.id;
-      });
-    };
-    if (lets_go(end.weight_gradient) && route.gradient) return std::max(1, handed(end));
-    const bool kept = lets_go(end.input_gradient) || lets_go(end.weight_gradient);
+    if (lets_go(end.weight_gradient, route, last) && route.gradient)
+      return std::max(1, handed(end));
+    const bool kept =
+        lets_go(end.input_gradient, route, last) || lets_go(end.weight_gradient, route, last);
     return kept && !route.gradient ? in_flight(end) : 1;
   }
+  // Who keeps what it sent for its gradients gets these after the receiver is done. Who only reads
+  // on in the list that sends has a message while the receiver has others.
   int held_at_most(const Route& route) const {
     if (is_of_step(model_, route)) return 1;
-    return std::max(
-        held_by(parts_[static_cast<size_t>(route.to)], route, Instruction::Kind::kRelease),
-        held_by(parts_[static_cast<size_t>(route.from)], route, Instruction::Kind::kRetire));
+    const Part& sender = parts_[static_cast<size_t>(route.from)];
+    const int received =
+        held_by(parts_[static_cast<size_t>(route.to)], route, Instruction::Kind::kRelease);
+    const InstructionList& sending = route.gradient ? sender.input_gradient : sender.forward;
+    if (lets_go(sending, route, Instruction::Kind::kRetire)) return received + 1;
+    return std::max(received, held_by(sender, route, Instruction::Kind::kRetire));
+  }
+  static bool lets_go(const InstructionList& list, const Route& route, Instruction::Kind last) {
+    return std::ranges::any_of(list.instructions, [&](const auto& each) {
+      return each.kind == last && each.route == route.id;
+    });
   }
 
   void add_traffic() {
