@@ -100,7 +100,8 @@ Json request_to_json(const KeptRequest& request) {
   if (request.memory) json["memory"] = *request.memory;
   json["objective"] = to_string(request.minimise);
   json["slots"] = request.setting.slots;
-  json["mirrored"] = request.setting.mirrored;
+  json["mirrored"] = request.setting.slot_place == SlotPlace::kBothEnds;
+  if (request.setting.slot_place == SlotPlace::kExported) json["exported"] = true;
   json["optimizer_states"] = request.setting.optimizer_states;
   json["threads"] = request.setting.threads;
   if (request.momentum) json["momentum"] = *request.momentum;

@@ -4,7 +4,8 @@
 //   ...,
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
-//                "optimizer_states": 1, "threads": 1, "momentum": 0.9},
+//                "exported": true where slots are a GPU's blocks, "optimizer_states": 1, "threads":
+//                1, "momentum": 0.9},
 //    "rewrites": [{"rewrite": "split-cross-entropy", "node": "loss", "numbers": [0, 4, 10]}],
 //    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],

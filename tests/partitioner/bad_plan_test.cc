@@ -92,6 +92,8 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
               HasSubstr("\"fc1.output\""));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 0; }), HasSubstr("p.json: request"));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 1 << 30; }), HasSubstr("at most"));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["mirrored"] = j["request"]["exported"] = true; }),
+              HasSubstr("p.json: request: \"exported\""));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["memory"] = 0; }), HasSubstr("memory"));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["objective"] = "beauty"; }),
               HasSubstr("p.json: request.objective"));

@@ -162,8 +162,9 @@ void expect_peak_covers(const Model& model, const PlanRequest& request) {
   const auto schedule =
       schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);
-  SCOPED_TRACE(format("{} {} {} over {} workers, mirrored {}", model.name(), to_string(request.cut),
-                      request.schedule, request.workers, request.setting.mirrored));
+  SCOPED_TRACE(format("{} {} {} over {} workers, slots at {}", model.name(), to_string(request.cut),
+                      request.schedule, request.workers,
+                      static_cast<int>(request.setting.slot_place)));
   ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
   double predicted = 0;
   double walked = 0;
@@ -180,11 +181,12 @@ TEST(Predict, PeakMemoryIsNeverUnderWhatRuns) {
     for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid, Cut::kFree})
       for (const int workers : {1, 2, 3, 4})
         for (const char* name : {"1f1b", "gpipe"})
-          for (const bool mirrored : {false, true}) {
+          for (const SlotPlace place :
+               {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
             if (model.name() == "lenet5" && cut != Cut::kLayer) continue;
             PlanRequest request = request_of(cut, workers, 64, 8);
             request.schedule = name;
-            request.setting.mirrored = mirrored;
+            request.setting.slot_place = place;
             expect_peak_covers(model, request);
           }
 }
