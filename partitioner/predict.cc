@@ -66,22 +66,36 @@ class Prediction {
   void add_memory() {
     std::vector<std::vector<const Part*>> parts_on(result_.size());
     std::vector<std::vector<int64_t>> transient(result_.size());
+    std::vector<std::vector<int64_t>> transient_tensors(result_.size());
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
                                               part.bytes_of(RegionKind::kKeptForWeights)) +
                            handed(part) * part.bytes_of(RegionKind::kHanded);
+      const int64_t persistent = persistent_bytes(part, request_.setting.optimizer_states,
+                                                  plan_.micro_batches, /*trains=*/true);
       worker.activation_bytes += kept;
-      worker.peak_bytes +=
-          persistent_bytes(part, request_.setting.optimizer_states, plan_.micro_batches,
-                           /*trains=*/true) +
-          kept;
-      parts_on[static_cast<size_t>(worker.worker)].push_back(&part);
-      transient[static_cast<size_t>(worker.worker)].push_back(
-          part.bytes_of(RegionKind::kTransient));
+      worker.peak_bytes += persistent + kept;
+      add_tensors(worker, persistent - packed_bytes(part) + kept);
+      const auto w = static_cast<size_t>(worker.worker);
+      parts_on[w].push_back(&part);
+      transient[w].push_back(part.bytes_of(RegionKind::kTransient));
+      transient_tensors[w].push_back(part.transient_tensor_bytes);
     }
-    for (size_t w = 0; w < result_.size(); ++w)
+    for (size_t w = 0; w < result_.size(); ++w) {
       result_[w].peak_bytes += transient_of(parts_on[w], transient[w]).bytes;
+      add_tensors(result_[w], transient_of(parts_on[w], transient_tensors[w]).bytes);
+    }
+  }
+
+  static void add_tensors(WorkerPrediction& worker, int64_t bytes) {
+    worker.tensor_bytes = worker.tensor_bytes.value_or(0) + bytes;
+  }
+  // Of weights, by kernels that keep them so.
+  static int64_t packed_bytes(const Part& part) {
+    int64_t bytes = 0;
+    for (const LocalCall& call : part.calls) bytes += call.packed;
+    return bytes;
   }
 
   int in_flight(const Part& part) const {
@@ -122,7 +136,10 @@ class Prediction {
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
-    for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
+    for (size_t w = 0; w < result_.size(); ++w) {
+      result_[w].peak_bytes += slots[w];
+      add_tensors(result_[w], slots[w]);
+    }
   }
 
   const Model& model_;

@@ -171,7 +171,7 @@ TEST_F(BadPlan, WithDivisionsThatAreNone) {
 
 TEST_F(BadPlan, ChangedAfterItWasWritten) {
   Json json = parse_json(write_plan(model_, plan_), "p.json");
-  json["workers"][0]["peak_bytes"] = 1;
+  json["workers"][0]["tensor_bytes"] = 1;
   EXPECT_THAT(refusal(json), HasSubstr("remove the line \"checksum\""));
   json.erase("checksum");
   EXPECT_THAT(refusal(json), HasSubstr("remove \"workers\""));

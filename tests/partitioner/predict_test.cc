@@ -191,5 +191,23 @@ TEST(Predict, PeakMemoryIsNeverUnderWhatRuns) {
           }
 }
 
+TEST(Predict, TensorsTakeTheSameWhateverKernelsTakeBeside) {
+  const Model model = make_zoo_model("lenet5", {});
+  PlanRequest request = request_of(Cut::kLayer, 2, 64, 8);
+  const auto in_flight = schedmp::in_flight_of(request.schedule);
+  const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
+  request.setting.threads = 64;
+  const auto threaded = predict(model, plan, request, *in_flight);
+  request.setting.slots += 1;
+  const auto slots = predict(model, plan, request, *in_flight);
+  for (size_t w = 0; w < 2; ++w) {
+    EXPECT_EQ(threaded[w].tensor_bytes, plan.workers[w].tensor_bytes);
+    EXPECT_GT(slots[w].tensor_bytes, threaded[w].tensor_bytes);
+    EXPECT_EQ(slots[w].peak_bytes - threaded[w].peak_bytes,
+              slots[w].tensor_bytes.value() - threaded[w].tensor_bytes.value());
+    EXPECT_LT(threaded[w].tensor_bytes.value(), threaded[w].peak_bytes) << "convolutions' scratch";
+  }
+}
+
 }  // namespace
 }  // namespace kerf::partitioner
