@@ -106,33 +106,50 @@ class Prediction {
                              plan_.micro_batches);
   }
 
+  // In which lists the ends of a route let go of its messages.
+  struct LetGo {
+    bool forward = false;
+    bool input_gradient = false;
+    bool weight_gradient = false;
+  };
+  void note_routes() {
+    retired_.resize(plan_.routes.size());
+    released_.resize(plan_.routes.size());
+    for (const Part& part : parts_) {
+      note_routes(part.forward, &LetGo::forward);
+      note_routes(part.input_gradient, &LetGo::input_gradient);
+      note_routes(part.weight_gradient, &LetGo::weight_gradient);
+    }
+  }
+  void note_routes(const InstructionList& list, bool LetGo::*in_list) {
+    for (const Instruction& each : list.instructions) {
+      if (each.kind == Instruction::Kind::kRetire)
+        retired_[static_cast<size_t>(each.route)].*in_list = true;
+      if (each.kind == Instruction::Kind::kRelease)
+        released_[static_cast<size_t>(each.route)].*in_list = true;
+    }
+  }
+
   // Messages of a route that an end holds at once: those that its gradients read stay.
-  int held_by(const Part& end, const Route& route, Instruction::Kind last) const {
-    if (lets_go(end.weight_gradient, route, last) && route.gradient)
-      return std::max(1, handed(end));
-    const bool kept =
-        lets_go(end.input_gradient, route, last) || lets_go(end.weight_gradient, route, last);
+  int held_by(const Part& end, const Route& route, const LetGo& let_go) const {
+    if (let_go.weight_gradient && route.gradient) return std::max(1, handed(end));
+    const bool kept = let_go.input_gradient || let_go.weight_gradient;
     return kept && !route.gradient ? in_flight(end) : 1;
   }
   // Who keeps what it sent for its gradients gets these after the receiver is done. Who only reads
   // on in the list that sends has a message while the receiver has others.
   int held_at_most(const Route& route) const {
     if (is_of_step(model_, route)) return 1;
-    const Part& sender = parts_[static_cast<size_t>(route.from)];
-    const int received =
-        held_by(parts_[static_cast<size_t>(route.to)], route, Instruction::Kind::kRelease);
-    const InstructionList& sending = route.gradient ? sender.input_gradient : sender.forward;
-    if (lets_go(sending, route, Instruction::Kind::kRetire)) return received + 1;
-    return std::max(received, held_by(sender, route, Instruction::Kind::kRetire));
-  }
-  static bool lets_go(const InstructionList& list, const Route& route, Instruction::Kind last) {
-    return std::ranges::any_of(list.instructions, [&](const auto& each) {
-      return each.kind == last && each.route == route.id;
-    });
+    const LetGo& retired = retired_[static_cast<size_t>(route.id)];
+    const int received = held_by(parts_[static_cast<size_t>(route.to)], route,
+                                 released_[static_cast<size_t>(route.id)]);
+    if (route.gradient ? retired.input_gradient : retired.forward) return received + 1;
+    return std::max(received, held_by(parts_[static_cast<size_t>(route.from)], route, retired));
   }
 
   void add_traffic() {
     partitioner::add_traffic(model_, plan_, result_);
+    note_routes();
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
@@ -149,6 +166,8 @@ class Prediction {
   int64_t largest_;  // rows of the largest micro-batch
   std::vector<Computation> computations_;
   std::vector<Part> parts_;
+  std::vector<LetGo> retired_;   // by route: by its sender
+  std::vector<LetGo> released_;  // by its receiver
   std::vector<WorkerPrediction> result_;
 };
 
