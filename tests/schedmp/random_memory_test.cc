@@ -75,6 +75,8 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomMemory, tests::seeds(1, 12));
+// With stages that read on in what they sent.
+INSTANTIATE_TEST_SUITE_P(OfLateReaders, RandomMemory, testing::Values(1033, 1159, 1386));
 
 }  // namespace
 }  // namespace kerf::schedmp
