@@ -22,39 +22,43 @@ bool agree(int64_t a, int64_t b) { return a == b; }
 std::optional<std::string> wrong_figure(const WorkerPrediction& stands,
                                         const WorkerPrediction& made, bool memory) {
   std::optional<std::string> wrong;
-  const auto compare = [&](const char* name, auto of) {
-    if (wrong || agree(stands.*of, made.*of)) return;
+  const auto compare = [&](const char* name, auto figure, auto fresh) {
+    if (wrong || agree(figure, fresh)) return;
     wrong = format("\"{}\" of worker {} is {}, but this plan comes to {}; {}", name, made.worker,
-                   stands.*of, made.*of, kWayOut);
+                   figure, fresh, kWayOut);
   };
-  compare("forward_flops", &WorkerPrediction::forward_flops);
-  compare("seconds", &WorkerPrediction::seconds);
-  compare("weight_bytes", &WorkerPrediction::weight_bytes);
+  compare("forward_flops", stands.forward_flops, made.forward_flops);
+  compare("seconds", stands.seconds, made.seconds);
+  compare("weight_bytes", stands.weight_bytes, made.weight_bytes);
   if (!memory) return wrong;
-  compare("activation_bytes", &WorkerPrediction::activation_bytes);
-  compare("peak_bytes", &WorkerPrediction::peak_bytes);
+  compare("activation_bytes", stands.activation_bytes, made.activation_bytes);
+  if (stands.tensor_bytes)
+    compare("tensor_bytes", *stands.tensor_bytes, made.tensor_bytes.value());
+  else
+    compare("peak_bytes", stands.peak_bytes, made.peak_bytes);
   return wrong;
 }
 
-std::optional<std::string> wrong_worker(const Model& model, const Plan& plan,
-                                        const InFlightOf& in_flight_of) {
+std::optional<std::string> wrong_worker(const Model& model, const InFlightOf& in_flight_of,
+                                        Plan& plan) {
   const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
   const std::vector<WorkerPrediction> made =
       predict(model, plan, request_of_plan(plan), in_flight ? *in_flight : *hold_everything());
-  for (size_t worker = 0; worker < made.size(); ++worker)
-    if (auto wrong = wrong_figure(plan.workers[worker], made[worker], in_flight != nullptr))
-      return wrong;
+  const bool memory = in_flight != nullptr;
+  for (size_t worker = 0; worker < made.size(); ++worker) {
+    if (auto wrong = wrong_figure(plan.workers[worker], made[worker], memory)) return wrong;
+    if (memory) plan.workers[worker].peak_bytes = made[worker].peak_bytes;
+  }
   return {};
 }
 
 }  // namespace
 
-std::optional<std::string> wrong_prediction(const Model& model, const Plan& plan,
-                                            const LeftOut& left_out,
-                                            const InFlightOf& in_flight_of) {
+std::optional<std::string> wrong_prediction(const Model& model, const LeftOut& left_out,
+                                            const InFlightOf& in_flight_of, Plan& plan) {
   if (left_out.step_routes) return {};
   if (!left_out.workers)
-    if (auto wrong = wrong_worker(model, plan, in_flight_of)) return wrong;
+    if (auto wrong = wrong_worker(model, in_flight_of, plan)) return wrong;
   if (!left_out.bottleneck)
     if (const double made = bottleneck_of(model, plan, request_of_plan(plan));
         !agree(plan.bottleneck, made))

@@ -162,6 +162,7 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
 
 void PartMemory::place_transient(size_t list, InstructionList& to) {
   std::vector<Block> blocks;
+  std::vector<Block> of_tensors;  // all but kernels' workspace
   std::vector<int64_t*> offsets;
   const auto add = [&](int64_t bytes, const InstructionRange& use, int64_t* offset) {
     blocks.push_back({bytes, use.first, use.last});
@@ -177,14 +178,20 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
   for (auto& [call, uses] : handed_)
     if (Place& place = to.handed[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
       add(part_.calls[static_cast<size_t>(call)].handed, *uses.in[list], &place.offset);
+  of_tensors = blocks;
   for (size_t i = 0; i < to.instructions.size(); ++i) {
     Instruction& instruction = to.instructions[i];
     instruction.scratch_bytes = scratch_of(instruction);
-    if (instruction.scratch_bytes > 0) add(instruction.scratch_bytes, {i, i}, &instruction.scratch);
+    if (instruction.scratch_bytes == 0) continue;
+    add(instruction.scratch_bytes, {i, i}, &instruction.scratch);
+    if (instruction.call < 0) of_tensors.push_back(blocks.back());
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
   to.transient_bytes = place_blocks(blocks);
   most = std::max(most, to.transient_bytes);
+  part_.transient_tensor_bytes =
+      std::max(part_.transient_tensor_bytes,
+               of_tensors.size() == blocks.size() ? to.transient_bytes : place_blocks(of_tensors));
   for (size_t i = 0; i < blocks.size(); ++i) *offsets[i] = blocks[i].offset;
   for (size_t i = 0; i < part_.locals.size(); ++i)
     to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];

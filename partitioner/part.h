@@ -181,6 +181,7 @@ struct Part {
   int step_share = -1;   // local; -1 where the part has nothing to do with the step vector
   int step_result = -1;  // local, likewise
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
+  int64_t transient_tensor_bytes = 0;            // of kTransient, if kernels took no workspace
 
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
 };

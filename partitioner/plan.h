@@ -44,7 +44,10 @@ struct WorkerPrediction {
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;  // kept for the gradients, at the most micro-batches in flight
   int64_t peak_bytes = 0;        // weights, gradients, optimizer state, activations, slots
-  int64_t messages = 0;          // sent
+  // The same without what kernels take for themselves, which is the machine's and not the plan's to
+  // say; empty: of a file from before it was told.
+  std::optional<int64_t> tensor_bytes = std::nullopt;
+  int64_t messages = 0;  // sent
   int64_t bytes_in = 0;
   int64_t bytes_out = 0;
   bool operator==(const WorkerPrediction&) const = default;

@@ -55,15 +55,17 @@ Json route_to_json(const Model& model, const Route& route) {
 }
 
 Json worker_to_json(const WorkerPrediction& w) {
-  return {{"worker", w.worker},
-          {"forward_flops", w.forward_flops},
-          {"seconds", w.seconds},
-          {"weight_bytes", w.weight_bytes},
-          {"activation_bytes", w.activation_bytes},
-          {"peak_bytes", w.peak_bytes},
-          {"messages", w.messages},
-          {"bytes_in", w.bytes_in},
-          {"bytes_out", w.bytes_out}};
+  Json json = {{"worker", w.worker},
+               {"forward_flops", w.forward_flops},
+               {"seconds", w.seconds},
+               {"weight_bytes", w.weight_bytes},
+               {"activation_bytes", w.activation_bytes},
+               {"peak_bytes", w.peak_bytes},
+               {"messages", w.messages},
+               {"bytes_in", w.bytes_in},
+               {"bytes_out", w.bytes_out}};
+  if (w.tensor_bytes) json["tensor_bytes"] = *w.tensor_bytes;
+  return json;
 }
 
 Json stage_to_json(const Model& model, const Stage& stage, bool first_only) {
@@ -100,7 +102,8 @@ Json request_to_json(const KeptRequest& request) {
   if (request.memory) json["memory"] = *request.memory;
   json["objective"] = to_string(request.minimise);
   json["slots"] = request.setting.slots;
-  json["mirrored"] = request.setting.mirrored;
+  json["mirrored"] = request.setting.slot_place == SlotPlace::kBothEnds;
+  if (request.setting.slot_place == SlotPlace::kExported) json["exported"] = true;
   json["optimizer_states"] = request.setting.optimizer_states;
   json["threads"] = request.setting.threads;
   if (request.momentum) json["momentum"] = *request.momentum;

@@ -4,7 +4,8 @@
 //   ...,
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
-//                "optimizer_states": 1, "threads": 1, "momentum": 0.9},
+//                "exported": true where slots are a GPU's blocks, "optimizer_states": 1, "threads":
+//                1, "momentum": 0.9},
 //    "rewrites": [{"rewrite": "split-cross-entropy", "node": "loss", "numbers": [0, 4, 10]}],
 //    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],
@@ -15,7 +16,8 @@
 //                 "pieces": [{"box": "all"}]}, ...],  "leg": "reduce-scatter" or "all-gather"
 //                 where it is part of a sum in slices (sums.h); and those of "the step vector",
 //                 whose boxes are of its entries (step_vector.h)
-//    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],
+//    "workers": [{"worker": 0, "forward_flops": ..., ...}, ...],  "peak_bytes" where the plan was
+//                 made, of which "tensor_bytes" are the same everywhere
 //    "bottleneck": ..., "bound": ..., "checksum": "16 hexadecimal digits"}
 //
 // A box is "all", or one index set per axis. "checksum" is over all that the plan says; who edits a

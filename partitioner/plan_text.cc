@@ -91,7 +91,7 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
   const bool as_written = is_as_written(file, left_out, plan);
   check_sound(file, plan);
   if (!as_written)
-    if (auto wrong = wrong_prediction(model, plan, left_out, in_flight_of))
+    if (auto wrong = wrong_prediction(model, left_out, in_flight_of, plan))
       refuse_member(origin, *std::move(wrong));
   return plan;
 }

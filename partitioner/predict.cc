@@ -66,22 +66,36 @@ class Prediction {
   void add_memory() {
     std::vector<std::vector<const Part*>> parts_on(result_.size());
     std::vector<std::vector<int64_t>> transient(result_.size());
+    std::vector<std::vector<int64_t>> transient_tensors(result_.size());
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
                                               part.bytes_of(RegionKind::kKeptForWeights)) +
                            handed(part) * part.bytes_of(RegionKind::kHanded);
+      const int64_t persistent = persistent_bytes(part, request_.setting.optimizer_states,
+                                                  plan_.micro_batches, /*trains=*/true);
       worker.activation_bytes += kept;
-      worker.peak_bytes +=
-          persistent_bytes(part, request_.setting.optimizer_states, plan_.micro_batches,
-                           /*trains=*/true) +
-          kept;
-      parts_on[static_cast<size_t>(worker.worker)].push_back(&part);
-      transient[static_cast<size_t>(worker.worker)].push_back(
-          part.bytes_of(RegionKind::kTransient));
+      worker.peak_bytes += persistent + kept;
+      add_tensors(worker, persistent - packed_bytes(part) + kept);
+      const auto w = static_cast<size_t>(worker.worker);
+      parts_on[w].push_back(&part);
+      transient[w].push_back(part.bytes_of(RegionKind::kTransient));
+      transient_tensors[w].push_back(part.transient_tensor_bytes);
     }
-    for (size_t w = 0; w < result_.size(); ++w)
+    for (size_t w = 0; w < result_.size(); ++w) {
       result_[w].peak_bytes += transient_of(parts_on[w], transient[w]).bytes;
+      add_tensors(result_[w], transient_of(parts_on[w], transient_tensors[w]).bytes);
+    }
+  }
+
+  static void add_tensors(WorkerPrediction& worker, int64_t bytes) {
+    worker.tensor_bytes = worker.tensor_bytes.value_or(0) + bytes;
+  }
+  // Of weights, by kernels that keep them so.
+  static int64_t packed_bytes(const Part& part) {
+    int64_t bytes = 0;
+    for (const LocalCall& call : part.calls) bytes += call.packed;
+    return bytes;
   }
 
   int in_flight(const Part& part) const {
@@ -92,30 +106,57 @@ class Prediction {
                              plan_.micro_batches);
   }
 
+  // In which lists the ends of a route let go of its messages.
+  struct LetGo {
+    bool forward = false;
+    bool input_gradient = false;
+    bool weight_gradient = false;
+  };
+  void note_routes() {
+    retired_.resize(plan_.routes.size());
+    released_.resize(plan_.routes.size());
+    for (const Part& part : parts_) {
+      note_routes(part.forward, &LetGo::forward);
+      note_routes(part.input_gradient, &LetGo::input_gradient);
+      note_routes(part.weight_gradient, &LetGo::weight_gradient);
+    }
+  }
+  void note_routes(const InstructionList& list, bool LetGo::*in_list) {
+    for (const Instruction& each : list.instructions) {
+      if (each.kind == Instruction::Kind::kRetire)
+        retired_[static_cast<size_t>(each.route)].*in_list = true;
+      if (each.kind == Instruction::Kind::kRelease)
+        released_[static_cast<size_t>(each.route)].*in_list = true;
+    }
+  }
+
   // Messages of a route that an end holds at once: those that its gradients read stay.
-  int held_by(const Part& end, const Route& route, Instruction::Kind last) const {
-    const auto lets_go = [&](const InstructionList& list) {
-      return std::any_of(list.instructions.begin(), list.instructions.end(), [&](const auto& each) {
-        return each.kind == last && each.route == route.id;
-      });
-    };
-    if (lets_go(end.weight_gradient) && route.gradient) return std::max(1, handed(end));
-    const bool kept = lets_go(end.input_gradient) || lets_go(end.weight_gradient);
+  int held_by(const Part& end, const Route& route, const LetGo& let_go) const {
+    if (let_go.weight_gradient && route.gradient) return std::max(1, handed(end));
+    const bool kept = let_go.input_gradient || let_go.weight_gradient;
     return kept && !route.gradient ? in_flight(end) : 1;
   }
+  // Who keeps what it sent for its gradients gets these after the receiver is done. Who only reads
+  // on in the list that sends has a message while the receiver has others.
   int held_at_most(const Route& route) const {
     if (is_of_step(model_, route)) return 1;
-    return std::max(
-        held_by(parts_[static_cast<size_t>(route.to)], route, Instruction::Kind::kRelease),
-        held_by(parts_[static_cast<size_t>(route.from)], route, Instruction::Kind::kRetire));
+    const LetGo& retired = retired_[static_cast<size_t>(route.id)];
+    const int received = held_by(parts_[static_cast<size_t>(route.to)], route,
+                                 released_[static_cast<size_t>(route.id)]);
+    if (route.gradient ? retired.input_gradient : retired.forward) return received + 1;
+    return std::max(received, held_by(parts_[static_cast<size_t>(route.from)], route, retired));
   }
 
   void add_traffic() {
     partitioner::add_traffic(model_, plan_, result_);
+    note_routes();
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
-    for (size_t w = 0; w < result_.size(); ++w) result_[w].peak_bytes += slots[w];
+    for (size_t w = 0; w < result_.size(); ++w) {
+      result_[w].peak_bytes += slots[w];
+      add_tensors(result_[w], slots[w]);
+    }
   }
 
   const Model& model_;
@@ -125,6 +166,8 @@ class Prediction {
   int64_t largest_;  // rows of the largest micro-batch
   std::vector<Computation> computations_;
   std::vector<Part> parts_;
+  std::vector<LetGo> retired_;   // by route: by its sender
+  std::vector<LetGo> released_;  // by its receiver
   std::vector<WorkerPrediction> result_;
 };
 

@@ -23,7 +23,7 @@ std::vector<WorkerPrediction> read_workers(const PlanFile& file) {
   file.each("workers", [&](const Json& one, const std::string& where) {
     check_members(one,
                   {"worker", "forward_flops", "seconds", "weight_bytes", "activation_bytes",
-                   "peak_bytes", "messages", "bytes_in", "bytes_out"},
+                   "peak_bytes", "tensor_bytes", "messages", "bytes_in", "bytes_out"},
                   where);
     workers.push_back({.worker = json_small(one, "worker", 0, where),
                        .forward_flops = json_finite(one, "forward_flops", where),
@@ -34,6 +34,8 @@ std::vector<WorkerPrediction> read_workers(const PlanFile& file) {
                        .messages = json_count(one, "messages", where),
                        .bytes_in = json_count(one, "bytes_in", where),
                        .bytes_out = json_count(one, "bytes_out", where)});
+    if (one.contains("tensor_bytes"))
+      workers.back().tensor_bytes = json_count(one, "tensor_bytes", where);
   });
   return workers;
 }

@@ -17,7 +17,15 @@ void read_setting(const Json& json, const std::string& where, Setting& setting) 
   count("slots", 1, setting.slots);
   count("optimizer_states", 0, setting.optimizer_states);
   count("threads", 1, setting.threads);
-  if (json.contains("mirrored")) setting.mirrored = json_bool(json, "mirrored", where);
+  const auto says = [&](const char* key) {
+    return json.contains(key) && json_bool(json, key, where);
+  };
+  if (says("mirrored")) setting.slot_place = SlotPlace::kBothEnds;
+  if (!says("exported")) return;
+  if (setting.slot_place == SlotPlace::kBothEnds)
+    refuse_member(where,
+                  "\"exported\" slots of a GPU are not \"mirrored\"; leave one of the two out");
+  setting.slot_place = SlotPlace::kExported;
 }
 
 // Above 0 it takes a state, and none at 0.
@@ -41,8 +49,8 @@ KeptRequest read_request(const PlanFile& file) {
   const Json& json = json_at(file.json, "request", file.origin);
   const std::string where = file.at("request");
   check_members(json,
-                {"source", "memory", "objective", "slots", "mirrored", "optimizer_states",
-                 "threads", "momentum"},
+                {"source", "memory", "objective", "slots", "mirrored", "exported",
+                 "optimizer_states", "threads", "momentum"},
                 where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);

@@ -17,10 +17,14 @@ std::string_view to_string(Minimise minimise);  // "time", "forward-flops"
 // Throws Error{kUsage} that lists the names.
 Minimise parse_minimise(const std::string& name);
 
+// Where the slots of channels lie: at the sender, at both ends, or at the sender in memory that its
+// GPU exports, which is whole blocks of runtime::kExportedBlock.
+enum class SlotPlace : uint8_t { kSender, kBothEnds, kExported };
+
 // The setting of a run, as far as its memory depends on it.
 struct Setting {
-  int slots = 2;             // per route, beyond what its ends hold; at least 1
-  bool mirrored = false;     // the receiver has as many of its own
+  int slots = 2;  // per route, beyond what its ends hold; at least 1
+  SlotPlace slot_place = SlotPlace::kSender;
   int optimizer_states = 1;  // per parameter
   int threads = 1;           // per worker
   // Of the workers in turn; empty: CPUs. Who runs a plan says so, never the plan.

@@ -47,11 +47,11 @@ class Collecting {
       hull = ops::hull(hull, source.box);
       apart += elements(source.box);
     }
-    for (const Heap& heap : heaps_) hull = ops::hull(hull, heap.box);
+    if (!heaps_.empty()) hull = ops::hull(hull, hull_);
     hull = ops::normalized(hull, shape_);
     const bool alone = heaps_.empty() && run.size() == 1;
     if (alone || part == target_ || !has_all(part) || elements(hull) > apart) {
-      for (const Source& source : run) heaps_.push_back({part, source.box, {source}});
+      for (const Source& source : run) lay({part, source.box, {source}});
       return;
     }
     Heap sum{part, hull, {}, true};
@@ -62,14 +62,24 @@ class Collecting {
         sum.terms.push_back(leave(heap, Leg::kDirect));
     }
     sum.terms.insert(sum.terms.end(), run.begin(), run.end());
-    heaps_ = {std::move(sum)};
+    heaps_.clear();
+    lay(std::move(sum));
+  }
+
+  void lay(Heap heap) {
+    const int stage = sources_.stage_of(heap.part);
+    const int lowest = heaps_.empty() ? stage + 1 : sources_.stage_of(lowest_part_);
+    hull_ = heaps_.empty() ? heap.box : ops::hull(hull_, heap.box);
+    if (stage < lowest) lowest_alone_ = true;
+    if (stage == lowest && heap.part != lowest_part_) lowest_alone_ = false;
+    if (stage <= lowest) lowest_part_ = heap.part;
+    heaps_.push_back(std::move(heap));
   }
 
   // Whether all heaps lie there, or in stages that run before it in the backward pass.
   bool has_all(int part) const {
-    return std::all_of(heaps_.begin(), heaps_.end(), [&](const Heap& heap) {
-      return heap.part == part || sources_.stage_of(heap.part) > sources_.stage_of(part);
-    });
+    if (heaps_.empty() || sources_.stage_of(lowest_part_) > sources_.stage_of(part)) return true;
+    return lowest_part_ == part && lowest_alone_;
   }
 
   Source leave(Heap& heap, Leg leg) {
@@ -88,6 +98,10 @@ class Collecting {
   const ops::Shape shape_;
   const int target_;
   std::vector<Heap> heaps_;  // in the order in which they are added
+  Box hull_;                 // of all of them
+  // A part of the lowest stage that has any, and whether no other part of that stage has.
+  int lowest_part_ = -1;
+  bool lowest_alone_ = false;
   std::vector<Sum> sums_;
 };
 

@@ -15,14 +15,14 @@ constexpr int64_t kMostSlotBytes = int64_t{1} << 50;  // of a channel: beyond an
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 const Setting& setting, int64_t samples) {
   return slot_bytes(model, plan, held, setting.slots, samples,
-                    [&](int, int) { return ChannelMemory{.mirrored = setting.mirrored}; });
+                    [&](int, int) { return setting.slot_place; });
 }
 
-// A slot is whole cache lines, a channel's slots are whole pages. A worker keeps the slots of what
-// it sends to itself beside its other memory.
+// A slot is whole cache lines, a channel's slots are whole pages, or blocks that a GPU exports. A
+// worker keeps the slots of what it sends to itself beside its other memory.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 int slots_more, int64_t samples,
-                                const std::function<ChannelMemory(int, int)>& memory_of) {
+                                const std::function<SlotPlace(int, int)>& place_of) {
   std::map<std::pair<int, int>, int64_t> channels;  // sender, receiver -> bytes
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
@@ -42,10 +42,11 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
       workers[static_cast<size_t>(ends.first)] += bytes;
       continue;
     }
-    const ChannelMemory memory = memory_of(ends.first, ends.second);
-    const int64_t taken = (bytes + memory.block - 1) / memory.block * memory.block;
+    const SlotPlace place = place_of(ends.first, ends.second);
+    const int64_t taken =
+        place == SlotPlace::kExported ? whole_exported_blocks(bytes) : whole_pages(bytes);
     workers[static_cast<size_t>(ends.first)] += taken;
-    if (memory.mirrored) workers[static_cast<size_t>(ends.second)] += taken;
+    if (place == SlotPlace::kBothEnds) workers[static_cast<size_t>(ends.second)] += taken;
   }
   return workers;
 }

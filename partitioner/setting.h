@@ -1,7 +1,7 @@
 // The memory that the setting of a run (request.h) takes for messages.
 //
 //   sender    [slot][slot][slot]...  ──>  receiver   reads them there (shm, cuda, inproc), or
-//                                                    [slot][slot][slot]... mirrored: ipc, tcp
+//                                                    [slot][slot][slot]... at both ends: ipc, tcp
 //
 // A route has as many slots as its ends hold at once, and some more, so that the sender runs
 // ahead. Pure functions.
@@ -11,7 +11,6 @@
 #include <functional>
 #include <vector>
 
-#include "partitioner/blocks.h"
 #include "partitioner/plan.h"
 #include "partitioner/request.h"
 
@@ -22,14 +21,9 @@ namespace kerf::partitioner {
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 const Setting& setting, int64_t samples);
 
-// The slots of a channel: whole blocks of so many bytes, at its receiver too where `mirrored`.
-struct ChannelMemory {
-  bool mirrored = false;
-  int64_t block = kPage;
-};
-// The same for channels that are not all alike: `memory_of` says of two workers, sender first.
+// The same for channels that are not all alike: `place_of` says of two workers, sender first.
 std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std::vector<int>& held,
                                 int slots, int64_t samples,
-                                const std::function<ChannelMemory(int, int)>& memory_of);
+                                const std::function<SlotPlace(int, int)>& place_of);
 
 }  // namespace kerf::partitioner

@@ -1,65 +1,15 @@
 #include "apps/kerf/plan_flags.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/models.h"
-#include "partitioner/rewrite.h"
+#include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "runtime/channel.h"
-#include "runtime/error.h"
-#include "runtime/file.h"
-#include "runtime/json.h"
-#include "schedmp/schedules.h"
-#include "schedmp/verify.h"
 
 namespace kerf::apps {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int kMostSlots = 1024;
-constexpr size_t kMaxText = size_t{64} << 20;
-
-void check(const PlanFlags& flags) {
-  check_range(flags.workers, "--workers", kMostWorkers);
-  check_range(flags.stages, "--stages", kMostWorkers);
-  check_range(flags.batch, "--batch", partitioner::kMostRows);
-  check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
-  check_range(flags.slots, "--slots", kMostSlots);
-  check_range(flags.threads, "--threads", kMostThreads);
-  const double momentum = flags.momentum.value_or(0);
-  require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
-  if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
-}
-
-partitioner::Minimise parse_objective(const std::string& name) {
-  try {
-    return partitioner::parse_minimise(name);
-  } catch (const Error& error) {
-    throw Error(error.code(), error.message(), "--objective");
-  }
-}
-
-schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file) {
-  if (!std::filesystem::is_regular_file(file))
-    throw Error(ErrorCode::kUsage,
-                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
-                       file, fmt::join(schedmp::schedule_names(), ", ")),
-                flags.schedule ? "--schedule" : "the plan's schedule");
-  schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
-  const auto check_agrees = [&](const std::optional<int>& flag, int own, const char* name) {
-    require(flag.value_or(own) == own, file,
-            format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,
-                   flag.value_or(0), name));
-  };
-  check_agrees(flags.workers, schedule.workers(), "workers");
-  check_agrees(flags.micro_batches, schedule.micro_batches, "micro-batches");
-  return schedule;
-}
 
 std::string cut_help() {
   std::vector<std::string> lines;
@@ -68,145 +18,7 @@ std::string cut_help() {
   return format("{}", fmt::join(lines, "; "));
 }
 
-// Where the flags name a file.
-std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
-  if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
-  return read_schedule(flags, *flags.schedule);
-}
-
-// A schedule from a file holds what its rows say.
-std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
-                                                    const std::string& schedule) {
-  return is_built_in(schedule) ? schedmp::in_flight_of(schedule)
-                               : schedmp::in_flight_of(read_schedule(flags, schedule));
-}
-
-// Null for a plan's file that is not there, which is missed once it is to run.
-std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
-                                                         const std::string& schedule) {
-  std::error_code absent;
-  if (!is_built_in(schedule) && !fs::is_regular_file(schedule, absent)) return nullptr;
-  return in_flight_of(flags, schedule);
-}
-
-// Stages that are one worker's each go where the file has them, several to a worker too.
-std::vector<int> placement_of(const schedmp::Schedule& schedule) {
-  std::vector<int> placement;
-  for (const std::vector<int>& group : schedule.groups) {
-    if (group.size() != 1) return {};
-    placement.push_back(group[0]);
-  }
-  return placement;
-}
-
-template <class T>
-void check_agrees(const std::optional<T>& flag, const T& plan, const std::string& name,
-                  const std::string& file) {
-  if (flag && *flag != plan)
-    throw Error(ErrorCode::kUsage,
-                format("{} {} contradicts the plan, which says {}; leave the flag out, or make "
-                       "another plan with kerf plan",
-                       name, *flag, plan),
-                file);
-}
-
-bool mirrored(const std::string& transport) {
-  return runtime::mirrors_slots(runtime::parse_transport(transport));
-}
-
-// What was given goes before `setting`.
-partitioner::Setting under(const PlanFlags& flags, partitioner::Setting setting) {
-  setting.slots = flags.slots.value_or(setting.slots);
-  setting.threads = flags.threads.value_or(setting.threads);
-  if (flags.transport) setting.mirrored = mirrored(*flags.transport);
-  if (flags.momentum) setting.optimizer_states = *flags.momentum > 0 ? 1 : 0;
-  // Where all are CPUs, which is what a plan was made for where nobody says anything, nothing is
-  // another.
-  const bool other = std::any_of(flags.devices.begin(), flags.devices.end(),
-                                 [](auto kind) { return kind != runtime::DeviceKind::kCpu; });
-  setting.devices = other ? flags.devices : std::vector<runtime::DeviceKind>{};
-  return setting;
-}
-
-// Kernels of other devices take other scratch memory, but a plan's text says nothing of devices.
-void forget_devices(partitioner::Plan& plan) {
-  if (plan.request) plan.request->setting.devices.clear();
-}
-
-// Where no flag says what a run goes over, it is no plan's to say.
-partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting setting) {
-  setting.mirrored = mirrored(flags.transport.value_or(kPlannedTransport));
-  return setting;
-}
-
-// The plan stays; what it will take does not.
-void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
-  if (planned.plan.request) planned.plan.request->setting = setting;
-  forget_devices(planned.plan);
-  partitioner::PlanRequest request;
-  request.setting = setting;
-  planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
-                                              *in_flight_of(flags, planned.plan.schedule));
-}
-
-// As the flag says, or the plan's request, or as follows from its states.
-double momentum_under(const PlanFlags& flags,
-                      const std::optional<partitioner::KeptRequest>& request) {
-  if (flags.momentum) return *flags.momentum;
-  if (request && request->momentum) return *request->momentum;
-  return request && request->setting.optimizer_states == 0 ? 0 : kDefaultMomentum;
-}
-
-// The schedule and the request of a plan that was read, under what the flags say.
-void run_under(const PlanFlags& flags, Planned& planned) {
-  auto& request = planned.plan.request;
-  planned.momentum = momentum_under(flags, request);
-  if (request && flags.momentum) request->momentum = flags.momentum;
-  const partitioner::Setting made_for = request ? request->setting : partitioner::Setting{};
-  const partitioner::Setting setting = under(flags, made_for);
-  planned.setting = run_setting(flags, setting);
-  planned.other_states = request && setting.optimizer_states != made_for.optimizer_states;
-  planned.memory = flags.memory ? flags.memory : request ? request->memory : std::nullopt;
-  if (request) request->memory = planned.memory;
-  const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
-  if (other) planned.plan.schedule = *flags.schedule;
-  if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
-}
-
-// The model that a plan's request names, for flags that name none: a look at a text that is not
-// trusted yet.
-std::string source_of(const PlanFlags& flags, const std::string& text, const std::string& file) {
-  if (flags.model || !flags.sizes.empty()) return flags.source();
-  const Json plan = parse_json(text, file);
-  if (!plan.is_object() || !plan.contains("request")) return flags.source();
-  const Json& request = plan["request"];
-  if (!request.is_object() || !request.contains("source")) return flags.source();
-  return json_string(request, "source", file + ": request");
-}
-
-partitioner::Model model_of_plan(const std::string& source, const std::string& text,
-                                 const std::string& file) {
-  try {
-    return partitioner::rewritten(make_model(source), partitioner::rewrites_of_plan(text, file));
-  } catch (const Error& error) {
-    throw Error(error.code(), error.what(), file);
-  }
-}
-
-// A schedule's file lies where the plan says, seen from the plan, or else from here, as plans of
-// earlier versions had it.
-std::string beside(const std::string& plan_file, const std::string& schedule) {
-  const fs::path path = fs::path(plan_file).parent_path() / schedule;
-  std::error_code absent;
-  return !is_built_in(schedule) && fs::is_regular_file(path, absent) ? path.string() : schedule;
-}
-
 }  // namespace
-
-bool is_built_in(const std::string& schedule) {
-  const auto names = schedmp::schedule_names();
-  return std::find(names.begin(), names.end(), schedule) != names.end();
-}
 
 std::string PlanFlags::source() const { return model_source(model.value_or("lenet5"), sizes); }
 
@@ -289,7 +101,7 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
       command
           .add_option("--transport", flags.transport,
                       "What it will run over (default shm): with ipc and tcp, messages take memory "
-                      "on both sides")
+                      "on both sides, with cuda whole blocks of 2 MiB")
           ->check(parsed_by(runtime::parse_transport))
           ->type_name("NAME"),
       command
@@ -305,108 +117,6 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
               "each kind takes its own scratch memory")
           ->check(parsed_by(planned_devices))
           ->type_name("DEVICE[,...]")};
-}
-
-schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
-                                const std::vector<std::vector<int>>& groups, int micro_batches) {
-  return is_built_in(name) ? schedmp::make_schedule(name, groups, micro_batches)
-                           : read_schedule(flags, name);
-}
-
-Planned make_plan_of(const PlanFlags& flags) {
-  check(flags);
-  Planned planned{flags.source(), make_model(flags.source()), {}, {}, flags.memory};
-  partitioner::PlanRequest request;
-  request.source = planned.source;
-  request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
-  const auto file = schedule_in_file(flags);
-  request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
-  if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
-  if (!request.placement.empty()) request.workers = file->stages();
-  request.stages = flags.stages.value_or(0);
-  request.batch = flags.batch.value_or(128);
-  request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
-  request.schedule = flags.schedule.value_or(flags.default_schedule);
-  request.memory = flags.memory;
-  request.minimise = parse_objective(flags.objective.value_or("time"));
-  request.setting = planned.setting = run_setting(flags, under(flags, {}));
-  request.momentum = flags.momentum;
-  planned.momentum = flags.momentum.value_or(kDefaultMomentum);
-  require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
-          "it is for --cut hybrid only");
-  const bool free = request.cut == partitioner::Cut::kFree;
-  require(free == !flags.shares.empty(), "--shares",
-          free ? "a free cut needs a file of shares" : "it is for --cut free only");
-  if (free) {
-    request.shares = runtime::read_file(flags.shares, kMaxText);
-    request.shares_origin = flags.shares;
-    require(!request.shares.empty(), flags.shares, "the file of shares is empty");
-  }
-  planned.model = partitioner::model_for(planned.model, request);
-  auto answer =
-      partitioner::make_plan(planned.model, request, *in_flight_of(flags, request.schedule));
-  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
-    throw Error(ErrorCode::kInfeasible, why->text());
-  planned.plan = std::get<partitioner::Plan>(std::move(answer));
-  forget_devices(planned.plan);
-  return planned;
-}
-
-Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) {
-  check(flags);
-  std::error_code absent;
-  const std::string file = fs::is_directory(file_or_folder, absent)
-                               ? (fs::path(file_or_folder) / kPlanFile).string()
-                               : file_or_folder;
-  const std::string text = runtime::read_file(file, kMaxText);
-  const std::string source = source_of(flags, text, file);
-  Planned planned{source, model_of_plan(source, text, file), {}, {}, {}};
-  planned.plan =
-      partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
-        return in_flight_of_plan(flags, beside(file, schedule));
-      });
-  planned.plan.schedule = beside(file, planned.plan.schedule);
-  check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);
-  check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
-  check_agrees(flags.batch, planned.plan.batch, "--batch", file);
-  check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);
-  check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
-  require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
-  require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
-  run_under(flags, planned);
-  check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);
-  check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);
-  return planned;
-}
-
-Planned planned_by(const PlanFlags& flags, const std::string& file) {
-  return file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
-}
-
-std::string plan_text_for(const Planned& planned, const std::string& file,
-                          partitioner::PlanText form) {
-  partitioner::Plan plan = planned.plan;
-  if (!is_built_in(plan.schedule))
-    plan.schedule =
-        fs::absolute(plan.schedule).lexically_proximate(fs::absolute(file).parent_path()).string();
-  return partitioner::write_plan(planned.model, plan, form);
-}
-
-schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
-  return find_schedule(flags, flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
-                       plan.micro_batches);
-}
-
-schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
-  schedmp::Schedule schedule = schedule_of(flags, plan);
-  const std::string& name = flags.schedule.value_or(plan.schedule);
-  if (is_built_in(name)) return schedule;
-  std::vector<std::string> problems = schedmp::check_order(schedule);
-  for (std::string& problem : schedmp::check_fits(schedule, plan))
-    problems.push_back(std::move(problem));
-  require(problems.empty(), name,
-          format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")));
-  return schedule;
 }
 
 }  // namespace kerf::apps

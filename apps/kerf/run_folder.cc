@@ -7,6 +7,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "apps/kerf/plan_schedule.h"
 #include "partitioner/picture.h"
 #include "runtime/error.h"
 #include "runtime/file.h"

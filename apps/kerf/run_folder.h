@@ -10,7 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "apps/kerf/plan_flags.h"
+#include "apps/kerf/planned.h"
+#include "schedmp/schedule.h"
 
 namespace kerf::apps {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/kerf/drive.h"
-#include "apps/kerf/plan_flags.h"
+#include "apps/kerf/planned.h"
 #include "apps/report/run_record.h"
 #include "runtime/trace.h"
 #include "schedmp/training/training.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/cpu/described.h"
+#include "ops/cpu/description_cache.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -270,7 +270,7 @@ void DnnlConv::weight_gradient(const ConvProblem& problem, const float* x, const
 template <class Describe>
 size_t DnnlConv::described(const ConvProblem& problem, int threads, int asked,
                            const Describe& describe) {
-  static Described<std::tuple_size_v<Key>> known;
+  static DescriptionCache<std::tuple_size_v<Key>> known;
   return known.bytes(key_of(8 * threads + asked, problem, kAnyGrant), [&] {
     return guard("Conv",
                  [&] { return with_threads(threads, [&] { return describe(DnnlEngine()); }); });

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/cpu/described.h"
+#include "ops/cpu/description_cache.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -58,7 +58,7 @@ DnnlMatmul::Description DnnlMatmul::describe(const Problem& p, int64_t columns, 
 
 size_t DnnlMatmul::workspace_bytes(const Problem& p, bool transposed_a, bool transposed_b,
                                    bool has_bias, int threads) {
-  static Described<7> known;
+  static DescriptionCache<7> known;
   const int64_t flags =
       (transposed_a ? 1 : 0) | (transposed_b ? 2 : 0) | (has_bias ? 4 : 0) | (p.accumulate ? 8 : 0);
   return known.bytes(

@@ -2,10 +2,10 @@
 // step where it does.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "ops/cpu/column_sum.h"
 #include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/lstm_cell.h"
 #include "ops/kernel.h"
 #include "ops/operators/lstm.h"
 #include "ops/simd/simd.h"
@@ -102,50 +102,6 @@ struct Direction {
   int64_t steps = 0;
   int64_t step(int64_t processed) const { return back ? steps - 1 - processed : processed; }
 };
-
-// The four gates' blocks of one row, and one row of states.
-struct Gates {
-  float* i;
-  float* o;
-  float* f;
-  float* g;
-  Gates(float* row, int64_t hidden)
-      : i(row), o(row + hidden), f(row + 2 * hidden), g(row + 3 * hidden) {}
-};
-
-float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
-
-// From the gates' arguments to the gates, and the cells and hidden units of the next step.
-void advance(const Gates& gates, int64_t hidden, float* c, float* h) {
-  for (int64_t j = 0; j < hidden; ++j) {
-    gates.i[j] = sigmoid(gates.i[j]);
-    gates.o[j] = sigmoid(gates.o[j]);
-    gates.f[j] = sigmoid(gates.f[j]);
-    gates.g[j] = std::tanh(gates.g[j]);
-    c[j] = gates.f[j] * c[j] + gates.i[j] * gates.g[j];
-    h[j] = gates.o[j] * std::tanh(c[j]);
-  }
-}
-
-// From the gradients of h and c to those of the gates' arguments and of the step before's c. dy and
-// c_before may be null, which is 0.
-void retreat(const Gates& gates, const float* c, const float* c_before, const float* dy,
-             int64_t hidden, const float* dh, float* dc, const Gates& to) {
-  for (int64_t j = 0; j < hidden; ++j) {
-    const float i = gates.i[j];
-    const float o = gates.o[j];
-    const float f = gates.f[j];
-    const float g = gates.g[j];
-    const float tanh_c = std::tanh(c[j]);
-    const float of_h = dh[j] + (dy == nullptr ? 0.0F : dy[j]);
-    const float of_c = dc[j] + of_h * o * (1 - tanh_c * tanh_c);
-    to.i[j] = of_c * g * (i * (1 - i));
-    to.o[j] = of_h * tanh_c * (o * (1 - o));
-    to.f[j] = of_c * (c_before == nullptr ? 0.0F : c_before[j]) * (f * (1 - f));
-    to.g[j] = of_c * i * (1 - g * g);
-    dc[j] = of_c * f;
-  }
-}
 
 const float* data_of(std::span<const TensorView> views, size_t i) {
   return i < views.size() ? views[i].f32() : nullptr;
@@ -324,7 +280,7 @@ class LstmKernel final : public Kernel {
     for_samples(q, [&](int64_t s) {
       float* h = scratch.h + s * q.hidden;
       float* c = scratch.c + s * q.hidden;
-      advance(Gates(gates + s * q.gates(), q.hidden), q.hidden, c, h);
+      advance(LstmGates(gates + s * q.gates(), q.hidden), q.hidden, c, h);
       std::copy_n(h, q.hidden, call.outputs[0].f32() + q.y_row(t, d, s));
       if (cells != nullptr) std::copy_n(c, q.hidden, cells + s * q.hidden);
     });
@@ -358,10 +314,10 @@ class LstmKernel final : public Kernel {
         const float* c_before = p > 0                ? before + s * q.hidden
                                 : initial == nullptr ? nullptr
                                                      : initial + q.state_row(d, s);
-        retreat(Gates(reserved_gates(call, q, d, t) + s * q.gates(), q.hidden),
+        retreat(LstmGates(reserved_gates(call, q, d, t) + s * q.gates(), q.hidden),
                 reserved_cells(call, q, d, t) + s * q.hidden, c_before,
                 dy == nullptr ? nullptr : dy + q.y_row(t, d, s), q.hidden, dh + s * q.hidden,
-                dc + s * q.hidden, Gates(to + s * q.gates(), q.hidden));
+                dc + s * q.hidden, LstmGates(to + s * q.gates(), q.hidden));
       });
       matmul_.run(recurrent_gradient(q), {to, false}, {r, false}, nullptr, dh, left);
     }

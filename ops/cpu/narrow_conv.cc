@@ -27,8 +27,8 @@ struct Blocks {
 };
 
 // The convolution with `together` neighbouring pixels taken for one.
-struct Shapes {
-  explicit Shapes(const ConvProblem& p) : window(p.window), channels(p.channels) {
+struct Geometry {
+  explicit Geometry(const ConvProblem& p) : window(p.window), channels(p.channels) {
     const Window& w = window;
     if (w.dilations[1] == 1 && w.strides[1] <= w.kernel[1])
       for (together = std::max<int64_t>(lanes() / p.filters, 1); w.output[1] % together != 0;)
@@ -78,7 +78,7 @@ struct Shapes {
 
 // Writes a sample's rows with zeros around them. Rows and columns beyond the windows' reach are
 // left out.
-void pad_sample(const Shapes& s, const float* from, float* to) {
+void pad_sample(const Geometry& s, const float* from, float* to) {
   const Window& w = s.window;
   std::fill_n(to, s.sample(), 0.0F);
   const int64_t columns = std::min(w.input[1], s.extent[1] - w.pads_begin[1]);
@@ -92,7 +92,7 @@ void pad_sample(const Shapes& s, const float* from, float* to) {
 // Calls visit(place among the packed weights or sums, place among w) for every weight of every
 // pixel; weights of one vector after the other, run by run, tap by tap.
 template <class Visit>
-void for_weights(const Shapes& s, const Visit& visit) {
+void for_weights(const Geometry& s, const Visit& visit) {
   const Window& w = s.window;
   const int64_t filters = s.filters / s.together;
   const bool dense = s.runs == w.kernel[0];
@@ -113,7 +113,7 @@ void for_weights(const Shapes& s, const Visit& visit) {
 // ---- forward
 
 struct ForwardRoom {
-  explicit ForwardRoom(const Shapes& s)
+  explicit ForwardRoom(const Geometry& s)
       : padded(s.padded ? s.sample() : 0), block(kMostSums * lanes()) {}
   size_t bytes() const { return piece_bytes<float>(padded) + piece_bytes<float>(block); }
 
@@ -127,7 +127,7 @@ struct ForwardWeights {
   const Run* runs = nullptr;
 };
 
-ForwardWeights pack_forward(const Shapes& s, const float* w, const float* bias,
+ForwardWeights pack_forward(const Geometry& s, const float* w, const float* bias,
                             Workspace& workspace) {
   float* packed = workspace.take<float>(s.vectors * s.weights_of_vector());
   float* start = workspace.take<float>(s.vectors * lanes());
@@ -144,7 +144,7 @@ ForwardWeights pack_forward(const Shapes& s, const float* w, const float* bias,
 
 // One sample. What is written beyond a pixel's filters is the next pixel's, and is written again;
 // but not beyond the sample.
-void forward_sample(const Shapes& s, const ForwardWeights& weights, const float* x, float* block,
+void forward_sample(const Geometry& s, const ForwardWeights& weights, const float* x, float* block,
                     float* y) {
   const Blocks blocks(s.columns);
   PixelSums sums{.pixel_stride = s.pixel_stride,
@@ -175,7 +175,7 @@ void forward_sample(const Shapes& s, const ForwardWeights& weights, const float*
 
 // Taps whose sums are made in one go.
 struct TapBlocks {
-  explicit TapBlocks(const Shapes& s)
+  explicit TapBlocks(const Geometry& s)
       : taps(s.taps),
         in_pairs(s.runs == s.window.kernel[0] && s.runs > 1 && 2 * s.taps <= kMostSums),
         number(in_pairs ? divided_up(s.runs, 2) : s.runs * taps.number) {}
@@ -196,7 +196,7 @@ void sum_box(TapSums sums, const Pixels& first, const Pixels& box) {
 
 // Sums over all pixels. Where the tensor ends, a vector would read beyond it: the last pixels'
 // filters, as many pixels as a vector reaches over, are read from a copy.
-void sum_all_pixels(const Shapes& s, const TapSums& sums, int64_t kept, bool ends_tensor) {
+void sum_all_pixels(const Geometry& s, const TapSums& sums, int64_t kept, bool ends_tensor) {
   if (kept == lanes() || !ends_tensor) return sum_taps(sums);
   const Pixels all = sums.pixels;
   const int64_t plane = all.rows * all.columns;
@@ -221,20 +221,20 @@ void sum_all_pixels(const Shapes& s, const TapSums& sums, int64_t kept, bool end
 }
 
 // Some samples: as many as fit the cache.
-struct Chunk {
+struct Tile {
   int64_t samples = 0;
   const float* x = nullptr;  // padded
   const float* dy = nullptr;
   bool ends_tensor = false;
 };
 
-void sum_block(const Shapes& s, const TapBlocks& blocks, const Chunk& chunk, int64_t item,
+void sum_block(const Geometry& s, const TapBlocks& blocks, const Tile& tile, int64_t item,
                float* all_sums) {
   const int64_t v = item / blocks.number;
   const int64_t block = item % blocks.number;
   int64_t run = block / blocks.taps.number;
-  TapSums sums{.pixels = {chunk.samples, s.window.output[0], s.columns},
-               .dy = chunk.dy + v * lanes(),
+  TapSums sums{.pixels = {tile.samples, s.window.output[0], s.columns},
+               .dy = tile.dy + v * lanes(),
                .dy_sample = s.output_sample(),
                .dy_row = s.output_row(),
                .dy_column = s.filters,
@@ -251,28 +251,28 @@ void sum_block(const Shapes& s, const TapBlocks& blocks, const Chunk& chunk, int
     first = block % blocks.taps.number * blocks.taps.size;
     sums.taps = std::min(blocks.taps.size, s.taps - first);
   }
-  sums.x = chunk.x + s.run_offset(run) + first;
+  sums.x = tile.x + s.run_offset(run) + first;
   sums.sums = all_sums + v * s.weights_of_vector() + (run * s.taps + first) * lanes();
-  sum_all_pixels(s, sums, std::min(lanes(), s.filters - v * lanes()), chunk.ends_tensor);
+  sum_all_pixels(s, sums, std::min(lanes(), s.filters - v * lanes()), tile.ends_tensor);
 }
 
 // The sum of dy itself: a tap that is always 1.
-void sum_bias(const Shapes& s, const Chunk& chunk, int64_t v, float* sums) {
+void sum_bias(const Geometry& s, const Tile& tile, int64_t v, float* sums) {
   constexpr float kOne = 1;
   sum_all_pixels(s,
-                 {.pixels = {chunk.samples, s.window.output[0], s.columns},
-                  .dy = chunk.dy + v * lanes(),
+                 {.pixels = {tile.samples, s.window.output[0], s.columns},
+                  .dy = tile.dy + v * lanes(),
                   .dy_sample = s.output_sample(),
                   .dy_row = s.output_row(),
                   .dy_column = s.filters,
                   .x = &kOne,
                   .taps = 1,
                   .sums = sums + v * lanes()},
-                 std::min(lanes(), s.filters - v * lanes()), chunk.ends_tensor);
+                 std::min(lanes(), s.filters - v * lanes()), tile.ends_tensor);
 }
 
 // Adds up what one filter has of each of the pixels together.
-void fold(const Shapes& s, const float* sums, const float* bias_sums, const ConvGradient& dw,
+void fold(const Geometry& s, const float* sums, const float* bias_sums, const ConvGradient& dw,
           const ConvGradient& dbias, int64_t weights) {
   const int64_t filters = s.filters / s.together;
   if (!dw.accumulate) std::fill_n(dw.data, weights, 0.0F);
@@ -290,7 +290,7 @@ bool suits_narrow_conv(const ConvProblem& p) {
 
 void narrow_conv_forward(const ConvProblem& p, const float* x, const float* w, const float* bias,
                          float* y, Workspace& workspace) {
-  const Shapes s(p);
+  const Geometry s(p);
   const ForwardWeights weights = pack_forward(s, w, bias, workspace);
   const ForwardRoom room(s);
   const auto threads = static_cast<int64_t>(workspace.bytes_left() / room.bytes());
@@ -311,7 +311,7 @@ void narrow_conv_forward(const ConvProblem& p, const float* x, const float* w, c
 void narrow_conv_weight_gradient(const ConvProblem& p, const float* x, const float* dy,
                                  const ConvGradient& dw, const ConvGradient& dbias,
                                  Workspace& workspace) {
-  const Shapes s(p);
+  const Geometry s(p);
   const TapBlocks blocks(s);
   auto* padded = workspace.take<float>(s.padded ? kSamplesAtOnce * s.sample() : 0);
   auto* sums = workspace.take<float>(s.vectors * s.weights_of_vector());
@@ -319,27 +319,27 @@ void narrow_conv_weight_gradient(const ConvProblem& p, const float* x, const flo
   std::fill_n(sums, s.vectors * s.weights_of_vector(), 0.0F);
   std::fill_n(bias_sums, s.vectors * lanes(), 0.0F);
   for (int64_t first = 0; first < p.samples; first += kSamplesAtOnce) {
-    Chunk chunk{.samples = std::min(kSamplesAtOnce, p.samples - first),
-                .x = s.padded ? padded : x + first * s.sample(),
-                .dy = dy + first * s.output_sample()};
-    chunk.ends_tensor = first + chunk.samples == p.samples;
+    Tile tile{.samples = std::min(kSamplesAtOnce, p.samples - first),
+              .x = s.padded ? padded : x + first * s.sample(),
+              .dy = dy + first * s.output_sample()};
+    tile.ends_tensor = first + tile.samples == p.samples;
     if (s.padded)
-      simd::parallel_pieces(chunk.samples, 4, [&](int64_t begin, int64_t end) {
+      simd::parallel_pieces(tile.samples, 4, [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n)
           pad_sample(s, x + (first + n) * s.input_sample(), padded + n * s.sample());
       });
     simd::parallel_pieces(s.vectors * blocks.number, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t item = begin; item < end; ++item) sum_block(s, blocks, chunk, item, sums);
+      for (int64_t item = begin; item < end; ++item) sum_block(s, blocks, tile, item, sums);
     });
     for (int64_t v = 0; v < s.vectors && dbias.data != nullptr; ++v)
-      sum_bias(s, chunk, v, bias_sums);
+      sum_bias(s, tile, v, bias_sums);
   }
   fold(s, sums, bias_sums, dw, dbias,
        p.filters * p.channels * p.window.kernel[0] * p.window.kernel[1]);
 }
 
 size_t narrow_conv_workspace_bytes(const ConvProblem& p, int threads) {
-  const Shapes s(p);
+  const Geometry s(p);
   const auto pieces = static_cast<size_t>(threads);
   const size_t vectors = piece_bytes<float>(s.vectors * s.weights_of_vector()) +
                          piece_bytes<float>(s.vectors * lanes());

@@ -50,6 +50,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       workplace_(workplace),
       bench_(ops::make_workbench(workplace.device, workplace.stream)),
       trail_(*bench_),
+      error_places_(workplace, trail_),
       step_trace_(workplace),
       seed_(seed),
       micro_batches_(plan.micro_batches),
@@ -131,13 +132,13 @@ TrainingResult& Executor::run(const StepData& data) {
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);
-  with_trail([&] {
-    with_place([&] { return kerf::format("the beginning of step {}", data.step); },
-               [&] { step_trace_.begin(); });
+  error_places_.within_step([&] {
+    error_places_.within([&] { return kerf::format("the beginning of step {}", data.step); },
+                         [&] { step_trace_.begin(); });
     for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
     if (data.training) copy_report();
-    with_place([&] { return kerf::format("the end of step {}", data.step); },
-               [&] { workplace_.stream.synchronize(); });
+    error_places_.within([&] { return kerf::format("the end of step {}", data.step); },
+                         [&] { workplace_.stream.synchronize(); });
   });
   step_trace_.end();
   bench_->check_data();
@@ -152,41 +153,6 @@ TrainingResult& Executor::run(const StepData& data) {
   return result_;
 }
 
-// What the device refuses is told with what it was to do.
-template <class Place, class Act>
-void Executor::with_place(const Place& place, const Act& act) const {
-  try {
-    act();
-  } catch (const Error& error) {
-    if (!error.where().starts_with(workplace_.device.name())) throw;
-    throw Error(error.code(), error.message(), kerf::format("{}, {}", error.where(), place()));
-  }
-}
-
-// A device that failed says so to whoever asks it next, which is seldom who was to blame.
-template <class Act>
-void Executor::with_trail(const Act& act) const {
-  try {
-    act();
-  } catch (const Error& error) {
-    const std::string device = workplace_.device.name();
-    if (!error.where().starts_with(device) || !device_failed()) throw;
-    const std::string open = trail_.first_open();
-    if (open.empty()) throw;  // it is of what was enqueued last
-    throw Error(error.code(), error.message(), kerf::format("{}, {}", device, open));
-  }
-}
-
-// Not a call of it: whatever it is asked, it answers that it failed.
-bool Executor::device_failed() const {
-  try {
-    workplace_.stream.synchronize();
-  } catch (const Error& error) {
-    return error.where() == workplace_.device.name();
-  }
-  return false;
-}
-
 void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
   action_ = name;
@@ -198,13 +164,13 @@ void Executor::run_list(size_t index) {
     current_->interpreter.run(current_->runs[index]);
     trail_.passed(name);
   };
-  with_place([&] { return text; },
-             [&] {
-               step_trace_.cover(
-                   Span::Kind::kCompute, 0, [&] { return name; }, run);
-             });
-  if (trail_.done() != nullptr)
-    workplace_.activity.enqueued(text, trail_.last(), trail_.done());
+  error_places_.within([&] { return text; },
+                       [&] {
+                         step_trace_.cover(
+                             Span::Kind::kCompute, 0, [&] { return name; }, run);
+                       });
+  if (const auto done = trail_.done())
+    workplace_.activity.enqueued(text, trail_.last(), done);
   else
     workplace_.activity.progress();
 }
@@ -333,76 +299,11 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
 // A kernel's call, by the names of its node and of its span.
 template <class Name, class Act>
 void Executor::compute(const std::string& node, const Name& name, const Act& act) {
-  with_place([&] { return std::string_view(node); },
-             [&] {
-               step_trace_.cover(Span::Kind::kCompute, 1, name, act);
-               trail_.passed(action_, node);
-             });
-}
-
-size_t Executor::message_bytes(int route, int micro_batch) const {
-  return partitioner::message_bytes(model_, plan_.routes[static_cast<size_t>(route)],
-                                    samples(micro_batch));
-}
-
-void Executor::acquire(const Site& site, const Instruction& instruction) {
-  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
-  slot = mailbox_.acquire(instruction.route, site.micro_batch,
-                          message_bytes(instruction.route, site.micro_batch));
-  if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
-}
-
-void Executor::send(const Site& site, const Instruction& instruction) {
-  const int route = instruction.route;
-  runtime::Slot& slot = this->slot(route, site.micro_batch);
-  const auto pack = [&] {
-    std::byte* to = slot.data;
-    for (const partitioner::Move& move : instruction.moves) {
-      bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
-      to += move.selection.bytes(samples(site.micro_batch));
-    }
-    mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
-  };
-  step_trace_.cover(
-      Span::Kind::kSend, 2, [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
-      pack, mailbox_.flow_of(route, site.micro_batch));
-  if (!instruction.retained) slot = {};
-}
-
-void Executor::retire(const Site& site, const Instruction& instruction) {
-  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
-  mailbox_.retire(instruction.route, slot);
-  slot = {};
-}
-
-void Executor::receive(const Site& site, const Instruction& instruction) {
-  const int route = instruction.route;
-  const runtime::View message =
-      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
-  held(route, site.micro_batch) = message;
-  if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
-  if (site.micro_batch < 0) parameters_.changed();  // what homes publish is among the step's own
-  const auto unpack = [&] {
-    const std::byte* from = message.data;
-    for (const partitioner::Move& move : instruction.moves) {
-      const TensorView to = view(site, move.local);
-      if (move.add)
-        bench_->unpack_add(move.selection, from, to, samples(site.micro_batch));
-      else
-        bench_->unpack(move.selection, from, to, samples(site.micro_batch));
-      from += move.selection.bytes(samples(site.micro_batch));
-    }
-  };
-  step_trace_.cover(
-      Span::Kind::kReceive, 2,
-      [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); }, unpack,
-      mailbox_.flow_of(route, site.micro_batch));
-}
-
-void Executor::release(const Site& site, const Instruction& instruction) {
-  runtime::View& view = held(instruction.route, site.micro_batch);
-  mailbox_.release(instruction.route, view);
-  view = {};
+  error_places_.within([&] { return std::string_view(node); },
+                       [&] {
+                         step_trace_.cover(Span::Kind::kCompute, 1, name, act);
+                         trail_.passed(action_, node);
+                       });
 }
 
 void Executor::copy(const Site& site, const Instruction& instruction) {

@@ -17,6 +17,7 @@
 #include "partitioner/step_vector.h"
 #include "schedmp/dataset.h"
 #include "schedmp/interpreter.h"
+#include "schedmp/training/error_places.h"
 #include "schedmp/training/mailbox.h"
 #include "schedmp/training/parameters.h"
 #include "schedmp/training/step_trace.h"
@@ -99,11 +100,6 @@ class Executor final : private Machine {
 
   template <class Name, class Act>
   void compute(const std::string& node, const Name& name, const Act& act);
-  template <class Place, class Act>
-  void with_place(const Place& place, const Act& act) const;
-  template <class Act>
-  void with_trail(const Act& act) const;
-  bool device_failed() const;
   void run_list(size_t index);
   // What the step says of itself, on its way to the host: of training, where a part of this worker
   // concludes it. Then, on the host.
@@ -155,6 +151,7 @@ class Executor final : private Machine {
   runtime::Workplace& workplace_;
   const std::unique_ptr<ops::Workbench> bench_;
   Trail trail_;
+  const ErrorPlaces error_places_;
   StepTrace step_trace_;
   std::string_view action_;  // whose list runs
   const uint64_t seed_;

@@ -21,7 +21,7 @@ void Trail::begin(int64_t step) {
 
 void Trail::passed(std::string_view action, std::string_view node) {
   places_.push_back({action, node});
-  if (bench_.mark(done_.get(), last()) && !told_) told_ = done_;
+  if (bench_.mark(done_.get(), last())) late_ = true;
 }
 
 std::string Trail::first_open() const {

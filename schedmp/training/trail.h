@@ -33,7 +33,7 @@ class Trail {
 
   // Where the device writes how many it is done with of all that were ever passed, and how many
   // those are; null where it is done with all at once. After passed().
-  const std::shared_ptr<const int64_t>& done() const { return told_; }
+  std::shared_ptr<const int64_t> done() const { return late_ ? done_ : nullptr; }
   int64_t last() const { return before_ + std::ssize(places_); }
 
   // The first that was passed and is not done, "conv2, step 3: 0F0"; empty where all are.
@@ -47,7 +47,7 @@ class Trail {
 
   ops::Workbench& bench_;
   std::shared_ptr<int64_t> done_;  // how many of all that were ever passed
-  std::shared_ptr<const int64_t> told_;
+  bool late_ = false;              // the device writes there, when it comes to it
   int64_t before_ = 0;
   int64_t step_ = 0;
   std::vector<Place> places_;  // of this step

@@ -8,9 +8,9 @@
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
 #include "runtime/wire.h"
-#include "schedmp/schedules.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/messages.h"
+#include "schedmp/training/proof.h"
 #include "schedmp/training/worker_half.h"
 
 namespace kerf::schedmp {
@@ -111,11 +111,14 @@ struct Training::SchedulerHalf {
         train(factories.dataset(options.dataset, Split::kTrain)),
         test(factories.dataset(options.dataset, Split::kTest)),
         rounds(options, train->rows(), test->rows()),
+        proof(model, plan, schedule, options),
         workers(static_cast<size_t>(plan.workers_bound())),
         routes(plan.routes.size()),
         spans(workers.size()) {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].worker = static_cast<int>(worker);
+    note_proof();
+    check_data();
   }
 
   static TrainingOptions checked(TrainingOptions options, const Plan& plan) {
@@ -127,82 +130,10 @@ struct Training::SchedulerHalf {
     return options;
   }
 
-  void prove() {
-    partitioner::Setting setting = options.setting;
-    setting.optimizer_states =
-        ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
-    if (trains() && !schedule.trains())
-      throw Error(ErrorCode::kUsage,
-                  "it has no backward and no update, so nothing would be learnt; choose gpipe, "
-                  "1f1b or a file with B and U",
-                  "schedule " + schedule.name);
-    verdict = proved(schedule, setting, schedule.trains());
-    prove_evaluation(setting);
-    proved_alike = verdict.peak_bytes;
-    conclude_proof();
-  }
-
-  void conclude_proof() {
+  // What each worker may take, as proved.
+  void note_proof() {
     for (size_t worker = 0; worker < workers.size(); ++worker)
-      workers[worker].proved_bytes = verdict.peak_bytes[worker];
-    if (options.memory) check_cap(*options.memory);
-  }
-
-  // Until now the setting said of all channels alike where their slots are.
-  void prove_channels(const TransportTable& transports) {
-    const int64_t samples = plan.largest_micro_batch();
-    const auto memory_of = [&](int from, int to) -> partitioner::ChannelMemory {
-      const auto kind = transports.at(static_cast<size_t>(from)).at(static_cast<size_t>(to));
-      KERF_CHECK(kind, "nobody says how messages go from worker {} to worker {}", from, to);
-      if (*kind == runtime::TransportKind::kCuda)
-        return {.block = static_cast<int64_t>(runtime::kExportedBlock)};
-      return {.mirrored = runtime::mirrors_slots(*kind)};
-    };
-    const auto assumed = slot_bytes(model, plan, verdict.held, options.setting, samples);
-    const auto taken =
-        slot_bytes(model, plan, verdict.held, options.setting.slots, samples, memory_of);
-    for (size_t worker = 0; worker < workers.size(); ++worker)
-      verdict.peak_bytes[worker] = proved_alike[worker] + taken[worker] - assumed[worker];
-    conclude_proof();
-  }
-
-  Verdict proved(const Schedule& what, const partitioner::Setting& setting, bool gradients,
-                 const std::vector<int>& least_held = {}) const {
-    const auto parts =
-        partitioner::lower(model, plan, {gradients, setting.threads, setting.devices});
-    Verdict result = verify(model, plan, parts, what, setting, least_held);
-    if (!result.ok())
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("not proved: {}", fmt::join(result.problems, "; ")),
-                  "schedule " + what.name);
-    return result;
-  }
-
-  bool trains() const { return options.steps != 0; }
-
-  // Evaluation has an arena of its own plan in the same memory; a run that only evaluates has
-  // nothing else.
-  void prove_evaluation(const partitioner::Setting& setting) {
-    Verdict evaluation =
-        proved(forward_only(schedule.groups, schedule.micro_batches), setting, false);
-    if (!trains()) {
-      verdict = std::move(evaluation);
-      return;
-    }
-    // The routes are the same.
-    if (!std::ranges::equal(evaluation.held, verdict.held, std::less_equal<>()))
-      verdict = proved(schedule, setting, schedule.trains(), evaluation.held);
-    for (size_t worker = 0; worker < workers.size(); ++worker) {
-      const int64_t more = evaluation.arena_bytes[worker] - verdict.arena_bytes[worker];
-      if (more <= 0) continue;
-      verdict.arena_bytes[worker] += more;
-      verdict.peak_bytes[worker] += more;
-    }
-  }
-
-  void check_cap(int64_t cap) const {
-    if (const std::string why = above_cap(verdict.peak_bytes, cap); !why.empty())
-      throw Error(ErrorCode::kInfeasible, why, plan.model);
+      workers[worker].proved_bytes = proof.verdict().peak_bytes[worker];
   }
 
   void check_data() const {
@@ -300,8 +231,7 @@ struct Training::SchedulerHalf {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
   Rounds rounds;
-  Verdict verdict;
-  std::vector<int64_t> proved_alike;  // by worker: where all channels are as the setting says
+  TrainingProof proof;
   std::deque<TrainingTask> under_way;
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
@@ -322,32 +252,32 @@ Training::Training(TrainingFactories factories, const Model& model, const Plan& 
                    const Schedule& schedule, TrainingOptions options, TrainingObserver observer)
     : factories_(std::move(factories)),
       scheduler_(std::make_unique<SchedulerHalf>(factories_, model, plan, schedule,
-                                                 std::move(options), std::move(observer))) {
-  scheduler_->prove();
-  scheduler_->check_data();
-}
+                                                 std::move(options), std::move(observer))) {}
 
 Training::~Training() = default;
 
 void Training::channels_go_over(const TransportTable& transports) {
-  scheduler_->prove_channels(transports);
+  scheduler_->proof.channels_go_over(transports);
+  scheduler_->note_proof();
 }
 
 std::string Training::job(int worker) {
   const SchedulerHalf& half = *scheduler_;
-  return runtime::encode(TrainingJob{
-      half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
-      half.options.dataset, half.train->fingerprint(), half.test->fingerprint(),
-      half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
-      half.options.weights, half.trains(), credits_of(half.verdict, half.options.setting.slots),
-      half.verdict.peak_bytes.at(static_cast<size_t>(worker))});
+  return runtime::encode(
+      TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
+                  write_schedule(half.schedule), half.options.dataset, half.train->fingerprint(),
+                  half.test->fingerprint(), half.options.shuffle, half.options.seed,
+                  half.options.optimizer, half.options.shards.string(), half.options.weights,
+                  half.proof.trains(), credits_of(half.proof.verdict(), half.options.setting.slots),
+                  half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))});
 }
 
 LaneTable Training::lanes(int workers) const {
   const SchedulerHalf& half = *scheduler_;
   KERF_CHECK(workers == half.plan.workers_bound(), "the plan is for {} workers",
              half.plan.workers_bound());
-  return size_lanes(half.model, half.plan, credits_of(half.verdict, half.options.setting.slots));
+  return size_lanes(half.model, half.plan,
+                    credits_of(half.proof.verdict(), half.options.setting.slots));
 }
 
 std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
@@ -401,7 +331,7 @@ const std::vector<EvaluationRecord>& Training::evaluations() const {
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
-const Verdict& Training::verdict() const { return scheduler_->verdict; }
+const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }
 
 std::vector<std::vector<runtime::Span>> Training::take_spans() {
   return std::exchange(scheduler_->spans,

@@ -151,6 +151,9 @@ class Plan(KerfTest):
             return [worker["peak_bytes"] for worker in json.loads(answer.stdout)["workers"]]
         for here, there in zip(peaks("--transport", "shm"), peaks("--transport", "tcp")):
             self.assertLess(here, there)
+        # A GPU exports whole blocks of 2 MiB.
+        for here, there in zip(peaks("--transport", "shm"), peaks("--transport", "cuda")):
+            self.assertLess(here + (1 << 20), there)
         for one, four in zip(peaks(), peaks("--threads", 4)):
             self.assertLessEqual(one, four)
 

@@ -23,9 +23,15 @@ class Lifecycle(KerfTest):
         process = self.start(*ENDLESS, "--out", self.folder / "out", *more)
         workers = wait_until(lambda: len(workers_of(process.pid)) == 3 and workers_of(process.pid), 20)
         self.assertTrue(workers, "three workers that show as `kerf worker`")
-        time.sleep(1.5 * SLOW)
-        self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+        self.await_line(process, "epoch 1/")
         return process, workers
+
+    def await_line(self, process, part):
+        """Until the run says so."""
+        said = []
+        while part not in (line := process.stderr.readline()):
+            said.append(line)
+            self.assertTrue(line, f"it ended before it said '{part}': {''.join(said)}")
 
     def assert_ends(self, process, since):
         try:
@@ -115,8 +121,7 @@ class Lifecycle(KerfTest):
         model = ("lenet5", "--data", "synthetic:4096x784x10", "--workers", 3, "--epochs", 5, "--no-test")
         whole = self.train(*model, out="whole")
         process = self.start("train", *model, "--json", "--out", self.folder / "out")
-        while "epoch 1/5" not in (line := process.stderr.readline()):
-            self.assertTrue(line, "it ended before its first epoch did")
+        self.await_line(process, "epoch 1/5")
         os.killpg(process.pid, signal.SIGSTOP)
         time.sleep(4)
         self.assertIsNone(process.poll())

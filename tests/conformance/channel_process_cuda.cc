@@ -16,14 +16,6 @@ INSTANTIATE_TEST_SUITE_P(Over, BetweenProcesses, kHostMemory, name_of_way);
 INSTANTIATE_TEST_SUITE_P(OverItself, BetweenProcesses, kItsOwn, name_of_way);
 INSTANTIATE_TEST_SUITE_P(Over, BehindAProcess, kHostMemory, name_of_way);
 
-// The payload does not leave the GPU.
-TEST(CudaChannel, TakesNoMemoryOfTheHost) {
-  Sender sender({TransportKind::kCuda, "cuda:0"}, 3'000'000, 1);
-  ASSERT_TRUE(sender.receiver().receive(after(10s)));
-  for (const std::string& process : {std::string("self"), std::to_string(sender.pid())})
-    EXPECT_THAT(names_of(process), testing::Each(testing::Not(HasSubstr("kerf-slots"))));
-}
-
 TEST(CudaChannel, IsRefusedWhereADeviceHasNoMemoryToShare) {
   Net net(TransportKind::kCuda, 2);
   const auto thrown = net.try_open([&](int self) { return net.wiring(self, one_lane(8, 1)); });

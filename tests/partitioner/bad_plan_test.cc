@@ -92,6 +92,8 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
               HasSubstr("\"fc1.output\""));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 0; }), HasSubstr("p.json: request"));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["slots"] = 1 << 30; }), HasSubstr("at most"));
+  EXPECT_THAT(wrong([](Json& j) { j["request"]["mirrored"] = j["request"]["exported"] = true; }),
+              HasSubstr("p.json: request: \"exported\""));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["memory"] = 0; }), HasSubstr("memory"));
   EXPECT_THAT(wrong([](Json& j) { j["request"]["objective"] = "beauty"; }),
               HasSubstr("p.json: request.objective"));
@@ -169,7 +171,7 @@ TEST_F(BadPlan, WithDivisionsThatAreNone) {
 
 TEST_F(BadPlan, ChangedAfterItWasWritten) {
   Json json = parse_json(write_plan(model_, plan_), "p.json");
-  json["workers"][0]["peak_bytes"] = 1;
+  json["workers"][0]["tensor_bytes"] = 1;
   EXPECT_THAT(refusal(json), HasSubstr("remove the line \"checksum\""));
   json.erase("checksum");
   EXPECT_THAT(refusal(json), HasSubstr("remove \"workers\""));

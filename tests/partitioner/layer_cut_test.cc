@@ -203,9 +203,10 @@ TEST(MemoryCap, IsKeptAndMovesTheBoundary) {
 TEST(MemoryCap, APlanFitsIntoWhatItSaysThatItTakes) {
   for (const Model& model : sample_models())
     for (int workers = 1; workers <= std::min(6, model.nodes()); ++workers)
-      for (const bool mirrored : {false, true}) {
+      for (const SlotPlace place :
+           {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
         PlanRequest request = request_of(Cut::kLayer, workers);
-        request.setting.mirrored = mirrored;
+        request.setting.slot_place = place;
         request.memory = largest_peak(std::get<Plan>(make_plan(model, request, Descending())));
         const auto again = make_plan(model, request, Descending());
         ASSERT_TRUE(std::holds_alternative<Plan>(again)) << model.name() << " over " << workers;

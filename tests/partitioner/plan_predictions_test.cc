@@ -57,19 +57,44 @@ TEST_F(StandingPredictions, AreAcceptedWhereTheyAreWhatThePlanComesTo) {
 }
 
 TEST_F(StandingPredictions, AreRefusedByNameWhereTheyDiffer) {
-  for (const char* figure : {"weight_bytes", "activation_bytes", "peak_bytes"})
+  for (const char* figure : {"weight_bytes", "activation_bytes", "tensor_bytes"})
     for (const double by : {1, 4096})
       EXPECT_THAT(refusal_of(figure, by),
                   AllOf(StartsWith("p.json: "), HasSubstr(format("\"{}\" of worker 1", figure)),
                         HasSubstr("remove \"workers\" and \"bottleneck\"")));
   EXPECT_THAT(refusal_of("forward_flops", 100), HasSubstr("\"forward_flops\" of worker 1"));
   EXPECT_THAT(refusal_of("seconds", 1e-8), HasSubstr("\"seconds\" of worker 1"));
-  const int64_t peak = plan_.workers[1].peak_bytes;
-  EXPECT_THAT(refusal_of("peak_bytes", 64),
-              HasSubstr(format("is {}, but this plan comes to {};", peak + 64, peak)));
+  const int64_t tensors = plan_.workers[1].tensor_bytes.value();
+  EXPECT_THAT(refusal_of("tensor_bytes", 64),
+              HasSubstr(format("is {}, but this plan comes to {};", tensors + 64, tensors)));
   EXPECT_THAT(refusal([&](Json& j) { j["bottleneck"] = plan_.bottleneck * 1.001; }),
               AllOf(StartsWith("p.json: \"bottleneck\" is "),
                     HasSubstr(format("comes to {};", plan_.bottleneck))));
+}
+
+// What kernels take for themselves is the library's of a machine, or a GPU's.
+TEST_F(StandingPredictions, AreThoseOfThisMachineAsToKernels) {
+  for (const int by : {-4096, 4096}) {
+    Json json = parse_json(write_plan(model_, plan_), "p.json");
+    json.erase("checksum");
+    Json& peak = json["workers"][1]["peak_bytes"];
+    peak = peak.get<int64_t>() + by;
+    EXPECT_EQ(read_plan(model_, readable_json(json), "p.json"), plan_);
+  }
+}
+
+// As it was written before a file told what tensors take.
+TEST_F(StandingPredictions, ThatTellNothingOfTensorsAreComparedWhole) {
+  const auto untold = [](Json& j) {
+    for (Json& worker : j["workers"]) worker.erase("tensor_bytes");
+  };
+  EXPECT_EQ(refusal(untold), "");
+  EXPECT_THAT(refusal([&](Json& j) {
+                untold(j);
+                Json& peak = j["workers"][1]["peak_bytes"];
+                peak = peak.get<int64_t>() + 1;
+              }),
+              HasSubstr("\"peak_bytes\" of worker 1 is"));
 }
 
 // Other machines sum up seconds in another order.
@@ -98,7 +123,7 @@ TEST_F(StandingPredictions, AreThoseOfTheDecisionsThatStandBesideThem) {
               for (const char* key : {"workers", "bottleneck"}) j.erase(key);
             }),
             "");
-  EXPECT_THAT(refusal([](Json& j) { j["request"]["slots"] = 9; }), HasSubstr("\"peak_bytes\""));
+  EXPECT_THAT(refusal([](Json& j) { j["request"]["slots"] = 9; }), HasSubstr("\"tensor_bytes\""));
   EXPECT_THAT(refusal([](Json& j) { j["request"]["objective"] = "forward-flops"; }),
               HasSubstr("\"bottleneck\""));
 }
@@ -132,9 +157,9 @@ TEST_F(StandingPredictions, WithoutABoundAreComparedWhereTheChecksumDoesNotMatch
   Json json = parse_json(write_plan(model_, plan_), "p.json");
   json.erase("bound");
   EXPECT_EQ(read_plan(model_, readable_json(json), "p.json").workers, plan_.workers);
-  json["workers"][0]["peak_bytes"] = 1;
+  json["workers"][0]["tensor_bytes"] = 1;
   EXPECT_THAT(complaint([&] { read_plan(model_, readable_json(json), "p.json"); }),
-              HasSubstr("\"peak_bytes\" of worker 0 is 1,"));
+              HasSubstr("\"tensor_bytes\" of worker 0 is 1,"));
 }
 
 // They assumed less than what is added to them: no step vector.

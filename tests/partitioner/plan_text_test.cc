@@ -76,7 +76,8 @@ TEST(PlanText, KeepsTheRequest) {
   request.source = "mlp 20-16-12-10";
   request.memory = 123456789;
   request.minimise = Minimise::kForwardFlops;
-  request.setting = {.slots = 7, .mirrored = true, .optimizer_states = 2, .threads = 3};
+  request.setting = {
+      .slots = 7, .slot_place = SlotPlace::kBothEnds, .optimizer_states = 2, .threads = 3};
   request.momentum = 0.75;
   const Plan plan = plan_of(model, request);
   for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
@@ -85,6 +86,11 @@ TEST(PlanText, KeepsTheRequest) {
                                request.momentum};
     EXPECT_EQ(back.request, expected);
     EXPECT_EQ(back.workers, plan.workers);  // predicted with it
+  }
+  for (const SlotPlace place : {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
+    request.setting.slot_place = place;
+    const std::string text = write_plan(model, plan_of(model, request));
+    EXPECT_EQ(read_plan(model, text, "p.json").request->setting, request.setting);
   }
   Json json = parse_json(write_plan(model, plan), "p.json");
   json["request"] = Json::object();

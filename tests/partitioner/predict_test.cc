@@ -162,8 +162,9 @@ void expect_peak_covers(const Model& model, const PlanRequest& request) {
   const auto schedule =
       schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);
-  SCOPED_TRACE(format("{} {} {} over {} workers, mirrored {}", model.name(), to_string(request.cut),
-                      request.schedule, request.workers, request.setting.mirrored));
+  SCOPED_TRACE(format("{} {} {} over {} workers, slots at {}", model.name(), to_string(request.cut),
+                      request.schedule, request.workers,
+                      static_cast<int>(request.setting.slot_place)));
   ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
   double predicted = 0;
   double walked = 0;
@@ -180,13 +181,32 @@ TEST(Predict, PeakMemoryIsNeverUnderWhatRuns) {
     for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid, Cut::kFree})
       for (const int workers : {1, 2, 3, 4})
         for (const char* name : {"1f1b", "gpipe"})
-          for (const bool mirrored : {false, true}) {
+          for (const SlotPlace place :
+               {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
             if (model.name() == "lenet5" && cut != Cut::kLayer) continue;
             PlanRequest request = request_of(cut, workers, 64, 8);
             request.schedule = name;
-            request.setting.mirrored = mirrored;
+            request.setting.slot_place = place;
             expect_peak_covers(model, request);
           }
+}
+
+TEST(Predict, TensorsTakeTheSameWhateverKernelsTakeBeside) {
+  const Model model = make_zoo_model("lenet5", {});
+  PlanRequest request = request_of(Cut::kLayer, 2, 64, 8);
+  const auto in_flight = schedmp::in_flight_of(request.schedule);
+  const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
+  request.setting.threads = 64;
+  const auto threaded = predict(model, plan, request, *in_flight);
+  request.setting.slots += 1;
+  const auto slots = predict(model, plan, request, *in_flight);
+  for (size_t w = 0; w < 2; ++w) {
+    EXPECT_EQ(threaded[w].tensor_bytes, plan.workers[w].tensor_bytes);
+    EXPECT_GT(slots[w].tensor_bytes, threaded[w].tensor_bytes);
+    EXPECT_EQ(slots[w].peak_bytes - threaded[w].peak_bytes,
+              slots[w].tensor_bytes.value() - threaded[w].tensor_bytes.value());
+    EXPECT_LT(threaded[w].tensor_bytes.value(), threaded[w].peak_bytes) << "convolutions' scratch";
+  }
 }
 
 }  // namespace

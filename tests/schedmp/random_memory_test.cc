@@ -19,6 +19,7 @@ using partitioner::Model;
 using partitioner::Plan;
 using partitioner::PlanRequest;
 using partitioner::Random;
+using partitioner::SlotPlace;
 
 class RandomMemory : public ::testing::TestWithParam<int> {
  protected:
@@ -45,7 +46,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
 
 TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
   for (const bool divides : {false, true})
-    for (const bool mirrored : {false, true}) {
+    for (const SlotPlace place : {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
       const Model model = random_net(Family::kAny, random_);
       const Plan plan = random_plan(
           model, {.workers = 1 + draw(random_, 4), .stages = 5, .divides = divides}, random_);
@@ -53,7 +54,7 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
       request.batch = plan.batch;
       request.micro_batches = plan.micro_batches;
       request.setting.slots = 1 + draw(random_, 2);
-      request.setting.mirrored = mirrored;
+      request.setting.slot_place = place;
       request.setting.optimizer_states = draw(random_, 2);
       expect_covered(model, plan, random_rows(model, plan, random_), request);
     }
@@ -74,6 +75,8 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomMemory, tests::seeds(1, 12));
+// With stages that read on in what they sent.
+INSTANTIATE_TEST_SUITE_P(OfLateReaders, RandomMemory, testing::Values(1033, 1159, 1386));
 
 }  // namespace
 }  // namespace kerf::schedmp

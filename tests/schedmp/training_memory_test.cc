@@ -6,6 +6,7 @@
 #include "schedmp/scheduler.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/messages.h"
+#include "schedmp/training/proof.h"
 #include "tests/schedmp/trained.h"
 #include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
@@ -14,6 +15,7 @@ namespace kerf::schedmp {
 namespace {
 
 using kerf::tests::error_of;
+using partitioner::SlotPlace;
 using runtime::TransportKind;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -31,13 +33,13 @@ const Plan& plan() {
   return made;
 }
 
-TrainingOptions options_of(bool mirrored = false) {
+TrainingOptions options_of(SlotPlace place = SlotPlace::kSender) {
   TrainingOptions options;
   options.model_source = kSource;
   options.dataset = "rows";
   options.batch = plan().batch;
   options.steps = 2;
-  options.setting.mirrored = mirrored;
+  options.setting.slot_place = place;
   return options;
 }
 
@@ -63,11 +65,11 @@ TransportTable table_with(int one, int other, TransportKind kind) {
 }
 
 TEST(MemoryByPair, CountsSlotsAtBothEndsOfThePairsThatMirrorThem) {
-  const auto all_shm = proved(*training_with(options_of(false)));
-  const auto all_tcp = proved(*training_with(options_of(true)));
+  const auto all_shm = proved(*training_with(options_of()));
+  const auto all_tcp = proved(*training_with(options_of(SlotPlace::kBothEnds)));
   std::vector<int64_t> sum = all_shm;
   for (const auto& [one, other] : {std::pair(0, 1), std::pair(1, 2), std::pair(0, 2)}) {
-    const auto training = training_with(options_of(false));
+    const auto training = training_with(options_of());
     training->channels_go_over(table_with(one, other, TransportKind::kTcp));
     const auto mixed = proved(*training);
     training->channels_go_over(table_with(one, other, TransportKind::kTcp));
@@ -83,14 +85,25 @@ TEST(MemoryByPair, CountsSlotsAtBothEndsOfThePairsThatMirrorThem) {
 }
 
 TEST(MemoryByPair, IsWhatTheSettingSaidWhereAllAreAsItSaid) {
-  for (const bool mirrored : {false, true}) {
-    const auto training = training_with(options_of(mirrored));
+  for (const auto kind : {TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp,
+                          TransportKind::kInproc, TransportKind::kCuda}) {
+    const auto training = training_with(options_of(slot_place_of(kind)));
     const auto before = proved(*training);
-    const auto kind = mirrored ? TransportKind::kIpc : TransportKind::kShm;
     TransportTable table(kWorkers, std::vector<std::optional<TransportKind>>(kWorkers, kind));
     training->channels_go_over(table);
-    EXPECT_EQ(proved(*training), before);
+    EXPECT_EQ(proved(*training), before) << to_string(kind);
   }
+}
+
+// So what is planned for cuda is refused before any worker is there, not after.
+TEST(MemoryByPair, RefusesACapThatTheSettingBreaks) {
+  TrainingOptions options = options_of(SlotPlace::kExported);
+  const auto on_gpu = proved(*training_with(options));
+  options.memory = *std::max_element(on_gpu.begin(), on_gpu.end()) - 1;
+  const auto error = error_of([&] { training_with(options); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kInfeasible);
+  EXPECT_THAT(error->message(), HasSubstr("memory cap"));
 }
 
 // One-way channels: an activation one way, its gradient the other.

@@ -14,7 +14,7 @@
 namespace kerf::ops::cpu {
 
 template <size_t kNumbers>
-class Described {
+class DescriptionCache {
  public:
   using Key = std::array<int64_t, kNumbers>;
 

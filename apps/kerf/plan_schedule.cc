@@ -1,0 +1,81 @@
+#include "apps/kerf/plan_schedule.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/kerf/flag_values.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "schedmp/schedules.h"
+#include "schedmp/verify.h"
+
+namespace kerf::apps {
+
+namespace {
+
+schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file) {
+  if (!std::filesystem::is_regular_file(file))
+    throw Error(ErrorCode::kUsage,
+                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
+                       file, fmt::join(schedmp::schedule_names(), ", ")),
+                flags.schedule ? "--schedule" : "the plan's schedule");
+  schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
+  const auto check_agrees = [&](const std::optional<int>& flag, int own, const char* name) {
+    require(flag.value_or(own) == own, file,
+            format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,
+                   flag.value_or(0), name));
+  };
+  check_agrees(flags.workers, schedule.workers(), "workers");
+  check_agrees(flags.micro_batches, schedule.micro_batches, "micro-batches");
+  return schedule;
+}
+
+}  // namespace
+
+bool is_built_in(const std::string& schedule) {
+  const auto names = schedmp::schedule_names();
+  return std::find(names.begin(), names.end(), schedule) != names.end();
+}
+
+schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
+                                const std::vector<std::vector<int>>& groups, int micro_batches) {
+  return is_built_in(name) ? schedmp::make_schedule(name, groups, micro_batches)
+                           : read_schedule(flags, name);
+}
+
+std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
+  if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
+  return read_schedule(flags, *flags.schedule);
+}
+
+std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
+                                                    const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::in_flight_of(schedule)
+                               : schedmp::in_flight_of(read_schedule(flags, schedule));
+}
+
+std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
+                                                         const std::string& schedule) {
+  std::error_code absent;
+  if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent)) return nullptr;
+  return in_flight_of(flags, schedule);
+}
+
+schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
+  return find_schedule(flags, flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
+                       plan.micro_batches);
+}
+
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
+  schedmp::Schedule schedule = schedule_of(flags, plan);
+  const std::string& name = flags.schedule.value_or(plan.schedule);
+  if (is_built_in(name)) return schedule;
+  std::vector<std::string> problems = schedmp::check_order(schedule);
+  for (std::string& problem : schedmp::check_fits(schedule, plan))
+    problems.push_back(std::move(problem));
+  require(problems.empty(), name,
+          format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")));
+  return schedule;
+}
+
+}  // namespace kerf::apps

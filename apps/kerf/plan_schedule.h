@@ -1,0 +1,39 @@
+// The schedule of a plan: a built-in one by its name, or one from a file, as the flags say or the
+// plan.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/kerf/plan_flags.h"
+#include "partitioner/plan.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::apps {
+
+inline constexpr size_t kMaxText = size_t{64} << 20;  // of a plan's file, or a schedule's
+
+bool is_built_in(const std::string& schedule);
+// A built-in schedule or one from a file. Throws Error{kUsage} where it is neither, and where
+// --workers or --micro-batches contradict a file's.
+schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
+                                const std::vector<std::vector<int>>& groups, int micro_batches);
+// Where the flags name a file.
+std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags);
+
+// What a schedule of that name keeps in flight; one from a file holds what its rows say.
+std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
+                                                    const std::string& schedule);
+// Null for a plan's file that is not there, which is missed once it is to run.
+std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
+                                                         const std::string& schedule);
+
+// The schedule that the flags name, or else the plan, for the plan's stages.
+schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+// That, after a look at its text: throws Error{kUsage} that names the file where one from a file is
+// out of order or is for other workers, groups or micro-batches than the plan's.
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+
+}  // namespace kerf::apps

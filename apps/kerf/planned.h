@@ -1,0 +1,39 @@
+// Plans as commands get them: made as the flags ask, or read from a file that flags may overrule in
+// what is not a plan's to say.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "apps/kerf/plan_flags.h"
+#include "partitioner/cut.h"
+
+namespace kerf::apps {
+
+inline constexpr double kDefaultMomentum = 0.9;
+inline constexpr const char* kPlanFile = "plan.json";  // of a run's folder
+
+// A plan, and how it is to be run: as the flags say, else as its request does.
+struct Planned {
+  std::string source;  // of the model
+  partitioner::Model model;
+  partitioner::Plan plan;  // its schedule: a name, or a file as this process finds it
+  partitioner::Setting setting;
+  std::optional<int64_t> memory;  // cap per worker
+  double momentum = kDefaultMomentum;
+  bool other_states = false;  // of the optimizer than the plan was made for: --momentum says so
+};
+
+// Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
+Planned make_plan_of(const PlanFlags& flags);
+// Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
+// flag says of schedule, slots, transport, threads and momentum goes before what the plan's request
+// says, and what the plan predicts follows.
+Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder);
+// One of the two: `file` empty, or not.
+Planned planned_by(const PlanFlags& flags, const std::string& file);
+// Its text for `file`: a schedule from a file is named relative to the plan.
+std::string plan_text_for(const Planned& planned, const std::string& file,
+                          partitioner::PlanText form);
+
+}  // namespace kerf::apps

@@ -1,0 +1,75 @@
+// What the executor does with messages: it packs what is not made in its slot, and unpacks what is
+// not read there.
+#include "schedmp/training/executor.h"
+
+namespace kerf::schedmp {
+
+using ops::TensorView;
+using runtime::Span;
+
+size_t Executor::message_bytes(int route, int micro_batch) const {
+  return partitioner::message_bytes(model_, plan_.routes[static_cast<size_t>(route)],
+                                    samples(micro_batch));
+}
+
+void Executor::acquire(const Site& site, const Instruction& instruction) {
+  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
+  slot = mailbox_.acquire(instruction.route, site.micro_batch,
+                          message_bytes(instruction.route, site.micro_batch));
+  if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
+}
+
+void Executor::send(const Site& site, const Instruction& instruction) {
+  const int route = instruction.route;
+  runtime::Slot& slot = this->slot(route, site.micro_batch);
+  const auto pack = [&] {
+    std::byte* to = slot.data;
+    for (const partitioner::Move& move : instruction.moves) {
+      bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
+      to += move.selection.bytes(samples(site.micro_batch));
+    }
+    mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
+  };
+  step_trace_.cover(
+      Span::Kind::kSend, 2, [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
+      pack, mailbox_.flow_of(route, site.micro_batch));
+  if (!instruction.retained) slot = {};
+}
+
+void Executor::retire(const Site& site, const Instruction& instruction) {
+  runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
+  mailbox_.retire(instruction.route, slot);
+  slot = {};
+}
+
+void Executor::receive(const Site& site, const Instruction& instruction) {
+  const int route = instruction.route;
+  const runtime::View message =
+      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
+  held(route, site.micro_batch) = message;
+  if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
+  if (site.micro_batch < 0) parameters_.changed();  // what homes publish is among the step's own
+  const auto unpack = [&] {
+    const std::byte* from = message.data;
+    for (const partitioner::Move& move : instruction.moves) {
+      const TensorView to = view(site, move.local);
+      if (move.add)
+        bench_->unpack_add(move.selection, from, to, samples(site.micro_batch));
+      else
+        bench_->unpack(move.selection, from, to, samples(site.micro_batch));
+      from += move.selection.bytes(samples(site.micro_batch));
+    }
+  };
+  step_trace_.cover(
+      Span::Kind::kReceive, 2,
+      [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); }, unpack,
+      mailbox_.flow_of(route, site.micro_batch));
+}
+
+void Executor::release(const Site& site, const Instruction& instruction) {
+  runtime::View& view = held(instruction.route, site.micro_batch);
+  mailbox_.release(instruction.route, view);
+  view = {};
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,85 @@
+#include "schedmp/training/proof.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+
+partitioner::SlotPlace slot_place_of(runtime::TransportKind kind) {
+  if (kind == runtime::TransportKind::kCuda) return partitioner::SlotPlace::kExported;
+  return runtime::mirrors_slots(kind) ? partitioner::SlotPlace::kBothEnds
+                                      : partitioner::SlotPlace::kSender;
+}
+
+TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner::Plan& plan,
+                             const Schedule& schedule, const TrainingOptions& options)
+    : model_(model),
+      plan_(plan),
+      schedule_(schedule),
+      options_(options),
+      setting_(options.setting) {
+  setting_.optimizer_states =
+      ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
+  if (trains() && !schedule.trains())
+    throw Error(ErrorCode::kUsage,
+                "it has no backward and no update, so nothing would be learnt; choose gpipe, "
+                "1f1b or a file with B and U",
+                "schedule " + schedule.name);
+  verdict_ = proved(schedule, schedule.trains());
+  prove_evaluation();
+  alike_ = verdict_.peak_bytes;
+  check_cap();
+}
+
+void TrainingProof::channels_go_over(const TransportTable& transports) {
+  const int64_t samples = plan_.largest_micro_batch();
+  const auto place_of = [&](int from, int to) {
+    const auto kind = transports.at(static_cast<size_t>(from)).at(static_cast<size_t>(to));
+    KERF_CHECK(kind, "nobody says how messages go from worker {} to worker {}", from, to);
+    return slot_place_of(*kind);
+  };
+  const auto assumed = slot_bytes(model_, plan_, verdict_.held, setting_, samples);
+  const auto taken = slot_bytes(model_, plan_, verdict_.held, setting_.slots, samples, place_of);
+  for (size_t worker = 0; worker < alike_.size(); ++worker)
+    verdict_.peak_bytes[worker] = alike_[worker] + taken[worker] - assumed[worker];
+  check_cap();
+}
+
+Verdict TrainingProof::proved(const Schedule& schedule, bool gradients,
+                              const std::vector<int>& least_held) const {
+  const auto parts = lower(model_, plan_, {gradients, setting_.threads, setting_.devices});
+  Verdict result = verify(model_, plan_, parts, schedule, setting_, least_held);
+  if (!result.ok())
+    throw Error(ErrorCode::kUsage, kerf::format("not proved: {}", fmt::join(result.problems, "; ")),
+                "schedule " + schedule.name);
+  return result;
+}
+
+// Evaluation has an arena of its own plan in the same memory; a run that only evaluates has nothing
+// else.
+void TrainingProof::prove_evaluation() {
+  Verdict evaluation = proved(forward_only(schedule_.groups, schedule_.micro_batches), false);
+  if (!trains()) {
+    verdict_ = std::move(evaluation);
+    return;
+  }
+  // The routes are the same.
+  if (!std::ranges::equal(evaluation.held, verdict_.held, std::less_equal<>()))
+    verdict_ = proved(schedule_, schedule_.trains(), evaluation.held);
+  for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker) {
+    const int64_t more = evaluation.arena_bytes[worker] - verdict_.arena_bytes[worker];
+    if (more <= 0) continue;
+    verdict_.arena_bytes[worker] += more;
+    verdict_.peak_bytes[worker] += more;
+  }
+}
+
+void TrainingProof::check_cap() const {
+  if (!options_.memory) return;
+  if (const std::string why = above_cap(verdict_.peak_bytes, *options_.memory); !why.empty())
+    throw Error(ErrorCode::kInfeasible, why, plan_.model);
+}
+
+}  // namespace kerf::schedmp
