@@ -1,6 +1,7 @@
 // Which convolutions cuDNN does on a GPU, by which of its engines, on a GPU that the host plays.
 #include <gtest/gtest.h>
 
+#include "ops/cuda/dnn_conv.h"
 #include "tests/conformance/operator_fixture.h"
 #include "tests/support/cuda_on_host/dnn_engine.h"
 
@@ -55,7 +56,8 @@ TEST_F(CudaConv, OfManyTermsIsDoneByTheFirstEngineThatIsStrictAndTakesNoMoreThan
 }
 
 TEST_F(CudaConv, OfFewTermsIsDoneDirectly) {
-  EXPECT_EQ(engines_of(conv({kBatch, 7, 6, 5}, {4, 7, 3, 3})), Runs{});
+  EXPECT_EQ(engines_of(conv({kBatch, 21, 6, 5}, {4, 21, 3, 1})), Runs{});  // 63
+  EXPECT_EQ(engines_of(conv({kBatch, 16, 6, 5}, {4, 16, 2, 2})), (Runs{{"implicit", kAll}}));
   EXPECT_EQ(engines_of(conv({kBatch, 16, 6, 5}, {16, 1, 3, 3}, {{"group", int64_t{16}}})), Runs{});
 }
 
@@ -87,6 +89,32 @@ TEST_F(CudaConv, OfAPartIsDoneByWhomTheWholeIs) {
   Box rows = Box::whole(5);
   rows.axes[3] = IndexSet::range(1, 3);
   EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}), rows), (Runs{{"implicit", kAll}}));
+}
+
+// A plan grants workspaces at multiples of 64 bytes; the played cuDNN refuses them.
+TEST_F(CudaConv, LaysItsWorkspaceAsCudaWould) {
+  const auto device = runtime::make_device("cuda:0");
+  const auto stream = device->make_stream();
+  cuda::CudaWorkbench bench(*device, *stream);
+  cuda::DnnConv convolution(bench);
+  const cuda::DnnConvProblem problem{.samples = 1,
+                                     .groups = 1,
+                                     .channels = 2,
+                                     .filters = 1,
+                                     .window = {.input = {3, 3},
+                                                .output = {2, 2},
+                                                .kernel = {2, 2},
+                                                .strides = {1, 1},
+                                                .dilations = {1, 1}}};
+  ASSERT_TRUE(convolution.has(problem));
+  const auto granted = piece_bytes<std::byte>(cuda::DnnConv::workspace_bytes(problem));
+  const runtime::Buffer tensors = device->allocate(3 * 256);
+  const runtime::Buffer workspace = device->allocate(granted + 192);
+  const auto at = [&](size_t i) { return reinterpret_cast<float*>(tensors.data() + i * 256); };
+  for (const size_t offset : {0U, 64U, 128U, 192U})
+    convolution.run(problem, {at(0), at(1), at(2)},
+                    Workspace({workspace.data() + offset, granted}));
+  stream->synchronize();
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What the real cuDNN answers of convolutions on GPUs that are not there: it plans for a GPU by its
 // description too. That graphs are built as it wants them, and that engines are found that compute
 // as Kerf promises, needs no GPU.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <string_view>
 
@@ -12,6 +12,8 @@
 
 namespace kerf::ops::cuda {
 namespace {
+
+using testing::Each;
 
 using Ints = std::vector<int64_t>;
 
@@ -127,6 +129,12 @@ class DnnPlans : public testing::TestWithParam<Gpu> {
         const auto plan = make_plan(problem, target_, queue_);
         ASSERT_TRUE(plan) << scene.name << ", kind " << static_cast<int>(kind);
         EXPECT_LE(plan->workspace, most_workspace(problem)) << scene.name;
+        const auto engine = plan->configuration.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                            CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+        EXPECT_THAT(engine.at(0).get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT),
+                    Each(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP))
+            << scene.name;
         ++plans_;
       }
   }
