@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets everything up and runs all tests. Ends with ctest's summary and what each section took.
 #
-#   ./test.sh             the full suite (with the CUDA device where the CUDA Toolkit is found); the
+#   ./test.sh             the full suite (with the CUDA device where CUDA Toolkit and cuDNN are found); the
 #                         suites under AddressSanitizer and UndefinedBehaviorSanitizer;
 #                         ThreadSanitizer over what runs in one process
 #   ./test.sh quick       unit and lint tests of the release build
@@ -44,7 +44,7 @@ section "release: set-up and build"
 if grep -q '^KERF_CUDA:BOOL=ON' build/release/CMakeCache.txt; then
   echo "The CUDA device is compiled and linked; its tests skip where there is no GPU."
 else
-  echo "The CUDA Toolkit was not found: the CUDA device is not compiled."
+  echo "CUDA Toolkit or cuDNN was not found: the CUDA device is not compiled."
 fi
 
 case $suite in

@@ -5,7 +5,7 @@
 #
 #   bench/bundle.sh [BUILD [ARCHIVE]]     default: build/release, build/kerf-gpu.tar.xz
 #
-# The other machine: x86-64 Linux with a C library at least as new as this one's, and CUDA 13.
+# The other machine: x86-64 Linux with a C library at least as new as this one's, CUDA 13 and cuDNN 9.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}

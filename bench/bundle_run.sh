@@ -3,12 +3,13 @@
 #
 #   kerf-gpu/run.sh [DEVICE]     default: cuda:0; with cpu the tests of GPUs skip, and all else runs
 #
-# CUDA is looked for in CUDA_HOME (default /usr/local/cuda). What the programs say is kept in kerf-gpu/log/.
+# CUDA and cuDNN are looked for in CUDA_HOME (default /usr/local/cuda), cuDNN in CUDNN_ROOT too. What the programs say is kept in kerf-gpu/log/.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 device=${1:-cuda:0}
 cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+cudnn=${CUDNN_ROOT:-$cuda}
+export LD_LIBRARY_PATH=$cuda/lib64:$cuda/lib:$cudnn/lib64:$cudnn/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 rows=()
 failed=0

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 
 #include "ops/operator.h"
 
@@ -38,6 +39,7 @@ struct Window {
   Extent2 dilations{};
   Extent2 pads_begin{};
   Extent2 pads_end{};
+  auto operator<=>(const Window&) const = default;
 };
 
 // Throws Error{kUsage} that names `op` where the window does not fit.

@@ -1,82 +1,151 @@
-// Conv on a GPU.
+// Conv on a GPU: by cuDNN where a result has many terms; else, and where cuDNN has no engine for
+// the problem, directly.
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/cuda/direct_conv.cuh"
+#include "ops/cuda/dnn_conv.h"
 #include "ops/operators/conv.h"
+#include "ops/workspace.h"
 
 namespace kerf::ops::cuda {
 namespace {
 
+// Terms of a result from which on cuDNN is asked. Of the uncut operator, so that no cut of it
+// changes who computes.
+constexpr int64_t kLeastTermsOfLibrary = 64;
+
+bool suits_library(const BoundOperator& op) {
+  const Shape& w = op.inputs()[1].spec.shape;
+  return w[1] * w[2] * w[3] >= kLeastTermsOfLibrary;
+}
+
+DnnConvProblem problem_of(ImageFormat format, const Window& window, const Shape& x,
+                          const Shape& w) {
+  const Shape image = onnx_shape(format, x);
+  const int64_t groups = image[1] / w[1];
+  return {.format = format,
+          .samples = image[0],
+          .groups = groups,
+          .channels = w[1],
+          .filters = w[0] / groups,
+          .window = window};
+}
+
+struct AddChannelBias {
+  ImageView y;
+  const float* bias;
+  float* to;
+  KERF_DEVICE void operator()(int64_t i) const { to[i] += bias[y.place(i).channel]; }
+};
+
 class ConvKernel final : public PlainKernel {
  public:
   explicit ConvKernel(const KernelSite& site)
-      : queue_(queue_of(site)), format_(site.as<Conv>().images()) {
-    if (!site.iterations.empty())
-      window_ = window_view(site.as<Conv>().local_window(site.iterations));
+      : queue_(queue_of(site)),
+        format_(site.as<Conv>().images()),
+        by_library_(suits_library(site.op)),
+        library_(workbench_of(site)) {
+    if (!site.iterations.empty()) window_ = site.as<Conv>().local_window(site.iterations);
   }
 
   void forward(const Call& call) override {
+    const TensorView& x = call.inputs[0];
+    const TensorView& w = call.inputs[1];
     const TensorView& y = call.outputs[0];
     // The bias is absent, or left to the call that has input channel 0.
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
     if (y.elements() == 0) return;
-    for_each(queue_, y.elements(),
-             ConvForward{shape_of(call.inputs[0].shape, call.inputs[1].shape, y.shape),
-                         call.inputs[0].f32(), call.inputs[1].f32(), bias, y.f32()});
+    const DnnConvProblem problem = problem_of(format_, window_, x.shape, w.shape);
+    if (!is_librarys(problem))
+      return for_each(queue_, y.elements(),
+                      ConvForward{shape_of(problem), x.f32(), w.f32(), bias, y.f32()});
+    library_.run(problem, {x.f32(), w.f32(), y.f32()}, Workspace(call.workspace));
+    if (bias != nullptr)
+      for_each(queue_, y.elements(), AddChannelBias{image_view(format_, y.shape), bias, y.f32()});
   }
 
  protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const TensorView& dy = call.output_gradients[0];
     for (const GradientTarget& target : targets)
-      if (dy.elements() > 0)
-        gradient(call, dy, target);
-      else if (!target.accumulate)
-        clear(queue_, target.to);
+      if (dy.elements() == 0) {
+        if (!target.accumulate) clear(queue_, target.to);
+      } else if (target.input == 0) {
+        input_gradient_of(call, dy, target);
+      } else if (target.input == 1) {
+        weight_gradient_of(call, dy, target);
+      } else {
+        reduce_rows(queue_, target.to.elements(),
+                    ConvBiasGradient{{},
+                                     image_view(format_, dy.shape),
+                                     dy.shape[0],
+                                     dy.f32(),
+                                     target.to.f32(),
+                                     target.accumulate});
+      }
   }
 
  private:
-  // Any shape may be a target's.
-  ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y) const {
-    const ImageView image = image_view(format_, x);
-    const int64_t groups = image.channels / w[1];
-    return {window_, image, image_view(format_, y), x[0], w[1], w[0] / groups};
+  bool is_librarys(const DnnConvProblem& problem) { return by_library_ && library_.has(problem); }
+
+  ConvShape shape_of(const DnnConvProblem& p) const {
+    const WindowView window = window_view(p.window);
+    const bool last = p.format == ImageFormat::kChannelsLast;
+    return {window,
+            {p.groups * p.channels, window.rows.input, window.columns.input, last},
+            {p.groups * p.filters, window.rows.output, window.columns.output, last},
+            p.samples,
+            p.channels,
+            p.filters};
   }
 
-  void gradient(const Call& call, const TensorView& dy, const GradientTarget& target) {
-    const int64_t count = target.to.elements();
-    float* to = target.to.f32();
-    if (target.input == 0) {
-      KERF_CHECK(!target.accumulate, "Conv's input is an activation, whose gradient is no sum");
-      for_each(queue_, count,
-               ConvInputGradient{shape_of(target.to.shape, call.inputs[1].shape, dy.shape),
-                                 call.inputs[1].f32(), dy.f32(), to});
-    } else if (target.input == 1) {
-      reduce_rows(queue_, count,
-                  ConvWeightGradient{{},
-                                     shape_of(call.inputs[0].shape, target.to.shape, dy.shape),
-                                     call.inputs[0].f32(),
-                                     dy.f32(),
-                                     to,
-                                     target.accumulate});
-    } else {
-      reduce_rows(
-          queue_, count,
-          ConvBiasGradient{
-              {}, image_view(format_, dy.shape), dy.shape[0], dy.f32(), to, target.accumulate});
-    }
+  void input_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
+    KERF_CHECK(!target.accumulate, "Conv's input is an activation, whose gradient is no sum");
+    const TensorView& w = call.inputs[1];
+    DnnConvProblem problem = problem_of(format_, window_, target.to.shape, w.shape);
+    problem.kind = DnnConvKind::kInputGradient;
+    if (!is_librarys(problem))
+      return for_each(queue_, target.to.elements(),
+                      ConvInputGradient{shape_of(problem), w.f32(), dy.f32(), target.to.f32()});
+    library_.run(problem, {target.to.f32(), w.f32(), dy.f32()}, Workspace(call.workspace));
+  }
+
+  void weight_gradient_of(const Call& call, const TensorView& dy, const GradientTarget& target) {
+    const TensorView& x = call.inputs[0];
+    const TensorView& to = target.to;
+    DnnConvProblem problem = problem_of(format_, window_, x.shape, to.shape);
+    problem.kind = DnnConvKind::kWeightGradient;
+    problem.accumulate = target.accumulate;
+    if (!is_librarys(problem))
+      return reduce_rows(
+          queue_, to.elements(),
+          ConvWeightGradient{
+              {}, shape_of(problem), x.f32(), dy.f32(), to.f32(), target.accumulate});
+    library_.run(problem, {x.f32(), to.f32(), dy.f32()}, Workspace(call.workspace));
   }
 
   const Queue& queue_;
   ImageFormat format_;
-  WindowView window_{};
+  bool by_library_;
+  Window window_;
+  DnnConv library_;
 };
+
+size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int) {
+  if (!suits_library(op) || local.outputs[0].shape.elements() == 0) return 0;
+  const auto& conv = static_cast<const Conv&>(op);
+  return piece_bytes<std::byte>(
+      DnnConv::workspace_bytes(problem_of(conv.images(), conv.local_window(local.iterations),
+                                          local.inputs[0].shape, local.inputs[1].shape)));
+}
 
 }  // namespace
 
 KernelEntries register_conv() {
-  return {{.op = "Conv", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+  return {{.op = "Conv",
+           .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
              return std::make_unique<ConvKernel>(site);
-           }}};
+           },
+           .workspace = conv_workspace}};
 }
 
 }  // namespace kerf::ops::cuda

@@ -3,6 +3,7 @@
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cublas_check.h"
 #include "ops/cuda/cuda_workbench.h"
+#include "ops/cuda/cudnn_check.h"
 #include "ops/cuda/piece_map.cuh"
 #include "ops/cuda/pieced_sum.cuh"
 #include "runtime/error.h"
@@ -158,6 +159,16 @@ cublasLtHandle_t CudaWorkbench::cublas_lt() {
     cublas_lt_.reset(handle);
   }
   return cublas_lt_.get();
+}
+
+cudnnHandle_t CudaWorkbench::cudnn() {
+  if (cudnn_ == nullptr) {
+    cudnnHandle_t handle = nullptr;
+    check_cudnn(cudnnCreate(&handle), "cudnnCreate", queue_);
+    cudnn_.reset(handle);
+    check_cudnn(cudnnSetStream(handle, queue_.stream()), "cudnnSetStream", queue_);
+  }
+  return cudnn_.get();
 }
 
 void CudaWorkbench::forward(Kernel& kernel, const Call& call) {

@@ -1,10 +1,11 @@
-// The workbench of a GPU: its stream, and the handle of cuBLASLt, which kernels share.
+// The workbench of a GPU: its stream, and the handles of cuBLASLt and cuDNN, which kernels share.
 //
 // Arithmetic is float32 strictly: no TF32, no reordered atomics; equal calls give equal bits on
 // GPUs of one kind.
 #pragma once
 
 #include <cublasLt.h>
+#include <cudnn_backend.h>
 
 #include <memory>
 #include <vector>
@@ -27,6 +28,7 @@ class CudaWorkbench final : public Workbench {
   double* partial_sums() const { return static_cast<double*>(partial_sums_.get()); }
   // Made at the first use. Throws Error{kUnavailable}.
   cublasLtHandle_t cublas_lt();
+  cudnnHandle_t cudnn();  // of this stream
 
   // Faults that check_data() looks for, and the number of the next call that may find one.
   void watch(FaultReport& report) { reports_.push_back(&report); }
@@ -64,6 +66,7 @@ class CudaWorkbench final : public Workbench {
  private:
   struct Destroy {
     void operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
+    void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
   };
 
   // Makes the device current for this thread.
@@ -73,6 +76,7 @@ class CudaWorkbench final : public Workbench {
   Queue queue_;
   int index_;
   std::unique_ptr<cublasLtContext, Destroy> cublas_lt_;
+  std::unique_ptr<cudnnContext, Destroy> cudnn_;
   KernelMemory::Piece partial_sums_;
   PieceMaps maps_;
   std::vector<FaultReport*> reports_;

@@ -49,6 +49,18 @@ void add_conv_cases(std::vector<OperatorCase>& cases) {
       {activation({kBatch, 1, 5, 6}), parameter({2, 1, 5, 5}), parameter({2})}, 18);
   add("Conv_many_channels_strided", window({3, 3}, {2, 2}, {1, 1, 1, 1}),
       {activation({kBatch, 16, 9, 8}), parameter({16, 16, 3, 3})}, 2);
+  add("Conv_many_channels_dilated", window({3, 2}, {1, 1}, {2, 0, 2, 0}, {2, 3}),
+      {activation({kBatch, 11, 5, 6}), parameter({4, 11, 3, 2}), parameter({4})}, 2);
+  add("Conv_many_channels_dilated_uneven_pads", window({3, 2}, {1, 1}, {2, 0, 1, 1}, {2, 3}),
+      {activation({kBatch, 11, 5, 6}), parameter({4, 11, 3, 2}), parameter({4})}, 2);
+  add("Conv_many_channels_in_groups",
+      with(window({3, 3}, {1, 2}, {1, 1, 1, 1}), "group", int64_t{2}),
+      {activation({kBatch, 16, 4, 5}), parameter({6, 8, 3, 3}), parameter({6})}, 2);
+  add("Conv_of_a_pixel_of_many_channels", window({1, 1}, {2, 1}, {0, 0, 0, 0}),
+      {activation({kBatch, 70, 3, 4}), parameter({5, 70, 1, 1}), parameter({5})}, 2);
+  // No window comes of more padding behind.
+  add("Conv_many_channels_strided_before_padding", window({3, 3}, {2, 2}, {1, 1, 0, 0}),
+      {activation({kBatch, 8, 8, 6}), parameter({3, 8, 3, 3}), parameter({3})}, 2);
 }
 
 void add_pool_cases(std::vector<OperatorCase>& cases) {

@@ -35,6 +35,15 @@ class CudaWeather : public testing::Test {
     (void)kernel.forward(draw_inputs(scene, 2, 1), {.samples = 2});
   }
 
+  void convolve() {
+    const OperatorCase scene{.name = "convolution",
+                             .op = "Conv",
+                             .inputs = {activation({kBatch, 8, 4, 4}), parameter({2, 8, 3, 3})},
+                             .samples = 2};
+    OperatorRunner kernel(bind(scene), *device_, 2);
+    (void)kernel.forward(draw_inputs(scene, 2, 1), {.samples = 2});
+  }
+
   std::unique_ptr<runtime::Device> device_ = runtime::make_device("cuda:0");
   std::unique_ptr<runtime::Stream> stream_ = device_->make_stream();
 };
@@ -105,6 +114,39 @@ TEST_F(CudaWeather, AProductWithoutAlgorithmNamesItsSizesAndTheWayOut) {
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("2 x 3 by 3 x 4"),
                                    HasSubstr("run this worker on device cpu")));
+}
+
+// ---- cuDNN
+
+TEST_F(CudaWeather, CudnnThatIsNotWholeIsNamedWithItsOwnWords) {
+  fail_next("cudnnCreate", cudaErrorInvalidValue);
+  const auto error = error_of([&] { convolve(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->what(),
+              AllOf(HasSubstr("cuda:0"), HasSubstr("cudnnCreate"),
+                    HasSubstr("SUBLIBRARY_LOADING_FAILED"), HasSubstr("libcudnn_graph.so.9"),
+                    HasSubstr("install cuDNN 9"), HasSubstr("--device cpu")));
+}
+
+// With another engine the same run would have other bits when memory is there again.
+TEST_F(CudaWeather, MemoryThatIsShortForAPlanOfCudnnChoosesNoOther) {
+  fail_next("cudnnBackendFinalize of a plan", cudaErrorMemoryAllocation);
+  const auto error = error_of([&] { convolve(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("cudnnBackendFinalize"),
+                                   HasSubstr("DEVICE_ALLOCATION_FAILED"), HasSubstr("--workers")));
+}
+
+// The first launch is cuDNN's where no weights are turned.
+TEST_F(CudaWeather, AConvolutionThatFailsIsToldInTheWordsOfCuda) {
+  fail_next("launch", cudaErrorECCUncorrectable);
+  const auto error = error_of([&] { convolve(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("cudnnBackendExecute"),
+                                   HasSubstr("ECC"), HasSubstr("nvidia-smi")));
 }
 
 // ---- work of the host

@@ -9,7 +9,8 @@ namespace {
 // One of the library's, by its declaration.
 template <auto kDeclared>
 auto found(const char* name) {
-  static const kerf::ops::cuda::Library kLibrary(KERF_CUBLAS_LT_NAME, KERF_CUBLAS_LT_FILE);
+  static const kerf::ops::cuda::Library kLibrary(KERF_CUBLAS_LT_NAME, KERF_CUBLAS_LT_FILE,
+                                                 "the CUDA Toolkit");
   static const auto kFunction = reinterpret_cast<decltype(kDeclared)>(kLibrary.find(name));
   return kFunction;
 }

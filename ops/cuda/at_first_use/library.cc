@@ -6,15 +6,14 @@
 
 namespace kerf::ops::cuda {
 
-Library::Library(const char* name, const char* file)
+Library::Library(const char* name, const char* file, const char* product)
     : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ == nullptr) handle_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr)
-    throw Error(
-        ErrorCode::kUnavailable,
-        format("{} cannot be loaded: {}; install the CUDA Toolkit's libraries or name their "
-               "folder in LD_LIBRARY_PATH, or use --device cpu",
-               name, dlerror()));
+    throw Error(ErrorCode::kUnavailable,
+                format("{} cannot be loaded: {}; install {} or name the folder of its libraries in "
+                       "LD_LIBRARY_PATH, or use --device cpu",
+                       name, dlerror(), product));
 }
 
 void* Library::find(const char* function) const {
