@@ -62,8 +62,9 @@ TEST_F(CudaConv, OfFewTermsIsDoneDirectly) {
 }
 
 TEST_F(CudaConv, ThatTheBetterEnginesDoNotKnowIsDoneByOneOfTheFallback) {
-  EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}, {{"dilations", Ints{2, 1}}})),
-            (Runs{{"plain", kAll}}));
+  for (const Ints& dilations : {Ints{2, 1}, Ints{1, 2}})
+    EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}, {{"dilations", dilations}})),
+              (Runs{{"plain", kAll}}));
 }
 
 TEST_F(CudaConv, ThatNoEngineKnowsIsDoneDirectly) {
@@ -89,6 +90,21 @@ TEST_F(CudaConv, OfAPartIsDoneByWhomTheWholeIs) {
   Box rows = Box::whole(5);
   rows.axes[3] = IndexSet::range(1, 3);
   EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}), rows), (Runs{{"implicit", kAll}}));
+}
+
+TEST_F(CudaConv, WantsAWorkspaceThatIsBounded) {
+  const auto wanted = [](const OperatorCase& scene, int64_t samples) {
+    const auto op = bind(scene);
+    const Box all = Box::whole(static_cast<int>(op->space().axes.size()));
+    return workspace_bytes(*op, runtime::DeviceKind::kCuda, local_specs(*op, all, samples, samples),
+                           1);
+  };
+  // X and Y, W and eight gradients of it, and 256 bytes to begin where CUDA's memory would; whole
+  // pieces of 64.
+  EXPECT_EQ(wanted(conv({kBatch, 8, 15, 15}, {4, 8, 3, 3}), 2),
+            14'400u + 5'408u + 9 * 1'152u + 256u + 32u);
+  EXPECT_EQ(wanted(conv({kBatch, 64, 56, 56}, {64, 64, 3, 3}), 256), (128u << 20U) + 256);
+  EXPECT_EQ(wanted(conv({kBatch, 7, 15, 15}, {4, 7, 3, 3}), 2), 0u);
 }
 
 // A plan grants workspaces at multiples of 64 bytes; the played cuDNN refuses them.

@@ -213,9 +213,8 @@ TEST_F(PlayedCudaDnn, RefusesVariantPacksThatDoNotFit) {
 TEST_F(PlayedCudaDnnDeathTest, DiesOfTensorsThatAreNotAllTheGpus) {
   EXPECT_DEATH(execute({1, 2, 3}, {behind(x_, 16), w_, y_}),
                "a tensor that is not all in memory that the GPU reads");
-  std::array<float, 32> host{};
-  void* own = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(host.data()) + 15) / 16 * 16);
-  EXPECT_DEATH(execute({1, 2, 3}, {own, w_, y_}),
+  alignas(16) std::array<float, 18> host{};
+  EXPECT_DEATH(execute({1, 2, 3}, {host.data(), w_, y_}),
                "a tensor that is not all in memory that the GPU reads");
   EXPECT_DEATH(execute(CUDNN_HEUR_MODE_A, {1, 2, 3}, {x_, w_, y_}, behind(workspace_, 256)),
                "a workspace that is not all in memory");

@@ -14,6 +14,7 @@ struct cudnnContext {
 };
 
 // What a launch is given.
+// NOLINTNEXTLINE(readability-identifier-naming): a kernel of the library's, by its name
 struct cudnnConvolutionRun {
   kerf::tests::DnnProblem problem;
   int engine;
@@ -77,8 +78,7 @@ cudnnStatus_t prepare(cudnnHandle_t handle, cudnnBackendDescriptor_t execution_p
   if (!plan->final || !pack->final)
     return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "plan or variant pack not finalised");
   check_needed(*plan);
-  if (plan->one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != handle ||
-      handle->stream == nullptr)
+  if (plan->one<void*>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != handle || handle->stream == nullptr)
     return refuse(CUDNN_STATUS_BAD_PARAM, "a plan of another handle, or one without a stream");
   const int engine = plan->engines.at(0);
   run = {plan->problem, engine, nullptr, dnn_workspace_bytes(engine, plan->problem)};

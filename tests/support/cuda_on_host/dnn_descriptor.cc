@@ -196,6 +196,15 @@ cudnnStatus_t finalize_operation(DnnDescriptor& d) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t finalize_heuristic(DnnDescriptor& d) {
+  d.follow(d.given(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
+  const auto engines =
+      dnn_engines_for(d.problem, d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE));
+  if (!engines) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the mode knows no such problem");
+  d.engines = *engines;
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t finalize_plan(DnnDescriptor& d) {
   if (takes_failure("cudnnBackendFinalize of a plan"))
     return refuse(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "memory is short");
@@ -228,10 +237,7 @@ cudnnStatus_t finalize_as_its_type(DnnDescriptor& d) {
       d.follow(d.given(CUDNN_ATTR_OPERATIONGRAPH_OPS));
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
-      d.follow(d.given(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
-      d.engines =
-          dnn_engines_for(d.problem, d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE));
-      return CUDNN_STATUS_SUCCESS;
+      return finalize_heuristic(d);
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
       return finalize_plan(d);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:

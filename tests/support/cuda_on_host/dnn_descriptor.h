@@ -43,7 +43,7 @@ struct DnnDescriptor {
     return all<T>(name).at(0);
   }
   const DnnDescriptor& given(cudnnBackendAttributeName_t name) const {
-    return *one<const DnnDescriptor*>(name);
+    return *static_cast<const DnnDescriptor*>(one<void*>(name));
   }
   void follow(const DnnDescriptor& from) {
     problem = from.problem;

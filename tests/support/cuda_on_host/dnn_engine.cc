@@ -170,11 +170,13 @@ int64_t DnnTensor::bytes() const {
 
 const DnnEngine& dnn_engine(int index) { return engines()[static_cast<size_t>(index)]; }
 
-// The better ones know nothing of dilations.
-std::vector<int> dnn_engines_for(const DnnProblem& problem, cudnnBackendHeurMode_t mode) {
-  if (mode == CUDNN_HEUR_MODE_FALLBACK) return {kPlain};
-  if (is_dilated(problem)) return {};
-  return {kTf32, kRacing, kCompiled, kWinograd, kGreedy, kImplicit};
+// The better ones know nothing of dilations, and their mode nothing of dilated columns.
+std::optional<std::vector<int>> dnn_engines_for(const DnnProblem& problem,
+                                                cudnnBackendHeurMode_t mode) {
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) return {{kPlain}};
+  if (problem.dilations[1] > 1) return std::nullopt;
+  if (is_dilated(problem)) return std::vector<int>{};
+  return {{kTf32, kRacing, kCompiled, kWinograd, kGreedy, kImplicit}};
 }
 
 cudnnStatus_t dnn_engine_takes(int index, const DnnProblem& problem) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ struct DnnEngine {
 };
 
 const DnnEngine& dnn_engine(int index);
-// Indices, best first.
-std::vector<int> dnn_engines_for(const DnnProblem& problem, cudnnBackendHeurMode_t mode);
+// Indices, best first. Nothing: the mode knows no such problem, which is more than that it has no
+// engine for it.
+std::optional<std::vector<int>> dnn_engines_for(const DnnProblem& problem,
+                                                cudnnBackendHeurMode_t mode);
 // Whether an engine does it after all.
 cudnnStatus_t dnn_engine_takes(int index, const DnnProblem& problem);
 int64_t dnn_workspace_bytes(int index, const DnnProblem& problem);
