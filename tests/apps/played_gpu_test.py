@@ -43,6 +43,20 @@ class PlayedGpus(KerfTest):
         answer = self.fails(*SMALL, *BOTH, "--transport", "cuda")
         self.assert_one_error(answer, "worker 0", "worker 1", "over cuda", "leave out --transport")
 
+    def test_a_cap_that_a_plan_keeps_the_run_keeps(self):
+        """Slots in memory that a GPU exports are whole blocks of 2 MiB: planned as well as taken."""
+        plan = ("plan", "lenet5", "--batch", 16, "--micro-batches", 4, "--workers", 2, "--device", "cuda")
+
+        def cap(transport):
+            return max(each["peak_bytes"] for each in json.loads(run(*plan, "--transport", transport, "--json").stdout)["workers"])
+        train = ("train", *SMALL, "--workers", 2, "--device", "cuda:0", "--out", self.folder / "run")
+        over_cuda = ("--transport", "cuda", "--memory")
+        for command in (plan, train):
+            with self.subTest(command=command[0]):
+                answer = run(*command, *over_cuda, cap("cuda"))
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assert_one_error(run(*command, *over_cuda, cap("shm")), "no plan fits")
+
     def fails(self, *flags, environment=None):
         """What a training that fails says; it leaves no process behind."""
         process = self.start("train", *flags, "--out", self.folder / "run", env={**os.environ, **(environment or {})})

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -87,12 +89,10 @@ TEST(CommonAxes, SamplesMayBeMoreThanAnyoneCouldList) {
   EXPECT_EQ(operand_box(space, space.outputs[0], rows, *iterations, kMany), read);
   Box some = Box::whole(3);
   some.axes[1] = IndexSet::range(0, 2);
-  try {
-    operand_box(space, space.outputs[0], rows, some, kMany);
-    FAIL() << "a range for each sample";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  }
+  const auto error =
+      kerf::tests::error_of([&] { operand_box(space, space.outputs[0], rows, some, kMany); });
+  ASSERT_TRUE(error) << "a range for each sample";
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
 }
 
 // A block that is held in part, and the next in whole, are not alike; two halves of one block are.

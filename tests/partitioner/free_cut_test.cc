@@ -3,6 +3,7 @@
 
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
+#include "tests/support/errors.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -130,15 +131,13 @@ TEST(FreeCut, DividesByWholeChannelsWhatIsFlattened) {
   const auto cut1 = cut(lenet, file(R"({"flatten": {"0": "0-49,100-399", "1": "50-99"}})"));
   EXPECT_EQ(ops::describe(layout(lenet, cut1, "flatten")), "split on axis 1 over 0,1");
   EXPECT_EQ(ops::to_string(layout(lenet, cut1, "flatten").find(1)->box), "[all, 50-99]");
-  try {
-    cut(lenet, file(R"({"flatten": {"0": "0-36", "1": "37-399"}})"));
-    FAIL() << "half a channel was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("shares.json: node flatten: worker 0: Flatten cannot "
-                                        "compute [all, 0-36] of its output by itself"));
-    EXPECT_THAT(error.what(), HasSubstr("divide it by whole channels"));
-  }
+  const auto error = kerf::tests::error_of(
+      [&] { cut(lenet, file(R"({"flatten": {"0": "0-36", "1": "37-399"}})")); });
+  ASSERT_TRUE(error) << "half a channel was accepted";
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->what(), HasSubstr("shares.json: node flatten: worker 0: Flatten cannot "
+                                       "compute [all, 0-36] of its output by itself"));
+  EXPECT_THAT(error->what(), HasSubstr("divide it by whole channels"));
 }
 
 struct Mistake {
@@ -148,13 +147,10 @@ struct Mistake {
 class FreeCutMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(FreeCutMistake, IsNamedWithFileAndNode) {
-  try {
-    cut(GetParam().shares);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr(GetParam().complaint));
-  }
+  const auto error = kerf::tests::error_of([&] { cut(GetParam().shares); });
+  ASSERT_TRUE(error) << "not refused";
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->what(), HasSubstr(GetParam().complaint));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -226,25 +226,20 @@ TEST(ConnectedCrew, TooFewWorkersAreCountedInTheError) {
   auto options = options_for(address, 2);
   options.assemble_timeout = 3s;
   auto worker = start_worker(address);
-  try {
-    Crew::assemble(options);
-    FAIL() << "assembled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_THAT(error.message(), HasSubstr("1 of 2 workers"));
-  }
+  const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
+  ASSERT_TRUE(error) << "assembled";
+  EXPECT_EQ(error->code(), ErrorCode::kTimeout);
+  EXPECT_THAT(error->message(), HasSubstr("1 of 2 workers"));
   EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
 }
 
 TEST(ConnectedCrew, AnAddressInUseIsAnErrorThatSaysSo) {
   const auto first = make_control_server("tcp://127.0.0.1:*");
-  try {
-    Crew::assemble(options_for(first->address(), 1));
-    FAIL() << "assembled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message(), AllOf(HasSubstr(first->address()), HasSubstr("in use")));
-  }
+  const auto error =
+      kerf::tests::error_of([&] { Crew::assemble(options_for(first->address(), 1)); });
+  ASSERT_TRUE(error) << "assembled";
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), AllOf(HasSubstr(first->address()), HasSubstr("in use")));
 }
 
 TEST(ConnectedCrew, AddressesBeyondThisHostAreRefused) {
@@ -281,12 +276,9 @@ TEST(ConnectedCrew, AWorkerThatDiesWhileLeavingIsNoticed) {
   start(*crew, 1);
   crew->send(0, {"perish"});
   ASSERT_TRUE(crew->next(after(10s)));
-  try {
-    crew->stop();
-    FAIL() << "stopped";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("connection broke")));
-  }
+  const auto error = kerf::tests::error_of([&] { crew->stop(); });
+  ASSERT_TRUE(error) << "stopped";
+  EXPECT_THAT(error->message(), AllOf(HasSubstr("worker 0"), HasSubstr("connection broke")));
 }
 
 TEST(ConnectedCrew, AStoppedWorkerIsLostAndEndsWhenItWakesUp) {

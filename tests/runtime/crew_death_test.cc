@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/runtime/crew_of_words.h"
+#include "tests/support/errors.h"
 
 namespace kerf::runtime {
 namespace {
@@ -125,12 +126,9 @@ TEST(CrewDeath, AWorkerThatCannotStartIsAnError) {
   options.worker_command = {"/nonexistent/kerf"};
   EXPECT_THROW(Crew::assemble(options), Error);
   options.worker_command = {"/bin/false"};
-  try {
-    Crew::assemble(options);
-    FAIL() << "assembled";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("exit code 1"));
-  }
+  const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
+  ASSERT_TRUE(error) << "assembled";
+  EXPECT_THAT(error->message(), HasSubstr("exit code 1"));
 }
 
 TEST(CrewDeath, NothingIsLeftWhenAnExceptionUnwinds) {

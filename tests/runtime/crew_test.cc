@@ -13,6 +13,7 @@
 
 #include "runtime/process.h"
 #include "tests/runtime/crew_of_words.h"
+#include "tests/support/errors.h"
 
 namespace kerf::runtime {
 namespace {
@@ -90,13 +91,10 @@ TEST_P(CrewOver, AWorkersErrorIsThrownWithItsName) {
 
 TEST_P(CrewOver, AnUnknownProgramIsAnError) {
   const auto crew = Crew::assemble(options_for(GetParam(), 1));
-  try {
-    crew->start("nonsense", {""}, no_channels(1));
-    FAIL() << "started";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.message(), HasSubstr("nonsense"));
-  }
+  const auto error = kerf::tests::error_of([&] { crew->start("nonsense", {""}, no_channels(1)); });
+  ASSERT_TRUE(error) << "started";
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->message(), HasSubstr("nonsense"));
 }
 
 TEST_P(CrewOver, AWorkerThatWaitsInItsEndpointIsFreedByTheEnd) {
@@ -152,12 +150,9 @@ TEST(Crew, AnInterruptEndsTheWaitForWorkersToo) {
     options.interrupt->raise();
   });
   const auto begin = Clock::now();
-  try {
-    Crew::assemble(options);
-    FAIL() << "assembled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInterrupted);
-  }
+  const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
+  ASSERT_TRUE(error) << "assembled";
+  EXPECT_EQ(error->code(), ErrorCode::kInterrupted);
   EXPECT_LT(seconds_since(begin), 2);
 }
 
@@ -176,12 +171,9 @@ TEST(Crew, AWorkerThatDiesWhileLeavingIsNoticed) {
   const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
   crew->send(1, {"perish"});
   ASSERT_THAT(take(*crew, 1), testing::ElementsAre("will perish"));
-  try {
-    crew->stop();
-    FAIL() << "stopped";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr("signal 9")));
-  }
+  const auto error = kerf::tests::error_of([&] { crew->stop(); });
+  ASSERT_TRUE(error) << "stopped";
+  EXPECT_THAT(error->message(), AllOf(HasSubstr("worker 1"), HasSubstr("signal 9")));
 }
 
 // Tasks that have not begun are not begun any more.

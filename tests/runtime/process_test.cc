@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "tests/support/errors.h"
 
 namespace kerf::runtime {
 namespace {
@@ -66,13 +67,12 @@ TEST(Process, DestructionKillsAndReaps) {
 }
 
 TEST(Process, AProgramThatIsNotThereIsAnErrorThatNamesIt) {
-  try {
+  const auto error = kerf::tests::error_of([&] {
     Process::spawn({"/nonexistent/kerf", "worker"});
-    FAIL() << "spawned";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message(), testing::HasSubstr("/nonexistent/kerf"));
-  }
+  });
+  ASSERT_TRUE(error) << "spawned";
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), testing::HasSubstr("/nonexistent/kerf"));
 }
 
 TEST(Process, InheritsNoDescriptorAndIgnoresTheTerminalsInterrupt) {

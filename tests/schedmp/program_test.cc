@@ -151,13 +151,10 @@ INSTANTIATE_TEST_SUITE_P(WorkersDepthBatch, Loop,
 TEST(LoopErrors, AWorkersErrorEndsTheRunAndNamesTheWorker) {
   Broken program;
   const auto crew = inproc_crew(2, programs());
-  try {
-    run(program, *crew);
-    FAIL() << "the error was lost";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("the third gear is missing"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("worker 0"));
-  }
+  const auto error = kerf::tests::error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(error) << "the error was lost";
+  EXPECT_THAT(error->what(), testing::HasSubstr("the third gear is missing"));
+  EXPECT_THAT(error->what(), testing::HasSubstr("worker 0"));
 }
 
 TEST(LoopErrors, AnUnknownProgramIsRefusedByName) {
