@@ -7,9 +7,10 @@
 #include <functional>
 #include <thread>
 
+#include "runtime/epoll.h"
 #include "runtime/event_fd.h"
-#include "runtime/open_file.h"
 #include "runtime/time.h"
+#include "runtime/timer_fd.h"
 
 namespace kerf::runtime {
 
@@ -38,12 +39,11 @@ class DataThread {
 
  private:
   void run(const std::stop_token& stop);
-  void set_timer(int64_t ns);
 
   const int packets_;
   const std::function<void()> round_;
-  const OpenFile timer_;
-  const OpenFile poll_;
+  const TimerFd timer_;
+  const Epoll poll_;
   EventFd stop_;
   Clock::time_point wake_ = Clock::time_point::max();
   bool listens_ = false;

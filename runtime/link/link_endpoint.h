@@ -63,7 +63,7 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
 
   const std::shared_ptr<Device> device_;
   const SlotStores stores_;
-  // Slots lie here and outlive socket_: its I/O thread may read them until it has ended.
+  // Slots lie here and outlive socket_, which may send from them until it has ended.
   std::map<int, Peer> peers_;  // as open() made it; what it holds is guarded by the engine's lock
   std::unique_ptr<PacketSocket> socket_;
   // Since open(), by one thread until then. The last: its thread uses all the others.

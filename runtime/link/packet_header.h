@@ -1,4 +1,4 @@
-// What travels between two endpoints: a fixed header, and for some kinds a body in a second frame.
+// What travels between two endpoints: a fixed header, and for some kinds a body behind it.
 //
 //   kHello    who I am, our transport, my lanes, my slots     body: Hello by wire.h
 //   kWelcome  I understood your hello

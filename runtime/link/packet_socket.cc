@@ -1,15 +1,11 @@
 #include "runtime/link/packet_socket.h"
 
-#include <sys/epoll.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 
+#include "runtime/epoll.h"
 #include "runtime/error.h"
 #include "runtime/link/packet_wait.h"
-#include "runtime/open_file.h"
 
 namespace kerf::runtime {
 namespace {
@@ -20,10 +16,9 @@ class JoinedPacketSocket final : public PacketSocket {
   explicit JoinedPacketSocket(const std::string& label)
       : ipc_(make_zmq_packet_socket(label)),
         tcp_(make_tcp_packet_socket(label)),
-        address_(ipc_->address() + ' ' + tcp_->address()),
-        both_(::epoll_create1(EPOLL_CLOEXEC)) {
-    watch(ipc_->descriptor());
-    watch(tcp_->descriptor());
+        address_(ipc_->address() + ' ' + tcp_->address()) {
+    both_.add(ipc_->descriptor(), EPOLLIN);
+    both_.add(tcp_->descriptor(), EPOLLIN);
   }
 
   const std::string& label() const override { return ipc_->label(); }
@@ -54,29 +49,47 @@ class JoinedPacketSocket final : public PacketSocket {
   std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) override {
     for (int i = 0; i < 2; ++i) {
       tcp_is_next_ = !tcp_is_next_;
-      if (auto packet = (tcp_is_next_ ? tcp_ : ipc_)->receive(places, lock)) return packet;
+      PacketSocket& way = tcp_is_next_ ? *tcp_ : *ipc_;
+      OneWay its(*this, way, places);
+      if (auto packet = way.receive(its, lock)) return packet;
     }
     return std::nullopt;
   }
   bool drained() const override { return ipc_->drained() && tcp_->drained(); }
   bool has_unsent() const override { return tcp_->has_unsent(); }
-  int descriptor() const override { return both_.number(); }
+  bool can_send() const override { return tcp_->can_send(); }
+  int descriptor() const override { return both_.descriptor(); }
   void wait(Deadline deadline) override {
-    if (drained()) wait_.until_readable(both_.number(), deadline);
+    if (drained() && !can_send()) wait_.until_readable(both_.descriptor(), deadline);
   }
-  void interrupt() override { wait_.interrupt(); }
+  void interrupt() override {
+    ipc_->interrupt();
+    tcp_->interrupt();
+    wait_.interrupt();
+  }
   void check_interrupted() const override { wait_.check(label()); }
   int64_t dropped() const override { return ipc_->dropped() + tcp_->dropped(); }
   void drop() override { ipc_->drop(); }
 
  private:
-  void watch(int descriptor) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (both_.number() < 0 || ::epoll_ctl(both_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-      throw Error(ErrorCode::kUnavailable, kerf::format("no epoll: {}", std::strerror(errno)),
-                  label());
-  }
+  // Payload of those who are reached this way: whose other packets came the other way could write
+  // into the same slot at the same time.
+  class OneWay final : public PayloadPlaces {
+   public:
+    OneWay(JoinedPacketSocket& joined, const PacketSocket& way, PayloadPlaces& places)
+        : joined_(joined), way_(way), places_(places) {}
+    std::byte* place(const PacketHeader& head) override {
+      const auto found = joined_.ways_.find(head.from);
+      if (found != joined_.ways_.end() && found->second == &way_) return places_.place(head);
+      joined_.drop();
+      return nullptr;
+    }
+
+   private:
+    JoinedPacketSocket& joined_;
+    const PacketSocket& way_;
+    PayloadPlaces& places_;
+  };
   PacketSocket& way_to(int32_t peer) {
     const auto found = ways_.find(peer);
     KERF_CHECK(found != ways_.end(), "{} is not connected to worker {}", label(), peer);
@@ -86,13 +99,24 @@ class JoinedPacketSocket final : public PacketSocket {
   const std::unique_ptr<PacketSocket> ipc_;
   const std::unique_ptr<PacketSocket> tcp_;
   const std::string address_;
-  const OpenFile both_;
+  const Epoll both_;
   std::map<int32_t, PacketSocket*> ways_;
   bool tcp_is_next_ = false;
   PacketWait wait_;
 };
 
 }  // namespace
+
+bool put_in_place(Packet& packet, PayloadPlaces& places, PacketSocket::Lock& lock) {
+  if (packet.head.kind != PacketKind::kData || packet.body.empty()) return true;
+  std::byte* const to = places.place(packet.head);
+  if (to == nullptr) return false;
+  lock.unlock();
+  std::memcpy(to, packet.body.data(), packet.body.size());
+  lock.lock();
+  packet.body = {reinterpret_cast<const char*>(to), packet.body.size()};
+  return true;
+}
 
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
                                                  const std::vector<std::string>& schemes) {

@@ -63,15 +63,17 @@ class PacketSocket {
                            size_t bytes) = 0;
   // What connections take by now of what they have not taken yet. Lets go of the lock meanwhile.
   virtual void send_unsent(Lock& lock) = 0;
-  // The next sound packet, without waiting; and as send_unsent(). Lets go of the lock while it
-  // copies payload. Returns empty as well after many unsound packets, so that their sender cannot
+  // The next sound packet, without waiting; also sends some of what connections take by now, and
+  // makes connections again that are broken. Lets go of the lock while it copies payload. Returns
+  // empty as well after many packets that are unsound or not wanted, so that their sender cannot
   // hold us; wait() then returns at once.
   [[nodiscard]] virtual std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) = 0;
 
   // Whether the last receive() left nothing unread.
   virtual bool drained() const = 0;
-  // Whether something waits for send_unsent().
+  // Whether something waits for send_unsent(), and whether its connection takes some of it by now.
   virtual bool has_unsent() const = 0;
+  virtual bool can_send() const = 0;
   // Readable when receive() may have something to do since it left nothing unread. It may tell of
   // new packets once, not of those still unread.
   virtual int descriptor() const = 0;
@@ -86,6 +88,10 @@ class PacketSocket {
   virtual int64_t dropped() const = 0;
   virtual void drop() = 0;
 };
+
+// Payload that lies somewhere else goes where it is to lie, without the lock meanwhile. False: it is
+// not wanted.
+bool put_in_place(Packet& packet, PayloadPlaces& places, PacketSocket::Lock& lock);
 
 // Each binds an address of this host, and throws Error{kUnavailable} if it cannot.
 std::unique_ptr<PacketSocket> make_zmq_packet_socket(const std::string& label);  // ipc

@@ -107,7 +107,7 @@ void ProgressEngine::leave() {
   if (!copies_) return thread_->wake_by(visited_ + kPatience);
   // Packets that lie there already tell of themselves no more.
   const bool told = thread_->listens() && socket_.drained();
-  if (!told) thread_->wake_by(visited_ + next_look_);
+  thread_->wake_by(visited_ + (told ? Clock::duration(kPatience) : next_look_));
 }
 
 bool ProgressEngine::pass_on() {
@@ -159,8 +159,8 @@ void ProgressEngine::move(Lock& lock) {
   data_drives_ = true;
   while (!compute_drives_) {
     const auto packet = socket_.receive(traffic_, lock);
-    if (!packet) break;
-    traffic_.handle(*packet);
+    if (!packet && !socket_.can_send()) break;
+    if (packet) traffic_.handle(*packet);
     give_way(lock);
   }
   if (compute_drives_) return thread_->listen(false);

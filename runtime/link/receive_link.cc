@@ -86,7 +86,7 @@ std::byte* ReceiveLink::place(const PacketHeader& head) {
 
 void ReceiveLink::on_data(const Packet& packet) {
   const PacketHeader& head = packet.head;
-  if (packet.body.empty() && !is_next(head)) return;
+  if (!is_next(head)) return;
   filled_ += packet.body.size();
   if (store_.payload_travels() && filled_ < head.bytes) return;
   window_.see(head.sequence);

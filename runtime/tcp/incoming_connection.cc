@@ -18,6 +18,7 @@ constexpr size_t kEnough = size_t{64} << 10;
 
 std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces& places,
                                                PacketSocket::Lock& lock) {
+  was_unwanted_ = false;
   while (end_ == End::kNone) {
     if (!head_ && buffered() >= sizeof(PacketHeader) && !begin_packet(admit, places)) {
       end_ = End::kUnsound;
@@ -28,10 +29,13 @@ std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces
       if (!read_more(lock)) break;
       continue;
     }
-    Packet packet{*head_, {reinterpret_cast<const char*>(to_), done_}};
-    const bool unwanted = to_ == nullptr && done_ > 0;
+    was_unwanted_ = to_ == nullptr && done_ > 0;
+    Packet packet;
+    packet.head = *head_;
     head_.reset();
-    if (unwanted) continue;
+    // Whoever sends more of that shall not have this thread for himself.
+    if (was_unwanted_) break;
+    if (done_ > 0) packet.body = {reinterpret_cast<const char*>(to_), done_};
     if (announces(packet.head, packet.body)) return packet;
     end_ = End::kUnsound;
   }
@@ -64,41 +68,51 @@ void IncomingConnection::take_from_buffer() {
   done_ += count;
 }
 
-// Whatever is buffered by then is less than a header: a body, and the next header behind it, take
-// one call of the system.
 bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
   if (is_dry_) {
     wake_for_enough();
     return false;
   }
+  // Less than a header.
   std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
   filled_ = buffered();
   begin_ = 0;
-  const bool into_place = head_ && to_ != nullptr;
-  const size_t body = into_place ? missing() : 0;
-  std::array<iovec, 2> parts{{{into_place ? to_ + done_ : nullptr, body},
+  const size_t body = head_ ? missing() : 0;
+  const ssize_t count = read_some(body, lock);
+  if (count < 0 && errno == EINTR) return true;
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    wake_for_enough();
+    return false;
+  }
+  if (count <= 0) {
+    end_ = head_ || buffered() > 0 ? End::kCut : End::kClosed;
+    return false;
+  }
+  const bool is_thrown_away = head_ && to_ == nullptr;
+  const size_t room = body + (is_thrown_away ? 0 : buffer_.size() - filled_);
+  is_dry_ = !is_ending_ && static_cast<size_t>(count) < room;
+  const size_t into_body = std::min(static_cast<size_t>(count), body);
+  done_ += into_body;
+  filled_ += static_cast<size_t>(count) - into_body;
+  return true;
+}
+
+// A body, and the next header behind it, take one call of the system.
+ssize_t IncomingConnection::read_some(size_t body, PacketSocket::Lock& lock) {
+  const bool is_thrown_away = head_ && to_ == nullptr;
+  std::array<iovec, 2> parts{{{body > 0 && !is_thrown_away ? to_ + done_ : nullptr, body},
                               {buffer_.data() + filled_, buffer_.size() - filled_}}};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
   lock.unlock();
-  const ssize_t count = ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
+  const ssize_t count = is_thrown_away
+                            ? ::recv(socket_.number(), nullptr, body, MSG_DONTWAIT | MSG_TRUNC)
+                            : ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
   const int error = errno;
   lock.lock();
-  if (count < 0 && error == EINTR) return true;
-  if (count < 0 && (error == EAGAIN || error == EWOULDBLOCK)) {
-    wake_for_enough();
-    return false;
-  }
-  if (count <= 0) {
-    end_ = head_ || buffered() > 0 ? End::kUnsound : End::kClosed;
-    return false;
-  }
-  const size_t into_body = std::min(static_cast<size_t>(count), body);
-  is_dry_ = !is_ending_ && static_cast<size_t>(count) < body + parts[1].iov_len;
-  done_ += into_body;
-  filled_ += static_cast<size_t>(count) - into_body;
-  return true;
+  errno = error;
+  return count;
 }
 
 void IncomingConnection::wake_for_enough() {

@@ -7,6 +7,8 @@
 // Owned by a TcpPacketSocket, guarded by its lock, but for the copying.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -25,21 +27,27 @@ class IncomingConnection {
 
   explicit IncomingConnection(OpenFile socket) : socket_(std::move(socket)) {}
 
-  // The next packet that has come whole; empty: there is none yet, or this has ended.
+  // The next packet that has come whole; empty: there is none yet, this has ended, or what came was
+  // not wanted.
   std::optional<Packet> read(const Admit& admit, PayloadPlaces& places, PacketSocket::Lock& lock);
   // Bytes may have come since read() found no more, or the end (`is_ending`).
   void wake(bool is_ending) {
     is_dry_ = false;
     is_ending_ = is_ending_ || is_ending;
   }
+  // There may be more to read at once, though the last read() returned none.
+  bool has_more() const { return end_ == End::kNone && was_unwanted_; }
   bool has_ended() const { return end_ != End::kNone; }
-  // It has ended by a packet that was unsound, or with half of one.
+  // It has ended by a packet that was unsound,
   bool was_unsound() const { return end_ == End::kUnsound; }
+  // or in one.
+  bool was_cut() const { return end_ == End::kCut; }
 
  private:
-  enum class End { kNone, kClosed, kUnsound };
+  enum class End { kNone, kClosed, kCut, kUnsound };
   bool begin_packet(const Admit& admit, PayloadPlaces& places);
   bool read_more(PacketSocket::Lock& lock);
+  ssize_t read_some(size_t body, PacketSocket::Lock& lock);
   void wake_for_enough();
   void take_from_buffer();
   size_t missing() const { return head_->body_bytes - done_; }
@@ -51,6 +59,7 @@ class IncomingConnection {
   std::byte* to_ = nullptr;           // where its body goes; null: nowhere
   size_t done_ = 0;                   // bytes of its body that have come
   std::string body_;                  // of what is no payload
+  bool was_unwanted_ = false;         // the last packet
   bool is_dry_ = false;               // the last call of the system took all there was
   bool is_ending_ = false;            // there is an end behind all bytes
   int enough_ = 1;                    // bytes that the system wakes somebody for

@@ -7,15 +7,13 @@
 #include <array>
 #include <cerrno>
 
-#include "runtime/tcp/tcp_socket.h"
-
 namespace kerf::runtime {
 namespace {
 
 // From one connection to the next.
 constexpr std::chrono::milliseconds kReconnect{100};
 // What one call of the system takes: while it lasts, who wants to drive waits.
-constexpr size_t kAtATime = kMaxBodyBytes;
+constexpr size_t kAtATime = kChunkBytes;
 
 // Parts of packets, one after the other.
 struct Parts {
@@ -48,13 +46,16 @@ void OutgoingConnection::push_pinned(const PacketHeader& head, const std::byte* 
   packets_.push_back({head, {}, data, bytes});
 }
 
-bool OutgoingConnection::connect() {
-  if (state_ != State::kNone || Clock::now() < began_ + kReconnect) return false;
+std::optional<Clock::time_point> OutgoingConnection::is_to_connect() const {
+  if (state_ != State::kNone) return std::nullopt;
+  return began_ + kReconnect;
+}
+
+int OutgoingConnection::connect() {
   began_ = Clock::now();
-  socket_ = begin_connect_tcp(address_);
-  if (socket_.number() < 0) return false;
-  state_ = State::kConnecting;
-  return true;
+  socket_ = begin_connect_tcp(to_);
+  if (socket_.number() >= 0) state_ = State::kConnecting;
+  return socket_.number();
 }
 
 void OutgoingConnection::look(bool heard) {
@@ -74,34 +75,35 @@ void OutgoingConnection::hear() {
   const ssize_t count = ::recv(socket_.number(), word.data(), word.size(), MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   broken();
-  if (count > 0) state_ = State::kGivenUp;
+  if (count <= 0) return;
+  state_ = State::kGivenUp;
+  packets_.clear();
 }
 
 void OutgoingConnection::write(PacketSocket::Lock* lock) {
-  while (can_write()) {
-    Parts parts;
-    size_t skip = done_;
-    for (const Outgoing& packet : packets_) {
-      if (parts.is_full()) break;
-      skip = parts.add(&packet.head, sizeof packet.head, skip);
-      const void* body =
-          packet.body != nullptr ? packet.body : static_cast<const void*>(packet.copied.data());
-      skip = parts.add(body, packet.body_bytes, skip);
-    }
-    msghdr message{};
-    message.msg_iov = parts.items.data();
-    message.msg_iovlen = parts.count;
-    // What is pushed meanwhile moves none of these packets.
-    if (lock != nullptr) lock->unlock();
-    const ssize_t count = ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    const int error = errno;
-    if (lock != nullptr) lock->lock();
-    if (count < 0 && error == EINTR) continue;
-    if (count < 0 && error != EAGAIN && error != EWOULDBLOCK) return broken();
-    // Linux says when there is room again, once.
-    is_writable_ = count >= 0 && static_cast<size_t>(count) == parts.bytes;
-    if (count > 0) sent(static_cast<size_t>(count));
+  if (!can_write()) return;
+  Parts parts;
+  size_t skip = done_;
+  for (const Outgoing& packet : packets_) {
+    if (parts.is_full()) break;
+    skip = parts.add(&packet.head, sizeof packet.head, skip);
+    const void* const body =
+        packet.body != nullptr ? static_cast<const void*>(packet.body) : packet.copied.data();
+    skip = parts.add(body, packet.body_bytes, skip);
   }
+  msghdr message{};
+  message.msg_iov = parts.items.data();
+  message.msg_iovlen = parts.count;
+  // What is pushed meanwhile moves none of these packets.
+  if (lock != nullptr) lock->unlock();
+  const ssize_t count = ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const int error = errno;
+  if (lock != nullptr) lock->lock();
+  if (count < 0 && error == EINTR) return;
+  if (count < 0 && error != EAGAIN && error != EWOULDBLOCK) return broken();
+  // Linux says when there is room again, once.
+  is_writable_ = count >= 0 && static_cast<size_t>(count) == parts.bytes;
+  if (count > 0) sent(static_cast<size_t>(count));
 }
 
 void OutgoingConnection::sent(size_t bytes) {
@@ -114,7 +116,6 @@ void OutgoingConnection::sent(size_t bytes) {
   }
 }
 
-// The packet that was under way begins again on the next connection.
 void OutgoingConnection::broken() {
   socket_.close();
   state_ = State::kNone;

@@ -9,22 +9,23 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
+#include "runtime/tcp/tcp_socket.h"
 #include "runtime/time.h"
 
 namespace kerf::runtime {
 
 class OutgoingConnection {
  public:
-  // Connects at the first call of look().
-  explicit OutgoingConnection(std::string address) : address_(std::move(address)) {}
+  // Throws Error{kUsage} for what is no address.
+  explicit OutgoingConnection(std::string address)
+      : address_(std::move(address)), to_(parse_tcp_address(address_)) {}
 
   const std::string& address() const { return address_; }
-  // Of a connection that is there or begun; negative: none.
-  int descriptor() const { return socket_.number(); }
   bool is_given_up() const { return state_ == State::kGivenUp; }
 
   // A packet behind all others; `head` is sealed, `body` is copied.
@@ -34,13 +35,18 @@ class OutgoingConnection {
   bool has_unsent() const { return !packets_.empty(); }
   // Whether write() would do something.
   bool can_write() const { return is_writable_ && has_unsent(); }
-  // Sends what the connection takes now. Lets go of the lock, if there is one, while it does.
+  // Gives the connection as much as one call of the system takes. Lets go of the lock, if there is
+  // one, while it does.
   void write(PacketSocket::Lock* lock);
 
-  // Begins a connection if there is none and it is time; true if it did.
-  bool connect();
+  // When a connection is to begin, if there is none.
+  std::optional<Clock::time_point> is_to_connect() const;
+  // Begins one; its descriptor, or none: errno says why.
+  int connect();
   // The descriptor became writable, or readable (`heard`).
   void look(bool heard);
+  // There is no connection any more; the packet that was under way begins again on the next.
+  void broken();
 
  private:
   enum class State { kNone, kConnecting, kConnected, kGivenUp };
@@ -51,10 +57,10 @@ class OutgoingConnection {
     size_t body_bytes;
   };
   void sent(size_t bytes);
-  void broken();
   void hear();
 
   const std::string address_;
+  const TcpAddress to_;
   OpenFile socket_{-1};
   State state_ = State::kNone;
   bool is_writable_ = false;

@@ -1,8 +1,6 @@
 // A packet socket over plain TCP: one listener that every peer connects to, one connection to each
 // peer. Bytes are read from the connection straight into the slots that they are for, by whoever
 // drives: a thread between the two would copy them once more.
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "runtime/control.h"
+#include "runtime/epoll.h"
 #include "runtime/error.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/packet_wait.h"
@@ -21,6 +20,7 @@
 #include "runtime/tcp/incoming_connection.h"
 #include "runtime/tcp/outgoing_connection.h"
 #include "runtime/tcp/tcp_socket.h"
+#include "runtime/timer_fd.h"
 
 namespace kerf::runtime {
 namespace {
@@ -32,12 +32,8 @@ constexpr int kConnectionsAtATime = 32;
 // Connections that have not said yet whose they are; one more closes the oldest.
 constexpr int kStrangersAtMost = 64;
 
-OpenFile make_epoll(const std::string& label) {
-  OpenFile made(::epoll_create1(EPOLL_CLOEXEC));
-  if (made.number() < 0)
-    throw Error(ErrorCode::kUnavailable, kerf::format("no epoll: {}", std::strerror(errno)), label);
-  return made;
-}
+constexpr uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;  // tells once of what there is
+constexpr uint32_t kWrites = kReads | EPOLLOUT;
 
 class TcpPacketSocket final : public PacketSocket {
  public:
@@ -51,13 +47,16 @@ class TcpPacketSocket final : public PacketSocket {
   void connect(int32_t peer, const std::string& address) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
-  void send_unsent(Lock& lock) override { write_all(&lock); }
+  void send_unsent(Lock& lock) override {
+    while (can_send()) write_all(&lock);
+  }
   std::optional<Packet> receive(PayloadPlaces& places, Lock& lock) override;
   bool drained() const override { return ready_.empty() && !are_more_knocking_; }
   bool has_unsent() const override;
-  int descriptor() const override { return epoll_.number(); }
+  bool can_send() const override;
+  int descriptor() const override { return epoll_.descriptor(); }
   void wait(Deadline deadline) override {
-    if (drained()) wait_.until_readable(epoll_.number(), deadline);
+    if (drained() && !can_send()) wait_.until_readable(epoll_.descriptor(), deadline);
   }
   void interrupt() override { wait_.interrupt(); }
   void check_interrupted() const override { wait_.check(label_); }
@@ -73,17 +72,19 @@ class TcpPacketSocket final : public PacketSocket {
   };
   OutgoingConnection& connection(int32_t peer);
   void fill_in(PacketHeader& head, std::string_view body) const;
-  void watch(int descriptor, void* whose);
   void look();
+  void connect_again();
   void accept_some();
   void begin_incoming(OpenFile socket);
   bool admit(Incoming& from, const PacketHeader& head);
   void make_ready(Incoming& incoming, uint32_t events);
   void forget(Incoming& incoming);
+  void end(Incoming& incoming);
   void write_all(Lock* lock);
 
   const std::string label_;
-  const OpenFile epoll_;
+  const Epoll epoll_;
+  const TimerFd reconnects_;
   std::string address_;
   const OpenFile listener_;
   std::map<int32_t, OutgoingConnection> outgoing_;
@@ -100,8 +101,9 @@ class TcpPacketSocket final : public PacketSocket {
 };
 
 TcpPacketSocket::TcpPacketSocket(const std::string& label)
-    : label_(label), epoll_(make_epoll(label)), listener_(listen_tcp("127.0.0.1", address_)) {
-  watch(listener_.number(), nullptr);
+    : label_(label), listener_(listen_tcp("127.0.0.1", address_)) {
+  epoll_.add(listener_.number(), kReads);
+  epoll_.add(reconnects_.descriptor(), kReads);
 }
 
 TcpPacketSocket::~TcpPacketSocket() {
@@ -109,17 +111,8 @@ TcpPacketSocket::~TcpPacketSocket() {
   while (has_unsent() && !wait_.is_interrupted() && Clock::now() < end) {
     look();
     write_all(nullptr);
-    if (has_unsent()) wait_.until_readable(epoll_.number(), std::min(end, after(kLastWords / 10)));
+    if (has_unsent() && !can_send()) wait_.until_readable(epoll_.descriptor(), end);
   }
-}
-
-// Tells once of what it has to tell.
-void TcpPacketSocket::watch(int descriptor, void* whose) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-  event.data.ptr = whose;
-  KERF_CHECK(::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll_ctl: {}",
-             std::strerror(errno));
 }
 
 void TcpPacketSocket::identify(int32_t self, uint32_t epoch, uint64_t token) {
@@ -133,7 +126,13 @@ void TcpPacketSocket::connect(int32_t peer, const std::string& address) {
     check_local_address(address);  // it came from the peer, by way of the scheduler
     expect(peer);
     OutgoingConnection& made = outgoing_.try_emplace(peer, address).first->second;
-    if (made.connect()) watch(made.descriptor(), &made);
+    const int descriptor = made.connect();
+    if (descriptor >= 0) return epoll_.add(descriptor, kWrites, &made);
+    if (is_shortage(errno))
+      throw Error(
+          ErrorCode::kUnavailable,
+          kerf::format("{}; raise the limit of open files with ulimit -n", std::strerror(errno)));
+    connect_again();
   });
 }
 
@@ -162,7 +161,9 @@ void TcpPacketSocket::send(int32_t peer, PacketHeader head, std::string_view bod
   fill_in(head, body);
   const bool first = !to.has_unsent();
   to.push(head, body);
-  if (first) to.write(nullptr);
+  if (!first) return;
+  to.write(nullptr);
+  connect_again();
 }
 
 void TcpPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
@@ -178,28 +179,44 @@ bool TcpPacketSocket::has_unsent() const {
                              [](const auto& entry) { return entry.second.has_unsent(); });
 }
 
+bool TcpPacketSocket::can_send() const {
+  return std::ranges::any_of(outgoing_, [](const auto& entry) { return entry.second.can_write(); });
+}
+
 void TcpPacketSocket::write_all(Lock* lock) {
   for (auto& [peer, to] : outgoing_) to.write(lock);
+  connect_again();  // what writing has found broken, too
 }
 
 void TcpPacketSocket::look() {
-  for (auto& [peer, to] : outgoing_)
-    if (to.connect()) watch(to.descriptor(), &to);
   std::array<epoll_event, 64> events;
   const int count =
-      ::epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), 0);
+      ::epoll_wait(epoll_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     void* const whose = events[i].data.ptr;
     const auto is_whose = [&](const auto& entry) { return &entry.second == whose; };
     if (const auto to = std::ranges::find_if(outgoing_, is_whose); to != outgoing_.end())
       to->second.look((events[i].events & ~uint32_t{EPOLLOUT}) != 0);
     else if (whose == nullptr)
-      is_somebody_knocking_ = true;
+      is_somebody_knocking_ = true;  // or it is time to connect
     else
       make_ready(*static_cast<Incoming*>(whose), events[i].events);
   }
   // Last: it may end some of them.
   if (is_somebody_knocking_) accept_some();
+}
+
+// Those that have none, once it is time; what fails by then is tried again.
+void TcpPacketSocket::connect_again() {
+  std::optional<Clock::time_point> next;
+  for (auto& [peer, to] : outgoing_) {
+    if (const auto when = to.is_to_connect(); when && *when <= Clock::now()) {
+      const int descriptor = to.connect();
+      if (descriptor >= 0 && !epoll_.try_add(descriptor, kWrites, &to)) to.broken();
+    }
+    if (const auto when = to.is_to_connect(); when && (!next || *when < *next)) next = when;
+  }
+  if (next) reconnects_.set(*next);
 }
 
 void TcpPacketSocket::make_ready(Incoming& incoming, uint32_t events) {
@@ -215,9 +232,10 @@ void TcpPacketSocket::accept_some() {
       begin_incoming(std::move(*socket));
       continue;
     }
+    const bool is_nobody_there = errno == EAGAIN || errno == EWOULDBLOCK;
+    if (!is_nobody_there && !is_shortage(errno)) continue;  // that one has gone again
     are_more_knocking_ = false;
-    // Otherwise it is to be tried again, when fewer files are open for example.
-    is_somebody_knocking_ = errno != EAGAIN && errno != EWOULDBLOCK;
+    is_somebody_knocking_ = !is_nobody_there;  // to be tried again, with fewer files open
     return;
   }
 }
@@ -229,7 +247,8 @@ void TcpPacketSocket::begin_incoming(OpenFile socket) {
     forget(*std::ranges::find_if(incoming_, is_stranger));
   }
   const int descriptor = socket.number();
-  watch(descriptor, &incoming_.emplace_back(std::move(socket)));
+  Incoming& made = incoming_.emplace_back(std::move(socket));
+  if (!epoll_.try_add(descriptor, kReads, &made)) forget(made);
 }
 
 void TcpPacketSocket::forget(Incoming& incoming) {
@@ -237,13 +256,27 @@ void TcpPacketSocket::forget(Incoming& incoming) {
   incoming_.remove_if([&](const Incoming& each) { return &each == &incoming; });
 }
 
+void TcpPacketSocket::end(Incoming& incoming) {
+  const bool is_strangers = incoming.peer < 0;
+  if (incoming.connection.was_unsound() || (incoming.connection.was_cut() && is_strangers))
+    ++dropped_;
+  forget(incoming);
+}
+
 // The first packet says whose a connection is; a peer that connects again has left the one before.
 bool TcpPacketSocket::admit(Incoming& from, const PacketHeader& head) {
   if (head.epoch != epoch_ || head.token != token_ || !peers_.contains(head.from)) return false;
   if (from.peer == head.from) return true;
   if (from.peer >= 0) return false;
-  const auto before = std::ranges::find(incoming_, head.from, &Incoming::peer);
-  if (before != incoming_.end()) forget(*before);
+  for (Incoming& each : incoming_) {
+    if (&each == &from) break;
+    if (each.peer == head.from) {
+      forget(each);
+      break;
+    }
+  }
+  // One that came later has spoken already.
+  if (std::ranges::count(incoming_, head.from, &Incoming::peer) > 0) return false;
   from.peer = head.from;
   return true;
 }
@@ -256,17 +289,13 @@ std::optional<Packet> TcpPacketSocket::receive(PayloadPlaces& places, Lock& lock
     auto packet = from.connection.read([&](const PacketHeader& head) { return admit(from, head); },
                                        places, lock);
     ready_.pop_front();
-    if (packet) {
-      ready_.push_back(&from);  // all have their turn
-      return packet;
-    }
+    const bool has_more = packet || from.connection.has_more();
+    if (has_more) ready_.push_back(&from);  // all have their turn
+    if (packet) return packet;
+    ++dropped;
+    if (has_more) continue;
     from.is_ready = false;
-    if (!from.connection.has_ended()) continue;
-    if (from.connection.was_unsound()) {
-      ++dropped_;
-      ++dropped;
-    }
-    forget(from);
+    if (from.connection.has_ended()) end(from);
   }
   return std::nullopt;
 }

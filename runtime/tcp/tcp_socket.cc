@@ -16,7 +16,6 @@ namespace kerf::runtime {
 namespace {
 
 constexpr std::string_view kScheme = "tcp://";
-constexpr int kSilenceMs = 10'000;  // on a connection that acknowledges nothing
 constexpr int kNonBlocking = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -41,26 +40,17 @@ Resolved resolve(std::string host, const std::string& port) {
   return {found, &::freeaddrinfo};
 }
 
-Resolved resolve(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (!address.starts_with(kScheme) || colon < kScheme.size() || address.ends_with(":*"))
-    throw Error(ErrorCode::kUsage,
-                kerf::format("'{}' is not an address such as tcp://127.0.0.1:5555", address));
-  return resolve(address.substr(kScheme.size(), colon - kScheme.size()), address.substr(colon + 1));
-}
-
 // Fails where the other side has closed already; whoever reads or writes finds that out.
 void set(const OpenFile& socket, int level, int option, int value) {
   std::ignore = ::setsockopt(socket.number(), level, option, &value, sizeof value);
 }
 
-// So that a peer whose machine is gone is noticed, whether or not there is something to send.
+// So that a peer whose machine is gone is noticed. One that only does not read is waited for.
 void set_liveness(const OpenFile& socket) {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 5);
-  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
 }
 
 int port_of(const OpenFile& socket) {
@@ -91,15 +81,34 @@ std::optional<OpenFile> accept_tcp(const OpenFile& listener) {
   return socket;
 }
 
-OpenFile begin_connect_tcp(const std::string& address) {
-  const Resolved to = resolve(address);
-  OpenFile socket(::socket(to->ai_family, kNonBlocking, 0));
-  if (socket.number() < 0) fail("a connection to " + address);
+TcpAddress parse_tcp_address(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (!text.starts_with(kScheme) || colon < kScheme.size() || text.ends_with(":*"))
+    throw Error(ErrorCode::kUsage,
+                kerf::format("'{}' is not an address such as tcp://127.0.0.1:5555", text));
+  const Resolved to =
+      resolve(text.substr(kScheme.size(), colon - kScheme.size()), text.substr(colon + 1));
+  TcpAddress address;
+  std::memcpy(&address.socket, to->ai_addr, to->ai_addrlen);
+  address.length = to->ai_addrlen;
+  return address;
+}
+
+OpenFile begin_connect_tcp(const TcpAddress& address) {
+  OpenFile socket(::socket(address.socket.ss_family, kNonBlocking, 0));
+  if (socket.number() < 0) return socket;
   set_liveness(socket);
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  if (::connect(socket.number(), to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS)
-    return socket;
-  return OpenFile(-1);
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address.socket);
+  if (::connect(socket.number(), to, address.length) == 0 || errno == EINPROGRESS) return socket;
+  const int error = errno;
+  socket.close();
+  errno = error;
+  return socket;
+}
+
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 bool is_connected(const OpenFile& socket) {

@@ -1,6 +1,5 @@
 // A packet socket over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
 #include <array>
-#include <cstring>
 #include <map>
 #include <set>
 #include <zmq.hpp>
@@ -43,6 +42,7 @@ class ZmqPacketSocket final : public PacketSocket {
   bool drained() const override { return !more_; }
   void send_unsent(Lock&) override {}  // a thread of ZeroMQ's sends it
   bool has_unsent() const override { return false; }
+  bool can_send() const override { return false; }
   int descriptor() const override { return router_descriptor_; }
   void wait(Deadline deadline) override {
     if (!more_) wait_.until_readable(router_descriptor_, deadline);
@@ -63,7 +63,6 @@ class ZmqPacketSocket final : public PacketSocket {
   void send_frame(int32_t peer, std::string_view bytes, bool more);
   std::optional<Packet> read_packet();
   bool is_ours(const Packet& packet) const;
-  bool put_in_place(Packet& packet, PayloadPlaces& places, Lock& lock);
 
   const std::string label_;
   zmq::context_t context_;
@@ -189,18 +188,7 @@ bool ZmqPacketSocket::is_ours(const Packet& packet) const {
          peers_.contains(head.from);
 }
 
-// ZeroMQ decides where a received frame lies (never aligned to 64), hence the copy.
-bool ZmqPacketSocket::put_in_place(Packet& packet, PayloadPlaces& places, Lock& lock) {
-  if (packet.head.kind != PacketKind::kData || packet.body.empty()) return true;
-  std::byte* const to = places.place(packet.head);
-  if (to == nullptr) return false;
-  lock.unlock();
-  std::memcpy(to, packet.body.data(), packet.body.size());
-  lock.lock();
-  packet.body = {reinterpret_cast<const char*>(to), packet.body.size()};
-  return true;
-}
-
+// ZeroMQ decides where a received frame lies (never aligned to 64), hence a copy.
 std::optional<Packet> ZmqPacketSocket::receive(PayloadPlaces& places, Lock& lock) {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
     auto packet = read_packet();

@@ -397,6 +397,34 @@ TEST_P(Besieged, DropsRandomCreditsAndStates) {
   expect_it_works();
 }
 
+// An endpoint that is reached over both: a worker's payload comes the way that it was told.
+TEST(JoinedSockets, TakeNoMessageTwoWays) {
+  Net net(std::vector{TransportKind::kIpc, TransportKind::kTcp}, 2);
+  net.open([&](int self) {
+    Wiring wiring = net.wiring(self, one_lane(64, 2));
+    wiring.transports[1 - self] = TransportKind::kTcp;
+    return wiring;
+  });
+  const auto intruder = [&](TransportKind kind) {
+    return make_intruder(kind, address_over(kind, net[1].address()));
+  };
+  const auto ipc = intruder(TransportKind::kIpc);
+  const auto tcp = intruder(TransportKind::kTcp);
+  PacketHeader head = from_worker_0(PacketKind::kData, 0);
+  head.body_bytes = 8;
+  seal(head, {});
+  tcp->send({Intruder::bytes_of(head) + "half"});
+  EXPECT_FALSE(net.receiver(0, 1).receive(after(50ms)));
+  ipc->send(from_worker_0(PacketKind::kData, 0), "complete");
+  EXPECT_FALSE(net.receiver(0, 1).receive(after(50ms)));
+  EXPECT_EQ(net[1].dropped(), 1);
+  tcp->send({std::string("WAYS")});
+  const auto view = net.receiver(0, 1).receive(after(10s));
+  ASSERT_TRUE(view);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(view->data), 8), "halfWAYS");
+  EXPECT_FALSE(net.receiver(0, 1).receive(after(50ms))) << "once";
+}
+
 const auto kOverSockets =
     testing::Values(TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp);
 INSTANTIATE_TEST_SUITE_P(Over, Besieged, kOverSockets, name_of_kind);

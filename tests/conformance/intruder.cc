@@ -70,7 +70,7 @@ class TcpIntruder final : public Intruder {
 
  private:
   OpenFile connect() const {
-    OpenFile made = begin_connect_tcp(address_);
+    OpenFile made = begin_connect_tcp(parse_tcp_address(address_));
     pollfd item{made.number(), POLLOUT, 0};
     EXPECT_EQ(::poll(&item, 1, 10'000), 1);
     EXPECT_TRUE(is_connected(made));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <deque>
@@ -29,9 +30,11 @@ class Rooms final : public PayloadPlaces {
  public:
   void make(uint64_t sequence, size_t bytes) { rooms_[sequence].resize(bytes); }
   std::byte* place(const PacketHeader& head) override {
+    ++asked;
     const auto found = rooms_.find(head.sequence);
     return found == rooms_.end() ? nullptr : found->second.data() + head.offset;
   }
+  int asked = 0;
   const std::vector<std::byte>& room(uint64_t sequence) const { return rooms_.at(sequence); }
 
  private:
@@ -50,6 +53,10 @@ struct Worker {
       if (Clock::now() >= deadline) return std::nullopt;
       socket->wait(std::min(deadline, after(10ms)));
     }
+  }
+  std::optional<Packet> look() {
+    PacketSocket::Lock lock(mutex);
+    return socket->receive(rooms, lock);
   }
   void send_all() {
     for (const Deadline end = after(10s); socket->has_unsent() && Clock::now() < end;)
@@ -77,10 +84,10 @@ PacketHeader probe_head(uint64_t sequence) {
   return head;
 }
 
-// As worker 0 seals it.
-std::string on_the_wire(PacketHeader head, const std::string& body = {}) {
+// As worker 0 seals it, or another.
+std::string on_the_wire(PacketHeader head, const std::string& body = {}, int32_t from = 0) {
   head.epoch = 1;
-  head.from = 0;
+  head.from = from;
   head.token = kTestToken;
   head.body_bytes = static_cast<uint32_t>(body.size());
   seal(head, body);
@@ -90,7 +97,8 @@ std::string on_the_wire(PacketHeader head, const std::string& body = {}) {
 // A connection whose bytes the test chooses.
 class RawConnection {
  public:
-  explicit RawConnection(const PacketSocket& to) : socket_(begin_connect_tcp(to.address())) {
+  explicit RawConnection(const PacketSocket& to)
+      : socket_(begin_connect_tcp(parse_tcp_address(to.address()))) {
     pollfd item{socket_.number(), POLLOUT, 0};
     EXPECT_EQ(::poll(&item, 1, 10'000), 1);
     EXPECT_TRUE(is_connected(socket_));
@@ -190,6 +198,151 @@ TEST_F(TcpSocket, SkipsPayloadThatNobodyWants) {
   EXPECT_EQ(packet->head.sequence, 4U);
 }
 
+// So whoever waits for this worker, or wants to drive in its place, does not wait for that sender.
+TEST_F(TcpSocket, ThrowsAwayALittleOfWhatIsNotWantedAtATime) {
+  constexpr int kUnwanted = 200;
+  RawConnection raw(*b_.socket);
+  for (int i = 0; i < kUnwanted; ++i) raw.write(on_the_wire(data_head(9, 10), "0123456789"));
+  raw.write(on_the_wire(probe_head(4)));
+  std::optional<Packet> packet;
+  for (const Deadline end = after(10s); !packet && Clock::now() < end;) {
+    const int before = b_.rooms.asked;
+    packet = b_.look();
+    EXPECT_LE(b_.rooms.asked - before, 32);
+    const bool is_flooded = !packet && b_.rooms.asked < kUnwanted && b_.rooms.asked > before;
+    EXPECT_FALSE(is_flooded && b_.socket->drained()) << "wait() waits for the next";
+  }
+  ASSERT_TRUE(packet);
+  EXPECT_EQ(b_.rooms.asked, kUnwanted);
+}
+
+TEST_F(TcpSocket, ReadsAllConnectionsInTurns) {
+  b_.socket->expect(2);
+  RawConnection one(*b_.socket);
+  RawConnection other(*b_.socket);
+  for (int i = 0; i < 3; ++i) {
+    one.write(on_the_wire(probe_head(1), {}, 0));
+    other.write(on_the_wire(probe_head(2), {}, 2));
+  }
+  std::this_thread::sleep_for(10ms);
+  std::vector<int32_t> froms;
+  for (int i = 0; i < 6; ++i) {
+    const auto packet = b_.receive();
+    ASSERT_TRUE(packet);
+    froms.push_back(packet->head.from);
+  }
+  EXPECT_NE(froms[0], froms[1]);
+  EXPECT_NE(froms[2], froms[3]);
+}
+
+TEST_F(TcpSocket, EndsAConnectionThatSpeaksForTwoWorkers) {
+  b_.socket->expect(2);
+  RawConnection raw(*b_.socket);
+  raw.write(on_the_wire(probe_head(1), {}, 0) + on_the_wire(probe_head(2), {}, 2));
+  ASSERT_TRUE(b_.receive());
+  EXPECT_FALSE(b_.receive(after(20ms)));
+  EXPECT_TRUE(raw.is_closed_by(after(10s)));
+  EXPECT_EQ(b_.socket->dropped(), 1);
+}
+
+TEST_F(TcpSocket, EndsAConnectionWhoseBodyIsNotWhatItsHeaderSays) {
+  RawConnection raw(*b_.socket);
+  PacketHeader head;
+  head.kind = PacketKind::kState;
+  std::string packet = on_the_wire(head, "sixteen bytes...");
+  packet.back() ^= 1;
+  raw.write(packet);
+  EXPECT_FALSE(b_.receive(after(20ms)));
+  EXPECT_TRUE(raw.is_closed_by(after(10s)));
+  EXPECT_EQ(b_.socket->dropped(), 1);
+}
+
+// The one that says its first word last is not for that the newer one.
+TEST_F(TcpSocket, KeepsTheNewerConnectionThoughTheOlderSpeaksLast) {
+  RawConnection older(*b_.socket);
+  RawConnection newer(*b_.socket);
+  newer.write(on_the_wire(probe_head(1)));
+  ASSERT_TRUE(b_.receive());
+  older.write(on_the_wire(probe_head(2)));
+  EXPECT_FALSE(b_.receive(after(20ms)));
+  EXPECT_TRUE(older.is_closed_by(after(10s)));
+  newer.write(on_the_wire(probe_head(3)));
+  const auto packet = b_.receive();
+  ASSERT_TRUE(packet);
+  EXPECT_EQ(packet->head.sequence, 3U);
+}
+
+// As long as there are no descriptors left.
+class FewFiles {
+ public:
+  FewFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = 3;
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+  ~FewFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(TcpSocket, LetsInWhoKnockedWhileNoMoreFilesCouldBeOpened) {
+  RawConnection raw(*b_.socket);
+  raw.write(on_the_wire(probe_head(1)));
+  {
+    const FewFiles few;
+    EXPECT_FALSE(b_.receive(after(20ms)));
+  }
+  EXPECT_TRUE(b_.receive());
+}
+
+TEST_F(TcpSocket, ConnectsAgainOnceMoreFilesCanBeOpened) {
+  a_.socket->send(1, probe_head(1));
+  a_.send_all();
+  ASSERT_TRUE(b_.receive());
+  {
+    RawConnection thief(*b_.socket);  // takes the place of a's connection
+    thief.write(on_the_wire(probe_head(2)));
+    ASSERT_TRUE(b_.receive());
+    const FewFiles few;
+    a_.socket->send(1, probe_head(3));
+    EXPECT_FALSE(a_.receive(after(50ms)));
+    a_.socket->send(1, probe_head(4));
+    EXPECT_FALSE(a_.receive(after(250ms)));
+  }
+  a_.send_all();
+  const auto packet = b_.receive();
+  ASSERT_TRUE(packet);
+  EXPECT_GE(packet->head.sequence, 3U);
+}
+
+TEST_F(TcpSocket, GoesQuietlyWhileNoMoreFilesCanBeOpened) {
+  a_.socket->send(1, probe_head(1));
+  a_.send_all();
+  ASSERT_TRUE(b_.receive());
+  b_.socket.reset();
+  std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 3; ++i) a_.socket->send(1, probe_head(2));
+  const FewFiles few;
+  a_.socket.reset();
+}
+
+// What it has not sent by then nobody waits for.
+TEST_F(TcpSocket, HasNoLastWordsOnceInterrupted) {
+  const auto payload = pattern_of(8, kMiB);
+  for (int i = 0; i < 40; ++i)
+    a_.socket->send_pinned(1, data_head(i, payload.size()), payload.data(), payload.size());
+  EXPECT_FALSE(a_.receive(after(50ms)));
+  ASSERT_TRUE(a_.socket->has_unsent());
+  a_.socket->interrupt();
+  const auto begin = Clock::now();
+  a_.socket.reset();
+  EXPECT_LT(Clock::now() - begin, 400ms);
+}
+
 // The packet that was under way is sent again from its beginning, over the next connection.
 TEST_F(TcpSocket, BeginsAPacketAgainThatABrokenConnectionHadBegun) {
   Worker late(2);  // that nobody reads, at first
@@ -282,7 +435,7 @@ TEST_F(TcpSocket, SendsItsLastWordsBeforeItGoes) {
 TEST(TcpAddress, ThatIsNoneIsRefused) {
   for (const std::string address : {"", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:*",
                                     "tcp://127.0.0.1:x", "ipc://@name", "tcp://[::1:1"})
-    EXPECT_EQ(code_thrown_by([&] { (void)begin_connect_tcp(address); }), ErrorCode::kUsage)
+    EXPECT_EQ(code_thrown_by([&] { (void)parse_tcp_address(address); }), ErrorCode::kUsage)
         << address;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -36,34 +34,41 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void connect(int32_t, const std::string&) override {}
 
   void send(int32_t peer, PacketHeader head, std::string_view body) override {
-    head.epoch = epoch_;
-    head.from = self_;
-    head.token = token_;
-    runtime::seal(head, body);
+    fill_in(head, body);
     const std::lock_guard lock(exchange_.mutex_);
     exchange_.put(peer, head, body);
   }
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override {
     head.body_bytes = static_cast<uint32_t>(bytes);
-    send(peer, head, {reinterpret_cast<const char*>(data), bytes});
+    const std::string_view body{reinterpret_cast<const char*>(data), bytes};
+    if (!keeps_payload()) return send(peer, head, body);
+    fill_in(head, body);
+    const std::lock_guard lock(exchange_.mutex_);
+    inbox_->unsent.push_back({peer, {head, std::string(body)}});
   }
+  void send_unsent(Lock&) override {
+    const std::lock_guard lock(exchange_.mutex_);
+    for (; !inbox_->unsent.empty(); inbox_->unsent.pop_front()) {
+      const auto& [peer, packet] = inbox_->unsent.front();
+      exchange_.put(peer, packet.first, packet.second);
+      ++inbox_->sent[std::this_thread::get_id()];
+    }
+  }
+  bool has_unsent() const override {
+    const std::lock_guard lock(exchange_.mutex_);
+    return !inbox_->unsent.empty();
+  }
+  bool can_send() const override { return has_unsent(); }
 
   std::optional<Packet> receive(runtime::PayloadPlaces& places, Lock& driving) override {
+    send_unsent(driving);
     while (take()) {
-      const auto& [head, body] = last_;
-      if (head.kind != runtime::PacketKind::kData || body.empty()) return Packet{head, body};
-      std::byte* const to = places.place(head);
-      if (to == nullptr) continue;
-      driving.unlock();
-      std::memcpy(to, body.data(), body.size());
-      driving.lock();
-      return Packet{head, {reinterpret_cast<const char*>(to), body.size()}};
+      Packet packet{last_.first, last_.second};
+      if (put_in_place(packet, places, driving)) return packet;
     }
     return std::nullopt;
   }
   bool drained() const override { return drained_; }
-  void send_unsent(Lock&) override {}
-  bool has_unsent() const override { return false; }
   int descriptor() const override { return inbox_->bell.descriptor(); }
 
   void wait(Deadline deadline) override {
@@ -84,6 +89,16 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void drop() override { ++dropped_; }
 
  private:
+  void fill_in(PacketHeader& head, std::string_view body) const {
+    head.epoch = epoch_;
+    head.from = self_;
+    head.token = token_;
+    runtime::seal(head, body);
+  }
+  bool keeps_payload() const {
+    const std::lock_guard lock(exchange_.mutex_);
+    return inbox_->keeps_payload;
+  }
   // The next packet becomes last_.
   bool take() {
     const std::lock_guard lock(exchange_.mutex_);
@@ -149,17 +164,44 @@ size_t PacketExchange::untaken(int worker) const {
   return inbox(worker).packets.size();
 }
 
+void PacketExchange::keep_payload(int worker) {
+  const std::lock_guard lock(mutex_);
+  inbox(worker).keeps_payload = true;
+}
+
+namespace {
+
+int64_t of_this_thread(const std::map<std::thread::id, int64_t>& counts) {
+  const auto found = counts.find(std::this_thread::get_id());
+  return found == counts.end() ? 0 : found->second;
+}
+
+int64_t of_others(const std::map<std::thread::id, int64_t>& counts) {
+  int64_t all = 0;
+  for (const auto& [thread, count] : counts) all += count;
+  return all - of_this_thread(counts);
+}
+
+}  // namespace
+
+int64_t PacketExchange::sent_by_me(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return of_this_thread(inbox(worker).sent);
+}
+
+int64_t PacketExchange::sent_by_others(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return of_others(inbox(worker).sent);
+}
+
 int64_t PacketExchange::taken_by_me(int worker) const {
   const std::lock_guard lock(mutex_);
-  return inbox(worker).taken[std::this_thread::get_id()];
+  return of_this_thread(inbox(worker).taken);
 }
 
 int64_t PacketExchange::taken_by_others(int worker) const {
   const std::lock_guard lock(mutex_);
-  int64_t all = 0;
-  for (const auto& [thread, count] : inbox(worker).taken)
-    if (thread != std::this_thread::get_id()) all += count;
-  return all;
+  return of_others(inbox(worker).taken);
 }
 
 int64_t PacketExchange::looks(int worker) const {

@@ -44,6 +44,11 @@ class PacketExchange {
   void silence(int worker);
   // Packets that nobody has taken for this worker.
   size_t untaken(int worker) const;
+  // From now on connections of this worker take payload only by send_unsent(), as tcp's do; counted
+  // is who calls it.
+  void keep_payload(int worker);
+  int64_t sent_by_me(int worker) const;
+  int64_t sent_by_others(int worker) const;
   // From now on whoever looks for this worker's packets gets an Error{kUnavailable} with this text.
   void fail(int worker, const std::string& text);
 
@@ -57,6 +62,10 @@ class PacketExchange {
     int64_t looks = 0;
     std::map<std::thread::id, int64_t> taken;
     std::string failure;
+    // Of packets that this worker sends:
+    bool keeps_payload = false;
+    std::deque<std::pair<int, std::pair<runtime::PacketHeader, std::string>>> unsent;  // to whom
+    std::map<std::thread::id, int64_t> sent;
     // Rings when packets come and whoever looked last had found none, and is still by the next
     // look: so do ZeroMQ's descriptors.
     runtime::EventFd bell;

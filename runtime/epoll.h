@@ -1,0 +1,31 @@
+// A set of descriptors to wait for.
+//
+// Belongs to whoever waits; thread-safe as epoll is.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+
+#include "runtime/open_file.h"
+
+namespace kerf::runtime {
+
+class Epoll {
+ public:
+  // Throws Error{kUnavailable} if the kernel has no descriptors left.
+  Epoll();
+  int descriptor() const { return file_.number(); }
+  // `events` as epoll_ctl() has them, `whose` for epoll_event::data. Throws Error{kUnavailable} if
+  // the kernel has no room left.
+  void add(int descriptor, uint32_t events, void* whose = nullptr) const;
+  // Whether it could.
+  bool try_add(int descriptor, uint32_t events, void* whose) const;
+  // Of a descriptor that was added.
+  void change(int descriptor, uint32_t events) const;
+
+ private:
+  OpenFile file_;
+};
+
+}  // namespace kerf::runtime
