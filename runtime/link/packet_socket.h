@@ -89,8 +89,8 @@ class PacketSocket {
   virtual void drop() = 0;
 };
 
-// Payload that lies somewhere else goes where it is to lie, without the lock meanwhile. False: it is
-// not wanted.
+// Payload that lies somewhere else goes where it is to lie, without the lock meanwhile. False: it
+// is not wanted.
 bool put_in_place(Packet& packet, PayloadPlaces& places, PacketSocket::Lock& lock);
 
 // Each binds an address of this host, and throws Error{kUnavailable} if it cannot.
