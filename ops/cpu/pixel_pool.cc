@@ -12,6 +12,7 @@ namespace {
 // GCC 12 compares 16 floats one by one, even for AVX-512.
 constexpr int kPoolLanes = 8;
 typedef float PoolFloats __attribute__((vector_size(kPoolLanes * 4)));
+typedef float WideFloats __attribute__((vector_size(kPoolLanes * 8)));  // where nothing is compared
 typedef int PoolInts __attribute__((vector_size(kPoolLanes * 4)));
 typedef uint8_t PoolBytes __attribute__((vector_size(kPoolLanes)));
 typedef uint8_t HalfBytes __attribute__((vector_size(kPoolLanes * 2)));  // of PoolInts
@@ -169,6 +170,21 @@ KERF_CLONES void max_rows(const PixelPool pool, const float* x, int64_t first, i
       });
 }
 
+template <class Floats, class Entries>
+[[gnu::always_inline]] inline void average_in_lanes(const PixelPool& pool, const Entries& window,
+                                                    float share, const float* x, int64_t channel,
+                                                    int64_t to, float* y) {
+  Floats sum{};
+  window.for_entries(
+      pool.window, [&](int64_t element, int) __attribute__((always_inline)) {
+        Floats value;
+        std::memcpy(&value, x + element + channel, sizeof value);
+        sum += value;
+      });
+  sum *= share;
+  std::memcpy(y + to, &sum, sizeof sum);
+}
+
 KERF_CLONES void average_rows(const PixelPool pool, const float* shares, const float* x,
                               int64_t first, int64_t last, float* y) {
   const int64_t channels = pool.channels;
@@ -181,16 +197,14 @@ KERF_CLONES void average_rows(const PixelPool pool, const float* shares, const f
         const float share = shares[of_sample];
         of_sample = of_sample + 1 == windows ? 0 : of_sample + 1;
         for (int64_t c = 0; c < channels; c += kPoolLanes) {
-          if (window.last + c + kPoolLanes <= pool.input_elements && to + c + kPoolLanes <= end) {
-            PoolFloats sum{};
-            window.for_entries(
-                pool.window, [&](int64_t element, int) __attribute__((always_inline)) {
-                  PoolFloats value;
-                  std::memcpy(&value, x + element + c, sizeof value);
-                  sum += value;
-                });
-            sum *= share;
-            std::memcpy(y + to + c, &sum, sizeof sum);
+          const int64_t room = std::min(pool.input_elements - window.last, end - to) - c;
+          if (channels - c > kPoolLanes && room >= 2 * kPoolLanes) {
+            average_in_lanes<WideFloats>(pool, window, share, x, c, to + c, y);
+            c += kPoolLanes;
+            continue;
+          }
+          if (room >= kPoolLanes) {
+            average_in_lanes<PoolFloats>(pool, window, share, x, c, to + c, y);
             continue;
           }
           for (int64_t i = c; i < std::min(c + kPoolLanes, channels); ++i) {
