@@ -29,10 +29,9 @@ class AveragePoolKernel final : public ActivationKernel {
     window_ = pool_.local_window(site.iterations);
     for (size_t i = 0; i < 2; ++i)
       first_[i] = site.iterations.axes[i + 2].ranges(pool_.window().output[i]).front().begin;
-    shares_.resize(static_cast<size_t>(output_plane(window_)));
-    for_windows([&](int64_t o, float share, const Taps&, const Taps&) {
-      shares_[static_cast<size_t>(o)] = share;
-    });
+    for (size_t axis = 0; axis < 2; ++axis)
+      for (int64_t o = 0; o < window_.output[axis]; ++o)
+        entries_[axis].push_back(static_cast<int32_t>(entries(axis, o, taps(window_, axis, o))));
   }
 
   void forward(const Call& call) override {
@@ -41,7 +40,7 @@ class AveragePoolKernel final : public ActivationKernel {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
     for_planes(window_, call.outputs[0], [&](int64_t p) {
-      average_of_plane(window_, shares_.data(), x + p * input_plane(window_),
+      average_of_plane(window_, averaged(), x + p * input_plane(window_),
                        y + p * output_plane(window_));
     });
   }
@@ -54,7 +53,7 @@ class AveragePoolKernel final : public ActivationKernel {
         continue;
       }
       for_planes(window_, target.to, [&](int64_t p) {
-        average_gradient_of_plane(window_, shares_.data(), dy + p * output_plane(window_),
+        average_gradient_of_plane(window_, averaged(), dy + p * output_plane(window_),
                                   target.to.f32() + p * input_plane(window_));
       });
     }
@@ -78,7 +77,7 @@ class AveragePoolKernel final : public ActivationKernel {
     simd::parallel_pieces(y.shape[0] * window_.output[0],
                           1 + simd::kLeastElements / (window_.output[1] * pool.channels),
                           [&](int64_t begin, int64_t end) {
-                            average_of_pixels(pool, shares_.data(), x.f32(), begin, end, y.f32());
+                            average_of_pixels(pool, averaged(), x.f32(), begin, end, y.f32());
                           });
   }
 
@@ -87,7 +86,7 @@ class AveragePoolKernel final : public ActivationKernel {
     const PixelPool pool{window_, channels, 1, dx.elements(), 0};
     if (tiles(pool))
       return for_samples(dx, [&](int64_t n) {
-        average_gradient_of_tiles(pool, shares_.data(), dy, n, n + 1, dx.f32());
+        average_gradient_of_tiles(pool, averaged(), dy, n, n + 1, dx.f32());
       });
     for_samples(dx, [&](int64_t n) {
       const float* from = dy + n * output_plane(window_) * channels;
@@ -112,25 +111,21 @@ class AveragePoolKernel final : public ActivationKernel {
     return std::min(whole.kernel[axis], (padded - start + step - 1) / step);
   }
 
+  AveragedEntries averaged() const { return {entries_[0].data(), entries_[1].data()}; }
+
   // Calls visit(output index, share of each entry, rows, columns) for every window of a channel.
   template <class Visit>
   void for_windows(const Visit& visit) const {
     int64_t output = 0;
-    for (int64_t oy = 0; oy < window_.output[0]; ++oy) {
-      const Taps rows = taps(window_, 0, oy);
-      const int64_t row_entries = entries(0, oy, rows);
-      for (int64_t ox = 0; ox < window_.output[1]; ++ox) {
-        const Taps columns = taps(window_, 1, ox);
-        const int64_t count = row_entries * entries(1, ox, columns);
-        visit(output++, 1.0F / static_cast<float>(count), rows, columns);
-      }
-    }
+    for (int64_t oy = 0; oy < window_.output[0]; ++oy)
+      for (int64_t ox = 0; ox < window_.output[1]; ++ox)
+        visit(output++, averaged().share(oy, ox), taps(window_, 0, oy), taps(window_, 1, ox));
   }
 
   const Pool& pool_;
-  Window window_;              // of this part
-  Extent2 first_{};            // of its windows, among the whole's
-  std::vector<float> shares_;  // by window: each entry's in the average
+  Window window_;                                // of this part
+  Extent2 first_{};                              // of its windows, among the whole's
+  std::array<std::vector<int32_t>, 2> entries_;  // that its windows are averaged over, by axis
 };
 
 std::unique_ptr<Kernel> make_average_pool(const KernelSite& site) {

@@ -63,8 +63,14 @@ struct Whole : Placed {
   }
 };
 
-// Calls visit(window, its number) for the windows of rows [first, last) of all samples' rows of the
-// output; the number counts all windows of all samples.
+struct WindowPlace {
+  int64_t number = 0;  // among all windows of all samples
+  int64_t row = 0;     // of its sample
+  int64_t column = 0;
+};
+
+// Calls visit(window, its place) for the windows of rows [first, last) of all samples' rows of the
+// output.
 template <class Visit>
 [[gnu::always_inline]] inline void for_windows(const PixelPool& pool, int64_t first, int64_t last,
                                                const Visit& visit) {
@@ -72,19 +78,20 @@ template <class Visit>
   const bool two = w.kernel == Extent2{2, 2};
   const bool three = w.kernel == Extent2{3, 3};
   for (int64_t row = first; row < last; ++row) {
-    const Taps rows = taps(w, 0, row % w.output[0]);
+    const int64_t oy = row % w.output[0];
+    const Taps rows = taps(w, 0, oy);
     const bool whole_rows = rows.last - rows.first == w.kernel[0];
     for (int64_t ox = 0; ox < w.output[1]; ++ox) {
       const Taps columns = taps(w, 1, ox);
       const Placed window(pool, row / w.output[0], rows, columns);
       const bool whole = whole_rows && columns.last - columns.first == w.kernel[1];
-      const int64_t number = row * w.output[1] + ox;
+      const WindowPlace place{row * w.output[1] + ox, oy, ox};
       if (whole && two)
-        visit(Whole<2, 2>(window), number);
+        visit(Whole<2, 2>(window), place);
       else if (whole && three)
-        visit(Whole<3, 3>(window), number);
+        visit(Whole<3, 3>(window), place);
       else
-        visit(window, number);
+        visit(window, place);
     }
   }
 }
@@ -157,8 +164,9 @@ KERF_CLONES void max_rows(const PixelPool pool, const float* x, int64_t first, i
   const int64_t channels = pool.channels;
   const int64_t end = last * pool.window.output[1] * channels;  // of what may be written
   for_windows(
-      pool, first, last, [&](const auto& window, int64_t number) __attribute__((always_inline)) {
-        const int64_t to = number * channels;
+      pool, first,
+      last, [&](const auto& window, const WindowPlace& place) __attribute__((always_inline)) {
+        const int64_t to = place.number * channels;
         for (int64_t c = 0; c < channels; c += kPoolLanes) {
           if (window.last + c + kPoolLanes <= pool.input_elements && to + c + kPoolLanes <= end) {
             max_in_lanes(pool, window, x, c, to + c, y, index);
@@ -185,17 +193,15 @@ template <class Floats, class Entries>
   std::memcpy(y + to, &sum, sizeof sum);
 }
 
-KERF_CLONES void average_rows(const PixelPool pool, const float* shares, const float* x,
+KERF_CLONES void average_rows(const PixelPool pool, const AveragedEntries& entries, const float* x,
                               int64_t first, int64_t last, float* y) {
   const int64_t channels = pool.channels;
-  const int64_t windows = pool.window.output[0] * pool.window.output[1];
   const int64_t end = last * pool.window.output[1] * channels;
-  int64_t of_sample = first * pool.window.output[1] % windows;
   for_windows(
-      pool, first, last, [&](const auto& window, int64_t number) __attribute__((always_inline)) {
-        const int64_t to = number * channels;
-        const float share = shares[of_sample];
-        of_sample = of_sample + 1 == windows ? 0 : of_sample + 1;
+      pool, first,
+      last, [&](const auto& window, const WindowPlace& place) __attribute__((always_inline)) {
+        const int64_t to = place.number * channels;
+        const float share = entries.share(place.row, place.column);
         for (int64_t c = 0; c < channels; c += kPoolLanes) {
           const int64_t room = std::min(pool.input_elements - window.last, end - to) - c;
           if (channels - c > kPoolLanes && room >= 2 * kPoolLanes) {
@@ -273,31 +279,29 @@ KERF_CLONES void put_gradient(const PixelPool pool, const float* dy, const std::
                               int64_t first, int64_t last, float* dx) {
   const int64_t rows = pool.window.output[0];
   for_windows(
-      pool, first * rows,
-      last * rows, [&](const auto& window, int64_t number) __attribute__((always_inline)) {
+      pool, first * rows, last * rows,
+      [&](const auto& window, const WindowPlace& place) __attribute__((always_inline)) {
         for (int64_t c = 0; c < pool.channels; c += kPoolLanes)
-          put_in_lanes(pool, window, dy, index, c, number * pool.channels + c, dx);
+          put_in_lanes(pool, window, dy, index, c, place.number * pool.channels + c, dx);
       });
 }
 
-KERF_CLONES void put_shares(const PixelPool pool, const float* shares, const float* dy,
+KERF_CLONES void put_shares(const PixelPool pool, const AveragedEntries& entries, const float* dy,
                             int64_t first, int64_t last, float* dx) {
   const int64_t rows = pool.window.output[0];
-  int64_t share = 0;
-  const int64_t windows = rows * pool.window.output[1];
   for_windows(
-      pool, first * rows,
-      last * rows, [&](const auto& window, int64_t number) __attribute__((always_inline)) {
+      pool, first * rows, last * rows,
+      [&](const auto& window, const WindowPlace& place) __attribute__((always_inline)) {
+        const float share = entries.share(place.row, place.column);
         for (int64_t c = 0; c < pool.channels; c += kPoolLanes) {
           PoolFloats part;
-          std::memcpy(&part, dy + number * pool.channels + c, sizeof part);
-          part *= shares[share];
+          std::memcpy(&part, dy + place.number * pool.channels + c, sizeof part);
+          part *= share;
           window.for_entries(
               pool.window, [&](int64_t element, int) __attribute__((always_inline)) {
                 std::memcpy(dx + element + c, &part, sizeof part);
               });
         }
-        share = share + 1 == windows ? 0 : share + 1;
       });
 }
 
@@ -310,8 +314,8 @@ KERF_CLONES void add_gradient(const PixelPool pool, const float* dy, const std::
     std::fill_n(dx + n * sample, sample, 0.0F);
     for_windows(
         pool, n * w.output[0], (n + 1) * w.output[0],
-        [&](const auto& window, int64_t number) __attribute__((always_inline)) {
-          const int64_t from = number * channels;
+        [&](const auto& window, const WindowPlace& place) __attribute__((always_inline)) {
+          const int64_t from = place.number * channels;
           for (int64_t c = 0; c < channels; c += kPoolLanes) {
             if (window.last + c + kPoolLanes <= last * sample &&
                 from + c + kPoolLanes <= pool.output_elements) {
@@ -351,14 +355,14 @@ void max_gradient_of_pixels(const PixelPool& pool, const float* dy, const std::b
   (tiles(pool) ? put_gradient : add_gradient)(pool, dy, index, first, last, dx);
 }
 
-void average_of_pixels(const PixelPool& pool, const float* shares, const float* x, int64_t first,
-                       int64_t last, float* y) {
-  average_rows(pool, shares, x, first, last, y);
+void average_of_pixels(const PixelPool& pool, const AveragedEntries& entries, const float* x,
+                       int64_t first, int64_t last, float* y) {
+  average_rows(pool, entries, x, first, last, y);
 }
 
-void average_gradient_of_tiles(const PixelPool& pool, const float* shares, const float* dy,
-                               int64_t first, int64_t last, float* dx) {
-  put_shares(pool, shares, dy, first, last, dx);
+void average_gradient_of_tiles(const PixelPool& pool, const AveragedEntries& entries,
+                               const float* dy, int64_t first, int64_t last, float* dx) {
+  put_shares(pool, entries, dy, first, last, dx);
 }
 
 }  // namespace kerf::ops::cpu

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cpu/pool_taps.h"
 #include "ops/window.h"
 
 namespace kerf::ops::cpu {
@@ -32,12 +33,11 @@ void max_of_pixels(const PixelPool& pool, const float* x, int64_t first, int64_t
 // Samples [first, last): dx is overwritten.
 void max_gradient_of_pixels(const PixelPool& pool, const float* dy, const std::byte* index,
                             int64_t first, int64_t last, float* dx);
-// Rows [first, last) of all samples' rows of the output. `shares`: of an entry in its window's
-// average, for every window of a sample.
-void average_of_pixels(const PixelPool& pool, const float* shares, const float* x, int64_t first,
-                       int64_t last, float* y);
+// Rows [first, last) of all samples' rows of the output.
+void average_of_pixels(const PixelPool& pool, const AveragedEntries& entries, const float* x,
+                       int64_t first, int64_t last, float* y);
 // Samples [first, last), where the windows are tiles: dx is overwritten.
-void average_gradient_of_tiles(const PixelPool& pool, const float* shares, const float* dy,
-                               int64_t first, int64_t last, float* dx);
+void average_gradient_of_tiles(const PixelPool& pool, const AveragedEntries& entries,
+                               const float* dy, int64_t first, int64_t last, float* dx);
 
 }  // namespace kerf::ops::cpu

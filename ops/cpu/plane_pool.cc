@@ -79,8 +79,8 @@ template <int kStride>
 }
 
 template <int kStride>
-[[gnu::always_inline]] inline void average_in(const Window& w, const float* shares, const float* x,
-                                              float* y) {
+[[gnu::always_inline]] inline void average_in(const Window& w, const AveragedEntries& entries,
+                                              const float* x, float* y) {
   for_rows(
       w, [&](int64_t oy, const Columns& columns) __attribute__((always_inline)) {
         float* sums = y + oy * w.output[1];
@@ -94,22 +94,23 @@ template <int kStride>
 #pragma omp simd
                   for (int64_t i = 0; i < count; ++i) to[i] += from[i * stride];
                 });
-        const float* share = shares + oy * w.output[1];
 #pragma omp simd
-        for (int64_t i = columns.begin; i < columns.end; ++i) sums[i] *= share[i];
+        for (int64_t i = columns.begin; i < columns.end; ++i) sums[i] *= entries.share(oy, i);
       });
 }
 
 template <int kStride>
-[[gnu::always_inline]] inline void average_gradient_in(const Window& w, const float* shares,
+[[gnu::always_inline]] inline void average_gradient_in(const Window& w,
+                                                       const AveragedEntries& entries,
                                                        const float* dy, float* dx) {
   std::fill_n(dx, input_plane(w), 0.0F);
   for_rows(
       w, [&](int64_t oy, const Columns& columns) __attribute__((always_inline)) {
         float parts[kTogether];
-        const int64_t begin = oy * w.output[1] + columns.begin;
-        for (int64_t i = 0; i < columns.end - columns.begin; ++i)
-          parts[i] = dy[begin + i] * shares[begin + i];
+        const float* row = dy + oy * w.output[1];
+#pragma omp simd
+        for (int64_t i = columns.begin; i < columns.end; ++i)
+          parts[i - columns.begin] = row[i] * entries.share(oy, i);
         for_stretches<kStride>(
             w, oy, columns,
             [&](int64_t stride, int64_t at, int64_t first, int64_t count, int64_t)
@@ -131,18 +132,18 @@ KERF_CLONES void max_of_plane(const Window& window, const float* x, float* y, ui
   max_in<0>(window, x, y, narrow, wide);
 }
 
-KERF_CLONES void average_of_plane(const Window& window, const float* shares, const float* x,
-                                  float* y) {
-  if (window.strides[1] == 1) return average_in<1>(window, shares, x, y);
-  if (window.strides[1] == 2) return average_in<2>(window, shares, x, y);
-  average_in<0>(window, shares, x, y);
+KERF_CLONES void average_of_plane(const Window& window, const AveragedEntries& entries,
+                                  const float* x, float* y) {
+  if (window.strides[1] == 1) return average_in<1>(window, entries, x, y);
+  if (window.strides[1] == 2) return average_in<2>(window, entries, x, y);
+  average_in<0>(window, entries, x, y);
 }
 
-KERF_CLONES void average_gradient_of_plane(const Window& window, const float* shares,
+KERF_CLONES void average_gradient_of_plane(const Window& window, const AveragedEntries& entries,
                                            const float* dy, float* dx) {
-  if (window.strides[1] == 1) return average_gradient_in<1>(window, shares, dy, dx);
-  if (window.strides[1] == 2) return average_gradient_in<2>(window, shares, dy, dx);
-  average_gradient_in<0>(window, shares, dy, dx);
+  if (window.strides[1] == 1) return average_gradient_in<1>(window, entries, dy, dx);
+  if (window.strides[1] == 2) return average_gradient_in<2>(window, entries, dy, dx);
+  average_gradient_in<0>(window, entries, dy, dx);
 }
 
 }  // namespace kerf::ops::cpu

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "ops/cpu/pool_taps.h"
 #include "ops/window.h"
 
 namespace kerf::ops::cpu {
@@ -12,10 +13,10 @@ namespace kerf::ops::cpu {
 // `narrow` or `wide`, or neither, gets the number of the entry that each window took: the first of
 // equal ones, in row-major order. NaN wins.
 void max_of_plane(const Window& window, const float* x, float* y, uint8_t* narrow, int32_t* wide);
-// `shares`: of an entry in its window's average, for every window.
-void average_of_plane(const Window& window, const float* shares, const float* x, float* y);
+void average_of_plane(const Window& window, const AveragedEntries& entries, const float* x,
+                      float* y);
 // dx is overwritten.
-void average_gradient_of_plane(const Window& window, const float* shares, const float* dy,
-                               float* dx);
+void average_gradient_of_plane(const Window& window, const AveragedEntries& entries,
+                               const float* dy, float* dx);
 
 }  // namespace kerf::ops::cpu
