@@ -6,19 +6,22 @@
 // What is told is the time of one call. On a GPU it is that of kBurst calls, from their being
 // enqueued until the GPU is done, divided by their number.
 //
-// Images in ONNX's order and with their channels last; convolutions also by oneDNN alone, whatever
-// the kernel would choose.
+// Images in ONNX's order and with their channels last. On a CPU also what oneDNN alone takes for
+// the same: convolutions, whatever the kernel would choose, and what it has a primitive for
+// (onednn_peers.h), with results compared before.
 //
 // FLOP/s and bytes/s are the operator's own cost() over the measured time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string_view>
 
 #include "bench/chain.h"
+#include "bench/onednn_peers.h"
 #include "ops/cpu/dnnl_conv.h"
 #include "ops/operators/conv.h"
 #include "ops/random.h"
@@ -31,14 +34,13 @@ using ops::DType;
 using ops::Shape;
 using ops::Tensor;
 
-enum class Phase { kForward, kInputGradient, kWeightGradient };
-
 struct Scene {
   std::string name;
   std::string op;
   Attributes attributes;
   Shape input;
   std::vector<Shape> parameters;
+  size_t states = 0;  // the last so many of them
 };
 
 using Ints = std::vector<int64_t>;
@@ -47,6 +49,8 @@ std::vector<Scene> scenes() {
   const Attributes transposed{{"transB", int64_t{1}}};
   const Attributes pool{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
   const Attributes same{{"auto_pad", "SAME_UPPER"}};
+  const Attributes to_last{{"perm", Ints{0, 2, 3, 1}}};
+  const Attributes training{{"training_mode", int64_t{1}}};
   return {
       {"Gemm/4096x4096", "Gemm", transposed, {256, 4096}, {{4096, 4096}, {4096}}},
       {"Gemm/2048x2048_of_128", "Gemm", transposed, {128, 2048}, {{2048, 2048}, {2048}}},
@@ -59,11 +63,29 @@ std::vector<Scene> scenes() {
       {"Conv/3x3_64", "Conv", same, {16, 64, 56, 56}, {{64, 64, 3, 3}, {64}}},
       {"Conv/3x3_256", "Conv", same, {2, 256, 14, 14}, {{256, 256, 3, 3}, {256}}},
       {"Relu", "Relu", {}, {256, 6, 28, 28}, {}},
+      {"Sigmoid", "Sigmoid", {}, {256, 1024}, {}},
+      {"Tanh", "Tanh", {}, {256, 1024}, {}},
       {"MaxPool/2x2", "MaxPool", pool, {256, 6, 28, 28}, {}},
       {"MaxPool/2x2_of_64", "MaxPool", pool, {16, 64, 56, 56}, {}},
       {"AveragePool/2x2", "AveragePool", pool, {256, 6, 28, 28}, {}},
+      {"AveragePool/2x2_of_64", "AveragePool", pool, {16, 64, 56, 56}, {}},
+      {"BatchNormalization/6",
+       "BatchNormalization",
+       training,
+       {256, 6, 28, 28},
+       {{6}, {6}, {6}, {6}},
+       2},
+      {"BatchNormalization/64",
+       "BatchNormalization",
+       training,
+       {16, 64, 56, 56},
+       {{64}, {64}, {64}, {64}},
+       2},
+      {"LayerNormalization", "LayerNormalization", {}, {256, 1024}, {{1024}, {1024}}},
       {"Add/bias", "Add", {}, {256, 4096}, {{4096}}},
       {"Softmax", "Softmax", {}, {256, 1000}, {}},
+      {"Transpose/1024x1024", "Transpose", {}, {1024, 1024}, {}},
+      {"Transpose/channels_to_last", "Transpose", to_last, {16, 64, 56, 56}, {}},
       {"Dropout", "Dropout", {{"ratio", 0.5}}, {256, 4096}, {}},
   };
 }
@@ -80,8 +102,12 @@ std::optional<Scene> channels_last(const Scene& scene) {
   if (definition.channels_last == nullptr) return std::nullopt;
   const auto node = definition.channels_last(facts);
   if (!node) return std::nullopt;
-  return Scene{scene.name + "/channels_last", scene.op, node->attributes,
-               ops::stored_shape(ops::ImageFormat::kChannelsLast, scene.input), scene.parameters};
+  return Scene{scene.name + "/channels_last",
+               scene.op,
+               node->attributes,
+               ops::stored_shape(ops::ImageFormat::kChannelsLast, scene.input),
+               scene.parameters,
+               scene.states};
 }
 
 Tensor random_tensor(runtime::Device& device, runtime::Stream& stream, const Shape& shape,
@@ -97,16 +123,20 @@ Tensor random_tensor(runtime::Device& device, runtime::Stream& stream, const Sha
 // One operator with all that a call needs.
 class Bench {
  public:
-  Bench(const Scene& scene, const std::string& device) : device_(runtime::make_device(device)) {
+  Bench(const Scene& scene, const std::string& device)
+      : device_(runtime::make_device(device)), trained_(scene.parameters.size() - scene.states) {
     inputs_.push_back(random_tensor(*device_, *stream_, scene.input, 1));
     for (const auto& shape : scene.parameters)
       inputs_.push_back(random_tensor(*device_, *stream_, shape, 2));
     ops::NodeFacts facts{scene.attributes, {}, 1};
     for (const auto& input : inputs_) {
-      const bool first = facts.inputs.empty();
+      const size_t at = facts.inputs.size();
+      const bool state = at > trained_;
       facts.inputs.push_back({{DType::kFloat32, input.shape()},
-                              first ? ops::Role::kActivation : ops::Role::kParameter,
-                              true});
+                              at == 0 ? ops::Role::kActivation
+                              : state ? ops::Role::kState
+                                      : ops::Role::kParameter,
+                              !state});
       gradients_.push_back(random_tensor(*device_, *stream_, input.shape(), 3));
       input_views_.push_back(input.view());
     }
@@ -120,6 +150,7 @@ class Bench {
     upstream_view_ = upstream_.view();
     const ops::LocalSpecs local = ops::local_specs(*op_, whole, samples, samples);
     reserve_ = device_->allocate(op_->reserve_bytes(local));
+    handed_ = device_->allocate(op_->handed_bytes(local));
     workspace_ = device_->allocate(ops::workspace_bytes(*op_, device_->kind(), local, 1));
     packed_ = device_->allocate(ops::packed_bytes(*op_, device_->kind(), local, 1, true));
     cost_ = op_->cost(local);
@@ -127,6 +158,7 @@ class Bench {
     call_.outputs = {&output_view_, 1};
     call_.output_gradients = {&upstream_view_, 1};
     call_.reserve = {reserve_.data(), reserve_.bytes()};
+    call_.handed = {handed_.data(), handed_.bytes()};
     call_.workspace = {workspace_.data(), workspace_.bytes()};
     call_.packed = {packed_.data(), packed_.bytes()};
     call_.version = 1;  // as in all but the first micro-batch of a step
@@ -144,6 +176,15 @@ class Bench {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / burst;
   }
   const ops::Cost& cost() const { return cost_; }
+  const ops::BoundOperator& op() const { return *op_; }
+  const ops::Call& call() const { return call_; }
+  // What the phase computes, and W adds to; on a CPU.
+  std::span<float> result(Phase phase) const {
+    const ops::TensorView& to = phase == Phase::kForward         ? output_view_
+                                : phase == Phase::kInputGradient ? gradients_[0].view()
+                                                                 : gradients_[1].view();
+    return {to.f32(), static_cast<size_t>(to.elements())};
+  }
 
  private:
   void enqueue(Phase phase) {
@@ -153,12 +194,13 @@ class Bench {
       targets.push_back({0, gradients_[0].view(), false});
       return bench_->input_gradient(*kernel_, call_, targets);
     }
-    for (size_t i = 1; i < inputs_.size(); ++i)
+    for (size_t i = 1; i <= trained_; ++i)
       targets.push_back({static_cast<int>(i), gradients_[i].view(), true});
     bench_->weight_gradient(*kernel_, call_, targets);
   }
 
   std::unique_ptr<runtime::Device> device_;
+  size_t trained_;  // inputs from 1 on that have gradients
   std::unique_ptr<runtime::Stream> stream_ = device_->make_stream();
   std::unique_ptr<ops::Workbench> bench_ = ops::make_workbench(*device_, *stream_);
   std::shared_ptr<const ops::BoundOperator> op_;
@@ -167,7 +209,7 @@ class Bench {
   std::vector<ops::TensorView> input_views_;
   Tensor output_, upstream_;
   ops::TensorView output_view_, upstream_view_;
-  runtime::Buffer reserve_, workspace_, packed_;
+  runtime::Buffer reserve_, handed_, workspace_, packed_;
   ops::Call call_;
   ops::Cost cost_;
 };
@@ -230,6 +272,30 @@ void measure_library_conv(benchmark::State& state, const Scene& scene, Phase pha
                            bias.view().f32(), workspace);
 }
 
+// Two orders of a sum apart at most: oneDNN takes means of 200,000 numbers in float.
+void check_alike(const std::string& scene, std::span<const float> ours,
+                 std::span<const float> theirs) {
+  KERF_CHECK(ours.size() == theirs.size(), "{}: {} numbers against {}", scene, ours.size(),
+             theirs.size());
+  float most = 0;
+  for (const float number : ours) most = std::max(most, std::abs(number));
+  for (size_t i = 0; i < ours.size(); ++i)
+    KERF_CHECK(std::abs(ours[i] - theirs[i]) <= 1e-4F * most, "{}: number {} is {}, oneDNN's {}",
+               scene, i, ours[i], theirs[i]);
+}
+
+void measure_peer(benchmark::State& state, const Scene& scene, Phase phase) {
+  Bench bench(scene, "cpu");
+  OnednnPeer peer(bench.op(), bench.call());
+  if (!peer.has(phase)) return state.SkipWithError("oneDNN has none");
+  if (phase == Phase::kWeightGradient) std::ranges::fill(bench.result(phase), 0.0F);
+  peer.run(Phase::kForward);
+  bench.run(phase);
+  peer.run(phase);
+  check_alike(scene.name, bench.result(phase), peer.result(phase));
+  for (auto _ : state) peer.run(phase);
+}
+
 void measure_step(benchmark::State& state, const std::vector<Link>& links, const Shape& input) {
   const auto device = runtime::make_cpu_device();
   Chain chain(*device, links, input, 10);
@@ -251,15 +317,16 @@ void add_benchmarks(const std::string& device) {
     add("/F", Phase::kForward);
     add("/I", Phase::kInputGradient);
     if (!scene.parameters.empty()) add("/W", Phase::kWeightGradient);
-    if (scene.op != "Conv" || device != "cpu") continue;
+    const bool conv = scene.op == "Conv";
+    if (device != "cpu" || !(conv || OnednnPeer::has(scene.op))) continue;
     const auto add_library = [&](const char* suffix, Phase phase) {
-      benchmark::RegisterBenchmark((scene.name + "/oneDNN" + suffix).c_str(), measure_library_conv,
-                                   scene, phase)
+      benchmark::RegisterBenchmark((scene.name + "/oneDNN" + suffix).c_str(),
+                                   conv ? measure_library_conv : measure_peer, scene, phase)
           ->Unit(benchmark::kMillisecond);
     };
     add_library("/F", Phase::kForward);
     add_library("/I", Phase::kInputGradient);
-    add_library("/W", Phase::kWeightGradient);
+    if (conv || scene.op == "Add") add_library("/W", Phase::kWeightGradient);
   }
   if (device != "cpu") return;  // the chain is laid out by the host
   benchmark::RegisterBenchmark("step/lenet5", measure_step, lenet5_links(), Shape{256, 28, 28, 1})

@@ -58,14 +58,15 @@ KERF_CLONES void add_row(const float* x, int64_t count, float* y) {
   for (int64_t i = 0; i < count; ++i) y[i] += x[i];
 }
 
-KERF_CLONES void add_scalar(float x, int64_t count, float* y) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] += x;
-}
-
+// y may be a.
 KERF_CLONES void add_to(const float* a, const float* b, int64_t count, float* y) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+}
+
+KERF_CLONES void add_scalar_to(const float* a, float b, int64_t count, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b;
 }
 
 class AddKernel final : public PlainKernel {
@@ -82,14 +83,13 @@ class AddKernel final : public PlainKernel {
       return;
     }
     if (y.elements() == 0) return;
-    if (full.data != y.data) simd::copy_or_add(full.f32(), y.elements(), y.f32(), false);
     const auto axes = merged_axes(other.shape, y.shape);
     for_rows(axes, axes.count - 1, 0, 0,
              [&](int64_t to, int64_t from, int64_t count, int64_t stride) {
                if (stride == 1)
-                 add_row(other.f32() + from, count, y.f32() + to);
+                 add_to(full.f32() + to, other.f32() + from, count, y.f32() + to);
                else
-                 add_scalar(other.f32()[from], count, y.f32() + to);
+                 add_scalar_to(full.f32() + to, other.f32()[from], count, y.f32() + to);
              });
   }
 

@@ -1,5 +1,7 @@
 // AveragePool on the CPU. Padding counts only where count_include_pad says so.
 #include "ops/activation_kernel.h"
+#include "ops/cpu/pixel_pool.h"
+#include "ops/cpu/plane_pool.h"
 #include "ops/cpu/pool_taps.h"
 #include "ops/operators/pool.h"
 #include "ops/simd/simd.h"
@@ -27,20 +29,19 @@ class AveragePoolKernel final : public ActivationKernel {
     window_ = pool_.local_window(site.iterations);
     for (size_t i = 0; i < 2; ++i)
       first_[i] = site.iterations.axes[i + 2].ranges(pool_.window().output[i]).front().begin;
+    for (size_t axis = 0; axis < 2; ++axis)
+      for (int64_t o = 0; o < window_.output[axis]; ++o)
+        entries_[axis].push_back(static_cast<int32_t>(entries(axis, o, taps(window_, axis, o))));
   }
 
   void forward(const Call& call) override {
+    if (pool_.images() == ImageFormat::kChannelsLast)
+      return forward_pixels(call.inputs[0], call.outputs[0]);
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
-    if (pool_.images() == ImageFormat::kChannelsLast) return forward_pixels(call.outputs[0], x);
     for_planes(window_, call.outputs[0], [&](int64_t p) {
-      const float* from = x + p * input_plane(window_);
-      float* to = y + p * output_plane(window_);
-      for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
-        float sum = 0;
-        for_entries(window_, rows, columns, [&](int64_t i) { sum += from[i]; });
-        to[o] = sum * share;
-      });
+      average_of_plane(window_, averaged(), x + p * input_plane(window_),
+                       y + p * output_plane(window_));
     });
   }
 
@@ -52,13 +53,8 @@ class AveragePoolKernel final : public ActivationKernel {
         continue;
       }
       for_planes(window_, target.to, [&](int64_t p) {
-        const float* from = dy + p * output_plane(window_);
-        float* to = target.to.f32() + p * input_plane(window_);
-        std::fill_n(to, input_plane(window_), 0.0F);
-        for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
-          const float part = from[o] * share;
-          for_entries(window_, rows, columns, [&](int64_t i) { to[i] += part; });
-        });
+        average_gradient_of_plane(window_, averaged(), dy + p * output_plane(window_),
+                                  target.to.f32() + p * input_plane(window_));
       });
     }
   }
@@ -75,23 +71,23 @@ class AveragePoolKernel final : public ActivationKernel {
                           });
   }
 
-  void forward_pixels(const TensorView& y, const float* x) const {
-    const int64_t channels = y.shape[3];
-    for_samples(y, [&](int64_t n) {
-      const float* from = x + n * input_plane(window_) * channels;
-      float* to = y.f32() + n * output_plane(window_) * channels;
-      std::fill_n(to, output_plane(window_) * channels, 0.0F);
-      for_windows([&](int64_t o, float share, const Taps& rows, const Taps& columns) {
-        float* sum = to + o * channels;
-        for_entries(window_, rows, columns,
-                    [&](int64_t i) { add_stretch(from + i * channels, channels, 1, sum); });
-        for (int64_t c = 0; c < channels; ++c) sum[c] *= share;
-      });
-    });
+  void forward_pixels(const TensorView& x, const TensorView& y) const {
+    if (y.elements() == 0) return;
+    const PixelPool pool{window_, y.shape[3], 1, x.elements(), y.elements()};
+    simd::parallel_pieces(y.shape[0] * window_.output[0],
+                          1 + simd::kLeastElements / (window_.output[1] * pool.channels),
+                          [&](int64_t begin, int64_t end) {
+                            average_of_pixels(pool, averaged(), x.f32(), begin, end, y.f32());
+                          });
   }
 
   void gradient_of_pixels(const float* dy, const TensorView& dx) const {
     const int64_t channels = dx.shape[3];
+    const PixelPool pool{window_, channels, 1, dx.elements(), 0};
+    if (tiles(pool))
+      return for_samples(dx, [&](int64_t n) {
+        average_gradient_of_tiles(pool, averaged(), dy, n, n + 1, dx.f32());
+      });
     for_samples(dx, [&](int64_t n) {
       const float* from = dy + n * output_plane(window_) * channels;
       float* to = dx.f32() + n * input_plane(window_) * channels;
@@ -115,24 +111,21 @@ class AveragePoolKernel final : public ActivationKernel {
     return std::min(whole.kernel[axis], (padded - start + step - 1) / step);
   }
 
+  AveragedEntries averaged() const { return {entries_[0].data(), entries_[1].data()}; }
+
   // Calls visit(output index, share of each entry, rows, columns) for every window of a channel.
   template <class Visit>
   void for_windows(const Visit& visit) const {
     int64_t output = 0;
-    for (int64_t oy = 0; oy < window_.output[0]; ++oy) {
-      const Taps rows = taps(window_, 0, oy);
-      const int64_t row_entries = entries(0, oy, rows);
-      for (int64_t ox = 0; ox < window_.output[1]; ++ox) {
-        const Taps columns = taps(window_, 1, ox);
-        const int64_t count = row_entries * entries(1, ox, columns);
-        visit(output++, 1.0F / static_cast<float>(count), rows, columns);
-      }
-    }
+    for (int64_t oy = 0; oy < window_.output[0]; ++oy)
+      for (int64_t ox = 0; ox < window_.output[1]; ++ox)
+        visit(output++, averaged().share(oy, ox), taps(window_, 0, oy), taps(window_, 1, ox));
   }
 
   const Pool& pool_;
-  Window window_;    // of this part
-  Extent2 first_{};  // of its windows, among the whole's
+  Window window_;                                // of this part
+  Extent2 first_{};                              // of its windows, among the whole's
+  std::array<std::vector<int32_t>, 2> entries_;  // that its windows are averaged over, by axis
 };
 
 std::unique_ptr<Kernel> make_average_pool(const KernelSite& site) {

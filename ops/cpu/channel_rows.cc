@@ -50,32 +50,53 @@ struct Lines {
   int64_t width = 0;
 };
 
-KERF_CLONES void add_lines(const Lines& lines, const float* x, double* sums) {
-  for (int64_t n = 0; n < lines.count; ++n, x += lines.stride)
+// So many lines are summed in float before they go to the sums in double: conversions cost more
+// than sums.
+constexpr int64_t kFloatLines = 16;
+
+// term(offset, place in the line)
+template <class Term>
+[[gnu::always_inline]] inline void add_terms_of(const Lines& lines, int64_t width, const Term& term,
+                                                double* sums) {
+  for (int64_t first = 0; first < lines.count; first += kFloatLines) {
+    float some[kChannelBlock] = {};
+    const int64_t last = std::min(first + kFloatLines, lines.count);
+    for (int64_t n = first; n < last; ++n)
 #pragma omp simd
-    for (int64_t i = 0; i < lines.width; ++i) sums[i] += double{x[i]};
+      for (int64_t i = 0; i < width; ++i) some[i] += term(n * lines.stride + i, i);
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) sums[i] += double{some[i]};
+  }
+}
+
+// A width that the compiler knows is kept in registers.
+template <class Term>
+[[gnu::always_inline]] inline void add_terms(const Lines& lines, const Term& term, double* sums) {
+  if (lines.width == kChannelBlock) return add_terms_of(lines, kChannelBlock, term, sums);
+  add_terms_of(lines, lines.width, term, sums);
+}
+
+KERF_CLONES void add_lines(const Lines& lines, const float* x, double* sums) {
+  add_terms(
+      lines, [=](int64_t at, int64_t) { return x[at]; }, sums);
 }
 
 KERF_CLONES void add_lines_centred(const Lines& lines, const float* x, const float* mean,
                                    double* sums) {
-  for (int64_t n = 0; n < lines.count; ++n, x += lines.stride)
-#pragma omp simd
-    for (int64_t i = 0; i < lines.width; ++i) sums[i] += double{x[i] - mean[i]};
+  add_terms(
+      lines, [=](int64_t at, int64_t i) { return x[at] - mean[i]; }, sums);
 }
 
 KERF_CLONES void add_lines_centred_squares(const Lines& lines, const float* x, const float* mean,
                                            double* sums) {
-  for (int64_t n = 0; n < lines.count; ++n, x += lines.stride)
-#pragma omp simd
-    for (int64_t i = 0; i < lines.width; ++i)
-      sums[i] += double{(x[i] - mean[i]) * (x[i] - mean[i])};
+  add_terms(
+      lines, [=](int64_t at, int64_t i) { return (x[at] - mean[i]) * (x[at] - mean[i]); }, sums);
 }
 
 KERF_CLONES void add_lines_centred_products(const Lines& lines, const float* dy, const float* x,
                                             const float* mean, double* sums) {
-  for (int64_t n = 0; n < lines.count; ++n, x += lines.stride, dy += lines.stride)
-#pragma omp simd
-    for (int64_t i = 0; i < lines.width; ++i) sums[i] += double{dy[i] * (x[i] - mean[i])};
+  add_terms(
+      lines, [=](int64_t at, int64_t i) { return dy[at] * (x[at] - mean[i]); }, sums);
 }
 
 KERF_CLONES void map_lines(const Lines& lines, const float* x, const ChannelLine& line, float* y) {

@@ -73,8 +73,8 @@ float sum_row_centred_squares(const float* x, float mean, int64_t count);  // (x
 // y = (x - mean) * scale + shift
 void map_row(const float* x, float mean, float scale, float shift, int64_t count, float* y);
 
-// Per channel of the block, by its place there. Rows are summed in float, sums of them, and of
-// channels side by side, in double.
+// Per channel of the block, by its place there. Rows, and a few lines of channels side by side, are
+// summed in float, sums of them in double.
 ChannelSums sum_channels(const Channels& c, const ChannelBlock& block, const float* x);
 // Of x - mean, of its square, and of dy times it.
 ChannelSums sum_centred(const Channels& c, const ChannelBlock& block, const float* x,

@@ -4,35 +4,13 @@
 
 #include "ops/activation_kernel.h"
 #include "ops/cpu/pixel_pool.h"
+#include "ops/cpu/plane_pool.h"
 #include "ops/cpu/pool_taps.h"
 #include "ops/operators/pool.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
-
-template <class Index>
-void max_plane(const Window& w, const float* x, float* y, Index* index) {
-  for (int64_t oy = 0; oy < w.output[0]; ++oy) {
-    const Taps rows = taps(w, 0, oy);
-    for (int64_t ox = 0; ox < w.output[1]; ++ox) {
-      const Taps columns = taps(w, 1, ox);
-      float best = x[rows.at * w.input[1] + columns.at];
-      int64_t entry = rows.first * w.kernel[1] + columns.first;
-      for (int64_t ky = rows.first; ky < rows.last; ++ky)
-        for (int64_t kx = columns.first; kx < columns.last; ++kx) {
-          const int64_t iy = rows.at + (ky - rows.first) * w.dilations[0];
-          const int64_t ix = columns.at + (kx - columns.first) * w.dilations[1];
-          const float value = x[iy * w.input[1] + ix];
-          if (!(value > best) && value == value) continue;
-          best = value;
-          entry = ky * w.kernel[1] + kx;
-        }
-      *y++ = best;
-      if (index != nullptr) *index++ = static_cast<Index>(entry);
-    }
-  }
-}
 
 template <class Index>
 void add_max_plane_gradient(const Window& w, const float* dy, const Index* index, float* dx) {
@@ -56,11 +34,15 @@ class MaxPoolKernel final : public ActivationKernel {
     const float* x = call.inputs[0].f32();
     float* y = call.outputs[0].f32();
     if (format_ == ImageFormat::kChannelsLast) return forward_pixels(call, x, y);
-    with_index(call.reserve.data(), [&](auto* index) {
-      for_planes(window_, call.outputs[0], [&](int64_t p) {
-        max_plane(window_, x + p * input_plane(window_), y + p * output_plane(window_),
-                  index == nullptr ? nullptr : index + p * output_plane(window_));
-      });
+    const int64_t size = output_plane(window_);
+    const bool one_byte = index_bytes_ == 1;
+    std::byte* index = call.reserve.data();
+    auto* narrow = one_byte ? reinterpret_cast<uint8_t*>(index) : nullptr;
+    auto* wide = one_byte ? nullptr : reinterpret_cast<int32_t*>(index);
+    for_planes(window_, call.outputs[0], [&](int64_t p) {
+      max_of_plane(window_, x + p * input_plane(window_), y + p * size,
+                   narrow == nullptr ? nullptr : narrow + p * size,
+                   wide == nullptr ? nullptr : wide + p * size);
     });
   }
 

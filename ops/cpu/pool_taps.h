@@ -29,6 +29,16 @@ inline Taps taps(const Window& window, size_t axis, int64_t o) {
   return result;
 }
 
+// How many entries each row and each column of windows is averaged over.
+struct AveragedEntries {
+  const int32_t* rows = nullptr;
+  const int32_t* columns = nullptr;
+  // Of an entry in the average of a window.
+  float share(int64_t row, int64_t column) const {
+    return 1.0F / static_cast<float>(rows[row] * columns[column]);
+  }
+};
+
 // Input and output elements of one channel.
 inline int64_t input_plane(const Window& window) { return window.input[0] * window.input[1]; }
 inline int64_t output_plane(const Window& window) { return window.output[0] * window.output[1]; }

@@ -6,6 +6,7 @@
 #include "ops/cpu/dnnl_engine.h"
 #include "ops/folded.h"
 #include "ops/operators/softmax.h"
+#include "ops/simd/lanes.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -13,10 +14,9 @@ namespace {
 
 using dnnl::memory;
 
-// Of one line that lies dense. The sum is taken in ascending order.
+// Of one line that lies dense.
 KERF_CLONES void line_gradient(const float* y, const float* dy, int64_t count, float* dx) {
-  float sum = 0;
-  for (int64_t j = 0; j < count; ++j) sum += dy[j] * y[j];
+  const float sum = simd::sum_in_lanes(count, [=](int64_t j) { return dy[j] * y[j]; });
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j) dx[j] = y[j] * (dy[j] - sum);
 }

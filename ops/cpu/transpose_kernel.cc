@@ -2,6 +2,8 @@
 // neither side strides through the cache.
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <type_traits>
 
 #include "ops/kernel.h"
 #include "ops/operators/transpose.h"
@@ -87,14 +89,42 @@ void put(T& to, T from) {
     to = from;
 }
 
+// Four rows of four become columns.
+typedef uint32_t Four __attribute__((vector_size(16)));
+
+void transpose_block(const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
+  Four rows[4];
+  for (int64_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_row, sizeof rows[i]);
+  const Four low{0, 4, 1, 5};
+  const Four high{2, 6, 3, 7};
+  const Four firsts{0, 1, 4, 5};
+  const Four seconds{2, 3, 6, 7};
+  const Four pairs[4] = {
+      __builtin_shuffle(rows[0], rows[1], low), __builtin_shuffle(rows[2], rows[3], low),
+      __builtin_shuffle(rows[0], rows[1], high), __builtin_shuffle(rows[2], rows[3], high)};
+  const Four columns[4] = {__builtin_shuffle(pairs[0], pairs[1], firsts),
+                           __builtin_shuffle(pairs[0], pairs[1], seconds),
+                           __builtin_shuffle(pairs[2], pairs[3], firsts),
+                           __builtin_shuffle(pairs[2], pairs[3], seconds)};
+  for (int64_t i = 0; i < 4; ++i) std::memcpy(to + i * to_row, &columns[i], sizeof columns[i]);
+}
+
 // `tile` is the input's fastest axis, a row of the tiles; `last` the output's.
 template <class T, bool kAdd>
 void copy_tiles(const T* from, const Axis& tile, const Axis& last, int64_t first, T* to) {
   const int64_t end = std::min(first + kTile, tile.extent);
-  for (int64_t j = 0; j < last.extent; j += kTile)
+  for (int64_t j = 0; j < last.extent; j += kTile) {
+    if constexpr (std::is_same_v<T, uint32_t> && !kAdd)
+      if (first + kTile <= tile.extent && j + kTile <= last.extent) {
+        for (int64_t i = first; i < end; i += 4)
+          for (int64_t k = j; k < j + kTile; k += 4)
+            transpose_block(from + i + k * last.from, last.from, to + i * tile.to + k, tile.to);
+        continue;
+      }
     for (int64_t i = first; i < end; ++i)
       for (int64_t k = j; k < std::min(j + kTile, last.extent); ++k)
         put<T, kAdd>(to[i * tile.to + k], from[i * tile.from + k * last.from]);
+  }
 }
 
 template <class T, bool kAdd>

@@ -84,6 +84,9 @@ void add_pool_cases(std::vector<OperatorCase>& cases) {
       {kBatch, 21, 4, 5}, Draw::kApart);
   add("MaxPool_large_window", "MaxPool", window({17, 17}, {1, 1}, {0, 0, 0, 0}),
       {kBatch, 2, 18, 17}, Draw::kApart);
+  add("MaxPool_in_tiles_of_full_vectors", "MaxPool", two, {kBatch, 16, 4, 6}, Draw::kApart);
+  add("AveragePool_in_tiles_of_full_vectors", "AveragePool", two, {kBatch, 8, 4, 6},
+      Draw::kUniform);
   add("AveragePool_2x2", "AveragePool", two, {kBatch, 4, 6, 6}, Draw::kUniform);
   add("AveragePool_padded", "AveragePool", window({3, 2}, {2, 1}, {1, 1, 1, 0}), {kBatch, 3, 7, 5},
       Draw::kUniform);

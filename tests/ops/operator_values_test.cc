@@ -51,9 +51,40 @@ class OperatorValues : public testing::Test {
   std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
 };
 
-TEST_F(OperatorValues, ReluKeepsNan) {
-  const auto y = forward("Relu", {}, {floats({1, 3}, {-1, 2, kNan})}).floats;
-  EXPECT_THAT(y, ElementsAre(0, 2, testing::IsNan()));
+TEST_F(OperatorValues, FunctionsKeepNan) {
+  for (const char* op : {"Relu", "Sigmoid", "Tanh"}) {
+    const auto y = forward(op, {}, {floats({1, 3}, {-1, 2, kNan})}).floats;
+    EXPECT_THAT(y, ElementsAre(testing::Le(0.5F), testing::Gt(0.5F), testing::IsNan())) << op;
+  }
+}
+
+TEST_F(OperatorValues, FunctionsGiveTheSameBitsWhateverIsBeside) {
+  std::vector<float> x(53);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.37F * static_cast<float>(i) - 9;
+  for (const char* op : {"Relu", "Sigmoid", "Tanh"}) {
+    const auto all = forward(op, {}, {floats({1, 53}, x)}).floats;
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_EQ(forward(op, {}, {floats({1, 1}, {x[i]})}).floats[0], all[i]) << op << " " << x[i];
+  }
+}
+
+TEST_F(OperatorValues, PoolsOfWideRows) {
+  const Attributes pairs{{"kernel_shape", Ints{1, 2}}, {"strides", Ints{1, 2}}};
+  std::vector<float> x(1200), most, means;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (size_t i = 0; i < x.size(); i += 2) most.push_back(x[i + 1]);
+  for (size_t i = 0; i < x.size(); i += 2) means.push_back(x[i] + 0.5F);
+  const HostTensor rows = floats({1, 1, 2, 600}, x);
+  EXPECT_EQ(forward("MaxPool", pairs, {rows}).floats, most);
+  EXPECT_EQ(forward("AveragePool", pairs, {rows}).floats, means);
+  const HostTensor dy = floats({1, 1, 2, 300}, most);
+  std::vector<float> taken, shared;
+  for (const float number : most) {
+    taken.insert(taken.end(), {0, number});
+    shared.insert(shared.end(), 2, number / 2);
+  }
+  EXPECT_EQ(gradient("MaxPool", pairs, {rows}, dy).floats, taken);
+  EXPECT_EQ(gradient("AveragePool", pairs, {rows}, dy).floats, shared);
 }
 
 TEST_F(OperatorValues, MaxPoolTakesTheLargestAndKeepsNan) {
