@@ -13,9 +13,10 @@
 //
 // The lock guards the links, their events and the sockets, so any thread that has it may use those
 // (ZeroMQ's sockets may move between threads across a full fence, which a mutex is). Packets are
-// taken only by the one who drives; he keeps the last one's bytes, and copies them into their slot
-// without the lock, so that the compute thread acquires, commits and releases meanwhile. Between
-// packets that need no copy he lets go of it for whoever wants it.
+// taken, and payload is sent, only by the one who drives; he copies it without the lock, so that
+// the compute thread acquires, commits and releases meanwhile. Between packets that need no copy he
+// lets go of it for whoever wants it. What a compute thread commits that calls often it sends at
+// once; for one that computes in between the data thread does.
 //
 // Owned by a LinkEndpoint. Threads: lock(), enter() and serve() are the compute thread's.
 #pragma once
