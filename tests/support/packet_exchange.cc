@@ -44,13 +44,13 @@ class ExchangeSocket final : public runtime::PacketSocket {
     if (!keeps_payload()) return send(peer, head, body);
     fill_in(head, body);
     const std::lock_guard lock(exchange_.mutex_);
-    inbox_->unsent.push_back({peer, {head, std::string(body)}});
+    inbox_->unsent.push_back({peer, head, body});
   }
   void send_unsent(Lock&) override {
     const std::lock_guard lock(exchange_.mutex_);
     for (; !inbox_->unsent.empty(); inbox_->unsent.pop_front()) {
-      const auto& [peer, packet] = inbox_->unsent.front();
-      exchange_.put(peer, packet.first, packet.second);
+      const auto& [to, head, body] = inbox_->unsent.front();
+      exchange_.put(to, head, body);
       ++inbox_->sent[std::this_thread::get_id()];
     }
   }

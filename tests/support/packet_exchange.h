@@ -64,7 +64,12 @@ class PacketExchange {
     std::string failure;
     // Of packets that this worker sends:
     bool keeps_payload = false;
-    std::deque<std::pair<int, std::pair<runtime::PacketHeader, std::string>>> unsent;  // to whom
+    struct Unsent {
+      int to = 0;
+      runtime::PacketHeader head;
+      std::string_view body;
+    };
+    std::deque<Unsent> unsent;
     std::map<std::thread::id, int64_t> sent;
     // Rings when packets come and whoever looked last had found none, and is still by the next
     // look: so do ZeroMQ's descriptors.
