@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/format.h"
 #include "runtime/link/link_endpoint.h"
 #include "tests/support/packet_exchange.h"
 
