@@ -94,6 +94,19 @@ memory OnednnPeer::at(const memory::desc& desc, const ops::TensorView& tensor) c
   return memory(desc, engine_, tensor.data);
 }
 
+// Of an operator whose gradient follows from its output.
+void OnednnPeer::set_steps(const dnnl::primitive& forward, const dnnl::primitive& backward,
+                           const memory::desc& desc) {
+  const memory y = room(desc);
+  step(Phase::kForward) = {
+      forward, {{DNNL_ARG_SRC, at(desc, call_.inputs[0])}, {DNNL_ARG_DST, y}}, DNNL_ARG_DST};
+  step(Phase::kInputGradient) = {backward,
+                                 {{DNNL_ARG_DST, y},
+                                  {DNNL_ARG_DIFF_DST, at(desc, call_.output_gradients[0])},
+                                  {DNNL_ARG_DIFF_SRC, room(desc)}},
+                                 DNNL_ARG_DIFF_SRC};
+}
+
 void OnednnPeer::make_elementwise(const std::string& op) {
   using Forward = dnnl::eltwise_forward;
   using Backward = dnnl::eltwise_backward;
@@ -102,15 +115,7 @@ void OnednnPeer::make_elementwise(const std::string& op) {
       {prop_kind::forward_training, elementwise(op, true), desc, 0.0F}, engine_);
   const Backward::primitive_desc backward({elementwise(op, false), desc, desc, 0.0F}, engine_,
                                           forward);
-  const memory y = room(desc);
-  step(Phase::kForward) = {Forward(forward),
-                           {{DNNL_ARG_SRC, at(desc, call_.inputs[0])}, {DNNL_ARG_DST, y}},
-                           DNNL_ARG_DST};
-  step(Phase::kInputGradient) = {Backward(backward),
-                                 {{DNNL_ARG_DST, y},
-                                  {DNNL_ARG_DIFF_DST, at(desc, call_.output_gradients[0])},
-                                  {DNNL_ARG_DIFF_SRC, room(desc)}},
-                                 DNNL_ARG_DIFF_SRC};
+  set_steps(Forward(forward), Backward(backward), desc);
 }
 
 // Of a bias, over rows. The first input's gradient is a copy.
@@ -167,15 +172,7 @@ void OnednnPeer::make_softmax(const ops::BoundOperator& op) {
   const auto way = algorithm::softmax_accurate;
   const Forward::primitive_desc forward({prop_kind::forward_training, way, desc, desc, 1}, engine_);
   const Backward::primitive_desc backward({way, desc, desc, desc, 1}, engine_, forward);
-  const memory y = room(desc);
-  step(Phase::kForward) = {Forward(forward),
-                           {{DNNL_ARG_SRC, at(desc, call_.inputs[0])}, {DNNL_ARG_DST, y}},
-                           DNNL_ARG_DST};
-  step(Phase::kInputGradient) = {Backward(backward),
-                                 {{DNNL_ARG_DST, y},
-                                  {DNNL_ARG_DIFF_DST, at(desc, call_.output_gradients[0])},
-                                  {DNNL_ARG_DIFF_SRC, room(desc)}},
-                                 DNNL_ARG_DIFF_SRC};
+  set_steps(Forward(forward), Backward(backward), desc);
 }
 
 void OnednnPeer::make_pool(const ops::BoundOperator& op) {

@@ -35,6 +35,8 @@ class OnednnPeer {
     int result = 0;
   };
 
+  void set_steps(const dnnl::primitive& forward, const dnnl::primitive& backward,
+                 const dnnl::memory::desc& desc);
   void make_elementwise(const std::string& op);
   void make_add();
   void make_transpose(const ops::BoundOperator& op);

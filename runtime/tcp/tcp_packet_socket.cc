@@ -8,12 +8,12 @@
 #include <deque>
 #include <list>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "runtime/control.h"
 #include "runtime/epoll.h"
 #include "runtime/error.h"
+#include "runtime/link/packet_identity.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/packet_wait.h"
 #include "runtime/link/with_peer.h"
@@ -42,8 +42,10 @@ class TcpPacketSocket final : public PacketSocket {
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
-  void identify(int32_t self, uint32_t epoch, uint64_t token) override;
-  void expect(int32_t peer) override { peers_.insert(peer); }
+  void identify(int32_t self, uint32_t epoch, uint64_t token) override {
+    identity_ = {self, epoch, token};
+  }
+  void expect(int32_t peer) override { identity_.peers.insert(peer); }
   void connect(int32_t peer, const std::string& address) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
@@ -71,7 +73,6 @@ class TcpPacketSocket final : public PacketSocket {
     bool is_ready = false;
   };
   OutgoingConnection& connection(int32_t peer);
-  void fill_in(PacketHeader& head, std::string_view body) const;
   void look();
   void connect_again();
   void accept_some();
@@ -88,12 +89,9 @@ class TcpPacketSocket final : public PacketSocket {
   std::string address_;
   const OpenFile listener_;
   std::map<int32_t, OutgoingConnection> outgoing_;
-  std::set<int32_t> peers_;
   std::list<Incoming> incoming_;  // in the order of their coming
   std::deque<Incoming*> ready_;   // may have something to read
-  int32_t self_ = 0;
-  uint32_t epoch_ = 0;
-  uint64_t token_ = 0;
+  PacketIdentity identity_;
   int64_t dropped_ = 0;
   bool is_somebody_knocking_ = false;  // as far as we know
   bool are_more_knocking_ = false;     // accept_some() has left some
@@ -102,7 +100,7 @@ class TcpPacketSocket final : public PacketSocket {
 
 TcpPacketSocket::TcpPacketSocket(const std::string& label)
     : label_(label), listener_(listen_tcp("127.0.0.1", address_)) {
-  epoll_.add(listener_.number(), kReads);
+  epoll_.add(listener_.number(), kReads, &is_somebody_knocking_);
   epoll_.add(reconnects_.descriptor(), kReads);
 }
 
@@ -113,12 +111,6 @@ TcpPacketSocket::~TcpPacketSocket() {
     write_all(nullptr);
     if (has_unsent() && !can_send()) wait_.until_readable(epoll_.descriptor(), end);
   }
-}
-
-void TcpPacketSocket::identify(int32_t self, uint32_t epoch, uint64_t token) {
-  self_ = self;
-  epoch_ = epoch;
-  token_ = token;
 }
 
 void TcpPacketSocket::connect(int32_t peer, const std::string& address) {
@@ -148,17 +140,10 @@ OutgoingConnection& TcpPacketSocket::connection(int32_t peer) {
   return found->second;
 }
 
-void TcpPacketSocket::fill_in(PacketHeader& head, std::string_view body) const {
-  head.epoch = epoch_;
-  head.from = self_;
-  head.token = token_;
-  seal(head, body);
-}
-
 // At once where nothing is before it, for it is little.
 void TcpPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body) {
   OutgoingConnection& to = connection(peer);
-  fill_in(head, body);
+  identity_.sign(head, body);
   const bool first = !to.has_unsent();
   to.push(head, body);
   if (!first) return;
@@ -170,7 +155,7 @@ void TcpPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::by
                                   size_t bytes) {
   OutgoingConnection& to = connection(peer);
   head.body_bytes = static_cast<uint32_t>(bytes);
-  fill_in(head, {});
+  identity_.sign(head, {});
   to.push_pinned(head, data, bytes);
 }
 
@@ -197,9 +182,9 @@ void TcpPacketSocket::look() {
     const auto is_whose = [&](const auto& entry) { return &entry.second == whose; };
     if (const auto to = std::ranges::find_if(outgoing_, is_whose); to != outgoing_.end())
       to->second.look((events[i].events & ~uint32_t{EPOLLOUT}) != 0);
-    else if (whose == nullptr)
-      is_somebody_knocking_ = true;  // or it is time to connect
-    else
+    else if (whose == &is_somebody_knocking_)
+      is_somebody_knocking_ = true;
+    else if (whose != nullptr)  // otherwise it is time to connect, which is looked at anyhow
       make_ready(*static_cast<Incoming*>(whose), events[i].events);
   }
   // Last: it may end some of them.
@@ -265,7 +250,7 @@ void TcpPacketSocket::end(Incoming& incoming) {
 
 // The first packet says whose a connection is; a peer that connects again has left the one before.
 bool TcpPacketSocket::admit(Incoming& from, const PacketHeader& head) {
-  if (head.epoch != epoch_ || head.token != token_ || !peers_.contains(head.from)) return false;
+  if (!identity_.is_peers(head)) return false;
   if (from.peer == head.from) return true;
   if (from.peer >= 0) return false;
   for (Incoming& each : incoming_) {

@@ -1,10 +1,10 @@
 // A packet socket over ZeroMQ: one ROUTER that every peer sends to, one DEALER to each peer.
 #include <array>
 #include <map>
-#include <set>
 #include <zmq.hpp>
 
 #include "runtime/control.h"
+#include "runtime/link/packet_identity.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/packet_wait.h"
 #include "runtime/link/with_peer.h"
@@ -33,8 +33,10 @@ class ZmqPacketSocket final : public PacketSocket {
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
-  void identify(int32_t self, uint32_t epoch, uint64_t token) override;
-  void expect(int32_t peer) override { peers_.insert(peer); }
+  void identify(int32_t self, uint32_t epoch, uint64_t token) override {
+    identity_ = {self, epoch, token};
+  }
+  void expect(int32_t peer) override { identity_.peers.insert(peer); }
   void connect(int32_t peer, const std::string& address) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
@@ -62,19 +64,15 @@ class ZmqPacketSocket final : public PacketSocket {
   void send_head(int32_t peer, PacketHeader& head, std::string_view body, bool more);
   void send_frame(int32_t peer, std::string_view bytes, bool more);
   std::optional<Packet> read_packet();
-  bool is_ours(const Packet& packet) const;
 
   const std::string label_;
   zmq::context_t context_;
   zmq::socket_t router_;
   std::map<int32_t, Connection> connections_;
-  std::set<int32_t> peers_;
   const std::string address_;
   const int router_descriptor_;
   std::string incarnation_;
-  int32_t self_ = 0;
-  uint32_t epoch_ = 0;
-  uint64_t token_ = 0;
+  PacketIdentity identity_;
   int64_t dropped_ = 0;
   bool more_ = false;                    // receive() stopped before it had read everything
   std::array<zmq::message_t, 2> parts_;  // of the packet that was read last
@@ -89,15 +87,10 @@ ZmqPacketSocket::ZmqPacketSocket(const std::string& label)
       router_descriptor_(router_.get(zmq::sockopt::fd)),
       incarnation_(kerf::format("{:016x}", random_bits())) {}
 
-void ZmqPacketSocket::identify(int32_t self, uint32_t epoch, uint64_t token) {
-  self_ = self;
-  epoch_ = epoch;
-  token_ = token;
-}
-
 void ZmqPacketSocket::connect(int32_t peer, const std::string& address) {
   // Unique per incarnation, so that no router takes two connections for one.
-  const std::string id = kerf::format("kerf.{}.{}.{}.{}", epoch_, self_, incarnation_, peer);
+  const std::string id =
+      kerf::format("kerf.{}.{}.{}.{}", identity_.epoch, identity_.self, incarnation_, peer);
   zmq::socket_t dealer = with_peer(label_, peer, "a connection to", [&] {
     check_local_address(address);  // it came from the peer, by way of the scheduler
     auto made = make_socket(context_, zmq::socket_type::dealer, data_settings(id));
@@ -130,10 +123,7 @@ void ZmqPacketSocket::cannot_send(int32_t peer) {
 
 void ZmqPacketSocket::send_head(int32_t peer, PacketHeader& head, std::string_view body,
                                 bool more) {
-  head.epoch = epoch_;
-  head.from = self_;
-  head.token = token_;
-  seal(head, body);
+  identity_.sign(head, body);
   send_frame(peer, {reinterpret_cast<const char*>(&head), sizeof head}, more);
 }
 
@@ -182,19 +172,13 @@ std::optional<Packet> ZmqPacketSocket::read_packet() {
   return packet;
 }
 
-bool ZmqPacketSocket::is_ours(const Packet& packet) const {
-  const PacketHeader& head = packet.head;
-  return head.kind != PacketKind{} && head.epoch == epoch_ && head.token == token_ &&
-         peers_.contains(head.from);
-}
-
 // ZeroMQ decides where a received frame lies (never aligned to 64), hence a copy.
 std::optional<Packet> ZmqPacketSocket::receive(PayloadPlaces& places, Lock& lock) {
   for (int taken = 0; taken < kDropsAtATime; ++taken) {
     auto packet = read_packet();
     more_ = packet.has_value();
     if (!more_) return std::nullopt;
-    if (!is_ours(*packet))
+    if (packet->head.kind == PacketKind{} || !identity_.is_peers(packet->head))
       ++dropped_;
     else if (put_in_place(*packet, places, lock))
       return packet;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/link/packet_identity.h"
 
 namespace kerf::tests {
 
@@ -24,9 +25,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   const std::string& address() const override { return address_; }
 
   void identify(int32_t self, uint32_t epoch, uint64_t token) override {
-    self_ = self;
-    epoch_ = epoch;
-    token_ = token;
+    identity_ = {self, epoch, token};
     const std::lock_guard lock(exchange_.mutex_);
     inbox_ = &exchange_.inbox(self);
   }
@@ -34,7 +33,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void connect(int32_t, const std::string&) override {}
 
   void send(int32_t peer, PacketHeader head, std::string_view body) override {
-    fill_in(head, body);
+    identity_.sign(head, body);
     const std::lock_guard lock(exchange_.mutex_);
     exchange_.put(peer, head, body);
   }
@@ -42,7 +41,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
     head.body_bytes = static_cast<uint32_t>(bytes);
     const std::string_view body{reinterpret_cast<const char*>(data), bytes};
     if (!keeps_payload()) return send(peer, head, body);
-    fill_in(head, body);
+    identity_.sign(head, body);
     const std::lock_guard lock(exchange_.mutex_);
     inbox_->unsent.push_back({peer, head, body});
   }
@@ -89,12 +88,6 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void drop() override { ++dropped_; }
 
  private:
-  void fill_in(PacketHeader& head, std::string_view body) const {
-    head.epoch = epoch_;
-    head.from = self_;
-    head.token = token_;
-    runtime::seal(head, body);
-  }
   bool keeps_payload() const {
     const std::lock_guard lock(exchange_.mutex_);
     return inbox_->keeps_payload;
@@ -125,9 +118,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   PacketExchange& exchange_;
   const std::string label_;
   const std::string address_;
-  int32_t self_ = 0;
-  uint32_t epoch_ = 0;
-  uint64_t token_ = 0;
+  runtime::PacketIdentity identity_;
   PacketExchange::Inbox* inbox_ = nullptr;
   std::pair<PacketHeader, std::string> last_;
   bool drained_ = false;
