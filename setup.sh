@@ -11,14 +11,15 @@ cd "$(dirname "$0")"
 
 packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libcereal-dev libdnnl-dev
   ocl-icd-opencl-dev libboost-dev libboost-graph-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)
+  zlib1g-dev libonnx-dev libprotobuf-dev libpng-dev libjpeg62-turbo-dev
+  libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)
 preset=release
 target=(--target kerf)
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread clang-format clang-tidy git
-      util-linux)
+    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
+      clang-format clang-tidy git util-linux)
     preset=${2:-release}
     target=()  # what the preset says
     ;;

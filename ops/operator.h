@@ -169,13 +169,22 @@ struct FormalAttribute {
 };
 
 // The newest opset whose meaning is known.
-inline constexpr int kNewestOpset = 17;
+inline constexpr int kNewestOpset = 28;
+
+// An attribute that ONNX has as an input from an opset on, where Kerf wants a constant: an axis, a
+// shape, a bound. ONNX files are read and written by it; a model's nodes have the attribute only.
+struct InputAttribute {
+  std::string name;     // of the attribute, which `attributes` lists too
+  int input = 1;        // its place among ONNX's inputs
+  int first_opset = 1;  // an attribute in older ones
+};
 
 struct OperatorDefinition {
   std::string name = {};
   std::vector<FormalOperand> inputs = {};
   std::vector<FormalOperand> outputs = {};
   std::vector<FormalAttribute> attributes = {};
+  std::vector<InputAttribute> input_attributes = {};
   // Throws Error{kUsage} on wrong ranks, extents, types or attribute values.
   std::function<std::unique_ptr<const BoundOperator>(const NodeFacts&)> bind = {};
   // What a node of these facts is with its images' channels last; nothing where it cannot have

@@ -14,13 +14,19 @@ struct Type {
 };
 
 // By DType.
-constexpr std::array<Type, 7> kTypes = {{{"float32", 4, true},
-                                         {"float64", 8, true},
-                                         {"float16", 2, true},
-                                         {"bfloat16", 2, true},
-                                         {"int32", 4, false},
-                                         {"int64", 8, false},
-                                         {"bool", 1, false}}};
+constexpr std::array<Type, 13> kTypes = {{{"float32", 4, true},
+                                          {"float64", 8, true},
+                                          {"float16", 2, true},
+                                          {"bfloat16", 2, true},
+                                          {"int32", 4, false},
+                                          {"int64", 8, false},
+                                          {"bool", 1, false},
+                                          {"int8", 1, false},
+                                          {"int16", 2, false},
+                                          {"uint8", 1, false},
+                                          {"uint16", 2, false},
+                                          {"uint32", 4, false},
+                                          {"uint64", 8, false}}};
 
 const Type& type_of(DType dtype) {
   const auto index = static_cast<size_t>(dtype);

@@ -16,9 +16,23 @@
 
 namespace kerf::ops {
 
-// The element types, in the order of their table in tensor.cc. Arithmetic is float32 today; memory,
-// messages, layouts and files treat all alike.
-enum class DType : uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt32, kInt64, kBool };
+// The element types, in the order of their table in tensor.cc. Trained arithmetic is float32;
+// memory, messages, layouts and files treat all alike.
+enum class DType : uint8_t {
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBFloat16,
+  kInt32,
+  kInt64,
+  kBool,
+  kInt8,
+  kInt16,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+};
 
 size_t size_of(DType dtype);
 std::string_view to_string(DType dtype);  // "float32", "bfloat16", "int64", ...

@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kMaxHeader = size_t{100} << 20;
 
 // In the order of ops::DType.
-constexpr std::array<std::string_view, 7> kTypes{"F32", "F64", "F16", "BF16", "I32", "I64", "BOOL"};
+constexpr std::array<std::string_view, 13> kTypes{"F32", "F64", "F16", "BF16", "I32", "I64", "BOOL",
+                                                  "I8",  "I16", "U8",  "U16",  "U32", "U64"};
 
 std::string_view type_name(ops::DType dtype) { return kTypes.at(static_cast<size_t>(dtype)); }
 

@@ -110,6 +110,7 @@ OperatorDefinitions define_reshape() {
            .inputs = {{"data"}},
            .outputs = {{"reshaped"}},
            .attributes = {{"shape", AttributeType::kInts}},
+           .input_attributes = {{"shape", 1, 5}},
            .bind = bind_reshape}};
 }
 

@@ -64,6 +64,7 @@ OperatorDefinitions define_split() {
            .inputs = {{"input"}},
            .outputs = {{"outputs", FormalOperand::Count::kVariadic}},
            .attributes = {{"axis"}, {"split", AttributeType::kInts}, format_attribute()},
+           .input_attributes = {{"split", 1, 13}},
            .bind = bind_as<Split>,
            .channels_last = [](const NodeFacts& facts) {
              return images_along_axis_channels_last(facts, 0);

@@ -67,7 +67,8 @@ TEST(Shape, RefusesToOverflow) {
 
 TEST(DType, IsReadAndWritten) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
-                            DType::kInt32, DType::kInt64, DType::kBool})
+                            DType::kInt32, DType::kInt64, DType::kBool, DType::kInt8, DType::kInt16,
+                            DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64})
     EXPECT_EQ(parse_dtype(std::string(to_string(dtype))), dtype);
   EXPECT_EQ(code_of([] { parse_dtype("float8"); }), ErrorCode::kUsage);
 }
@@ -76,6 +77,8 @@ TEST(DType, HasASizeAndSaysWhetherGradientsExist) {
   EXPECT_EQ(size_of(DType::kFloat64), 8U);
   EXPECT_EQ(size_of(DType::kBFloat16), 2U);
   EXPECT_EQ(size_of(DType::kBool), 1U);
+  EXPECT_EQ(size_of(DType::kInt16), 2U);
+  EXPECT_EQ(size_of(DType::kUint8), 1U);
   EXPECT_TRUE(is_floating(DType::kFloat16));
   EXPECT_FALSE(is_floating(DType::kInt32));
 }

@@ -62,7 +62,9 @@ TEST_F(Safetensors, HoldEveryElementType) {
   const std::vector<std::pair<ops::DType, std::string>> types{
       {ops::DType::kFloat32, "F32"},   {ops::DType::kFloat64, "F64"}, {ops::DType::kFloat16, "F16"},
       {ops::DType::kBFloat16, "BF16"}, {ops::DType::kInt32, "I32"},   {ops::DType::kInt64, "I64"},
-      {ops::DType::kBool, "BOOL"}};
+      {ops::DType::kBool, "BOOL"},     {ops::DType::kInt8, "I8"},     {ops::DType::kInt16, "I16"},
+      {ops::DType::kUint8, "U8"},      {ops::DType::kUint16, "U16"},  {ops::DType::kUint32, "U32"},
+      {ops::DType::kUint64, "U64"}};
   for (const auto& [dtype, name] : types) {
     write_safetensors(file_, {{"t", dtype, {3}, std::string(3 * ops::size_of(dtype), 'x')}});
     EXPECT_THAT(runtime::read_file(file_), testing::HasSubstr("\"" + name + "\""));
