@@ -18,9 +18,31 @@ std::string cut_help() {
   return format("{}", fmt::join(lines, "; "));
 }
 
+int64_t whole_extent(std::string text) {
+  const std::string why = whole_number<int64_t>()(text);
+  require(why.empty() && text != "0", "--dim", format("\"{}\" is no extent", text));
+  return std::stoll(text);
+}
+
 }  // namespace
 
-std::string PlanFlags::source() const { return model_source(model.value_or("lenet5"), sizes); }
+std::string PlanFlags::source() const {
+  const std::string name = model.value_or("lenet5");
+  if (!names_onnx_file(name)) {
+    require(dims.empty(), "--dim", "it is for ONNX files only");
+    require(train.empty(), "--train", "it is for ONNX files only");
+    require(freeze.empty(), "--freeze", "it is for ONNX files only");
+    return model_source(name, sizes);
+  }
+  require(sizes.empty(), "--sizes", "an ONNX file has its sizes; leave the flag out");
+  OnnxSource source{.file = name, .train = train, .freeze = freeze};
+  for (const std::string& dim : dims) {
+    const size_t equals = dim.find('=');
+    require(equals != std::string::npos && equals > 0, "--dim", "write it as in T=128");
+    source.dims[dim.substr(0, equals)] = whole_extent(dim.substr(equals + 1));
+  }
+  return model_source(source);
+}
 
 void PlanFlags::run_on(const CrewFlags& crew) {
   transport = crew.transport;
@@ -29,10 +51,22 @@ void PlanFlags::run_on(const CrewFlags& crew) {
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option(
-      "MODEL", flags.model,
-      format("{} (default lenet5, or a plan's)", fmt::join(partitioner::zoo_names(), ", ")));
+  command.add_option("MODEL", flags.model,
+                     format("{}, or an ONNX file (default lenet5, or a plan's)",
+                            fmt::join(partitioner::zoo_names(), ", ")));
   add_sizes_flag(command, flags);
+  command
+      .add_option("--dim", flags.dims, "Of an ONNX file: the extent of an axis that it only names")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  command
+      .add_option("--train", flags.train,
+                  "Of an ONNX file: train these too (a pattern of names, as in 'head.*')")
+      ->allow_extra_args(false)
+      ->type_name("PATTERN");
+  command.add_option("--freeze", flags.freeze, "Of an ONNX file: do not train these")
+      ->allow_extra_args(false)
+      ->type_name("PATTERN");
 }
 
 CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags) {

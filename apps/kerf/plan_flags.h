@@ -15,6 +15,9 @@ namespace kerf::apps {
 struct PlanFlags {
   std::optional<std::string> model;
   std::string sizes;
+  std::vector<std::string> dims;   // NAME=N, of an ONNX file
+  std::vector<std::string> train;  // patterns, of an ONNX file
+  std::vector<std::string> freeze;
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many

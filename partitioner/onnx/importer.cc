@@ -1,0 +1,147 @@
+#include "partitioner/onnx/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "partitioner/onnx/read.h"
+#include "partitioner/onnx/weight_places.h"
+
+namespace kerf::partitioner::onnx {
+
+Importer::Importer(const Graph& graph, const ImportOptions& options)
+    : graph_(graph), options_(options), result_{Model(graph.origin)} {
+  if (options.whole_inputs) result_.model.take_whole_inputs();
+}
+
+void Importer::refuse(const std::string& why, const std::string& where) const {
+  throw Error(ErrorCode::kUsage, why, where.empty() ? graph_.origin : where);
+}
+
+void Importer::note(const std::string& text) {
+  if (std::find(result_.notes.begin(), result_.notes.end(), text) == result_.notes.end())
+    result_.notes.push_back(text);
+}
+
+Imported Importer::import() {
+  weights_ = weight_places(graph_);
+  add_initializers();
+  find_batch();
+  add_inputs();
+  for (const GraphNode& node : graph_.nodes) add(node);
+  add_results();
+  return std::move(result_);
+}
+
+void Importer::add_initializers() {
+  std::map<ops::DType, int> narrowed;
+  for (const auto& [name, stored] : graph_.initializers) {
+    if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
+    set(name, Fixed{name, stored.spec, stored.contents});
+  }
+  for (const auto& [dtype, count] : narrowed)
+    note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
+  for (const auto& [name, literal] : options_.constants) {
+    set(name, Fixed{name,
+                    {given_as(literal.dtype), literal.shape},
+                    contents_of(literal.bytes, literal.dtype)});
+  }
+}
+
+// One name, or one number, for the first axis of every input.
+void Importer::find_batch() {
+  if (options_.whole_inputs) return;
+  const GraphInput* first = nullptr;
+  for (const GraphInput& input : graph_.inputs) {
+    if (options_.constants.contains(input.name)) continue;
+    const std::string where = format("{}: input {}", graph_.origin, input.name);
+    if (input.shape.empty())
+      refuse("it is a scalar, but the first axis of every input must be the batch", where);
+    const Dimension& batch = input.shape[0];
+    if (batch.extent == 0) refuse("its first axis, the batch, has no index", where);
+    if (first == nullptr) first = &input;
+    const Dimension& of_first = first->shape[0];
+    if (batch.extent != of_first.extent ||
+        (batch.extent < 0 && batch.symbol != of_first.symbol && !batch.symbol.empty()))
+      refuse(format("its first axis has {} indices and that of {} has {}: the batch must be the "
+                    "first axis of every input",
+                    batch.extent < 0 ? batch.symbol : std::to_string(batch.extent), first->name,
+                    of_first.extent < 0 ? of_first.symbol : std::to_string(of_first.extent)),
+             where);
+  }
+  if (first != nullptr && first->shape[0].extent > 0) fixed_batch_ = first->shape[0].extent;
+}
+
+ops::Shape Importer::shape_of_input(const GraphInput& input) const {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < input.shape.size(); ++i) {
+    const Dimension& axis = input.shape[i];
+    if (i == 0 && !options_.whole_inputs) {
+      extents.push_back(ops::kBatch);
+      continue;
+    }
+    const auto given = options_.dims.find(axis.symbol);
+    const int64_t extent =
+        axis.extent < 0 && given != options_.dims.end() ? given->second : axis.extent;
+    if (extent < 0)
+      refuse(axis.symbol.empty()
+                 ? format("its axis {} has no extent and no name; export the model with one", i)
+                 : format("its axis {} is as long as {} says; say it, as in --dim {}=16", i,
+                          axis.symbol, axis.symbol),
+             format("{}: input {}", graph_.origin, input.name));
+    extents.push_back(extent);
+  }
+  return ops::Shape(extents);
+}
+
+void Importer::add_inputs() {
+  for (const GraphInput& input : graph_.inputs)
+    if (!options_.constants.contains(input.name))
+      set(input.name, result_.model.add_input(input.name, {input.dtype, shape_of_input(input)}));
+}
+
+void Importer::add_results() {
+  for (const std::string& output : graph_.outputs) {
+    const std::string where = format("{}: output {}", graph_.origin, output);
+    if (is_constant(output)) {
+      result_.constants[output] = literal(output, size_t{1} << 30);
+      continue;
+    }
+    const ValueId* value = std::get_if<ValueId>(&known(output));
+    if (value == nullptr) refuse("it is the same for all inputs", where);
+    if (result_.model.value(*value).producer < 0)
+      refuse("it is an input of the model, which computes nothing for it", where);
+    result_.model.add_result(output, *value);
+  }
+}
+
+Imported import_graph(const Graph& graph, const ImportOptions& options) {
+  return Importer(graph, options).import();
+}
+
+Imported import_file(const std::filesystem::path& path, const ImportOptions& options) {
+  return import_graph(read_graph(path), options);
+}
+
+bool fits_pattern(const std::string& name, const std::string& pattern) {
+  size_t n = 0;
+  size_t p = 0;
+  size_t star = std::string::npos;  // the last one, and where what it stands for may begin to grow
+  size_t from = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      n = ++from;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string::npos;
+}
+
+}  // namespace kerf::partitioner::onnx
