@@ -28,11 +28,26 @@ std::vector<std::string> strings_of(const Json& source, const std::string& key) 
   return strings;
 }
 
+int64_t json_integer(const Json& source, const std::string& key) {
+  if (!source[key].is_number_integer())
+    throw Error(ErrorCode::kUsage, format("\"{}\" must be an integer", key), "model source");
+  return source[key].get<int64_t>();
+}
+
+bool is_trained_norm(const Json& source) {
+  const std::string text = json_string(source, "bn", "model source");
+  if (text == "train" || text == "frozen") return text == "train";
+  throw Error(ErrorCode::kUsage, "\"bn\" must be train or frozen", "model source");
+}
+
 OnnxSource read_source(const std::string& text) {
   const Json json = parse_json(text, "model source");
   OnnxSource source{json_string(json, "onnx", "model source")};
   source.train = strings_of(json, "train");
   source.freeze = strings_of(json, "freeze");
+  if (json.contains("loss")) source.loss = json_string(json, "loss", "model source");
+  if (json.contains("bn")) source.train_batch_norms = is_trained_norm(json);
+  if (json.contains("head")) source.head = json_integer(json, "head");
   if (!json.contains("dims")) return source;
   if (!json["dims"].is_object())
     throw Error(ErrorCode::kUsage, "\"dims\" must be an object", "model source");
@@ -57,8 +72,13 @@ partitioner::Model zoo_model(const std::string& source) {
 MadeModel make_model_with_notes(const std::string& source) {
   if (!is_onnx_source(source)) return {partitioner::channels_last(zoo_model(source)), {}};
   const OnnxSource onnx = read_source(source);
-  partitioner::onnx::Imported imported = partitioner::onnx::import_file(
-      onnx.file, {.dims = onnx.dims, .train = onnx.train, .freeze = onnx.freeze});
+  partitioner::onnx::Imported imported =
+      partitioner::onnx::import_file(onnx.file, {.dims = onnx.dims,
+                                                 .train = onnx.train,
+                                                 .freeze = onnx.freeze,
+                                                 .loss = onnx.loss,
+                                                 .head = onnx.head,
+                                                 .train_batch_norms = onnx.train_batch_norms});
   imported.model.check();
   return {partitioner::channels_last(imported.model), std::move(imported.notes)};
 }
@@ -81,6 +101,9 @@ std::string model_source(const OnnxSource& onnx) {
   if (!onnx.dims.empty()) json["dims"] = onnx.dims;
   if (!onnx.train.empty()) json["train"] = onnx.train;
   if (!onnx.freeze.empty()) json["freeze"] = onnx.freeze;
+  if (!onnx.loss.empty()) json["loss"] = onnx.loss;
+  if (onnx.head > 0) json["head"] = onnx.head;
+  if (onnx.train_batch_norms) json["bn"] = "train";
   return json.dump();
 }
 

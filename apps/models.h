@@ -16,6 +16,9 @@ struct OnnxSource {
   std::map<std::string, int64_t> dims = {};
   std::vector<std::string> train = {};
   std::vector<std::string> freeze = {};
+  std::string loss = {};
+  int64_t head = 0;
+  bool train_batch_norms = false;
 };
 
 // A model, and what a person should know of how it was read.

@@ -18,6 +18,9 @@ struct PlanFlags {
   std::vector<std::string> dims;   // NAME=N, of an ONNX file
   std::vector<std::string> train;  // patterns, of an ONNX file
   std::vector<std::string> freeze;
+  std::string loss;
+  std::optional<int64_t> head;
+  std::optional<std::string> norms;
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many

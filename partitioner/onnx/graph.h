@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/attributes.h"
+#include "ops/initializer.h"
 #include "partitioner/contents.h"
 
 namespace kerf::partitioner::onnx {
@@ -22,6 +23,7 @@ struct Stored {
   ops::ValueSpec spec;  // of the contents
   ops::DType in_file = ops::DType::kFloat32;
   std::shared_ptr<const Contents> contents;
+  ops::Initializer initializer = {};  // where there are no contents: it begins anew
 };
 
 struct GraphNode {

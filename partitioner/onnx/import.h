@@ -11,6 +11,9 @@
 
 namespace kerf::partitioner::onnx {
 
+// The one loss that is added.
+inline constexpr const char* kCrossEntropy = "cross-entropy";
+
 struct ImportOptions {
   // Extents of axes that the file only names.
   std::map<std::string, int64_t> dims = {};
@@ -18,6 +21,12 @@ struct ImportOptions {
   // what is not; the second goes before.
   std::vector<std::string> train = {};
   std::vector<std::string> freeze = {};
+  // Added to the first output, before the Softmax that gives it if one does; empty: none.
+  std::string loss = {};
+  // Classes that the last Gemm or MatMul gets instead of its own; 0: it stays.
+  int64_t head = 0;
+  // Batch normalisations take statistics of their batch; else they stay as the file has them.
+  bool train_batch_norms = false;
   // Inputs that are the same for every sample.
   std::map<std::string, ops::TensorLiteral> constants = {};
   // Nothing is a batch: every input is whole, as ONNX's tests have them.

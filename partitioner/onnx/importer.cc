@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/training_form.h"
+#include "partitioner/onnx/weight_file.h"
 #include "partitioner/onnx/weight_places.h"
 
 namespace kerf::partitioner::onnx {
@@ -24,11 +26,15 @@ void Importer::note(const std::string& text) {
 
 Imported Importer::import() {
   weights_ = weight_places(graph_);
+  for (const GraphNode& node : graph_.nodes)
+    if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
+        ops::attribute_int(node.attributes, "training_mode", 0) != 0)
+      states_.insert(node.inputs.begin() + 3, node.inputs.end());
   add_initializers();
   find_batch();
   add_inputs();
   for (const GraphNode& node : graph_.nodes) add(node);
-  add_results();
+  options_.loss.empty() ? add_results() : add_loss();
   return std::move(result_);
 }
 
@@ -36,7 +42,7 @@ void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
   }
   for (const auto& [dtype, count] : narrowed)
     note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
@@ -114,8 +120,44 @@ void Importer::add_results() {
   }
 }
 
+// Scores [N, C], [N, T, C] as of language models, or [N, C, H, W] as of images: classes where those
+// have them, and a label for each of the other positions.
+void Importer::add_loss() {
+  const std::string& output = graph_.outputs[0];
+  const std::string where = format("{}: output {}", graph_.origin, output);
+  if (options_.loss != kCrossEntropy)
+    refuse(format("there is no loss \"{}\"; there is {}", options_.loss, kCrossEntropy), "--loss");
+  const ValueId* found = std::get_if<ValueId>(&known(output));
+  if (found == nullptr) refuse("it is the same for all inputs: there is nothing to train", where);
+  ValueId scores = *found;
+  const ops::Shape shape = result_.model.value(scores).spec.shape;
+  if (shape.rank() < 2 || shape[0] != ops::kBatch)
+    refuse(format("it has the shape {}, but scores are [N, classes], with positions or without",
+                  ops::to_string(shape)),
+           where);
+  std::vector<int64_t> label{shape[0]};
+  if (shape.rank() == 3) {
+    const NodeId turned = result_.model.add_node(
+        "scores.classes_first", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {scores});
+    scores = result_.model.node(turned).outputs[0];
+    label.push_back(shape[1]);
+  }
+  for (int axis = 2; shape.rank() > 3 && axis < shape.rank(); ++axis) label.push_back(shape[axis]);
+  const ValueId labels = result_.model.add_label("label", {ops::DType::kInt64, ops::Shape(label)});
+  result_.model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {scores, labels});
+}
+
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
-  return Importer(graph, options).import();
+  if (options.loss.empty() && options.head == 0) return Importer(graph, options).import();
+  Graph formed = graph;
+  std::vector<std::string> notes;
+  if (!options.loss.empty()) end_in_scores(formed, notes);
+  if (options.head > 0) replace_head(formed, options.head, notes);
+  if (options.train_batch_norms) train_batch_norms(formed);
+  if (!options.loss.empty()) report_folded_norms(formed, notes);
+  Imported imported = Importer(formed, options).import();
+  imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  return imported;
 }
 
 Imported import_file(const std::filesystem::path& path, const ImportOptions& options) {

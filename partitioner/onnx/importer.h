@@ -31,6 +31,7 @@ class Importer {
   ops::Shape shape_of_input(const GraphInput& input) const;
   void find_batch();
   void add_results();
+  void add_loss();
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
@@ -47,6 +48,7 @@ class Importer {
   ops::Attribute attribute_of(const ops::OperatorDefinition& definition,
                               const ops::InputAttribute& place, const GraphNode& node,
                               const std::string& input);
+  void take_dropout_ratio(GraphNode& node);
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);
 
@@ -67,6 +69,7 @@ class Importer {
   Imported result_;
   std::map<std::string, Known> known_;
   std::map<std::string, ValueId> in_model_;  // of constants, by the name that they have there
+  std::set<std::string> states_;             // of batch normalisations that train
   std::set<std::string> weights_;            // names of values in places of weights
   std::optional<int64_t> fixed_batch_;       // what the file says of it, where it is a number
   std::unique_ptr<Evaluator> evaluator_;

@@ -84,6 +84,14 @@ ops::Attribute Importer::attribute_of(const ops::OperatorDefinition& definition,
   return numbers[0];
 }
 
+// Of one that trains: when it does, the run knows.
+void Importer::take_dropout_ratio(GraphNode& node) {
+  if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
+  if (node.inputs.size() > 1 && !node.inputs[1].empty())
+    node.attributes["ratio"] = numbers_of(literal(node.inputs[1], kMostAttribute)).at(0);
+  node.inputs.resize(1);
+}
+
 void Importer::take_input_attributes(const ops::OperatorDefinition& definition, GraphNode& node) {
   for (const ops::InputAttribute& place : definition.input_attributes) {
     const auto at = static_cast<size_t>(place.input);

@@ -107,6 +107,7 @@ bool Importer::pass_through(const GraphNode& node) {
                                     : fixed != nullptr && ops::is_floating(fixed->spec.dtype);
     if (!same) return false;
   }
+  if (node.op == "Dropout" && !options_.loss.empty()) return false;
   if (node.op == "Dropout") {
     if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
     const auto training =
@@ -170,16 +171,17 @@ bool Importer::fold_facts(const GraphNode& node) {
                                                      : std::get<TensorLiteral>(value->second);
   if (one.shape.elements() != 1) refuse("its value must be one element");
   one.shape = {};
-  Fixed filled{output, {one.dtype, ops::Shape(*extents)}, nullptr, 0};
+  Fixed filled{
+      output, {one.dtype, ops::Shape(*extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
   filled.spec.shape.elements();
   if (one.dtype == DType::kFloat32) {
     float number = 0;
     std::copy_n(one.bytes.data(), sizeof(number), reinterpret_cast<char*>(&number));
-    filled.fill = static_cast<double>(number);
+    filled.initializer.scale = static_cast<double>(number);
   } else {
     const auto number = integers_of(one);
     if (!number) refuse(format("its element type {} is not known", ops::to_string(one.dtype)));
-    filled.fill = static_cast<double>(number->elements[0].fixed);
+    filled.initializer.scale = static_cast<double>(number->elements[0].fixed);
   }
   set(output, std::move(filled));
   return true;

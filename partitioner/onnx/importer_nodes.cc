@@ -34,6 +34,7 @@ void Importer::add_newest(GraphNode node) {
   const ops::OperatorDefinition& definition =
       ops::find_operator(node.op, is_adapted(node.op) ? ops::kNewestOpset : graph_.opset);
   take_input_attributes(definition, node);
+  if (node.op == "Dropout") take_dropout_ratio(node);
   if (!evaluate_constant(node)) add_node(std::move(node));
 }
 

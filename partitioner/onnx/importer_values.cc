@@ -74,7 +74,9 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
 }
 
 bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  if (fixed.spec.dtype != DType::kFloat32 || fits_any(fixed.name, options_.freeze)) return false;
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) ||
+      fits_any(fixed.name, options_.freeze))
+    return false;
   if (fits_any(fixed.name, options_.train)) return true;
   return weights_.contains(name) && fixed.spec.shape.rank() > 0 &&
          fixed.spec.shape.elements() > 1 && !is_mask(fixed);
@@ -87,10 +89,11 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {
                       fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
   if (!trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
-  using Kind = ops::Initializer::Kind;
-  const ValueId id = result_.model.add_parameter(
-      fixed.name, fixed.spec, {Kind::kConstant, fixed.contents == nullptr ? fixed.fill : 0},
-      trained ? Role::kParameter : Role::kFrozen);
+  const bool state = states_.contains(name);
+  const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
+                                                 state     ? Role::kState
+                                                 : trained ? Role::kParameter
+                                                           : Role::kFrozen);
   if (fixed.contents != nullptr) result_.model.set_contents(id, fixed.contents);
   return id;
 }

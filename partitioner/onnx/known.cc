@@ -90,15 +90,19 @@ std::optional<ops::TensorLiteral> literal_of(const Integers& integers) {
 ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes) {
   if (constant.contents != nullptr)
     return literal_of(constant.name, constant.spec, *constant.contents, most_bytes);
+  using Kind = ops::Initializer::Kind;
+  if (constant.initializer.kind != Kind::kConstant)
+    throw Error(ErrorCode::kUsage, format("{} begins anew, and is no constant", constant.name));
   if (constant.spec.bytes(0) > most_bytes)
     throw Error(ErrorCode::kUsage, format("{} is too large for a constant", constant.name));
+  const double fill = constant.initializer.scale;
   const auto count = static_cast<size_t>(constant.spec.shape.elements());
   ops::TensorLiteral literal{constant.spec.dtype, constant.spec.shape, {}};
   if (constant.spec.dtype == DType::kFloat32)
-    literal.bytes = bytes_of_fill<float>(constant.fill, count);
+    literal.bytes = bytes_of_fill<float>(fill, count);
   else
     visit_integer_type(constant.spec.dtype, [&](auto zero) {
-      literal.bytes = bytes_of_fill<decltype(zero)>(constant.fill, count);
+      literal.bytes = bytes_of_fill<decltype(zero)>(fill, count);
     });
   return literal;
 }

@@ -35,8 +35,8 @@ inline constexpr size_t kMostIntegers = size_t{1} << 16;  // elements
 struct Fixed {
   std::string name;  // that the value has in the model
   ops::ValueSpec spec;
-  std::shared_ptr<const Contents> contents;  // null: every element is `fill`
-  double fill = 0;
+  std::shared_ptr<const Contents> contents;  // null: it begins as `initializer` says
+  ops::Initializer initializer = {};
 };
 
 using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;
