@@ -210,6 +210,7 @@ Reference of_channels_last(const OperatorCase& scene, std::vector<HostTensor> in
 
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
+  if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
   const bool windows = scene.op == "Conv" || scene.op == "MaxPool" || scene.op == "AveragePool";
   if (windows && image_format(scene.attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);
@@ -217,13 +218,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);
   if (scene.op == "MaxPool" || scene.op == "AveragePool") return pool(scene, in[0], output);
-  if (scene.op != "Add") return std::nullopt;
-  return for_each_element(output, [&](const Index& i) {
-    Sum sum;
-    sum.add(repeated_at(in[0], i));
-    sum.add(repeated_at(in[1], i));
-    return sum;
-  });
+  return std::nullopt;
 }
 
 }  // namespace kerf::ops

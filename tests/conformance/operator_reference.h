@@ -19,5 +19,9 @@ struct Reference {
 // attributes; nothing for other operators.
 std::optional<Reference> reference_of(const OperatorCase& scene,
                                       const std::vector<HostTensor>& inputs, const Shape& output);
+// The same for what is computed element by element.
+std::optional<Reference> pointwise_reference(const OperatorCase& scene,
+                                             const std::vector<HostTensor>& inputs,
+                                             const Shape& output);
 
 }  // namespace kerf::ops
