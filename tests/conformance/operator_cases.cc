@@ -6,7 +6,8 @@ namespace kerf::ops {
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& family :
-       {product_cases(), window_cases(), pointwise_cases(), sequence_cases(), layer_cases()})
+       {product_cases(), window_cases(), pointwise_cases(), broadcast_cases(), sequence_cases(),
+        moving_cases(), reduction_cases(), layer_cases(), attention_cases()})
     for (const OperatorCase& scene : family) {
       cases.push_back(scene);
       if (const auto turned = channels_last(scene)) cases.push_back(*turned);
@@ -69,6 +70,10 @@ std::vector<ThreadCase> thread_cases() {
       {scene("AveragePool", "AveragePool", window, {activation({kBatch, 8, 28, 28})})},
       {scene("Relu", "Relu", {}, {activation({kBatch, 4096})})},
       {scene("Add_bias", "Add", {}, {activation({kBatch, 4096}), parameter({4096})})},
+      {scene("Mul_of_channels", "Mul", {},
+             {activation({kBatch, 32, 14, 14}), activation({kBatch, 32, 1, 1})})},
+      {scene("Pow", "Pow", {},
+             {activation({kBatch, 1501}, Draw::kPositive), activation({kBatch, 1501})})},
       {scene("Softmax", "Softmax", {}, {activation({kBatch, 4096})})},
       {scene("Gather", "Gather", {}, {parameter({50, 512}), classes({kBatch, 8}, 50)})},
       {scene("Transpose", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}},
@@ -78,6 +83,12 @@ std::vector<ThreadCase> thread_cases() {
              {activation({kBatch, 20, 100}), parameter({100}), parameter({100})})},
       {scene("LSTM", "LSTM", {},
              {activation({6, kBatch, 40}), parameter({1, 512, 40}), parameter({1, 512, 128})})},
+      {scene("Attention", "Attention",
+             {{"is_causal", int64_t{1}}, {"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}},
+             {activation({kBatch, 20, 64}), activation({kBatch, 20, 32}),
+              activation({kBatch, 20, 32})})},
+      {scene("LRN", "LRN", {{"size", int64_t{5}}}, {activation({kBatch, 16, 9, 9})})},
+      {scene("GlobalAveragePool", "GlobalAveragePool", {}, {activation({kBatch, 64, 9, 9})})},
       {scene("Dropout", "Dropout", {{"ratio", 0.5}}, {activation({kBatch, 4096})})},
       {scene("SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss", {},
              {activation({kBatch, 1000}), classes({kBatch}, 1000)})},

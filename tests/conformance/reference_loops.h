@@ -21,7 +21,8 @@ inline int64_t flat(const Index& index, const Shape& shape) {
 }
 
 inline double at(const HostTensor& tensor, const Index& index) {
-  return double{tensor.floats[static_cast<size_t>(flat(index, tensor.shape))]};
+  const auto i = static_cast<size_t>(flat(index, tensor.shape));
+  return tensor.floats.empty() ? static_cast<double>(tensor.integers[i]) : double{tensor.floats[i]};
 }
 
 // `index`, of a larger shape, as NumPy broadcasts `tensor` over it.
@@ -52,7 +53,7 @@ class Sum {
   // A function of the sum, computed in so many roundings more.
   void become(double value, int64_t roundings) {
     value_ = value;
-    magnitude_ = std::abs(value);
+    magnitude_ = std::max(magnitude_, std::abs(value));
     terms_ += roundings;
   }
   double value() const { return value_; }
