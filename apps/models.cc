@@ -69,8 +69,8 @@ partitioner::Model zoo_model(const std::string& source) {
 
 }  // namespace
 
-MadeModel make_model_with_notes(const std::string& source) {
-  if (!is_onnx_source(source)) return {partitioner::channels_last(zoo_model(source)), {}};
+MadeModel make_plain_model(const std::string& source) {
+  if (!is_onnx_source(source)) return {zoo_model(source), {}};
   const OnnxSource onnx = read_source(source);
   partitioner::onnx::Imported imported =
       partitioner::onnx::import_file(onnx.file, {.dims = onnx.dims,
@@ -80,7 +80,13 @@ MadeModel make_model_with_notes(const std::string& source) {
                                                  .head = onnx.head,
                                                  .train_batch_norms = onnx.train_batch_norms});
   imported.model.check();
-  return {partitioner::channels_last(imported.model), std::move(imported.notes)};
+  return {std::move(imported.model), std::move(imported.notes)};
+}
+
+MadeModel make_model_with_notes(const std::string& source) {
+  MadeModel made = make_plain_model(source);
+  made.model = partitioner::channels_last(made.model);
+  return made;
 }
 
 partitioner::Model make_model(const std::string& source) {

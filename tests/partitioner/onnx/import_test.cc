@@ -137,8 +137,9 @@ TEST(Read, RefusesWhatIsCutShortOrClaimsMoreThanItHas) {
   ASSERT_TRUE(cut);
   EXPECT_THAT(cut->what(), HasSubstr("short.onnx: byte"));
   // Field 7, the graph, of 2^31 - 1 bytes.
-  write(folder / "claims.onnx",
-        std::string("\x3a\xff\xff\xff\xff\x07", 6) + std::string(1018, 'x'));
+  std::string bytes("\x3a\xff\xff\xff\xff\x07", 6);
+  bytes.resize(1024, 'x');
+  write(folder / "claims.onnx", bytes);
   const auto claims = error_of([&] { read_graph(folder / "claims.onnx"); });
   ASSERT_TRUE(claims);
   EXPECT_THAT(claims->what(), HasSubstr("a field of 2147483647 bytes, where 1018 are left"));
