@@ -15,6 +15,12 @@ namespace kerf::apps {
 struct PlanFlags {
   std::optional<std::string> model;
   std::string sizes;
+  std::vector<std::string> dims;   // NAME=N, of an ONNX file
+  std::vector<std::string> train;  // patterns, of an ONNX file
+  std::vector<std::string> freeze;
+  std::string loss;
+  std::optional<int64_t> head;
+  std::optional<std::string> norms;
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many
