@@ -1,7 +1,9 @@
-// Operators against the values that PyTorch computed for them (torch/operator_cases.txt).
+// Operators against the values that PyTorch computed for them (torch/*_cases.txt).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -83,9 +85,7 @@ HostTensor output_of(std::istream& line, int64_t samples) {
   return {DType::kFloat32, shape_of(shape).with_batch(samples), rest_of<float>(line), {}};
 }
 
-std::vector<TorchCase> torch_cases() {
-  std::vector<TorchCase> cases;
-  std::ifstream file(KERF_TORCH_CASES);
+void add_cases(std::istream& file, std::vector<TorchCase>& cases) {
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string word;
@@ -115,6 +115,18 @@ std::vector<TorchCase> torch_cases() {
       line >> input;
       scene.gradients[input] = rest_of<float>(line);
     }
+  }
+}
+
+std::vector<TorchCase> torch_cases() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(KERF_TORCH_CASES))
+    if (file.path().extension() == ".txt") files.push_back(file.path());
+  std::sort(files.begin(), files.end());
+  std::vector<TorchCase> cases;
+  for (const auto& path : files) {
+    std::ifstream file(path);
+    add_cases(file, cases);
   }
   return cases;
 }

@@ -22,7 +22,7 @@ def shape_text(tensor, batch_axis):
 
 
 def rounded(*shape):
-    return torch.randn(*shape).float().double()
+    return torch.randn(shape).float().double()
 
 
 class Case:
@@ -177,4 +177,5 @@ def main():
     concat()
 
 
-main()
+if __name__ == "__main__":
+    main()
