@@ -1,7 +1,9 @@
-// Operators against the values that PyTorch computed for them (torch/operator_cases.txt).
+// Operators against the values that PyTorch computed for them (torch/*.txt).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -86,9 +88,8 @@ HostTensor output_of(std::istream& line, int64_t samples) {
   return {DType::kFloat32, shape_of(shape).with_batch(samples), rest_of<float>(line), {}};
 }
 
-std::vector<TorchCase> torch_cases() {
-  std::vector<TorchCase> cases;
-  std::ifstream file(KERF_TORCH_CASES);
+void add_cases(const std::filesystem::path& path, std::vector<TorchCase>& cases) {
+  std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string word;
@@ -119,6 +120,15 @@ std::vector<TorchCase> torch_cases() {
       scene.gradients[input] = rest_of<float>(line);
     }
   }
+}
+
+std::vector<TorchCase> torch_cases() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(KERF_TORCH_CASES))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<TorchCase> cases;
+  for (const auto& path : files) add_cases(path, cases);
   return cases;
 }
 
