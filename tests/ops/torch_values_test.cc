@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 // Operators against the values that PyTorch computed for them (torch/*_cases.txt).
+=======
+// Operators against the values that PyTorch computed for them (torch/*.txt).
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,6 +52,8 @@ Attribute attribute_of(std::istream& line) {
   line >> type;
   if (type == "ints") return rest_of<int64_t>(line);
   if (type == "int") return rest_of<int64_t>(line).at(0);
+  if (type == "floats") return rest_of<double>(line);
+  if (type == "strings") return rest_of<std::string>(line);
   if (type == "float") return rest_of<double>(line).at(0);
   return rest_of<std::string>(line).at(0);
 }
@@ -56,6 +62,7 @@ void add_input(std::istream& line, TorchCase& scene) {
   const std::map<std::string, Role> roles{{"activation", Role::kActivation},
                                           {"parameter", Role::kParameter},
                                           {"state", Role::kState},
+                                          {"input", Role::kInput},
                                           {"label", Role::kLabel}};
   std::string role;
   std::string type;
@@ -85,7 +92,12 @@ HostTensor output_of(std::istream& line, int64_t samples) {
   return {DType::kFloat32, shape_of(shape).with_batch(samples), rest_of<float>(line), {}};
 }
 
+<<<<<<< HEAD
 void add_cases(std::istream& file, std::vector<TorchCase>& cases) {
+=======
+void add_cases(const std::filesystem::path& path, std::vector<TorchCase>& cases) {
+  std::ifstream file(path);
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string word;
@@ -120,6 +132,7 @@ void add_cases(std::istream& file, std::vector<TorchCase>& cases) {
 
 std::vector<TorchCase> torch_cases() {
   std::vector<std::filesystem::path> files;
+<<<<<<< HEAD
   for (const auto& file : std::filesystem::directory_iterator(KERF_TORCH_CASES))
     if (file.path().extension() == ".txt") files.push_back(file.path());
   std::sort(files.begin(), files.end());
@@ -128,6 +141,13 @@ std::vector<TorchCase> torch_cases() {
     std::ifstream file(path);
     add_cases(file, cases);
   }
+=======
+  for (const auto& entry : std::filesystem::directory_iterator(KERF_TORCH_CASES))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<TorchCase> cases;
+  for (const auto& path : files) add_cases(path, cases);
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   return cases;
 }
 

@@ -1,5 +1,5 @@
 """Writes operator_cases.txt: small inputs of operators, with the outputs and gradients that PyTorch computes for them in
-double precision. Run by hand, with PyTorch installed, when a case is added; the tests read the file.
+double precision. Run by hand, with PyTorch installed, when a case is added; the tests read every .txt of this folder.
 
     python3 make_operator_cases.py > operator_cases.txt
 
