@@ -17,6 +17,9 @@ void add_data_flag(CLI::App& command, std::string& data) {
 
 std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
                                                      const partitioner::Model& model) {
+  if (model.loss() < 0)
+    throw Error(ErrorCode::kUsage,
+                "there is no loss to train with; an ONNX file gets one by --loss", model.name());
   auto rows = make_dataset(name, split);
   check_dataset(*rows, name, model);
   return rows;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "partitioner/onnx/fuse.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
@@ -149,7 +150,6 @@ void Importer::add_loss() {
 }
 
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
-  if (options.loss.empty() && options.head == 0) return Importer(graph, options).import();
   Graph formed = graph;
   std::vector<std::string> notes;
   if (!options.loss.empty()) end_in_scores(formed, notes);
@@ -158,6 +158,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  imported.model = fused(imported.model, imported.notes);
   return imported;
 }
 

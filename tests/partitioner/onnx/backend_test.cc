@@ -1,7 +1,7 @@
 // Runs ONNX's backend tests, prints how many of each class pass and why others do not, and holds them
 // to the list of those that passed before, which only grows.
 //
-//   onnx_backend_test PASSING.txt [--update] [--data FOLDER]
+//   onnx_backend_test PASSING.txt [--update] [--data FOLDER] [--operators PAGE.md]
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -9,6 +9,7 @@
 
 #include "runtime/format.h"
 #include "tests/partitioner/onnx/backend_tests.h"
+#include "tests/partitioner/onnx/operators_page.h"
 
 namespace {
 
@@ -30,14 +31,16 @@ std::set<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-int run(const fs::path& list, const fs::path& data, bool update) {
+int run(const fs::path& list, const fs::path& data, bool update, const fs::path& page) {
   const std::set<std::string> before = lines_of(list);
   std::map<std::string, Count> counts;
   std::set<std::string> passing;
   std::map<std::string, std::string> failures;
+  std::vector<BackendResult> results;
   kerf::partitioner::onnx::Evaluator evaluator;
   for (const fs::path& folder : kerf::partitioner::onnx::backend_tests(data)) {
-    const BackendResult result = run_backend_test(folder, evaluator);
+    results.push_back(run_backend_test(folder, evaluator));
+    const BackendResult& result = results.back();
     Count& count = counts[folder.parent_path().filename().string()];
     ++count.all;
     if (!result.failure.empty()) {
@@ -57,6 +60,7 @@ int run(const fs::path& list, const fs::path& data, bool update) {
     }
   for (const auto& [kind, count] : counts)
     std::cout << kerf::format("{}: {} of {} pass\n", kind, count.passed, count.all);
+  if (!page.empty()) std::ofstream(page) << kerf::partitioner::onnx::operators_page(results);
   if (update) {
     std::ofstream out(list);
     out << "# ONNX's backend tests that pass. The list only grows: onnx_backend_test FILE "
@@ -76,10 +80,13 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   fs::path data = kerf::partitioner::onnx::kBackendData;
   fs::path list;
+  fs::path page;
   bool update = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--update")
       update = true;
+    else if (arguments[i] == "--operators" && i + 1 < arguments.size())
+      page = arguments[++i];
     else if (arguments[i] == "--data" && i + 1 < arguments.size())
       data = arguments[++i];
     else
@@ -89,5 +96,5 @@ int main(int argc, char** argv) {
     std::cout << kerf::format("{} is not there; install libonnx-testdata\n", data.string());
     return kSkipped;
   }
-  return run(list, data, update);
+  return run(list, data, update, page);
 }

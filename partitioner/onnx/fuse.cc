@@ -1,0 +1,176 @@
+#include "partitioner/onnx/fuse.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "partitioner/onnx/weight_file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+constexpr size_t kMostNumbers = size_t{1} << 20;
+
+struct PatternRow {
+  const char* what;
+  Pattern find;
+};
+constexpr std::array kPatterns{
+    PatternRow{"scale and shift of a batch normalisation", scale_and_shift},
+    PatternRow{"layer normalisation", layer_normalization},
+    PatternRow{"GELU", gelu},
+};
+
+// Whether everything but what the last gives is read by these nodes only, and is no result.
+bool is_closed(const Model& model, const Fusion& fusion) {
+  const std::set<NodeId> nodes(fusion.nodes.begin(), fusion.nodes.end());
+  const auto results = model.results();
+  for (const NodeId node : fusion.nodes) {
+    if (node == fusion.nodes.back()) continue;
+    for (const ValueId output : model.node(node).outputs) {
+      for (const Use& use : model.uses(output))
+        if (!nodes.contains(use.node)) return false;
+      for (const Result& result : results)
+        if (result.value == output && !model.uses(output).empty()) return false;
+    }
+  }
+  return true;
+}
+
+class Fuser {
+ public:
+  Fuser(const Model& from, std::vector<std::string>& notes)
+      : from_(from), to_(from.name()), known_(static_cast<size_t>(from.values()), -1) {
+    if (from.has_whole_inputs()) to_.take_whole_inputs();
+    for (const PatternRow& row : kPatterns) {
+      const size_t before = by_last_.size();
+      for (NodeId id = 0; id < from.nodes(); ++id) find(row, id);
+      if (const auto count = static_cast<int>(by_last_.size() - before); count > 0)
+        notes.push_back(format("{} put together", plural(count, row.what)));
+    }
+  }
+
+  bool any() const { return !by_last_.empty(); }
+
+  Model made() {
+    for (ValueId id = 0; id < from_.values(); ++id) {
+      const Value& value = from_.value(id);
+      if (value.producer < 0) {
+        if (is_read(id)) known(id) = to_.add_copy(value);
+      } else if (value.output == 0) {
+        add_node(value.producer);
+      }
+    }
+    if (from_.names_results())
+      for (const Result& result : from_.results()) to_.add_result(result.name, known(result.value));
+    return std::move(to_);
+  }
+
+ private:
+  ValueId& known(ValueId id) { return known_[static_cast<size_t>(id)]; }
+
+  void find(const PatternRow& row, NodeId id) {
+    if (taken_.contains(id)) return;
+    auto fusion = row.find(from_, id);
+    if (!fusion || !is_closed(from_, *fusion)) return;
+    if (std::any_of(fusion->nodes.begin(), fusion->nodes.end(),
+                    [&](NodeId node) { return taken_.contains(node); }))
+      return;
+    taken_.insert(fusion->nodes.begin(), fusion->nodes.end());
+    by_last_.emplace(id, std::move(*fusion));
+  }
+
+  // Whether a node that stays, or one that stands for others, reads it.
+  bool is_read(ValueId id) const {
+    if (from_.uses(id).empty()) return true;
+    for (const Use& use : from_.uses(id))
+      if (!taken_.contains(use.node)) return true;
+    for (const auto& [last, fusion] : by_last_)
+      for (size_t i = 0; i < fusion.inputs.size(); ++i)
+        if (fusion.inputs[i] == id && !fusion.made[i]) return true;
+    return false;
+  }
+
+  ValueId make(const Fusion::Made& made) {
+    const ValueId id = to_.add_parameter(made.name, made.spec, {}, made.role);
+    to_.set_contents(id, contents_of(made.bytes, made.spec.dtype));
+    return id;
+  }
+
+  void add_node(NodeId id) {
+    const Node& node = from_.node(id);
+    const auto fusion = by_last_.find(id);
+    if (fusion == by_last_.end() && taken_.contains(id)) return;
+    std::vector<ValueId> inputs;
+    if (fusion == by_last_.end())
+      for (const ValueId input : node.inputs) inputs.push_back(input < 0 ? -1 : known(input));
+    else
+      for (size_t i = 0; i < fusion->second.inputs.size(); ++i) {
+        const auto& made = fusion->second.made[i];
+        const ValueId input = fusion->second.inputs[i];
+        inputs.push_back(made ? make(*made) : input < 0 ? -1 : known(input));
+      }
+    const bool one = fusion != by_last_.end();
+    const NodeId made = to_.add_node(node.name, one ? fusion->second.op : node.op,
+                                     one ? fusion->second.attributes : node.attributes, inputs,
+                                     one ? 1 : static_cast<int>(node.outputs.size()));
+    to_.set_key(made, node.key);
+    const auto& outputs = to_.node(made).outputs;
+    for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i)
+      known(node.outputs[i]) = outputs[i];
+  }
+
+  const Model& from_;
+  Model to_;
+  std::vector<ValueId> known_;  // by value of `from_`
+  std::map<NodeId, Fusion> by_last_;
+  std::set<NodeId> taken_;
+};
+
+}  // namespace
+
+Model fused(const Model& model, std::vector<std::string>& notes) {
+  Fuser fuser(model, notes);
+  return fuser.any() ? fuser.made() : model;
+}
+
+NodeId maker(const Model& model, ValueId value, const std::string& op) {
+  const NodeId producer = value < 0 ? -1 : model.value(value).producer;
+  return producer >= 0 && model.node(producer).op == op ? producer : -1;
+}
+
+std::optional<std::vector<float>> numbers_in(const Value& value) {
+  const auto count =
+      static_cast<size_t>(value.spec.shape.batched() ? 0 : value.spec.shape.elements());
+  if (!ops::is_kept(value.role) || value.spec.dtype != ops::DType::kFloat32 || count == 0 ||
+      count > kMostNumbers)
+    return std::nullopt;
+  std::vector<float> numbers(count);
+  const auto bytes = std::as_writable_bytes(std::span(numbers));
+  using Kind = ops::Initializer::Kind;
+  if (value.literal != nullptr)
+    std::memcpy(numbers.data(), value.literal->bytes.data(), bytes.size());
+  else if (value.contents != nullptr)
+    value.contents->read(0, bytes);
+  else if (value.initializer.kind == Kind::kConstant)
+    std::fill(numbers.begin(), numbers.end(), static_cast<float>(value.initializer.scale));
+  else
+    return std::nullopt;
+  return numbers;
+}
+
+std::optional<double> one_number(const Model& model, ValueId value) {
+  if (value < 0) return std::nullopt;
+  const auto numbers = numbers_in(model.value(value));
+  if (!numbers || numbers->size() != 1) return std::nullopt;
+  return static_cast<double>(numbers->front());
+}
+
+ValueId other_input(const Node& node, ValueId one) {
+  if (node.inputs.size() != 2) return -1;
+  return node.inputs[0] == one ? node.inputs[1] : node.inputs[0];
+}
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,56 @@
+// Fusions: nodes that an exporter wrote for one operator become that operator.
+//
+//   Mul, Add after a BatchNormalization                 its scale and shift
+//   ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div    LayerNormalization
+//   Div, Erf, Add, Mul, Mul                             Gelu
+//
+// A fusion is a rewrite of the uncut model, so that every cut of it computes the same. A pattern is
+// one file in patterns/ and one row of the table in fuse.cc. Pure functions.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partitioner/model.h"
+
+namespace kerf::partitioner::onnx {
+
+// Nodes that one node stands for. The last gives what that gives, and its name.
+struct Fusion {
+  std::vector<NodeId> nodes;  // the last at the end
+  std::string op;
+  ops::Attributes attributes;
+  // Inputs of the model's own; where `made` has something, that instead.
+  std::vector<ValueId> inputs;
+  struct Made {
+    std::string name;
+    ops::ValueSpec spec;
+    Role role = Role::kParameter;
+    std::string bytes;
+  };
+  std::vector<std::optional<Made>> made;
+};
+
+// Whether a pattern ends in this node; what lies between is read by nothing else then.
+using Pattern = std::optional<Fusion> (*)(const Model& model, NodeId last);
+std::optional<Fusion> scale_and_shift(const Model& model, NodeId last);
+std::optional<Fusion> layer_normalization(const Model& model, NodeId last);
+std::optional<Fusion> gelu(const Model& model, NodeId last);
+
+// The model with all that is found, and how often each was, as notes.
+Model fused(const Model& model, std::vector<std::string>& notes);
+
+// ---- for patterns
+
+// The node that gives the value, if it is this operator; -1 if not.
+NodeId maker(const Model& model, ValueId value, const std::string& op);
+// The one element of a constant, repeated or not.
+std::optional<double> one_number(const Model& model, ValueId value);
+// All numbers of a value that the model keeps; nothing of a random one, or a large one.
+std::optional<std::vector<float>> numbers_in(const Value& value);
+// The other input of a node of two.
+ValueId other_input(const Node& node, ValueId one);
+
+}  // namespace kerf::partitioner::onnx

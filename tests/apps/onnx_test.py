@@ -1,0 +1,108 @@
+"""ONNX files: planned, answered, trained and written again, on one worker as on several."""
+
+import json
+import os
+import pathlib
+import unittest
+
+import numpy
+
+from kerf_command import KerfTest, run
+
+MODELS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models"
+CONVOLUTIONS = MODELS / "convolutions.onnx"
+# Topologies without weights: planned where somebody has them.
+LIGHT = os.environ.get("KERF_LIGHT_MODELS")
+TRAINED = ("--loss", "cross-entropy", "--data", "synthetic:96x64x10", "--batch", 32, "--micro-batches", 4, "--steps", 6)
+
+
+def torch_answers(x):
+    """What convolutions.onnx says, by PyTorch."""
+    import onnx
+    import torch
+    from onnx import numpy_helper
+    from torch.nn import functional
+
+    weights = {each.name: torch.from_numpy(numpy_helper.to_array(each).copy())
+               for each in onnx.load(str(CONVOLUTIONS)).graph.initializer}
+    c = functional.conv2d(torch.from_numpy(x), weights["conv.weight"], weights["conv.bias"], padding=1)
+    b = functional.batch_norm(c, weights["bn.mean"], weights["bn.var"], weights["bn.weight"], weights["bn.bias"])
+    p = functional.max_pool2d(torch.relu(b), 2, 2).flatten(1)
+    return torch.softmax(functional.linear(p, weights["fc.weight"], weights["fc.bias"]), 1).numpy()
+
+
+class OnnxFiles(KerfTest):
+    def rows(self, name, *shape):
+        path = self.folder / name
+        numpy.save(path, numpy.random.default_rng(3).standard_normal(shape).astype(numpy.float32))
+        return path
+
+    def answers(self, model, name, rows, *arguments, output="probabilities"):
+        folder = self.folder / f"answers{len(list(self.folder.iterdir()))}"
+        done = run("infer", model, "--input", f"{name}={rows}", "--output", folder, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([each.name for each in folder.iterdir()], [f"{output}.npy"])
+        return numpy.load(folder / f"{output}.npy")
+
+    def test_answers_are_those_of_pytorch(self):
+        rows = self.rows("x.npy", 11, 1, 8, 8)
+        alone = self.answers(CONVOLUTIONS, "image", rows, "--batch", 1)
+        self.assertEqual(alone.shape, (11, 10))
+        numpy.testing.assert_allclose(alone, torch_answers(numpy.load(rows)), rtol=1e-4, atol=1e-6)
+        piped = self.answers(CONVOLUTIONS, "image", rows, "--batch", 4, "--workers", 3)
+        self.assertTrue(numpy.array_equal(piped, alone), "bit for bit")
+        divided = self.answers(CONVOLUTIONS, "image", rows, "--batch", 4, "--workers", 2, "--cut", "feature")
+        numpy.testing.assert_allclose(divided, alone, rtol=1e-5, atol=1e-7)
+
+    def test_training_is_the_same_over_workers_and_goes_out_again(self):
+        alone = self.train(CONVOLUTIONS, *TRAINED, "--workers", 1, out="alone")
+        together = self.train(CONVOLUTIONS, *TRAINED, "--workers", 3, out="together")
+        self.assertEqual(together["losses"], alone["losses"], "bit for bit")
+        self.assertLess(alone["losses"][-1], alone["losses"][0])
+        out = self.folder / "tuned.onnx"
+        done = run("export", self.folder / "together", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.rows("x.npy", 5, 1, 8, 8)
+        tuned = self.answers(out, "image", rows, output="s")
+        before = self.answers(CONVOLUTIONS, "image", rows)
+        odds = numpy.exp(tuned) / numpy.exp(tuned).sum(1, keepdims=True)
+        self.assertGreater(abs(odds - before).max(), 1e-3, "it learnt something")
+
+    def test_an_export_says_the_same(self):
+        rows = self.rows("x.npy", 7, 6, 16)
+        for model, name, output in ((CONVOLUTIONS, "image", "probabilities"), (MODELS / "shapes.onnx", "x", "scores")):
+            rows = self.rows("x.npy", 7, *((1, 8, 8) if name == "image" else (6, 16)))
+            out = self.folder / "out.onnx"
+            self.assertEqual(run("export", model, "--out", out).returncode, 0)
+            numpy.testing.assert_array_equal(self.answers(out, name, rows, output=output),
+                                             self.answers(model, name, rows, output=output))
+
+    def test_a_new_head_and_frozen_layers(self):
+        report = self.train(CONVOLUTIONS, "--loss", "cross-entropy", "--head", 3, "--freeze", "conv.*", "--data",
+                            "synthetic:64x64x3", "--steps", 2, "--workers", 2, out="head")
+        self.assertEqual(len(report["losses"]), 2)
+
+    def test_light_models_plan_for_inference(self):
+        found = sorted(pathlib.Path(LIGHT).glob("light_*.onnx")) if LIGHT else []
+        if not found:
+            self.skipTest("KERF_LIGHT_MODELS names no folder of light_*.onnx")
+        for model in found:
+            done = run("plan", model, "--cut", "layer", "--workers", 3, "--batch", 1, "--objective", "forward-flops", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            json.loads(done.stdout)
+
+    def test_what_is_wrong_is_named(self):
+        rows = self.rows("x.npy", 2, 1, 8, 8)
+        self.assert_one_error(run("plan", "missing.onnx"), "missing.onnx", "no such file")
+        self.assert_one_error(run("train", CONVOLUTIONS, "--data", "synthetic:64x64x10"), "no loss to train with")
+        self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"picture={rows}", "--output", self.folder / "o"),
+                              "nothing for image")
+        self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "NAME=FILE")
+        self.assert_one_error(run("plan", "lenet5", "--loss", "cross-entropy"), "--loss", "ONNX files only")
+        broken = self.folder / "broken.onnx"
+        broken.write_bytes(CONVOLUTIONS.read_bytes()[:3000])
+        self.assert_one_error(run("plan", broken), "broken.onnx: byte", "cut short")
+
+
+if __name__ == "__main__":
+    unittest.main()
