@@ -1,7 +1,9 @@
 #include "apps/kerf/planned.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
@@ -175,7 +177,9 @@ std::string beside(const std::string& plan_file, const std::string& schedule) {
 
 Planned make_plan_of(const PlanFlags& flags) {
   check(flags);
-  Planned planned{flags.source(), make_model(flags.source()), {}, {}, flags.memory};
+  MadeModel made = make_model_with_notes(flags.source());
+  Planned planned{flags.source(), std::move(made.model), {}, {}, flags.memory};
+  planned.notes = std::move(made.notes);
   partitioner::PlanRequest request;
   request.source = planned.source;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
@@ -245,7 +249,10 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
 }
 
 Planned planned_by(const PlanFlags& flags, const std::string& file) {
-  return file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
+  Planned planned = file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
+  for (const std::string& note : planned.notes)
+    std::fputs(format("kerf: note: {}\n", note).c_str(), stderr);
+  return planned;
 }
 
 std::string plan_text_for(const Planned& planned, const std::string& file,

@@ -150,11 +150,6 @@ Nodes resize(Older older) {
   return {std::move(older.node)};
 }
 
-Nodes reshape(Older older) {
-  if (older.taken_int("allowzero", 0) != 0) no_meaning("allowzero 1 is not known here");
-  return {std::move(older.node)};
-}
-
 // From opset 18 on a number of parts may stand for their sizes.
 Nodes split(Older older) {
   if (!older.has("num_outputs")) return {std::move(older.node)};
@@ -199,7 +194,6 @@ const std::map<std::string, Adapt>& table() {
       {"Dropout", dropout}, {"PRelu", prelu},
       {"Cast", cast},       {"Concat", concat},
       {"Upsample", resize}, {"Resize", resize},
-      {"Reshape", reshape}, {"Split", split},
       {"LSTM", recurrent},  {"GRU", recurrent},
       {"RNN", recurrent}};
   return rows;

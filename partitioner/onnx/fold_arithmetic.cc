@@ -11,7 +11,7 @@ namespace kerf::partitioner::onnx {
 namespace {
 
 using ops::DType;
-using Result = std::optional<std::vector<Integers>>;
+using Folded = std::optional<std::vector<Integers>>;
 // Of two elements; nothing where it depends on the batch.
 using Binary = std::optional<Affine> (*)(const Affine& a, const Affine& b);
 
@@ -203,7 +203,7 @@ std::optional<Integers> combined(const Integers& a, const Integers& b, DType dty
   return result;
 }
 
-Result fold_binary(const GraphNode& node, const FoldInputs& inputs, const BinaryRow& row) {
+Folded fold_binary(const GraphNode& node, const FoldInputs& inputs, const BinaryRow& row) {
   Integers result = *inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr) return std::nullopt;
@@ -216,7 +216,7 @@ Result fold_binary(const GraphNode& node, const FoldInputs& inputs, const Binary
   return {{std::move(result)}};
 }
 
-Result fold_where(const FoldInputs& inputs) {
+Folded fold_where(const FoldInputs& inputs) {
   if (inputs.size() != 3 || inputs[1] == nullptr || inputs[2] == nullptr) return std::nullopt;
   const Integers& condition = *inputs[0];
   Integers result = shaped(
@@ -230,7 +230,7 @@ Result fold_where(const FoldInputs& inputs) {
 }
 
 template <class Of>
-Result fold_each(const Integers& input, const Of& of) {
+Folded fold_each(const Integers& input, const Of& of) {
   Integers result{input.dtype, input.shape, {}};
   for (const Affine& element : input.elements) {
     const std::optional<Affine> one = of(element);
@@ -241,7 +241,7 @@ Result fold_each(const Integers& input, const Of& of) {
 }
 
 // Of all elements, or of a list's: what exporters compute of shapes.
-Result fold_reduce(const GraphNode& node, const FoldInputs& inputs, Binary of, int64_t neutral) {
+Folded fold_reduce(const GraphNode& node, const FoldInputs& inputs, Binary of, int64_t neutral) {
   std::vector<int64_t> axes = ops::attribute_ints(node.attributes, "axes", {});
   const Integers& input = *inputs[0];
   const bool all = axes.empty() || axes.size() == input.shape.size();
@@ -256,7 +256,7 @@ Result fold_reduce(const GraphNode& node, const FoldInputs& inputs, Binary of, i
   return {{{input.dtype, std::vector<int64_t>(keeps ? input.shape.size() : 0, 1), {*total}}}};
 }
 
-Result fold_range(const FoldInputs& inputs) {
+Folded fold_range(const FoldInputs& inputs) {
   if (inputs.size() != 3) return std::nullopt;
   for (const Integers* each : inputs)
     if (each == nullptr || each->elements.size() != 1 || !each->elements[0].is_fixed())
@@ -276,7 +276,7 @@ Result fold_range(const FoldInputs& inputs) {
 
 }  // namespace
 
-Result fold_arithmetic(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_arithmetic(const GraphNode& node, const FoldInputs& inputs) {
   const auto row = binary_table().find(node.op);
   if (row != binary_table().end()) return fold_binary(node, inputs, row->second);
   if (node.op == "Mod") {
@@ -285,7 +285,7 @@ Result fold_arithmetic(const GraphNode& node, const FoldInputs& inputs) {
     auto result =
         combined(*inputs[0], *inputs[1], inputs[0]->dtype,
                  [of_c](const Affine& a, const Affine& b) { return remainder(a, b, of_c); });
-    return result ? Result({std::move(*result)}) : std::nullopt;
+    return result ? Folded({std::move(*result)}) : std::nullopt;
   }
   if (node.op == "Where") return fold_where(inputs);
   if (node.op == "Range") return fold_range(inputs);

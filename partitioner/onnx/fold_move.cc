@@ -8,7 +8,7 @@ namespace kerf::partitioner::onnx {
 namespace {
 
 using ops::DType;
-using Result = std::optional<std::vector<Integers>>;
+using Folded = std::optional<std::vector<Integers>>;
 using Ints = std::vector<int64_t>;
 
 [[noreturn]] void no_such(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
@@ -50,7 +50,7 @@ Integers taken(const Integers& from, size_t axis, const Ints& indices) {
   return result;
 }
 
-Result fold_gather(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_gather(const GraphNode& node, const FoldInputs& inputs) {
   if (inputs.size() != 2 || inputs[1] == nullptr) return std::nullopt;
   const auto wanted = fixed_elements(*inputs[1]);
   if (!wanted) return std::nullopt;
@@ -86,7 +86,7 @@ Ints sliced_indices(int64_t extent, int64_t start, int64_t end, int64_t step) {
   return indices;
 }
 
-Result fold_slice(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_slice(const GraphNode& node, const FoldInputs& inputs) {
   const auto starts = ints_of(node, inputs, "starts", 1);
   const auto ends = ints_of(node, inputs, "ends", 2);
   auto axes = ints_of(node, inputs, "axes", 3);
@@ -107,7 +107,7 @@ Result fold_slice(const GraphNode& node, const FoldInputs& inputs) {
   return {{std::move(result)}};
 }
 
-Result fold_concat(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_concat(const GraphNode& node, const FoldInputs& inputs) {
   const Integers& first = *inputs[0];
   const size_t axis = axis_of(ops::attribute_int(node.attributes, "axis", 1), first.shape.size());
   Integers result{first.dtype, first.shape, {}};
@@ -130,7 +130,7 @@ Result fold_concat(const GraphNode& node, const FoldInputs& inputs) {
   return {{std::move(result)}};
 }
 
-Result reshaped(const Integers& from, Ints shape) {
+Folded reshaped(const Integers& from, Ints shape) {
   Integers result = from;
   result.shape = std::move(shape);
   if (elements_in(result.shape) != static_cast<int64_t>(result.elements.size()))
@@ -139,7 +139,7 @@ Result reshaped(const Integers& from, Ints shape) {
   return {{std::move(result)}};
 }
 
-Result fold_reshape(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_reshape(const GraphNode& node, const FoldInputs& inputs) {
   const auto wanted = ints_of(node, inputs, "shape", 1);
   if (!wanted) return std::nullopt;
   Ints shape = *wanted;
@@ -159,7 +159,7 @@ Result fold_reshape(const GraphNode& node, const FoldInputs& inputs) {
   return reshaped(*inputs[0], std::move(shape));
 }
 
-Result fold_squeeze(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_squeeze(const GraphNode& node, const FoldInputs& inputs) {
   const auto axes = ints_of(node, inputs, "axes", 1);
   if (!axes) return std::nullopt;
   const Ints& from = inputs[0]->shape;
@@ -172,7 +172,7 @@ Result fold_squeeze(const GraphNode& node, const FoldInputs& inputs) {
   return reshaped(*inputs[0], std::move(shape));
 }
 
-Result fold_unsqueeze(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_unsqueeze(const GraphNode& node, const FoldInputs& inputs) {
   const auto axes = ints_of(node, inputs, "axes", 1);
   if (!axes) return std::nullopt;
   const Ints& from = inputs[0]->shape;
@@ -187,7 +187,7 @@ Result fold_unsqueeze(const GraphNode& node, const FoldInputs& inputs) {
   return reshaped(*inputs[0], std::move(shape));
 }
 
-Result fold_expand(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_expand(const GraphNode& node, const FoldInputs& inputs) {
   const auto wanted = ints_of(node, inputs, "shape", 1);
   if (!wanted) return std::nullopt;
   Integers result = *inputs[0];
@@ -203,7 +203,7 @@ Result fold_expand(const GraphNode& node, const FoldInputs& inputs) {
   return {{std::move(result)}};
 }
 
-Result fold_split(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_split(const GraphNode& node, const FoldInputs& inputs) {
   auto sizes = ints_of(node, inputs, "split", 1);
   if (!sizes) return std::nullopt;
   const Integers& from = *inputs[0];
@@ -229,7 +229,7 @@ Result fold_split(const GraphNode& node, const FoldInputs& inputs) {
   return parts;
 }
 
-Result fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
+Folded fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
   static const std::vector<std::pair<int64_t, DType>> kTypes{
       {2, DType::kUint8}, {3, DType::kInt8},  {4, DType::kUint16}, {5, DType::kInt16},
       {6, DType::kInt32}, {7, DType::kInt64}, {9, DType::kBool},   {12, DType::kUint32}};
@@ -259,7 +259,7 @@ Result fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
 
 }  // namespace
 
-Result fold_move(const GraphNode& node, const FoldInputs& inputs) {
+Folded fold_move(const GraphNode& node, const FoldInputs& inputs) {
   if (node.op == "Identity") return {{*inputs[0]}};
   if (node.op == "Cast")
     return fold_cast(node, *inputs[0], ops::attribute_int(node.attributes, "to", 0));

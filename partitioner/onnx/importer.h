@@ -36,6 +36,7 @@ class Importer {
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
   void add_newest(GraphNode node);
+  void check_zeros(GraphNode& node);
   void add_node(GraphNode node);
   // The known ways in which a node becomes no node.
   bool pass_through(const GraphNode& node);

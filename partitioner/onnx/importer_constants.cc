@@ -109,7 +109,14 @@ bool Importer::pass_through(const GraphNode& node) {
   }
   if (node.op == "Dropout" && !options_.loss.empty()) return false;
   if (node.op == "Dropout") {
-    if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
+    const ops::Shape shape = shape_of(node.inputs[0]);
+    if (node.outputs.size() > 1 && shape.batched())
+      refuse("its mask is not known here; nothing may read it");
+    if (node.outputs.size() > 1)  // in answers nothing is dropped
+      set(node.outputs[1], Fixed{node.outputs[1],
+                                 {DType::kBool, shape},
+                                 nullptr,
+                                 {ops::Initializer::Kind::kConstant, 1}});
     const auto training =
         node.inputs.size() > 2 && !node.inputs[2].empty() ? integers(node.inputs[2]) : std::nullopt;
     if (training && training->elements.size() == 1 && training->elements[0].fixed != 0)

@@ -28,7 +28,19 @@ void Importer::add(const GraphNode& node) {
   }
 }
 
+// Zeros copy extents; where a file has them as extents, nothing has any element.
+void Importer::check_zeros(GraphNode& node) {
+  const bool extents = ops::attribute_int(node.attributes, "allowzero", 0) != 0;
+  node.attributes.erase("allowzero");
+  if (!extents || node.inputs.size() < 2) return;
+  const auto shape = integers(node.inputs[1]);
+  if (shape &&
+      std::find(shape->elements.begin(), shape->elements.end(), Affine{}) != shape->elements.end())
+    refuse("its shape has an extent of 0, by allowzero");
+}
+
 void Importer::add_newest(GraphNode node) {
+  if (node.op == "Reshape") check_zeros(node);
   if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node)) return;
   // Where nothing says what it meant then, it is known as far as its definition says.
   const ops::OperatorDefinition& definition =
