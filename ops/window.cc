@@ -8,54 +8,50 @@ namespace {
 // Extents beyond this are a mistake, and would overflow products.
 constexpr int64_t kMaxExtent = 1 << 20;
 
-std::vector<int64_t> checked_list(std::string_view op, const Attributes& attributes,
-                                  const std::string& name, size_t count, int64_t least,
-                                  int64_t otherwise) {
-  auto list = attribute_ints(attributes, name, std::vector<int64_t>(count, otherwise));
-  const bool fine = list.size() == count && std::all_of(list.begin(), list.end(), [&](int64_t x) {
-                      return x >= least && x <= kMaxExtent;
-                    });
-  if (!fine)
-    throw Error(
-        ErrorCode::kUsage,
-        format("{}: attribute '{}' must be {} numbers from {} to {}, not [{}] (only two axes "
-               "of space are supported)",
-               op, name, count, least, kMaxExtent, fmt::join(list, ", ")));
-  return list;
-}
-
-WindowOptions::AutoPad parse_auto_pad(std::string_view op, const std::string& name) {
-  if (name == "NOTSET") return WindowOptions::AutoPad::kNotSet;
-  if (name == "VALID") return WindowOptions::AutoPad::kValid;
-  if (name == "SAME_UPPER") return WindowOptions::AutoPad::kSameUpper;
-  if (name == "SAME_LOWER") return WindowOptions::AutoPad::kSameLower;
-  throw Error(ErrorCode::kUsage,
-              format("{}: auto_pad '{}' is not NOTSET, VALID, SAME_UPPER or SAME_LOWER", op, name));
-}
-
-void pad_to_same(const WindowOptions& options, size_t i, Window& window) {
-  const int64_t reach = (options.kernel[i] - 1) * options.dilations[i] + 1;
-  const int64_t steps = (window.input[i] + options.strides[i] - 1) / options.strides[i];
+void pad_to_same(AutoPad how, AxisWindow& window) {
+  const int64_t steps = (window.input + window.stride - 1) / window.stride;
   const int64_t padding =
-      std::max<int64_t>(0, (steps - 1) * options.strides[i] + reach - window.input[i]);
-  const bool upper = options.auto_pad == WindowOptions::AutoPad::kSameUpper;
-  window.pads_begin[i] = upper ? padding / 2 : padding - padding / 2;
-  window.pads_end[i] = padding - window.pads_begin[i];
+      std::max<int64_t>(0, (steps - 1) * window.stride + window.reach() - window.input);
+  window.pad_begin = how == AutoPad::kSameUpper ? padding / 2 : padding - padding / 2;
+  window.pad_end = padding - window.pad_begin;
 }
 
 // How many windows start on an axis. With ceil_mode the last may hang over the end, but it must
 // start within the input or its first padding.
-int64_t windows_on_axis(const WindowOptions& options, const Window& window, size_t i) {
-  const int64_t reach = (options.kernel[i] - 1) * options.dilations[i] + 1;
-  const int64_t room = window.input[i] + window.pads_begin[i] + window.pads_end[i] - reach;
+int64_t windows_on(const AxisWindow& window, bool ceil_mode) {
+  const int64_t room = window.input + window.pad_begin + window.pad_end - window.reach();
   if (room < 0) return 0;
-  const int64_t stride = options.strides[i];
-  int64_t count = (room + (options.ceil_mode ? stride - 1 : 0)) / stride + 1;
-  if (options.ceil_mode && (count - 1) * stride >= window.input[i] + window.pads_begin[i]) --count;
+  int64_t count = (room + (ceil_mode ? window.stride - 1 : 0)) / window.stride + 1;
+  if (ceil_mode && (count - 1) * window.stride >= window.input + window.pad_begin) --count;
   return count;
 }
 
+std::vector<int64_t> kernel_of(std::string_view op, const Attributes& attributes, size_t axes,
+                               const std::vector<int64_t>& of_weights) {
+  if (of_weights.empty()) return window_numbers(op, attributes, "kernel_shape", axes, 1, 0);
+  const auto said = attribute_ints(attributes, "kernel_shape", of_weights);
+  if (said != of_weights)
+    throw Error(ErrorCode::kUsage, format("{}: kernel_shape is [{}], but the weights' is [{}]", op,
+                                          fmt::join(said, ", "), fmt::join(of_weights, ", ")));
+  return of_weights;
+}
+
 }  // namespace
+
+Window window_of(const std::vector<AxisWindow>& axes) {
+  KERF_CHECK(!axes.empty() && axes.size() <= 3, "a window over {} axes", axes.size());
+  const AxisWindow& columns = axes.back();
+  const AxisWindow rows = axes.size() > 1 ? axes[axes.size() - 2] : AxisWindow{};
+  return {{rows.input, columns.input},       {rows.output, columns.output},
+          {rows.kernel, columns.kernel},     {rows.stride, columns.stride},
+          {rows.dilation, columns.dilation}, {rows.pad_begin, columns.pad_begin},
+          {rows.pad_end, columns.pad_end},   axes.size() > 2 ? axes[0] : AxisWindow{}};
+}
+
+std::vector<std::string> names_of_space(size_t axes) {
+  const std::vector<std::string> all{"depth", "rows", "columns"};
+  return {all.end() - static_cast<std::ptrdiff_t>(axes), all.end()};
+}
 
 std::vector<FormalAttribute> window_attributes() {
   return {{"auto_pad", AttributeType::kString},
@@ -65,76 +61,91 @@ std::vector<FormalAttribute> window_attributes() {
           {"strides", AttributeType::kInts}};
 }
 
-WindowOptions window_options(std::string_view op, const Attributes& attributes,
-                             KernelShape kernel) {
-  WindowOptions options;
-  const bool absent = kernel == KernelShape::kFromWeights && !attributes.contains("kernel_shape");
-  const auto shape =
-      absent ? std::vector<int64_t>{0, 0} : checked_list(op, attributes, "kernel_shape", 2, 1, 0);
-  const auto strides = checked_list(op, attributes, "strides", 2, 1, 1);
-  const auto dilations = checked_list(op, attributes, "dilations", 2, 1, 1);
-  const auto pads = checked_list(op, attributes, "pads", 4, 0, 0);
-  for (size_t i = 0; i < 2; ++i) {
-    options.kernel[i] = shape[i];
-    options.strides[i] = strides[i];
-    options.dilations[i] = dilations[i];
-    options.pads_begin[i] = pads[i];
-    options.pads_end[i] = pads[i + 2];
-  }
-  options.auto_pad = parse_auto_pad(op, attribute_string(attributes, "auto_pad", "NOTSET"));
-  options.ceil_mode = attribute_int(attributes, "ceil_mode", 0) != 0;
-  return options;
+AutoPad auto_pad_of(std::string_view op, const Attributes& attributes) {
+  const std::string name = attribute_string(attributes, "auto_pad", "NOTSET");
+  if (name == "NOTSET") return AutoPad::kNotSet;
+  if (name == "VALID") return AutoPad::kValid;
+  if (name == "SAME_UPPER") return AutoPad::kSameUpper;
+  if (name == "SAME_LOWER") return AutoPad::kSameLower;
+  throw Error(ErrorCode::kUsage,
+              format("{}: auto_pad '{}' is not NOTSET, VALID, SAME_UPPER or SAME_LOWER", op, name));
 }
 
-Window make_window(std::string_view op, const WindowOptions& options, const Extent2& input) {
-  Window window{
-      input,           {}, options.kernel, options.strides, options.dilations, options.pads_begin,
-      options.pads_end};
-  for (size_t i = 0; i < 2; ++i) {
-    if (options.auto_pad == WindowOptions::AutoPad::kValid)
-      window.pads_begin[i] = window.pads_end[i] = 0;
-    else if (options.auto_pad != WindowOptions::AutoPad::kNotSet)
-      pad_to_same(options, i, window);
-    window.output[i] = windows_on_axis(options, window, i);
-  }
-  if (window.output[0] < 1 || window.output[1] < 1)
+std::vector<int64_t> window_numbers(std::string_view op, const Attributes& attributes,
+                                    const std::string& name, size_t count, int64_t least,
+                                    int64_t otherwise) {
+  auto list = attribute_ints(attributes, name, std::vector<int64_t>(count, otherwise));
+  const bool fine = list.size() == count && std::all_of(list.begin(), list.end(), [&](int64_t x) {
+                      return x >= least && x <= kMaxExtent;
+                    });
+  if (!fine)
     throw Error(ErrorCode::kUsage,
-                format("{}: a window of {}x{} does not fit into {}x{} with pads [{}, {}]", op,
-                       options.kernel[0], options.kernel[1], input[0], input[1],
-                       fmt::join(window.pads_begin, ", "), fmt::join(window.pads_end, ", ")));
-  return window;
+                format("{}: attribute '{}' must be {} numbers from {} to {}, not [{}]", op, name,
+                       count, least, kMaxExtent, fmt::join(list, ", ")));
+  return list;
 }
 
-bool sees_input(const Window& window, size_t axis, int64_t o) {
-  const int64_t first = o * window.strides[axis] - window.pads_begin[axis];
-  if (first >= window.input[axis]) return false;
-  const int64_t skipped =
-      first < 0 ? (-first + window.dilations[axis] - 1) / window.dilations[axis] : 0;
-  return skipped < window.kernel[axis] &&
-         first + skipped * window.dilations[axis] < window.input[axis];
-}
-
-SlidingWindow sliding(const Window& window, size_t axis) {
-  return {window.kernel[axis], window.strides[axis], window.dilations[axis],
-          window.pads_begin[axis]};
-}
-
-Window local_window(const Window& whole, const IndexSet& rows, const IndexSet& columns) {
-  Window local = whole;
-  for (size_t i = 0; i < 2; ++i) {
-    const IndexSet& outputs = i == 0 ? rows : columns;
-    if (outputs.is_all()) continue;
-    const IndexSet inputs = under_windows(sliding(whole, i), outputs, whole.input[i]);
-    const Range out = outputs.ranges().front();
-    const Range in = inputs.is_all() ? Range{0, whole.input[i]} : inputs.ranges().front();
-    local.output[i] = out.size();
-    local.input[i] = in.size();
-    local.pads_begin[i] = in.begin - (out.begin * whole.strides[i] - whole.pads_begin[i]);
-    const int64_t reach = (whole.kernel[i] - 1) * whole.dilations[i] + 1;
-    local.pads_end[i] =
-        (out.size() - 1) * whole.strides[i] + reach - local.pads_begin[i] - local.input[i];
+std::vector<AxisWindow> make_windows(std::string_view op, const Attributes& attributes,
+                                     const std::vector<int64_t>& input,
+                                     const std::vector<int64_t>& weights) {
+  const size_t axes = input.size();
+  const auto kernel = kernel_of(op, attributes, axes, weights);
+  const auto strides = window_numbers(op, attributes, "strides", axes, 1, 1);
+  const auto dilations = window_numbers(op, attributes, "dilations", axes, 1, 1);
+  const auto pads = window_numbers(op, attributes, "pads", 2 * axes, 0, 0);
+  const AutoPad auto_pad = auto_pad_of(op, attributes);
+  const bool ceil_mode = attribute_int(attributes, "ceil_mode", 0) != 0;
+  std::vector<AxisWindow> windows;
+  for (size_t i = 0; i < axes; ++i) {
+    AxisWindow window{
+        .input = input[i], .kernel = kernel[i], .stride = strides[i], .dilation = dilations[i]};
+    if (auto_pad == AutoPad::kNotSet) {
+      window.pad_begin = pads[i];
+      window.pad_end = pads[axes + i];
+    } else if (auto_pad != AutoPad::kValid) {
+      pad_to_same(auto_pad, window);
+    }
+    window.output = windows_on(window, ceil_mode);
+    if (window.output < 1)
+      throw Error(
+          ErrorCode::kUsage,
+          format("{}: a window of {} does not fit into {} with pads {} and {} (axis {})", op,
+                 window.reach(), window.input, window.pad_begin, window.pad_end, i + 2));
+    windows.push_back(window);
   }
+  return windows;
+}
+
+bool sees_input(const AxisWindow& window, int64_t o) {
+  const int64_t first = o * window.stride - window.pad_begin;
+  if (first >= window.input) return false;
+  const int64_t skipped = first < 0 ? (-first + window.dilation - 1) / window.dilation : 0;
+  return skipped < window.kernel && first + skipped * window.dilation < window.input;
+}
+
+SlidingWindow sliding(const AxisWindow& window) {
+  return {window.kernel, window.stride, window.dilation, window.pad_begin};
+}
+
+AxisWindow local_window(const AxisWindow& whole, const IndexSet& outputs) {
+  if (outputs.is_all()) return whole;
+  const IndexSet inputs = under_windows(sliding(whole), outputs, whole.input);
+  const Range out = outputs.ranges().front();
+  const Range in = inputs.is_all() ? Range{0, whole.input} : inputs.ranges().front();
+  AxisWindow local = whole;
+  local.output = out.size();
+  local.input = in.size();
+  local.pad_begin = in.begin - (out.begin * whole.stride - whole.pad_begin);
+  local.pad_end = (out.size() - 1) * whole.stride + whole.reach() - local.pad_begin - local.input;
   return local;
+}
+
+Window local_window(const std::vector<AxisWindow>& whole, const Box& iterations) {
+  std::vector<AxisWindow> local;
+  const size_t before = iterations.axes.size() - whole.size();
+  for (size_t i = 0; i < whole.size(); ++i)
+    local.push_back(local_window(whole[i], iterations.axes[before + i]));
+  return window_of(local);
 }
 
 }  // namespace kerf::ops

@@ -27,8 +27,8 @@ class AveragePoolKernel final : public ActivationKernel {
   explicit AveragePoolKernel(const KernelSite& site) : pool_(site.as<Pool>()) {
     if (site.iterations.empty()) return;
     window_ = pool_.local_window(site.iterations);
-    for (size_t i = 0; i < 2; ++i)
-      first_[i] = site.iterations.axes[i + 2].ranges(pool_.window().output[i]).front().begin;
+    whole_ = pool_.window();
+    first_ = pool_.first_window(site.iterations);
     for (size_t axis = 0; axis < 2; ++axis)
       for (int64_t o = 0; o < window_.output[axis]; ++o)
         entries_[axis].push_back(static_cast<int32_t>(entries(axis, o, taps(window_, axis, o))));
@@ -104,11 +104,10 @@ class AveragePoolKernel final : public ActivationKernel {
   // padded input, or within the input.
   int64_t entries(size_t axis, int64_t o, const Taps& inside) const {
     if (!pool_.counts_padding()) return inside.last - inside.first;
-    const Window& whole = pool_.window();
-    const int64_t start = (first_[axis] + o) * whole.strides[axis];
-    const int64_t padded = whole.pads_begin[axis] + whole.input[axis] + whole.pads_end[axis];
-    const int64_t step = whole.dilations[axis];
-    return std::min(whole.kernel[axis], (padded - start + step - 1) / step);
+    const int64_t start = (first_[axis] + o) * whole_.strides[axis];
+    const int64_t padded = whole_.pads_begin[axis] + whole_.input[axis] + whole_.pads_end[axis];
+    const int64_t step = whole_.dilations[axis];
+    return std::min(whole_.kernel[axis], (padded - start + step - 1) / step);
   }
 
   AveragedEntries averaged() const { return {entries_[0].data(), entries_[1].data()}; }
@@ -123,6 +122,7 @@ class AveragePoolKernel final : public ActivationKernel {
   }
 
   const Pool& pool_;
+  Window whole_;
   Window window_;                                // of this part
   Extent2 first_{};                              // of its windows, among the whole's
   std::array<std::vector<int32_t>, 2> entries_;  // that its windows are averaged over, by axis

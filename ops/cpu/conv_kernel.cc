@@ -140,6 +140,9 @@ size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int thre
 
 }  // namespace
 
-KernelEntries register_conv() { return {{"Conv", make_conv, conv_workspace, conv_packed}}; }
+KernelEntries register_conv() {
+  return {{"Conv", make_conv, conv_workspace, conv_packed},
+          {kConvOfVolumes, make_conv, conv_workspace, conv_packed}};
+}
 
 }  // namespace kerf::ops::cpu

@@ -9,46 +9,53 @@ namespace {
 
 using dnnl::memory;
 
-memory::dims dims(const Extent2& extents) { return {extents[0], extents[1]}; }
-
 // The same dimensions, plain or in whatever layout oneDNN likes best.
 memory::desc tensor(const memory::dims& extents, memory::format_tag tag) {
   return {extents, memory::data_type::f32, tag};
 }
 
+// A problem in oneDNN's words.
 struct Geometry {
   explicit Geometry(const ConvProblem& p)
-      : x{p.samples, p.channels, p.window.input[0], p.window.input[1]},
-        y{p.samples, p.filters, p.window.output[0], p.window.output[1]},
-        w{p.filters, p.channels / p.groups, p.window.kernel[0], p.window.kernel[1]},
-        strides(dims(p.window.strides)),
-        dilations{p.window.dilations[0] - 1, p.window.dilations[1] - 1},
-        pads_begin(dims(p.window.pads_begin)),
-        pads_end(dims(p.window.pads_end)),
+      : x{p.samples, p.channels},
+        y{p.samples, p.filters},
         grouped(p.groups > 1),
-        last(p.format == ImageFormat::kChannelsLast) {
-    if (grouped)
-      w = {p.groups, p.filters / p.groups, p.channels / p.groups, p.window.kernel[0],
-           p.window.kernel[1]};
-    // The last windows may leave some of the end's padding unused; oneDNN wants it exact.
+        last(p.format == ImageFormat::kChannelsLast),
+        volumes(!p.window.flat()) {
+    w = grouped ? memory::dims{p.groups, p.filters / p.groups, p.channels / p.groups}
+                : memory::dims{p.filters, p.channels};
+    if (volumes) add(p.window.depth);
     for (size_t i = 0; i < 2; ++i)
-      pads_end[i] = (p.window.output[i] - 1) * p.window.strides[i] +
-                    (p.window.kernel[i] - 1) * p.window.dilations[i] + 1 - p.window.input[i] -
-                    p.window.pads_begin[i];
+      add({p.window.input[i], p.window.output[i], p.window.kernel[i], p.window.strides[i],
+           p.window.dilations[i], p.window.pads_begin[i], p.window.pads_end[i]});
+  }
+  void add(const AxisWindow& axis) {
+    x.push_back(axis.input);
+    y.push_back(axis.output);
+    w.push_back(axis.kernel);
+    strides.push_back(axis.stride);
+    dilations.push_back(axis.dilation - 1);
+    pads_begin.push_back(axis.pad_begin);
+    // The last windows may leave some of the end's padding unused; oneDNN wants it exact.
+    pads_end.push_back((axis.output - 1) * axis.stride + axis.reach() - axis.input -
+                       axis.pad_begin);
   }
   memory::format_tag plain_images() const {
+    if (volumes) return memory::format_tag::ncdhw;
     return last ? memory::format_tag::nhwc : memory::format_tag::nchw;
   }
   memory::format_tag chosen_images() const {
     return last ? memory::format_tag::nhwc : memory::format_tag::any;
   }
   memory::format_tag plain_weights() const {
+    if (volumes) return grouped ? memory::format_tag::goidhw : memory::format_tag::oidhw;
     return grouped ? memory::format_tag::goihw : memory::format_tag::oihw;
   }
 
   memory::dims x, y, w, strides, dilations, pads_begin, pads_end;
   bool grouped;
   bool last;
+  bool volumes;
 };
 
 }  // namespace
@@ -177,6 +184,12 @@ DnnlConv::Key DnnlConv::key_of(int64_t first, const ConvProblem& p, size_t grant
           w.pads_begin[1],
           w.pads_end[0],
           w.pads_end[1],
+          w.depth.input,
+          w.depth.output,
+          w.depth.kernel,
+          w.depth.stride,
+          w.depth.dilation,
+          w.depth.pad_begin,
           static_cast<int64_t>(granted)};
 }
 

@@ -81,7 +81,7 @@ class DnnlConv {
       return x.bytes() + w.bytes() + y.bytes() + piece_bytes<std::byte>(scratch_bytes);
     }
   };
-  using Key = std::array<int64_t, 21>;
+  using Key = std::array<int64_t, 27>;
   // Of one call, beside the sides that enter and leave.
   struct Operands {
     const float* x = nullptr;

@@ -85,11 +85,11 @@ class AveragePoolKernel final : public ActivationKernel {
       : queue_(queue_of(site)), format_(site.as<Pool>().images()) {
     if (site.iterations.empty()) return;
     const Pool& pool = site.as<Pool>();
-    const Window& whole = pool.window();
+    const Window whole = pool.window();
+    const Extent2 first = pool.first_window(site.iterations);
     window_ = window_view(pool.local_window(site.iterations));
     const auto divisor = [&](size_t i, const WindowAxis& axis) {
-      const int64_t first = site.iterations.axes[i + 2].ranges(whole.output[i]).front().begin;
-      return Divisor{axis, pool.counts_padding(), first,
+      return Divisor{axis, pool.counts_padding(), first[i],
                      whole.pads_begin[i] + whole.input[i] + whole.pads_end[i]};
     };
     shares_ = {divisor(0, window_.rows), divisor(1, window_.columns)};

@@ -15,7 +15,7 @@ constexpr int64_t kLeastTermsOfLibrary = 64;
 
 bool suits_library(const BoundOperator& op) {
   const Shape& w = op.inputs()[1].spec.shape;
-  return w[1] * w[2] * w[3] >= kLeastTermsOfLibrary;
+  return w.rank() == 4 && w[1] * w[2] * w[3] >= kLeastTermsOfLibrary;
 }
 
 DnnConvProblem problem_of(ImageFormat format, const Window& window, const Shape& x,

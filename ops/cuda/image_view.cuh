@@ -36,6 +36,7 @@ struct ImageView {
 
 inline ImageView image_view(ImageFormat format, const Shape& stored) {
   const Shape onnx = onnx_shape(format, stored);
+  if (onnx.rank() == 3) return {onnx[1], 1, onnx[2], false};
   return {onnx[1], onnx[2], onnx[3], format == ImageFormat::kChannelsLast};
 }
 

@@ -1,11 +1,11 @@
-// Conv (ONNX, opset 11): cross-correlation over two axes of space.
+// Conv (ONNX, opset 11): cross-correlation over one to three axes of space.
 //
 //   X [N, C, H, W]   W [O, C/group, kh, kw]   B [O], optional   Y [N, O, H', W']
 //
-// With `channels_last` (image_format.h) X is [N, H, W, C] and Y [N, H', W', O].
+// and so for [N, C, W] and [N, C, D, H, W]. With `channels_last` (image_format.h) X is [N, H, W, C] and Y [N, H', W', O].
 //
 // Iterations: samples, groups (if there are several), output channels of a group, input channels of
-// a group (summed), rows and columns of the output. Space is divided into ranges, whose windows
+// a group (summed), the axes of space of the output. Space is divided into ranges, whose windows
 // overlap in X (a halo). B is added by the call that has input channel 0.
 #pragma once
 
@@ -14,14 +14,19 @@
 
 namespace kerf::ops {
 
+// By this name kernels of three axes of space are found.
+inline constexpr const char* kConvOfVolumes = "ConvOfVolumes";
+
 class Conv final : public BoundOperator {
  public:
   explicit Conv(const NodeFacts& facts);
 
-  const Window& window() const { return window_; }  // of the whole
+  Window window() const { return window_of(windows_); }  // of the whole
   // The window of the call that computes these iterations: its local extents, with padding only
   // where it lies at the border.
-  Window local_window(const Box& iterations) const;
+  Window local_window(const Box& iterations) const {
+    return ops::local_window(windows_, iterations);
+  }
   int64_t groups() const { return groups_; }
   ImageFormat images() const { return format_; }
 
@@ -33,7 +38,7 @@ class Conv final : public BoundOperator {
 
   ImageFormat format_;
   int64_t groups_;
-  Window window_;
+  std::vector<AxisWindow> windows_;  // of the whole
 };
 
 }  // namespace kerf::ops

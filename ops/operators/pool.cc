@@ -1,67 +1,123 @@
 #include "ops/operators/pool.h"
 
 namespace kerf::ops {
-Pool::Pool(std::string_view name, Kind kind, const NodeFacts& facts)
-    : BoundOperator(name, facts),
+namespace {
+
+std::string_view pool_name(Pool::Kind kind) {
+  return kind == Pool::Kind::kMax ? "MaxPool" : kind == Pool::Kind::kLp ? "LpPool" : "AveragePool";
+}
+
+}  // namespace
+
+std::string_view Pool::kernel_name(Kind kind, const NodeFacts& facts) {
+  const bool volumes = facts.inputs[0].spec.shape.rank() > 4;
+  if (kind == Kind::kLp) return "LpPool";
+  if (kind == Kind::kAverage) return volumes ? "AveragePoolOfVolumes" : "AveragePool";
+  return facts.outputs > 1 ? "MaxPoolWithIndices" : volumes ? "MaxPoolOfVolumes" : "MaxPool";
+}
+
+Pool::Pool(Kind kind, const NodeFacts& facts)
+    : BoundOperator(kernel_name(kind, facts), facts),
       kind_(kind),
       format_(image_format(facts.attributes)),
-      count_padding_(attribute_int(facts.attributes, "count_include_pad", 0) != 0) {
+      count_padding_(attribute_int(facts.attributes, "count_include_pad", 0) != 0),
+      columns_first_(attribute_int(facts.attributes, "storage_order", 0) != 0),
+      power_(attribute_int(facts.attributes, "p", 2)) {
+  const std::string_view name = pool_name(kind);
   const Shape x = onnx_shape(format_, shape(0));
-  if (input(0).spec.dtype != DType::kFloat32 || x.rank() != 4)
-    throw Error(ErrorCode::kUsage, format("{} wants float32 [N, C, H, W], not {} {}", name,
-                                          to_string(input(0).spec.dtype), to_string(x)));
-  window_ = make_window(name, window_options(name, facts.attributes), {x[2], x[3]});
-  for (size_t i = 0; i < 2; ++i)
-    for (int64_t o = 0; o < window_.output[i]; ++o)
-      if (!sees_input(window_, i, o))
+  if (input(0).spec.dtype != DType::kFloat32 || x.rank() < 3 || x.rank() > 5)
+    throw Error(ErrorCode::kUsage,
+                format("{} wants float32 [N, C, ...] with one to three axes of space, not {} {}",
+                       name, to_string(input(0).spec.dtype), to_string(x)));
+  if (power_ < 1) throw Error(ErrorCode::kUsage, format("{}: p {} is less than 1", name, power_));
+  windows_ = make_windows(name, facts.attributes, {x.begin() + 2, x.end()});
+  for (size_t i = 0; i < windows_.size(); ++i)
+    for (int64_t o = 0; o < windows_[i].output; ++o)
+      if (!sees_input(windows_[i], o))
         throw Error(ErrorCode::kUsage,
                     format("{}: window {} of axis {} sees only padding; make pads smaller", name, o,
                            i + 2));
-  outputs_ = {
-      {DType::kFloat32, stored_shape(format_, {x[0], x[1], window_.output[0], window_.output[1]})}};
-  space_.axes = {{AxisKind::kSample, "samples", x[0]},
-                 {AxisKind::kFeature, "channels", x[1]},
-                 {AxisKind::kSpace, "rows", window_.output[0], 1, true},
-                 {AxisKind::kSpace, "columns", window_.output[1], 1, true}};
-  OperandMap map = same_axes(4);
-  space_.outputs = {stored_axes(format_, map)};
-  for (size_t i = 0; i < 2; ++i) map.axes[i + 2].window = sliding(window_, i);
+  Shape y = x;
+  for (size_t i = 0; i < windows_.size(); ++i) y[static_cast<int>(i) + 2] = windows_[i].output;
+  outputs_ = {{DType::kFloat32, stored_shape(format_, y)}};
+  if (facts.outputs > 1) outputs_.push_back({DType::kInt64, outputs_[0].shape});
+  set_space(x);
+}
+
+void Pool::set_space(const Shape& image) {
+  space_.axes = {{AxisKind::kSample, "samples", image[0]},
+                 {AxisKind::kFeature, "channels", image[1]}};
+  const auto names = names_of_space(windows_.size());
+  for (size_t i = 0; i < windows_.size(); ++i)
+    space_.axes.push_back({AxisKind::kSpace, names[i], windows_[i].output, 1, true});
+  if (outputs_.size() > 1)
+    for (IterationAxis& axis : space_.axes)
+      axis.undivided = "its Indices count the elements of all of X";
+  OperandMap map = same_axes(image.rank());
+  space_.outputs.assign(outputs_.size(), stored_axes(format_, map));
+  for (size_t i = 0; i < windows_.size(); ++i) map.axes[i + 2].window = sliding(windows_[i]);
   space_.inputs = {stored_axes(format_, map)};
 }
 
-Window Pool::local_window(const Box& iterations) const {
-  return ops::local_window(window_, iterations.axes[2], iterations.axes[3]);
+Extent2 Pool::first_window(const Box& iterations) const {
+  Extent2 first{};
+  const size_t axes = std::min<size_t>(windows_.size(), 2);
+  for (size_t i = 0; i < axes; ++i) {
+    const IndexSet& set = iterations.axes[iterations.axes.size() - axes + i];
+    const AxisWindow& window = windows_[windows_.size() - axes + i];
+    first[2 - axes + i] = set.ranges(window.output).front().begin;
+  }
+  return first;
+}
+
+int64_t Pool::entries() const {
+  int64_t entries = 1;
+  for (const AxisWindow& window : windows_) entries *= window.kernel;
+  return entries;
 }
 
 Cost Pool::cost(const LocalSpecs& local) const {
   const double x = static_cast<double>(local.inputs[0].shape.elements());
   const double y = static_cast<double>(local.outputs[0].shape.elements());
-  const double flops = y * static_cast<double>(window_.kernel[0] * window_.kernel[1]);
+  const double flops = y * static_cast<double>(entries());
   return {flops, flops, 0, 4 * (x + y), 4 * (x + y), 0};
 }
 
+BackwardReads Pool::backward_reads() const {
+  BackwardReads reads;
+  if (kind_ != Kind::kLp) return reads;
+  reads.inputs_for_input_gradient = {0};
+  reads.outputs_for_input_gradient = {0};
+  return reads;
+}
+
 size_t Pool::reserve_bytes(const LocalSpecs& local) const {
-  if (kind_ == Kind::kAverage) return 0;
+  if (kind_ != Kind::kMax) return 0;
   return static_cast<size_t>(local.outputs[0].shape.elements() * index_bytes());
 }
 
 OperatorDefinitions define_pool() {
-  const auto define = [](const char* name, Pool::Kind kind, const char* own_attribute) {
+  const auto define = [](Pool::Kind kind, std::vector<FormalOperand> outputs,
+                         std::vector<const char*> own_attributes) {
     std::vector<FormalAttribute> attributes = window_attributes();
-    attributes.push_back({"ceil_mode"});
-    attributes.push_back({own_attribute});
-    attributes.push_back(format_attribute());
+    for (const char* own : own_attributes) attributes.push_back({own});
     return OperatorDefinition{
-        .name = name,
+        .name = std::string(pool_name(kind)),
         .inputs = {{"X"}},
-        .outputs = {{"Y"}},
+        .outputs = std::move(outputs),
         .attributes = std::move(attributes),
-        .bind = [name, kind](
-                    const NodeFacts& facts) { return std::make_unique<Pool>(name, kind, facts); },
-        .channels_last = image_channels_last};
+        .bind = [kind](const NodeFacts& facts) { return std::make_unique<Pool>(kind, facts); }};
   };
-  return {define("MaxPool", Pool::Kind::kMax, "storage_order"),
-          define("AveragePool", Pool::Kind::kAverage, "count_include_pad")};
+  OperatorDefinitions all = {define(Pool::Kind::kMax, {{"Y"}, {"Indices"}},
+                                    {"ceil_mode", "storage_order", kChannelsLastAttribute}),
+                             define(Pool::Kind::kAverage, {{"Y"}},
+                                    {"ceil_mode", "count_include_pad", kChannelsLastAttribute}),
+                             define(Pool::Kind::kLp, {{"Y"}}, {"ceil_mode", "p"})};
+  all[0].channels_last = [](const NodeFacts& facts) {
+    return facts.outputs > 1 ? std::nullopt : image_channels_last(facts);
+  };
+  all[1].channels_last = image_channels_last;
+  return all;
 }
 
 }  // namespace kerf::ops

@@ -50,6 +50,7 @@ std::vector<OperatorCase> product_cases();
 std::vector<OperatorCase> window_cases();
 std::vector<OperatorCase> pointwise_cases();
 std::vector<OperatorCase> sequence_cases();
+std::vector<OperatorCase> layer_cases();
 std::vector<OperatorCase> operator_cases();
 // Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
 // sum over the samples between the threads and rounds otherwise.

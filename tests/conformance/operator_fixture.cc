@@ -71,6 +71,10 @@ std::vector<HostTensor> draw_upstream(const BoundOperator& op, int64_t samples, 
   Dice dice(seed);
   std::vector<HostTensor> result;
   for (const ValueSpec& output : op.outputs()) {
+    if (!is_floating(output.dtype)) {  // nothing flows back
+      result.push_back({output.dtype, output.shape.with_batch(samples), {}, {}});
+      continue;
+    }
     result.push_back(zeros(output.shape.with_batch(samples)));
     for (float& x : result.back().floats) x = op.is_loss() ? 1 : dice.uniform();
   }

@@ -56,7 +56,7 @@ double difference(const HostTensor& a, const HostTensor& b);
 class OperatorSuite : public testing::TestWithParam<OperatorParam> {
  protected:
   void SetUp() override {
-    if (!has_kernel(scene().op, device_->kind()))
+    if (!has_kernel(op().name(), device_->kind()))
       GTEST_SKIP() << scene().op << " has no kernel for " << device_->name();
   }
   void TearDown() override {

@@ -15,9 +15,12 @@ struct Reference {
   int64_t terms = 1;               // of each sum, at most
 };
 
-// Output 0 of Conv, Gemm, MatMul, Add, MaxPool and AveragePool, straight from the case's
-// attributes; nothing for other operators.
+// Output 0, straight from the case's attributes; nothing for operators that have no reference.
 std::optional<Reference> reference_of(const OperatorCase& scene,
                                       const std::vector<HostTensor>& inputs, const Shape& output);
+// The same for convolutions, pools and normalisations, all as ONNX has them.
+std::optional<Reference> layer_reference(const OperatorCase& scene,
+                                         const std::vector<HostTensor>& inputs,
+                                         const Shape& output);
 
 }  // namespace kerf::ops

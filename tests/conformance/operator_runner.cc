@@ -33,6 +33,8 @@ std::vector<std::byte> bytes_of(const HostTensor& tensor) {
     put(tensor.floats);
   else if (tensor.dtype == DType::kInt64)
     put(tensor.integers);
+  else if (size_of(tensor.dtype) == 1)
+    put(std::vector<uint8_t>(tensor.integers.begin(), tensor.integers.end()));
   else
     put(std::vector<int32_t>(tensor.integers.begin(), tensor.integers.end()));
   return bytes;

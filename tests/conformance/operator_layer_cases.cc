@@ -1,0 +1,120 @@
+// Cases of layers beyond images and products: lines and volumes, pools of every kind, normalisation
+// across channels.
+#include "tests/conformance/operator_case.h"
+
+namespace kerf::ops {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+void add_space_cases(std::vector<OperatorCase>& cases) {
+  const auto conv = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+    cases.push_back({.name = std::move(name),
+                     .op = "Conv",
+                     .attributes = std::move(attributes),
+                     .inputs = std::move(inputs),
+                     .samples = 2});
+  };
+  conv("Conv_of_lines", {{"pads", Ints{2, 1}}, {"strides", Ints{2}}},
+       {activation({kBatch, 3, 11}), parameter({4, 3, 3}), parameter({4})});
+  conv("Conv_of_lines_in_groups", {{"group", int64_t{2}}, {"dilations", Ints{2}}},
+       {activation({kBatch, 4, 9}), parameter({6, 2, 3}), parameter({6})});
+  conv("Conv_of_volumes", {{"pads", Ints{1, 0, 1, 0, 1, 1}}, {"strides", Ints{1, 2, 1}}},
+       {activation({kBatch, 2, 4, 6, 5}), parameter({3, 2, 3, 2, 3}), parameter({3})});
+  conv("Conv_of_volumes_in_groups", {{"group", int64_t{2}}, {"dilations", Ints{2, 1, 1}}},
+       {activation({kBatch, 4, 5, 4, 3}), parameter({4, 2, 2, 3, 1})});
+  const auto pool = [&](std::string name, std::string op, Attributes attributes, Shape x,
+                        Draw draw = Draw::kUniform) {
+    cases.push_back({.name = std::move(name),
+                     .op = std::move(op),
+                     .attributes = std::move(attributes),
+                     .inputs = {activation(x, draw)},
+                     .samples = 2,
+                     .epsilon = draw == Draw::kApart ? 0.02 : 0.25});
+  };
+  pool("MaxPool_of_lines", "MaxPool", {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}},
+       {kBatch, 3, 10}, Draw::kApart);
+  pool("AveragePool_of_lines", "AveragePool",
+       {{"kernel_shape", Ints{3}}, {"pads", Ints{1, 1}}, {"count_include_pad", int64_t{1}}},
+       {kBatch, 3, 10});
+  pool("MaxPool_of_volumes", "MaxPool",
+       {{"kernel_shape", Ints{2, 3, 2}},
+        {"strides", Ints{1, 2, 2}},
+        {"pads", Ints{0, 1, 0, 0, 1, 1}}},
+       {kBatch, 2, 4, 5, 5}, Draw::kApart);
+  const Attributes volumes{{"kernel_shape", Ints{3, 2, 3}},
+                           {"pads", Ints{1, 0, 1, 1, 1, 1}},
+                           {"strides", Ints{2, 2, 1}}};
+  pool("AveragePool_of_volumes", "AveragePool", volumes, {kBatch, 2, 5, 5, 4});
+  Attributes counting = volumes;
+  counting["count_include_pad"] = int64_t{1};
+  counting["ceil_mode"] = int64_t{1};
+  pool("AveragePool_of_volumes_counting_padding", "AveragePool", counting, {kBatch, 2, 4, 6, 4});
+}
+
+void add_more_pool_cases(std::vector<OperatorCase>& cases) {
+  cases.push_back({.name = "MaxPool_with_indices",
+                   .op = "MaxPool",
+                   .attributes = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}},
+                   .inputs = {activation({kBatch, 3, 4, 6}, Draw::kApart)},
+                   .outputs = 2,
+                   .epsilon = 0.02,
+                   .whole_axes = {"samples", "channels", "rows", "columns"}});
+  cases.push_back({.name = "LpPool",
+                   .op = "LpPool",
+                   .attributes = {{"kernel_shape", Ints{2, 3}}, {"strides", Ints{1, 2}}},
+                   .inputs = {activation({kBatch, 2, 4, 7}, Draw::kApart)},
+                   .epsilon = 0.01});
+  cases.push_back(
+      {.name = "LpPool_of_lines_of_power_3",
+       .op = "LpPool",
+       .attributes = {{"kernel_shape", Ints{3}}, {"p", int64_t{3}}, {"pads", Ints{1, 1}}},
+       .inputs = {activation({kBatch, 2, 7}, Draw::kApart)},
+       .epsilon = 0.01});
+  for (const Shape& x : {Shape{kBatch, 5, 3, 4}, Shape{kBatch, 3, 7}}) {
+    const std::string of = x.rank() == 3 ? "_of_lines" : "";
+    cases.push_back(
+        {.name = "GlobalAveragePool" + of, .op = "GlobalAveragePool", .inputs = {activation(x)}});
+    std::vector<std::string> space{"axis 2"};
+    if (x.rank() == 4) space.emplace_back("axis 3");
+    cases.push_back({.name = "GlobalMaxPool" + of,
+                     .op = "GlobalMaxPool",
+                     .inputs = {activation(x, Draw::kApart)},
+                     .epsilon = 0.02,
+                     .whole_axes = space});
+    cases.push_back({.name = "GlobalLpPool" + of,
+                     .op = "GlobalLpPool",
+                     .attributes = {{"p", int64_t{x.rank() == 4 ? 2 : 3}}},
+                     .inputs = {activation(x, Draw::kApart)},
+                     .epsilon = 0.01,
+                     .whole_axes = space});
+  }
+}
+
+void add_lrn_cases(std::vector<OperatorCase>& cases) {
+  const auto lrn = [&](std::string name, Attributes attributes, Shape x) {
+    attributes["alpha"] = 0.3;
+    cases.push_back({.name = std::move(name),
+                     .op = "LRN",
+                     .attributes = std::move(attributes),
+                     .inputs = {activation(x)},
+                     .epsilon = 0.02});
+  };
+  lrn("LRN", {{"size", int64_t{3}}}, {kBatch, 7, 3, 4});
+  lrn("LRN_of_an_even_window", {{"size", int64_t{4}}, {"beta", 0.5}, {"bias", 2.0}},
+      {kBatch, 5, 2, 3});
+  lrn("LRN_wider_than_the_channels", {{"size", int64_t{9}}, {"beta", 0.6}}, {kBatch, 4, 5});
+  lrn("LRN_of_more_than_a_block", {{"size", int64_t{5}}}, {kBatch, 3, 17, 17});
+}
+
+}  // namespace
+
+std::vector<OperatorCase> layer_cases() {
+  std::vector<OperatorCase> cases;
+  add_space_cases(cases);
+  add_more_pool_cases(cases);
+  add_lrn_cases(cases);
+  return cases;
+}
+
+}  // namespace kerf::ops

@@ -1,0 +1,150 @@
+// Convolutions, pools and normalisations over any number of axes of space.
+#include <limits>
+
+#include "tests/conformance/reference_loops.h"
+
+namespace kerf::ops {
+namespace {
+
+using namespace reference;  // NOLINT(google-build-using-namespace)
+using Ints = std::vector<int64_t>;
+
+// Windows as ONNX describes them, for one axis of space.
+struct Slide {
+  int64_t kernel, stride, dilation, pad, extent, pad_end;
+
+  int64_t place(int64_t output, int64_t entry) const {
+    return output * stride - pad + entry * dilation;
+  }
+  bool inside(int64_t place) const { return place >= 0 && place < extent; }
+  bool in_padding(int64_t place) const { return place < extent + pad_end; }
+};
+
+std::vector<Slide> slides(const OperatorCase& scene, const Shape& x, const Shape& y,
+                          const Ints& kernel) {
+  const size_t axes = kernel.size();
+  const Ints strides = attribute_ints(scene.attributes, "strides", Ints(axes, 1));
+  const Ints dilations = attribute_ints(scene.attributes, "dilations", Ints(axes, 1));
+  const Ints pads = attribute_ints(scene.attributes, "pads", Ints(2 * axes, 0));
+  std::vector<Slide> result;
+  for (size_t i = 0; i < axes; ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    Slide s{kernel[i], strides[i], dilations[i], pads[i], x[axis], pads[axes + i]};
+    if (scene.attributes.contains("auto_pad"))  // the cases have SAME_UPPER only
+      s.pad = ((y[axis] - 1) * s.stride + (s.kernel - 1) * s.dilation + 1 - s.extent) / 2;
+    result.push_back(s);
+  }
+  return result;
+}
+
+// Calls visit(entry) for all of these extents.
+void for_entries(const Ints& extents, const std::function<void(const Index&)>& visit) {
+  int64_t count = 1;
+  for (const int64_t extent : extents) count *= extent;
+  Index entry(extents.size());
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t left = i;
+    for (size_t axis = extents.size(); axis-- > 0; left /= extents[axis])
+      entry[axis] = left % extents[axis];
+    visit(entry);
+  }
+}
+
+// Where entry `entry` of output `i`'s window lies in channel `channel`, and whether that is on the
+// input, or at least in its padding.
+struct Under {
+  Index at;
+  bool inside = true;
+  bool padded = true;
+};
+
+Under under(const std::vector<Slide>& slides, const Index& i, int64_t channel, const Index& entry) {
+  Under result{{i[0], channel}};
+  for (size_t axis = 0; axis < slides.size(); ++axis) {
+    const int64_t place = slides[axis].place(i[axis + 2], entry[axis]);
+    result.at.push_back(place);
+    result.inside = result.inside && slides[axis].inside(place);
+    result.padded = result.padded && slides[axis].in_padding(place);
+  }
+  return result;
+}
+
+Reference conv(const OperatorCase& scene, const std::vector<HostTensor>& in, const Shape& y) {
+  const HostTensor& x = in[0];
+  const HostTensor& w = in[1];
+  const bool biased = scene.inputs.size() > 2 && scene.inputs[2].present;
+  const int64_t filters = y[1] * w.shape[1] / x.shape[1];  // of a group
+  const Ints kernel(w.shape.begin() + 2, w.shape.end());
+  const auto windows = slides(scene, x.shape, y, kernel);
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    if (biased) sum.add(double{in[2].floats[static_cast<size_t>(i[1])]});
+    for (int64_t c = 0; c < w.shape[1]; ++c)
+      for_entries(kernel, [&](const Index& entry) {
+        const Under place = under(windows, i, i[1] / filters * w.shape[1] + c, entry);
+        Index of_w{i[1], c};
+        of_w.insert(of_w.end(), entry.begin(), entry.end());
+        if (place.inside) sum.add(at(x, place.at) * at(w, of_w));
+      });
+    return sum;
+  });
+}
+
+Reference pool(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
+  const bool global = scene.op.starts_with("Global");
+  const auto kernel = global ? Ints(x.shape.begin() + 2, x.shape.end())
+                             : std::get<Ints>(scene.attributes.at("kernel_shape"));
+  const auto windows = slides(scene, x.shape, y, kernel);
+  const bool largest = scene.op.ends_with("MaxPool");
+  const bool average = scene.op.ends_with("AveragePool");
+  const auto p = static_cast<double>(attribute_int(scene.attributes, "p", 2));
+  const bool padding = scene.attributes.contains("count_include_pad");
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    int64_t counted = 0;
+    for_entries(kernel, [&](const Index& entry) {
+      const Under place = under(windows, i, i[1], entry);
+      if (place.inside || (padding && place.padded)) ++counted;
+      if (!place.inside) return;
+      const double value = at(x, place.at);
+      if (largest)
+        sum.take_larger(value);
+      else
+        sum.add(average ? value : std::pow(std::abs(value), p));
+    });
+    if (average) sum.scale(1 / static_cast<double>(counted));
+    if (!average && !largest) sum.become(std::pow(sum.value(), 1 / p), 16);
+    return sum;
+  });
+}
+
+Reference lrn(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
+  const int64_t size = attribute_int(scene.attributes, "size", 0);
+  const double alpha = attribute_float(scene.attributes, "alpha", 1e-4);
+  const double beta = attribute_float(scene.attributes, "beta", 0.75);
+  const double bias = attribute_float(scene.attributes, "bias", 1);
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    sum.add(bias);
+    for (int64_t c = i[1] - (size - 1) / 2; c <= i[1] + size / 2; ++c) {
+      if (c < 0 || c >= x.shape[1]) continue;
+      Index neighbour = i;
+      neighbour[1] = c;
+      sum.add(alpha / static_cast<double>(size) * at(x, neighbour) * at(x, neighbour));
+    }
+    sum.become(at(x, i) * std::pow(sum.value(), -beta), 8);
+    return sum;
+  });
+}
+
+}  // namespace
+
+std::optional<Reference> layer_reference(const OperatorCase& scene,
+                                         const std::vector<HostTensor>& in, const Shape& output) {
+  if (scene.op == "Conv") return conv(scene, in, output);
+  if (scene.op.ends_with("Pool")) return pool(scene, in[0], output);
+  if (scene.op == "LRN") return lrn(scene, in[0], output);
+  return std::nullopt;
+}
+
+}  // namespace kerf::ops
