@@ -1,4 +1,4 @@
-// Models by a text that travels to workers: "lenet5", "mlp", "mlp 784-512-10".
+// Models by a text that travels to workers: "lenet5", "mlp 784-512-10", "resnet18 width=0.125".
 #pragma once
 
 #include <string>
@@ -10,8 +10,5 @@ namespace kerf::apps {
 // Its images lie channels last (partitioner/channels_last.h). Throws Error{kUsage} that lists the
 // models or names the bad size.
 partitioner::Model make_model(const std::string& source);
-
-// The text for a name and the sizes of --sizes (empty: none were given).
-std::string model_source(const std::string& name, const std::string& sizes);
 
 }  // namespace kerf::apps

@@ -20,7 +20,11 @@ std::string cut_help() {
 
 }  // namespace
 
-std::string PlanFlags::source() const { return model_source(model.value_or("lenet5"), sizes); }
+std::string PlanFlags::source() const {
+  partitioner::ZooOptions options{.width = width.value_or(1), .classes = classes, .image = image};
+  if (!sizes.empty()) options.sizes = partitioner::parse_sizes(sizes);
+  return partitioner::zoo_text(model.value_or("lenet5"), options);
+}
 
 void PlanFlags::run_on(const CrewFlags& crew) {
   transport = crew.transport;
@@ -29,18 +33,30 @@ void PlanFlags::run_on(const CrewFlags& crew) {
 }
 
 void add_model_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option(
-      "MODEL", flags.model,
-      format("{} (default lenet5, or a plan's)", fmt::join(partitioner::zoo_names(), ", ")));
-  add_sizes_flag(command, flags);
+  command.add_option("MODEL", flags.model,
+                     format("{}: see `kerf models` (default lenet5, or a plan's)",
+                            fmt::join(partitioner::zoo_names(), ", ")));
+  add_size_flags(command, flags);
 }
 
-CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags) {
-  return command
-      .add_option("--sizes", flags.sizes,
-                  "Of mlp: inputs, hidden layers, classes; of convnet: channels of each pair of "
-                  "convolutions; of lstm-lm: tokens in a row, vocabulary, embedding, hidden units")
-      ->type_name("784-512-512-10");
+std::vector<CLI::Option*> add_size_flags(CLI::App& command, PlanFlags& flags) {
+  return {
+      command
+          .add_option("--sizes", flags.sizes,
+                      "Of mlp, convnet, lstm-lm, gpt and vit; `kerf models` says what they mean")
+          ->type_name("784-512-512-10"),
+      command
+          .add_option("--width", flags.width,
+                      "Of networks of images: this times the published channels (default 1)")
+          ->type_name("FACTOR"),
+      command.add_option("--classes", flags.classes, "Of networks of images (default 1000)")
+          ->check(whole_number<int64_t>())
+          ->type_name("N"),
+      command
+          .add_option("--image-size", flags.image,
+                      "Rows and columns of a network's images (default 224; 299 of inception-v3)")
+          ->check(whole_number<int64_t>())
+          ->type_name("PIXELS")};
 }
 
 void add_count_flags(CLI::App& command, PlanFlags& flags) {
