@@ -25,6 +25,7 @@ memory::desc matrix(int64_t batch, int64_t rows, int64_t columns, int64_t stride
 constexpr int64_t kShift = 4;
 
 bool collides(const DnnlMatmul::Problem& p, bool transpose_b) {
+  if (p.strides != std::array<int64_t, 3>{}) return false;
   return !transpose_b && p.batch == 1 && p.n % 512 == 0 && p.k >= 256 && p.m >= 48 && p.m <= 512;
 }
 
@@ -34,9 +35,12 @@ DnnlMatmul::Description DnnlMatmul::describe(const Problem& p, int64_t columns, 
                                              bool transpose_b, bool bias, size_t granted,
                                              const DnnlEngine& engine) {
   Description made;
-  made.a = matrix(p.batch, p.m, p.k, transpose_a ? p.m : p.k, transpose_a);
-  made.b = matrix(p.batch, p.k, columns, transpose_b ? p.k : p.n, transpose_b);
-  made.to = matrix(p.batch, p.m, columns, p.n, false);
+  const auto stride = [&](size_t i, int64_t dense) {
+    return p.strides[i] == 0 ? dense : p.strides[i];
+  };
+  made.a = matrix(p.batch, p.m, p.k, stride(0, transpose_a ? p.m : p.k), transpose_a);
+  made.b = matrix(p.batch, p.k, columns, stride(1, transpose_b ? p.k : p.n), transpose_b);
+  made.to = matrix(p.batch, p.m, columns, stride(2, p.n), false);
   made.bias = p.batch == 1
                   ? matrix(1, 1, columns, columns, false)
                   : memory::desc({1, 1, columns}, memory::data_type::f32, memory::format_tag::abc);
@@ -58,11 +62,13 @@ DnnlMatmul::Description DnnlMatmul::describe(const Problem& p, int64_t columns, 
 
 size_t DnnlMatmul::workspace_bytes(const Problem& p, bool transposed_a, bool transposed_b,
                                    bool has_bias, int threads) {
-  static DescriptionCache<7> known;
+  static DescriptionCache<10> known;
   const int64_t flags =
       (transposed_a ? 1 : 0) | (transposed_b ? 2 : 0) | (has_bias ? 4 : 0) | (p.accumulate ? 8 : 0);
   return known.bytes(
-      {p.batch, p.m, p.n, p.k, flags, std::bit_cast<int32_t>(p.alpha), threads}, [&] {
+      {p.batch, p.m, p.n, p.k, flags, std::bit_cast<int32_t>(p.alpha), threads, p.strides[0],
+       p.strides[1], p.strides[2]},
+      [&] {
         return guard("matmul", [&] {
           return with_threads(threads, [&] {
             const DnnlEngine engine;
@@ -98,6 +104,9 @@ void DnnlMatmul::run_columns(const Problem& p, int64_t columns, Matrix a, Matrix
                 columns,
                 flags,
                 std::bit_cast<int32_t>(p.alpha),
+                p.strides[0],
+                p.strides[1],
+                p.strides[2],
                 static_cast<int64_t>(granted)};
   guard("matmul", [&] {
     auto at = plans_.find(key);

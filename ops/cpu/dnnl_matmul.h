@@ -28,6 +28,9 @@ class DnnlMatmul {
     int64_t k = 0;
     float alpha = 1;
     bool accumulate = false;
+    // From a row to the next, as it lies in memory, of a, b and the product; 0: rows lie dense.
+    // Not 0: of one product only.
+    std::array<int64_t, 3> strides{};
   };
   void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to,
            const Workspace& workspace);
@@ -42,7 +45,7 @@ class DnnlMatmul {
     dnnl::memory scratch;
     int64_t scratch_bytes = 0;
   };
-  using Key = std::array<int64_t, 8>;
+  using Key = std::array<int64_t, 11>;
   // What a product is described by.
   struct Description {
     dnnl::memory::desc a, b, bias, to;

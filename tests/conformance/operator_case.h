@@ -51,6 +51,7 @@ std::vector<OperatorCase> window_cases();
 std::vector<OperatorCase> pointwise_cases();
 std::vector<OperatorCase> sequence_cases();
 std::vector<OperatorCase> layer_cases();
+std::vector<OperatorCase> attention_cases();
 std::vector<OperatorCase> operator_cases();
 // Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
 // sum over the samples between the threads and rounds otherwise.

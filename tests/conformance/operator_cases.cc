@@ -5,8 +5,8 @@ namespace kerf::ops {
 
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
-  for (const auto& family :
-       {product_cases(), window_cases(), pointwise_cases(), sequence_cases(), layer_cases()})
+  for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), sequence_cases(),
+                             layer_cases(), attention_cases()})
     for (const OperatorCase& scene : family) {
       cases.push_back(scene);
       if (const auto turned = channels_last(scene)) cases.push_back(*turned);
@@ -78,6 +78,12 @@ std::vector<ThreadCase> thread_cases() {
              {activation({kBatch, 20, 100}), parameter({100}), parameter({100})})},
       {scene("LSTM", "LSTM", {},
              {activation({6, kBatch, 40}), parameter({1, 512, 40}), parameter({1, 512, 128})})},
+      {scene("Attention", "Attention",
+             {{"is_causal", int64_t{1}}, {"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}},
+             {activation({kBatch, 20, 64}), activation({kBatch, 20, 32}),
+              activation({kBatch, 20, 32})})},
+      {scene("LRN", "LRN", {{"size", int64_t{5}}}, {activation({kBatch, 16, 9, 9})})},
+      {scene("GlobalAveragePool", "GlobalAveragePool", {}, {activation({kBatch, 64, 9, 9})})},
       {scene("Dropout", "Dropout", {{"ratio", 0.5}}, {activation({kBatch, 4096})})},
       {scene("SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss", {},
              {activation({kBatch, 1000}), classes({kBatch}, 1000)})},

@@ -75,6 +75,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   const bool image = output.rank() == 4 && in[0].shape.rank() == 4;
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);
+  if (auto attention = attention_reference(scene, in, output)) return attention;
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);

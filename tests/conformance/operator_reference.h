@@ -22,5 +22,8 @@ std::optional<Reference> reference_of(const OperatorCase& scene,
 std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& inputs,
                                          const Shape& output);
+std::optional<Reference> attention_reference(const OperatorCase& scene,
+                                             const std::vector<HostTensor>& inputs,
+                                             const Shape& output);
 
 }  // namespace kerf::ops

@@ -52,7 +52,7 @@ class Sum {
   // A function of the sum, computed in so many roundings more.
   void become(double value, int64_t roundings) {
     value_ = value;
-    magnitude_ = std::abs(value);
+    magnitude_ = std::max(magnitude_, std::abs(value));
     terms_ += roundings;
   }
   double value() const { return value_; }
