@@ -31,6 +31,13 @@ class LocalIndex {
     if (after == ranges_.end() || global < after->begin) return -1;
     return starts_[static_cast<size_t>(after - ranges_.begin())] + global - after->begin;
   }
+  // How many that are held lie below a global index.
+  int64_t below(int64_t global) const {
+    int64_t held = 0;
+    for (const Range& range : ranges_)
+      held += std::clamp<int64_t>(global - range.begin, 0, range.size());
+    return held;
+  }
   // The global index of a local one that is held.
   int64_t global(int64_t local) const {
     const auto after = std::upper_bound(starts_.begin(), starts_.end(), local);

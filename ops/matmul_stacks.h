@@ -7,7 +7,9 @@
 // order. Plain values.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "ops/tensor.h"
 
@@ -31,10 +33,32 @@ inline std::array<int64_t, Shape::kMaxRank> stack_strides(const Shape& operand, 
   return strides;
 }
 
+// A vector as a row on the left, as a column on the right.
+inline Shape as_matrix(const Shape& operand, bool left) {
+  if (operand.rank() != 1) return operand;
+  return left ? Shape{1, operand[0]} : Shape{operand[0], 1};
+}
+
+// Y with the axes that vectors of A and B have not given it.
+inline Shape with_vector_axes(const Shape& a, const Shape& b, const Shape& y) {
+  std::array<int64_t, Shape::kMaxRank + 2> extents{};
+  const int given = (a.rank() == 1 ? 0 : 1) + (b.rank() == 1 ? 0 : 1);
+  const int stacks = y.rank() - given;
+  std::copy_n(y.begin(), stacks, extents.begin());
+  auto rank = static_cast<size_t>(stacks);
+  extents[rank++] = a.rank() == 1 ? 1 : y[stacks];
+  extents[rank++] = b.rank() == 1 ? 1 : y[y.rank() - 1];
+  return Shape(std::span<const int64_t>(extents.data(), rank));
+}
+
 // The products of one call: `outer` stack axes one by one, each of `batch` products of m x k by k x
 // n.
 struct StackedProducts {
   StackedProducts(const Shape& a, const Shape& b, const Shape& y)
+      : StackedProducts(as_matrix(a, true), as_matrix(b, false), with_vector_axes(a, b, y), 0) {}
+
+  // Of matrices only.
+  StackedProducts(const Shape& a, const Shape& b, const Shape& y, int /*matrices*/)
       : outer(y.rank() - 2),
         m(a[a.rank() - 2]),
         n(b[b.rank() - 1]),

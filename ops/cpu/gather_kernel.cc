@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/cpu/indices.h"
 #include "ops/folded.h"
-#include "ops/kernel.h"
-#include "ops/local_index.h"
 #include "ops/operators/gather.h"
 #include "ops/simd/simd.h"
 
@@ -20,9 +19,9 @@ class GatherKernel final : public PlainKernel {
  public:
   explicit GatherKernel(const KernelSite& site)
       : axis_(site.as<Gather>().axis()),
-        vocabulary_(axis_of(site, site.as<Gather>().vocabulary())) {
+        vocabulary_(local_axis(site, site.as<Gather>().vocabulary())) {
     for (int i = 0; i < site.op.inputs()[1].spec.shape.rank(); ++i)
-      rows_.push_back(axis_of(site, axis_ + i));
+      rows_.push_back(local_axis(site, axis_ + i));
   }
 
   // The data is [outer, vocabulary, inner], the output [outer, indices, inner].
@@ -32,18 +31,18 @@ class GatherKernel final : public PlainKernel {
     const TensorView& y = call.outputs[0];
     const int64_t picks = call.inputs[1].elements();
     if (y.elements() == 0) return;
-    const auto bytes = static_cast<size_t>(table.inner) * sizeof(float);
+    const int64_t bytes = table.inner * static_cast<int64_t>(size_of(y.dtype));
     simd::parallel_pieces(
         table.outer * picks, 1 + simd::kLeastElements / table.inner,
         [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t row = local_row(call.inputs[1], i % picks);
-            float* to = y.f32() + i * table.inner;
+            std::byte* to = y.data + i * bytes;
             if (row < 0)
-              std::memset(to, 0, bytes);
+              std::memset(to, 0, static_cast<size_t>(bytes));
             else
-              std::memcpy(to, call.inputs[0].f32() + (i / picks * table.length + row) * table.inner,
-                          bytes);
+              std::memcpy(to, call.inputs[0].data + (i / picks * table.length + row) * bytes,
+                          static_cast<size_t>(bytes));
           }
         });
   }
@@ -67,24 +66,14 @@ class GatherKernel final : public PlainKernel {
   }
 
  private:
-  static LocalIndex axis_of(const KernelSite& site, int axis) {
-    const auto i = static_cast<size_t>(axis);
-    return {site.iterations.axes[i], concrete_extent(site.op.space().axes[i].extent, site.largest)};
-  }
-
-  static int64_t at(const TensorView& indices, int64_t i) {
-    return indices.dtype == DType::kInt32 ? indices.as<int32_t>()[i] : indices.i64()[i];
-  }
-
   // Of the data held here; -1 for a row that is not.
   int64_t local_row(const TensorView& indices, int64_t i) const {
-    const int64_t index = at(indices, i);
-    return vocabulary_.local(index < 0 ? index + vocabulary_.extent() : index);
+    return vocabulary_.local(wrapped(index_at(indices, i), vocabulary_.extent()));
   }
 
   void check(const TensorView& indices) const {
     for (int64_t i = 0; i < indices.elements(); ++i) {
-      const int64_t index = at(indices, i);
+      const int64_t index = index_at(indices, i);
       if (index < -vocabulary_.extent() || index >= vocabulary_.extent())
         throw Error(ErrorCode::kUsage,
                     format("Gather: the index at [{}] of the micro-batch is {}, but there are {} "

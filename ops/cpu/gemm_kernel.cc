@@ -8,7 +8,7 @@ namespace kerf::ops::cpu {
 namespace {
 
 DnnlMatmul::Problem gemm_product(const Gemm& op, const Shape& a, const Shape& y) {
-  return {.m = y[0], .n = y[1], .k = a[1], .alpha = op.alpha()};
+  return {.m = y[0], .n = y[1], .k = a[op.transpose_a() ? 0 : 1], .alpha = op.alpha()};
 }
 
 // Of A (0) or B (1), whose shape is `to`. Sums over micro-batches are taken inside.
@@ -21,6 +21,15 @@ DnnlMatmul::Problem gemm_gradient(const Gemm& op, int input, const Shape& to, co
           .accumulate = accumulate};
 }
 
+// How far apart C's neighbours lie along Y's axes; 0 where it is repeated.
+struct BiasSteps {
+  explicit BiasSteps(const Shape& c)
+      : row(bias_matrix(c)[0] == 1 ? 0 : bias_matrix(c)[1]),
+        column(bias_matrix(c)[1] == 1 ? 0 : 1) {}
+  int64_t row;
+  int64_t column;
+};
+
 class GemmKernel final : public PlainKernel {
  public:
   explicit GemmKernel(const Gemm& op) : op_(op) {}
@@ -30,12 +39,13 @@ class GemmKernel final : public PlainKernel {
     const TensorView& y = call.outputs[0];
     // Absent, or left to the call that has inner index 0.
     const float* c = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
-    const bool bias_inside = c != nullptr && op_.alpha() == 1 && op_.beta() == 1;
     if (y.elements() == 0) return;
-    matmul_.run(gemm_product(op_, a.shape, y.shape), {a.f32(), false},
-                {call.inputs[1].f32(), op_.transpose_b()}, bias_inside ? c : nullptr, y.f32(),
+    const bool inside = c != nullptr && op_.alpha() == 1 && op_.beta() == 1 &&
+                        bias_matrix(call.inputs[2].shape) == Shape{1, y.shape[1]};
+    matmul_.run(gemm_product(op_, a.shape, y.shape), {a.f32(), op_.transpose_a()},
+                {call.inputs[1].f32(), op_.transpose_b()}, inside ? c : nullptr, y.f32(),
                 Workspace(call.workspace));
-    if (c != nullptr && !bias_inside) add_bias(c, y);
+    if (c != nullptr && !inside) add_bias(c, BiasSteps(call.inputs[2].shape), y);
   }
 
  protected:
@@ -43,18 +53,30 @@ class GemmKernel final : public PlainKernel {
     const TensorView& dy = call.output_gradients[0];
     for (const GradientTarget& target : targets) {
       if (target.input == 2)
-        add_columns(dy.f32(), dy.shape[0], dy.shape[1], op_.beta(), target.to.f32(),
-                    target.accumulate);
+        bias_gradient(dy, target);
       else
         product_gradient(call, dy, target);
     }
   }
 
  private:
-  void add_bias(const float* c, const TensorView& y) const {
+  void add_bias(const float* c, const BiasSteps& steps, const TensorView& y) const {
     const int64_t columns = y.shape[1];
     for (int64_t row = 0; row < y.shape[0]; ++row)
-      for (int64_t j = 0; j < columns; ++j) y.f32()[row * columns + j] += op_.beta() * c[j];
+      for (int64_t j = 0; j < columns; ++j)
+        y.f32()[row * columns + j] += op_.beta() * c[row * steps.row + j * steps.column];
+  }
+
+  void bias_gradient(const TensorView& dy, const GradientTarget& target) const {
+    const int64_t columns = dy.shape[1];
+    float* to = target.to.f32();
+    if (bias_matrix(target.to.shape) == Shape{1, columns})
+      return add_columns(dy.f32(), dy.shape[0], columns, op_.beta(), to, target.accumulate);
+    const BiasSteps steps(target.to.shape);
+    if (!target.accumulate) std::fill_n(to, target.to.elements(), 0.0F);
+    for (int64_t row = 0; row < dy.shape[0]; ++row)
+      for (int64_t j = 0; j < columns; ++j)
+        to[row * steps.row + j * steps.column] += op_.beta() * dy.f32()[row * columns + j];
   }
 
   void product_gradient(const Call& call, const TensorView& dy, const GradientTarget& target) {
@@ -63,17 +85,12 @@ class GemmKernel final : public PlainKernel {
       if (!target.accumulate) std::fill_n(target.to.f32(), count, 0.0F);
       return;
     }
-    const DnnlMatmul::Problem problem =
-        gemm_gradient(op_, target.input, target.to.shape, dy.shape, target.accumulate);
-    const Workspace workspace(call.workspace);
-    if (target.input == 0) {
-      matmul_.run(problem, {dy.f32(), false}, {call.inputs[1].f32(), !op_.transpose_b()}, nullptr,
-                  target.to.f32(), workspace);
-      return;
-    }
-    const float* a = call.inputs[0].f32();
-    matmul_.run(problem, {op_.transpose_b() ? dy.f32() : a, true},
-                {op_.transpose_b() ? a : dy.f32(), false}, nullptr, target.to.f32(), workspace);
+    const GemmGradient order = gemm_gradient_of(op_, target.input);
+    const float* other = call.inputs[target.input == 0 ? 1 : 0].f32();
+    matmul_.run(gemm_gradient(op_, target.input, target.to.shape, dy.shape, target.accumulate),
+                {order.dy_first ? dy.f32() : other, order.transpose_first},
+                {order.dy_first ? other : dy.f32(), order.transpose_second}, nullptr,
+                target.to.f32(), Workspace(call.workspace));
   }
 
   const Gemm& op_;
@@ -98,12 +115,15 @@ size_t gemm_workspace(const BoundOperator& bound, const LocalSpecs& local, int t
         most, DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, bias, threads));
   };
   for (const bool bias : {false, true})
-    if (!bias || op.has(2)) add(gemm_product(op, a, y), false, op.transpose_b(), bias);
-  if (op.inputs()[0].wants_gradient)
-    add(gemm_gradient(op, 0, a, y, false), false, !op.transpose_b(), false);
-  for (const bool accumulate : {false, true})
-    if (op.inputs()[1].wants_gradient)
-      add(gemm_gradient(op, 1, b, y, accumulate), true, false, false);
+    if (!bias || op.has(2)) add(gemm_product(op, a, y), op.transpose_a(), op.transpose_b(), bias);
+  for (const int input : {0, 1})
+    for (const bool accumulate : {false, true}) {
+      const Operand& operand = op.inputs()[static_cast<size_t>(input)];
+      if (!operand.wants_gradient || (accumulate && operand.in_input_gradient())) continue;
+      const GemmGradient order = gemm_gradient_of(op, input);
+      add(gemm_gradient(op, input, input == 0 ? a : b, y, accumulate), order.transpose_first,
+          order.transpose_second, false);
+    }
   return most;
 }
 

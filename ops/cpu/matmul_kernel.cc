@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/element.h"
 #include "ops/kernel.h"
 #include "ops/matmul_stacks.h"
 
@@ -59,12 +60,49 @@ class MatMulKernel final : public PlainKernel {
   DnnlMatmul matmul_;
 };
 
-std::unique_ptr<Kernel> make_matmul(const KernelSite&) { return std::make_unique<MatMulKernel>(); }
+// Numbers that oneDNN does not multiply: shapes and tables, not layers.
+class PlainMatMulKernel final : public PlainKernel {
+ public:
+  void forward(const Call& call) override {
+    const TensorView& y = call.outputs[0];
+    if (y.elements() == 0) return;
+    with_number(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const StackedProducts p(call.inputs[0].shape, call.inputs[1].shape, y.shape);
+      p.for_each([&](int64_t a, int64_t b, int64_t to, bool, bool) {
+        for (int64_t i = 0; i < p.batch; ++i)
+          multiply(p, call.inputs[0].as<T>() + a + i * p.a_matrix,
+                   call.inputs[1].as<T>() + b + i * p.b_matrix, y.as<T>() + to + i * p.y_matrix);
+      });
+    });
+  }
+
+ protected:
+  void gradient(const Call&, std::span<const GradientTarget>) override {
+    throw Error(ErrorCode::kInternal, "MatMul has gradients of float32 only");
+  }
+
+ private:
+  template <class T>
+  static void multiply(const StackedProducts& p, const T* a, const T* b, T* y) {
+    std::fill_n(y, p.m * p.n, T{});
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t k = 0; k < p.k; ++k)
+        for (int64_t j = 0; j < p.n; ++j)
+          y[i * p.n + j] = static_cast<T>(y[i * p.n + j] + a[i * p.k + k] * b[k * p.n + j]);
+  }
+};
+
+std::unique_ptr<Kernel> make_matmul(const KernelSite& site) {
+  if (site.op.outputs()[0].dtype != DType::kFloat32) return std::make_unique<PlainMatMulKernel>();
+  return std::make_unique<MatMulKernel>();
+}
 
 // Of the product that takes most.
 size_t matmul_workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
   const Shape& y = local.outputs[0].shape;
   if (y.elements() == 0 || local.inputs[0].shape.elements() == 0) return 0;
+  if (local.outputs[0].dtype != DType::kFloat32) return 0;
   const StackedProducts p(local.inputs[0].shape, local.inputs[1].shape, y);
   size_t most = DnnlMatmul::workspace_bytes(matmul_product(p), false, false, false, threads);
   for (const int input : {0, 1})

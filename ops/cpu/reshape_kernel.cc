@@ -1,4 +1,5 @@
-// Flatten and Reshape on the CPU: nothing where the memory is shared, a copy where it is not.
+// What reads its input with another shape, on the CPU: nothing where the memory is shared, a copy
+// where it is not.
 #include <cstring>
 
 #include "ops/kernel.h"
@@ -33,6 +34,11 @@ std::unique_ptr<Kernel> make_reshape(const KernelSite&) {
 
 }  // namespace
 
-KernelEntries register_reshape() { return {{"Flatten", make_reshape}, {"Reshape", make_reshape}}; }
+KernelEntries register_reshape() {
+  KernelEntries entries;
+  for (const char* name : {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+    entries.push_back({name, make_reshape});
+  return entries;
+}
 
 }  // namespace kerf::ops::cpu

@@ -2,37 +2,12 @@
 // together. Any element type; only float32 can be added.
 #pragma once
 
-#include <cstring>
 #include <vector>
 
+#include "ops/cpu/walk.h"
 #include "ops/folded.h"
-#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
-
-struct Rows {
-  std::byte* data = nullptr;
-  int64_t stride = 0;  // bytes
-};
-
-// Copies `count` rows of `bytes` each, or adds them as float32.
-inline void move_rows(const Rows& from, const Rows& to, int64_t count, int64_t bytes,
-                      bool accumulate) {
-  const int64_t least = 1 + simd::kLeastElements * 4 / std::max<int64_t>(bytes, 1);
-  simd::parallel_pieces(count, least, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const std::byte* source = from.data + i * from.stride;
-      std::byte* target = to.data + i * to.stride;
-      if (!accumulate) {
-        std::memcpy(target, source, static_cast<size_t>(bytes));
-        continue;
-      }
-      const auto* x = reinterpret_cast<const float*>(source);
-      auto* y = reinterpret_cast<float*>(target);
-      for (int64_t j = 0; j < bytes / 4; ++j) y[j] += x[j];
-    }
-  });
-}
 
 // The indices [begin, begin + extent) of a whole's axis.
 struct Stretch {
@@ -53,29 +28,45 @@ inline std::vector<Stretch> stretches_of(const std::vector<ValueSpec>& parts, in
   return stretches;
 }
 
-// Copies (or adds) the stretch of `whole` into `part`, dense, or `part` into the stretch, where
-// null counts as zeros. Either may be empty.
-inline void take_stretch(const TensorView& whole, const Stretch& stretch, std::byte* part,
-                         bool accumulate) {
-  const Folded folded = fold(whole.shape, stretch.axis);
-  const int64_t step = folded.inner * static_cast<int64_t>(size_of(whole.dtype));
-  if (stretch.extent * step == 0) return;
-  const Rows rows{whole.data + stretch.begin * step, folded.length * step};
-  move_rows(rows, {part, stretch.extent * step}, folded.outer, stretch.extent * step, accumulate);
+// From the stretch of a whole into a part, dense.
+inline Walk stretch_walk(const Shape& whole, const Stretch& stretch) {
+  const Folded folded = fold(whole, stretch.axis);
+  const int64_t row = stretch.extent * folded.inner;
+  Walk walk;
+  walk.start(stretch.begin * folded.inner, 0);
+  walk.add({folded.outer, folded.length * folded.inner, row});
+  walk.add({row, 1, 1});
+  return walk;
 }
 
-inline void put_stretch(std::byte* part, const TensorView& whole, const Stretch& stretch,
+// Copies `from` to `to`, or adds it as float32.
+inline void copy_or_add(const Walk& walk, DType dtype, const std::byte* from, std::byte* to,
                         bool accumulate) {
-  const Folded folded = fold(whole.shape, stretch.axis);
-  const int64_t step = folded.inner * static_cast<int64_t>(size_of(whole.dtype));
-  const int64_t bytes = stretch.extent * step;
-  if (bytes == 0) return;
-  const Rows rows{whole.data + stretch.begin * step, folded.length * step};
-  if (part != nullptr)
-    move_rows({part, bytes}, rows, folded.outer, bytes, accumulate);
-  else if (!accumulate)
-    for (int64_t i = 0; i < folded.outer; ++i)
-      std::memset(rows.data + i * rows.stride, 0, static_cast<size_t>(bytes));
+  if (accumulate)
+    add(walk, reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to));
+  else
+    copy(walk, from, to, size_of(dtype));
+}
+
+// The stretch of `whole` into `part`, or `part` into the stretch, where null counts as zeros.
+// Either may be empty.
+inline void take_stretch(const TensorView& whole, const Stretch& stretch, std::byte* part,
+                         bool accumulate) {
+  copy_or_add(stretch_walk(whole.shape, stretch), whole.dtype, whole.data, part, accumulate);
+}
+
+inline void put_stretch(const std::byte* part, const TensorView& whole, const Stretch& stretch,
+                        bool accumulate) {
+  const Walk walk = stretch_walk(whole.shape, stretch).turned();
+  if (part != nullptr) {
+    copy_or_add(walk, whole.dtype, part, whole.data, accumulate);
+  } else if (!accumulate && !walk.empty()) {
+    constexpr uint64_t kZero = 0;
+    Walk zeros;  // of one element, again and again
+    zeros.start(0, walk.to());
+    for (const WalkAxis& axis : walk) zeros.add({axis.extent, 0, axis.to});
+    copy(zeros, reinterpret_cast<const std::byte*>(&kZero), whole.data, size_of(whole.dtype));
+  }
 }
 
 }  // namespace kerf::ops::cpu

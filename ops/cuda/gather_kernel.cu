@@ -24,16 +24,17 @@ struct Picks {
   }
 };
 
+template <class T>
 struct GatherRows {
   Picks picks;
-  const float* data;
-  float* y;
+  const T* data;
+  T* y;
   KERF_DEVICE void operator()(int64_t i) const {
     const int64_t column = i % picks.inner;
     const int64_t pick = i / picks.inner % picks.count;
     const int64_t outer = i / picks.inner / picks.count;
     const int64_t row = picks.row(pick);
-    y[i] = row < 0 ? 0.0F : data[(outer * picks.length + row) * picks.inner + column];
+    y[i] = row < 0 ? T{} : data[(outer * picks.length + row) * picks.inner + column];
   }
 };
 
@@ -68,9 +69,13 @@ class GatherKernel final : public PlainKernel {
   void forward(const Call& call) override {
     const int64_t rows = vocabulary_.extent();
     if (vocabulary_.has_first()) check_indices(queue_, report_, call, call.inputs[1], -rows, rows);
-    for_each(queue_, call.outputs[0].elements(),
-             GatherRows{picks_of(call, call.inputs[0].shape), call.inputs[0].f32(),
-                        call.outputs[0].f32()});
+    const TensorView& data = call.inputs[0];
+    const TensorView& y = call.outputs[0];
+    with_element(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      for_each(queue_, y.elements(),
+               GatherRows<T>{picks_of(call, data.shape), data.as<T>(), y.as<T>()});
+    });
   }
 
  protected:

@@ -7,26 +7,37 @@
 namespace kerf::ops::cuda {
 namespace {
 
+// C at Y's places: repeated along an axis where its step is 0.
 struct AddScaledBias {
   const float* bias;
   float beta;
   int64_t columns;
+  int64_t row_step;
+  int64_t column_step;
   float* y;
-  KERF_DEVICE void operator()(int64_t i) const { y[i] += beta * bias[i % columns]; }
+  KERF_DEVICE void operator()(int64_t i) const {
+    y[i] += beta * bias[i / columns * row_step + i % columns * column_step];
+  }
 };
 
-// Row r of the work is a column.
+// Row r of the work is an element of C, of `bias_columns`, and its terms are what it was added to.
 struct BiasGradient : Adding<float> {
   const float* dy;
-  int64_t rows;
+  int64_t rows;  // over which it is repeated
   int64_t columns;
+  int64_t width;  // of dY
+  int64_t bias_columns;
   float beta;
   float* to;
   bool accumulate;
-  KERF_DEVICE int64_t length(int64_t) const { return rows; }
-  KERF_DEVICE float term(int64_t column, int64_t row) const { return dy[row * columns + column]; }
-  KERF_DEVICE void finish(int64_t column, float sum) const {
-    put(to + column, accumulate, beta * sum);
+  KERF_DEVICE int64_t length(int64_t) const { return rows * columns; }
+  KERF_DEVICE float term(int64_t element, int64_t i) const {
+    const int64_t row = rows == 1 ? element / bias_columns : i / columns;
+    const int64_t column = columns == 1 ? element % bias_columns : i % columns;
+    return dy[row * width + column];
+  }
+  KERF_DEVICE void finish(int64_t element, float sum) const {
+    put(to + element, accumulate, beta * sum);
   }
 };
 
@@ -40,16 +51,20 @@ class GemmKernel final : public PlainKernel {
     const TensorView& y = call.outputs[0];
     // Absent, or left to the call that has inner index 0.
     const float* c = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
-    const bool bias_inside = c != nullptr && op_.beta() == 1;
     if (y.elements() == 0) return;
+    const Shape matrix = c == nullptr ? Shape{0, 0} : bias_matrix(call.inputs[2].shape);
+    const bool inside = c != nullptr && op_.beta() == 1 && matrix == Shape{1, y.shape[1]};
     matmul_.run({.m = y.shape[0],
                  .n = y.shape[1],
-                 .k = a.shape[1],
+                 .k = a.shape[op_.transpose_a() ? 0 : 1],
                  .alpha = op_.alpha(),
+                 .transpose_a = op_.transpose_a(),
                  .transpose_b = op_.transpose_b()},
-                a.f32(), call.inputs[1].f32(), bias_inside ? c : nullptr, y.f32(), call.workspace);
-    if (c != nullptr && !bias_inside)
-      for_each(queue_, y.elements(), AddScaledBias{c, op_.beta(), y.shape[1], y.f32()});
+                a.f32(), call.inputs[1].f32(), inside ? c : nullptr, y.f32(), call.workspace);
+    if (c != nullptr && !inside)
+      for_each(queue_, y.elements(),
+               AddScaledBias{c, op_.beta(), y.shape[1], matrix[0] == 1 ? 0 : matrix[1],
+                             matrix[1] == 1 ? 0 : 1, y.f32()});
   }
 
  protected:
@@ -57,19 +72,26 @@ class GemmKernel final : public PlainKernel {
     const TensorView& dy = call.output_gradients[0];
     for (const GradientTarget& target : targets)
       if (target.input == 2)
-        reduce_rows(queue_, target.to.elements(),
-                    BiasGradient{{},
-                                 dy.f32(),
-                                 dy.shape[0],
-                                 dy.shape[1],
-                                 op_.beta(),
-                                 target.to.f32(),
-                                 target.accumulate});
+        bias_gradient(dy, target);
       else
         product_gradient(call, dy, target);
   }
 
  private:
+  void bias_gradient(const TensorView& dy, const GradientTarget& target) {
+    const Shape matrix = bias_matrix(target.to.shape);
+    reduce_rows(queue_, target.to.elements(),
+                BiasGradient{{},
+                             dy.f32(),
+                             matrix[0] == 1 ? dy.shape[0] : 1,
+                             matrix[1] == 1 ? dy.shape[1] : 1,
+                             dy.shape[1],
+                             matrix[1],
+                             op_.beta(),
+                             target.to.f32(),
+                             target.accumulate});
+  }
+
   // Sums over micro-batches are taken inside the multiplication.
   void product_gradient(const Call& call, const TensorView& dy, const GradientTarget& target) {
     if (target.to.elements() == 0) return;
@@ -81,17 +103,12 @@ class GemmKernel final : public PlainKernel {
                               .n = target.to.shape[1],
                               .alpha = op_.alpha(),
                               .accumulate = target.accumulate};
-    if (target.input == 0) {
-      problem.k = dy.shape[1];
-      problem.transpose_b = !op_.transpose_b();
-      matmul_.run(problem, dy.f32(), call.inputs[1].f32(), nullptr, target.to.f32(),
-                  call.workspace);
-      return;
-    }
-    const float* a = call.inputs[0].f32();
-    problem.k = dy.shape[0];
-    problem.transpose_a = true;
-    matmul_.run(problem, op_.transpose_b() ? dy.f32() : a, op_.transpose_b() ? a : dy.f32(),
+    const GemmGradient order = gemm_gradient_of(op_, target.input);
+    const float* other = call.inputs[target.input == 0 ? 1 : 0].f32();
+    problem.k = dy.shape[target.input == 0 ? 1 : 0];
+    problem.transpose_a = order.transpose_first;
+    problem.transpose_b = order.transpose_second;
+    matmul_.run(problem, order.dy_first ? dy.f32() : other, order.dy_first ? other : dy.f32(),
                 nullptr, target.to.f32(), call.workspace);
   }
 

@@ -2,6 +2,7 @@
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/lt_matmul.h"
 #include "ops/matmul_stacks.h"
+#include "ops/workbench.h"
 
 namespace kerf::ops::cuda {
 namespace {
@@ -81,6 +82,8 @@ size_t matmul_workspace(const BoundOperator&, const LocalSpecs& local, int) {
 KernelEntries register_matmul() {
   return {{.op = "MatMul",
            .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+             if (site.op.outputs()[0].dtype != DType::kFloat32)
+               throw_no_kernel("MatMul of other numbers than float32", site.bench.device());
              return std::make_unique<MatMulKernel>(site);
            },
            .workspace = matmul_workspace}};

@@ -1,4 +1,5 @@
-// Flatten and Reshape on a GPU: nothing where the memory is shared, a copy where it is not.
+// What reads its input with another shape, on a GPU: nothing where the memory is shared, a copy
+// where it is not.
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cuda_workbench.h"
 
@@ -35,6 +36,11 @@ std::unique_ptr<Kernel> make_reshape(const KernelSite& site) {
 
 }  // namespace
 
-KernelEntries register_reshape() { return {{"Flatten", make_reshape}, {"Reshape", make_reshape}}; }
+KernelEntries register_reshape() {
+  KernelEntries entries;
+  for (const char* name : {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+    entries.push_back({.op = name, .make = make_reshape});
+  return entries;
+}
 
 }  // namespace kerf::ops::cuda

@@ -29,7 +29,7 @@ Concat::Concat(const NodeFacts& facts)
     const bool same_rank = others.rank() == whole.shape.rank();
     if (same_rank) others[axis_] = whole.shape[axis_];
     if (!same_rank || !(others == whole.shape) || spec.dtype != whole.dtype ||
-        spec.shape[axis_] < 1)
+        spec.shape[axis_] < 0)
       throw Error(ErrorCode::kUsage, format("Concat along axis {} cannot join {} {} to {} {}",
                                             axis_, to_string(spec.dtype), to_string(spec.shape),
                                             to_string(whole.dtype), to_string(shape(0))));

@@ -5,7 +5,6 @@ namespace kerf::ops {
 Gather::Gather(const NodeFacts& facts)
     : BoundOperator("Gather", facts),
       axis_(resolved_axis("Gather", attribute_int(facts.attributes, "axis", 0), shape(0).rank())) {
-  want_float32("Gather", input(0), "data");
   const Shape& data = shape(0);
   const Shape& indices = shape(1);
   const DType type = input(1).spec.dtype;
@@ -18,11 +17,13 @@ Gather::Gather(const NodeFacts& facts)
   std::vector<int64_t> extents(data.begin(), data.begin() + axis_);
   extents.insert(extents.end(), indices.begin(), indices.end());
   extents.insert(extents.end(), data.begin() + axis_ + 1, data.end());
-  outputs_ = {{DType::kFloat32, Shape(extents)}};
+  outputs_ = {{input(0).spec.dtype, Shape(extents)}};
 
   const int rank = outputs_[0].shape.rank();
   space_.axes = axes_of_tensor(outputs_[0].shape);
   space_.axes.push_back({AxisKind::kSummed, "vocabulary", data[axis_]});
+  if (outputs_[0].dtype != DType::kFloat32)
+    space_.axes.back().undivided = "parts of it are put together by adding, which is of float32";
   std::vector<std::vector<int>> table;
   std::vector<std::vector<int>> picks;
   for (int i = 0; i < axis_; ++i) table.push_back({i});
@@ -35,13 +36,18 @@ Gather::Gather(const NodeFacts& facts)
 
 Cost Gather::cost(const LocalSpecs& local) const {
   const double y = static_cast<double>(local.outputs[0].shape.elements());
-  const double table = 4 * static_cast<double>(local.inputs[0].shape.elements());
+  const double element = static_cast<double>(size_of(input(0).spec.dtype));
+  const double table = element * static_cast<double>(local.inputs[0].shape.elements());
   const double indices = static_cast<double>(local.inputs[1].shape.elements()) *
                          static_cast<double>(size_of(input(1).spec.dtype));
-  const double back = 12 * y + indices + table;  // and zeroed
+  const double back = 3 * element * y + indices + table;  // and zeroed
   const bool weights = input(0).in_weight_gradient();
-  return {
-      0, weights ? 0 : y, weights ? y : 0, 8 * y + indices, weights ? 0 : back, weights ? back : 0};
+  return {0,
+          weights ? 0 : y,
+          weights ? y : 0,
+          2 * element * y + indices,
+          weights ? 0 : back,
+          weights ? back : 0};
 }
 
 BackwardReads Gather::backward_reads() const {

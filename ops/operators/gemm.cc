@@ -3,49 +3,65 @@
 namespace kerf::ops {
 namespace {
 
-void check_bias(const Shape& bias, int64_t columns) {
-  const bool fits = (bias.rank() == 1 && bias[0] == columns) ||
-                    (bias.rank() == 2 && bias[0] == 1 && bias[1] == columns);
-  if (!fits)
-    throw Error(ErrorCode::kUsage, format("Gemm wants C of shape [{}] or [1, {}], not {}", columns,
-                                          columns, to_string(bias)));
+// The axes of C, of Y's or repeated.
+OperandMap bias_map(const Shape& c, const Shape& y, int inner) {
+  OperandMap map = c.rank() > 2 ? OperandMap() : broadcast_axes(c, y);
+  const Shape matrix = c.rank() > 2 ? Shape{0, 0} : bias_matrix(c);
+  for (int i = 0; i < 2; ++i)
+    if (matrix[i] != 1 && matrix[i] != y[i])
+      throw Error(ErrorCode::kUsage,
+                  format("Gemm wants C that repeats over Y, of shape {}, as [{}] "
+                         "does; not {}",
+                         to_string(y), y[1], to_string(c)));
+  map.first_of = inner;
+  return map;
 }
 
 }  // namespace
+
+Shape bias_matrix(const Shape& c) {
+  const int64_t columns = c.rank() == 0 ? 1 : c[c.rank() - 1];
+  return {c.rank() < 2 ? 1 : c[0], columns};
+}
+
+GemmGradient gemm_gradient_of(const Gemm& op, int input) {
+  const bool a = op.transpose_a();
+  const bool b = op.transpose_b();
+  if (input == 0) return a ? GemmGradient{false, b, true} : GemmGradient{true, false, !b};
+  return b ? GemmGradient{true, true, a} : GemmGradient{false, !a, false};
+}
 
 Gemm::Gemm(const NodeFacts& facts)
     : BoundOperator("Gemm", facts),
       alpha_(static_cast<float>(attribute_float(facts.attributes, "alpha", 1))),
       beta_(static_cast<float>(attribute_float(facts.attributes, "beta", 1))),
+      transpose_a_(attribute_int(facts.attributes, "transA", 0) != 0),
       transpose_b_(attribute_int(facts.attributes, "transB", 0) != 0) {
-  if (attribute_int(facts.attributes, "transA", 0) != 0)
-    throw Error(
-        ErrorCode::kUsage,
-        "Gemm with transA is not supported: axis 0 of A is the batch; transpose A beforehand");
   for (const Operand& operand : inputs()) want_float32("Gemm", operand, "all inputs");
   const Shape& a = shape(0);
   const Shape& b = shape(1);
   if (a.rank() != 2 || b.rank() != 2)
     throw Error(ErrorCode::kUsage, format("Gemm wants A and B of rank 2, not A {} and B {}",
                                           to_string(a), to_string(b)));
-  const int64_t inner = transpose_b_ ? b[1] : b[0];
-  const int64_t columns = transpose_b_ ? b[0] : b[1];
-  if (a[1] != inner || inner <= 0 || columns <= 0)
-    throw Error(ErrorCode::kUsage, format("Gemm cannot multiply A {} by B {}{}", to_string(a),
-                                          to_string(b), transpose_b_ ? " transposed" : ""));
-  outputs_ = {{DType::kFloat32, {a[0], columns}}};
+  const int64_t rows = a[transpose_a_ ? 1 : 0];
+  const int64_t inner = a[transpose_a_ ? 0 : 1];
+  const int64_t columns = b[transpose_b_ ? 0 : 1];
+  if (b[transpose_b_ ? 1 : 0] != inner || inner <= 0 || columns <= 0)
+    throw Error(ErrorCode::kUsage, format("Gemm cannot multiply A {}{} by B {}{}", to_string(a),
+                                          transpose_a_ ? " transposed (transA)" : "", to_string(b),
+                                          transpose_b_ ? " transposed (transB)" : ""));
+  outputs_ = {{DType::kFloat32, {rows, columns}}};
   enum : int { kRows, kColumns, kInner };
-  space_.axes = {{AxisKind::kSample, "samples", a[0]},
+  space_.axes = {{AxisKind::kSample, "samples", rows},
                  {AxisKind::kFeature, "outputs", columns},
                  {AxisKind::kSummed, "inputs", inner}};
-  space_.inputs = {operand_axes({{kRows}, {kInner}}), transpose_b_
-                                                          ? operand_axes({{kColumns}, {kInner}})
-                                                          : operand_axes({{kInner}, {kColumns}})};
+  const auto matrix = [](int first, int second, bool transposed) {
+    return transposed ? operand_axes({{second}, {first}}) : operand_axes({{first}, {second}});
+  };
+  space_.inputs = {matrix(kRows, kInner, transpose_a_), matrix(kInner, kColumns, transpose_b_)};
   space_.outputs = {operand_axes({{kRows}, {kColumns}})};
   if (inputs().size() < 3) return;
-  if (has(2)) check_bias(shape(2), columns);
-  space_.inputs.push_back(has(2) && shape(2).rank() == 2 ? operand_axes({{}, {kColumns}}, kInner)
-                                                         : operand_axes({{kColumns}}, kInner));
+  space_.inputs.push_back(has(2) ? bias_map(shape(2), outputs_[0].shape, kInner) : OperandMap());
 }
 
 Cost Gemm::cost(const LocalSpecs& local) const {
@@ -53,7 +69,8 @@ Cost Gemm::cost(const LocalSpecs& local) const {
   const double b = static_cast<double>(local.inputs[1].shape.elements());
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double c = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
-  const double flops = 2 * y * static_cast<double>(local.inputs[0].shape[1]);
+  const double inner = static_cast<double>(local.inputs[0].shape[transpose_a_ ? 0 : 1]);
+  const double flops = 2 * y * inner;
   const double bytes = 4 * (a + b + y);
   const double bias = c > 0 ? y : 0;
   return {flops + bias, flops, flops + bias, bytes + 4 * c, bytes, bytes + 4 * (c + bias)};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/matmul_stacks.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -22,34 +24,47 @@ std::vector<int64_t> stacks_of(const Shape& a, const Shape& b) {
   return stacks;
 }
 
-// The stacks that an operand of this shape has, then its own two axes.
-OperandMap map_of(const Shape& operand, int stacks, int first, int second) {
+// The stacks that an operand of this shape has, then its own two axes, of which a vector has one.
+OperandMap map_of(const Shape& operand, int stacks, const std::vector<int>& own) {
   std::vector<std::vector<int>> axes;
-  for (int i = 0; i < operand.rank() - 2; ++i) {
-    const int stack = i + stacks - (operand.rank() - 2);
+  const int matrices = operand.rank() - static_cast<int>(own.size());
+  for (int i = 0; i < matrices; ++i) {
+    const int stack = i + stacks - matrices;
     axes.push_back(operand[i] == 1 ? std::vector<int>{} : std::vector<int>{stack});
   }
-  axes.push_back({first});
-  axes.push_back({second});
+  for (const int axis : own) axes.push_back({axis});
   return operand_axes(axes);
+}
+
+void check_product_types(const Operand& left, const Operand& right) {
+  const DType type = left.spec.dtype;
+  const bool product =
+      is_floating(type) ? type == DType::kFloat32 || type == DType::kFloat64 : type != DType::kBool;
+  if (!product || right.spec.dtype != type)
+    throw Error(ErrorCode::kUsage, format("MatMul cannot multiply {} by {}", to_string(type),
+                                          to_string(right.spec.dtype)));
+  if (type != DType::kFloat32 && (left.wants_gradient || right.wants_gradient))
+    throw Error(ErrorCode::kUsage,
+                format("MatMul has gradients of float32, not of {}", to_string(type)));
 }
 
 }  // namespace
 
 MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
-  want_float32("MatMul", input(0), "A");
-  want_float32("MatMul", input(1), "B");
-  const Shape& a = shape(0);
-  const Shape& b = shape(1);
+  check_product_types(input(0), input(1));
+  const bool row = shape(0).rank() == 1;
+  const bool column = shape(1).rank() == 1;
+  const Shape a = as_matrix(shape(0), true);
+  const Shape b = as_matrix(shape(1), false);
   if (a.rank() < 2 || b.rank() < 2)
     throw Error(ErrorCode::kUsage, format("MatMul multiplies [..., M, K] by [..., K, O]; not {} by "
                                           "{}",
-                                          to_string(a), to_string(b)));
+                                          to_string(shape(0)), to_string(shape(1))));
   const int64_t columns = b[b.rank() - 1];
   const int64_t inner = a[a.rank() - 1];
   if (inner != b[b.rank() - 2] || columns < 1 || inner < 1)
-    throw Error(ErrorCode::kUsage,
-                format("MatMul cannot multiply {} by {}", to_string(a), to_string(b)));
+    throw Error(ErrorCode::kUsage, format("MatMul cannot multiply {} by {}", to_string(shape(0)),
+                                          to_string(shape(1))));
   std::vector<int64_t> extents = stacks_of(a, b);
   const auto stacks = static_cast<int>(extents.size());
   for (int i = 0; i < stacks; ++i) {
@@ -62,11 +77,21 @@ MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
                                  : IterationAxis{AxisKind::kSpace, "rows", rows});
   space_.axes.push_back({AxisKind::kFeature, "columns", columns});
   space_.axes.push_back({AxisKind::kSummed, "inner", inner});
-  extents.insert(extents.end(), {rows, columns});
-  outputs_ = {{DType::kFloat32, Shape(extents)}};
-  space_.inputs = {map_of(a, stacks, stacks, stacks + 2),
-                   map_of(b, stacks, stacks + 2, stacks + 1)};
-  space_.outputs = {map_of(outputs_[0].shape, stacks, stacks, stacks + 1)};
+  const DType type = input(0).spec.dtype;
+  if (type != DType::kFloat32)
+    space_.axes.back().undivided = "parts are put together by adding, which is of float32";
+  std::vector<int> own;
+  if (!row) own.push_back(stacks);
+  if (!row) extents.push_back(rows);
+  if (!column) own.push_back(stacks + 1);
+  if (!column) extents.push_back(columns);
+  outputs_ = {{type, Shape(extents)}};
+  const int last = stacks + 2;
+  space_.inputs = {
+      map_of(shape(0), stacks, row ? std::vector<int>{last} : std::vector<int>{stacks, last}),
+      map_of(shape(1), stacks,
+             column ? std::vector<int>{last} : std::vector<int>{last, stacks + 1})};
+  space_.outputs = {map_of(outputs_[0].shape, stacks, own)};
 }
 
 Cost MatMul::cost(const LocalSpecs& local) const {
@@ -75,7 +100,7 @@ Cost MatMul::cost(const LocalSpecs& local) const {
   const double b = static_cast<double>(local.inputs[1].shape.elements());
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double flops = 2 * y * static_cast<double>(a_shape[a_shape.rank() - 1]);
-  const double bytes = 4 * (a + b + y);
+  const double bytes = static_cast<double>(size_of(local.outputs[0].dtype)) * (a + b + y);
   return {flops, flops, flops, bytes, bytes, bytes};
 }
 

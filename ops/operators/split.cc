@@ -5,19 +5,32 @@
 namespace kerf::ops {
 namespace {
 
-std::vector<int64_t> extents_of(const NodeFacts& facts, int64_t extent, int axis) {
-  const auto outputs = static_cast<size_t>(facts.outputs);
-  std::vector<int64_t> extents = attribute_ints(facts.attributes, "split", {});
-  if (extents.empty() && extent % facts.outputs == 0)
-    extents.assign(outputs, extent / facts.outputs);
-  if (extents.empty())
+// Equal parts, or with `num_outputs` all but the last.
+std::vector<int64_t> equal_parts(const NodeFacts& facts, int64_t extent, int axis) {
+  const int64_t outputs = facts.outputs;
+  const bool counted = facts.attributes.contains("num_outputs");
+  if (counted && attribute_int(facts.attributes, "num_outputs", 0) != outputs)
+    throw Error(ErrorCode::kUsage, format("Split has {} outputs, but num_outputs {}", outputs,
+                                          attribute_int(facts.attributes, "num_outputs", 0)));
+  const int64_t each = (extent + outputs - 1) / outputs;
+  const int64_t last = extent - each * (outputs - 1);
+  if (last < 0 || (last != each && !counted))
     throw Error(ErrorCode::kUsage,
                 format("Split cannot cut axis {} of {} into {} equal parts: say the extents in "
                        "attribute 'split'",
                        axis, extent, outputs));
+  std::vector<int64_t> extents(static_cast<size_t>(outputs), each);
+  extents.back() = last;
+  return extents;
+}
+
+std::vector<int64_t> extents_of(const NodeFacts& facts, int64_t extent, int axis) {
+  const auto outputs = static_cast<size_t>(facts.outputs);
+  std::vector<int64_t> extents = attribute_ints(facts.attributes, "split", {});
+  if (extents.empty()) return equal_parts(facts, extent, axis);
   int64_t rest = extent;
   for (const int64_t each : extents) {
-    if (each < 1 || each > rest) rest = -1;
+    if (each < 0 || each > rest) rest = -1;
     if (rest < 0) break;
     rest -= each;
   }
@@ -63,7 +76,8 @@ OperatorDefinitions define_split() {
   return {{.name = "Split",
            .inputs = {{"input"}},
            .outputs = {{"outputs", FormalOperand::Count::kVariadic}},
-           .attributes = {{"axis"}, {"split", AttributeType::kInts}, format_attribute()},
+           .attributes =
+               {{"axis"}, {"num_outputs"}, {"split", AttributeType::kInts}, format_attribute()},
            .input_attributes = {{"split", 1, 13}},
            .bind = bind_as<Split>,
            .channels_last = [](const NodeFacts& facts) {

@@ -23,7 +23,7 @@ std::vector<int> perm_of(const NodeFacts& facts) {
 }  // namespace
 
 Transpose::Transpose(const NodeFacts& facts)
-    : BoundOperator("Transpose", facts), perm_(perm_of(facts)) {
+    : Rearranged("Transpose", facts), perm_(perm_of(facts)) {
   std::vector<int64_t> extents;
   std::vector<std::vector<int>> axes;
   for (const int axis : perm_) {
@@ -33,16 +33,6 @@ Transpose::Transpose(const NodeFacts& facts)
   outputs_ = {{input(0).spec.dtype, Shape(extents)}};
   space_ = {axes_of_tensor(shape(0)), {same_axes(shape(0).rank())}, {operand_axes(axes)}};
 }
-
-Cost Transpose::cost(const LocalSpecs& local) const {
-  const ValueSpec& x = local.inputs[0];
-  const double bytes =
-      2 * static_cast<double>(x.shape.elements()) * static_cast<double>(size_of(x.dtype));
-  const bool weights = input(0).in_weight_gradient();
-  return {0, 0, 0, bytes, weights ? 0 : bytes, weights ? bytes : 0};
-}
-
-BackwardReads Transpose::backward_reads() const { return {}; }
 
 OperatorDefinitions define_transpose() {
   return {{.name = "Transpose",

@@ -4,18 +4,15 @@
 // reversed. Any element type. Iterations: the input's axes, all of which divide.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/operators/rearranged.h"
 
 namespace kerf::ops {
 
-class Transpose final : public BoundOperator {
+class Transpose final : public Rearranged {
  public:
   explicit Transpose(const NodeFacts& facts);
 
   const std::vector<int>& perm() const { return perm_; }
-
-  Cost cost(const LocalSpecs& local) const override;
-  BackwardReads backward_reads() const override;
 
  private:
   std::vector<int> perm_;

@@ -50,6 +50,8 @@ std::vector<OperatorCase> product_cases();
 std::vector<OperatorCase> window_cases();
 std::vector<OperatorCase> pointwise_cases();
 std::vector<OperatorCase> sequence_cases();
+std::vector<OperatorCase> moving_cases();
+std::vector<OperatorCase> reduction_cases();
 std::vector<OperatorCase> layer_cases();
 std::vector<OperatorCase> attention_cases();
 std::vector<OperatorCase> operator_cases();

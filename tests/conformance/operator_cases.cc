@@ -6,7 +6,7 @@ namespace kerf::ops {
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), sequence_cases(),
-                             layer_cases(), attention_cases()})
+                             moving_cases(), reduction_cases(), layer_cases(), attention_cases()})
     for (const OperatorCase& scene : family) {
       cases.push_back(scene);
       if (const auto turned = channels_last(scene)) cases.push_back(*turned);

@@ -23,6 +23,23 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
   cases.push_back({.name = "Gemm_without_bias",
                    .op = "Gemm",
                    .inputs = {activation({kBatch, 9}), parameter({9, 6}), absent()}});
+  const auto add = [&](std::string name, Attributes attributes, CaseInput a, CaseInput b,
+                       CaseInput c) {
+    cases.push_back({.name = std::move(name),
+                     .op = "Gemm",
+                     .attributes = std::move(attributes),
+                     .inputs = {std::move(a), std::move(b), std::move(c)}});
+  };
+  const int64_t yes = 1;
+  add("Gemm_of_columns", {{"transA", yes}}, activation({5, kBatch}), parameter({5, 4}),
+      parameter({4}));
+  add("Gemm_of_columns_by_rows", {{"transA", yes}, {"transB", yes}, {"alpha", 2.0}},
+      activation({5, kBatch}), parameter({4, 5}), activation({kBatch, 1}));
+  add("Gemm_adding_a_matrix", {{"beta", 0.5}}, activation({kBatch, 3}), parameter({3, 4}),
+      activation({kBatch, 4}));
+  add("Gemm_adding_a_number", {}, activation({kBatch, 3}), parameter({3, 4}), parameter({}));
+  add("Gemm_of_parameters", {{"transA", yes}}, parameter({5, 3}), parameter({5, 4}),
+      parameter({3, 1}));
 }
 
 void add_matmul_cases(std::vector<OperatorCase>& cases) {
@@ -38,7 +55,27 @@ void add_matmul_cases(std::vector<OperatorCase>& cases) {
       activation({kBatch, 1, 4, 3}));
   add("MatMul_repeating_samples_of_the_first", parameter({1, 2, 3, 4}),
       activation({kBatch, 2, 4, 2}));
+  add("MatMul_of_vectors", parameter({5}), parameter({5}));
+  add("MatMul_by_a_vector", activation({kBatch, 3, 5}), parameter({5}));
+  add("MatMul_of_a_vector", parameter({4}), activation({kBatch, 4, 3}));
+  add("MatMul_of_rows_by_a_vector", activation({kBatch, 5}), parameter({5}));
   add("MatMul_repeating_both", activation({kBatch, 1, 2, 3}), parameter({4, 3, 2}));
+}
+
+void add_integer_cases(std::vector<OperatorCase>& cases) {
+  const auto numbers = [](DType type, const Shape& shape) {
+    return CaseInput{{type, shape}, Role::kInput, Draw::kClass, 9};
+  };
+  cases.push_back(
+      {.name = "MatMul_of_integers",
+       .op = "MatMul",
+       .inputs = {numbers(DType::kInt64, {kBatch, 3, 4}), numbers(DType::kInt64, {4, 5})},
+       .whole_axes = {"inner"}});
+  cases.push_back({.name = "MatMul_of_doubles",
+                   .op = "MatMul",
+                   .inputs = {numbers(DType::kFloat64, {kBatch, 2, 3, 4}),
+                              numbers(DType::kFloat64, {kBatch, 1, 4, 3})},
+                   .whole_axes = {"inner"}});
 }
 
 }  // namespace
@@ -47,6 +84,7 @@ std::vector<OperatorCase> product_cases() {
   std::vector<OperatorCase> cases;
   add_gemm_cases(cases);
   add_matmul_cases(cases);
+  add_integer_cases(cases);
   return cases;
 }
 

@@ -20,23 +20,50 @@ void visit(const Box& box, const Shape& shape, int axis, int64_t base,
       visit(box, shape, axis + 1, base * shape[axis] + i, found);
 }
 
+// Calls work(a zero of the type); halves are not read and not written here.
+template <class Work>
+void with_type(DType dtype, const Work& work) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return work(float{});
+    case DType::kFloat64:
+      return work(double{});
+    case DType::kInt32:
+      return work(int32_t{});
+    case DType::kInt64:
+      return work(int64_t{});
+    case DType::kInt8:
+      return work(int8_t{});
+    case DType::kInt16:
+      return work(int16_t{});
+    case DType::kUint16:
+      return work(uint16_t{});
+    case DType::kUint32:
+      return work(uint32_t{});
+    case DType::kUint64:
+      return work(uint64_t{});
+    default:
+      KERF_CHECK(size_of(dtype) == 1, "{} is not drawn", to_string(dtype));
+      return work(uint8_t{});
+  }
+}
+
 std::vector<std::byte> bytes_of(const HostTensor& tensor) {
   std::vector<std::byte> bytes(static_cast<size_t>(tensor.shape.elements()) *
                                size_of(tensor.dtype));
-  const auto put = [&](const auto& values) {
-    KERF_CHECK(values.size() * sizeof(values[0]) == bytes.size(), "{} values for shape {}",
-               values.size(), to_string(tensor.shape));
-    const auto* first = reinterpret_cast<const std::byte*>(values.data());
-    std::copy_n(first, bytes.size(), bytes.begin());
-  };
-  if (tensor.dtype == DType::kFloat32)
-    put(tensor.floats);
-  else if (tensor.dtype == DType::kInt64)
-    put(tensor.integers);
-  else if (size_of(tensor.dtype) == 1)
-    put(std::vector<uint8_t>(tensor.integers.begin(), tensor.integers.end()));
-  else
-    put(std::vector<int32_t>(tensor.integers.begin(), tensor.integers.end()));
+  with_type(tensor.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto put = [&](const auto& values) {
+      KERF_CHECK(values.size() * sizeof(T) == bytes.size(), "{} values for shape {}", values.size(),
+                 to_string(tensor.shape));
+      std::transform(values.begin(), values.end(), reinterpret_cast<T*>(bytes.data()),
+                     [](auto value) { return static_cast<T>(value); });
+    };
+    if (tensor.integers.empty())
+      put(tensor.floats);
+    else
+      put(tensor.integers);
+  });
   return bytes;
 }
 
@@ -56,15 +83,14 @@ std::vector<std::byte> bytes_at(const TensorView& view, runtime::Stream& stream)
 HostTensor download(const TensorView& view, runtime::Stream& stream) {
   HostTensor host{view.dtype, view.shape, {}, {}};
   const auto bytes = bytes_at(view, stream);
-  const auto count = static_cast<size_t>(view.elements());
-  if (view.dtype == DType::kFloat32) {
-    const auto* first = reinterpret_cast<const float*>(bytes.data());
-    host.floats.assign(first, first + count);
-  } else {
-    KERF_CHECK(view.dtype == DType::kInt64, "{} outputs are not read", to_string(view.dtype));
-    const auto* first = reinterpret_cast<const int64_t*>(bytes.data());
-    host.integers.assign(first, first + count);
-  }
+  with_type(view.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* first = reinterpret_cast<const T*>(bytes.data());
+    for (int64_t i = 0; i < view.elements(); ++i) {
+      host.floats.push_back(static_cast<float>(first[i]));
+      if (!is_floating(view.dtype)) host.integers.push_back(static_cast<int64_t>(first[i]));
+    }
+  });
   return host;
 }
 
@@ -94,10 +120,8 @@ HostTensor cut(const HostTensor& whole, const Box& box) {
         clip(box.axes[static_cast<size_t>(axis)], whole.shape[axis]).size(whole.shape[axis]);
   for (const int64_t i : elements_of(box, whole.shape)) {
     const auto at = static_cast<size_t>(i);
-    if (whole.dtype == DType::kFloat32)
-      piece.floats.push_back(whole.floats[at]);
-    else
-      piece.integers.push_back(whole.integers[at]);
+    if (!whole.floats.empty()) piece.floats.push_back(whole.floats[at]);
+    if (!whole.integers.empty()) piece.integers.push_back(whole.integers[at]);
   }
   return piece;
 }

@@ -16,7 +16,8 @@
 
 namespace kerf::ops {
 
-// A tensor on the host: of float32, or of int64 or int32 (in `integers`).
+// A tensor on the host. Floating-point numbers are in `floats`, integers and bool in `integers`; of
+// results integers are in both, for small ones compare as well as floats.
 struct HostTensor {
   DType dtype = DType::kFloat32;
   Shape shape;
