@@ -20,6 +20,14 @@ CaseInput classes(const Shape& shape, int64_t count) {
   return {{DType::kInt64, shape}, Role::kLabel, Draw::kClass, count};
 }
 
+CaseInput numbers(DType dtype, const Shape& shape, Draw draw) {
+  return {{dtype, shape}, Role::kInput, draw};
+}
+
+CaseInput integers(DType dtype, const Shape& shape, Draw draw, int64_t limit) {
+  return {{dtype, shape}, Role::kInput, draw, limit};
+}
+
 CaseInput absent() {
   CaseInput input;
   input.present = false;

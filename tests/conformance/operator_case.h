@@ -17,6 +17,9 @@ enum class Draw : uint8_t {
   kPositive,  // in [0.5, 1.5): a variance, a scale
   kApart,     // a shuffled ladder without 0: no two closer than 0.1, none closer than 0.05 to 0
   kClass,     // integers in [0, classes)
+  kFromOne,   // integers in [1, classes]
+  kSigned,    // integers in [-classes, classes)
+  kHalves,    // k / 2 with integers k in [-8, 8]: exact in every type of floating-point numbers
 };
 
 struct CaseInput {
@@ -32,6 +35,8 @@ CaseInput activation(const Shape& shape, Draw draw = Draw::kUniform);
 CaseInput parameter(const Shape& shape, Draw draw = Draw::kUniform);
 CaseInput state(const Shape& shape, Draw draw = Draw::kUniform);
 CaseInput classes(const Shape& shape, int64_t count);  // labels, or indices from the data
+CaseInput numbers(DType dtype, const Shape& shape, Draw draw = Draw::kUniform);  // no gradient
+CaseInput integers(DType dtype, const Shape& shape, Draw draw, int64_t limit);
 CaseInput absent();
 
 struct OperatorCase {
@@ -49,6 +54,7 @@ struct OperatorCase {
 std::vector<OperatorCase> product_cases();
 std::vector<OperatorCase> window_cases();
 std::vector<OperatorCase> pointwise_cases();
+std::vector<OperatorCase> broadcast_cases();
 std::vector<OperatorCase> sequence_cases();
 std::vector<OperatorCase> moving_cases();
 std::vector<OperatorCase> reduction_cases();

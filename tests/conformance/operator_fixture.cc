@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/arithmetic.h"
+#include "tests/support/errors.h"
 
 namespace kerf::ops {
 
@@ -34,6 +35,16 @@ std::unique_ptr<runtime::Device> make_device(const std::string& name,
   return tests::make_async_device(world, {.capacity = 0, .begin_thread = [] { use_threads(1); }});
 }
 
+bool has_kernel_for(const BoundOperator& op, runtime::Device& device) {
+  if (!has_kernel(op.name(), device.kind())) return false;
+  const auto stream = device.make_stream();
+  const auto bench = make_workbench(device, *stream);
+  const Box everything = Box::whole(static_cast<int>(op.space().axes.size()));
+  const auto error = tests::error_of([&] { (void)make_kernel({op, everything, 1, *bench}); });
+  KERF_CHECK(!error || error->code() == ErrorCode::kUnavailable, "{}", error->message());
+  return !error;
+}
+
 HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
   HostTensor tensor{input.spec.dtype, input.spec.shape.with_batch(samples), {}, {}};
   const int64_t count = tensor.shape.elements();
@@ -41,6 +52,15 @@ HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
   for (int64_t i = 0; i < count; ++i) switch (input.draw) {
       case Draw::kClass:
         tensor.integers.push_back(dice.below(input.classes));
+        break;
+      case Draw::kFromOne:
+        tensor.integers.push_back(1 + dice.below(input.classes));
+        break;
+      case Draw::kHalves:
+        tensor.floats.push_back(static_cast<float>(dice.below(17) - 8) / 2);
+        break;
+      case Draw::kSigned:
+        tensor.integers.push_back(dice.below(2 * input.classes) - input.classes);
         break;
       case Draw::kUniform:
         tensor.floats.push_back(dice.uniform());

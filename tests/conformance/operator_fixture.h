@@ -26,6 +26,8 @@ inline constexpr std::string_view kAsyncTest = "async-test";
 std::unique_ptr<runtime::Device> make_device(const std::string& name,
                                              const std::shared_ptr<tests::AsyncWorld>& world);
 std::string name_of(const testing::TestParamInfo<OperatorParam>& info);
+// Whether there is a kernel for the operator as it is bound, with its types.
+bool has_kernel_for(const BoundOperator& op, runtime::Device& device);
 
 // A generator with the same numbers in every standard library.
 class Dice {
@@ -56,7 +58,7 @@ double difference(const HostTensor& a, const HostTensor& b);
 class OperatorSuite : public testing::TestWithParam<OperatorParam> {
  protected:
   void SetUp() override {
-    if (!has_kernel(op().name(), device_->kind()))
+    if (!has_kernel_for(op(), *device_))
       GTEST_SKIP() << scene().op << " has no kernel for " << device_->name();
   }
   void TearDown() override {

@@ -25,17 +25,6 @@ void add_shape_cases(std::vector<OperatorCase>& cases) {
       {"axis 1"});
 }
 
-void add_add_cases(std::vector<OperatorCase>& cases) {
-  const auto add = [&](std::string name, CaseInput a, CaseInput b) {
-    cases.push_back({.name = std::move(name), .op = "Add", .inputs = {a, b}});
-  };
-  add("Add_of_one_shape", activation({kBatch, 7, 3}), activation({kBatch, 7, 3}));
-  add("Add_bias", activation({kBatch, 9}), parameter({9}));
-  add("Add_bias_of_channels", parameter({4, 1, 1}), activation({kBatch, 4, 3, 5}));
-  add("Add_of_positions", activation({kBatch, 4, 6}), parameter({4, 1}));
-  add("Add_one_number", activation({kBatch, 5}), parameter({1}));
-}
-
 void add_elementwise_cases(std::vector<OperatorCase>& cases) {
   for_each_elementwise([&](const auto& entry) {
     cases.push_back({.name = entry.name,
@@ -88,7 +77,6 @@ std::vector<OperatorCase> pointwise_cases() {
   std::vector<OperatorCase> cases;
   add_shape_cases(cases);
   add_elementwise_cases(cases);
-  add_add_cases(cases);
   add_dropout_cases(cases);
   add_row_cases(cases);
   return cases;

@@ -71,6 +71,7 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
+  if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
   const Attributes& attributes = scene.attributes;
   const bool image = output.rank() == 4 && in[0].shape.rank() == 4;
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)
@@ -79,13 +80,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);
-  if (scene.op != "Add") return std::nullopt;
-  return for_each_element(output, [&](const Index& i) {
-    Sum sum;
-    sum.add(repeated_at(in[0], i));
-    sum.add(repeated_at(in[1], i));
-    return sum;
-  });
+  return std::nullopt;
 }
 
 }  // namespace kerf::ops

@@ -25,5 +25,9 @@ std::optional<Reference> layer_reference(const OperatorCase& scene,
 std::optional<Reference> attention_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);
+// The same for what is computed element by element.
+std::optional<Reference> pointwise_reference(const OperatorCase& scene,
+                                             const std::vector<HostTensor>& inputs,
+                                             const Shape& output);
 
 }  // namespace kerf::ops

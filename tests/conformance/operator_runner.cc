@@ -1,6 +1,8 @@
 #include "tests/conformance/operator_runner.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "ops/arithmetic.h"
 #include "tests/conformance/guarded_memory.h"
@@ -20,10 +22,42 @@ void visit(const Box& box, const Shape& shape, int axis, int64_t base,
       visit(box, shape, axis + 1, base * shape[axis] + i, found);
 }
 
-// Calls work(a zero of the type); halves are not read and not written here.
+// Numbers of 16 bits, for small ones with few digits, which they all are exactly.
+struct Float16 {
+  uint16_t bits = 0;
+  Float16() = default;
+  explicit Float16(float x) {
+    if (x == 0) return;
+    int exponent = 0;
+    const float fraction = std::frexp(std::abs(x), &exponent);
+    const auto digits = static_cast<int>(std::nearbyint(std::ldexp(fraction, 11)));
+    bits = static_cast<uint16_t>((x < 0 ? 0x8000 : 0) + ((exponent + 13) << 10) + digits);
+  }
+  template <class T>
+  explicit operator T() const {
+    const float x = std::ldexp(static_cast<float>(1024 + (bits & 1023)), (bits >> 10 & 31) - 25);
+    return static_cast<T>((bits & 0x7FFF) == 0 ? 0 : bits >> 15 != 0 ? -x : x);
+  }
+};
+struct Bfloat16 {
+  uint16_t bits = 0;
+  Bfloat16() = default;
+  explicit Bfloat16(float x)
+      : bits(static_cast<uint16_t>((std::bit_cast<uint32_t>(x) + 0x7FFF) >> 16)) {}
+  template <class T>
+  explicit operator T() const {
+    return static_cast<T>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+  }
+};
+
+// Calls work(a zero of the type).
 template <class Work>
 void with_type(DType dtype, const Work& work) {
   switch (dtype) {
+    case DType::kFloat16:
+      return work(Float16{});
+    case DType::kBFloat16:
+      return work(Bfloat16{});
     case DType::kFloat32:
       return work(float{});
     case DType::kFloat64:

@@ -83,6 +83,15 @@ TEST(OperatorShapes, MatMulRepeatsStacksOfEither) {
   EXPECT_EQ(product({kBatch, 1, 7, 5}, {4, 5, 2}), "[N, 4, 7, 2]");
 }
 
+TEST(OperatorShapes, BothOperandsMayBeRepeated) {
+  EXPECT_EQ(inferred("Mul", {}, {f32({kBatch, 1, 5}), f32({4, 1})}), "[N, 4, 5]");
+  EXPECT_EQ(inferred("Sub", {}, {f32({}), f32({kBatch, 1})}), "[N, 1]");
+  EXPECT_EQ(inferred("Div", {}, {f32({kBatch, 1}), f32({5})}), "[N, 5]");
+  EXPECT_THAT(refusal("Mul", {}, {f32({kBatch, 3}), f32({5, 3})}), HasSubstr("[N, 3] and [5, 3]"));
+  EXPECT_THAT(refusal("Mul", {}, {f32({kBatch, 1}), f32({1, kBatch})}), HasSubstr("one axis"));
+  EXPECT_THAT(refusal("PRelu", {}, {f32({kBatch, 3}), f32({4, 1, 3})}), HasSubstr("slope"));
+}
+
 TEST(OperatorShapes, AddRepeatsAParameterOverItsPartner) {
   EXPECT_EQ(inferred("Add", {}, {f32({kBatch, 8}), f32({8})}), "[N, 8]");
   EXPECT_EQ(inferred("Add", {}, {f32({4, 1, 1}), f32({kBatch, 4, 5, 5})}), "[N, 4, 5, 5]");
@@ -108,7 +117,8 @@ TEST(OperatorShapes, MisfitsAreRefusedWithTheShapesTheyHave) {
   EXPECT_THAT(refusal("Conv", {}, {f32({kBatch, 1, 4, 8}), f32({4, 1, 5, 5})}),
               HasSubstr("does not fit"));
   EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), f32({7})}), HasSubstr("[7]"));
-  EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), f32({kBatch, 1})}), HasSubstr("[N, 1]"));
+  EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), f32({2, 1})}), HasSubstr("[2, 1]"));
+  EXPECT_THAT(refusal("Add", {}, {f32({kBatch, 8}), {DType::kInt64, {8}}}), HasSubstr("int64"));
   EXPECT_THAT(refusal("Reshape", {{"shape", Ints{0, 5}}}, {f32({kBatch, 4})}), HasSubstr("4 elem"));
   EXPECT_THAT(refusal("Reshape", {{"shape", Ints{4, 1}}}, {f32({kBatch, 4})}), HasSubstr("batch"));
   EXPECT_THAT(refusal("Reshape", {{"shape", Ints{-1, -1}}}, {f32({kBatch, 4})}),

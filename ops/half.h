@@ -1,0 +1,46 @@
+// Numbers of 16 bits as float32, and back, rounded to the nearest, ties to even.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace kerf::ops {
+
+inline float from_bfloat16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+inline uint16_t to_bfloat16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if (x != x) return static_cast<uint16_t>((bits >> 16) | 0x40U);  // stays NaN
+  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+inline float from_float16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
+  const uint32_t magnitude = bits & 0x7FFFU;
+  if (magnitude >= 0x7C00U)  // infinite, or NaN
+    return std::bit_cast<float>(sign | 0x7F800000U | ((magnitude & 0x3FFU) << 13));
+  if (magnitude < 0x400U) {  // subnormal: so many times 2^-24
+    const float x = static_cast<float>(magnitude) * 0x1p-24F;
+    return sign != 0 ? -x : x;
+  }
+  return std::bit_cast<float>(sign | ((magnitude << 13) + (112U << 23)));
+}
+
+inline uint16_t to_float16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);
+  const uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude > 0x7F800000U) return static_cast<uint16_t>(sign | 0x7E00U);
+  if (magnitude >= 0x477FF000U) return static_cast<uint16_t>(sign | 0x7C00U);  // rounds to 2^16
+  if (magnitude < 0x38800000U) {
+    // Below 2^-14: adding 1/2 leaves the multiple of 2^-24 in the last bits, rounded.
+    const float sum = std::bit_cast<float>(magnitude) + 0.5F;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000U));
+  }
+  const uint32_t rounded = magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U);
+  return static_cast<uint16_t>(sign | (rounded >> 13));
+}
+
+}  // namespace kerf::ops
