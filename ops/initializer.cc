@@ -32,7 +32,9 @@ void check(const TensorView& local, const Box& box, const Shape& shape,
   KERF_CHECK(!shape.batched(), "a parameter of shape {}", to_string(shape));
   KERF_CHECK(local.shape == local_shape(box, shape), "a local tensor of shape {} for box {} of {}",
              to_string(local.shape), to_string(box), to_string(shape));
-  if (!(std::isfinite(static_cast<float>(initializer.scale)) && initializer.scale >= 0))
+  const bool any_sign = initializer.kind == Initializer::Kind::kConstant;
+  if (!(std::isfinite(static_cast<float>(initializer.scale)) &&
+        (any_sign || initializer.scale >= 0)))
     throw Error(ErrorCode::kUsage, format("an initializer's scale is {}; it is finite and not "
                                           "negative",
                                           initializer.scale));
@@ -50,6 +52,8 @@ std::string_view to_string(Initializer::Kind kind) {
       return "uniform";
     case Initializer::Kind::kNormal:
       return "normal";
+    case Initializer::Kind::kConstant:
+      return "constant";
   }
   KERF_CHECK(false, "initializer {} is unknown", static_cast<int>(kind));
   return {};
@@ -57,10 +61,11 @@ std::string_view to_string(Initializer::Kind kind) {
 
 Initializer::Kind parse_initializer(const std::string& name) {
   using Kind = Initializer::Kind;
-  for (const Kind kind : {Kind::kZero, Kind::kOne, Kind::kUniform, Kind::kNormal})
+  for (const Kind kind : {Kind::kZero, Kind::kOne, Kind::kUniform, Kind::kNormal, Kind::kConstant})
     if (name == to_string(kind)) return kind;
-  throw Error(ErrorCode::kUsage,
-              format("initializer \"{}\" is unknown; use zero, one, uniform or normal", name));
+  throw Error(
+      ErrorCode::kUsage,
+      format("initializer \"{}\" is unknown; use zero, one, uniform, normal or constant", name));
 }
 
 void initialize(const TensorView& local, const Box& box, const Shape& shape,
@@ -87,6 +92,9 @@ void initialize(const TensorView& local, const Box& box, const Shape& shape,
           local, box, shape,
           [&](int64_t first, std::span<float> to) { fill_normal(key, first, to); },
           [scale](float z) { return z * scale; });
+      return;
+    case Initializer::Kind::kConstant:
+      std::fill_n(local.f32(), local.elements(), scale);
       return;
   }
 }

@@ -28,7 +28,11 @@ class Formatter {
         known(id, kFirst) = to_.add_copy(value);
       else if (value.output == 0)
         add_node(value.producer);
-    if (from_.loss() < 0) turn_results_back();
+    if (from_.loss() >= 0) return std::move(to_);
+    turn_results_back();
+    if (from_.names_results())
+      for (const Result& result : from_.results())
+        to_.add_result(result.name, known(result.value, kFirst));
     return std::move(to_);
   }
 
@@ -78,10 +82,9 @@ class Formatter {
 
   // What nobody reads is what the model gives: in ONNX's order.
   void turn_results_back() {
-    for (ValueId id = 0; id < from_.values(); ++id)
-      if (const Value& value = from_.value(id);
-          value.producer >= 0 && from_.uses(id).empty() && known(id, kLast) >= 0)
-        in(id, kFirst, from_.node(value.producer));
+    for (const Result& result : from_.results())
+      if (known(result.value, kFirst) < 0)
+        in(result.value, kFirst, from_.node(from_.value(result.value).producer));
   }
 
   // The value in this order, brought into it by a node where need be; for a reader.

@@ -53,6 +53,7 @@ ValueId Model::add_value(Value value, bool trained) {
 }
 
 void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
+  if (whole_inputs_) return;
   if (shape.rank() == 0 || shape[0] != ops::kBatch)
     fail(what, format("its shape is {}, but axis 0 must be the batch, a row a sample",
                       ops::to_string(shape)));
@@ -98,6 +99,13 @@ ValueId Model::add_constant(const std::string& name, ops::TensorLiteral literal)
   return add_value(std::move(value), false);
 }
 
+void Model::set_contents(ValueId id, std::shared_ptr<const Contents> contents) {
+  Value& value = values_[static_cast<size_t>(id)];
+  KERF_CHECK(ops::is_kept(value.role) && value.literal == nullptr, "{} is no parameter",
+             value.name);
+  value.contents = std::move(contents);
+}
+
 ValueId Model::add_copy(const Value& value) {
   switch (value.role) {
     case Role::kInput:
@@ -107,7 +115,9 @@ ValueId Model::add_copy(const Value& value) {
     case Role::kConstant:
       return add_constant(value.name, *value.literal);
     default:
-      return add_parameter(value.name, value.spec, value.initializer, value.role);
+      const ValueId id = add_parameter(value.name, value.spec, value.initializer, value.role);
+      set_contents(id, value.contents);
+      return id;
   }
 }
 
@@ -146,7 +156,7 @@ NodeId Model::add_node(const std::string& name, const std::string& op,
   const bool of_samples = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
     return input >= 0 && !ops::is_kept(value(input).role);
   });
-  if (!of_samples && !results[0].shape.batched())
+  if (!of_samples && !whole_inputs_ && !results[0].shape.batched())
     fail(where, format("its output {} would have no row per sample; feed it a value that has",
                        ops::to_string(results[0].shape)));
 
@@ -204,6 +214,14 @@ std::vector<ValueId> Model::kept_values() const {
   return result;
 }
 
+std::vector<Result> Model::results() const {
+  if (names_results()) return results_;
+  std::vector<Result> result;
+  for (ValueId id = 0; id < values(); ++id)
+    if (value(id).producer >= 0 && uses(id).empty()) result.push_back({value(id).name, id});
+  return result;
+}
+
 Model::FrozenGraph Model::freeze() const {
   std::vector<std::pair<size_t, size_t>> edges;
   const auto [begin, end] = boost::edges(graph_);
@@ -220,6 +238,7 @@ std::string Model::fingerprint() const {
                     static_cast<int>(v.role), ops::to_string(v.initializer.kind),
                     v.initializer.scale, v.parameter));
     if (v.literal != nullptr) hash.add(literal_text(*v.literal));
+    if (v.contents != nullptr) hash.add(v.contents->identity());
   }
   for (NodeId id = 0; id < nodes(); ++id) {
     const Node& n = node(id);
@@ -228,6 +247,7 @@ std::string Model::fingerprint() const {
     for (const auto& [key, attribute] : n.attributes)
       hash.add(format("attribute {} {}", key, std::visit(AttributeText{}, attribute)));
   }
+  for (const Result& each : results_) hash.add(format("result {} {}", each.name, each.value));
   return hash.hex();
 }
 

@@ -16,6 +16,7 @@
 
 #include "ops/initializer.h"
 #include "ops/operator.h"
+#include "partitioner/contents.h"
 
 namespace kerf::partitioner {
 
@@ -33,6 +34,7 @@ struct Value {
   ops::Initializer initializer = {};  // of a parameter or state
   uint32_t parameter = 0;             // number of what is_kept(), in model order
   std::shared_ptr<const ops::TensorLiteral> literal = nullptr;  // of a constant
+  std::shared_ptr<const Contents> contents = nullptr;  // before `initializer`, where there are
 };
 
 struct Node {
@@ -58,6 +60,12 @@ struct Edge {
   int input = 0;  // of the consumer
 };
 
+// What a model without a loss gives, by a name of its own.
+struct Result {
+  std::string name;
+  ValueId value = -1;
+};
+
 struct Use {
   NodeId node = -1;
   int input = 0;
@@ -78,6 +86,14 @@ class Model {
   ValueId add_parameter(const std::string& name, const ops::ValueSpec& spec,
                         const ops::Initializer& initializer, Role role = Role::kParameter);
   ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
+  // What it holds at first, instead of what its initializer makes.
+  void set_contents(ValueId id, std::shared_ptr<const Contents> contents);
+  // What is added next need have no batch: the whole input is one sample, and so is what is computed
+  // of it. Such a model is computed node by node only; no plan has a place for it.
+  void take_whole_inputs() { whole_inputs_ = true; }
+  bool has_whole_inputs() const { return whole_inputs_; }
+  // Of a model whose files name what it gives.
+  void add_result(const std::string& name, ValueId value) { results_.push_back({name, value}); }
   // The same input, label, parameter, state or constant as another model has.
   ValueId add_copy(const Value& value);
   // Binds the operator, which infers the outputs' shapes. Inputs of -1 are absent. The outputs are
@@ -112,6 +128,9 @@ class Model {
   // Whether the node has a backward pass: a gradient flows into one of its outputs.
   bool differentiates(NodeId id) const;
   std::vector<ValueId> parameters() const;
+  // As add_result() said; else what nobody reads, by name of value.
+  std::vector<Result> results() const;
+  bool names_results() const { return !results_.empty(); }
   // All that workers keep from step to step: parameters, frozen ones, constants, states.
   std::vector<ValueId> kept_values() const;
   const Graph& graph() const { return graph_; }
@@ -140,6 +159,8 @@ class Model {
   std::map<std::string, ValueId> value_names_;
   uint32_t parameters_ = 0;
   NodeId loss_ = -1;  // the first
+  bool whole_inputs_ = false;
+  std::vector<Result> results_;
   std::shared_ptr<const Model> original_;
   std::vector<Rewrite> rewrites_;
 };

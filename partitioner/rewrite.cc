@@ -25,6 +25,8 @@ class Replay {
         known(id) = to_.add_copy(value);
       else if (value.output == 0)
         add_node(value.producer);
+    if (from_.names_results())
+      for (const Result& result : from_.results()) to_.add_result(result.name, known(result.value));
     std::vector<Rewrite> in_order;
     for (const auto& [node, rewrite] : by_node_) in_order.push_back(*rewrite);
     to_.set_original(std::make_shared<const Model>(from_), std::move(in_order));

@@ -2,9 +2,7 @@
 
 #include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
-#include "apps/models.h"
 #include "partitioner/cut.h"
-#include "partitioner/zoo.h"
 #include "runtime/channel.h"
 
 namespace kerf::apps {
@@ -20,43 +18,10 @@ std::string cut_help() {
 
 }  // namespace
 
-std::string PlanFlags::source() const {
-  partitioner::ZooOptions options{.width = width.value_or(1), .classes = classes, .image = image};
-  if (!sizes.empty()) options.sizes = partitioner::parse_sizes(sizes);
-  return partitioner::zoo_text(model.value_or("lenet5"), options);
-}
-
 void PlanFlags::run_on(const CrewFlags& crew) {
   transport = crew.transport;
   threads = crew.threads;
   devices = device_kinds(crew);
-}
-
-void add_model_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("MODEL", flags.model,
-                     format("{}: see `kerf models` (default lenet5, or a plan's)",
-                            fmt::join(partitioner::zoo_names(), ", ")));
-  add_size_flags(command, flags);
-}
-
-std::vector<CLI::Option*> add_size_flags(CLI::App& command, PlanFlags& flags) {
-  return {
-      command
-          .add_option("--sizes", flags.sizes,
-                      "Of mlp, convnet, lstm-lm, gpt and vit; `kerf models` says what they mean")
-          ->type_name("784-512-512-10"),
-      command
-          .add_option("--width", flags.width,
-                      "Of networks of images: this times the published channels (default 1)")
-          ->type_name("FACTOR"),
-      command.add_option("--classes", flags.classes, "Of networks of images (default 1000)")
-          ->check(whole_number<int64_t>())
-          ->type_name("N"),
-      command
-          .add_option("--image-size", flags.image,
-                      "Rows and columns of a network's images (default 224; 299 of inception-v3)")
-          ->check(whole_number<int64_t>())
-          ->type_name("PIXELS")};
 }
 
 void add_count_flags(CLI::App& command, PlanFlags& flags) {

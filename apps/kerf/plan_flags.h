@@ -7,17 +7,13 @@
 #include <string>
 
 #include "apps/kerf/crew_flags.h"
+#include "apps/kerf/model_flags.h"
 #include "runtime/device.h"
 
 namespace kerf::apps {
 
 // As given; what was not given is empty, so that a plan file may say it instead.
-struct PlanFlags {
-  std::optional<std::string> model;
-  std::string sizes;
-  std::optional<double> width;
-  std::optional<int64_t> classes;
-  std::optional<int64_t> image;
+struct PlanFlags : ModelFlags {
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many
@@ -35,15 +31,10 @@ struct PlanFlags {
   std::vector<runtime::DeviceKind> devices;  // of the workers in turn; empty: CPUs
   std::optional<double> momentum;            // above 0, the optimizer has a state
 
-  std::string source() const;  // of the model
-  bool says_model() const { return model || !sizes.empty() || width || classes || image; }
   // Plan for what that crew will be: its transport, threads and devices.
   void run_on(const CrewFlags& crew);
 };
 
-void add_model_flags(CLI::App& command, PlanFlags& flags);
-// Those of them that say how large it is.
-std::vector<CLI::Option*> add_size_flags(CLI::App& command, PlanFlags& flags);
 void add_cut_flags(CLI::App& command, PlanFlags& flags);
 // Those of them that a schedule by itself has a use for: how many workers and micro-batches.
 void add_count_flags(CLI::App& command, PlanFlags& flags);

@@ -85,6 +85,13 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
   const TensorView to = view(at.part, at.local);
   if (value.literal != nullptr)
     return write(at, ops::Box::whole(value.spec.shape.rank()), value.literal->bytes.data());
+  if (value.contents != nullptr)
+    return fill(at, [&](const RowRange& rows, size_t row_bytes) {
+      std::string bytes(static_cast<size_t>(rows.count) * row_bytes, '\0');
+      value.contents->read(static_cast<size_t>(rows.first) * row_bytes,
+                           std::as_writable_bytes(std::span(bytes)));
+      return bytes;
+    });
   runtime::launch(
       bench_.stream(),
       [to, &each, &value, seed](std::byte* data) {
@@ -92,6 +99,19 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
                         seed, value.parameter);
       },
       runtime::memory(to.data, to.bytes()));
+}
+
+template <class Read>
+void Parameters::fill(const Tensor& at, const Read& read) {
+  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+  const ops::Box whole = ops::Box::whole(spec.shape.rank());
+  const size_t rows = spec.shape.rank() == 0 ? 1 : static_cast<size_t>(spec.shape[0]);
+  for (const ops::Box& slice : slices_of(spec)) {
+    if (ops::intersect(slice, local(at).box).empty()) continue;
+    const std::string bytes = read(rows_of(slice, whole, spec.shape), spec.bytes(0) / rows);
+    write(at, slice, bytes.data());
+    bench_.stream().synchronize();
+  }
 }
 
 void Parameters::write(const Tensor& at, const ops::Box& slice, const void* bytes) {
@@ -174,14 +194,9 @@ void Parameters::load(const std::filesystem::path& safetensors) {
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
-    const ops::Box whole = ops::Box::whole(value.spec.shape.rank());
-    for (const ops::Box& slice : slices_of(value.spec)) {
-      if (ops::intersect(slice, local(at).box).empty()) continue;
-      const std::string bytes =
-          file.read(value.name, value.spec, rows_of(slice, whole, value.spec.shape));
-      write(at, slice, bytes.data());
-      bench_.stream().synchronize();
-    }
+    fill(at, [&](const RowRange& rows, size_t /*row_bytes*/) {
+      return file.read(value.name, value.spec, rows);
+    });
   }
 }
 

@@ -72,6 +72,10 @@ class Parameters {
   void lay_out_packed();
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
+  // What `read` gives of each slice of which the tensor has something: its bytes, which begin so
+  // many bytes from the value's own begin.
+  template <class Read>
+  void fill(const Tensor& at, const Read& read);
   // What the tensor has of `slice`, whose dense bytes outlive the work.
   void write(const Tensor& at, const ops::Box& slice, const void* bytes);
   const partitioner::Local& local(const Tensor& tensor) const {

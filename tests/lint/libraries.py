@@ -15,6 +15,7 @@ HOMES = [
     (r"boost/(graph|property_map|pending|adjacency).*", r"partitioner/.*"),
     (r"boost/crc\.hpp", r"runtime/.*"),
     (r"boost/.*", r"(partitioner|runtime)/.*"),
+    (r"(onnx|google/protobuf)/.*", r"partitioner/onnx/.*"),
     (r"CLI/.*", r"apps/.*"),
     (r"(zlib|zconf)\.h", r"apps/.*"),
     (r"(cuda|cublas|cudnn|nccl|curand|cub/|thrust/).*", r"(runtime|ops)/cuda/.*"),

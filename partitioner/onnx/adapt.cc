@@ -1,0 +1,219 @@
+#include "partitioner/onnx/adapt.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Nodes = std::vector<GraphNode>;
+
+struct Older {
+  GraphNode node;
+  int opset;
+  const ShapeOfInput& shape_of;
+
+  bool has(const std::string& attribute) const { return node.attributes.contains(attribute); }
+  int64_t taken_int(const std::string& attribute, int64_t otherwise) {
+    const int64_t value = ops::attribute_int(node.attributes, attribute, otherwise);
+    node.attributes.erase(attribute);
+    return value;
+  }
+  // A value between two of the nodes that stand for this one.
+  std::string inner(const std::string& what) const { return node.name + "." + what; }
+};
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+
+GraphNode made(const Older& older, const std::string& what, const std::string& op,
+               std::vector<std::string> inputs, std::vector<std::string> outputs,
+               ops::Attributes attributes) {
+  return {older.inner(what), op, std::move(attributes), std::move(inputs), std::move(outputs)};
+}
+
+// Input `input` with axes of 1 behind it, until it has `trailing` of them.
+GraphNode padded_behind(Older& older, size_t input, int64_t trailing) {
+  const int rank = older.shape_of(input).rank();
+  Ints axes;
+  for (int64_t i = 0; i < trailing; ++i) axes.push_back(rank + i);
+  const std::string to = older.inner(older.node.inputs[input]);
+  GraphNode node =
+      made(older, "aligned", "Unsqueeze", {older.node.inputs[input]}, {to}, {{"axes", axes}});
+  older.node.inputs[input] = to;
+  return node;
+}
+
+// Before opset 7 the second input was repeated only where `broadcast` said so, from `axis` on.
+Nodes of_pair(Older older) {
+  if (older.opset >= 7) return {std::move(older.node)};
+  const bool has_axis = older.has("axis");
+  const int64_t axis = older.taken_int("axis", 0);
+  older.node.attributes.erase("broadcast");
+  if (!has_axis || older.node.inputs.size() != 2) return {std::move(older.node)};
+  const int rank = older.shape_of(0).rank();
+  const int64_t from = axis < 0 ? axis + rank : axis;
+  const int64_t trailing = rank - from - older.shape_of(1).rank();
+  if (trailing < 0) refuse(format("axis {} is none of its inputs'", axis));
+  if (trailing == 0) return {std::move(older.node)};
+  GraphNode padded = padded_behind(older, 1, trailing);
+  return {std::move(padded), std::move(older.node)};
+}
+
+// Before opset 13 all axes from `axis` on were one.
+Nodes softmax(Older older) {
+  if (older.opset >= 13) return {std::move(older.node)};
+  const ops::Shape shape = older.shape_of(0);
+  const int64_t given = older.taken_int("axis", 1);
+  const int64_t axis = given < 0 ? given + shape.rank() : given;
+  if (axis < 0 || axis > shape.rank()) refuse(format("there is no axis {}", given));
+  const bool alone = std::all_of(shape.begin() + std::min<int64_t>(axis + 1, shape.rank()),
+                                 shape.end(), [](int64_t extent) { return extent == 1; });
+  if (axis < shape.rank() && alone) {
+    older.node.attributes["axis"] = axis;
+    return {std::move(older.node)};
+  }
+  const std::string rows = older.inner("rows");
+  const std::string done = older.inner("of_rows");
+  Nodes nodes{made(older, "flatten", "Flatten", {older.node.inputs[0]}, {rows}, {{"axis", axis}})};
+  Ints back;
+  bool symbolic = false;
+  for (const int64_t extent : shape) {
+    symbolic = symbolic || extent < 0;
+    back.push_back(extent < 0 ? -1 : extent);
+  }
+  GraphNode reshape = made(older, "back", "Reshape", {done}, older.node.outputs, {{"shape", back}});
+  older.node.inputs = {rows};
+  older.node.outputs = {done};
+  older.node.attributes["axis"] = int64_t{1};
+  nodes.push_back(std::move(older.node));
+  nodes.push_back(std::move(reshape));
+  return nodes;
+}
+
+Nodes batch_normalization(Older older) {
+  if (older.taken_int("spatial", 1) == 0)
+    refuse("spatial 0, a mean for every position, is not known here");
+  older.node.attributes.erase("is_test");
+  if (older.opset < 14 && older.node.outputs.size() > 1)
+    refuse("its statistics as outputs are known from opset 14 on; export it for inference");
+  return {std::move(older.node)};
+}
+
+Nodes dropout(Older older) {
+  older.node.attributes.erase("is_test");
+  older.node.attributes.erase("seed");
+  return {std::move(older.node)};
+}
+
+// Before opset 7 a slope for every channel.
+Nodes prelu(Older older) {
+  if (older.opset >= 7 || older.node.inputs.size() != 2) return {std::move(older.node)};
+  const int trailing = older.shape_of(0).rank() - 2;
+  if (older.shape_of(1).rank() != 1 || trailing < 1) return {std::move(older.node)};
+  GraphNode padded = padded_behind(older, 1, trailing);
+  return {std::move(padded), std::move(older.node)};
+}
+
+Nodes cast(Older older) {
+  const auto to = older.node.attributes.find("to");
+  const auto* name =
+      to == older.node.attributes.end() ? nullptr : std::get_if<std::string>(&to->second);
+  if (name == nullptr) return {std::move(older.node)};
+  static const std::map<std::string, int64_t> kNumbers{
+      {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3},     {"UINT16", 4},  {"INT16", 5},   {"INT32", 6},
+      {"INT64", 7}, {"BOOL", 9},  {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
+  const auto number = kNumbers.find(*name);
+  if (number == kNumbers.end()) refuse(format("its type {} is not known here", *name));
+  to->second = number->second;
+  return {std::move(older.node)};
+}
+
+Nodes concat(Older older) {
+  if (older.opset < 4 && !older.has("axis")) older.node.attributes["axis"] = int64_t{1};
+  return {std::move(older.node)};
+}
+
+// Resize before opset 11, and what was Upsample before 10: corners count, and the lower index.
+Nodes resize(Older older) {
+  const bool upsample = older.node.op == "Upsample";
+  if (!upsample && older.opset >= 11) return {std::move(older.node)};
+  older.node.op = "Resize";
+  older.node.attributes["coordinate_transformation_mode"] = std::string("asymmetric");
+  older.node.attributes["nearest_mode"] = std::string("floor");
+  if (older.node.inputs.size() == 2)  // between them, the region of interest
+    older.node.inputs.insert(older.node.inputs.begin() + 1, "");
+  return {std::move(older.node)};
+}
+
+Nodes reshape(Older older) {
+  if (older.taken_int("allowzero", 0) != 0) refuse("allowzero 1 is not known here");
+  return {std::move(older.node)};
+}
+
+// From opset 18 on a number of parts may stand for their sizes.
+Nodes split(Older older) {
+  if (!older.has("num_outputs")) return {std::move(older.node)};
+  const int64_t parts = older.taken_int("num_outputs", 0);
+  if (older.node.inputs.size() > 1) return {std::move(older.node)};
+  const ops::Shape shape = older.shape_of(0);
+  const int64_t given = ops::attribute_int(older.node.attributes, "axis", 0);
+  const int64_t axis = given < 0 ? given + shape.rank() : given;
+  if (axis < 0 || axis >= shape.rank() || parts < 1) refuse("it has no such parts");
+  const int64_t extent = shape[static_cast<int>(axis)];
+  if (extent < 0) refuse("it divides the batch");
+  const int64_t each = (extent + parts - 1) / parts;
+  Ints sizes;
+  for (int64_t i = 0; i < std::min(parts, extent); ++i)
+    sizes.push_back(std::clamp<int64_t>(extent - i * each, 0, each));
+  older.node.attributes["split"] = std::move(sizes);
+  return {std::move(older.node)};
+}
+
+Nodes recurrent(Older older) {
+  older.node.attributes.erase("output_sequence");  // outputs that are named are given
+  return {std::move(older.node)};
+}
+
+Nodes gemm(Older older) {
+  if (older.opset < 7) older.node.attributes.erase("broadcast");
+  return {std::move(older.node)};
+}
+
+using Adapt = Nodes (*)(Older);
+
+const std::map<std::string, Adapt>& table() {
+  static const std::map<std::string, Adapt> rows{
+      {"Add", of_pair},     {"Sub", of_pair},
+      {"Mul", of_pair},     {"Div", of_pair},
+      {"Pow", of_pair},     {"And", of_pair},
+      {"Or", of_pair},      {"Xor", of_pair},
+      {"Equal", of_pair},   {"Less", of_pair},
+      {"Greater", of_pair}, {"Gemm", gemm},
+      {"Softmax", softmax}, {"LogSoftmax", softmax},
+      {"Hardmax", softmax}, {"BatchNormalization", batch_normalization},
+      {"Dropout", dropout}, {"PRelu", prelu},
+      {"Cast", cast},       {"Concat", concat},
+      {"Upsample", resize}, {"Resize", resize},
+      {"Reshape", reshape}, {"Split", split},
+      {"LSTM", recurrent},  {"GRU", recurrent},
+      {"RNN", recurrent}};
+  return rows;
+}
+
+}  // namespace
+
+bool is_adapted(const std::string& op) { return table().contains(op); }
+
+Nodes adapted(GraphNode node, int opset, const ShapeOfInput& shape_of) {
+  node.attributes.erase("consumed_inputs");  // said what may be written over, before opset 6
+  const auto row = table().find(node.op);
+  if (row == table().end()) return {std::move(node)};
+  return row->second({std::move(node), opset, shape_of});
+}
+
+}  // namespace kerf::partitioner::onnx

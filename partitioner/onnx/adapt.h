@@ -1,0 +1,22 @@
+// Older meanings of operators, told in the newest: Kerf's nodes know no other. Pure functions.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "partitioner/onnx/graph.h"
+
+namespace kerf::partitioner::onnx {
+
+// The shape of a node's input, by its place; symbolic where it counts samples.
+using ShapeOfInput = std::function<ops::Shape(size_t input)>;
+
+// What stands for a node of that opset: itself, or nodes of which the last gives its outputs. Names
+// that it adds begin with the node's. Throws Error{kUsage} without a place for what has no meaning
+// here.
+std::vector<GraphNode> adapted(GraphNode node, int opset, const ShapeOfInput& shape_of);
+// Whether every meaning that the operator had is known there.
+bool is_adapted(const std::string& op);
+
+}  // namespace kerf::partitioner::onnx

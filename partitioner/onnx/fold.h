@@ -1,0 +1,24 @@
+// Folding: arithmetic and moves of small integer tensors, as exporters write them around shapes.
+// Pure functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "partitioner/onnx/known.h"
+
+namespace kerf::partitioner::onnx {
+
+// What a node gives for inputs that are all known (absent ones null), of an operator in the newest
+// meaning; nothing where the operator is no such, or the result depends on how large the batch is.
+// Throws Error{kUsage} for inputs that no such node has.
+using FoldInputs = std::vector<const Integers*>;
+std::optional<std::vector<Integers>> fold(const GraphNode& node, const FoldInputs& inputs);
+
+// The two halves of the table, by files: moves of elements, and arithmetic on them.
+std::optional<std::vector<Integers>> fold_move(const GraphNode& node, const FoldInputs& inputs);
+std::optional<std::vector<Integers>> fold_arithmetic(const GraphNode& node,
+                                                     const FoldInputs& inputs);
+
+}  // namespace kerf::partitioner::onnx

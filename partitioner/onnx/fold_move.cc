@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <numeric>
+
+#include "partitioner/onnx/fold.h"
+#include "runtime/error.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ops::DType;
+using Result = std::optional<std::vector<Integers>>;
+using Ints = std::vector<int64_t>;
+
+[[noreturn]] void no_such(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+
+// An attribute that newer opsets have as an input. Nothing where the input depends on the batch.
+std::optional<Ints> ints_of(const GraphNode& node, const FoldInputs& inputs, const char* name,
+                            size_t input) {
+  if (node.attributes.contains(name) || input >= inputs.size() || inputs[input] == nullptr)
+    return ops::attribute_ints(node.attributes, name, {});
+  return fixed_elements(*inputs[input]);
+}
+
+size_t axis_of(int64_t axis, size_t rank) {
+  const int64_t resolved = axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+  if (resolved < 0 || resolved >= static_cast<int64_t>(rank))
+    no_such(format("there is no axis {} among {}", axis, rank));
+  return static_cast<size_t>(resolved);
+}
+
+int64_t product(const Ints& shape, size_t from, size_t to) {
+  return std::accumulate(shape.begin() + static_cast<ptrdiff_t>(from),
+                         shape.begin() + static_cast<ptrdiff_t>(to), int64_t{1},
+                         std::multiplies<>());
+}
+
+// Of indices along one axis.
+Integers taken(const Integers& from, size_t axis, const Ints& indices) {
+  const int64_t outer = product(from.shape, 0, axis);
+  const int64_t inner = product(from.shape, axis + 1, from.shape.size());
+  Integers result{from.dtype, from.shape, {}};
+  result.shape[axis] = static_cast<int64_t>(indices.size());
+  if (elements_in(result.shape) > static_cast<int64_t>(kMostIntegers))
+    no_such("a computed shape is too large");
+  for (int64_t o = 0; o < outer; ++o)
+    for (const int64_t index : indices)
+      for (int64_t i = 0; i < inner; ++i)
+        result.elements.push_back(
+            from.elements[static_cast<size_t>((o * from.shape[axis] + index) * inner + i)]);
+  return result;
+}
+
+Result fold_gather(const GraphNode& node, const FoldInputs& inputs) {
+  if (inputs.size() != 2 || inputs[1] == nullptr) return std::nullopt;
+  const auto wanted = fixed_elements(*inputs[1]);
+  if (!wanted) return std::nullopt;
+  const Integers& data = *inputs[0];
+  const size_t axis = axis_of(ops::attribute_int(node.attributes, "axis", 0), data.shape.size());
+  Ints indices;
+  for (const int64_t index : *wanted) {
+    const int64_t extent = data.shape[axis];
+    if (index < -extent || index >= extent)
+      no_such(format("there is no index {} among {}", index, extent));
+    indices.push_back(index < 0 ? index + extent : index);
+  }
+  Integers result = taken(data, axis, indices);
+  const auto at = static_cast<ptrdiff_t>(axis);
+  result.shape.erase(result.shape.begin() + at);
+  result.shape.insert(result.shape.begin() + at, inputs[1]->shape.begin(), inputs[1]->shape.end());
+  return {{std::move(result)}};
+}
+
+Ints sliced_indices(int64_t extent, int64_t start, int64_t end, int64_t step) {
+  if (step == 0) no_such("a slice in steps of 0");
+  const int64_t last = step > 0 ? extent : extent - 1;
+  const auto clamped = [&](int64_t at) {
+    const int64_t from_begin = at < 0 ? at + extent : at;
+    return std::clamp<int64_t>(from_begin, step > 0 ? 0 : -1, last);
+  };
+  Ints indices;
+  const int64_t stop = clamped(end);
+  for (int64_t at = clamped(start); step > 0 ? at < stop : at > stop;) {
+    indices.push_back(at);
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  return indices;
+}
+
+Result fold_slice(const GraphNode& node, const FoldInputs& inputs) {
+  const auto starts = ints_of(node, inputs, "starts", 1);
+  const auto ends = ints_of(node, inputs, "ends", 2);
+  auto axes = ints_of(node, inputs, "axes", 3);
+  const auto steps = ints_of(node, inputs, "steps", 4);
+  if (!starts || !ends || !axes || !steps) return std::nullopt;
+  if (axes->empty())
+    for (size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<int64_t>(i));
+  if (starts->size() != ends->size() || starts->size() != axes->size() ||
+      (!steps->empty() && steps->size() != starts->size()))
+    no_such("its starts, ends, axes and steps differ in number");
+  Integers result = *inputs[0];
+  for (size_t i = 0; i < starts->size(); ++i) {
+    const size_t axis = axis_of((*axes)[i], result.shape.size());
+    result = taken(result, axis,
+                   sliced_indices(result.shape[axis], (*starts)[i], (*ends)[i],
+                                  steps->empty() ? 1 : (*steps)[i]));
+  }
+  return {{std::move(result)}};
+}
+
+Result fold_concat(const GraphNode& node, const FoldInputs& inputs) {
+  const Integers& first = *inputs[0];
+  const size_t axis = axis_of(ops::attribute_int(node.attributes, "axis", 1), first.shape.size());
+  Integers result{first.dtype, first.shape, {}};
+  result.shape[axis] = 0;
+  for (const Integers* each : inputs) {
+    if (each == nullptr) return std::nullopt;
+    Ints others = each->shape;
+    if (others.size() == first.shape.size()) others[axis] = first.shape[axis];
+    if (others != first.shape) no_such("its inputs have shapes that do not fit each other");
+    result.shape[axis] += each->shape[axis];
+  }
+  const int64_t outer = product(first.shape, 0, axis);
+  for (int64_t o = 0; o < outer; ++o)
+    for (const Integers* each : inputs) {
+      const int64_t run = product(each->shape, axis, each->shape.size());
+      result.elements.insert(result.elements.end(), each->elements.begin() + o * run,
+                             each->elements.begin() + (o + 1) * run);
+    }
+  if (result.elements.size() > kMostIntegers) no_such("a computed shape is too large");
+  return {{std::move(result)}};
+}
+
+Result reshaped(const Integers& from, Ints shape) {
+  Integers result = from;
+  result.shape = std::move(shape);
+  if (elements_in(result.shape) != static_cast<int64_t>(result.elements.size()))
+    no_such(format("{} elements do not have the shape [{}]", result.elements.size(),
+                   fmt::join(result.shape, ", ")));
+  return {{std::move(result)}};
+}
+
+Result fold_reshape(const GraphNode& node, const FoldInputs& inputs) {
+  const auto wanted = ints_of(node, inputs, "shape", 1);
+  if (!wanted) return std::nullopt;
+  Ints shape = *wanted;
+  const auto count = static_cast<int64_t>(inputs[0]->elements.size());
+  std::optional<size_t> inferred;
+  int64_t known = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && i < inputs[0]->shape.size()) shape[i] = inputs[0]->shape[i];
+    if (shape[i] == -1) {
+      if (inferred) no_such("only one axis can be -1");
+      inferred = i;
+    } else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known)) {
+      no_such(format("axis {} is {}", i, shape[i]));
+    }
+  }
+  if (inferred) shape[*inferred] = known == 0 ? 0 : count / known;
+  return reshaped(*inputs[0], std::move(shape));
+}
+
+Result fold_squeeze(const GraphNode& node, const FoldInputs& inputs) {
+  const auto axes = ints_of(node, inputs, "axes", 1);
+  if (!axes) return std::nullopt;
+  const Ints& from = inputs[0]->shape;
+  std::vector<bool> drop(from.size());
+  for (size_t i = 0; i < from.size(); ++i) drop[i] = axes->empty() && from[i] == 1;
+  for (const int64_t axis : *axes) drop[axis_of(axis, from.size())] = true;
+  Ints shape;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!drop[i]) shape.push_back(from[i]);
+  return reshaped(*inputs[0], std::move(shape));
+}
+
+Result fold_unsqueeze(const GraphNode& node, const FoldInputs& inputs) {
+  const auto axes = ints_of(node, inputs, "axes", 1);
+  if (!axes) return std::nullopt;
+  const Ints& from = inputs[0]->shape;
+  std::vector<bool> added(from.size() + axes->size());
+  for (const int64_t axis : *axes) added[axis_of(axis, added.size())] = true;
+  Ints shape;
+  auto next = from.begin();
+  for (const bool one : added) {
+    if (!one && next == from.end()) no_such("an axis is named twice");
+    shape.push_back(one ? 1 : *next++);
+  }
+  return reshaped(*inputs[0], std::move(shape));
+}
+
+Result fold_expand(const GraphNode& node, const FoldInputs& inputs) {
+  const auto wanted = ints_of(node, inputs, "shape", 1);
+  if (!wanted) return std::nullopt;
+  Integers result = *inputs[0];
+  while (result.shape.size() < wanted->size()) result.shape.insert(result.shape.begin(), 1);
+  for (size_t i = 0; i < wanted->size(); ++i) {
+    const size_t axis = result.shape.size() - 1 - i;
+    const int64_t extent = (*wanted)[wanted->size() - 1 - i];
+    if (result.shape[axis] == extent || extent == 1) continue;
+    if (result.shape[axis] != 1 || extent < 0 || extent > static_cast<int64_t>(kMostIntegers))
+      no_such(format("an axis of {} is not expanded to {}", result.shape[axis], extent));
+    result = taken(result, axis, Ints(static_cast<size_t>(extent), 0));
+  }
+  return {{std::move(result)}};
+}
+
+Result fold_split(const GraphNode& node, const FoldInputs& inputs) {
+  auto sizes = ints_of(node, inputs, "split", 1);
+  if (!sizes) return std::nullopt;
+  const Integers& from = *inputs[0];
+  const size_t axis = axis_of(ops::attribute_int(node.attributes, "axis", 0), from.shape.size());
+  const auto count = static_cast<int64_t>(node.outputs.size());
+  if (sizes->empty()) {
+    const int64_t each = (from.shape[axis] + count - 1) / count;
+    for (int64_t left = from.shape[axis]; static_cast<int64_t>(sizes->size()) < count; left -= each)
+      sizes->push_back(std::clamp<int64_t>(left, 0, each));
+  }
+  if (static_cast<int64_t>(sizes->size()) < count ||
+      std::accumulate(sizes->begin(), sizes->end(), int64_t{0}) != from.shape[axis] ||
+      std::any_of(sizes->begin(), sizes->end(), [](int64_t size) { return size < 0; }))
+    no_such("its parts are not the whole");
+  std::vector<Integers> parts;
+  int64_t begin = 0;
+  for (const int64_t size : *sizes) {
+    Ints indices(static_cast<size_t>(size));
+    std::iota(indices.begin(), indices.end(), begin);
+    parts.push_back(taken(from, axis, indices));
+    begin += size;
+  }
+  return parts;
+}
+
+Result fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
+  static const std::vector<std::pair<int64_t, DType>> kTypes{
+      {2, DType::kUint8}, {3, DType::kInt8},  {4, DType::kUint16}, {5, DType::kInt16},
+      {6, DType::kInt32}, {7, DType::kInt64}, {9, DType::kBool},   {12, DType::kUint32}};
+  const auto type = std::find_if(kTypes.begin(), kTypes.end(),
+                                 [&](const auto& each) { return each.first == to; });
+  if (type == kTypes.end() || node.op != "Cast") return std::nullopt;
+  Integers result = from;
+  result.dtype = type->second;
+  if (result.dtype == DType::kInt64) return {{std::move(result)}};
+  const int bits = static_cast<int>(ops::size_of(result.dtype)) * 8;
+  const bool is_signed = result.dtype == DType::kInt32 || result.dtype == DType::kInt16 ||
+                         result.dtype == DType::kInt8;
+  for (Affine& each : result.elements) {
+    if (result.dtype == DType::kBool) {
+      if (!each.is_fixed()) return std::nullopt;
+      each.fixed = each.fixed != 0 ? 1 : 0;
+      continue;
+    }
+    const uint64_t mask = (uint64_t{1} << bits) - 1;
+    if (!each.is_fixed()) continue;  // a number of rows
+    const auto low = static_cast<int64_t>(static_cast<uint64_t>(each.fixed) & mask);
+    const bool negative = is_signed && (low >> (bits - 1)) != 0;
+    each.fixed = negative ? low - (int64_t{1} << bits) : low;
+  }
+  return {{std::move(result)}};
+}
+
+}  // namespace
+
+Result fold_move(const GraphNode& node, const FoldInputs& inputs) {
+  if (node.op == "Identity") return {{*inputs[0]}};
+  if (node.op == "Cast")
+    return fold_cast(node, *inputs[0], ops::attribute_int(node.attributes, "to", 0));
+  if (node.op == "Gather") return fold_gather(node, inputs);
+  if (node.op == "Slice") return fold_slice(node, inputs);
+  if (node.op == "Concat") return fold_concat(node, inputs);
+  if (node.op == "Reshape") return fold_reshape(node, inputs);
+  if (node.op == "Squeeze") return fold_squeeze(node, inputs);
+  if (node.op == "Unsqueeze") return fold_unsqueeze(node, inputs);
+  if (node.op == "Expand") return fold_expand(node, inputs);
+  if (node.op == "Split") return fold_split(node, inputs);
+  return std::nullopt;
+}
+
+}  // namespace kerf::partitioner::onnx

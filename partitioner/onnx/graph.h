@@ -1,0 +1,65 @@
+// An ONNX file's graph in Kerf's own types: what is between reading a file and a model.
+//
+// Nothing here includes protobuf. Values are named by texts, as ONNX has them; weights stay in
+// their files. Plain values; no threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/attributes.h"
+#include "ops/initializer.h"
+#include "partitioner/contents.h"
+
+namespace kerf::partitioner::onnx {
+
+// An initializer. Where its element type is one of files only, contents give another: float16,
+// bfloat16 and float64 become float32.
+struct Stored {
+  std::string name;
+  ops::ValueSpec spec;  // of the contents
+  ops::DType in_file = ops::DType::kFloat32;
+  std::shared_ptr<const Contents> contents;
+  ops::Initializer initializer = {};  // where there are no contents: it begins anew
+};
+
+struct GraphNode {
+  std::string name;  // unique: its own, or made of its first output's
+  std::string op;
+  ops::Attributes attributes;
+  std::vector<std::string> inputs;   // empty: absent
+  std::vector<std::string> outputs;  // likewise
+};
+
+// An axis of an input: so many indices, or as many as a name says.
+struct Dimension {
+  int64_t extent = -1;  // -1: as `symbol` says, which may be empty
+  std::string symbol;
+};
+
+struct GraphInput {
+  std::string name;
+  ops::DType dtype = ops::DType::kFloat32;
+  std::vector<Dimension> shape;
+};
+
+struct Graph {
+  std::string origin;  // the file, for errors
+  int opset = 0;
+  std::vector<GraphNode> nodes;    // in topological order
+  std::vector<GraphInput> inputs;  // that are no initializers
+  std::vector<std::string> outputs;
+  std::map<std::string, Stored> initializers;
+};
+
+// "FILE: node NAME (OP, opset 9)".
+std::string place_of(const Graph& graph, const GraphNode& node);
+
+// Puts the nodes in topological order and leaves out what no output needs. Throws Error{kUsage} that
+// names the file and the nodes where a value has two producers or none, or a cycle is closed.
+void put_in_order(Graph& graph);
+
+}  // namespace kerf::partitioner::onnx

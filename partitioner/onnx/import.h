@@ -1,0 +1,55 @@
+// From an ONNX file to a model. Pure functions of files.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "partitioner/model.h"
+#include "partitioner/onnx/graph.h"
+
+namespace kerf::partitioner::onnx {
+
+// The one loss that is added.
+inline constexpr const char* kCrossEntropy = "cross-entropy";
+
+struct ImportOptions {
+  // Extents of axes that the file only names.
+  std::map<std::string, int64_t> dims = {};
+  // Patterns of names (* stands for anything) of what is trained beside weights and biases, and of
+  // what is not; the second goes before.
+  std::vector<std::string> train = {};
+  std::vector<std::string> freeze = {};
+  // Added to the first output, before the Softmax that gives it if one does; empty: none.
+  std::string loss = {};
+  // Classes that the last Gemm or MatMul gets instead of its own; 0: it stays.
+  int64_t head = 0;
+  // Batch normalisations take statistics of their batch; else they stay as the file has them.
+  bool train_batch_norms = false;
+  // Inputs that are the same for every sample.
+  std::map<std::string, ops::TensorLiteral> constants = {};
+  // Nothing is a batch: every input is whole, as ONNX's tests have them.
+  bool whole_inputs = false;
+};
+
+struct Imported {
+  Model model;  // its results have the names of the file's outputs
+  // Outputs that are the same for all inputs, by name; they are no results.
+  std::map<std::string, ops::TensorLiteral> constants = {};
+  // What a person should know: weights that became float32, operators that do nothing here.
+  std::vector<std::string> notes = {};
+};
+
+// The first axis of every input is the batch, be it named or fixed. Integer arithmetic around shapes
+// is folded, older meanings of operators become the newest, float initializers in the places of
+// weights and biases become parameters. Throws Error{kUsage} that names the file, and the node with
+// its operator and opset.
+Imported import_file(const std::filesystem::path& path, const ImportOptions& options = {});
+// The same of a graph that was read.
+Imported import_graph(const Graph& graph, const ImportOptions& options = {});
+
+// Whether the name fits the pattern, in which * stands for any characters and ? for one.
+bool fits_pattern(const std::string& name, const std::string& pattern);
+
+}  // namespace kerf::partitioner::onnx

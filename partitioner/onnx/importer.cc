@@ -1,0 +1,189 @@
+#include "partitioner/onnx/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "partitioner/onnx/read.h"
+#include "partitioner/onnx/training_form.h"
+#include "partitioner/onnx/weight_file.h"
+#include "partitioner/onnx/weight_places.h"
+
+namespace kerf::partitioner::onnx {
+
+Importer::Importer(const Graph& graph, const ImportOptions& options)
+    : graph_(graph), options_(options), result_{Model(graph.origin)} {
+  if (options.whole_inputs) result_.model.take_whole_inputs();
+}
+
+void Importer::refuse(const std::string& why, const std::string& where) const {
+  throw Error(ErrorCode::kUsage, why, where.empty() ? graph_.origin : where);
+}
+
+void Importer::note(const std::string& text) {
+  if (std::find(result_.notes.begin(), result_.notes.end(), text) == result_.notes.end())
+    result_.notes.push_back(text);
+}
+
+Imported Importer::import() {
+  weights_ = weight_places(graph_);
+  for (const GraphNode& node : graph_.nodes)
+    if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
+        ops::attribute_int(node.attributes, "training_mode", 0) != 0)
+      states_.insert(node.inputs.begin() + 3, node.inputs.end());
+  add_initializers();
+  find_batch();
+  add_inputs();
+  for (const GraphNode& node : graph_.nodes) add(node);
+  options_.loss.empty() ? add_results() : add_loss();
+  return std::move(result_);
+}
+
+void Importer::add_initializers() {
+  std::map<ops::DType, int> narrowed;
+  for (const auto& [name, stored] : graph_.initializers) {
+    if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
+  }
+  for (const auto& [dtype, count] : narrowed)
+    note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
+  for (const auto& [name, literal] : options_.constants) {
+    set(name, Fixed{name,
+                    {given_as(literal.dtype), literal.shape},
+                    contents_of(literal.bytes, literal.dtype)});
+  }
+}
+
+// One name, or one number, for the first axis of every input.
+void Importer::find_batch() {
+  if (options_.whole_inputs) return;
+  const GraphInput* first = nullptr;
+  for (const GraphInput& input : graph_.inputs) {
+    if (options_.constants.contains(input.name)) continue;
+    const std::string where = format("{}: input {}", graph_.origin, input.name);
+    if (input.shape.empty())
+      refuse("it is a scalar, but the first axis of every input must be the batch", where);
+    const Dimension& batch = input.shape[0];
+    if (batch.extent == 0) refuse("its first axis, the batch, has no index", where);
+    if (first == nullptr) first = &input;
+    const Dimension& of_first = first->shape[0];
+    if (batch.extent != of_first.extent ||
+        (batch.extent < 0 && batch.symbol != of_first.symbol && !batch.symbol.empty()))
+      refuse(format("its first axis has {} indices and that of {} has {}: the batch must be the "
+                    "first axis of every input",
+                    batch.extent < 0 ? batch.symbol : std::to_string(batch.extent), first->name,
+                    of_first.extent < 0 ? of_first.symbol : std::to_string(of_first.extent)),
+             where);
+  }
+  if (first != nullptr && first->shape[0].extent > 0) fixed_batch_ = first->shape[0].extent;
+}
+
+ops::Shape Importer::shape_of_input(const GraphInput& input) const {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < input.shape.size(); ++i) {
+    const Dimension& axis = input.shape[i];
+    if (i == 0 && !options_.whole_inputs) {
+      extents.push_back(ops::kBatch);
+      continue;
+    }
+    const auto given = options_.dims.find(axis.symbol);
+    const int64_t extent =
+        axis.extent < 0 && given != options_.dims.end() ? given->second : axis.extent;
+    if (extent < 0)
+      refuse(axis.symbol.empty()
+                 ? format("its axis {} has no extent and no name; export the model with one", i)
+                 : format("its axis {} is as long as {} says; say it, as in --dim {}=16", i,
+                          axis.symbol, axis.symbol),
+             format("{}: input {}", graph_.origin, input.name));
+    extents.push_back(extent);
+  }
+  return ops::Shape(extents);
+}
+
+void Importer::add_inputs() {
+  for (const GraphInput& input : graph_.inputs)
+    if (!options_.constants.contains(input.name))
+      set(input.name, result_.model.add_input(input.name, {input.dtype, shape_of_input(input)}));
+}
+
+void Importer::add_results() {
+  for (const std::string& output : graph_.outputs) {
+    const std::string where = format("{}: output {}", graph_.origin, output);
+    if (is_constant(output)) {
+      result_.constants[output] = literal(output, size_t{1} << 30);
+      continue;
+    }
+    const ValueId* value = std::get_if<ValueId>(&known(output));
+    if (value == nullptr) refuse("it is the same for all inputs", where);
+    if (result_.model.value(*value).producer < 0)
+      refuse("it is an input of the model, which computes nothing for it", where);
+    result_.model.add_result(output, *value);
+  }
+}
+
+// Scores [N, C], [N, T, C] as of language models, or [N, C, H, W] as of images: classes where those
+// have them, and a label for each of the other positions.
+void Importer::add_loss() {
+  const std::string& output = graph_.outputs[0];
+  const std::string where = format("{}: output {}", graph_.origin, output);
+  if (options_.loss != kCrossEntropy)
+    refuse(format("there is no loss \"{}\"; there is {}", options_.loss, kCrossEntropy), "--loss");
+  const ValueId* found = std::get_if<ValueId>(&known(output));
+  if (found == nullptr) refuse("it is the same for all inputs: there is nothing to train", where);
+  ValueId scores = *found;
+  const ops::Shape shape = result_.model.value(scores).spec.shape;
+  if (shape.rank() < 2 || shape[0] != ops::kBatch)
+    refuse(format("it has the shape {}, but scores are [N, classes], with positions or without",
+                  ops::to_string(shape)),
+           where);
+  std::vector<int64_t> label{shape[0]};
+  if (shape.rank() == 3) {
+    const NodeId turned = result_.model.add_node(
+        "scores.classes_first", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {scores});
+    scores = result_.model.node(turned).outputs[0];
+    label.push_back(shape[1]);
+  }
+  for (int axis = 2; shape.rank() > 3 && axis < shape.rank(); ++axis) label.push_back(shape[axis]);
+  const ValueId labels = result_.model.add_label("label", {ops::DType::kInt64, ops::Shape(label)});
+  result_.model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {scores, labels});
+}
+
+Imported import_graph(const Graph& graph, const ImportOptions& options) {
+  if (options.loss.empty() && options.head == 0) return Importer(graph, options).import();
+  Graph formed = graph;
+  std::vector<std::string> notes;
+  if (!options.loss.empty()) end_in_scores(formed, notes);
+  if (options.head > 0) replace_head(formed, options.head, notes);
+  if (options.train_batch_norms) train_batch_norms(formed);
+  if (!options.loss.empty()) report_folded_norms(formed, notes);
+  Imported imported = Importer(formed, options).import();
+  imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  return imported;
+}
+
+Imported import_file(const std::filesystem::path& path, const ImportOptions& options) {
+  return import_graph(read_graph(path), options);
+}
+
+bool fits_pattern(const std::string& name, const std::string& pattern) {
+  size_t n = 0;
+  size_t p = 0;
+  size_t star = std::string::npos;  // the last one, and where what it stands for may begin to grow
+  size_t from = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      n = ++from;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string::npos;
+}
+
+}  // namespace kerf::partitioner::onnx

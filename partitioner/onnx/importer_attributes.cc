@@ -1,0 +1,116 @@
+// Inputs of ONNX's nodes that are attributes of Kerf's.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "partitioner/onnx/free_batch.h"
+#include "partitioner/onnx/importer.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ops::AttributeType;
+using ops::DType;
+using ops::TensorLiteral;
+
+constexpr size_t kMostAttribute = size_t{1} << 20;  // bytes
+
+std::vector<double> numbers_of(const TensorLiteral& literal) {
+  std::vector<double> numbers;
+  const auto count = static_cast<size_t>(literal.shape.elements());
+  for (size_t i = 0; i < count; ++i) {
+    if (literal.dtype == DType::kFloat32) {
+      float number = 0;
+      std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
+      numbers.push_back(static_cast<double>(number));
+    }
+  }
+  if (literal.dtype == DType::kFloat32) return numbers;
+  const auto integers = integers_of(literal);
+  if (!integers)
+    throw Error(ErrorCode::kUsage,
+                format("a constant of {} is no number here", ops::to_string(literal.dtype)));
+  for (const Affine& each : integers->elements) numbers.push_back(static_cast<double>(each.fixed));
+  return numbers;
+}
+
+}  // namespace
+
+// Extents that count samples: Reshape has -1 for them, Expand leaves an axis as it is where it says
+// 1, and a slice to the end of the batch ends where everything does.
+std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
+                                        const Integers& integers) {
+  if (node.op == "Reshape" && !options_.whole_inputs &&
+      std::holds_alternative<ValueId>(known(node.inputs[0])))
+    return reshape_to(shape_of(node.inputs[0]), integers.elements, fixed_batch_);
+  std::vector<int64_t> values;
+  for (const Affine& each : integers.elements) {
+    if (each.is_fixed())
+      values.push_back(each.fixed);
+    else if (node.op == "Expand")
+      values.push_back(1);
+    else if (node.op == "Slice" && attribute == "ends" && each.of_batch > 0 && each.fixed == 0)
+      values.push_back(std::numeric_limits<int64_t>::max());
+    else
+      refuse(format("its {} depend on how large the batch is", attribute));
+  }
+  return values;
+}
+
+ops::Attribute Importer::attribute_of(const ops::OperatorDefinition& definition,
+                                      const ops::InputAttribute& place, const GraphNode& node,
+                                      const std::string& input) {
+  const auto formal =
+      std::find_if(definition.attributes.begin(), definition.attributes.end(),
+                   [&](const ops::FormalAttribute& each) { return each.name == place.name; });
+  KERF_CHECK(formal != definition.attributes.end(), "{} lists no attribute {}", node.op,
+             place.name);
+  if (std::holds_alternative<ValueId>(known(input)))
+    refuse(format("its {}, input {}, must be the same for all samples", place.name, place.input));
+  if (formal->type == AttributeType::kInts || formal->type == AttributeType::kInt) {
+    const auto found = integers(input);
+    if (!found) refuse(format("its {} must be integers", place.name));
+    const std::vector<int64_t> values = ints_for(node, place.name, *found);
+    if (formal->type == AttributeType::kInts) return values;
+    if (values.size() != 1) refuse(format("its {} must be one integer", place.name));
+    return values[0];
+  }
+  const TensorLiteral constant = literal(input, kMostAttribute);
+  if (formal->type == AttributeType::kTensor) return constant;
+  const std::vector<double> numbers = numbers_of(constant);
+  if (formal->type == AttributeType::kFloats) return numbers;
+  if (formal->type != AttributeType::kFloat || numbers.size() != 1)
+    refuse(format("its {} must be one number", place.name));
+  return numbers[0];
+}
+
+// Of one that trains: when it does, the run knows.
+void Importer::take_dropout_ratio(GraphNode& node) {
+  if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
+  if (node.inputs.size() > 1 && !node.inputs[1].empty())
+    node.attributes["ratio"] = numbers_of(literal(node.inputs[1], kMostAttribute)).at(0);
+  node.inputs.resize(1);
+}
+
+void Importer::take_input_attributes(const ops::OperatorDefinition& definition, GraphNode& node) {
+  for (const ops::InputAttribute& place : definition.input_attributes) {
+    const auto at = static_cast<size_t>(place.input);
+    if (at >= node.inputs.size() || node.inputs[at].empty()) continue;
+    // Before it was an input, there were none, or others in its place.
+    if (graph_.opset < place.first_opset && node.attributes.contains(place.name)) continue;
+    node.attributes[place.name] = attribute_of(definition, place, node, node.inputs[at]);
+    node.inputs[at].clear();
+  }
+  while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
+  if (node.op != "Reshape" || options_.whole_inputs) return;
+  // An attribute's, of a file that fixes the batch, too.
+  const auto shape = node.attributes.find("shape");
+  if (shape == node.attributes.end() || !std::holds_alternative<ValueId>(known(node.inputs[0])))
+    return;
+  std::vector<Affine> wanted;
+  for (const int64_t extent : ops::attribute_ints(node.attributes, "shape", {}))
+    wanted.push_back({0, extent});
+  shape->second = reshape_to(shape_of(node.inputs[0]), wanted, fixed_batch_);
+}
+
+}  // namespace kerf::partitioner::onnx

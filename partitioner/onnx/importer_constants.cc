@@ -1,0 +1,240 @@
+// Nodes that become no node: their results are known, or are what they are given.
+#include <algorithm>
+#include <utility>
+
+#include "partitioner/onnx/fold.h"
+#include "partitioner/onnx/importer.h"
+#include "partitioner/onnx/weight_file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ops::DType;
+using ops::TensorLiteral;
+using Ints = std::vector<int64_t>;
+
+// ONNX's numbers of element types.
+bool is_floating_type(int64_t onnx_type) {
+  return onnx_type == 1 || onnx_type == 10 || onnx_type == 11 || onnx_type == 16;
+}
+
+template <class T>
+std::string bytes_of_list(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+TensorLiteral floats_literal(const std::vector<double>& numbers, const ops::Shape& shape) {
+  const std::vector<float> narrow(numbers.begin(), numbers.end());
+  return {DType::kFloat32, shape, bytes_of_list(narrow)};
+}
+
+// Of a Constant's one attribute.
+TensorLiteral literal_of_node(const GraphNode& node) {
+  if (node.attributes.size() != 1)
+    throw Error(ErrorCode::kUsage, "it must have one attribute, its value");
+  const auto& [name, value] = *node.attributes.begin();
+  if (const auto* tensor = std::get_if<TensorLiteral>(&value)) return *tensor;
+  if (const auto* number = std::get_if<double>(&value)) return floats_literal({*number}, {});
+  if (const auto* list = std::get_if<std::vector<double>>(&value))
+    return floats_literal(*list, {static_cast<int64_t>(list->size())});
+  if (const auto* integer = std::get_if<int64_t>(&value))
+    return {DType::kInt64, {}, bytes_of_list(Ints{*integer})};
+  if (const auto* list = std::get_if<Ints>(&value))
+    return {DType::kInt64, {static_cast<int64_t>(list->size())}, bytes_of_list(*list)};
+  throw Error(ErrorCode::kUsage, format("its {} is not known here", name));
+}
+
+Ints without_axes(const Ints& shape, const Ints& axes) {
+  std::vector<bool> drop(shape.size(), false);
+  for (size_t i = 0; i < shape.size(); ++i) drop[i] = axes.empty() && shape[i] == 1;
+  for (const int64_t axis : axes)
+    drop[static_cast<size_t>(ops::resolved_axis("Squeeze", axis, static_cast<int>(shape.size())))] =
+        true;
+  Ints kept;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (!drop[i]) kept.push_back(shape[i]);
+  return kept;
+}
+
+Ints with_axes(const Ints& shape, const Ints& axes) {
+  std::vector<bool> added(shape.size() + axes.size(), false);
+  for (const int64_t axis : axes)
+    added[static_cast<size_t>(
+        ops::resolved_axis("Unsqueeze", axis, static_cast<int>(added.size())))] = true;
+  Ints result;
+  size_t next = 0;
+  for (const bool one : added) {
+    if (!one && next == shape.size()) throw Error(ErrorCode::kUsage, "an axis is named twice");
+    result.push_back(one ? 1 : shape[next++]);
+  }
+  return result;
+}
+
+Ints with_shape(const Ints& shape, Ints wanted) {
+  int64_t known = 1;
+  int64_t* inferred = nullptr;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == 0 && i < shape.size()) wanted[i] = shape[i];
+    if (wanted[i] == -1)
+      inferred = &wanted[i];
+    else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
+      throw Error(ErrorCode::kUsage, format("its shape has an extent of {}", wanted[i]));
+  }
+  if (inferred != nullptr && known > 0) *inferred = elements_in(shape) / known;
+  return wanted;
+}
+
+Ints flattened(const Ints& shape, int64_t given) {
+  const int64_t axis = given < 0 ? given + static_cast<int64_t>(shape.size()) : given;
+  if (axis < 0 || axis > static_cast<int64_t>(shape.size()))
+    throw Error(ErrorCode::kUsage, format("there is no axis {}", given));
+  const auto at = shape.begin() + axis;
+  return {elements_in({shape.begin(), at}), elements_in({at, shape.end()})};
+}
+
+}  // namespace
+
+bool Importer::pass_through(const GraphNode& node) {
+  if (node.inputs.empty() || node.outputs.empty()) return false;
+  const bool floating =
+      node.op == "Cast" && is_floating_type(ops::attribute_int(node.attributes, "to", 0));
+  if (node.op != "Identity" && node.op != "Dropout" && !floating) return false;
+  const Known value = known(node.inputs[0]);
+  const auto* id = std::get_if<ValueId>(&value);
+  if (floating) {
+    const auto* fixed = std::get_if<Fixed>(&value);
+    const bool same = id != nullptr ? ops::is_floating(result_.model.value(*id).spec.dtype)
+                                    : fixed != nullptr && ops::is_floating(fixed->spec.dtype);
+    if (!same) return false;
+  }
+  if (node.op == "Dropout" && !options_.loss.empty()) return false;
+  if (node.op == "Dropout") {
+    if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
+    const auto training =
+        node.inputs.size() > 2 && !node.inputs[2].empty() ? integers(node.inputs[2]) : std::nullopt;
+    if (training && training->elements.size() == 1 && training->elements[0].fixed != 0)
+      refuse("it drops at random, which is known of training only: export it for inference");
+  }
+  // What a model gives is computed.
+  const bool given = std::find(graph_.outputs.begin(), graph_.outputs.end(), node.outputs[0]) !=
+                     graph_.outputs.end();
+  if (given && id != nullptr && result_.model.value(*id).producer < 0) {
+    add_node({node.name, "Identity", {}, {node.inputs[0]}, {node.outputs[0]}});
+    return true;
+  }
+  set(node.outputs[0], value);
+  return true;
+}
+
+bool Importer::fold_facts(const GraphNode& node) {
+  if (node.outputs.empty()) return false;
+  const std::string& output = node.outputs[0];
+  if (node.op == "Constant") {
+    const TensorLiteral literal = literal_of_node(node);
+    if (auto found = integers_of(literal))
+      set(output, std::move(*found));
+    else
+      set(output,
+          Fixed{output, {literal.dtype, literal.shape}, contents_of(literal.bytes, literal.dtype)});
+    return true;
+  }
+  if (node.inputs.empty() || node.inputs[0].empty()) return false;
+  if (node.op == "Shape" || node.op == "Size") {
+    std::vector<Affine> extents;
+    Affine size{0, 1};
+    for (const int64_t extent : shape_of(node.inputs[0])) {
+      extents.push_back(extent < 0 ? Affine{-extent, 0} : Affine{0, extent});
+      const Affine& one = extents.back();
+      size = one.is_fixed() ? Affine{size.of_batch * one.fixed, size.fixed * one.fixed}
+                            : Affine{size.fixed * one.of_batch, 0};
+    }
+    if (node.op == "Size") {
+      set(output, Integers{DType::kInt64, {}, {size}});
+      return true;
+    }
+    const auto rank = static_cast<int64_t>(extents.size());
+    const auto bound = [&](const char* name, int64_t otherwise) {
+      const int64_t at = ops::attribute_int(node.attributes, name, otherwise);
+      return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+    };
+    const int64_t begin = bound("start", 0);
+    const int64_t end = std::max(begin, bound("end", rank));
+    set(output, list_of({extents.begin() + begin, extents.begin() + end}));
+    return true;
+  }
+  if (node.op != "ConstantOfShape") return false;
+  const auto shape = integers(node.inputs[0]);
+  const auto extents = shape ? fixed_elements(*shape) : std::nullopt;
+  if (!extents) refuse("its shape must be known, and the same for any batch");
+  const auto value = node.attributes.find("value");
+  TensorLiteral one = value == node.attributes.end() ? floats_literal({0}, {1})
+                                                     : std::get<TensorLiteral>(value->second);
+  if (one.shape.elements() != 1) refuse("its value must be one element");
+  one.shape = {};
+  Fixed filled{
+      output, {one.dtype, ops::Shape(*extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
+  filled.spec.shape.elements();
+  if (one.dtype == DType::kFloat32) {
+    float number = 0;
+    std::copy_n(one.bytes.data(), sizeof(number), reinterpret_cast<char*>(&number));
+    filled.initializer.scale = static_cast<double>(number);
+  } else {
+    const auto number = integers_of(one);
+    if (!number) refuse(format("its element type {} is not known", ops::to_string(one.dtype)));
+    filled.initializer.scale = static_cast<double>(number->elements[0].fixed);
+  }
+  set(output, std::move(filled));
+  return true;
+}
+
+bool Importer::fold_integers(const GraphNode& node) {
+  std::vector<Integers> held;
+  held.reserve(node.inputs.size());
+  FoldInputs inputs;
+  for (const std::string& input : node.inputs) {
+    auto found = input.empty() ? std::nullopt : integers(input);
+    if (!found && !input.empty()) return false;
+    if (found) held.push_back(std::move(*found));
+    inputs.push_back(found ? &held.back() : nullptr);
+  }
+  auto results = fold(node, inputs);
+  if (!results || results->size() < node.outputs.size()) return false;
+  for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move((*results)[i]));
+  return true;
+}
+
+// A constant read with another shape: the same bytes.
+bool Importer::view_constant(const GraphNode& node) {
+  if (node.inputs.empty() || node.inputs[0].empty() || node.outputs.empty()) return false;
+  const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
+  if (fixed == nullptr) return false;
+  const Ints from(fixed->spec.shape.begin(), fixed->spec.shape.end());
+  const auto list = [&](const char* name) -> Ints {
+    if (node.inputs.size() < 2 || node.inputs[1].empty())
+      return ops::attribute_ints(node.attributes, name, {});
+    const auto found = integers(node.inputs[1]);
+    const auto values = found ? fixed_elements(*found) : std::nullopt;
+    if (!values) refuse(format("its {} must be known, and the same for any batch", name));
+    return *values;
+  };
+  Ints to;
+  if (node.op == "Reshape")
+    to = with_shape(from, list("shape"));
+  else if (node.op == "Squeeze")
+    to = without_axes(from, list("axes"));
+  else if (node.op == "Unsqueeze")
+    to = with_axes(from, list("axes"));
+  else if (node.op == "Flatten")
+    to = flattened(from, ops::attribute_int(node.attributes, "axis", 1));
+  else
+    return false;
+  Fixed viewed = *fixed;
+  viewed.spec.shape = ops::Shape(to);
+  if (viewed.spec.shape.elements() != fixed->spec.shape.elements())
+    refuse(format("{} has no shape {}", ops::to_string(fixed->spec.shape),
+                  ops::to_string(viewed.spec.shape)));
+  set(node.outputs[0], std::move(viewed));
+  return true;
+}
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <utility>
+
+#include "partitioner/onnx/adapt.h"
+#include "partitioner/onnx/importer.h"
+#include "partitioner/onnx/weight_file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ops::TensorLiteral;
+
+constexpr size_t kMostEvaluated = size_t{256} << 20;  // bytes of a constant that is computed
+
+}  // namespace
+
+void Importer::add(const GraphNode& node) {
+  try {
+    const auto shape_of_operand = [&](size_t input) {
+      if (input >= node.inputs.size() || node.inputs[input].empty())
+        refuse(format("it has no input {}", input));
+      return shape_of(node.inputs[input]);
+    };
+    for (GraphNode& one : adapted(node, graph_.opset, shape_of_operand)) add_newest(std::move(one));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    throw Error(error.code(), error.message(), place_of(graph_, node));
+  }
+}
+
+void Importer::add_newest(GraphNode node) {
+  if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node)) return;
+  // Where nothing says what it meant then, it is known as far as its definition says.
+  const ops::OperatorDefinition& definition =
+      ops::find_operator(node.op, is_adapted(node.op) ? ops::kNewestOpset : graph_.opset);
+  take_input_attributes(definition, node);
+  if (node.op == "Dropout") take_dropout_ratio(node);
+  if (!evaluate_constant(node)) add_node(std::move(node));
+}
+
+bool Importer::evaluate_constant(const GraphNode& node) {
+  bool any = false;
+  for (const std::string& input : node.inputs) {
+    if (input.empty()) continue;
+    if (!is_constant(input)) return false;
+    any = true;
+  }
+  if (!any) return false;
+  std::vector<TensorLiteral> literals(node.inputs.size());
+  std::vector<const TensorLiteral*> inputs;
+  ops::NodeFacts facts{node.attributes, {}, static_cast<int>(node.outputs.size())};
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    ops::Operand& operand = facts.inputs.emplace_back();
+    operand.present = !node.inputs[i].empty();
+    inputs.push_back(operand.present ? &literals[i] : nullptr);
+    if (!operand.present) continue;
+    literals[i] = literal(node.inputs[i], kMostEvaluated);
+    operand.spec = {literals[i].dtype, literals[i].shape};
+    operand.role = Role::kConstant;
+  }
+  const auto bound = ops::bind_operator(ops::find_operator(node.op), facts);
+  if (evaluator_ == nullptr) evaluator_ = std::make_unique<Evaluator>();
+  std::vector<TensorLiteral> results = evaluator_->run(*bound, inputs, 1);
+  // A weight that is turned over stays the weight of its name.
+  const Fixed* turned =
+      node.op == "Transpose" ? std::get_if<Fixed>(&known(node.inputs[0])) : nullptr;
+  const bool named = turned != nullptr && weights_.contains(node.outputs[0]);
+  if (named) note(format("{} is kept with its axes turned over", turned->name));
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    set(node.outputs[i], Fixed{named ? turned->name : node.outputs[i],
+                               {results[i].dtype, results[i].shape},
+                               contents_of(std::move(results[i].bytes), results[i].dtype)});
+  return true;
+}
+
+void Importer::add_node(GraphNode node) {
+  std::vector<ValueId> inputs;
+  for (const std::string& input : node.inputs) inputs.push_back(in_model(input));
+  const NodeId id = result_.model.add_node(node.name, node.op, node.attributes, inputs,
+                                           std::max(1, static_cast<int>(node.outputs.size())));
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    set(node.outputs[i], result_.model.node(id).outputs[i]);
+}
+
+}  // namespace kerf::partitioner::onnx

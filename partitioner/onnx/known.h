@@ -1,0 +1,58 @@
+// What is known of a value of a graph while a model is made of it: numbers, or a place in the model.
+//
+// Shape arithmetic is done here, with the batch symbolic: an element is c * N + d, and N is at
+// least 1. Plain values.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "partitioner/model.h"
+#include "partitioner/onnx/graph.h"
+
+namespace kerf::partitioner::onnx {
+
+// of_batch * N + fixed.
+struct Affine {
+  int64_t of_batch = 0;
+  int64_t fixed = 0;
+  bool is_fixed() const { return of_batch == 0; }
+  bool operator==(const Affine&) const = default;
+};
+
+// A small tensor of integers or truth values, row-major.
+struct Integers {
+  ops::DType dtype = ops::DType::kInt64;
+  std::vector<int64_t> shape;
+  std::vector<Affine> elements;
+};
+inline constexpr size_t kMostIntegers = size_t{1} << 16;  // elements
+
+// A tensor of numbers that are the same for every sample: an initializer, or made of such.
+struct Fixed {
+  std::string name;  // that the value has in the model
+  ops::ValueSpec spec;
+  std::shared_ptr<const Contents> contents;  // null: it begins as `initializer` says
+  ops::Initializer initializer = {};
+};
+
+using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;
+
+// Of a constant; nothing where it is no tensor of integers, or a large one.
+std::optional<Integers> integers_of(const Fixed& constant);
+std::optional<Integers> integers_of(const ops::TensorLiteral& literal);
+// Nothing where it depends on the batch.
+std::optional<ops::TensorLiteral> literal_of(const Integers& integers);
+// Of any element type and size up to `most_bytes`; throws Error{kUsage} above.
+ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
+// The numbers as they are; nothing for what is not fixed.
+std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
+// An int64 list of one axis.
+Integers list_of(std::vector<Affine> elements);
+// Product of extents. Throws Error{kUsage} where it is too large.
+int64_t elements_in(const std::vector<int64_t>& shape);
+
+}  // namespace kerf::partitioner::onnx

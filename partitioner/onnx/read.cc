@@ -1,0 +1,175 @@
+#include "partitioner/onnx/read.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ops/operator.h"
+#include "partitioner/onnx/tensors.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ::onnx::AttributeProto;
+
+constexpr size_t kMostLiteral = size_t{256} << 20;  // of an attribute
+constexpr size_t kMostDataFile = size_t{1} << 30;
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : files_(path) {
+    graph_.origin = path.string();
+  }
+
+  Graph read() {
+    const Stripped stripped = strip(*files_.model());
+    ::onnx::ModelProto model;
+    if (!model.ParseFromString(stripped.message)) refuse("it is no ONNX model", graph_.origin);
+    read_opsets(model);
+    const ::onnx::GraphProto& graph = model.graph();
+    if (graph.sparse_initializer_size() > 0)
+      refuse("it has sparse initializers, which are not known here; make them dense",
+             graph_.origin);
+    read_initializers(graph, stripped);
+    for (const auto& input : graph.input())
+      if (!graph_.initializers.contains(input.name())) read_input(input);
+    for (const auto& node : graph.node()) read_node(node);
+    for (const auto& output : graph.output()) graph_.outputs.push_back(output.name());
+    put_in_order(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& why, const std::string& where) {
+    throw Error(ErrorCode::kUsage, why, where);
+  }
+
+  static bool is_core(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+  void read_opsets(const ::onnx::ModelProto& model) {
+    for (const auto& opset : model.opset_import()) {
+      if (!is_core(opset.domain())) continue;
+      if (opset.version() < 1 || opset.version() > ops::kNewestOpset)
+        refuse(format("it is of opset {}; known are opsets to {}: export it with an older one",
+                      opset.version(), ops::kNewestOpset),
+               graph_.origin);
+      graph_.opset = static_cast<int>(opset.version());
+    }
+    if (graph_.opset == 0) graph_.opset = 1;  // as ONNX says of files that name none
+  }
+
+  void read_initializers(const ::onnx::GraphProto& graph, const Stripped& stripped) {
+    for (int i = 0; i < graph.initializer_size(); ++i) {
+      const auto& tensor = graph.initializer(i);
+      const std::string where = format("{}: initializer {}", graph_.origin, tensor.name());
+      if (tensor.name().empty()) refuse("an initializer has no name", graph_.origin);
+      const auto raw = stripped.raw.find(i);
+      Stored stored =
+          stored_tensor(tensor, raw == stripped.raw.end() ? nullptr : &raw->second, files_, where);
+      if (!graph_.initializers.emplace(tensor.name(), std::move(stored)).second)
+        refuse("another initializer has this name", where);
+    }
+  }
+
+  void read_input(const ::onnx::ValueInfoProto& info) {
+    const std::string where = format("{}: input {}", graph_.origin, info.name());
+    if (!info.type().has_tensor_type()) refuse("it is no tensor", where);
+    const auto& type = info.type().tensor_type();
+    const auto dtype = dtype_of(type.elem_type());
+    if (!dtype)
+      refuse(format("its element type {} is not known here", type_name(type.elem_type())), where);
+    if (!type.has_shape()) refuse("it has no shape; export the model with one", where);
+    if (type.shape().dim_size() > ops::Shape::kMaxRank)
+      refuse(
+          format("it has {} axes; {} are the most", type.shape().dim_size(), ops::Shape::kMaxRank),
+          where);
+    GraphInput input{info.name(), given_as(*dtype), {}};
+    for (const auto& dim : type.shape().dim()) {
+      Dimension& axis = input.shape.emplace_back();
+      if (!dim.has_dim_value()) {
+        axis.symbol = dim.dim_param();
+        continue;
+      }
+      axis.extent = dim.dim_value();
+      if (axis.extent < 0) refuse(format("an extent is {}", axis.extent), where);
+    }
+    graph_.inputs.push_back(std::move(input));
+  }
+
+  void read_node(const ::onnx::NodeProto& proto) {
+    GraphNode node{name_of(proto), proto.op_type(), {}, {}, {}};
+    const std::string where = place_of(graph_, node);
+    if (!is_core(proto.domain()))
+      refuse(format("its domain {} is not known here", proto.domain()), where);
+    node.inputs.assign(proto.input().begin(), proto.input().end());
+    node.outputs.assign(proto.output().begin(), proto.output().end());
+    while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
+    while (!node.outputs.empty() && node.outputs.back().empty()) node.outputs.pop_back();
+    for (const auto& attribute : proto.attribute())
+      if (!node.attributes.emplace(attribute.name(), value_of(attribute, where)).second)
+        refuse(format("attribute {} stands there twice", attribute.name()), where);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  // Its own where it is the first of that name.
+  std::string name_of(const ::onnx::NodeProto& proto) {
+    std::string base = proto.name();
+    for (int i = 0; base.empty() && i < proto.output_size(); ++i) base = proto.output(i);
+    if (base.empty()) base = proto.op_type();
+    std::string name = base;
+    for (int next = 2; !names_.insert(name).second; ++next) name = format("{}_{}", base, next);
+    return name;
+  }
+
+  ops::Attribute value_of(const AttributeProto& attribute, const std::string& where) {
+    const std::string at = format("{}: attribute {}", where, attribute.name());
+    switch (attribute.type()) {
+      case AttributeProto::INT:
+        return attribute.i();
+      case AttributeProto::FLOAT:
+        return static_cast<double>(attribute.f());
+      case AttributeProto::STRING:
+        return attribute.s();
+      case AttributeProto::INTS:
+        return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+      case AttributeProto::FLOATS:
+        return std::vector<double>(attribute.floats().begin(), attribute.floats().end());
+      case AttributeProto::STRINGS:
+        return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+      case AttributeProto::TENSOR: {
+        const Stored stored = stored_tensor(attribute.t(), nullptr, files_, at);
+        return literal_of("it", stored.spec, *stored.contents, kMostLiteral);
+      }
+      default:
+        refuse(format("its type {} is not known here",
+                      AttributeProto::AttributeType_IsValid(attribute.type())
+                          ? AttributeProto::AttributeType_Name(attribute.type())
+                          : format("number {}", static_cast<int>(attribute.type()))),
+               at);
+    }
+  }
+
+  WeightFiles files_;
+  Graph graph_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Graph read_graph(const std::filesystem::path& path) { return Reader(path).read(); }
+
+ops::TensorLiteral read_tensor(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  WeightFiles files(path);
+  if (files.model()->bytes() > kMostDataFile)
+    throw Error(ErrorCode::kUsage, "a tensor of more than 1 GiB", where);
+  std::string message(files.model()->bytes(), '\0');
+  files.model()->read(0, std::as_writable_bytes(std::span(message)));
+  ::onnx::TensorProto tensor;
+  if (!tensor.ParseFromString(message))
+    throw Error(ErrorCode::kUsage, "it is no tensor of ONNX", where);
+  const Stored stored = stored_tensor(tensor, nullptr, files, where);
+  return literal_of(where, stored.spec, *stored.contents, kMostDataFile);
+}
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,25 @@
+// A graph that was exported for answers, made into one that trains. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/onnx/graph.h"
+
+namespace kerf::partitioner::onnx {
+
+// Leaves the first output only, before the Softmax or LogSoftmax that gives it, if one does: a loss
+// has it itself. Says so in `notes`.
+void end_in_scores(Graph& graph, std::vector<std::string>& notes);
+
+// The last Gemm or MatMul before the first output gets a new weight, and bias where it has one, for
+// so many classes; they begin as PyTorch's layers do. Throws Error{kUsage} where there is none, or
+// its weight is used elsewhere too.
+void replace_head(Graph& graph, int64_t classes, std::vector<std::string>& notes);
+
+// Batch normalisations take the statistics of their batch, and learn running ones.
+void train_batch_norms(Graph& graph);
+// Reports that convolutions seem to have batch normalisations in them, which do not come apart.
+void report_folded_norms(const Graph& graph, std::vector<std::string>& notes);
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,55 @@
+// A file that weights are read from, in pieces, for as long as anybody wants some.
+//
+// Immutable and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ops/tensor.h"
+#include "partitioner/contents.h"
+
+namespace kerf::partitioner::onnx {
+
+class WeightFile {
+ public:
+  // Throws Error{kUsage} naming the path if it is absent or no regular file.
+  explicit WeightFile(const std::filesystem::path& path);
+  WeightFile(const WeightFile&) = delete;
+  WeightFile& operator=(const WeightFile&) = delete;
+  ~WeightFile();
+
+  const std::string& origin() const { return origin_; }
+  uint64_t bytes() const { return bytes_; }
+  // Throws Error{kUnavailable} where the file is shorter by now.
+  void read(uint64_t first, std::span<std::byte> to) const;
+  // Over all of it; read once.
+  std::string identity() const;
+
+ private:
+  std::string origin_;
+  int file_ = -1;
+  uint64_t bytes_ = 0;
+  mutable std::once_flag summed_;
+  mutable std::string identity_;
+};
+
+// The bytes that begin at `first` of a file, of elements of `in_file`; float16, bfloat16 and float64
+// are given as float32.
+std::shared_ptr<const Contents> contents_in(std::shared_ptr<const WeightFile> file, uint64_t first,
+                                            ops::DType in_file);
+// The same of bytes in memory.
+std::shared_ptr<const Contents> contents_of(std::string bytes, ops::DType in_file);
+// What contents of a file's element type are given as.
+ops::DType given_as(ops::DType in_file);
+
+// All of a tensor. Throws Error{kUsage} above `most_bytes`, naming it.
+ops::TensorLiteral literal_of(const std::string& name, const ops::ValueSpec& spec,
+                              const Contents& contents, size_t most_bytes);
+
+}  // namespace kerf::partitioner::onnx
