@@ -95,7 +95,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->type_name("PATTERN");
 }
 
-std::vector<CLI::Option*> add_size_flags(CLI::App& command, PlanFlags& flags) {
+std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
   return {
       command
           .add_option("--sizes", flags.sizes,

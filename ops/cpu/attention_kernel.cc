@@ -76,7 +76,7 @@ struct AttentionStrides {
   int64_t y = 0;
 };
 
-AttentionStrides strides_of(const Attention& op, const Extents& e) {
+AttentionStrides attention_strides(const Attention& op, const Extents& e) {
   const bool side = op.side_by_side();
   return {op.width() * (side ? e.query_heads : 1), op.width() * (side ? e.key_heads : 1),
           op.value_width() * (side ? e.key_heads : 1),
@@ -166,7 +166,7 @@ class AttentionKernel final : public ActivationKernel {
  private:
   // What a thread takes: scores, and of all products the one that takes most.
   static size_t piece(const Attention& op, const Extents& e, int threads) {
-    const AttentionStrides s = strides_of(op, e);
+    const AttentionStrides s = attention_strides(op, e);
     const int64_t rest = e.queries % block_rows(e);
     size_t most = 0;
     const auto add = [&](int64_t rows, int64_t keys) {
@@ -271,7 +271,7 @@ class AttentionKernel final : public ActivationKernel {
 
   void multiply(AttentionProduct which, const QueryBlock& block, const Extents& e, const float* a,
                 const float* b, float* to, AttentionScratch& scratch) const {
-    scratch.product.run(problem_of(op_, strides_of(op_, e), which, block.count, block.keys.count()),
+    scratch.product.run(problem_of(op_, attention_strides(op_, e), which, block.count, block.keys.count()),
                         {a, transposes_a(which)}, {b, transposes_b(which)}, nullptr, to,
                         scratch.left);
   }
