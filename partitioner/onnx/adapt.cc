@@ -28,7 +28,7 @@ struct Older {
   std::string inner(const std::string& what) const { return node.name + "." + what; }
 };
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+[[noreturn]] void no_meaning(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
 
 GraphNode made(const Older& older, const std::string& what, const std::string& op,
                std::vector<std::string> inputs, std::vector<std::string> outputs,
@@ -58,7 +58,7 @@ Nodes of_pair(Older older) {
   const int rank = older.shape_of(0).rank();
   const int64_t from = axis < 0 ? axis + rank : axis;
   const int64_t trailing = rank - from - older.shape_of(1).rank();
-  if (trailing < 0) refuse(format("axis {} is none of its inputs'", axis));
+  if (trailing < 0) no_meaning(format("axis {} is none of its inputs'", axis));
   if (trailing == 0) return {std::move(older.node)};
   GraphNode padded = padded_behind(older, 1, trailing);
   return {std::move(padded), std::move(older.node)};
@@ -70,7 +70,7 @@ Nodes softmax(Older older) {
   const ops::Shape shape = older.shape_of(0);
   const int64_t given = older.taken_int("axis", 1);
   const int64_t axis = given < 0 ? given + shape.rank() : given;
-  if (axis < 0 || axis > shape.rank()) refuse(format("there is no axis {}", given));
+  if (axis < 0 || axis > shape.rank()) no_meaning(format("there is no axis {}", given));
   const bool alone = std::all_of(shape.begin() + std::min<int64_t>(axis + 1, shape.rank()),
                                  shape.end(), [](int64_t extent) { return extent == 1; });
   if (axis < shape.rank() && alone) {
@@ -97,10 +97,10 @@ Nodes softmax(Older older) {
 
 Nodes batch_normalization(Older older) {
   if (older.taken_int("spatial", 1) == 0)
-    refuse("spatial 0, a mean for every position, is not known here");
+    no_meaning("spatial 0, a mean for every position, is not known here");
   older.node.attributes.erase("is_test");
   if (older.opset < 14 && older.node.outputs.size() > 1)
-    refuse("its statistics as outputs are known from opset 14 on; export it for inference");
+    no_meaning("its statistics as outputs are known from opset 14 on; export it for inference");
   return {std::move(older.node)};
 }
 
@@ -128,7 +128,7 @@ Nodes cast(Older older) {
       {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3},     {"UINT16", 4},  {"INT16", 5},   {"INT32", 6},
       {"INT64", 7}, {"BOOL", 9},  {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
   const auto number = kNumbers.find(*name);
-  if (number == kNumbers.end()) refuse(format("its type {} is not known here", *name));
+  if (number == kNumbers.end()) no_meaning(format("its type {} is not known here", *name));
   to->second = number->second;
   return {std::move(older.node)};
 }
@@ -151,7 +151,7 @@ Nodes resize(Older older) {
 }
 
 Nodes reshape(Older older) {
-  if (older.taken_int("allowzero", 0) != 0) refuse("allowzero 1 is not known here");
+  if (older.taken_int("allowzero", 0) != 0) no_meaning("allowzero 1 is not known here");
   return {std::move(older.node)};
 }
 
@@ -163,9 +163,9 @@ Nodes split(Older older) {
   const ops::Shape shape = older.shape_of(0);
   const int64_t given = ops::attribute_int(older.node.attributes, "axis", 0);
   const int64_t axis = given < 0 ? given + shape.rank() : given;
-  if (axis < 0 || axis >= shape.rank() || parts < 1) refuse("it has no such parts");
+  if (axis < 0 || axis >= shape.rank() || parts < 1) no_meaning("it has no such parts");
   const int64_t extent = shape[static_cast<int>(axis)];
-  if (extent < 0) refuse("it divides the batch");
+  if (extent < 0) no_meaning("it divides the batch");
   const int64_t each = (extent + parts - 1) / parts;
   Ints sizes;
   for (int64_t i = 0; i < std::min(parts, extent); ++i)

@@ -55,6 +55,9 @@ struct Graph {
   std::map<std::string, Stored> initializers;
 };
 
+// Throws Error{kUsage}.
+[[noreturn]] void refuse(const std::string& why, const std::string& where);
+
 // "FILE: node NAME (OP, opset 9)".
 std::string place_of(const Graph& graph, const GraphNode& node);
 

@@ -22,10 +22,6 @@ class Sorter {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& why, const std::string& where) const {
-    throw Error(ErrorCode::kUsage, why, where);
-  }
-
   void list_producers() {
     for (const GraphInput& input : graph_.inputs) given(input.name, "two inputs");
     for (const auto& [name, stored] : graph_.initializers)
@@ -125,6 +121,10 @@ class Sorter {
 };
 
 }  // namespace
+
+void refuse(const std::string& why, const std::string& where) {
+  throw Error(ErrorCode::kUsage, why, where);
+}
 
 std::string place_of(const Graph& graph, const GraphNode& node) {
   return format("{}: node {} ({}, opset {})", graph.origin, node.name, node.op, graph.opset);

@@ -40,10 +40,6 @@ class Reader {
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& why, const std::string& where) {
-    throw Error(ErrorCode::kUsage, why, where);
-  }
-
   static bool is_core(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
   void read_opsets(const ::onnx::ModelProto& model) {

@@ -14,10 +14,6 @@ namespace fs = std::filesystem;
 using ::onnx::TensorProto;
 using ops::DType;
 
-[[noreturn]] void refuse(const std::string& why, const std::string& where) {
-  throw Error(ErrorCode::kUsage, why, where);
-}
-
 ops::Shape shape_of(const TensorProto& tensor, const std::string& where) {
   for (const int64_t extent : tensor.dims())
     if (extent < 0) refuse(format("an extent is {}", extent), where);

@@ -9,10 +9,6 @@
 namespace kerf::partitioner::onnx {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why, const std::string& where) {
-  throw Error(ErrorCode::kUsage, why, where);
-}
-
 GraphNode* producer_of(Graph& graph, const std::string& value) {
   for (GraphNode& node : graph.nodes)
     if (std::find(node.outputs.begin(), node.outputs.end(), value) != node.outputs.end())

@@ -107,18 +107,18 @@ ValueId patches(ImageNet& net, int64_t patch, int64_t features) {
   return net.node("Transpose", {rows}, {{"perm", Ints{0, 2, 1}}}, "tokens");
 }
 
-// A row for the class before the tokens, and each token's place.
+// A row for the class before the tokens, and each token's place. The class's row is a row of
+// padding, which every sample has, and to which its parameter is added.
 ValueId placed(ImageNet& net, ValueId tokens) {
-  const int64_t count = net.shape(tokens)[1];
   const int64_t features = net.shape(tokens)[2];
-  const auto shifted = [&](ValueId x, int64_t before, int64_t after, const std::string& name) {
-    return net.node("Pad", {x}, {{"pads", Ints{0, before, 0, 0, after, 0}}}, name);
-  };
-  const ValueId token = net.parameter("class_token", {1, 1, features}, kZeroStart);
-  const ValueId place =
-      net.parameter("encoder.pos_embedding", {1, count + 1, features}, {Kind::kNormal, 0.02});
-  const ValueId at = net.add(place, shifted(token, 0, count, "class_token.first"), "places");
-  return net.add(shifted(tokens, 1, 0, "tokens.later"), at, "encoder.input");
+  ValueId row = net.node("Pad", {tokens}, {{"pads", Ints{0, 1, 0, 0, 0, 0}}}, "class_token.padded");
+  row = net.node("Slice", {row}, {{"starts", Ints{0}}, {"ends", Ints{1}}, {"axes", Ints{1}}},
+                 "class_token.empty");
+  row = net.add(row, net.parameter("class_token", {1, 1, features}, kZeroStart), "class_token.row");
+  const ValueId x = net.node("Concat", {row, tokens}, {{"axis", int64_t{1}}}, "encoder.rows");
+  const ValueId places =
+      net.parameter("encoder.pos_embedding", {1, net.shape(x)[1], features}, {Kind::kNormal, 0.02});
+  return net.add(x, places, "encoder.input");
 }
 
 }  // namespace

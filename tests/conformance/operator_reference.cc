@@ -11,23 +11,32 @@ using namespace reference;  // NOLINT(google-build-using-namespace)
 Reference gemm(const OperatorCase& scene, const std::vector<HostTensor>& in, const Shape& y) {
   const double alpha = attribute_float(scene.attributes, "alpha", 1);
   const double beta = attribute_float(scene.attributes, "beta", 1);
+  const bool columns = attribute_int(scene.attributes, "transA", 0) != 0;
   const bool transposed = attribute_int(scene.attributes, "transB", 0) != 0;
   const bool biased = scene.inputs.size() > 2 && scene.inputs[2].present;
   return for_each_element(y, [&](const Index& i) {
     Sum sum;
-    for (int64_t k = 0; k < in[0].shape[1]; ++k)
-      sum.add(at(in[0], {i[0], k}) * at(in[1], transposed ? Index{i[1], k} : Index{k, i[1]}));
+    for (int64_t k = 0; k < in[0].shape[columns ? 0 : 1]; ++k)
+      sum.add(at(in[0], columns ? Index{k, i[0]} : Index{i[0], k}) *
+              at(in[1], transposed ? Index{i[1], k} : Index{k, i[1]}));
     sum.scale(alpha);
     if (biased) sum.add(beta * repeated_at(in[2], i));
     return sum;
   });
 }
 
-Reference matmul(const std::vector<HostTensor>& in, const Shape& y) {
+// A vector is a row on the left and a column on the right, of which Y has no axis.
+Reference matmul(std::vector<HostTensor> in, const Shape& y) {
+  const bool row = in[0].shape.rank() == 1;
+  const bool column = in[1].shape.rank() == 1;
+  if (row) in[0].shape = {1, in[0].shape[0]};
+  if (column) in[1].shape = {in[1].shape[0], 1};
   return for_each_element(y, [&](const Index& i) {
     Sum sum;
     Index left = i;
-    Index right = i;
+    if (row) left.insert(left.end() - (column ? 0 : 1), 0);
+    if (column) left.push_back(0);
+    Index right = left;
     for (int64_t k = 0; k < in[0].shape[in[0].shape.rank() - 1]; ++k) {
       left.back() = k;
       right[right.size() - 2] = k;
@@ -72,6 +81,8 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
+  if (auto moving = moving_reference(scene, in, output)) return moving;
+  if (auto reduction = reduction_reference(scene, in, output)) return reduction;
   const Attributes& attributes = scene.attributes;
   const bool image = output.rank() == 4 && in[0].shape.rank() == 4;
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)

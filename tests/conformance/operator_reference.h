@@ -29,5 +29,13 @@ std::optional<Reference> attention_reference(const OperatorCase& scene,
 std::optional<Reference> pointwise_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);
+// The same for what reads, moves, picks and repeats, and for reductions, in the order of axes that
+// the case has them in.
+std::optional<Reference> moving_reference(const OperatorCase& scene,
+                                          const std::vector<HostTensor>& inputs,
+                                          const Shape& output);
+std::optional<Reference> reduction_reference(const OperatorCase& scene,
+                                             const std::vector<HostTensor>& inputs,
+                                             const Shape& output);
 
 }  // namespace kerf::ops

@@ -21,7 +21,8 @@ inline int64_t flat(const Index& index, const Shape& shape) {
 }
 
 inline double at(const HostTensor& tensor, const Index& index) {
-  return double{tensor.floats[static_cast<size_t>(flat(index, tensor.shape))]};
+  const auto i = static_cast<size_t>(flat(index, tensor.shape));
+  return tensor.floats.empty() ? static_cast<double>(tensor.integers[i]) : double{tensor.floats[i]};
 }
 
 // `index`, of a larger shape, as NumPy broadcasts `tensor` over it.
