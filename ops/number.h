@@ -30,6 +30,14 @@ constexpr T difference(T a, T b) {
 }
 
 template <class T>
+constexpr T negative(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return difference(T{0}, x);
+  else
+    return -x;
+}
+
+template <class T>
 constexpr T product(T a, T b) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
@@ -47,7 +55,7 @@ template <class T>
 constexpr T quotient(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) return 0;
-    return is_minus_one(b) ? difference(T{0}, a) : static_cast<T>(a / b);
+    return is_minus_one(b) ? negative(a) : static_cast<T>(a / b);
   } else {
     return a / b;
   }
@@ -122,7 +130,7 @@ constexpr T magnitude(T x) {
   if constexpr (std::is_unsigned_v<T>)
     return x;
   else if constexpr (std::is_integral_v<T>)
-    return x < 0 ? difference(T{0}, x) : x;
+    return x < 0 ? negative(x) : x;
   else
     return std::abs(x);
 }

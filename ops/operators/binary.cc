@@ -114,17 +114,8 @@ BackwardReads BinaryOperator::backward_reads() const {
   return reads;
 }
 
-bool BinaryOperator::reads(int index) const {
-  for (int i = 0; i < 2; ++i) {
-    const bool wanted = input(i).in_weight_gradient() || input(i).in_input_gradient();
-    if (wanted && (traits_.reads[i] & (index == 0 ? kReadsA : kReadsB)) != 0) return true;
-  }
-  return false;
-}
-
 bool BinaryOperator::may_overwrite(int index) const {
-  return !reads(index) && aligned(index, shape(index)) == outputs_[0].shape &&
-         shape(index) == outputs_[0].shape && input(index).spec.dtype == outputs_[0].dtype;
+  return shape(index) == outputs_[0].shape && input(index).spec.dtype == outputs_[0].dtype;
 }
 
 OperatorDefinitions define_binary() {

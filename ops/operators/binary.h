@@ -38,8 +38,6 @@ class BinaryOperator final : public BoundOperator {
   bool may_overwrite(int index) const override;
 
  private:
-  bool reads(int index) const;
-
   size_t entry_;
   Traits traits_;
   Repeated repeated_;

@@ -92,10 +92,56 @@ void add_plain_cases(std::vector<OperatorCase>& cases) {
         integers(DType::kBool, row, Draw::kClass, 2));
 }
 
+// Of any number of inputs. Halves are apart from every number of a ladder.
+void add_variadic_cases(std::vector<OperatorCase>& cases) {
+  const Shape whole{kBatch, 4, 3};
+  const auto add = [&](std::string name, std::string op, std::vector<CaseInput> inputs) {
+    cases.push_back({.name = std::move(name),
+                     .op = std::move(op),
+                     .inputs = std::move(inputs),
+                     .epsilon = 0.02});
+  };
+  for (const char* op : {"Sum", "Mean", "Max", "Min"}) {
+    const std::string name = op;
+    add(name + "_of_one", op, {activation(whole, Draw::kApart)});
+    add(name + "_of_two_images", op,
+        {activation({kBatch, 4, 3, 2}, Draw::kApart),
+         activation({kBatch, 4, 3, 2}, Draw::kHalves)});
+    add(name + "_of_three", op,
+        {activation(whole, Draw::kApart), parameter({4, 1}, Draw::kHalves),
+         activation({kBatch, 1, 3}, Draw::kApart)});
+    add(name + "_of_channels", op,
+        {activation({kBatch, 4, 3, 2}, Draw::kApart), parameter({4, 1, 1}, Draw::kHalves)});
+    add(name + "_of_float64", op,
+        {numbers(DType::kFloat64, whole, Draw::kHalves), numbers(DType::kFloat64, {3})});
+  }
+  for (const char* op : {"Max", "Min"})
+    add(std::string(op) + "_of_int64", op,
+        {integers(DType::kInt64, whole, Draw::kSigned, 9),
+         integers(DType::kInt64, {3}, Draw::kSigned, 9)});
+}
+
+void add_where_cases(std::vector<OperatorCase>& cases) {
+  const auto add = [&](std::string name, const Shape& condition, CaseInput x, CaseInput y) {
+    cases.push_back({.name = "Where_" + std::move(name),
+                     .op = "Where",
+                     .inputs = {integers(DType::kBool, condition, Draw::kClass, 2), x, y}});
+  };
+  add("of_one_shape", {kBatch, 4, 3}, activation({kBatch, 4, 3}), activation({kBatch, 4, 3}));
+  add("of_a_mask", {4, 4}, activation({kBatch, 2, 4, 4}), parameter({}));
+  add("of_rows", {kBatch, 4, 1}, activation({kBatch, 1, 3}), parameter({3}));
+  add("or_a_number", {kBatch, 4, 3}, parameter({1}), activation({kBatch, 4, 3}));
+  for (const DType dtype : {DType::kInt64, DType::kInt16, DType::kUint8})
+    add("of_" + std::string(to_string(dtype)), {kBatch, 4, 3},
+        integers(dtype, {kBatch, 4, 3}, Draw::kClass, 9), integers(dtype, {3}, Draw::kClass, 9));
+}
+
 }  // namespace
 
 std::vector<OperatorCase> broadcast_cases() {
   std::vector<OperatorCase> cases;
+  add_variadic_cases(cases);
+  add_where_cases(cases);
   add_smooth_cases(cases);
   add_plain_cases(cases);
   return cases;

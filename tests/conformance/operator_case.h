@@ -15,6 +15,8 @@ namespace kerf::ops {
 enum class Draw : uint8_t {
   kUniform,   // in [-1, 1)
   kPositive,  // in [0.5, 1.5): a variance, a scale
+  kInner,     // in [-0.75, 0.75)
+  kAboveOne,  // in [1.5, 2.5)
   kApart,     // a shuffled ladder without 0: no two closer than 0.1, none closer than 0.05 to 0
   kClass,     // integers in [0, classes)
   kFromOne,   // integers in [1, classes]
@@ -55,6 +57,7 @@ std::vector<OperatorCase> product_cases();
 std::vector<OperatorCase> window_cases();
 std::vector<OperatorCase> pointwise_cases();
 std::vector<OperatorCase> broadcast_cases();
+std::vector<OperatorCase> unary_cases();
 std::vector<OperatorCase> sequence_cases();
 std::vector<OperatorCase> moving_cases();
 std::vector<OperatorCase> reduction_cases();

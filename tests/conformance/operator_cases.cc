@@ -7,7 +7,7 @@ std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
   for (const auto& family :
        {product_cases(), window_cases(), pointwise_cases(), broadcast_cases(), sequence_cases(),
-        moving_cases(), reduction_cases(), layer_cases(), attention_cases()})
+        moving_cases(), reduction_cases(), layer_cases(), attention_cases(), unary_cases()})
     for (const OperatorCase& scene : family) {
       cases.push_back(scene);
       if (const auto turned = channels_last(scene)) cases.push_back(*turned);
@@ -69,6 +69,7 @@ std::vector<ThreadCase> thread_cases() {
       {scene("MaxPool", "MaxPool", window, {activation({kBatch, 8, 28, 28})})},
       {scene("AveragePool", "AveragePool", window, {activation({kBatch, 8, 28, 28})})},
       {scene("Relu", "Relu", {}, {activation({kBatch, 4096})})},
+      {scene("Gelu", "Gelu", {}, {activation({kBatch, 1501})})},
       {scene("Add_bias", "Add", {}, {activation({kBatch, 4096}), parameter({4096})})},
       {scene("Mul_of_channels", "Mul", {},
              {activation({kBatch, 32, 14, 14}), activation({kBatch, 32, 1, 1})})},

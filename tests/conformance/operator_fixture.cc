@@ -68,6 +68,12 @@ HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
       case Draw::kPositive:
         tensor.floats.push_back(1 + dice.uniform() / 2);
         break;
+      case Draw::kInner:
+        tensor.floats.push_back(dice.uniform() * 0.75F);
+        break;
+      case Draw::kAboveOne:
+        tensor.floats.push_back(2 + dice.uniform() / 2);
+        break;
       case Draw::kApart:
         tensor.floats.push_back(0.1F * (static_cast<float>(i - middle) + 0.5F));
         break;

@@ -1,5 +1,4 @@
 // Cases of what works element by element, or row by row; and of other shapes for the same elements.
-#include "ops/elementwise.h"
 #include "tests/conformance/operator_case.h"
 
 namespace kerf::ops {
@@ -23,15 +22,6 @@ void add_shape_cases(std::vector<OperatorCase>& cases) {
   add("Reshape_inferring_features", "Reshape", {{"shape", Ints{0, -1}}}, {kBatch, 4, 5});
   add("Reshape_without_common_axes", "Reshape", {{"shape", Ints{0, 6, 4}}}, {kBatch, 4, 6},
       {"axis 1"});
-}
-
-void add_elementwise_cases(std::vector<OperatorCase>& cases) {
-  for_each_elementwise([&](const auto& entry) {
-    cases.push_back({.name = entry.name,
-                     .op = entry.name,
-                     .inputs = {activation({kBatch, 6, 5, 3}, Draw::kApart)},
-                     .epsilon = 0.02});
-  });
 }
 
 void add_dropout_cases(std::vector<OperatorCase>& cases) {
@@ -76,7 +66,6 @@ void add_row_cases(std::vector<OperatorCase>& cases) {
 std::vector<OperatorCase> pointwise_cases() {
   std::vector<OperatorCase> cases;
   add_shape_cases(cases);
-  add_elementwise_cases(cases);
   add_dropout_cases(cases);
   add_row_cases(cases);
   return cases;

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
+#include <numeric>
 
 #include "ops/image_format.h"
 #include "tests/conformance/operator_reference.h"
@@ -17,6 +19,9 @@ struct Element {
 
   double operator[](size_t input) const { return in[input]; }
   bool integers() const { return !is_floating(scene.inputs[0].spec.dtype); }
+  double mean() const {
+    return std::accumulate(in.begin(), in.end(), 0.0) / static_cast<double>(in.size());
+  }
   double attribute(const char* name, double otherwise) const {
     return attribute_float(scene.attributes, name, otherwise);
   }
@@ -66,8 +71,123 @@ std::map<std::string, Formula> formulas_of_two() {
   };
 }
 
+std::map<std::string, Formula> formulas_of_many() {
+  return {
+      {"Sum", [](const Element& e) { return e.mean() * static_cast<double>(e.in.size()); }},
+      {"Mean", [](const Element& e) { return e.mean(); }},
+      {"Max", [](const Element& e) { return *std::max_element(e.in.begin(), e.in.end()); }},
+      {"Min", [](const Element& e) { return *std::min_element(e.in.begin(), e.in.end()); }},
+      {"Where", [](const Element& e) { return e[0] != 0 ? e[1] : e[2]; }},
+      {"Cast",
+       [](const Element& e) {
+         const int64_t to = e.number("to", 0);
+         if (to == 9) return e[0] != 0 ? 1.0 : 0.0;
+         return to == 1 || to == 10 || to == 11 || to == 16 ? e[0] : std::trunc(e[0]);
+       }},
+  };
+}
+
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+double soft_step(double x) { return std::log1p(std::exp(x)); }
+double clipped(double x, double least, double most) { return std::min(std::max(x, least), most); }
+
+std::map<std::string, Formula> activation_formulas() {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  return {
+      {"Relu", [](const Element& e) { return std::max(e[0], 0.0); }},
+      {"LeakyRelu",
+       [](const Element& e) { return e[0] < 0 ? e.attribute("alpha", 0.01) * e[0] : e[0]; }},
+      {"ThresholdedRelu",
+       [](const Element& e) { return e[0] > e.attribute("alpha", 1) ? e[0] : 0; }},
+      {"Clip",
+       [](const Element& e) {
+         return clipped(e[0], e.attribute("min", -kInfinite), e.attribute("max", kInfinite));
+       }},
+      {"HardSigmoid",
+       [](const Element& e) {
+         return clipped(e.attribute("alpha", 0.2) * e[0] + e.attribute("beta", 0.5), 0, 1);
+       }},
+      {"HardSwish", [](const Element& e) { return e[0] * clipped(e[0] / 6 + 0.5, 0, 1); }},
+      {"Shrink",
+       [](const Element& e) {
+         const double bias = e.attribute("bias", 0);
+         if (std::abs(e[0]) <= e.attribute("lambd", 0.5)) return 0.0;
+         return e[0] < 0 ? e[0] + bias : e[0] - bias;
+       }},
+      {"Gelu",
+       [](const Element& e) {
+         const double bent = std::sqrt(2 / M_PI) * (e[0] + 0.044715 * std::pow(e[0], 3));
+         return e.text("approximate") == "tanh" ? 0.5 * e[0] * (1 + std::tanh(bent))
+                                                : 0.5 * e[0] * (1 + std::erf(e[0] / std::sqrt(2)));
+       }},
+      {"Swish", [](const Element& e) { return e[0] * logistic(e.attribute("alpha", 1) * e[0]); }},
+      {"Elu",
+       [](const Element& e) {
+         return e[0] < 0 ? e.attribute("alpha", 1) * (std::exp(e[0]) - 1) : e[0];
+       }},
+      {"Selu",
+       [](const Element& e) {
+         const double alpha = e.attribute("alpha", 1.67326319217681884765625);
+         return e.attribute("gamma", 1.05070102214813232421875) *
+                (e[0] < 0 ? alpha * (std::exp(e[0]) - 1) : e[0]);
+       }},
+      {"Celu",
+       [](const Element& e) {
+         const double alpha = e.attribute("alpha", 1);
+         return std::max(0.0, e[0]) + std::min(0.0, alpha * (std::exp(e[0] / alpha) - 1));
+       }},
+      {"Softplus", [](const Element& e) { return soft_step(e[0]); }},
+      {"Softsign", [](const Element& e) { return e[0] / (1 + std::abs(e[0])); }},
+      {"Mish", [](const Element& e) { return e[0] * std::tanh(soft_step(e[0])); }},
+      {"Sigmoid", [](const Element& e) { return logistic(e[0]); }},
+  };
+}
+
+std::map<std::string, Formula> formulas_of_one() {
+  const auto of = [](double (*function)(double)) {
+    return [function](const Element& e) { return function(e[0]); };
+  };
+  return {
+      {"Tanh", of(std::tanh)},
+      {"Exp", of(std::exp)},
+      {"Log", of(std::log)},
+      {"Sqrt", of(std::sqrt)},
+      {"Erf", of(std::erf)},
+      {"Abs", of(std::fabs)},
+      {"Sin", of(std::sin)},
+      {"Cos", of(std::cos)},
+      {"Tan", of(std::tan)},
+      {"Asin", of(std::asin)},
+      {"Acos", of(std::acos)},
+      {"Atan", of(std::atan)},
+      {"Sinh", of(std::sinh)},
+      {"Cosh", of(std::cosh)},
+      {"Asinh", of(std::asinh)},
+      {"Acosh", of(std::acosh)},
+      {"Atanh", of(std::atanh)},
+      {"Floor", of(std::floor)},
+      {"Ceil", of(std::ceil)},
+      {"Round", of(std::rint)},
+      {"Neg", [](const Element& e) { return -e[0]; }},
+      {"Reciprocal", [](const Element& e) { return 1 / e[0]; }},
+      {"Sign", [](const Element& e) { return e[0] > 0   ? 1
+                                             : e[0] < 0 ? -1
+                                                        : 0; }},
+      {"IsNaN", [](const Element&) { return 0; }},  // what is drawn is finite
+      {"IsInf", [](const Element&) { return 0; }},
+      {"Not", [](const Element& e) { return 1 - e[0]; }},
+      {"BitwiseNot", [](const Element& e) { return -e[0] - 1; }},
+  };
+}
+
 const std::map<std::string, Formula>& formulas() {
-  static const std::map<std::string, Formula> all = formulas_of_two();
+  static const std::map<std::string, Formula> all = [] {
+    std::map<std::string, Formula> found = formulas_of_two();
+    found.merge(formulas_of_many());
+    found.merge(activation_formulas());
+    found.merge(formulas_of_one());
+    return found;
+  }();
   return all;
 }
 
