@@ -61,6 +61,8 @@ Gemm::Gemm(const NodeFacts& facts)
   space_.inputs = {matrix(kRows, kInner, transpose_a_), matrix(kInner, kColumns, transpose_b_)};
   space_.outputs = {operand_axes({{kRows}, {kColumns}})};
   if (inputs().size() < 3) return;
+  if (has(2) && shape(2).rank() == 0)  // no part of it is less than it
+    space_.axes[kInner].undivided = "C has no axes, and is added once";
   space_.inputs.push_back(has(2) ? bias_map(shape(2), outputs_[0].shape, kInner) : OperandMap());
 }
 

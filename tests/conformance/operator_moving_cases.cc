@@ -9,7 +9,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 // Numbers of another type, which has no gradient.
-CaseInput numbers(DType dtype, const Shape& shape, int64_t count = 2) {
+CaseInput values_of(DType dtype, const Shape& shape, int64_t count = 2) {
   return {{dtype, shape}, Role::kInput, Draw::kClass, count};
 }
 
@@ -35,14 +35,14 @@ void add_alias_cases(Cases& cases) {
   cases.add("Squeeze_of_all_that_is_one", "Squeeze", {}, {parameter({1, 4, 1})});
   cases.add("Unsqueeze", "Unsqueeze", {{"axes", Ints{1, -1}}}, {activation({kBatch, 5, 3})});
   cases.add("Unsqueeze_of_flags", "Unsqueeze", {{"axes", Ints{0}}},
-            {numbers(DType::kBool, {kBatch, 4})});
+            {values_of(DType::kBool, {kBatch, 4})});
   cases.add("Identity", "Identity", {}, {activation({kBatch, 4, 3})});
-  cases.add("Identity_of_bytes", "Identity", {}, {numbers(DType::kUint8, {4, 3}, 200)});
+  cases.add("Identity_of_bytes", "Identity", {}, {values_of(DType::kUint8, {4, 3}, 200)});
   cases.add("Reshape_of_integers", "Reshape", {{"shape", Ints{0, 2, -1}}},
-            {numbers(DType::kInt64, {kBatch, 6}, 50)});
+            {values_of(DType::kInt64, {kBatch, 6}, 50)});
   cases.add("Reshape_without_an_element", "Reshape",
             {{"shape", Ints{3, 4, 0}}, {"allowzero", int64_t{1}}},
-            {numbers(DType::kInt64, {0, 3, 4})}, {"axis 2"});
+            {values_of(DType::kInt64, {0, 3, 4})}, {"axis 2"});
 }
 
 void add_slice_cases(Cases& cases) {
@@ -68,7 +68,7 @@ void add_slice_cases(Cases& cases) {
             {activation({kBatch, 4})});
   cases.add("Slice_of_integers", "Slice",
             {{"starts", Ints{1}}, {"ends", Ints{3}}, {"axes", Ints{1}}},
-            {numbers(DType::kInt16, {kBatch, 4, 2}, 300)});
+            {values_of(DType::kInt16, {kBatch, 4, 2}, 300)});
 }
 
 void add_pad_cases(Cases& cases) {
@@ -88,9 +88,9 @@ void add_pad_cases(Cases& cases) {
   mode("Pad_by_the_edge", "edge", {3, 1, 0, 2});
   mode("Pad_by_wrapping", "wrap", {3, 1, 9, -1});
   cases.add("Pad_of_integers", "Pad", {{"pads", Ints{0, 1, 0, 2}}, {"value", 7.0}},
-            {numbers(DType::kInt32, {kBatch, 4}, 9)});
+            {values_of(DType::kInt32, {kBatch, 4}, 9)});
   cases.add("Pad_of_flags", "Pad", {{"pads", Ints{0, 1, 0, 2}}, {"value", 1.0}},
-            {numbers(DType::kBool, {kBatch, 4})});
+            {values_of(DType::kBool, {kBatch, 4})});
 }
 
 void add_repeating_cases(Cases& cases) {
@@ -99,11 +99,11 @@ void add_repeating_cases(Cases& cases) {
             {parameter({1, 2, 5})});
   cases.add("Expand_of_a_vector", "Expand", {{"shape", Ints{3, 1, 5}}}, {parameter({4, 1})});
   cases.add("Expand_of_integers", "Expand", {{"shape", Ints{3, 1, 2}}},
-            {numbers(DType::kInt64, {kBatch, 1}, 100)});
+            {values_of(DType::kInt64, {kBatch, 1}, 100)});
   cases.add("Tile", "Tile", {{"repeats", Ints{1, 2, 3}}}, {activation({kBatch, 4, 1})});
   cases.add("Tile_of_a_parameter", "Tile", {{"repeats", Ints{2, 3}}}, {parameter({3, 4})});
   cases.add("Tile_of_doubles", "Tile", {{"repeats", Ints{1, 2}}},
-            {numbers(DType::kFloat64, {kBatch, 3}, 40)});
+            {values_of(DType::kFloat64, {kBatch, 3}, 40)});
   for (const char* mode : {"DCR", "CRD"}) {
     const Attributes attributes{{"blocksize", int64_t{2}}, {"mode", mode}};
     cases.add(std::string("DepthToSpace_") + mode, "DepthToSpace", attributes,
@@ -112,7 +112,7 @@ void add_repeating_cases(Cases& cases) {
               {activation({kBatch, 3, 4, 6})});
   }
   cases.add("Transpose_of_bytes", "Transpose", {{"perm", Ints{2, 0, 1}}},
-            {numbers(DType::kUint8, {kBatch, 19, 20}, 250)});
+            {values_of(DType::kUint8, {kBatch, 19, 20}, 250)});
   cases.add("Transpose_of_a_scalar", "Transpose", {}, {parameter({})});
 }
 
@@ -122,10 +122,10 @@ void add_joining_cases(Cases& cases) {
   cases.last().outputs = 3;
   cases.add("Split_of_integers_with_nothing_in_one", "Split",
             {{"axis", int64_t{-1}}, {"split", Ints{2, 0, 1}}},
-            {numbers(DType::kInt64, {kBatch, 4, 3}, 90)});
+            {values_of(DType::kInt64, {kBatch, 4, 3}, 90)});
   cases.last().outputs = 3;
   cases.add("Concat_of_flags", "Concat", {{"axis", int64_t{1}}},
-            {numbers(DType::kBool, {kBatch, 2}), numbers(DType::kBool, {kBatch, 3})});
+            {values_of(DType::kBool, {kBatch, 2}), values_of(DType::kBool, {kBatch, 3})});
 }
 
 void add_picking_cases(Cases& cases) {
@@ -133,14 +133,14 @@ void add_picking_cases(Cases& cases) {
   CaseInput narrow = classes({kBatch, 2}, 5);
   narrow.spec.dtype = DType::kInt32;
   cases.add("Gather_of_integers", "Gather", second,
-            {numbers(DType::kInt64, {3, 5, 2}, 900), narrow}, {"vocabulary"});
+            {values_of(DType::kInt64, {3, 5, 2}, 900), narrow}, {"vocabulary"});
   cases.add("Gather_of_one_index", "Gather", second, {activation({kBatch, 5, 2}), classes({}, 5)});
   cases.add("GatherElements", "GatherElements", second,
             {activation({kBatch, 6, 3}), classes({kBatch, 4, 2}, 6)});
   cases.add("GatherElements_of_a_parameter", "GatherElements", {},
             {parameter({4, 3}), classes({5, 3}, 4)});
   cases.add("GatherElements_of_bytes", "GatherElements", second,
-            {numbers(DType::kUint8, {kBatch, 6}, 250), classes({kBatch, 4}, 6)}, {"vocabulary"});
+            {values_of(DType::kUint8, {kBatch, 6}, 250), classes({kBatch, 4}, 6)}, {"vocabulary"});
   cases.add("GatherND", "GatherND", {}, {parameter({4, 3, 2}), classes({kBatch, 5, 2}, 3)});
   cases.add("GatherND_by_sample", "GatherND", {{"batch_dims", int64_t{1}}},
             {activation({kBatch, 4, 3}), classes({kBatch, 5, 1}, 4)});
@@ -162,30 +162,30 @@ void add_putting_cases(Cases& cases) {
             {parameter({4, 3}), classes({6, 2}, 4), parameter({6, 2})});
   cases.add("ScatterElements_of_the_greatest", "ScatterElements",
             {{"axis", int64_t{1}}, {"reduction", "max"}},
-            {numbers(DType::kInt32, {kBatch, 5}, 90), classes({kBatch, 7}, 5),
-             numbers(DType::kInt32, {kBatch, 7}, 90)});
+            {values_of(DType::kInt32, {kBatch, 5}, 90), classes({kBatch, 7}, 5),
+             values_of(DType::kInt32, {kBatch, 7}, 90)});
   cases.add("ScatterND", "ScatterND", {},
             {parameter({7, 3, 2}), classes({5, 1}, 7), parameter({5, 3, 2})});
   cases.add("ScatterND_added", "ScatterND", {{"reduction", "add"}},
             {parameter({4, 3, 2}), classes({5, 2}, 3), parameter({5, 2})});
   cases.add(
       "ScatterND_multiplied", "ScatterND", {{"reduction", "mul"}},
-      {numbers(DType::kInt64, {4, 3}, 9), classes({5, 2}, 3), numbers(DType::kInt64, {5}, 9)});
+      {values_of(DType::kInt64, {4, 3}, 9), classes({5, 2}, 3), values_of(DType::kInt64, {5}, 9)});
 }
 
 void add_ordered_cases(Cases& cases) {
   cases.add("Trilu", "Trilu", {{"k", int64_t{1}}}, {activation({kBatch, 4, 6})});
   cases.add("Trilu_lower", "Trilu", {{"upper", int64_t{0}}, {"k", int64_t{-1}}},
             {parameter({5, 4})});
-  cases.add("Trilu_of_integers", "Trilu", {}, {numbers(DType::kInt64, {kBatch, 3, 3}, 9)});
+  cases.add("Trilu_of_integers", "Trilu", {}, {values_of(DType::kInt64, {kBatch, 3, 3}, 9)});
   cases.add("EyeLike", "EyeLike", {{"dtype", int64_t{1}}, {"k", int64_t{1}}},
-            {numbers(DType::kInt32, {4, 6})});
+            {values_of(DType::kInt32, {4, 6})});
   cases.add("CumSum", "CumSum", {{"axis", int64_t{1}}}, {activation({kBatch, 5, 3})}, {"axis 1"});
   cases.add("CumSum_from_the_end", "CumSum",
             {{"axis", int64_t{-1}}, {"reverse", int64_t{1}}, {"exclusive", int64_t{1}}},
             {parameter({4, 6})}, {"features"});
   cases.add("CumSum_of_integers", "CumSum", {{"axis", int64_t{1}}},
-            {numbers(DType::kInt32, {kBatch, 5}, 50)}, {"features"});
+            {values_of(DType::kInt32, {kBatch, 5}, 50)}, {"features"});
   cases.add("ReverseSequence", "ReverseSequence", {},
             {activation({5, kBatch, 3}), classes({kBatch}, 6)}, {"axis 0"});
   cases.add("ReverseSequence_samples_first", "ReverseSequence",

@@ -38,6 +38,7 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
   add("Gemm_adding_a_matrix", {{"beta", 0.5}}, activation({kBatch, 3}), parameter({3, 4}),
       activation({kBatch, 4}));
   add("Gemm_adding_a_number", {}, activation({kBatch, 3}), parameter({3, 4}), parameter({}));
+  cases.back().whole_axes = {"inputs"};
   add("Gemm_of_parameters", {{"transA", yes}}, parameter({5, 3}), parameter({5, 4}),
       parameter({3, 1}));
 }
