@@ -240,4 +240,13 @@ void map_channels_back(const Channels& c, const ChannelBlock& block, const float
   });
 }
 
+void add_channel_sums(ImageFormat format, const TensorView& dy, float* to, bool accumulate) {
+  const Channels c = channels_of(dy.shape, format);
+  for_blocks(c, [&](const ChannelBlock& block) {
+    const ChannelSums sums = sum_channels(c, block, dy.f32());
+    for (int64_t i = block.begin; i < block.end; ++i)
+      to[i] = (accumulate ? to[i] : 0.0F) + static_cast<float>(sums[block.local(i)]);
+  });
+}
+
 }  // namespace kerf::ops::cpu

@@ -84,6 +84,9 @@ ChannelSums sum_centred_squares(const Channels& c, const ChannelBlock& block, co
 ChannelSums sum_centred_products(const Channels& c, const ChannelBlock& block, const float* dy,
                                  const float* x, const ChannelValues& mean);
 
+// to[c] (+)= the sum of channel c: a bias's gradient.
+void add_channel_sums(ImageFormat format, const TensorView& dy, float* to, bool accumulate);
+
 struct ChannelLine {
   ChannelValues mean{};
   ChannelValues scale{};

@@ -14,17 +14,6 @@ ConvProblem problem_of(ImageFormat format, const Window& window, const Shape& x,
   return {format, image[0], image[1], w[0], image[1] / w[1], window};
 }
 
-void bias_gradient_alone(ImageFormat format, const TensorView& dy, const GradientTarget& target) {
-  const Channels c = channels_of(dy.shape, format);
-  for_blocks(c, [&](const ChannelBlock& block) {
-    const ChannelSums sums = sum_channels(c, block, dy.f32());
-    for (int64_t i = block.begin; i < block.end; ++i) {
-      float& to = target.to.f32()[i];
-      to = (target.accumulate ? to : 0.0F) + static_cast<float>(sums[block.local(i)]);
-    }
-  });
-}
-
 class ConvKernel final : public PlainKernel {
  public:
   explicit ConvKernel(const KernelSite& site) : format_(site.as<Conv>().images()) {
@@ -63,7 +52,7 @@ class ConvKernel final : public PlainKernel {
     if (weights != nullptr)
       weight_gradients_of(call, dy, *weights, bias);
     else if (bias != nullptr)
-      bias_gradient_alone(format_, dy, *bias);
+      add_channel_sums(format_, dy, bias->to.f32(), bias->accumulate);
   }
 
  private:

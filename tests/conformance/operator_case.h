@@ -63,6 +63,7 @@ std::vector<OperatorCase> moving_cases();
 std::vector<OperatorCase> reduction_cases();
 std::vector<OperatorCase> layer_cases();
 std::vector<OperatorCase> attention_cases();
+std::vector<OperatorCase> recurrent_cases();
 std::vector<OperatorCase> operator_cases();
 // Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
 // sum over the samples between the threads and rounds otherwise.

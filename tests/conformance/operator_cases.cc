@@ -5,9 +5,9 @@ namespace kerf::ops {
 
 std::vector<OperatorCase> operator_cases() {
   std::vector<OperatorCase> cases;
-  for (const auto& family :
-       {product_cases(), window_cases(), pointwise_cases(), broadcast_cases(), sequence_cases(),
-        moving_cases(), reduction_cases(), layer_cases(), attention_cases(), unary_cases()})
+  for (const auto& family : {product_cases(), window_cases(), pointwise_cases(), broadcast_cases(),
+                             sequence_cases(), moving_cases(), reduction_cases(), layer_cases(),
+                             attention_cases(), unary_cases(), recurrent_cases()})
     for (const OperatorCase& scene : family) {
       cases.push_back(scene);
       if (const auto turned = channels_last(scene)) cases.push_back(*turned);
@@ -90,6 +90,8 @@ std::vector<ThreadCase> thread_cases() {
               activation({kBatch, 20, 32})})},
       {scene("LRN", "LRN", {{"size", int64_t{5}}}, {activation({kBatch, 16, 9, 9})})},
       {scene("GlobalAveragePool", "GlobalAveragePool", {}, {activation({kBatch, 64, 9, 9})})},
+      {scene("GRU", "GRU", {},
+             {activation({6, kBatch, 40}), parameter({1, 384, 40}), parameter({1, 384, 128})})},
       {scene("Dropout", "Dropout", {{"ratio", 0.5}}, {activation({kBatch, 4096})})},
       {scene("SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss", {},
              {activation({kBatch, 1000}), classes({kBatch}, 1000)})},

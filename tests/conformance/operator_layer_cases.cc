@@ -107,6 +107,64 @@ void add_lrn_cases(std::vector<OperatorCase>& cases) {
   lrn("LRN_of_more_than_a_block", {{"size", int64_t{5}}}, {kBatch, 3, 17, 17});
 }
 
+void add_transposed_cases(std::vector<OperatorCase>& cases) {
+  const auto add = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+    cases.push_back({.name = "ConvTranspose_" + name,
+                     .op = "ConvTranspose",
+                     .attributes = std::move(attributes),
+                     .inputs = std::move(inputs),
+                     .samples = 2});
+    const int rank = cases.back().inputs[0].spec.shape.rank();
+    const std::vector<std::string> space{"depth", "rows", "columns"};
+    cases.back().whole_axes.assign(space.end() - (rank - 2), space.end());
+  };
+  add("strided", {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 1, 2}}},
+      {activation({kBatch, 3, 4, 5}), parameter({3, 4, 3, 3}), parameter({4})});
+  add("in_groups", {{"group", int64_t{2}}, {"strides", Ints{2, 2}}, {"output_padding", Ints{1, 1}}},
+      {activation({kBatch, 4, 3, 3}), parameter({4, 3, 2, 3}), parameter({6})});
+  add("dilated", {{"dilations", Ints{2, 1}}, {"output_shape", Ints{7, 6}}},
+      {activation({kBatch, 9, 4, 5}), parameter({9, 2, 3, 2}), absent()});
+  add("of_the_same_extent", {{"auto_pad", "SAME_UPPER"}, {"strides", Ints{2, 2}}},
+      {activation({kBatch, 2, 4, 3}), parameter({2, 8, 3, 3})});
+  add("of_lines", {{"strides", Ints{2}}},
+      {activation({kBatch, 3, 6}), parameter({3, 2, 4}), parameter({2})});
+  add("of_volumes", {{"strides", Ints{1, 2, 1}}, {"pads", Ints{0, 1, 0, 1, 0, 0}}},
+      {activation({kBatch, 2, 3, 3, 4}), parameter({2, 3, 2, 3, 2}), parameter({3})});
+}
+
+void add_normalized_cases(std::vector<OperatorCase>& cases) {
+  const auto group = [&](std::string name, Shape x, int64_t groups,
+                         std::vector<std::string> whole) {
+    const bool instances = groups == 0;
+    Attributes attributes{{"epsilon", 1e-2}};
+    if (!instances) attributes["num_groups"] = groups;
+    const Shape c{x[1]};
+    cases.push_back(
+        {.name = std::move(name),
+         .op = instances ? "InstanceNormalization" : "GroupNormalization",
+         .attributes = std::move(attributes),
+         .inputs = {activation(x, Draw::kApart), parameter(c, Draw::kPositive), parameter(c)},
+         .epsilon = 0.01,
+         .whole_axes = std::move(whole)});
+  };
+  group("InstanceNormalization", {kBatch, 5, 3, 4}, 0, {"axis 2", "axis 3"});
+  group("InstanceNormalization_of_lines", {kBatch, 3, 7}, 0, {"axis 2"});
+  group("GroupNormalization", {kBatch, 6, 3, 2}, 3, {"channels of a group", "axis 2", "axis 3"});
+  group("GroupNormalization_of_single_channels", {kBatch, 3, 5}, 3, {"axis 2"});
+  cases.push_back(
+      {.name = "RMSNormalization",
+       .op = "RMSNormalization",
+       .inputs = {activation({kBatch, 3, 6}, Draw::kApart), parameter({6}, Draw::kPositive)},
+       .epsilon = 0.01,
+       .whole_axes = {"features"}});
+  cases.push_back({.name = "RMSNormalization_of_two_axes",
+                   .op = "RMSNormalization",
+                   .attributes = {{"axis", int64_t{1}}, {"epsilon", 0.3}},
+                   .inputs = {activation({kBatch, 4, 3}), parameter({4, 3})},
+                   .epsilon = 0.01,
+                   .whole_axes = {"axis 1", "features"}});
+}
+
 }  // namespace
 
 std::vector<OperatorCase> layer_cases() {
@@ -114,6 +172,8 @@ std::vector<OperatorCase> layer_cases() {
   add_space_cases(cases);
   add_more_pool_cases(cases);
   add_lrn_cases(cases);
+  add_transposed_cases(cases);
+  add_normalized_cases(cases);
   return cases;
 }
 

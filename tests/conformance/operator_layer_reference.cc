@@ -137,12 +137,108 @@ Reference lrn(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
   });
 }
 
+// Every output element gathers the inputs whose windows reach it.
+Reference conv_transpose(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                         const Shape& y) {
+  const HostTensor& x = in[0];
+  const HostTensor& w = in[1];
+  const bool biased = scene.inputs.size() > 2 && scene.inputs[2].present;
+  const int64_t groups = attribute_int(scene.attributes, "group", 1);
+  const Ints kernel(w.shape.begin() + 2, w.shape.end());
+  auto windows = slides(scene, y, x.shape, kernel);  // of the mirror, from Y to X
+  const Ints behind = attribute_ints(scene.attributes, "output_padding", Ints(kernel.size(), 0));
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    Slide& s = windows[i];
+    const int64_t total = (x.shape[static_cast<int>(i) + 2] - 1) * s.stride + behind[i] +
+                          (s.kernel - 1) * s.dilation + 1 - s.extent;
+    if (scene.attributes.contains("output_shape")) s.pad = total - total / 2;
+    if (scene.attributes.contains("auto_pad")) s.pad = total / 2;
+  }
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    if (biased) sum.add(double{in[2].floats[static_cast<size_t>(i[1])]});
+    const int64_t inputs = x.shape[1] / groups;
+    for (int64_t c = 0; c < inputs; ++c)
+      for_entries(kernel, [&](const Index& entry) {
+        const int64_t channel = i[1] / w.shape[1] * inputs + c;
+        Index of_x{i[0], channel};
+        Index of_w{channel, i[1] % w.shape[1]};
+        bool there = true;
+        for (size_t axis = 0; axis < kernel.size(); ++axis) {
+          const Slide& s = windows[axis];
+          const int64_t from = i[axis + 2] + s.pad - entry[axis] * s.dilation;
+          there = there && from >= 0 && from % s.stride == 0 &&
+                  from / s.stride < x.shape[static_cast<int>(axis) + 2];
+          of_x.push_back(from / s.stride);
+          of_w.push_back(entry[axis]);
+        }
+        if (there) sum.add(at(x, of_x) * at(w, of_w));
+      });
+    return sum;
+  });
+}
+
+// The mean and the mean square distance from it (or from 0) of the elements that visit() gives.
+struct Moments {
+  double mean = 0;
+  double square = 0;
+};
+Moments moments(const std::vector<double>& values, bool centred) {
+  Moments result;
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) result.mean += centred ? value / count : 0;
+  for (const double value : values)
+    result.square += (value - result.mean) * (value - result.mean) / count;
+  return result;
+}
+
+// (value - mean) * scale / root + shift, as large as its parts may be.
+Sum normalised(double value, const Moments& m, double epsilon, double scale, double shift) {
+  const double root = std::sqrt(m.square + epsilon);
+  Sum sum;
+  sum.add(std::abs(value * scale / root) + std::abs(m.mean * scale / root) + std::abs(shift));
+  sum.become((value - m.mean) / root * scale + shift, 40);
+  return sum;
+}
+
+Reference group_normalization(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                              const Shape& y) {
+  const HostTensor& x = in[0];
+  const int64_t groups = attribute_int(scene.attributes, "num_groups", y[1]);
+  const double epsilon = attribute_float(scene.attributes, "epsilon", 1e-5);
+  const int64_t length = y.elements() / (y[0] * groups);
+  return for_each_element(y, [&](const Index& i) {
+    const int64_t group = i[0] * groups + i[1] / (y[1] / groups);
+    const auto first = x.floats.begin() + group * length;
+    const Moments m = moments({first, first + length}, true);
+    const auto c = static_cast<size_t>(i[1]);
+    return normalised(at(x, i), m, epsilon, double{in[1].floats[c]}, double{in[2].floats[c]});
+  });
+}
+
+Reference rms_normalization(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                            const Shape& y) {
+  const double epsilon = attribute_float(scene.attributes, "epsilon", 1e-5);
+  const int64_t length = in[1].shape.elements();
+  return for_each_element(y, [&](const Index& i) {
+    const int64_t place = flat(i, y);
+    const auto first = in[0].floats.begin() + place / length * length;
+    const Moments m = moments({first, first + length}, false);
+    return normalised(at(in[0], i), m, epsilon,
+                      double{in[1].floats[static_cast<size_t>(place % length)]}, 0);
+  });
+}
+
 }  // namespace
 
 std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& in, const Shape& output) {
   if (scene.op == "Conv") return conv(scene, in, output);
   if (scene.op.ends_with("Pool")) return pool(scene, in[0], output);
+  if (scene.op == "ConvTranspose") return conv_transpose(scene, in, output);
+  if (scene.op == "GroupNormalization" || scene.op == "InstanceNormalization")
+    return group_normalization(scene, in, output);
+  if (scene.op == "RMSNormalization") return rms_normalization(scene, in, output);
   if (scene.op == "LRN") return lrn(scene, in[0], output);
   return std::nullopt;
 }

@@ -88,6 +88,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);
   if (auto attention = attention_reference(scene, in, output)) return attention;
+  if (auto recurrent = recurrent_reference(scene, in, output)) return recurrent;
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);

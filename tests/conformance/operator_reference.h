@@ -22,6 +22,9 @@ std::optional<Reference> reference_of(const OperatorCase& scene,
 std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& inputs,
                                          const Shape& output);
+std::optional<Reference> recurrent_reference(const OperatorCase& scene,
+                                             const std::vector<HostTensor>& inputs,
+                                             const Shape& output);
 std::optional<Reference> attention_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);

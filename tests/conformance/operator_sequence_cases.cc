@@ -1,4 +1,4 @@
-// Cases of operators that move, pick and normalise, and of recurrences.
+// Cases of operators that move, pick and normalise.
 #include "tests/conformance/operator_case.h"
 
 namespace kerf::ops {
@@ -120,31 +120,6 @@ void add_piece_cases(std::vector<OperatorCase>& cases) {
                    .inputs = {activation({kBatch, 3, 4}), weights}});
 }
 
-void add_recurrent_cases(std::vector<OperatorCase>& cases) {
-  const auto lstm = [&](std::string name, std::string direction, int64_t layout, bool initial) {
-    const int64_t d = direction == "bidirectional" ? 2 : 1;
-    const Shape x = layout == 1 ? Shape{kBatch, 4, 3} : Shape{4, kBatch, 3};
-    const Shape begin = layout == 1 ? Shape{kBatch, d, 5} : Shape{d, kBatch, 5};
-    const CaseInput none = absent();
-    cases.push_back(
-        {.name = std::move(name),
-         .op = "LSTM",
-         .attributes = {{"hidden_size", int64_t{5}},
-                        {"direction", std::move(direction)},
-                        {"layout", layout}},
-         .inputs = {activation(x), parameter({d, 20, 3}), parameter({d, 20, 5}),
-                    initial ? none : parameter({d, 40}), none, initial ? activation(begin) : none,
-                    initial ? activation(begin) : none},
-         .outputs = 3,
-         .samples = 3,
-         .epsilon = 0.02,
-         .whole_axes = {"time", "hidden units"}});
-  };
-  lstm("LSTM_forward", "forward", 0, false);
-  lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true);
-  lstm("LSTM_reverse_samples_first", "reverse", 1, true);
-}
-
 }  // namespace
 
 std::vector<OperatorCase> sequence_cases() {
@@ -152,7 +127,6 @@ std::vector<OperatorCase> sequence_cases() {
   add_moving_cases(cases);
   add_normalizing_cases(cases);
   add_piece_cases(cases);
-  add_recurrent_cases(cases);
   return cases;
 }
 

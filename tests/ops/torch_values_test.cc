@@ -46,6 +46,8 @@ Attribute attribute_of(std::istream& line) {
   line >> type;
   if (type == "ints") return rest_of<int64_t>(line);
   if (type == "int") return rest_of<int64_t>(line).at(0);
+  if (type == "floats") return rest_of<double>(line);
+  if (type == "strings") return rest_of<std::string>(line);
   if (type == "float") return rest_of<double>(line).at(0);
   return rest_of<std::string>(line).at(0);
 }
@@ -54,6 +56,7 @@ void add_input(std::istream& line, TorchCase& scene) {
   const std::map<std::string, Role> roles{{"activation", Role::kActivation},
                                           {"parameter", Role::kParameter},
                                           {"state", Role::kState},
+                                          {"input", Role::kInput},
                                           {"label", Role::kLabel}};
   std::string role;
   std::string type;
