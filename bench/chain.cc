@@ -98,7 +98,7 @@ Chain::Chain(runtime::Device& device, const std::vector<Link>& links, const Shap
       stream_(device.make_stream()),
       bench_(ops::make_workbench(device, *stream_)),
       labels_(device, DType::kInt64, {input[0]}),
-      optimizer_(ops::make_optimizer({"sgd", 0.01, 0.9}, device)) {
+      optimizer_(ops::OptimizerOptions{.name = "sgd", .learning_rate = 0.01, .momentum = 0.9}) {
   values_.emplace_back(device, DType::kFloat32, input);
   gradients_.emplace_back(device, DType::kFloat32, input);
   fill(values_[0], 0, 1);
@@ -205,12 +205,13 @@ void Chain::backward() {
 }
 
 void Chain::update() {
+  const ops::UpdateRule rule = optimizer_.rule({optimizer_.options().learning_rate, 1}, true);
   ++version_;
   for (const auto& node : nodes_)
     for (size_t p = 0; p < node->parameters.size(); ++p) {
       const Timer timer(node->seconds[3]);
       const TensorView velocity = node->velocities[p].view();
-      optimizer_->update(node->parameters[p].view(), node->gradients[p].view(), {&velocity, 1});
+      ops::update(rule, 1, node->parameters[p].view(), node->gradients[p].view(), {&velocity, 1});
     }
 }
 

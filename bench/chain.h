@@ -49,7 +49,7 @@ class Chain {
   std::vector<ops::Tensor> values_;     // values_[i] enters node i
   std::vector<ops::Tensor> gradients_;  // of values_
   ops::Tensor labels_;
-  std::unique_ptr<ops::Optimizer> optimizer_;
+  ops::Optimizer optimizer_;
   int64_t version_ = 1;  // of the parameters
 };
 

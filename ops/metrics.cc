@@ -25,16 +25,17 @@ struct Rows {
 };
 
 // Of a row with a NaN no entry is the largest, so a network that diverged is right about nothing.
-bool is_first_largest(const Rows& rows, int64_t row, int64_t label) {
+bool is_among_largest(const Rows& rows, int64_t row, int64_t label, int64_t among) {
   if (label < 0 || label >= rows.length) return false;
-  const float best = rows.at(row, label);
-  if (best != best) return false;
-  for (int64_t i = 0; i < rows.length; ++i) {
+  const float score = rows.at(row, label);
+  if (score != score) return false;
+  int64_t larger = 0;
+  for (int64_t i = 0; i < rows.length && larger < among; ++i) {
     const float other = rows.at(row, i);
-    const bool smaller = i < label ? other < best : other <= best;
-    if (!smaller) return false;
+    const bool smaller = i < label ? other < score : other <= score;
+    if (!smaller) ++larger;
   }
-  return true;
+  return larger < among;
 }
 
 void check_rows(const TensorView& scores, const TensorView& of_rows, DType dtype) {
@@ -65,12 +66,12 @@ KERF_CLONES double sum_of_squares(const float* x, int64_t count) {
 
 }  // namespace
 
-int64_t count_correct(const TensorView& scores, const TensorView& labels) {
+int64_t count_correct(const TensorView& scores, const TensorView& labels, int64_t among) {
   check_rows(scores, labels, DType::kInt64);
   const Rows rows(scores);
   int64_t correct = 0;
   for (int64_t row = 0; row < rows.count; ++row)
-    if (is_first_largest(rows, row, labels.i64()[row])) ++correct;
+    if (is_among_largest(rows, row, labels.i64()[row], among)) ++correct;
   return correct;
 }
 

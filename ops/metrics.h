@@ -5,10 +5,10 @@
 
 namespace kerf::ops {
 
-// Rows of `scores` [n, classes, ...] whose largest entry (the first, on ties) is at the label; a
-// row is one position of one sample. A row with a NaN, or with a label that is no class, is not
-// correct.
-int64_t count_correct(const TensorView& scores, const TensorView& labels);
+// Rows of `scores` [n, classes, ...] where the label's entry is among the `among` largest (the
+// first ones, on ties); a row is one position of one sample. A NaN counts as larger than any
+// number; a row whose label has a NaN, or is no class, is not correct.
+int64_t count_correct(const TensorView& scores, const TensorView& labels, int64_t among = 1);
 
 // The same where the classes are divided: rows whose label's score, `picked` [n, ...], is as large
 // as any of the segments' in `maximum` [n, segments, ...]. On ties every one of the largest counts.

@@ -1,8 +1,8 @@
 #include "ops/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "ops/kernel.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops {
@@ -11,19 +11,47 @@ namespace {
 // One pass over memory each: these loops are bound by it. Compiled without contraction to fused
 // multiply-adds, so that every instruction set gives the same bits.
 
-KERF_CLONES void plain_step(float* __restrict w, const float* __restrict g, int64_t count,
-                            float rate) {
+KERF_CLONES void sgd_step(float* __restrict w, const float* __restrict g, int64_t count,
+                          const UpdateRule& rule, float scale) {
+  const float rate = rule.rate;
+  const float decay = rule.decay;
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) w[i] -= rate * g[i];
+  for (int64_t i = 0; i < count; ++i) {
+    float step = scale * g[i];
+    step = decay != 0 ? step + decay * w[i] : step;
+    w[i] -= rate * step;
+  }
 }
 
 KERF_CLONES void momentum_step(float* __restrict w, const float* __restrict g, float* __restrict v,
-                               int64_t count, float rate, float momentum) {
+                               int64_t count, const UpdateRule& rule, float scale) {
+  const float rate = rule.rate;
+  const float decay = rule.decay;
+  const float momentum = rule.momentum;
+  const bool nesterov = rule.nesterov;
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    const float velocity = momentum * v[i] + g[i];
+    float step = scale * g[i];
+    step = decay != 0 ? step + decay * w[i] : step;
+    const float velocity = momentum * v[i] + step;
     v[i] = velocity;
-    w[i] -= rate * velocity;
+    w[i] -= rate * (nesterov ? step + momentum * velocity : velocity);
+  }
+}
+
+KERF_CLONES void adam_step(float* __restrict w, const float* __restrict g, float* __restrict m,
+                           float* __restrict v, int64_t count, const UpdateRule& of, float scale) {
+  const UpdateRule rule = of;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    float step = scale * g[i];
+    step = rule.decay != 0 ? step + rule.decay * w[i] : step;
+    const float mean = rule.beta1 * m[i] + rule.one_less_beta1 * step;
+    const float square = rule.beta2 * v[i] + rule.one_less_beta2 * step * step;
+    m[i] = mean;
+    v[i] = square;
+    const float below = std::sqrt(square) / rule.root + rule.epsilon;
+    w[i] = rule.kept * w[i] - rule.rate * mean / below;
   }
 }
 
@@ -33,55 +61,125 @@ void check_same(const TensorView& parameter, const TensorView& other, const char
              to_string(other.shape), to_string(parameter.shape));
 }
 
-class Sgd : public Optimizer {
- public:
-  Sgd(float rate, float momentum) : rate_(rate), momentum_(momentum) {}
+// By squaring: the same bits whatever library there is.
+double to_the_power(double base, int64_t exponent) {
+  double power = 1;
+  for (; exponent > 0; exponent /= 2, base *= base)
+    if (exponent % 2 != 0) power *= base;
+  return power;
+}
 
-  int states() const override { return momentum_ == 0 ? 0 : 1; }
-  SgdRule rule() const override { return {rate_, momentum_}; }
+void require(bool fine, const std::string& what) {
+  if (!fine) throw Error(ErrorCode::kUsage, what);
+}
 
-  void update(const TensorView& parameter, const TensorView& gradient,
-              std::span<const TensorView> states) const override {
-    check_same(parameter, parameter, "the parameter");
-    check_same(parameter, gradient, "the gradient");
-    KERF_CHECK(std::ssize(states) == this->states(), "{} states instead of {}", states.size(),
-               this->states());
-    for (const TensorView& state : states) check_same(parameter, state, "the state");
-    float* w = parameter.f32();
-    const float* g = gradient.f32();
-    float* v = states.empty() ? nullptr : states[0].f32();
-    simd::parallel_pieces(
-        parameter.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
-          if (v == nullptr)
-            plain_step(w + begin, g + begin, end - begin, rate_);
-          else
-            momentum_step(w + begin, g + begin, v + begin, end - begin, rate_, momentum_);
-        });
-  }
+// What counts is the float that the arithmetic will use.
+bool is_share(double value) {
+  return static_cast<float>(value) >= 0 && static_cast<float>(value) < 1;
+}
+bool is_size(double value) {
+  return static_cast<float>(value) >= 0 && std::isfinite(static_cast<float>(value));
+}
 
- private:
-  float rate_;
-  float momentum_;
-};
+bool is_adam(const OptimizerOptions& options) { return options.name != "sgd"; }
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                          runtime::Device& device) {
-  if (options.name != "sgd")
-    throw Error(ErrorCode::kUsage, format("optimizer \"{}\" is unknown; use sgd", options.name));
-  // What counts is the float that the arithmetic will use.
-  const auto rate = static_cast<float>(options.learning_rate);
-  const auto momentum = static_cast<float>(options.momentum);
-  if (!(rate > 0 && std::isfinite(rate)))
-    throw Error(ErrorCode::kUsage, format("the learning rate is {}; it is positive and finite",
-                                          options.learning_rate));
-  if (!(momentum >= 0 && momentum < 1))
-    throw Error(ErrorCode::kUsage,
-                format("the momentum is {}; it is at least 0 and less than 1", options.momentum));
-  if (device.kind() != runtime::DeviceKind::kCpu && device.kind() != runtime::DeviceKind::kCuda)
-    throw_no_kernel(options.name, device);
-  return std::make_unique<Sgd>(rate, momentum);
+float clip_scale(double most_norm, double squared_norm) {
+  if (most_norm == 0) return 1;
+  return static_cast<float>(std::min(1.0, most_norm / (std::sqrt(squared_norm) + 1e-6)));
+}
+
+void update(const UpdateRule& rule, float scale, const TensorView& parameter,
+            const TensorView& gradient, std::span<const TensorView> states) {
+  check_same(parameter, parameter, "the parameter");
+  check_same(parameter, gradient, "the gradient");
+  KERF_CHECK(std::ssize(states) == rule.states, "{} states instead of {}", states.size(),
+             rule.states);
+  for (const TensorView& state : states) check_same(parameter, state, "the state");
+  float* w = parameter.f32();
+  const float* g = gradient.f32();
+  float* first = states.empty() ? nullptr : states[0].f32();
+  simd::parallel_pieces(
+      parameter.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
+        const int64_t count = end - begin;
+        if (rule.states == 0) return sgd_step(w + begin, g + begin, count, rule, scale);
+        if (rule.states == 1)
+          return momentum_step(w + begin, g + begin, first + begin, count, rule, scale);
+        adam_step(w + begin, g + begin, first + begin, states[1].f32() + begin, count, rule, scale);
+      });
+}
+
+Optimizer::Optimizer(OptimizerOptions options) : options_(std::move(options)) {
+  const OptimizerOptions& o = options_;
+  require(o.name == "sgd" || o.name == "adam" || o.name == "adamw",
+          format("optimizer \"{}\" is unknown; there are sgd, adam and adamw", o.name));
+  const auto rate = static_cast<float>(o.learning_rate);
+  require(rate > 0 && std::isfinite(rate),
+          format("the learning rate is {}; it is positive and finite", o.learning_rate));
+  require(is_share(o.momentum),
+          format("the momentum is {}; it is at least 0 and less than 1", o.momentum));
+  require(!is_adam(o) || (o.momentum == 0 && !o.nesterov),
+          format("momentum is of sgd; {} has beta1", o.name));
+  require(!o.nesterov || o.momentum > 0, "Nesterov's step looks ahead by a momentum above 0");
+  for (const double beta : {o.beta1, o.beta2})
+    require(is_share(beta), format("a beta is {}; it is at least 0 and less than 1", beta));
+  require(static_cast<float>(o.epsilon) > 0 && is_size(o.epsilon),
+          format("epsilon is {}; it is positive and finite", o.epsilon));
+  require(is_size(o.weight_decay),
+          format("the weight decay is {}; it is at least 0 and finite", o.weight_decay));
+  require(o.most_norm >= 0 && std::isfinite(o.most_norm),
+          format("the norm to clip at is {}; it is positive and finite", o.most_norm));
+}
+
+int Optimizer::states() const { return is_adam(options_) ? 2 : options_.momentum == 0 ? 0 : 1; }
+
+bool Optimizer::decays(const std::string& parameter) const {
+  return std::none_of(
+      options_.no_decay.begin(), options_.no_decay.end(),
+      [&](const std::string& pattern) { return matches_pattern(pattern, parameter); });
+}
+
+UpdateRule Optimizer::rule(const Pace& pace, bool decays) const {
+  const OptimizerOptions& o = options_;
+  const double decay = decays ? o.weight_decay : 0;
+  UpdateRule rule;
+  rule.states = states();
+  rule.rate = static_cast<float>(pace.learning_rate);
+  rule.most_norm = o.most_norm;
+  if (o.name == "adamw")
+    rule.kept = static_cast<float>(1 - pace.learning_rate * decay);
+  else
+    rule.decay = static_cast<float>(decay);
+  if (!is_adam(o)) {
+    rule.momentum = static_cast<float>(o.momentum);
+    rule.nesterov = o.nesterov;
+    return rule;
+  }
+  rule.rate = static_cast<float>(pace.learning_rate / (1 - to_the_power(o.beta1, pace.step)));
+  rule.root = static_cast<float>(std::sqrt(1 - to_the_power(o.beta2, pace.step)));
+  rule.beta1 = static_cast<float>(o.beta1);
+  rule.one_less_beta1 = static_cast<float>(1 - o.beta1);
+  rule.beta2 = static_cast<float>(o.beta2);
+  rule.one_less_beta2 = static_cast<float>(1 - o.beta2);
+  rule.epsilon = static_cast<float>(o.epsilon);
+  return rule;
+}
+
+// The text before the first *, then each piece where it comes first, and the last one at the end.
+bool matches_pattern(std::string_view pattern, std::string_view name) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  name.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  for (star = pattern.find('*'); star != std::string_view::npos; star = pattern.find('*')) {
+    const size_t found = name.find(pattern.substr(0, star));
+    if (found == std::string_view::npos) return false;
+    name.remove_prefix(found + star);
+    pattern.remove_prefix(star + 1);
+  }
+  return name.ends_with(pattern);
 }
 
 }  // namespace kerf::ops

@@ -1,51 +1,99 @@
 // Optimizers: what the action U does to a parameter.
 //
-// SGD with momentum as PyTorch defines it: v = momentum * v + g; w = w - lr * v. Arithmetic is
-// float32 with learning rate and momentum rounded to float once, each product and sum rounded by
-// itself. An Optimizer has no state of its own: threads may share it, one at a time per parameter.
+// As PyTorch defines them (torch.optim, dampening 0): w the parameter, g its gradient, r the
+// learning rate, t the step's number from 1:
+//
+//   sgd    g += decay * w;  v = momentum * v + g;  w -= r * v; Nesterov: r * (g + momentum * v)
+//   adam   g += decay * w;  m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * g * g
+//          w -= r / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+//   adamw  as adam, but w *= 1 - r * decay instead of adding to g
+//
+// With a most norm, g is multiplied before by what makes the norm of all gradients together at most
+// that. Arithmetic is float32: every number above that follows from options and step is rounded to
+// float once, each product, sum, quotient and root by itself. Plain values; an Optimizer has no
+// state of its own: threads may share it, one at a time per parameter.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ops/tensor.h"
 
 namespace kerf::ops {
 
 struct OptimizerOptions {
-  std::string name = "sgd";
+  std::string name = "sgd";  // or "adam", "adamw"
   double learning_rate = 0.02;
-  double momentum = 0.0;
+  double momentum = 0.0;  // this and the next: of sgd
+  bool nesterov = false;
+  double beta1 = 0.9;  // these three: of adam and adamw
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  // Parameters that do not decay: patterns of names, in which * stands for any text.
+  std::vector<std::string> no_decay = {};
+  double most_norm = 0.0;  // of all gradients together; 0: whatever they are
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(name, learning_rate, momentum);
+    archive(name, learning_rate, momentum, nesterov, beta1, beta2, epsilon, weight_decay, no_decay,
+            most_norm);
   }
 };
 
-// What a kernel for an update is told.
-struct SgdRule {
-  float learning_rate = 0;
-  float momentum = 0;
+// Where in a run an update is: what the scheduler says with every step.
+struct Pace {
+  double learning_rate = 0;
+  int64_t step = 1;  // from 1
 };
+
+// What a kernel for an update is told.
+struct UpdateRule {
+  int states = 0;      // 0 or 1: sgd; 2: adam and adamw
+  float rate = 0;      // adam's: with its correction
+  float decay = 0;     // times the parameter, added to the gradient
+  float kept = 1;      // times the parameter, before anything is taken off
+  float momentum = 0;  // sgd
+  bool nesterov = false;
+  float beta1 = 0;  // adam, to the end
+  float one_less_beta1 = 0;
+  float beta2 = 0;
+  float one_less_beta2 = 0;
+  float root = 1;  // what the square root is divided by
+  float epsilon = 0;
+  double most_norm = 0;
+};
+
+// What the gradients are multiplied by where the sum of all their squares is this: 1 where no norm
+// is too large.
+float clip_scale(double most_norm, double squared_norm);
+
+// On memory of the host, which is what other devices' workbenches do too: float32, element by
+// element, all of one shape; gradient is only read: the first micro-batch of the next step
+// overwrites it. Uses the calling thread's OpenMP threads where that pays; their number changes no
+// bit.
+void update(const UpdateRule& rule, float scale, const TensorView& parameter,
+            const TensorView& gradient, std::span<const TensorView> states);
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
-  // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum.
-  virtual int states() const = 0;
-  virtual SgdRule rule() const = 0;
-  // On memory of the host; other devices' workbenches do by rule() what this does. float32, element
-  // by element, all of one shape; gradient is only read: the first micro-batch of the next step
-  // overwrites it. Uses the calling thread's OpenMP threads where that pays; their number changes
-  // no bit.
-  virtual void update(const TensorView& parameter, const TensorView& gradient,
-                      std::span<const TensorView> states) const = 0;
+  // Throws Error{kUsage} on an unknown name, or a number that makes no sense.
+  explicit Optimizer(OptimizerOptions options);
+
+  // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum, 2 for Adam.
+  int states() const;
+  // Whether the parameter of this name decays, if any does.
+  bool decays(const std::string& parameter) const;
+  UpdateRule rule(const Pace& pace, bool decays) const;
+  const OptimizerOptions& options() const { return options_; }
+
+ private:
+  OptimizerOptions options_;
 };
 
-// Throws Error{kUsage} on an unknown name, a learning rate that is not positive and finite, or a
-// momentum outside [0, 1); Error{kUnavailable} for a device that it has no kernel for.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, runtime::Device& device);
+// Whether * for any text makes the pattern the name.
+bool matches_pattern(std::string_view pattern, std::string_view name);
 
 }  // namespace kerf::ops

@@ -18,6 +18,12 @@
 
 namespace kerf::ops {
 
+// What a step decides about its updates: entries of the step vector, on the device.
+struct StepSays {
+  const double* cause = nullptr;         // not 0: nothing changes
+  const double* squared_norm = nullptr;  // of all gradients together
+};
+
 class Workbench {
  public:
   Workbench(runtime::Device& device, runtime::Stream& stream) : device_(device), stream_(stream) {}
@@ -45,9 +51,10 @@ class Workbench {
   virtual void unpack_add(const Selection& selection, const std::byte* dense,
                           const TensorView& local, int64_t samples) = 0;
 
-  virtual void update(const Optimizer& optimizer, const TensorView& parameter,
+  // As update() of optimizer.h, with the gradient clipped where the rule says so.
+  virtual void update(const UpdateRule& rule, const TensorView& parameter,
                       const TensorView& gradient, std::span<const TensorView> states,
-                      const double* cause) = 0;
+                      const StepSays& step) = 0;
   // state = keep * state + (1 - keep) * statistics, of float32.
   virtual void update_state(const TensorView& state, const TensorView& statistics, float keep,
                             const double* cause) = 0;
@@ -55,9 +62,10 @@ class Workbench {
   // What a step reports (metrics.h), added to entries.
   virtual void add_squared_norm(const TensorView& tensor, double* entry) = 0;
   virtual void add_scalar(const TensorView& scalar, double* entry) = 0;
-  // By how the loss says that answers are right; nothing for kNone.
+  // By how the loss says that answers are right, the label's among the `among` largest scores;
+  // nothing for kNone, nor for kPicked and more than one.
   virtual void add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
-                           double* entry) = 0;
+                           double* entry, int64_t among = 1) = 0;
 
   // Writes `number` to memory of the host (allocate_pinned()) when all that was enqueued before is
   // done: what still tells how far the device came when it answers nothing any more. False, and

@@ -31,6 +31,7 @@ struct PlanRequest {
   DeviceSpeed speed;
   std::string source;              // of the model: the plan keeps it
   std::optional<double> momentum;  // and this
+  std::string optimizer;           // and this
 
   int64_t largest_micro_batch() const {
     return partitioner::largest_micro_batch(batch, micro_batches);

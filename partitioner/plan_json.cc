@@ -107,6 +107,7 @@ Json request_to_json(const KeptRequest& request) {
   json["optimizer_states"] = request.setting.optimizer_states;
   json["threads"] = request.setting.threads;
   if (request.momentum) json["momentum"] = *request.momentum;
+  if (!request.optimizer.empty()) json["optimizer"] = request.optimizer;
   return json;
 }
 

@@ -5,7 +5,7 @@
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
 //                "exported": true where slots are a GPU's blocks, "optimizer_states": 1, "threads":
-//                1, "momentum": 0.9},
+//                1, "momentum": 0.9, "optimizer": "sgd"},
 //    "rewrites": [{"rewrite": "split-cross-entropy", "node": "loss", "numbers": [0, 4, 10]}],
 //    "binding": [worker of part 0, ...],
 //    "stages":  [{"parts": [0], "nodes": ["conv1", ...]}, ...],

@@ -1,4 +1,5 @@
 // Reads what of a request a plan keeps (request.h).
+#include "ops/optimizer.h"
 #include "partitioner/plan_reader.h"
 
 namespace kerf::partitioner {
@@ -43,6 +44,21 @@ void read_momentum(const Json& json, const std::string& where, KeptRequest& requ
   request.momentum = momentum;
 }
 
+// What it takes is what the request says, and it has no momentum that is not its own.
+void read_optimizer(const Json& json, const std::string& where, KeptRequest& request) {
+  request.optimizer = json_string(json, "optimizer", where);
+  const auto least = parsed(
+      +[](const std::string& name) { return ops::Optimizer({.name = name}).states(); },
+      request.optimizer, where + ".optimizer");
+  int& states = request.setting.optimizer_states;
+  if (request.optimizer == "sgd") return;
+  if (!json.contains("optimizer_states")) states = least;
+  if (states != least || request.momentum.value_or(0) != 0)
+    refuse_member(where, format("\"optimizer\" \"{}\" contradicts \"optimizer_states\" {} or "
+                                "\"momentum\" {}; leave them out",
+                                request.optimizer, states, request.momentum.value_or(0)));
+}
+
 }  // namespace
 
 KeptRequest read_request(const PlanFile& file) {
@@ -50,7 +66,7 @@ KeptRequest read_request(const PlanFile& file) {
   const std::string where = file.at("request");
   check_members(json,
                 {"source", "memory", "objective", "slots", "mirrored", "exported",
-                 "optimizer_states", "threads", "momentum"},
+                 "optimizer_states", "threads", "momentum", "optimizer"},
                 where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
@@ -61,6 +77,7 @@ KeptRequest read_request(const PlanFile& file) {
         parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
   read_setting(json, where, request.setting);
   if (json.contains("momentum")) read_momentum(json, where, request);
+  if (json.contains("optimizer")) read_optimizer(json, where, request);
   return request;
 }
 

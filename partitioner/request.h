@@ -43,6 +43,7 @@ struct KeptRequest {
   Minimise minimise = Minimise::kTime;
   Setting setting;
   std::optional<double> momentum = std::nullopt;  // of who trains it; empty: not told
+  std::string optimizer = {};                     // likewise; empty: sgd
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
+#include "apps/report/json_fields.h"
 
 namespace kerf::apps {
 
@@ -26,7 +27,8 @@ struct EvalCommand {
 int EvalCommand::run() {
   const std::string given = existing_weights(weights);
   plan_flags.run_on(crew_flags);
-  plan_flags.momentum = 0;  // nothing is updated
+  plan_flags.optimizer = "sgd";  // nothing is updated
+  plan_flags.momentum = 0;
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;  // a plan's trains
   const Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
@@ -45,7 +47,8 @@ int EvalCommand::run() {
       [&] {
         return Json{{"model", record.plan.model},   {"data", record.data},
                     {"rows", found.rows},           {"correct", found.correct},
-                    {"accuracy", found.accuracy()}, {"loss", found.loss}};
+                    {"accuracy", found.accuracy()}, {"top5", to_json(found.top5())},
+                    {"loss", found.loss},           {"perplexity", to_json(found.perplexity())}};
       },
       [&](bool colour) { return accuracy_text(record, colour); });
   check_traffic(record);

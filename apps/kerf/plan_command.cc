@@ -67,10 +67,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
   add_model_flags(*command, state->flags);
   add_cut_flags(*command, state->flags);
   add_setting_flags(*command, state->flags);
-  command
-      ->add_option("--momentum", state->flags.momentum,
-                   "Above 0 (default 0.9), the optimizer's state counts as memory")
-      ->type_name("M");
+  add_optimizer_flags(*command, state->flags);
   command
       ->add_option("--format", state->graph_format,
                    "Cut another tool's graph, the file MODEL: " + format_help())

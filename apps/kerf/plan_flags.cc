@@ -2,6 +2,7 @@
 
 #include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_values.h"
+#include "ops/optimizer.h"
 #include "partitioner/cut.h"
 #include "runtime/channel.h"
 
@@ -75,6 +76,18 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
+}
+
+void add_optimizer_flags(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option("--optimizer", flags.optimizer,
+                  "sgd (default, or the plan's), adam or adamw: a state for each parameter with "
+                  "momentum, two for adam and adamw")
+      ->check(parsed_by([](const std::string& name) { ops::Optimizer({.name = name}); }))
+      ->type_name("NAME");
+  command
+      .add_option("--momentum", flags.momentum, "Of sgd, in [0, 1) (default 0.9, or the plan's)")
+      ->type_name("M");
 }
 
 std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags) {

@@ -29,7 +29,8 @@ struct PlanFlags : ModelFlags {
   std::optional<std::string> transport;
   std::optional<int> threads;                // per worker
   std::vector<runtime::DeviceKind> devices;  // of the workers in turn; empty: CPUs
-  std::optional<double> momentum;            // above 0, the optimizer has a state
+  std::optional<std::string> optimizer;
+  std::optional<double> momentum;  // of sgd: above 0, it has a state
 
   // Plan for what that crew will be: its transport, threads and devices.
   void run_on(const CrewFlags& crew);
@@ -41,6 +42,8 @@ void add_count_flags(CLI::App& command, PlanFlags& flags);
 // And those that it has none for.
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags);
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file);
+// What decides about the optimizer's states.
+void add_optimizer_flags(CLI::App& command, PlanFlags& flags);
 // For commands that only foresee a run; those that run add_crew_flags().
 std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags);
 

@@ -6,6 +6,7 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/models.h"
+#include "ops/optimizer.h"
 #include "partitioner/rewrite.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -30,6 +31,8 @@ void check(const PlanFlags& flags) {
   check_range(flags.threads, "--threads", kMostThreads);
   const double momentum = flags.momentum.value_or(0);
   require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
+  require(momentum == 0 || flags.optimizer.value_or("sgd") == "sgd", "--momentum",
+          format("it is of sgd; {} has --beta1", flags.optimizer.value_or("")));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
 }
 
@@ -66,12 +69,29 @@ partitioner::SlotPlace slot_place_over(const std::string& transport) {
   return schedmp::slot_place_of(runtime::parse_transport(transport));
 }
 
+// The optimizer as the flags say, or the plan's request, or as follows from its states.
+void choose_optimizer(const PlanFlags& flags,
+                      const std::optional<partitioner::KeptRequest>& request, Planned& planned) {
+  const bool told = request && !request->optimizer.empty();
+  planned.optimizer = flags.optimizer.value_or(told ? request->optimizer : "sgd");
+  const bool stateless = request && request->setting.optimizer_states == 0;
+  const auto kept = request ? request->momentum : std::nullopt;
+  planned.momentum = planned.optimizer != "sgd"
+                         ? 0
+                         : flags.momentum.value_or(kept.value_or(stateless ? 0 : kDefaultMomentum));
+  require(planned.optimizer == "sgd" || flags.momentum.value_or(0) == 0, "--momentum",
+          format("it is of sgd; {} has --beta1", planned.optimizer));
+}
+
+int states_of(const Planned& planned) {
+  return ops::Optimizer({.name = planned.optimizer, .momentum = planned.momentum}).states();
+}
+
 // What was given goes before `setting`.
 partitioner::Setting under(const PlanFlags& flags, partitioner::Setting setting) {
   setting.slots = flags.slots.value_or(setting.slots);
   setting.threads = flags.threads.value_or(setting.threads);
   if (flags.transport) setting.slot_place = slot_place_over(*flags.transport);
-  if (flags.momentum) setting.optimizer_states = *flags.momentum > 0 ? 1 : 0;
   // Where all are CPUs, which is what a plan was made for where nobody says anything, nothing is
   // another.
   const bool other = std::any_of(flags.devices.begin(), flags.devices.end(),
@@ -101,23 +121,20 @@ void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::S
                                               *in_flight_of(flags, planned.plan.schedule));
 }
 
-// As the flag says, or the plan's request, or as follows from its states.
-double momentum_under(const PlanFlags& flags,
-                      const std::optional<partitioner::KeptRequest>& request) {
-  if (flags.momentum) return *flags.momentum;
-  if (request && request->momentum) return *request->momentum;
-  return request && request->setting.optimizer_states == 0 ? 0 : kDefaultMomentum;
-}
-
 // The schedule and the request of a plan that was read, under what the flags say.
 void run_under(const PlanFlags& flags, Planned& planned) {
   auto& request = planned.plan.request;
-  planned.momentum = momentum_under(flags, request);
-  if (request && flags.momentum) request->momentum = flags.momentum;
+  choose_optimizer(flags, request, planned);
+  const bool other_optimizer = flags.optimizer || flags.momentum;
+  if (request && other_optimizer) {
+    request->optimizer = flags.optimizer.value_or(request->optimizer);
+    request->momentum = planned.optimizer == "sgd" ? std::optional(planned.momentum) : std::nullopt;
+  }
   const partitioner::Setting made_for = request ? request->setting : partitioner::Setting{};
-  const partitioner::Setting setting = under(flags, made_for);
+  partitioner::Setting setting = under(flags, made_for);
+  if (other_optimizer) setting.optimizer_states = states_of(planned);
   planned.setting = run_setting(flags, setting);
-  planned.other_states = request && setting.optimizer_states != made_for.optimizer_states;
+  if (request) planned.more_states = setting.optimizer_states - made_for.optimizer_states;
   planned.memory = flags.memory ? flags.memory : request ? request->memory : std::nullopt;
   if (request) request->memory = planned.memory;
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
@@ -171,9 +188,12 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.schedule = flags.schedule.value_or(flags.default_schedule);
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
-  request.setting = planned.setting = run_setting(flags, under(flags, {}));
+  choose_optimizer(flags, std::nullopt, planned);
+  request.setting = under(flags, {});
+  request.setting.optimizer_states = states_of(planned);
+  request.setting = planned.setting = run_setting(flags, request.setting);
   request.momentum = flags.momentum;
-  planned.momentum = flags.momentum.value_or(kDefaultMomentum);
+  request.optimizer = flags.optimizer.value_or("");
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;

@@ -10,7 +10,7 @@
 
 namespace kerf::apps {
 
-inline constexpr double kDefaultMomentum = 0.9;
+inline constexpr double kDefaultMomentum = 0.9;        // of sgd
 inline constexpr const char* kPlanFile = "plan.json";  // of a run's folder
 
 // A plan, and how it is to be run: as the flags say, else as its request does.
@@ -20,15 +20,17 @@ struct Planned {
   partitioner::Plan plan;  // its schedule: a name, or a file as this process finds it
   partitioner::Setting setting;
   std::optional<int64_t> memory;  // cap per worker
-  double momentum = kDefaultMomentum;
-  bool other_states = false;  // of the optimizer than the plan was made for: --momentum says so
+  std::string optimizer = "sgd";
+  double momentum = kDefaultMomentum;  // 0 unless sgd
+  // Of the optimizer, more or fewer than the plan was made for, because flags say so.
+  int more_states = 0;
 };
 
 // Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
-// flag says of schedule, slots, transport, threads and momentum goes before what the plan's request
-// says, and what the plan predicts follows.
+// flag says of schedule, slots, transport, threads and optimizer goes before what the plan's
+// request says, and what the plan predicts follows.
 Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder);
 // One of the two: `file` empty, or not.
 Planned planned_by(const PlanFlags& flags, const std::string& file);

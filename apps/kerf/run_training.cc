@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/kerf/learning_flags.h"
 #include "apps/programs.h"
 
 namespace kerf::apps {
@@ -94,7 +95,6 @@ schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned) {
   if (kind == RunKind::kTrain) return options;
   options.steps = 0;
   options.trace_steps = 0;
-  options.optimizer.momentum = 0;
   return options;
 }
 
@@ -103,6 +103,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   Outcome outcome;
   outcome.kind = kind;
   outcome.data = options.dataset;
+  outcome.optimizer = optimizer_text(options);
   std::unique_ptr<Progress> progress;
   schedmp::TrainingObserver observer;
   observer.step = [&](const schedmp::StepRecord& record) { progress->step(record); };
@@ -136,11 +137,14 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   for (const auto& step : outcome.training->steps()) {
     record.losses.push_back(if_finite(step.loss));
     record.gradient_norms.push_back(if_finite(step.gradient_norm));
+    record.learning_rates.push_back(step.learning_rate);
     if (!step.skipped.empty()) record.skipped.push_back({step.step, step.skipped});
   }
   for (const auto& one : outcome.training->evaluations())
-    record.evaluations.push_back(
-        {one.after_epoch + 1, one.rows, one.correct, one.loss, one.labels_per_row});
+    record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss,
+                                  one.labels_per_row, one.in_top, one.kept});
+  if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
+  record.labels_per_row = outcome.training->labels_per_row();
   record.seconds = outcome.driven.loop.seconds;
   record.rows_per_second = if_known(outcome.rows_per_second);
   record.median_step_seconds = if_known(outcome.median_step_seconds);

@@ -22,6 +22,7 @@ std::string_view to_string(RunKind kind);  // as a record has it
 struct Outcome {
   RunKind kind = RunKind::kTrain;
   std::string data;                             // the data set's name
+  std::string optimizer;                        // and its numbers
   std::unique_ptr<schedmp::Training> training;  // its records
   Driven driven;
   double rows_per_second = 0;      // of training, start-up and tests left out; 0: unknown

@@ -9,13 +9,12 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
 #include "apps/report/json_fields.h"
-#include "ops/optimizer.h"
-#include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 
@@ -32,6 +31,7 @@ int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
 struct TrainCommand {
   PlanFlags plan_flags;
   CrewFlags crew_flags;
+  LearningFlags learning;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
   std::string data = "fashion-mnist";
   std::string plan_file;
@@ -51,13 +51,8 @@ struct TrainCommand {
 
 void TrainCommand::check() const {
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
-  ops::OptimizerOptions of_rate = flags.optimizer;
-  of_rate.momentum = 0;
-  try {
-    ops::make_optimizer(of_rate, *runtime::make_cpu_device());
-  } catch (const Error& error) {
-    throw Error(error.code(), error.message(), "--lr");  // the parser has looked at the name
-  }
+  require(!no_test || !learning.patience, "--early-stop",
+          "it needs the tests; leave --no-test out");
 }
 
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
@@ -70,8 +65,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
   options.seed = flags.seed;
-  options.optimizer = flags.optimizer;
-  options.optimizer.momentum = planned.momentum;
+  learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
   options.weights = existing_weights(flags.weights);
   return options;
@@ -82,12 +76,13 @@ int TrainCommand::run() {
   plan_flags.run_on(crew_flags);
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
-  if (planned.other_states)
-    fmt::print(
-        stderr,
-        "kerf: --momentum {} takes {} optimizer state than the plan was made for; its memory "
-        "is proved anew\n",
-        planned.momentum, planned.momentum > 0 ? "more" : "less");
+  if (planned.more_states != 0)
+    fmt::print(stderr,
+               "kerf: {} takes {} optimizer state than the plan was made for; its memory is proved "
+               "anew\n",
+               planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
+                                          : "--optimizer " + planned.optimizer,
+               planned.more_states > 0 ? "more" : "less");
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   schedmp::TrainingOptions options = this->options(planned);
 
@@ -111,7 +106,6 @@ int TrainCommand::run() {
 
 void add_flags(CLI::App& command, TrainCommand& state) {
   schedmp::TrainingOptions& options = state.flags;
-  options.optimizer.learning_rate = 0.02;
   add_data_flag(command, state.data);
   command.add_option("--epochs", options.epochs, "Passes over the data")
       ->check(whole_number<int>())
@@ -122,17 +116,8 @@ void add_flags(CLI::App& command, TrainCommand& state) {
       ->check(whole_number<int64_t>())
       ->type_name("S");
   add_seed_flag(command, options.seed, "Of initial weights and data order");
-  command.add_option("--optimizer", options.optimizer.name, "sgd")
-      ->check(parsed_by([](const std::string& name) {
-        ops::make_optimizer({.name = name}, *runtime::make_cpu_device());
-      }))
-      ->capture_default_str();
-  command.add_option("--lr", options.optimizer.learning_rate, "Learning rate")
-      ->capture_default_str();
-  command
-      .add_option("--momentum", state.plan_flags.momentum,
-                  "Of sgd, in [0, 1) (default 0.9, or the plan's)")
-      ->type_name("M");
+  add_optimizer_flags(command, state.plan_flags);
+  add_learning_flags(command, state.learning);
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
@@ -161,7 +146,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   add_flags(*command, *state);
   command->footer(
       "Examples:\n"
-      "  kerf train lenet5 --data fashion-mnist --workers 3 --epochs 5\n"
+      "  kerf train lenet5 --workers 3 --optimizer adamw --lr-schedule cosine --early-stop 2\n"
       "  kerf train mlp --sizes 784-512-10 --cut feature --workers 2 --schedule gpipe --steps 100\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
       "      kerf worker --connect tcp://127.0.0.1:5555");

@@ -143,6 +143,8 @@ void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
   if (evaluation != nullptr)
     line += format("{}test loss {:.4f}, test accuracy {:.2f} %", line.empty() ? "" : ", ",
                    evaluation->loss, evaluation->accuracy() * 100);
+  if (evaluation != nullptr && evaluation->labels_per_row > 1)
+    line += format(", perplexity {:.2f}", std::exp(evaluation->loss));
   if (any && rows_ > 0)
     line += format(", {} {}/s", human_count(static_cast<long long>(rows_per_second())),
                    options_.words.rows);

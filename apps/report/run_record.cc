@@ -29,6 +29,8 @@ std::string steps_text(const RunRecord& record) {
              human_seconds(record.seconds));
   if (record.rows_per_second)
     text += format(", {} rows/s", human_count(static_cast<long long>(*record.rows_per_second)));
+  if (const auto tokens = record.tokens_per_second())
+    text += format(", {} tokens/s", human_count(static_cast<long long>(*tokens)));
   const std::optional<double> last = record.losses.back();
   text += ", loss of the last step " + (last ? format("{:.4f}", *last) : "not finite") + "\n";
   if (record.skipped.empty()) return text;
@@ -93,7 +95,13 @@ std::string losses_text(const RunRecord& record) {
 
 std::optional<double> RunRecord::accuracy() const {
   if (evaluations.empty()) return std::nullopt;
-  return evaluations.back().accuracy();
+  return kept_evaluation().accuracy();
+}
+
+const RunRecord::Evaluation& RunRecord::kept_evaluation() const {
+  const auto kept = std::find_if(evaluations.rbegin(), evaluations.rend(),
+                                 [](const Evaluation& each) { return each.kept; });
+  return kept == evaluations.rend() ? evaluations.back() : *kept;
 }
 
 Traffic RunRecord::predicted() const { return sum(routes, &Route::predicted); }
@@ -118,11 +126,18 @@ void check_traffic(const RunRecord& record) {
 
 std::string accuracy_text(const RunRecord& record, bool colour) {
   if (record.evaluations.empty()) return {};
-  const RunRecord::Evaluation& last = record.evaluations.back();
-  const std::string accuracy = format("{:.2f} %", last.accuracy() * 100);
-  return format("test accuracy {} ({} of {}), test loss {:.4f}\n",
-                painted(accuracy, Ink::kBold, colour), human_count(last.correct),
-                plural(last.labels(), last.labels_per_row == 1 ? "image" : "token"), last.loss);
+  const RunRecord::Evaluation& kept = record.kept_evaluation();
+  const std::string accuracy = format("{:.2f} %", kept.accuracy() * 100);
+  std::string text =
+      format("test accuracy {} ({} of {}), test loss {:.4f}", painted(accuracy, Ink::kBold, colour),
+             human_count(kept.correct),
+             plural(kept.labels(), kept.labels_per_row == 1 ? "image" : "token"), kept.loss);
+  if (const auto perplexity = kept.perplexity()) text += format(", perplexity {:.2f}", *perplexity);
+  if (const auto top5 = kept.top5()) text += format(", top-5 {:.2f} %", *top5 * 100);
+  if (&kept != &record.evaluations.back())
+    text += format("\nthese weights are of epoch {}: its test loss is the lowest of {} epochs",
+                   kept.epoch, record.evaluations.back().epoch);
+  return text + "\n";
 }
 
 std::string run_text(const RunRecord& record, bool colour) {

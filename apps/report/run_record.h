@@ -4,6 +4,7 @@
 // Plain values; no threads.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,9 +22,21 @@ struct RunRecord {
     int64_t correct = 0;
     double loss = 0;
     int64_t labels_per_row = 1;
+    // Answers among the five largest scores; empty where there are no more classes, or where they
+    // are divided.
+    std::optional<int64_t> in_top5 = std::nullopt;
+    bool kept = true;  // its weights are those that the run left
     int64_t labels() const { return rows * labels_per_row; }
-    double accuracy() const {
-      return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels());
+    double share(int64_t answers) const {
+      return rows == 0 ? 0 : static_cast<double>(answers) / static_cast<double>(labels());
+    }
+    double accuracy() const { return share(correct); }
+    std::optional<double> top5() const {
+      return in_top5 ? std::optional(share(*in_top5)) : std::nullopt;
+    }
+    // Of models that answer token by token.
+    std::optional<double> perplexity() const {
+      return labels_per_row > 1 ? std::optional(std::exp(loss)) : std::nullopt;
     }
   };
   struct Worker {
@@ -79,11 +92,14 @@ struct RunRecord {
   // Of each step; empty where it is not finite.
   std::vector<std::optional<double>> losses;
   std::vector<std::optional<double>> gradient_norms;
+  std::vector<double> learning_rates;
+  std::string optimizer;         // and all that its updates go by, for people
   std::vector<Skipped> skipped;  // steps that updated nothing
   std::vector<Evaluation> evaluations;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
+  int64_t labels_per_row = 1;
   std::optional<double> median_step_seconds;
   std::vector<Worker> workers;
   // What a worker's process may hold beside what was proved for it.
@@ -91,7 +107,15 @@ struct RunRecord {
   Control control;
   std::vector<Route> routes;
 
-  std::optional<double> accuracy() const;  // of the last evaluation
+  std::optional<double> accuracy() const;  // of the weights that the run left
+  // Of those: the last of evaluations, of which there is one, unless training stopped early.
+  const Evaluation& kept_evaluation() const;
+  // Where a row is more than one.
+  std::optional<double> tokens_per_second() const {
+    return labels_per_row > 1 && rows_per_second
+               ? std::optional(*rows_per_second * static_cast<double>(labels_per_row))
+               : std::nullopt;
+  }
   // Over the whole run.
   partitioner::Traffic predicted() const;
   partitioner::Traffic counted() const;
@@ -121,6 +145,10 @@ void fields(Fields& f, RunRecord::Evaluation& evaluation) {
   f("loss", evaluation.loss);
   f.newer("labels_per_row", evaluation.labels_per_row);
   f.derived("accuracy", evaluation.accuracy());
+  f.newer("in_top5", evaluation.in_top5);
+  f.derived("top5", evaluation.top5());
+  f.derived("perplexity", evaluation.perplexity());
+  f.newer("kept", evaluation.kept);
 }
 
 template <class Fields>
@@ -182,11 +210,15 @@ void fields(Fields& f, RunRecord& run) {
   f("losses", run.losses);
   f.derived("steps", static_cast<int64_t>(run.losses.size()));
   f.newer("gradient_norms", run.gradient_norms);
+  f.newer("learning_rates", run.learning_rates);
+  f.newer("optimizer", run.optimizer);
   f.newer("skipped", run.skipped);
   f("evaluations", run.evaluations);
   f.derived("accuracy", run.accuracy());
   f("seconds", run.seconds);
   f("images_per_second", run.rows_per_second);
+  f.newer("labels_per_row", run.labels_per_row);
+  f.derived("tokens_per_second", run.tokens_per_second());
   f("median_step_seconds", run.median_step_seconds);
   f("workers", run.workers);
   f.newer("process_allowance_bytes", run.process_allowance_bytes);

@@ -55,8 +55,8 @@ class CpuWorkbench final : public Workbench {
     move(selection, &Selection::unpack_add, dense, written(local), samples);
   }
 
-  void update(const Optimizer& optimizer, const TensorView& parameter, const TensorView& gradient,
-              std::span<const TensorView> states, const double* cause) override;
+  void update(const UpdateRule& rule, const TensorView& parameter, const TensorView& gradient,
+              std::span<const TensorView> states, const StepSays& step) override;
   void update_state(const TensorView& state, const TensorView& statistics, float keep,
                     const double* cause) override {
     launch(
@@ -81,7 +81,7 @@ class CpuWorkbench final : public Workbench {
         Memory<const float>{scalar.f32(), scalar.bytes()}, entry_of(entry));
   }
   void add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
-                   double* entry) override;
+                   double* entry, int64_t among) override;
 
  private:
   using Move = void (Selection::*)(const std::byte* from, std::byte* to, int64_t samples) const;
@@ -108,27 +108,34 @@ class CpuWorkbench final : public Workbench {
   }
 };
 
-void CpuWorkbench::update(const Optimizer& optimizer, const TensorView& parameter,
+void CpuWorkbench::update(const UpdateRule& rule, const TensorView& parameter,
                           const TensorView& gradient, std::span<const TensorView> states,
-                          const double* cause) {
-  KERF_CHECK(states.size() <= 1, "an optimizer with {} states", states.size());
-  const TensorView state = states.empty() ? TensorView{} : states[0];
+                          const StepSays& step) {
+  KERF_CHECK(std::ssize(states) == rule.states && rule.states <= 2, "{} states instead of {}",
+             states.size(), rule.states);
+  const TensorView first = states.empty() ? TensorView{} : states[0];
+  const TensorView second = states.size() < 2 ? TensorView{} : states[1];
   launch(
       stream(),
-      [&optimizer, parameter, gradient, state](std::byte* w, const std::byte* g, std::byte* v,
-                                               const double* stop) {
+      [rule, parameter, gradient, first, second](std::byte* w, const std::byte* g, std::byte* m,
+                                                 std::byte* v, const double* stop,
+                                                 const double* norm) {
         if (*stop != 0) return;
-        const TensorView moved = at(state, v);
-        optimizer.update(at(parameter, w), at(gradient, g),
-                         {&moved, v == nullptr ? size_t{0} : size_t{1}});
+        const TensorView moved[] = {at(first, m), at(second, v)};
+        ops::update(rule, clip_scale(rule.most_norm, *norm), at(parameter, w), at(gradient, g),
+                    {moved, static_cast<size_t>(rule.states)});
       },
-      written(parameter), read(gradient), written(state), condition(cause));
+      written(parameter), read(gradient), written(first), written(second), condition(step.cause),
+      condition(step.squared_norm));
 }
 
 void CpuWorkbench::add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
-                               double* entry) {
-  if (answers == Answers::kNone) return;
-  const auto count = answers == Answers::kPicked ? count_picked : count_correct;
+                               double* entry, int64_t among) {
+  if (answers == Answers::kNone || (answers == Answers::kPicked && among > 1)) return;
+  const auto count = [picked = answers == Answers::kPicked, among](const TensorView& s,
+                                                                   const TensorView& l) {
+    return picked ? count_picked(s, l) : count_correct(s, l, among);
+  };
   launch(
       stream(),
       [count, scores, labels](const std::byte* s, const std::byte* l, double* to) {

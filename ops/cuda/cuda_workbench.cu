@@ -49,19 +49,42 @@ void move(const Queue& queue, PieceMaps& maps, const Selection& selection, std::
   });
 }
 
-// Where the step says so, nothing changes.
-struct SgdStep {
-  const double* cause;
-  float rate;
-  float momentum;
+// What optimizer.cc does on the host. Where the step says so, nothing changes.
+struct UpdateStep {
+  StepSays step;
+  UpdateRule rule;
   const float* gradient;
-  float* velocity;  // null without momentum
+  float* first;   // velocity or mean; null without
+  float* second;  // mean of squares; null without
   float* weight;
+
+  KERF_DEVICE float own_gradient(int64_t i) const {
+    float scale = 1;
+    if (rule.most_norm != 0) {
+      const double clipped = rule.most_norm / (sqrt(*step.squared_norm) + 1e-6);
+      scale = clipped < 1 ? static_cast<float>(clipped) : 1;
+    }
+    const float own = scale * gradient[i];
+    return rule.decay != 0 ? own + rule.decay * weight[i] : own;
+  }
   KERF_DEVICE void operator()(int64_t i) const {
-    if (*cause != 0) return;
-    float step = gradient[i];
-    if (velocity != nullptr) velocity[i] = step = momentum * velocity[i] + step;
-    weight[i] -= rate * step;
+    if (*step.cause != 0) return;
+    const float own = own_gradient(i);
+    if (rule.states == 2) {
+      const float mean = rule.beta1 * first[i] + rule.one_less_beta1 * own;
+      const float square = rule.beta2 * second[i] + rule.one_less_beta2 * own * own;
+      first[i] = mean;
+      second[i] = square;
+      const float below = sqrtf(square) / rule.root + rule.epsilon;
+      weight[i] = rule.kept * weight[i] - rule.rate * mean / below;
+      return;
+    }
+    float change = own;
+    if (rule.states == 1) {
+      first[i] = change = rule.momentum * first[i] + own;
+      if (rule.nesterov) change = own + rule.momentum * change;
+    }
+    weight[i] -= rule.rate * change;
   }
 };
 
@@ -96,35 +119,39 @@ struct AddTo {
 };
 
 // Whether the answer is right in rows along axis 1 of scores [n, length, ...]: where the entry at
-// `label` is the first largest, or no entry is above `picked` (metrics.h). Row r of the work is row
-// begin + r of these.
+// `label` is one of the first `among` largest, or no entry is above `picked` (metrics.h). Row r of
+// the work is row begin + r of these.
 struct IsRight {
-  using Value = bool;  // of the classes so far
+  using Value = int64_t;  // classes so far that come before the answer
   const float* scores;
   const int64_t* labels;  // null: `picked` counts
   const float* picked;
   int64_t classes;
   int64_t step;
   int64_t begin;
+  int64_t among;
   double* right;  // 1 or 0, of each row of the work
 
   KERF_DEVICE float score(int64_t row, int64_t i) const {
     return scores[(row / step * classes + i) * step + row % step];
   }
   KERF_DEVICE int64_t length(int64_t) const { return classes; }
-  // Before the label all are smaller; every entry is before it where the score was picked, and as
-  // large as that it may be. Nothing is right about a label that is no class, or a NaN.
+  // What stands before the label comes before it unless it is smaller; where the score was picked,
+  // an entry may be as large as that. Nothing is right about a label that is no class, or a NaN:
+  // all classes come before it.
   KERF_DEVICE Value term(int64_t r, int64_t i) const {
     const int64_t row = begin + r;
     const int64_t label = labels == nullptr ? classes : labels[row];
-    if (label < 0 || (labels != nullptr && label >= classes)) return false;
+    if (label < 0 || (labels != nullptr && label >= classes)) return 1;
     const float best = labels == nullptr ? picked[row] : score(row, label);
     const float other = score(row, i);
-    return labels != nullptr && i < label ? other < best : other <= best;
+    return (labels != nullptr && i < label ? other < best : other <= best) ? 0 : 1;
   }
-  KERF_DEVICE static Value zero() { return true; }
-  KERF_DEVICE static Value join(Value a, Value b) { return a && b; }
-  KERF_DEVICE void finish(int64_t r, Value all) const { right[r] = all ? 1 : 0; }
+  KERF_DEVICE static Value zero() { return 0; }
+  KERF_DEVICE static Value join(Value a, Value b) { return a + b; }
+  KERF_DEVICE void finish(int64_t r, Value before) const {
+    right[r] = before < among && before < classes ? 1 : 0;
+  }
 };
 
 struct Mark {
@@ -218,16 +245,15 @@ void CudaWorkbench::unpack_add(const Selection& selection, const std::byte* dens
   move_as<float, false, true>(queue_, map, local.data, from);
 }
 
-void CudaWorkbench::update(const Optimizer& optimizer, const TensorView& parameter,
+void CudaWorkbench::update(const UpdateRule& rule, const TensorView& parameter,
                            const TensorView& gradient, std::span<const TensorView> states,
-                           const double* cause) {
-  KERF_CHECK(std::ssize(states) == optimizer.states(), "{} states instead of {}", states.size(),
-             optimizer.states());
+                           const StepSays& step) {
+  KERF_CHECK(std::ssize(states) == rule.states && rule.states <= 2, "{} states instead of {}",
+             states.size(), rule.states);
   use();
-  const SgdRule rule = optimizer.rule();
   for_each(queue_, parameter.elements(),
-           SgdStep{cause, rule.learning_rate, rule.momentum, gradient.f32(),
-                   states.empty() ? nullptr : states[0].f32(), parameter.f32()});
+           UpdateStep{step, rule, gradient.f32(), states.empty() ? nullptr : states[0].f32(),
+                      states.size() < 2 ? nullptr : states[1].f32(), parameter.f32()});
 }
 
 void CudaWorkbench::update_state(const TensorView& state, const TensorView& statistics, float keep,
@@ -249,8 +275,8 @@ void CudaWorkbench::add_scalar(const TensorView& scalar, double* entry) {
 }
 
 void CudaWorkbench::add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
-                                double* entry) {
-  if (answers == Answers::kNone) return;
+                                double* entry, int64_t among) {
+  if (answers == Answers::kNone || (answers == Answers::kPicked && among > 1)) return;
   use();
   int64_t step = 1;
   for (int axis = 2; axis < scores.shape.rank(); ++axis) step *= scores.shape[axis];
@@ -261,7 +287,7 @@ void CudaWorkbench::add_correct(Answers answers, const TensorView& scores, const
     reduce_rows(
         queue_, count,
         IsRight{scores.f32(), picked ? nullptr : labels.i64(), picked ? labels.f32() : nullptr,
-                scores.shape[1], step, begin, partial_sums()});
+                scores.shape[1], step, begin, among, partial_sums()});
     add_partial_sums(*this, count, AddTo{entry});
   }
 }

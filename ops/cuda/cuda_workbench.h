@@ -50,15 +50,15 @@ class CudaWorkbench final : public Workbench {
   void unpack_add(const Selection& selection, const std::byte* dense, const TensorView& local,
                   int64_t samples) override;
 
-  void update(const Optimizer& optimizer, const TensorView& parameter, const TensorView& gradient,
-              std::span<const TensorView> states, const double* cause) override;
+  void update(const UpdateRule& rule, const TensorView& parameter, const TensorView& gradient,
+              std::span<const TensorView> states, const StepSays& step) override;
   void update_state(const TensorView& state, const TensorView& statistics, float keep,
                     const double* cause) override;
 
   void add_squared_norm(const TensorView& tensor, double* entry) override;
   void add_scalar(const TensorView& scalar, double* entry) override;
   void add_correct(Answers answers, const TensorView& scores, const TensorView& labels,
-                   double* entry) override;
+                   double* entry, int64_t among) override;
   bool mark(int64_t* place, int64_t number) override;
   void check_data() override;
   size_t kernel_bytes() const override { return memory_.bytes(); }

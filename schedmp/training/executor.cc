@@ -68,7 +68,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       slots_(plan.routes.size()),
       held_(plan.routes.size()) {
   const auto entries =
-      static_cast<size_t>(std::max<int>(partitioner::StepVector::kResults, micro_batches_ + 1));
+      static_cast<size_t>(std::max<int>(partitioner::StepVector::kResults, micro_batches_ + 2));
   report_memory_ = workplace.device.allocate_pinned(entries * sizeof(double));
   report_ = {reinterpret_cast<double*>(report_memory_.get()), entries};
   arena_ = workplace.device.allocate(
@@ -128,7 +128,8 @@ TrainingResult& Executor::run(const StepData& data) {
   current_ = data.training ? training_.get() : evaluation_.get();
   KERF_CHECK(current_ != nullptr, "a run that only evaluates is to train");
   result_.has_loss = false;
-  result_.correct = 0;
+  result_.correct = result_.in_top = 0;
+  if (data.training) parameters_.set_pace({data.learning_rate, data.step + 1});
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);

@@ -33,6 +33,7 @@ struct StepData {
   int64_t sequence = 0;              // part of every message's tag
   int64_t step = 0;
   bool training = true;
+  double learning_rate = 0;  // where it trains
 };
 
 // All parts of a plan, lowered for one purpose, and this worker's row for it.
@@ -108,8 +109,8 @@ class Executor final : private Machine {
   void report_evaluation();
   // The entries of a step vector's local; null where the part has none.
   double* entries(size_t part, int local) const;
-  // The entry that says why the step changes nothing; 0 if it does.
-  const double* cause(const Site& site) const;
+  // Whether the step changes anything, and how large its gradients are.
+  ops::StepSays says(const Site& site) const;
   const partitioner::Part& part(const Site& site) const { return *current_->parts[site.part]; }
   const partitioner::Local& local(const Site& site, int index) const {
     return part(site).locals[static_cast<size_t>(index)];
@@ -169,7 +170,7 @@ class Executor final : private Machine {
   std::vector<std::vector<runtime::Slot>> slots_;                   // by route, by micro-batch
   std::vector<std::vector<runtime::View>> held_;                    // likewise
   // What the host looks at when a step is over: of training what the step vector came to, of an
-  // evaluation the loss of each micro-batch, and right answers.
+  // evaluation the loss of each micro-batch, right answers, and those among the kTop largest.
   std::span<double> report_;
   runtime::PinnedMemory report_memory_;
   partitioner::NodeId loss_node_ = -1;  // of an evaluation

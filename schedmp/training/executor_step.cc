@@ -32,8 +32,10 @@ void Executor::report_loss(const Site& site, const Instruction& instruction) {
   const ops::Answers answers = model_.op(call.node).answers();
   if (answers == ops::Answers::kNone) return;
   const int labels = answers == ops::Answers::kPicked ? 2 : 1;
-  bench_->add_correct(answers, view(site, call.inputs[0]),
-                      view(site, call.inputs[static_cast<size_t>(labels)]), correct);
+  const TensorView scores = view(site, call.inputs[0]);
+  const TensorView answer = view(site, call.inputs[static_cast<size_t>(labels)]);
+  bench_->add_correct(answers, scores, answer, correct);
+  if (!data_.training) bench_->add_correct(answers, scores, answer, correct + 1, kTop);
 }
 
 double* Executor::entries(size_t part, int local) const {
@@ -62,12 +64,13 @@ void Executor::conclude(const Site& site, const Instruction& instruction) {
       runtime::memory(entries(site.part, instruction.other), StepVector::kResults));
 }
 
-const double* Executor::cause(const Site& site) const {
-  return entries(site.part, part(site).step_result) + StepVector::kCause;
+ops::StepSays Executor::says(const Site& site) const {
+  const double* result = entries(site.part, part(site).step_result);
+  return {result + StepVector::kCause, result + StepVector::kSquaredNorm};
 }
 
 void Executor::update(const Site& site, const Instruction& instruction) {
-  parameters_.update(site.part, instruction.local, view(site, instruction.other), cause(site));
+  parameters_.update(site.part, instruction.local, view(site, instruction.other), says(site));
 }
 
 // What every micro-batch that was not empty says, in their order.
@@ -76,7 +79,7 @@ void Executor::update_state(const Site& site, const Instruction& instruction) {
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
     if (samples(micro_batch) > 0)
       bench_->update_state(state, parameters_.statistics(site.part, instruction.other, micro_batch),
-                           instruction.keep, cause(site));
+                           instruction.keep, says(site).cause);
 }
 
 // The part of the plan that concludes, where it is one of this worker's.
@@ -103,6 +106,7 @@ void Executor::report_evaluation() {
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
     result_.loss += report_[static_cast<size_t>(micro_batch)];
   result_.correct = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_)]);
+  result_.in_top = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_) + 1]);
   if (!std::isfinite(result_.loss))
     throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
                 kerf::format("{}, step {}", model_.node(loss_node_).name, data_.step));

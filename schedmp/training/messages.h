@@ -44,12 +44,16 @@ struct TrainingTask {
   int64_t first = 0;
   int64_t rows = 0;
   bool trace = false;
+  double learning_rate = 0;  // of a step of training
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(kind, sequence, step, epoch, first, rows, trace);
+    archive(kind, sequence, step, epoch, first, rows, trace, learning_rate);
   }
 };
+
+// Evaluations count answers that are among so many.
+inline constexpr int64_t kTop = 5;
 
 struct RouteCount {
   int32_t route = 0;
@@ -67,6 +71,7 @@ struct TrainingResult {
   bool has_loss = false;
   double loss = 0;  // sum over the step's rows, divided by their number
   int64_t correct = 0;
+  int64_t in_top = 0;       // of an evaluation: right answers among the kTop largest scores
   double squared_norm = 0;  // of the gradient
   int cause = 0;            // the entry of the step vector that is not finite; 0: none
   int64_t compute_ns = 0;
@@ -83,7 +88,7 @@ struct TrainingResult {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(has_loss, loss, correct, squared_norm, cause, compute_ns, wait_ns, peak_bytes,
+    archive(has_loss, loss, correct, in_top, squared_norm, cause, compute_ns, wait_ns, peak_bytes,
             kernel_bytes, resident_bytes, data_bytes, bytes_in, sent, spans);
   }
 };

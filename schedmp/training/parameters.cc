@@ -48,10 +48,7 @@ bool holds_weights(const Local& local) {
 Parameters::Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
                        ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
                        bool trains, int micro_batches)
-    : model_(model),
-      parts_(std::move(parts)),
-      bench_(bench),
-      optimizer_(ops::make_optimizer(optimizer, bench.device())) {
+    : model_(model), parts_(std::move(parts)), bench_(bench), optimizer_(optimizer) {
   for (const partitioner::Part* part : parts_) {
     views_.emplace_back(part->locals.size());
     states_.emplace_back(part->locals.size());
@@ -73,7 +70,7 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
     lay_out(of_kind(kind), 1, to_view);
   lay_out(of_kind(LocalKind::kStatistics), micro_batches, to_view);
   const std::vector<Tensor> homes = tensors([](const Local& local) { return local.trained; });
-  for (int state = 0; state < optimizer_->states(); ++state)
+  for (int state = 0; state < optimizer_.states(); ++state)
     lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {
       states_[at.part][static_cast<size_t>(at.local)].push_back(view);
     });
@@ -182,10 +179,17 @@ void Parameters::lay_out_packed() {
   }
 }
 
-void Parameters::update(size_t part, int home, const TensorView& gradient, const double* cause) {
+void Parameters::set_pace(const ops::Pace& pace) {
+  decaying_ = optimizer_.rule(pace, true);
+  staying_ = optimizer_.rule(pace, false);
+}
+
+void Parameters::update(size_t part, int home, const TensorView& gradient,
+                        const ops::StepSays& step) {
   changed();
-  bench_.update(*optimizer_, view(part, home), gradient, states_[part][static_cast<size_t>(home)],
-                cause);
+  const std::string& name = model_.value(local({part, home}).value).name;
+  bench_.update(optimizer_.decays(name) ? decaying_ : staying_, view(part, home), gradient,
+                states_[part][static_cast<size_t>(home)], step);
 }
 
 void Parameters::load(const std::filesystem::path& safetensors) {

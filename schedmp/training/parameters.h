@@ -42,8 +42,10 @@ class Parameters {
   int64_t version() const { return version_; }
   // Something else may have written weights: a message from their home.
   void changed() { ++version_; }
-  // Unless `cause` is an entry that is not 0 by then.
-  void update(size_t part, int home, const ops::TensorView& gradient, const double* cause);
+  // Of the updates from now on.
+  void set_pace(const ops::Pace& pace);
+  // Unless the step says that it is not finite by then.
+  void update(size_t part, int home, const ops::TensorView& gradient, const ops::StepSays& step);
 
   // Both wait for the device: they are no part of a step. This worker's shares out of a file of
   // whole tensors. Throws Error{kUsage} naming what is missing or of another shape.
@@ -85,7 +87,9 @@ class Parameters {
   const partitioner::Model& model_;
   std::vector<const partitioner::Part*> parts_;
   ops::Workbench& bench_;
-  std::unique_ptr<ops::Optimizer> optimizer_;
+  ops::Optimizer optimizer_;
+  ops::UpdateRule decaying_;                         // at the step's pace
+  ops::UpdateRule staying_;                          // of what does not decay
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local

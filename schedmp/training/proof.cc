@@ -20,8 +20,7 @@ TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner:
       schedule_(schedule),
       options_(options),
       setting_(options.setting) {
-  setting_.optimizer_states =
-      ops::make_optimizer(options.optimizer, *runtime::make_cpu_device())->states();
+  setting_.optimizer_states = ops::Optimizer(options.optimizer).states();
   if (trains() && !schedule.trains())
     throw Error(ErrorCode::kUsage,
                 "it has no backward and no update, so nothing would be learnt; choose gpipe, "

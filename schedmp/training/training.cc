@@ -11,93 +11,13 @@
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/messages.h"
 #include "schedmp/training/proof.h"
+#include "schedmp/training/rounds.h"
 #include "schedmp/training/worker_half.h"
 
 namespace kerf::schedmp {
 
 using partitioner::Model;
 using partitioner::Plan;
-
-// The rounds of a run, one after another: the steps of an epoch, its evaluation, ..., saving.
-class Rounds {
- public:
-  Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
-      : options_(options), train_rows_(train_rows), test_rows_(test_rows) {
-    const int64_t per_epoch = (train_rows + options.batch - 1) / options.batch;
-    total_ = options.steps >= 0 ? options.steps : per_epoch * options.epochs;
-  }
-
-  int64_t total_steps() const { return total_; }
-
-  std::optional<TrainingTask> next() {
-    std::optional<TrainingTask> task = evaluating_ ? next_evaluation() : next_step();
-    if (!task && evaluating_) {
-      evaluating_ = false;
-      return next();
-    }
-    if (task) task->sequence = sequence_++;
-    return task;
-  }
-
- private:
-  std::optional<TrainingTask> next_step() {
-    if (step_ >= total_) {
-      if (options_.evaluate && !evaluated_) return start_evaluation();
-      return next_save();
-    }
-    if (first_ >= train_rows_) {
-      ++epoch_;
-      first_ = 0;
-    }
-    TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_.trace_steps};
-    task.rows = std::min(options_.batch, train_rows_ - first_);
-    first_ += task.rows;
-    ++step_;
-    evaluated_ = false;
-    if (first_ >= train_rows_ && options_.evaluate) {
-      evaluating_ = true;
-      test_first_ = 0;
-      evaluated_ = true;
-    }
-    return task;
-  }
-
-  std::optional<TrainingTask> start_evaluation() {
-    evaluating_ = evaluated_ = true;
-    test_first_ = 0;
-    return next_evaluation();
-  }
-
-  std::optional<TrainingTask> next_evaluation() {
-    if (test_first_ >= test_rows_) return std::nullopt;
-    TrainingTask task{TaskKind::kEvaluate, 0, step_, epoch_, test_first_, 0, false};
-    task.rows = std::min(options_.batch, test_rows_ - test_first_);
-    test_first_ += task.rows;
-    return task;
-  }
-
-  std::optional<TrainingTask> next_save() {
-    if (saved_ || options_.shards.empty()) return std::nullopt;
-    saved_ = true;
-    TrainingTask task;
-    task.kind = TaskKind::kSave;
-    task.step = step_;
-    return task;
-  }
-
-  const TrainingOptions& options_;
-  int64_t train_rows_;
-  int64_t test_rows_;
-  int64_t total_ = 0;
-  int64_t sequence_ = 0;
-  int64_t step_ = 0;
-  int64_t epoch_ = 0;
-  int64_t first_ = 0;
-  int64_t test_first_ = 0;
-  bool evaluating_ = false;
-  bool evaluated_ = false;
-  bool saved_ = false;
-};
 
 struct Training::SchedulerHalf {
   SchedulerHalf(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
@@ -122,6 +42,8 @@ struct Training::SchedulerHalf {
   }
 
   static TrainingOptions checked(TrainingOptions options, const Plan& plan) {
+    if (options.patience > 0 && !options.evaluate)
+      throw Error(ErrorCode::kUsage, "patience is for evaluations, and there are none");
     if (options.batch < 1 || options.batch > plan.batch)
       throw Error(ErrorCode::kUsage,
                   kerf::format("a batch of {} rows, but the plan is for 1 to {}", options.batch,
@@ -182,8 +104,14 @@ struct Training::SchedulerHalf {
 
   // Folds a finished round in: losses are means over its rows.
   void fold_step(const TrainingTask& task, const TrainingResult& result) {
-    steps.push_back({task.step, task.epoch, task.rows, result.loss, result.correct,
-                     std::sqrt(result.squared_norm)});
+    steps.push_back({task.step,
+                     task.epoch,
+                     task.rows,
+                     result.loss,
+                     result.correct,
+                     std::sqrt(result.squared_norm),
+                     {},
+                     task.learning_rate});
     if (result.cause != 0)
       steps.back().skipped =
           entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
@@ -211,16 +139,34 @@ struct Training::SchedulerHalf {
                 kerf::format("{}, step {}", where, first.step));
   }
 
-  void fold_evaluation(const TrainingTask& task, double loss, int64_t correct) {
-    if (task.first == 0)
+  void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
+    if (task.first == 0) {
       evaluations.push_back({task.epoch, 0, 0, 0, test->labels().elements_per_sample()});
+      if (counts_top()) evaluations.back().in_top = 0;
+    }
     EvaluationRecord& record = evaluations.back();
-    record.loss =
-        (record.loss * static_cast<double>(record.rows) + loss * static_cast<double>(task.rows)) /
-        static_cast<double>(record.rows + task.rows);
+    record.loss = (record.loss * static_cast<double>(record.rows) +
+                   sum.loss * static_cast<double>(task.rows)) /
+                  static_cast<double>(record.rows + task.rows);
     record.rows += task.rows;
-    record.correct += correct;
-    if (record.rows == test->rows() && observer.evaluation) observer.evaluation(record);
+    record.correct += sum.correct;
+    if (record.in_top) *record.in_top += sum.in_top;
+    if (record.rows < test->rows()) return;
+    note_kept();
+    if (observer.evaluation) observer.evaluation(record);
+  }
+
+  // Where classes are divided, a part of them is all that any worker sees.
+  bool counts_top() const {
+    return model.op(model.loss()).answers() == ops::Answers::kLargestScore &&
+           label_classes(model) > kTop;
+  }
+
+  // The last weights are kept, or with patience those of the lowest loss.
+  void note_kept() {
+    if (rounds.waits() && !rounds.judge(evaluations.back().loss)) return;
+    for (EvaluationRecord& each : evaluations) each.kept = false;
+    evaluations.back().kept = true;
   }
 
   const Model model;
@@ -281,6 +227,7 @@ LaneTable Training::lanes(int workers) const {
 }
 
 std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
+  if (scheduler_->rounds.waits()) return std::vector<Task>{};
   const std::optional<TrainingTask> task = scheduler_->rounds.next();
   if (!task) return std::nullopt;
   scheduler_->under_way.push_back(*task);
@@ -292,6 +239,7 @@ std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
 }
 
 void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
+  if (results.empty()) return;  // a round of waiting
   SchedulerHalf& half = *scheduler_;
   const TrainingTask task = half.under_way.front();
   half.under_way.pop_front();
@@ -306,11 +254,12 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
     ++reports;
     sum.loss += result.loss;
     sum.correct += result.correct;
+    sum.in_top += result.in_top;
     sum.squared_norm = result.squared_norm;
     sum.cause = result.cause;
   }
   half.predict(task);
-  if (task.kind == TaskKind::kEvaluate) return half.fold_evaluation(task, sum.loss, sum.correct);
+  if (task.kind == TaskKind::kEvaluate) return half.fold_evaluation(task, sum);
   KERF_CHECK(reports == 1, "{} workers concluded step {}", reports, task.step);
   half.fold_step(task, sum);
 }
@@ -330,6 +279,9 @@ const std::vector<EvaluationRecord>& Training::evaluations() const {
 }
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
+int64_t Training::labels_per_row() const {
+  return scheduler_->train->labels().elements_per_sample();
+}
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }
 

@@ -16,6 +16,7 @@
 #include "partitioner/part.h"
 #include "schedmp/dataset.h"
 #include "schedmp/program.h"
+#include "schedmp/training/learning_rate.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
@@ -39,6 +40,10 @@ struct TrainingOptions {
   bool shuffle = true;
   uint64_t seed = 1;
   ops::OptimizerOptions optimizer;
+  RateSchedule rates;  // of the optimizer's learning rate
+  // End after so many evaluations in a row without a lower loss, and keep the weights of the
+  // lowest; 0: all steps, and the last weights.
+  int patience = 0;
   partitioner::Setting setting;   // its optimizer_states follow from `optimizer`
   std::optional<int64_t> memory;  // bytes that each worker may take
   int64_t trace_steps = 16;       // steps whose spans are kept
@@ -59,6 +64,7 @@ struct StepRecord {
   // What was not finite first, "the gradient of fc1.weight": then nothing was updated. Empty: all
   // was.
   std::string skipped = {};
+  double learning_rate = 0;
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;
@@ -66,10 +72,16 @@ struct EvaluationRecord {
   int64_t correct = 0;
   double loss = 0;
   int64_t labels_per_row = 1;
-  double accuracy() const {
-    return rows == 0 ? 0
-                     : static_cast<double>(correct) / static_cast<double>(rows * labels_per_row);
+  // Answers among the kTop largest scores, where there are more classes than that and the classes
+  // are not divided.
+  std::optional<int64_t> in_top = std::nullopt;
+  bool kept = false;  // its weights are those that the run leaves
+
+  int64_t labels() const { return rows * labels_per_row; }
+  double share(int64_t of_labels) const {
+    return rows == 0 ? 0 : static_cast<double>(of_labels) / static_cast<double>(labels());
   }
+  double accuracy() const { return share(correct); }
 };
 
 struct WorkerFigures {
@@ -130,7 +142,8 @@ class Training : public Program {
   const std::vector<EvaluationRecord>& evaluations() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
-  int64_t total_steps() const;  // that this run will make
+  int64_t labels_per_row() const;
+  int64_t total_steps() const;  // that this run will make at most
   const Verdict& verdict() const;
   // Each worker's spans, on its own clock.
   std::vector<std::vector<runtime::Span>> take_spans();

@@ -94,8 +94,12 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
   }
   const bool training = task.kind == TaskKind::kTrain;
   workplace_.trace.enable(task.trace);
-  const StepData data{training ? train_.get() : test_.get(), rows_of(task), task.sequence,
-                      task.step, training};
+  const StepData data{training ? train_.get() : test_.get(),
+                      rows_of(task),
+                      task.sequence,
+                      task.step,
+                      training,
+                      task.learning_rate};
   prepare(data.dataset);
   TrainingResult& result = executor_->run(data);
   measure_memory(task, result);

@@ -145,6 +145,43 @@ class Plan(KerfTest):
         request = json.loads((self.folder / "other" / "plan.json").read_text())["request"]
         self.assertEqual((request["momentum"], request["optimizer_states"]), (0.5, 1))
 
+    def test_a_plan_is_trained_with_the_optimizer_that_it_was_made_for(self):
+        flags = (*SYNTHETIC, "--steps", 3, "--no-test", "--transport", "inproc", "--json")
+        plan = self.folder / "plan.json"
+        made = json.loads(run("plan", "mlp", "--workers", 2, "--optimizer", "adam", "--out", plan, "--json").stdout)
+        plain = json.loads(run("plan", "mlp", "--workers", 2, "--momentum", 0, "--json").stdout)
+        for adam, sgd in zip(made["workers"], plain["workers"], strict=True):
+            self.assertGreater(adam["peak_bytes"], sgd["peak_bytes"])
+        request = json.loads(plan.read_text())["request"]
+        self.assertEqual((request["optimizer"], request["optimizer_states"]), ("adam", 2))
+        by_plan = json.loads(run("train", *flags, "--plan", plan, "--out", self.folder / "a").stdout)
+        by_flag = json.loads(run("train", "mlp", *flags, "--workers", 2, "--optimizer", "adam", "--out", self.folder / "b").stdout)
+        self.assertEqual(by_plan["losses"], by_flag["losses"])
+        self.assertEqual(by_plan["optimizer"], "adam, rate 0.001, betas 0.9 and 0.999, epsilon 1e-08")
+        for worker in by_plan["workers"]:
+            self.assertEqual(worker["peak_bytes"], worker["proved_bytes"])
+        again = run("train", *flags, "--plan", plan, "--optimizer", "sgd", "--out", self.folder / "c")
+        self.assertIn("--momentum 0.9 takes less optimizer state than the plan was made for", again.stderr)
+        self.assertIn("Nesterov momentum 0.9", json.loads(run("train", "mlp", *flags, "--nesterov", "--out", self.folder / "d").stdout)
+                      ["optimizer"])
+
+    def test_rates_follow_their_schedule_and_early_stop_keeps_the_best(self):
+        report = self.train("mlp", *SYNTHETIC, "--workers", 2, "--transport", "inproc", "--steps", 6, "--lr", 0.1, "--lr-schedule",
+                            "step:2:0.5", "--warm-up", 2, "--no-test")
+        self.assertEqual(report["learning_rates"], [0.05, 0.1, 0.1, 0.1, 0.05, 0.05])
+        report = self.train("mlp", *SYNTHETIC, "--workers", 2, "--transport", "inproc", "--epochs", 60, "--lr", 2, "--early-stop", 2,
+                            "--clip-norm", 1)
+        losses = [evaluation["loss"] for evaluation in report["evaluations"]]
+        best = losses.index(min(losses))
+        self.assertLess(best + 3, 61)
+        self.assertEqual(len(losses), best + 3)
+        self.assertEqual([evaluation["kept"] for evaluation in report["evaluations"]], [i == best for i in range(len(losses))])
+        found = json.loads(run("eval", "mlp", "--data", report["data"], "--weights", self.folder / "run" / "weights.safetensors",
+                               "--batch", report["plan"]["batch"], "--micro-batches", report["plan"]["micro_batches"], "--json").stdout)
+        self.assertEqual((found["loss"], found["accuracy"]), (losses[best], report["accuracy"]))
+        self.assertEqual(found["top5"], report["evaluations"][best]["top5"])
+        self.assertIsNone(found["perplexity"])
+
     def test_messages_take_memory_on_both_sides_where_they_travel(self):
         def peaks(*more):
             answer = run("plan", "lenet5", "--workers", 3, *more, "--json")

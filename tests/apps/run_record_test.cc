@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "apps/report/json_fields.h"
@@ -94,6 +95,28 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
   EXPECT_EQ(json["plan"]["connectors"],
             parse_json(R"({"bridge": 2, "slice": 1, "concat": 1, "sum": 1})", ""));
   EXPECT_EQ(json["plan"]["gap"], 0.5);
+}
+
+TEST(RunRecord, TellsWhichWeightsStayedAndWhatTheyAreWorth) {
+  RunRecord record = sample();
+  record.labels_per_row = 16;
+  record.evaluations = {{1, 8, 96, 0.5, 16, 112, true}, {2, 8, 80, 0.75, 16, 100, false}};
+  record.learning_rates = {0.1, 0.05};
+  record.optimizer = "adamw";
+  const std::string written = write_run_record(record);
+  const Json json = parse_json(written, "run.json");
+  EXPECT_EQ(json["accuracy"], 0.75);
+  EXPECT_EQ(json["tokens_per_second"], 345 * 16);
+  EXPECT_EQ(json["evaluations"][0]["top5"], 112.0 / 128);
+  EXPECT_EQ(json["evaluations"][1]["perplexity"], std::exp(0.75));
+  EXPECT_EQ(write_run_record(read_run_record(written, "run.json")), written);
+  const std::string text = run_text(record, false);
+  EXPECT_THAT(text, HasSubstr("345 rows/s, 5,520 tokens/s"));
+  EXPECT_THAT(text, HasSubstr("test accuracy 75.00 % (96 of 128 tokens), test loss 0.5000, "
+                              "perplexity 1.65, top-5 87.50 %"));
+  EXPECT_THAT(text, HasSubstr("these weights are of epoch 1: its test loss is the lowest of 2"));
+  EXPECT_THAT(run_text(sample(), false), Not(HasSubstr("these weights")));
+  EXPECT_TRUE(parse_json(write_run_record(sample()), "")["evaluations"][0]["top5"].is_null());
 }
 
 TEST(RunRecord, HasNoGapWithoutABound) {

@@ -22,6 +22,8 @@ class LanguageModel(KerfTest):
         self.assertEqual((last["rows"], last["labels_per_row"]), (128, 8))
         self.assertGreater(last["accuracy"], 0.7)
         self.assertEqual(last["accuracy"], last["correct"] / (128 * 8))
+        self.assertEqual(last["perplexity"], math.exp(last["loss"]))
+        self.assertEqual(together["tokens_per_second"], together["images_per_second"] * 8)
 
     def test_sizes_follow_the_model(self):
         report = self.train("lstm-lm", "--sizes", "5-7-4-6", "--data", "tokens", "--steps", 1, "--workers", 2, "--no-test")

@@ -4,6 +4,7 @@ Each step's loss agrees within 1e-4 relative, each final weight within 1e-4 of i
 """
 
 import gzip
+import math
 import pathlib
 import sys
 import unittest
@@ -70,29 +71,32 @@ class TorchAgreement(KerfTest):
             self.assertEqual(shape, list(parameter.shape), name)
             parameter.data.copy_(torch.from_numpy(np.frombuffer(data, dtype=np.float32).reshape(shape).copy()))
 
-    def torch_losses(self, module):
+    def torch_losses(self, module, optimizer, rate, clip):
         features, labels = training_rows()
         order = permutation(len(labels), SEED, 0)
-        optimizer = torch.optim.SGD(module.parameters(), lr=LR, momentum=MOMENTUM)
         losses = []
         for step in range(STEPS):
+            for group in optimizer.param_groups:
+                group["lr"] = rate(step)
             rows = order[step * BATCH:(step + 1) * BATCH]
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(module(torch.from_numpy(features[rows])),
                                                      torch.from_numpy(labels[rows]))
             loss.backward()
+            if clip:
+                torch.nn.utils.clip_grad_norm_(module.parameters(), clip)
             optimizer.step()
             losses.append(loss.item())
         return losses
 
-    def compare(self, module, *model):
+    def compare(self, module, *model, optimizer=None, flags=("--lr", LR, "--momentum", MOMENTUM), rate=lambda step: LR, clip=0):
         torch.manual_seed(0)
-        flags = (*model, "--data", "fashion-mnist", "--batch", BATCH, "--seed", SEED, "--lr", LR, "--momentum", MOMENTUM,
-                 "--workers", 2, "--no-test")
+        flags = (*model, "--data", "fashion-mnist", "--batch", BATCH, "--seed", SEED, "--workers", 2, "--no-test", *flags)
         self.train(*flags, "--steps", 0, out="initial")
         self.load(module, self.folder / "initial" / "weights.safetensors")
         ours = self.train(*flags, "--steps", STEPS)["losses"]
-        theirs = self.torch_losses(module)
+        optimizer = optimizer or torch.optim.SGD(module.parameters(), lr=LR, momentum=MOMENTUM)
+        theirs = self.torch_losses(module, optimizer, rate, clip)
         worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
         print(f"{model[0]}: losses differ by at most {worst:.2e} relative")
         self.assertLessEqual(worst, 1e-4)
@@ -107,6 +111,31 @@ class TorchAgreement(KerfTest):
 
     def test_mlp(self):
         self.compare(Mlp([784, 128, 64, 10]), "mlp", "--sizes", "784-128-64-10")
+
+    def test_nesterov_with_decay_and_steps(self):
+        module = Mlp([784, 64, 10])
+        self.compare(module, "mlp", "--sizes", "784-64-10",
+                     optimizer=torch.optim.SGD(module.parameters(), lr=LR, momentum=0.8, nesterov=True, weight_decay=0.01),
+                     flags=("--lr", LR, "--momentum", 0.8, "--nesterov", "--weight-decay", 0.01, "--lr-schedule", "step:20:0.5"),
+                     rate=lambda step: LR * 0.5 ** (step // 20))
+
+    def test_adam(self):
+        module = Mlp([784, 64, 10])
+        self.compare(module, "mlp", "--sizes", "784-64-10",
+                     optimizer=torch.optim.Adam(module.parameters(), betas=(0.8, 0.99), eps=1e-6, weight_decay=0.001),
+                     flags=("--optimizer", "adam", "--beta1", 0.8, "--beta2", 0.99, "--eps", 1e-6, "--weight-decay", 0.001),
+                     rate=lambda step: 0.001)
+
+    def test_adamw_by_cosine_with_warm_up_and_clipping(self):
+        module = Mlp([784, 64, 10])
+        biases = [p for name, p in module.named_parameters() if name.endswith(".bias")]
+        weights = [p for name, p in module.named_parameters() if name.endswith(".weight")]
+        groups = [{"params": weights, "weight_decay": 0.05}, {"params": biases, "weight_decay": 0.0}]
+        self.compare(module, "mlp", "--sizes", "784-64-10", optimizer=torch.optim.AdamW(groups, eps=1e-6),
+                     flags=("--optimizer", "adamw", "--eps", 1e-6, "--weight-decay", 0.05, "--no-decay", "*.bias", "--lr", 0.002,
+                            "--lr-schedule", "cosine", "--warm-up", 10, "--clip-norm", 0.5),
+                     rate=lambda step: 0.002 * (step + 1) / 10 if step < 10
+                     else 0.001 * (1 + math.cos(math.pi * (step - 10) / (STEPS - 10))), clip=0.5)
 
 
 if __name__ == "__main__":

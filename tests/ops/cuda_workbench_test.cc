@@ -178,31 +178,43 @@ INSTANTIATE_TEST_SUITE_P(DTypes, MovesCuda,
 
 // ---- updating
 
+std::vector<OptimizerOptions> optimizers_of_all_kinds() {
+  return {{.momentum = 0},
+          {.momentum = 0.9},
+          {.momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+          {.weight_decay = 0.1, .most_norm = 0.5},
+          {.name = "adam", .weight_decay = 0.1},
+          {.name = "adamw", .weight_decay = 0.1, .most_norm = 2}};
+}
+
 TEST_F(OnCuda, UpdatesToTheBitsOfTheCpuUnlessTheStepSaysNo) {
-  for (const double momentum : {0.0, 0.9})
+  for (const OptimizerOptions& options : optimizers_of_all_kinds())
     for (const double cause : {0.0, 1.0}) {
       std::vector<float> results[2];
       for (Bench* bench : both()) {
-        const auto optimizer =
-            make_optimizer({.learning_rate = 0.1, .momentum = momentum}, *bench->device);
+        const Optimizer optimizer(options);
         const auto view = [](const runtime::Buffer& buffer) {
           return TensorView{DType::kFloat32, {33}, buffer.data()};
         };
         const runtime::Buffer weight = bench->filled(random_floats(33, 1));
         const runtime::Buffer gradient = bench->filled(random_floats(33, 2));
-        const runtime::Buffer velocity = bench->filled(random_floats(33, 3));
-        const runtime::Buffer stop = bench->filled(std::vector{cause});
-        const TensorView state = view(velocity);
-        bench->workbench->update(*optimizer, view(weight), view(gradient),
-                                 {&state, static_cast<size_t>(optimizer->states())},
-                                 reinterpret_cast<const double*>(stop.data()));
-        bench->workbench->update_state(view(velocity), view(gradient), 0.7F,
-                                       reinterpret_cast<const double*>(stop.data()));
+        const runtime::Buffer first = bench->filled(random_floats(33, 3));
+        std::vector<float> squares = random_floats(33, 4);
+        for (float& each : squares) each *= each;
+        const runtime::Buffer second = bench->filled(squares);
+        const runtime::Buffer step = bench->filled(std::vector{cause, 9.0});
+        const auto* entries = reinterpret_cast<const double*>(step.data());
+        const TensorView states[] = {view(first), view(second)};
+        bench->workbench->update(optimizer.rule({0.1, 3}, true), view(weight), view(gradient),
+                                 {states, static_cast<size_t>(optimizer.states())},
+                                 {entries, entries + 1});
+        bench->workbench->update_state(view(first), view(gradient), 0.7F, entries);
         auto& result = results[bench == gpu_.get() ? 1 : 0];
         result = bench->content<float>(weight, 33);
-        for (const float each : bench->content<float>(velocity, 33)) result.push_back(each);
+        for (const runtime::Buffer* state : {&first, &second})
+          for (const float each : bench->content<float>(*state, 33)) result.push_back(each);
       }
-      EXPECT_EQ(results[0], results[1]) << momentum << ", " << cause;
+      EXPECT_EQ(results[0], results[1]) << options.name << ", " << cause;
       if (cause != 0) {
         EXPECT_THAT(std::vector(results[1].begin(), results[1].begin() + 33),
                     ElementsAreArray(random_floats(33, 1)));
@@ -235,7 +247,12 @@ TEST_F(OnCuda, CountsRightAnswersAsTheCpuDoes) {
   const std::vector<float> scores{1, 3, 2, 5, 1, 2, 4, 4, 1, 0, 6, 6, nan, 1, 0, 1, 2, 3};
   const std::vector<int64_t> labels{1, 2, 0, 2, 1, 9};
   const std::vector<float> picked{3, 2, 4, 6, 1, 3};
-  for (const Answers answers : {Answers::kLargestScore, Answers::kPicked, Answers::kNone}) {
+  for (const auto& [answers, among] : {std::pair(Answers::kLargestScore, 1),
+                                       {Answers::kLargestScore, 2},
+                                       {Answers::kLargestScore, 5},
+                                       {Answers::kPicked, 1},
+                                       {Answers::kPicked, 5},
+                                       {Answers::kNone, 1}}) {
     double counts[2];
     for (Bench* bench : both()) {
       const runtime::Buffer s = bench->filled(scores);
@@ -245,7 +262,7 @@ TEST_F(OnCuda, CountsRightAnswersAsTheCpuDoes) {
       bench->workbench->add_correct(
           answers, {DType::kFloat32, {6, 3}, s.data()},
           {answers == Answers::kPicked ? DType::kFloat32 : DType::kInt64, {6}, l.data()},
-          reinterpret_cast<double*>(entry.data()));
+          reinterpret_cast<double*>(entry.data()), among);
       counts[bench == gpu_.get() ? 1 : 0] = bench->content<double>(entry, 1)[0];
     }
     EXPECT_EQ(counts[0], counts[1]) << static_cast<int>(answers);

@@ -11,12 +11,12 @@
 namespace kerf::ops {
 namespace {
 
-int64_t correct(std::vector<float> scores, std::vector<int64_t> labels) {
+int64_t correct(std::vector<float> scores, std::vector<int64_t> labels, int64_t among = 1) {
   const auto rows = static_cast<int64_t>(labels.size());
   const int64_t classes = rows == 0 ? 3 : static_cast<int64_t>(scores.size()) / rows;
   return count_correct(
       {DType::kFloat32, {rows, classes}, reinterpret_cast<std::byte*>(scores.data())},
-      {DType::kInt64, {rows}, reinterpret_cast<std::byte*>(labels.data())});
+      {DType::kInt64, {rows}, reinterpret_cast<std::byte*>(labels.data())}, among);
 }
 
 TEST(CountCorrect, CountsRowsWhoseLargestScoreIsAtTheLabel) {
@@ -39,6 +39,18 @@ TEST(CountCorrect, IsNotFooledByADivergedNetwork) {
 
 TEST(CountCorrect, IsNotFooledByLabelsThatAreNoClass) {
   EXPECT_EQ(correct({1, 2, 3, 1, 2, 3}, {-1, 3}), 0);
+}
+
+// The label's score is the fourth largest of the first row, and the second of the second.
+TEST(CountCorrect, CountsLabelsAmongTheLargest) {
+  const std::vector<float> scores{9, 3, 7, 8, 1, 2, 2, 6, 0, 1};
+  const std::vector<int64_t> labels{1, 0};
+  for (const auto& [among, expected] : {std::pair(1, 0), {2, 1}, {3, 1}, {4, 2}, {9, 2}})
+    EXPECT_EQ(correct(scores, labels, among), expected) << among;
+  EXPECT_EQ(correct({4, 4, 4, 4}, {2}, 2), 0) << "the first two of equal ones";
+  EXPECT_EQ(correct({4, 4, 4, 4}, {2}, 3), 1);
+  EXPECT_EQ(correct({NAN, 2, NAN, 3}, {3}, 2), 0) << "behind both";
+  EXPECT_EQ(correct({NAN, 2}, {0}, 5), 0);
 }
 
 // [2, 3 classes, 2 positions]: a class is two apart.

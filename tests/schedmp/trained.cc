@@ -81,6 +81,7 @@ Plan plan_of(const Model& model, const Case& c) {
   request.batch = c.batch;
   request.micro_batches = c.micro_batches;
   request.schedule = c.schedule;
+  request.setting.optimizer_states = ops::Optimizer(c.optimizer).states();
   request.shares = c.shares;
   request.shares_origin = "shares";
   if (c.text.empty())
@@ -128,7 +129,10 @@ Answer train(const Case& c) {
   options.dataset = c.source == "lenet5" ? "images" : "rows";
   options.batch = c.batch;
   options.steps = c.steps;
-  options.optimizer.momentum = 0.9;
+  options.optimizer = c.optimizer;
+  options.rates = c.rates;
+  options.patience = c.patience;
+  options.epochs = 1000;
   options.shards = folder / "shards";
   options.setting.devices = {runtime::make_device(c.device)->kind()};
   Training program(factories(), model, plan, schedule, options);
@@ -142,8 +146,10 @@ Answer train(const Case& c) {
   Answer answer;
   for (const StepRecord& step : program.steps()) {
     answer.losses.push_back(step.loss);
+    answer.gradient_norms.push_back(step.gradient_norm);
     answer.trained_rows += step.rows;
   }
+  answer.evaluations = program.evaluations();
   answer.evaluation_loss = program.evaluations().back().loss;
   answer.evaluated_rows = program.evaluations().back().rows;
   answer.correct = program.evaluations().back().correct;

@@ -30,10 +30,15 @@ struct Case {
   std::vector<int> binding = {};  // part -> worker; empty: the cut's
   std::shared_ptr<kerf::tests::AsyncWorld> world = {};  // of its devices; null: `device`
   std::string device = "cpu";                           // of every worker
+  ops::OptimizerOptions optimizer = {.momentum = 0.9};
+  RateSchedule rates = {};
+  int patience = 0;
 };
 
 struct Answer {
   std::vector<double> losses;
+  std::vector<double> gradient_norms;
+  std::vector<EvaluationRecord> evaluations;
   int64_t trained_rows = 0;
   double evaluation_loss = 0;
   int64_t evaluated_rows = 0;

@@ -1,0 +1,88 @@
+#include "schedmp/training/rounds.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kerf::schedmp {
+
+Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
+    : options_(options),
+      train_rows_(train_rows),
+      test_rows_(test_rows),
+      steps_per_epoch_((train_rows + options.batch - 1) / options.batch),
+      total_(options.steps >= 0 ? options.steps : steps_per_epoch_ * options.epochs) {}
+
+std::optional<TrainingTask> Rounds::next() {
+  std::optional<TrainingTask> task = next_round();
+  if (task) task->sequence = sequence_++;
+  return task;
+}
+
+bool Rounds::judge(double loss) {
+  waits_ = false;
+  const bool lower = loss < lowest_;
+  in_vain_ = lower ? 0 : in_vain_ + 1;
+  if (lower) lowest_ = loss;
+  keeps_ = lower && !options_.shards.empty();
+  return lower;
+}
+
+std::optional<TrainingTask> Rounds::next_round() {
+  if (evaluating_) {
+    if (auto task = next_evaluation()) return task;
+    evaluating_ = false;
+  }
+  if (std::exchange(keeps_, false)) return save();
+  return next_step();
+}
+
+std::optional<TrainingTask> Rounds::next_step() {
+  if (step_ >= total_ || (options_.patience > 0 && in_vain_ >= options_.patience)) {
+    if (!options_.evaluate || evaluated_ || test_rows_ == 0) return next_save();
+    begin_evaluation();
+    return next_evaluation();
+  }
+  if (first_ >= train_rows_) {
+    ++epoch_;
+    first_ = 0;
+  }
+  TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_.trace_steps};
+  task.rows = std::min(options_.batch, train_rows_ - first_);
+  task.learning_rate = learning_rate_of(options_.rates, options_.optimizer.learning_rate, step_,
+                                        total_, steps_per_epoch_);
+  first_ += task.rows;
+  ++step_;
+  evaluated_ = false;
+  if (first_ >= train_rows_ && options_.evaluate) begin_evaluation();
+  return task;
+}
+
+void Rounds::begin_evaluation() {
+  evaluating_ = evaluated_ = true;
+  test_first_ = 0;
+}
+
+std::optional<TrainingTask> Rounds::next_evaluation() {
+  if (test_first_ >= test_rows_) return std::nullopt;
+  TrainingTask task{TaskKind::kEvaluate, 0, step_, epoch_, test_first_, 0, false};
+  task.rows = std::min(options_.batch, test_rows_ - test_first_);
+  test_first_ += task.rows;
+  waits_ = options_.patience > 0 && test_first_ >= test_rows_;
+  return task;
+}
+
+// With patience, the best weights were saved when they were found.
+std::optional<TrainingTask> Rounds::next_save() {
+  const bool has_best = lowest_ < std::numeric_limits<double>::infinity();
+  if (options_.shards.empty() || has_best || std::exchange(saved_, true)) return std::nullopt;
+  return save();
+}
+
+TrainingTask Rounds::save() const {
+  TrainingTask task;
+  task.kind = TaskKind::kSave;
+  task.step = step_;
+  return task;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,57 @@
+// The rounds of a training, one after another: the steps of an epoch, its evaluation, ..., saving.
+// The scheduler's own.
+#pragma once
+
+#include <limits>
+#include <optional>
+
+#include "schedmp/training/messages.h"
+#include "schedmp/training/training.h"
+
+namespace kerf::schedmp {
+
+class Rounds {
+ public:
+  // `options` outlives this.
+  Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows);
+
+  int64_t total_steps() const { return total_; }
+
+  // What comes next hangs on the evaluation that was scheduled last: until judge() was told of it,
+  // next() must not be asked.
+  bool waits() const { return waits_; }
+  // The loss of that evaluation; says whether it is the lowest so far, whose weights are kept.
+  bool judge(double loss);
+
+  // Empty: the run is over.
+  std::optional<TrainingTask> next();
+
+ private:
+  std::optional<TrainingTask> next_round();
+  std::optional<TrainingTask> next_step();
+  std::optional<TrainingTask> next_evaluation();
+  std::optional<TrainingTask> next_save();
+  void begin_evaluation();
+  TrainingTask save() const;
+
+  const TrainingOptions& options_;
+  int64_t train_rows_;
+  int64_t test_rows_;
+  int64_t steps_per_epoch_;
+  int64_t total_ = 0;
+  int64_t sequence_ = 0;
+  int64_t step_ = 0;
+  int64_t epoch_ = 0;
+  int64_t first_ = 0;
+  int64_t test_first_ = 0;
+  bool evaluating_ = false;
+  bool evaluated_ = false;
+  bool saved_ = false;
+  // Where patience ends a run:
+  bool waits_ = false;
+  bool keeps_ = false;  // the next round saves
+  double lowest_ = std::numeric_limits<double>::infinity();
+  int in_vain_ = 0;  // evaluations in a row
+};
+
+}  // namespace kerf::schedmp
