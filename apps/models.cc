@@ -61,9 +61,8 @@ OnnxSource read_source(const std::string& text) {
 
 }  // namespace
 
-MadeModel make_model_with_notes(const std::string& source) {
-  if (!is_onnx_source(source))
-    return {partitioner::channels_last(partitioner::make_zoo_model_of(source)), {}};
+MadeModel make_plain_model(const std::string& source) {
+  if (!is_onnx_source(source)) return {partitioner::make_zoo_model_of(source), {}};
   const OnnxSource onnx = read_source(source);
   partitioner::onnx::Imported imported =
       partitioner::onnx::import_file(onnx.file, {.dims = onnx.dims,
@@ -73,7 +72,13 @@ MadeModel make_model_with_notes(const std::string& source) {
                                                  .head = onnx.head,
                                                  .train_batch_norms = onnx.train_batch_norms});
   imported.model.check();
-  return {partitioner::channels_last(imported.model), std::move(imported.notes)};
+  return {std::move(imported.model), std::move(imported.notes)};
+}
+
+MadeModel make_model_with_notes(const std::string& source) {
+  MadeModel made = make_plain_model(source);
+  made.model = partitioner::channels_last(made.model);
+  return made;
 }
 
 partitioner::Model make_model(const std::string& source) {

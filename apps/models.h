@@ -31,6 +31,8 @@ struct MadeModel {
 // models or names the bad size.
 partitioner::Model make_model(const std::string& source);
 MadeModel make_model_with_notes(const std::string& source);
+// The same with images as ONNX has them, channels first.
+MadeModel make_plain_model(const std::string& source);
 
 // Whether what a command was given as its model is a file.
 bool names_onnx_file(const std::string& model);

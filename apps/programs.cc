@@ -1,12 +1,19 @@
 #include "apps/programs.h"
 
 #include "apps/data/datasets.h"
+#include "apps/data/given_inputs.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
 
 namespace kerf::apps {
 
-schedmp::TrainingFactories training_factories() { return {make_model, make_dataset}; }
+schedmp::TrainingFactories training_factories() {
+  return {make_model, [](const std::string& name, schedmp::Split split) {
+            return names_given_inputs(name) ? std::shared_ptr<const schedmp::Dataset>(
+                                                  std::make_shared<GivenInputs>(name))
+                                            : make_dataset(name, split);
+          }};
+}
 
 schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return std::make_unique<schedmp::Training>(training_factories()); }},

@@ -62,6 +62,7 @@ void Lowering::add_call(const Computation& computation) {
     forward().push_back(std::move(instruction));
   }
   report_loss(computation);
+  write_results(computation, call);
   computation_of_[static_cast<int>(to_.calls.size())] = &computation;
   call_of_[call.node] = static_cast<int>(to_.calls.size());
   to_.calls.push_back(std::move(call));
@@ -69,15 +70,34 @@ void Lowering::add_call(const Computation& computation) {
     if (produced_.contains(output)) send_values(output);
 }
 
-// Replicas have one loss, which the first of them reports.
-void Lowering::report_loss(const Computation& computation) {
-  if (computation.node != model_.loss()) return;
+// Whether this part is the first of those that compute the same.
+bool Lowering::is_first_replica(const Computation& computation) const {
   for (const int i : sources_.computations_of(computation.node))
     if (const Computation& other = sources_.computations()[static_cast<size_t>(i)];
-        other.box_number == computation.box_number) {
-      if (other.part != part_) return;
-      break;
-    }
+        other.box_number == computation.box_number)
+      return other.part == part_;
+  return true;
+}
+
+// What a model without a loss gives, where a run wants no gradients.
+void Lowering::write_results(const Computation& computation, const LocalCall& call) {
+  if (options_.gradients || model_.loss() >= 0 || !model_.names_results()) return;
+  for (const Result& result : model_.results()) {
+    const Value& value = model_.value(result.value);
+    const auto output = static_cast<size_t>(value.output);
+    if (value.producer != computation.node || computation.outputs[output].empty() ||
+        !is_first_replica(computation))
+      continue;
+    Instruction write;
+    write.kind = Kind::kWrite;
+    write.local = call.outputs[output];
+    forward().push_back(std::move(write));
+  }
+}
+
+// Replicas have one loss, which the first of them reports.
+void Lowering::report_loss(const Computation& computation) {
+  if (computation.node != model_.loss() || !is_first_replica(computation)) return;
   Instruction report;
   report.kind = Kind::kLoss;
   report.call = static_cast<int>(to_.calls.size());

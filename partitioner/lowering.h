@@ -56,6 +56,8 @@ class Lowering {
   void sum_slice(ValueId value);
   std::vector<Term> value_terms(ValueId value, const Sum& sum) const;
   Instruction send_of(const Route& route, int local) const;
+  bool is_first_replica(const Computation& computation) const;
+  void write_results(const Computation& computation, const LocalCall& call);
   void report_loss(const Computation& computation);
 
   // lowering_gradients.cc

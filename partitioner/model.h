@@ -60,7 +60,7 @@ struct Edge {
   int input = 0;  // of the consumer
 };
 
-// What a model without a loss gives, by a name of its own.
+// What a model gives, by a name of its own: its answers, or what they are before a loss.
 struct Result {
   std::string name;
   ValueId value = -1;

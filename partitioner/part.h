@@ -118,6 +118,7 @@ struct Instruction {
     kRead,         // local, from the data set
     kForward,      // call
     kLoss,         // call: its loss (and its scores) are what the step reports
+    kWrite,        // local: this part's share of a result, which the run hands out
     kGradient,     // call, targets
     kAcquire,      // route: a slot (local: that is made in it)
     kSend,         // route, moves in message order (empty: `local` is in the slot already, and

@@ -101,6 +101,8 @@ class PartWriter {
         return format("read {}", name(i.local));
       case Kind::kLoss:
         return format("report {}", name(part_.calls[static_cast<size_t>(i.call)].outputs[0]));
+      case Kind::kWrite:
+        return format("write {}", name(i.local));
       case Kind::kAcquire:
         return format("acquire a slot -> {}", peer(i.route, true));
       case Kind::kRetire:

@@ -102,6 +102,8 @@ void Interpreter::run(const Site& site, const Instruction& instruction) {
       return machine_.forward(site, instruction);
     case Kind::kLoss:
       return machine_.report_loss(site, instruction);
+    case Kind::kWrite:
+      return machine_.write(site, instruction);
     case Kind::kGradient:
       return gradient(site, instruction);
     case Kind::kAcquire:

@@ -45,6 +45,7 @@ class Machine {
   virtual void read(const Site&, const Instruction&) {}
   virtual void forward(const Site&, const Instruction&) {}
   virtual void report_loss(const Site&, const Instruction&) {}
+  virtual void write(const Site&, const Instruction&) {}
   // accumulate[i]: add to target i instead of overwriting it.
   virtual void gradient(const Site&, const Instruction&, std::span<const char> /*accumulate*/) {}
   virtual void acquire(const Site&, const Instruction&) {}

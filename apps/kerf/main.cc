@@ -60,6 +60,8 @@ int parse_and_run(int argc, char** argv) {
   Chosen chosen{argc, argv, {}};
   add_plan_command(app, chosen);
   add_train_command(app, chosen);
+  add_infer_command(app, chosen);
+  add_export_command(app, chosen);
   add_eval_command(app, chosen);
   add_run_command(app, chosen);
   add_report_command(app, chosen);

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostSlots = 1024;
+constexpr int64_t kDefaultMicroBatches = 8;  // of batches that have as many rows
 
 void check(const PlanFlags& flags) {
   check_range(flags.workers, "--workers", kMostWorkers);
@@ -184,7 +185,9 @@ Planned make_plan_of(const PlanFlags& flags) {
   if (!request.placement.empty()) request.workers = file->stages();
   request.stages = flags.stages.value_or(0);
   request.batch = flags.batch.value_or(128);
-  request.micro_batches = file ? file->micro_batches : flags.micro_batches.value_or(8);
+  request.micro_batches = file ? file->micro_batches
+                               : flags.micro_batches.value_or(static_cast<int>(
+                                     std::min(request.batch, kDefaultMicroBatches)));
   request.schedule = flags.schedule.value_or(flags.default_schedule);
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));

@@ -130,6 +130,7 @@ void Importer::add_loss() {
   const ValueId* found = std::get_if<ValueId>(&known(output));
   if (found == nullptr) refuse("it is the same for all inputs: there is nothing to train", where);
   ValueId scores = *found;
+  result_.model.add_result(output, scores);
   const ops::Shape shape = result_.model.value(scores).spec.shape;
   if (shape.rank() < 2 || shape[0] != ops::kBatch)
     refuse(format("it has the shape {}, but scores are [N, classes], with positions or without",

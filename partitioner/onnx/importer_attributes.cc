@@ -1,5 +1,6 @@
 // Inputs of ONNX's nodes that are attributes of Kerf's.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -14,6 +15,19 @@ using ops::DType;
 using ops::TensorLiteral;
 
 constexpr size_t kMostAttribute = size_t{1} << 20;  // bytes
+
+// Of floats without fractions, as some operators may have them.
+std::optional<Integers> whole_numbers(const TensorLiteral& literal) {
+  if (literal.dtype != DType::kFloat32) return std::nullopt;
+  Integers whole{DType::kInt64, {literal.shape.begin(), literal.shape.end()}, {}};
+  for (size_t at = 0; at < literal.bytes.size(); at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, literal.bytes.data() + at, sizeof(number));
+    if (!(std::abs(number) < 0x1p53F) || std::trunc(number) != number) return std::nullopt;
+    whole.elements.push_back({0, static_cast<int64_t>(number)});
+  }
+  return whole;
+}
 
 std::vector<double> numbers_of(const TensorLiteral& literal) {
   std::vector<double> numbers;
@@ -36,8 +50,7 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
 
 }  // namespace
 
-// Extents that count samples: Reshape has -1 for them, Expand leaves an axis as it is where it says
-// 1, and a slice to the end of the batch ends where everything does.
+// Extents that count samples: Reshape and Expand have -1 for them, and a slice to the end of the batch ends where everything does.
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
   if (node.op == "Reshape" && !options_.whole_inputs &&
@@ -47,8 +60,8 @@ std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string
   for (const Affine& each : integers.elements) {
     if (each.is_fixed())
       values.push_back(each.fixed);
-    else if (node.op == "Expand")
-      values.push_back(1);
+    else if (node.op == "Expand" && each == Affine{1, 0})
+      values.push_back(ops::kBatch);
     else if (node.op == "Slice" && attribute == "ends" && each.of_batch > 0 && each.fixed == 0)
       values.push_back(std::numeric_limits<int64_t>::max());
     else
@@ -68,7 +81,8 @@ ops::Attribute Importer::attribute_of(const ops::OperatorDefinition& definition,
   if (std::holds_alternative<ValueId>(known(input)))
     refuse(format("its {}, input {}, must be the same for all samples", place.name, place.input));
   if (formal->type == AttributeType::kInts || formal->type == AttributeType::kInt) {
-    const auto found = integers(input);
+    auto found = integers(input);
+    if (!found) found = whole_numbers(literal(input, kMostAttribute));
     if (!found) refuse(format("its {} must be integers", place.name));
     const std::vector<int64_t> values = ints_for(node, place.name, *found);
     if (formal->type == AttributeType::kInts) return values;

@@ -164,15 +164,22 @@ bool Importer::fold_facts(const GraphNode& node) {
   }
   if (node.op != "ConstantOfShape") return false;
   const auto shape = integers(node.inputs[0]);
-  const auto extents = shape ? fixed_elements(*shape) : std::nullopt;
-  if (!extents) refuse("its shape must be known, and the same for any batch");
+  if (!shape) refuse("its shape must be known");
+  Ints extents;
+  bool batched = false;
+  for (const Affine& extent : shape->elements) {
+    const bool rows = extent == Affine{1, 0};
+    if (!rows && !extent.is_fixed()) refuse("its shape depends on how large the batch is");
+    batched = batched || rows;
+    extents.push_back(rows ? 1 : extent.fixed);
+  }
   const auto value = node.attributes.find("value");
   TensorLiteral one = value == node.attributes.end() ? floats_literal({0}, {1})
                                                      : std::get<TensorLiteral>(value->second);
   if (one.shape.elements() != 1) refuse("its value must be one element");
   one.shape = {};
   Fixed filled{
-      output, {one.dtype, ops::Shape(*extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
+      output, {one.dtype, ops::Shape(extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
   filled.spec.shape.elements();
   if (one.dtype == DType::kFloat32) {
     float number = 0;
@@ -183,7 +190,18 @@ bool Importer::fold_facts(const GraphNode& node) {
     if (!number) refuse(format("its element type {} is not known", ops::to_string(one.dtype)));
     filled.initializer.scale = static_cast<double>(number->elements[0].fixed);
   }
-  set(output, std::move(filled));
+  if (!batched) {
+    set(output, std::move(filled));
+    return true;
+  }
+  // One row, repeated for every sample.
+  const std::string row = output + ".row";
+  filled.name = row;
+  set(row, std::move(filled));
+  Ints rows;
+  for (const Affine& extent : shape->elements)
+    rows.push_back(extent.is_fixed() ? extent.fixed : ops::kBatch);
+  add_node({node.name, "Expand", {{"shape", rows}}, {row}, {output}});
   return true;
 }
 

@@ -59,6 +59,13 @@ bool Importer::evaluate_constant(const GraphNode& node) {
     operand.role = Role::kConstant;
   }
   const auto bound = ops::bind_operator(ops::find_operator(node.op), facts);
+  for (const ops::ValueSpec& spec : bound->outputs()) {
+    if (spec.shape.batched()) return false;  // repeated for every sample
+    if (spec.bytes(0) > kMostEvaluated)
+      refuse(format("it gives a constant of {}; {} is the most",
+                    human_bytes(static_cast<double>(spec.bytes(0))),
+                    human_bytes(static_cast<double>(kMostEvaluated))));
+  }
   if (evaluator_ == nullptr) evaluator_ = std::make_unique<Evaluator>();
   std::vector<TensorLiteral> results = evaluator_->run(*bound, inputs, 1);
   // A weight that is turned over stays the weight of its name.

@@ -82,6 +82,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       reads.push_back(model.op(call.node).backward_reads());
     }
   }
+  take_result_memory();
   const auto each = static_cast<size_t>(micro_batches_);
   for (const partitioner::Route& route : plan.routes) {
     const auto id = static_cast<size_t>(route.id);
@@ -128,6 +129,7 @@ TrainingResult& Executor::run(const StepData& data) {
   current_ = data.training ? training_.get() : evaluation_.get();
   KERF_CHECK(current_ != nullptr, "a run that only evaluates is to train");
   result_.has_loss = false;
+  given_.clear();
   result_.correct = result_.in_top = 0;
   if (data.training) parameters_.set_pace({data.learning_rate, data.step + 1});
   std::fill(report_.begin(), report_.end(), 0.0);

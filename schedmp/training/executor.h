@@ -42,6 +42,15 @@ struct Work {
   std::vector<Action> row;
 };
 
+// A part's share of a result, of one micro-batch: dense, of the share's box.
+struct GivenResult {
+  partitioner::ValueId value = -1;
+  int part = 0;
+  int64_t first = 0;  // row of the run's
+  int64_t rows = 0;
+  ops::TensorView share;
+};
+
 class Executor final : private Machine {
  public:
   // `training` is absent where the run only evaluates. `credits`: slots of each route.
@@ -61,6 +70,9 @@ class Executor final : private Machine {
   // This worker's shares, and the numbers of its parts.
   Parameters& parameters() { return parameters_; }
   std::vector<int> part_numbers() const;
+
+  // What the last run gave of the model's results, on the host.
+  const std::vector<GivenResult>& results() const { return given_; }
 
   // For tests: what run() reads of the device, the arena, and where the regions of a training step
   // lie in it.
@@ -85,6 +97,7 @@ class Executor final : private Machine {
   void read(const Site& site, const Instruction& instruction) override;
   void forward(const Site& site, const Instruction& instruction) override;
   void report_loss(const Site& site, const Instruction& instruction) override;
+  void write(const Site& site, const Instruction& instruction) override;
   void gradient(const Site& site, const Instruction& instruction,
                 std::span<const char> accumulate) override;
   void acquire(const Site& site, const Instruction& instruction) override;
@@ -174,8 +187,13 @@ class Executor final : private Machine {
   std::span<double> report_;
   runtime::PinnedMemory report_memory_;
   partitioner::NodeId loss_node_ = -1;  // of an evaluation
+  void take_result_memory();
+
   StepData data_;
   TrainingResult result_;
+  runtime::PinnedMemory given_memory_;
+  std::vector<std::vector<std::vector<size_t>>> given_places_;  // by part, local, micro-batch
+  std::vector<GivenResult> given_;
 
   // Scratch of single instructions, kept so that running one allocates nothing.
   std::vector<ops::TensorView> inputs_, outputs_, output_gradients_;

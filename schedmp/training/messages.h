@@ -22,6 +22,7 @@ struct TrainingJob {
   ops::OptimizerOptions optimizer;
   std::string shards;            // folder
   std::string weights;           // file to start from
+  std::string results;           // folder for those of a model without a loss
   bool trains = true;            // false: it only evaluates
   std::vector<int32_t> credits;  // slots of each route
   int64_t memory = 0;            // bytes that the worker was proved to take, slots included
@@ -29,7 +30,7 @@ struct TrainingJob {
   template <class Archive>
   void serialize(Archive& archive) {
     archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle,
-            seed, optimizer, shards, weights, trains, credits, memory);
+            seed, optimizer, shards, weights, results, trains, credits, memory);
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
+#include "runtime/time.h"
 #include "runtime/wire.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/messages.h"
@@ -59,7 +60,7 @@ struct Training::SchedulerHalf {
   }
 
   void check_data() const {
-    if (model.loss() < 0)
+    if (model.loss() < 0 && options.results.empty())
       throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
     check_fits(*train, options.dataset, model);
   }
@@ -139,6 +140,15 @@ struct Training::SchedulerHalf {
                 kerf::format("{}, step {}", where, first.step));
   }
 
+  void note_time(const TrainingTask& task) {
+    const int64_t begin = handed_out.front();
+    handed_out.pop_front();
+    if (task.kind != TaskKind::kEvaluate) return;
+    last_ns = runtime::now_ns();
+    if (first_ns < 0) first_ns = begin;
+    evaluation_seconds.push_back(static_cast<double>(last_ns - begin) * 1e-9);
+  }
+
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
     if (task.first == 0) {
       evaluations.push_back({task.epoch, 0, 0, 0, test->labels().elements_per_sample()});
@@ -158,7 +168,7 @@ struct Training::SchedulerHalf {
 
   // Where classes are divided, a part of them is all that any worker sees.
   bool counts_top() const {
-    return model.op(model.loss()).answers() == ops::Answers::kLargestScore &&
+    return model.loss() >= 0 && model.op(model.loss()).answers() == ops::Answers::kLargestScore &&
            label_classes(model) > kTop;
   }
 
@@ -179,6 +189,10 @@ struct Training::SchedulerHalf {
   Rounds rounds;
   TrainingProof proof;
   std::deque<TrainingTask> under_way;
+  std::deque<int64_t> handed_out;  // when, in nanoseconds
+  int64_t first_ns = -1;
+  int64_t last_ns = 0;
+  std::vector<double> evaluation_seconds;
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
@@ -209,13 +223,13 @@ void Training::channels_go_over(const TransportTable& transports) {
 
 std::string Training::job(int worker) {
   const SchedulerHalf& half = *scheduler_;
-  return runtime::encode(
-      TrainingJob{half.options.model_source, write_plan(half.model, half.plan),
-                  write_schedule(half.schedule), half.options.dataset, half.train->fingerprint(),
-                  half.test->fingerprint(), half.options.shuffle, half.options.seed,
-                  half.options.optimizer, half.options.shards.string(), half.options.weights,
-                  half.proof.trains(), credits_of(half.proof.verdict(), half.options.setting.slots),
-                  half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))});
+  return runtime::encode(TrainingJob{
+      half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
+      half.options.dataset, half.train->fingerprint(), half.test->fingerprint(),
+      half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
+      half.options.weights, half.options.results.string(), half.proof.trains(),
+      credits_of(half.proof.verdict(), half.options.setting.slots),
+      half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))});
 }
 
 LaneTable Training::lanes(int workers) const {
@@ -231,6 +245,7 @@ std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
   const std::optional<TrainingTask> task = scheduler_->rounds.next();
   if (!task) return std::nullopt;
   scheduler_->under_way.push_back(*task);
+  scheduler_->handed_out.push_back(runtime::now_ns());
   const std::string payload = runtime::encode(*task);
   std::vector<Task> tasks;
   for (int worker = 0; worker < scheduler_->plan.workers_bound(); ++worker)
@@ -243,6 +258,7 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   SchedulerHalf& half = *scheduler_;
   const TrainingTask task = half.under_way.front();
   half.under_way.pop_front();
+  half.note_time(task);
   if (task.kind == TaskKind::kSave) return;
   TrainingResult
       sum;  // of an evaluation each worker has its share of the rows; of training, one all
@@ -276,6 +292,12 @@ std::string Training::update(std::string_view task) {
 const std::vector<StepRecord>& Training::steps() const { return scheduler_->steps; }
 const std::vector<EvaluationRecord>& Training::evaluations() const {
   return scheduler_->evaluations;
+}
+const std::vector<double>& Training::evaluation_seconds() const {
+  return scheduler_->evaluation_seconds;
+}
+double Training::seconds_between() const {
+  return static_cast<double>(scheduler_->last_ns - scheduler_->first_ns) * 1e-9;
 }
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ struct TrainingOptions {
   std::filesystem::path
       shards;           // folder where workers leave their shares of the weights; empty: none
   std::string weights;  // safetensors file to start from; empty: initialise
+  // Of a model without a loss, which only evaluates: folder where workers leave their shares of its
+  // results.
+  std::filesystem::path results = {};
 };
 
 // What one step, or one evaluation, came to.
@@ -140,6 +144,10 @@ class Training : public Program {
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;
   const std::vector<EvaluationRecord>& evaluations() const;
+  // Of each batch of evaluations, from when it was handed out to when its last result came in; and
+  // from the first's beginning to the last's end.
+  const std::vector<double>& evaluation_seconds() const;
+  double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
   int64_t labels_per_row() const;
@@ -155,6 +163,12 @@ class Training : public Program {
   std::unique_ptr<SchedulerHalf> scheduler_;
   std::unique_ptr<WorkerHalf> worker_;
 };
+
+// Joins the shares that workers left of a result, and calls `rows` with whole rows, batch after
+// batch, in order. Throws Error{kUnavailable} naming what is missing.
+void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
+                 const partitioner::Result& result, const std::filesystem::path& results,
+                 const std::function<void(std::span<const std::byte> rows)>& rows);
 
 // Joins the shares that workers left in `shards` into one safetensors file of whole tensors,
 // atomically, and removes the shares. Throws Error{kUnavailable} naming what is missing.

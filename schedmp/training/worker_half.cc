@@ -10,6 +10,7 @@
 #include "partitioner/rewrite.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
+#include "schedmp/training/result_shares.h"
 #include "schedmp/training/shards.h"
 
 namespace kerf::schedmp {
@@ -102,6 +103,9 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
                       task.learning_rate};
   prepare(data.dataset);
   TrainingResult& result = executor_->run(data);
+  if (!job_.results.empty())
+    for (const GivenResult& given : executor_->results())
+      write_result(job_.results, model_, given, task.first);
   measure_memory(task, result);
   result.spans.clear();
   if (task.trace) result.spans = workplace_.trace.take();

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ops/operator.h"
 #include "tests/support/errors.h"
 
@@ -76,11 +78,87 @@ TEST(OperatorShapes, ReshapeResolvesZeroAndMinusOne) {
   EXPECT_EQ(reshape({24, -1}), "[24, N]");
 }
 
+TEST(OperatorShapes, ReshapeKeepsAnExtentOfNothingWhereAskedTo) {
+  const auto reshape = [](Ints shape, int64_t zeros) {
+    return inferred("Reshape", {{"shape", std::move(shape)}, {"allowzero", zeros}},
+                    {f32({0, 3, 4})});
+  };
+  EXPECT_EQ(reshape({3, 4, 0}, 1), "[3, 4, 0]");
+  EXPECT_EQ(reshape({0, 12}, 0), "[0, 12]");
+}
+
+TEST(OperatorShapes, SlicesCountAsPythonsDo) {
+  const auto slice = [](Ints starts, Ints ends, Ints steps) {
+    return inferred("Slice",
+                    {{"starts", std::move(starts)},
+                     {"ends", std::move(ends)},
+                     {"steps", std::move(steps)},
+                     {"axes", Ints{1}}},
+                    {f32({kBatch, 10})});
+  };
+  constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(slice({2}, {5}, {1}), "[N, 3]");
+  EXPECT_EQ(slice({-3}, {kHigh}, {1}), "[N, 3]");
+  EXPECT_EQ(slice({kHigh}, {kLow}, {-1}), "[N, 10]");
+  EXPECT_EQ(slice({9}, {0}, {-2}), "[N, 5]");
+  EXPECT_EQ(slice({0}, {kHigh}, {kHigh}), "[N, 1]");
+  EXPECT_EQ(slice({kHigh}, {kLow}, {kLow}), "[N, 1]");
+  EXPECT_EQ(slice({5}, {5}, {1}), "[N, 0]");
+}
+
+TEST(OperatorShapes, RepetitionsGiveAParameterTheBatch) {
+  EXPECT_EQ(inferred("Expand", {{"shape", Ints{-1, 1, 4}}}, {f32({1, 3, 1})}), "[N, 3, 4]");
+  EXPECT_EQ(inferred("Expand", {{"shape", Ints{2, 1, 1}}}, {f32({kBatch, 1})}), "[2, N, 1]");
+  EXPECT_EQ(inferred("Tile", {{"repeats", Ints{1, 3}}}, {f32({kBatch, 2})}), "[N, 6]");
+  EXPECT_THAT(refusal("Tile", {{"repeats", Ints{2, 1}}}, {f32({kBatch, 2})}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("Expand", {{"shape", Ints{5, 4}}}, {f32({kBatch, 4})}), HasSubstr("batch"));
+}
+
+TEST(OperatorShapes, TheBatchIsNotMovedPickedOrReduced) {
+  const ValueSpec x = f32({kBatch, 4});
+  EXPECT_THAT(refusal("Slice", {{"starts", Ints{1}}, {"ends", Ints{2}}}, {x}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("Pad", {{"pads", Ints{1, 0, 0, 0}}}, {x}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("ReduceMean", {}, {x}), HasSubstr("micro-batches"));
+  EXPECT_THAT(refusal("ArgMax", {}, {x}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("CumSum", {{"axis", int64_t{0}}}, {x}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("Trilu", {}, {x}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("GatherND", {}, {x, {DType::kInt64, {3, 1}}}), HasSubstr("batch"));
+  EXPECT_THAT(refusal("ScatterND", {}, {x, {DType::kInt64, {3, 1}}, f32({3, 4})}),
+              HasSubstr("batch"));
+}
+
+TEST(OperatorShapes, HostileMovesAreRefused) {
+  const ValueSpec x = f32({kBatch, 4, 4});
+  const auto pad = [&](const char* mode, Ints pads) {
+    return refusal("Pad", {{"mode", mode}, {"pads", std::move(pads)}, {"axes", Ints{1}}}, {x});
+  };
+  EXPECT_THAT(pad("constant", {int64_t{1} << 62, int64_t{1} << 62}), HasSubstr("too much"));
+  EXPECT_THAT(pad("constant", {-3, -3}), HasSubstr("nothing"));
+  EXPECT_THAT(pad("edge", {int64_t{1} << 39, 0}), HasSubstr("at most"));
+  EXPECT_THAT(pad("mirror", {1, 1}), HasSubstr("mirror"));
+  EXPECT_THAT(pad("reflect", {1, 1, 1}), HasSubstr("two pads"));
+  EXPECT_THAT(refusal("Slice", {{"starts", Ints{1}}, {"ends", Ints{2}}, {"steps", Ints{0}}}, {x}),
+              HasSubstr("step 0"));
+  EXPECT_THAT(refusal("Slice", {{"starts", Ints{1}}, {"ends", Ints{2}}, {"axes", Ints{5}}}, {x}),
+              HasSubstr("axis 5"));
+  EXPECT_THAT(refusal("Tile", {{"repeats", Ints{1, int64_t{1} << 62, 1}}}, {x}),
+              HasSubstr("too large"));
+  EXPECT_THAT(refusal("Squeeze", {{"axes", Ints{1}}}, {x}), HasSubstr("one index"));
+  EXPECT_THAT(refusal("Unsqueeze", {{"axes", Ints{1, 1}}}, {x}), HasSubstr("twice"));
+  EXPECT_THAT(refusal("TopK", {{"k", int64_t{5}}}, {x}), HasSubstr("k = 5"));
+  EXPECT_THAT(refusal("DepthToSpace", {{"blocksize", int64_t{1} << 40}}, {f32({kBatch, 4, 2, 2})}),
+              HasSubstr("blocksize"));
+}
+
 TEST(OperatorShapes, MatMulRepeatsStacksOfEither) {
   const auto product = [](Shape a, Shape b) { return inferred("MatMul", {}, {f32(a), f32(b)}); };
   EXPECT_EQ(product({kBatch, 7, 5}, {5, 2}), "[N, 7, 2]");
   EXPECT_EQ(product({7, 5}, {kBatch, 5, 2}), "[N, 7, 2]");
   EXPECT_EQ(product({kBatch, 1, 7, 5}, {4, 5, 2}), "[N, 4, 7, 2]");
+  EXPECT_EQ(product({kBatch, 7, 5}, {5}), "[N, 7]");
+  EXPECT_EQ(product({5}, {kBatch, 5, 2}), "[N, 2]");
+  EXPECT_EQ(product({5}, {5}), "[]");
 }
 
 TEST(OperatorShapes, BothOperandsMayBeRepeated) {

@@ -1,7 +1,13 @@
-// Operators against the values that PyTorch computed for them (torch/operator_cases.txt).
+<<<<<<< HEAD
+// Operators against the values that PyTorch computed for them (torch/*_cases.txt).
+=======
+// Operators against the values that PyTorch computed for them (torch/*.txt).
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -86,9 +92,12 @@ HostTensor output_of(std::istream& line, int64_t samples) {
   return {DType::kFloat32, shape_of(shape).with_batch(samples), rest_of<float>(line), {}};
 }
 
-std::vector<TorchCase> torch_cases() {
-  std::vector<TorchCase> cases;
-  std::ifstream file(KERF_TORCH_CASES);
+<<<<<<< HEAD
+void add_cases(std::istream& file, std::vector<TorchCase>& cases) {
+=======
+void add_cases(const std::filesystem::path& path, std::vector<TorchCase>& cases) {
+  std::ifstream file(path);
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string word;
@@ -119,6 +128,26 @@ std::vector<TorchCase> torch_cases() {
       scene.gradients[input] = rest_of<float>(line);
     }
   }
+}
+
+std::vector<TorchCase> torch_cases() {
+  std::vector<std::filesystem::path> files;
+<<<<<<< HEAD
+  for (const auto& file : std::filesystem::directory_iterator(KERF_TORCH_CASES))
+    if (file.path().extension() == ".txt") files.push_back(file.path());
+  std::sort(files.begin(), files.end());
+  std::vector<TorchCase> cases;
+  for (const auto& path : files) {
+    std::ifstream file(path);
+    add_cases(file, cases);
+  }
+=======
+  for (const auto& entry : std::filesystem::directory_iterator(KERF_TORCH_CASES))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<TorchCase> cases;
+  for (const auto& path : files) add_cases(path, cases);
+>>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   return cases;
 }
 

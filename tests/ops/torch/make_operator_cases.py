@@ -1,5 +1,5 @@
 """Writes operator_cases.txt: small inputs of operators, with the outputs and gradients that PyTorch computes for them in
-double precision. Run by hand, with PyTorch installed, when a case is added; the tests read the file.
+double precision. Run by hand, with PyTorch installed, when a case is added; the tests read every .txt of this folder.
 
     python3 make_operator_cases.py > operator_cases.txt
 
@@ -22,7 +22,7 @@ def shape_text(tensor, batch_axis):
 
 
 def rounded(*shape):
-    return torch.randn(*shape).float().double()
+    return torch.randn(shape).float().double()
 
 
 class Case:
@@ -177,4 +177,5 @@ def main():
     concat()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#include "apps/data/given_inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/json.h"
+
+namespace kerf::apps {
+
+GivenInputs::GivenInputs(const std::string& name) {
+  const Json files = parse_json(name, "--input");
+  for (const auto& [input, file] : files.items()) {
+    if (!file.is_string()) throw Error(ErrorCode::kUsage, "it must name a file", input);
+    NpyArray array(std::filesystem::path(file.get<std::string>()));
+    const std::string& origin = array.source().origin();
+    const ops::Shape shape = array.header().shape(origin);
+    if (shape.rank() == 0 || shape[0] < 1)
+      throw Error(ErrorCode::kUsage,
+                  format("it has the shape {}, but its first axis must be the rows, one or more",
+                         ops::to_string(shape)),
+                  origin);
+    if (!arrays_.empty() && shape[0] != rows_)
+      throw Error(ErrorCode::kUsage,
+                  format("it has {} rows, but {} has {}", shape[0],
+                         arrays_.begin()->second.source().origin(), rows_),
+                  origin);
+    rows_ = shape[0];
+    arrays_.emplace(input, std::move(array));
+  }
+}
+
+std::optional<ops::ValueSpec> GivenInputs::input(std::string_view name) const {
+  const auto array = arrays_.find(name);
+  if (array == arrays_.end()) return std::nullopt;
+  const NpyHeader& header = array->second.header();
+  ops::Shape shape = header.shape(array->second.source().origin());
+  shape[0] = ops::kBatch;
+  return ops::ValueSpec{header.dtype, shape};
+}
+
+std::string GivenInputs::fingerprint() const {
+  std::string text;
+  for (const auto& [name, array] : arrays_)
+    text += format("{} {:08x};", name, array.source().checksum());
+  return text;
+}
+
+void GivenInputs::read_input(std::string_view name, std::span<const int64_t> rows,
+                             const ops::TensorView& to) const {
+  const NpyArray& array = arrays_.find(name)->second;
+  const int64_t per_row = array.header().elements() / rows_;
+  const auto row_bytes = static_cast<size_t>(per_row) * ops::size_of(array.header().dtype);
+  for (size_t i = 0; i < rows.size(); ++i)
+    array.read(rows[i] * per_row, per_row, to.data + i * row_bytes);
+}
+
+void GivenInputs::read_labels(std::span<const int64_t>, const ops::TensorView&) const {
+  throw Error(ErrorCode::kUsage, "they have no labels", "--input");
+}
+
+std::string given_inputs_name(const std::vector<std::string>& inputs, const std::string& flag) {
+  Json files = Json::object();
+  for (const std::string& input : inputs) {
+    const size_t equals = input.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorCode::kUsage, format("\"{}\": write it as in image=x.npy", input), flag);
+    const std::string name = input.substr(0, equals);
+    if (files.contains(name))
+      throw Error(ErrorCode::kUsage, format("{} is given twice", name), flag);
+    files[name] = std::filesystem::absolute(input.substr(equals + 1)).string();
+  }
+  return files.dump();
+}
+
+bool names_given_inputs(const std::string& name) { return name.starts_with('{'); }
+
+}  // namespace kerf::apps

@@ -1,0 +1,37 @@
+// Inputs that a person gives, an array of NumPy for each: rows without labels.
+//
+// By a name that is a JSON object: {"image": "/home/ann/x.npy"}. Immutable; thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "apps/data/npy.h"
+#include "schedmp/dataset.h"
+
+namespace kerf::apps {
+
+class GivenInputs final : public schedmp::Dataset {
+ public:
+  // Throws Error{kUsage} that names the file at fault; all have the same number of rows.
+  explicit GivenInputs(const std::string& name);
+
+  int64_t rows() const override { return rows_; }
+  std::optional<ops::ValueSpec> input(std::string_view name) const override;
+  int64_t classes() const override { return 0; }
+  std::string fingerprint() const override;
+  void read_input(std::string_view name, std::span<const int64_t> rows,
+                  const ops::TensorView& to) const override;
+  // There are none: throws Error{kUsage}.
+  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
+
+ private:
+  int64_t rows_ = 0;
+  std::map<std::string, NpyArray, std::less<>> arrays_;
+};
+
+// Of NAME=FILE as flags have them, with absolute paths. Throws Error{kUsage} at `flag`.
+std::string given_inputs_name(const std::vector<std::string>& inputs, const std::string& flag);
+bool names_given_inputs(const std::string& name);
+
+}  // namespace kerf::apps

@@ -1,0 +1,88 @@
+// kerf export: a trained model as an ONNX file.
+#include <filesystem>
+#include <memory>
+
+#include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_flags.h"
+#include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/run_flags.h"
+#include "apps/models.h"
+#include "partitioner/onnx/export.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
+#include "schedmp/safetensors.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportCommand {
+  PlanFlags flags;  // of the model, or of a run's folder in its place
+  std::string weights;
+  std::string out;
+
+  int run();
+  void take_run();
+
+  std::string source;
+};
+
+// A run's folder says which model it was, and has the weights.
+void ExportCommand::take_run() {
+  const fs::path folder = *flags.model;
+  const std::string plan_file = (folder / "plan.json").string();
+  const Json plan = parse_json(runtime::read_file(plan_file, kMaxText), plan_file);
+  if (!plan.is_object() || !plan.contains("request"))
+    throw Error(ErrorCode::kUsage, "it does not say of which model it is; name the model instead",
+                plan_file);
+  source = json_string(plan["request"], "source", plan_file + ": request");
+  if (weights.empty()) weights = (folder / "weights.safetensors").string();
+}
+
+int ExportCommand::run() {
+  std::error_code absent;
+  if (flags.model && fs::is_directory(*flags.model, absent))
+    take_run();
+  else
+    source = flags.source();
+  const partitioner::Model model = make_plain_model(source).model;
+  std::unique_ptr<schedmp::SafetensorsReader> file;
+  if (!weights.empty())
+    file = std::make_unique<schedmp::SafetensorsReader>(existing_weights(weights));
+  partitioner::onnx::export_file(
+      model,
+      [&](const partitioner::Value& value) {
+        if (file != nullptr) return file->read(value.name, value.spec);
+        if (value.contents == nullptr)
+          throw Error(
+              ErrorCode::kUsage,
+              format("{} has no weights yet; give --weights, or the folder of a run", value.name),
+              model.name());
+        std::string bytes(value.spec.bytes(0), '\0');
+        value.contents->read(0, std::as_writable_bytes(std::span(bytes)));
+        return bytes;
+      },
+      out);
+  return 0;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command =
+      app.add_subcommand("export", "Writes a trained model as an ONNX file, for its answers.");
+  auto state = std::make_shared<ExportCommand>();
+  add_model_flags(*command, state->flags);
+  add_weights_flag(*command, state->weights, "As kerf train wrote them (default: a run's)");
+  command->add_option("--out", state->out, "The file to write")->required()->type_name("FILE.onnx");
+  command->footer(
+      "Examples:\n"
+      "  kerf export kerf-run --out lenet5.onnx\n"
+      "  kerf export lenet5 --weights kerf-run/weights.safetensors --out lenet5.onnx");
+  run_when_chosen(*command, chosen, state);
+}
+
+}  // namespace kerf::apps

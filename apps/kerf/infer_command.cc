@@ -1,0 +1,185 @@
+// kerf infer: answers of an ONNX model for inputs in files, streamed through the pipeline.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "apps/data/given_inputs.h"
+#include "apps/kerf/answer.h"
+#include "apps/kerf/commands.h"
+#include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/run_flags.h"
+#include "apps/kerf/run_training.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kDefaultBatch = 8;
+
+struct InferCommand {
+  PlanFlags plan_flags;
+  CrewFlags crew_flags;
+  std::string plan_file;
+  std::string weights;
+  std::vector<std::string> inputs;
+  std::string output;
+  bool json = false;
+
+  int run();
+};
+
+// A folder for the workers' shares, beside what they become.
+class SharesFolder {
+ public:
+  explicit SharesFolder(const fs::path& output)
+      : path_(fs::absolute(output) / format(".kerf-infer-{}", getpid())) {
+    std::error_code failed;
+    fs::create_directories(path_, failed);
+    if (failed)
+      throw Error(ErrorCode::kUsage, format("cannot be made: {}", failed.message()),
+                  output.string());
+  }
+  SharesFolder(const SharesFolder&) = delete;
+  SharesFolder& operator=(const SharesFolder&) = delete;
+  ~SharesFolder() {
+    std::error_code ignored;  // what ended the run is the news
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Outputs' names may have slashes.
+std::string file_name(const std::string& result) {
+  std::string name = result;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name + ".npy";
+}
+
+void check_results(const Planned& planned) {
+  if (planned.model.loss() >= 0)
+    throw Error(ErrorCode::kUsage,
+                "it has a loss; answers are those of an ONNX file without --loss",
+                planned.model.name());
+  for (const partitioner::Result& result : planned.model.results()) {
+    const partitioner::Value& value = planned.model.value(result.value);
+    if (value.spec.shape.batch_axis() != 0)
+      throw Error(ErrorCode::kUsage,
+                  format("output {} has the shape {}, but its first axis must be the batch",
+                         result.name, ops::to_string(value.spec.shape)),
+                  planned.model.name());
+    for (const ops::Share& share : planned.plan.layouts[static_cast<size_t>(result.value)].shares)
+      if (share.partial())
+        throw Error(ErrorCode::kUsage,
+                    format("this cut leaves partial sums of the output {}; choose --cut layer",
+                           result.name),
+                    planned.model.name());
+  }
+}
+
+void write_answers(const Planned& planned, const fs::path& shares, const fs::path& output,
+                   int64_t rows) {
+  for (const partitioner::Result& result : planned.model.results()) {
+    const ops::ValueSpec& spec = planned.model.value(result.value).spec;
+    const ops::Shape shape = spec.shape.with_batch(rows);
+    NpyWriter file(output / file_name(result.name), spec.dtype,
+                   std::span(shape.begin(), shape.end()));
+    schedmp::join_result(planned.model, planned.plan, result, shares,
+                         [&](std::span<const std::byte> some) { file.write(some); });
+    file.commit();
+  }
+}
+
+double median(std::vector<double> times) {
+  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+int InferCommand::run() {
+  const std::string given = weights.empty() ? weights : existing_weights(weights);
+  plan_flags.run_on(crew_flags);
+  plan_flags.momentum = 0;  // nothing is updated
+  if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;
+  if (plan_file.empty()) plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+  const Planned planned = planned_by(plan_flags, plan_file);
+  check_results(planned);
+  crew_flags.threads = planned.setting.threads;
+  const SharesFolder shares(output);
+  schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
+  options.dataset = given_inputs_name(inputs, "--input");
+  options.weights = given;
+  options.results = shares.path();
+  const Outcome outcome =
+      run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned.plan),
+                   options, crew_flags);
+  const int64_t rows = outcome.training->evaluations().back().rows;
+  write_answers(planned, shares.path(), output, rows);
+  check_traffic(record_of(planned, outcome));
+
+  const std::vector<double>& times = outcome.training->evaluation_seconds();
+  const double latency = median(times);
+  const double throughput = static_cast<double>(rows) / outcome.training->seconds_between();
+  std::vector<std::string> files;
+  for (const partitioner::Result& result : planned.model.results())
+    files.push_back((fs::path(output) / file_name(result.name)).string());
+  answer(
+      json,
+      [&] {
+        return Json{{"model", planned.model.name()},
+                    {"rows", rows},
+                    {"batch", planned.plan.batch},
+                    {"workers", planned.plan.workers_bound()},
+                    {"latency_seconds", latency},
+                    {"rows_per_second", throughput},
+                    {"outputs", files}};
+      },
+      [&](bool) {
+        return format(
+            "{} answered in batches of {} over {}: {} each (median), {:.1f} rows a "
+            "second\n{}\n",
+            plural(rows, "row"), planned.plan.batch, plural(planned.plan.workers_bound(), "worker"),
+            human_seconds(latency), throughput, fmt::join(files, "\n"));
+      });
+  return 0;
+}
+
+}  // namespace
+
+void add_infer_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "infer", "Computes what an ONNX model answers, and writes each output as an .npy file.");
+  auto state = std::make_shared<InferCommand>();
+  state->plan_flags.default_workers = 1;
+  state->plan_flags.default_schedule = "forward-only";
+  add_model_flags(*command, state->plan_flags);
+  add_cut_flags(*command, state->plan_flags);
+  add_crew_flags(*command, state->crew_flags);
+  add_threads_flag(*command, state->crew_flags);
+  add_plan_file_flag(*command, state->plan_file);
+  add_weights_flag(*command, state->weights,
+                   "Instead of the model's own: as kerf train wrote them");
+  command->add_option("--input", state->inputs, "An input and its rows (once for each input)")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE.npy");
+  command->add_option("--output", state->output, "The folder that outputs are written to")
+      ->required()
+      ->type_name("DIR");
+  add_json_flag(*command, state->json);
+  command->footer(
+      "Examples:\n"
+      "  kerf infer resnet18.onnx --input image=x.npy --output answers\n"
+      "  kerf infer resnet18.onnx --workers 3 --batch 1 --input image=x.npy --output answers "
+      "--json");
+  run_when_chosen(*command, chosen, state);
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,362 @@
+#include "partitioner/onnx/export.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ops/operator.h"
+#include "partitioner/onnx/graph.h"
+#include "runtime/file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ::onnx::AttributeProto;
+using ::onnx::TensorProto;
+using ops::DType;
+
+constexpr size_t kMostFile = (size_t{1} << 31) - 1;
+constexpr const char* kBatchName = "N";
+
+TensorProto::DataType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return TensorProto::FLOAT;
+    case DType::kFloat64:
+      return TensorProto::DOUBLE;
+    case DType::kFloat16:
+      return TensorProto::FLOAT16;
+    case DType::kBFloat16:
+      return TensorProto::BFLOAT16;
+    case DType::kInt32:
+      return TensorProto::INT32;
+    case DType::kInt64:
+      return TensorProto::INT64;
+    case DType::kBool:
+      return TensorProto::BOOL;
+    case DType::kInt8:
+      return TensorProto::INT8;
+    case DType::kInt16:
+      return TensorProto::INT16;
+    case DType::kUint8:
+      return TensorProto::UINT8;
+    case DType::kUint16:
+      return TensorProto::UINT16;
+    case DType::kUint32:
+      return TensorProto::UINT32;
+    case DType::kUint64:
+      return TensorProto::UINT64;
+  }
+  return TensorProto::UNDEFINED;
+}
+
+// The message format that came with an opset.
+int ir_version(int opset) {
+  if (opset <= 18) return 8;
+  if (opset <= 20) return 9;
+  return opset <= 22 ? 10 : 11;
+}
+
+void put_tensor(const std::string& name, DType dtype, const ops::Shape& shape,
+                const std::string& bytes, TensorProto& to) {
+  to.set_name(name);
+  to.set_data_type(type_of(dtype));
+  for (const int64_t extent : shape) to.add_dims(extent);
+  to.set_raw_data(bytes);
+}
+
+struct PutAttribute {
+  AttributeProto& to;
+
+  void operator()(int64_t value) const {
+    to.set_type(AttributeProto::INT);
+    to.set_i(value);
+  }
+  void operator()(double value) const {
+    to.set_type(AttributeProto::FLOAT);
+    to.set_f(static_cast<float>(value));
+  }
+  void operator()(const std::string& value) const {
+    to.set_type(AttributeProto::STRING);
+    to.set_s(value);
+  }
+  void operator()(const std::vector<int64_t>& values) const {
+    to.set_type(AttributeProto::INTS);
+    for (const int64_t value : values) to.add_ints(value);
+  }
+  void operator()(const std::vector<double>& values) const {
+    to.set_type(AttributeProto::FLOATS);
+    for (const double value : values) to.add_floats(static_cast<float>(value));
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    to.set_type(AttributeProto::STRINGS);
+    for (const std::string& value : values) to.add_strings(value);
+  }
+  void operator()(const ops::TensorLiteral& value) const {
+    to.set_type(AttributeProto::TENSOR);
+    put_tensor("", value.dtype, value.shape, value.bytes, *to.mutable_t());
+  }
+};
+
+template <class T>
+std::string bytes_of_values(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// An attribute as the input that ONNX has for it.
+ops::TensorLiteral literal_of_attribute(const ops::Attribute& attribute, DType floats,
+                                        const std::string& where) {
+  if (const auto* tensor = std::get_if<ops::TensorLiteral>(&attribute)) return *tensor;
+  if (const auto* one = std::get_if<int64_t>(&attribute))
+    return {DType::kInt64, {}, bytes_of_values(std::vector<int64_t>{*one})};
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
+    return {DType::kInt64, {static_cast<int64_t>(list->size())}, bytes_of_values(*list)};
+  std::vector<double> numbers;
+  ops::Shape shape;
+  if (const auto* one = std::get_if<double>(&attribute)) numbers = {*one};
+  if (const auto* list = std::get_if<std::vector<double>>(&attribute)) {
+    numbers = *list;
+    shape = {static_cast<int64_t>(list->size())};
+  }
+  if (numbers.empty()) refuse("its attribute cannot be an input of ONNX's", where);
+  if (floats == DType::kInt64)
+    return {floats, shape, bytes_of_values(std::vector<int64_t>(numbers.begin(), numbers.end()))};
+  return {DType::kFloat32, shape,
+          bytes_of_values(std::vector<float>(numbers.begin(), numbers.end()))};
+}
+
+class Exporter {
+ public:
+  Exporter(const Model& model, const WeightsOf& weights) : model_(model), weights_(weights) {}
+
+  std::string bytes() {
+    name_results();
+    mark_needed();
+    choose_opset();
+    message_.set_producer_name("kerf");
+    ::onnx::GraphProto& graph = *message_.mutable_graph();
+    graph.set_name(std::filesystem::path(model_.name()).stem().string());
+    for (ValueId id = 0; id < model_.values(); ++id)
+      if (needed_[static_cast<size_t>(id)] && model_.value(id).producer < 0) add_value(id);
+    for (NodeId id = 0; id < model_.nodes(); ++id)
+      if (is_needed(model_.node(id))) add_node(id);
+    for (const auto& [name, value] : results_) add_result(name, value);
+    auto& opset = *message_.add_opset_import();
+    opset.set_domain("");
+    opset.set_version(opset_);
+    message_.set_ir_version(ir_version(opset_));
+    if (message_.ByteSizeLong() > kMostFile)
+      refuse("it takes 2 GiB or more, which no ONNX file may", model_.name());
+    return message_.SerializeAsString();
+  }
+
+ private:
+  std::string where_of(const Node& node) const {
+    return format("{}: node {} ({})", model_.name(), node.name, node.op);
+  }
+
+  void name_results() {
+    if (model_.names_results()) {
+      for (const Result& result : model_.results())
+        results_.emplace_back(result.name, result.value);
+    } else if (model_.loss() >= 0) {
+      const ValueId scores = model_.node(model_.loss()).inputs[0];
+      results_.emplace_back("scores", scores);
+    } else {
+      for (const Result& result : model_.results())
+        results_.emplace_back(result.name, result.value);
+    }
+    for (auto& [name, value] : results_) {
+      value = behind_dropouts(value);
+      names_.emplace(value, name);
+    }
+  }
+
+  // In answers they do nothing.
+  ValueId behind_dropouts(ValueId id) const {
+    const NodeId producer = model_.value(id).producer;
+    if (producer < 0 || model_.node(producer).op != "Dropout") return id;
+    return behind_dropouts(model_.node(producer).inputs[0]);
+  }
+
+  void mark_needed() {
+    needed_.assign(static_cast<size_t>(model_.values()), false);
+    std::vector<ValueId> open;
+    const auto need = [&](ValueId id) {
+      if (id < 0 || needed_[static_cast<size_t>(id)]) return;
+      needed_[static_cast<size_t>(id)] = true;
+      open.push_back(id);
+    };
+    for (const auto& [name, value] : results_) need(value);
+    while (!open.empty()) {
+      const NodeId producer = model_.value(open.back()).producer;
+      open.pop_back();
+      if (producer < 0) continue;
+      need(model_.node(producer).outputs[0]);  // by which a node is known to be needed
+      for (const ValueId input : model_.node(producer).inputs)
+        need(input < 0 ? -1 : behind_dropouts(input));
+    }
+  }
+
+  bool is_needed(const Node& node) const {
+    return needed_[static_cast<size_t>(node.outputs[0])] && node.op != "Dropout";
+  }
+
+  void choose_opset() {
+    for (NodeId id = 0; id < model_.nodes(); ++id)
+      if (is_needed(model_.node(id)))
+        opset_ = std::max(opset_, ops::find_operator(model_.node(id).op).first_opset);
+  }
+
+  const std::string& name_of(ValueId id) {
+    return names_.emplace(id, model_.value(id).name).first->second;
+  }
+
+  static void put_info(const std::string& name, const ops::ValueSpec& spec,
+                       ::onnx::ValueInfoProto& to) {
+    to.set_name(name);
+    auto& type = *to.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(type_of(spec.dtype));
+    auto& shape = *type.mutable_shape();
+    for (const int64_t extent : spec.shape) {
+      auto& dim = *shape.add_dim();
+      if (extent >= 0) dim.set_dim_value(extent);
+      if (extent == ops::kBatch) dim.set_dim_param(kBatchName);
+    }
+  }
+
+  void add_value(ValueId id) {
+    const Value& value = model_.value(id);
+    ::onnx::GraphProto& graph = *message_.mutable_graph();
+    if (!ops::is_kept(value.role)) {
+      put_info(name_of(id), value.spec, *graph.add_input());
+      if (batch_of_.empty()) batch_of_ = name_of(id);
+      return;
+    }
+    const std::string bytes = value.literal != nullptr ? value.literal->bytes : weights_(value);
+    KERF_CHECK(bytes.size() == value.spec.bytes(0), "{} bytes of {}", bytes.size(), value.name);
+    if (bytes.size() > kMostFile)
+      refuse(format("{} takes 2 GiB or more, which no ONNX file may", value.name), model_.name());
+    put_tensor(name_of(id), value.spec.dtype, value.spec.shape, bytes, *graph.add_initializer());
+  }
+
+  void add_result(const std::string& name, ValueId value) {
+    ::onnx::GraphProto& graph = *message_.mutable_graph();
+    if (name_of(value) != name) {  // another result has named it
+      auto& same = *graph.add_node();
+      same.set_op_type("Identity");
+      same.set_name(name);
+      same.add_input(name_of(value));
+      same.add_output(name);
+    }
+    put_info(name, model_.value(value).spec, *graph.add_output());
+  }
+
+  std::string add_initializer(const std::string& name, const ops::TensorLiteral& literal) {
+    put_tensor(name, literal.dtype, literal.shape, literal.bytes,
+               *message_.mutable_graph()->add_initializer());
+    return name;
+  }
+
+  // [N, 4, 3] as an input of Expand's: ONNX has no -1 there.
+  std::string add_batched_shape(const Node& node, const std::vector<int64_t>& shape) {
+    ::onnx::GraphProto& graph = *message_.mutable_graph();
+    auto& rows = *graph.add_node();
+    rows.set_op_type("Shape");
+    rows.set_name(node.name + ".batch");
+    rows.add_input(batch_of_);
+    rows.add_output(node.name + ".batch");
+    put_attribute("start", int64_t{0}, rows);
+    put_attribute("end", int64_t{1}, rows);
+    ::onnx::NodeProto concat;
+    concat.set_op_type("Concat");
+    concat.set_name(node.name + ".shape");
+    concat.add_output(node.name + ".shape");
+    put_attribute("axis", int64_t{0}, concat);
+    for (size_t i = 0; i < shape.size(); ++i)
+      concat.add_input(
+          shape[i] < 0
+              ? rows.output(0)
+              : add_initializer(
+                    format("{}.shape{}", node.name, i),
+                    {DType::kInt64, {1}, bytes_of_values(std::vector<int64_t>{shape[i]})}));
+    *graph.add_node() = concat;
+    return concat.output(0);
+  }
+
+  static void put_attribute(const std::string& name, const ops::Attribute& value,
+                            ::onnx::NodeProto& to) {
+    AttributeProto& attribute = *to.add_attribute();
+    attribute.set_name(name);
+    std::visit(PutAttribute{attribute}, value);
+  }
+
+  void add_node(NodeId id) {
+    const Node& node = model_.node(id);
+    const ops::OperatorDefinition& definition = ops::find_operator(node.op);
+    check_known(node);
+    ::onnx::NodeProto made;
+    made.set_op_type(node.op);
+    made.set_name(node.name);
+    for (const ValueId input : node.inputs)
+      made.add_input(input < 0 ? "" : name_of(behind_dropouts(input)));
+    add_outputs(node, made);
+    for (const auto& [name, value] : node.attributes)
+      add_attribute(node, definition, name, value, made);
+    *message_.mutable_graph()->add_node() = made;
+  }
+
+  void add_outputs(const Node& node, ::onnx::NodeProto& to) {
+    int used = 1;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (needed_[static_cast<size_t>(node.outputs[i])]) used = static_cast<int>(i) + 1;
+    for (int i = 0; i < used; ++i) to.add_output(name_of(node.outputs[static_cast<size_t>(i)]));
+  }
+
+  void check_known(const Node& node) const {
+    static const std::set<std::string> kOwn{"ChannelSum", "CenteredSquareSum", "ChannelStatistics",
+                                            "LogLoss",    "PickLabel",         "SegmentLogSumExp",
+                                            "SumLoss"};
+    if (kOwn.contains(node.op)) refuse("ONNX has no such operator", where_of(node));
+  }
+
+  void add_attribute(const Node& node, const ops::OperatorDefinition& definition,
+                     const std::string& name, const ops::Attribute& value, ::onnx::NodeProto& to) {
+    if (name == "training_mode") return;  // answers have the running statistics
+    const auto place =
+        std::find_if(definition.input_attributes.begin(), definition.input_attributes.end(),
+                     [&](const ops::InputAttribute& each) { return each.name == name; });
+    if (place == definition.input_attributes.end() || place->first_opset > opset_)
+      return put_attribute(name, value, to);
+    while (to.input_size() <= place->input) to.add_input("");
+    const auto* list = std::get_if<std::vector<int64_t>>(&value);
+    const bool batched = node.op == "Expand" && list != nullptr &&
+                         std::find(list->begin(), list->end(), ops::kBatch) != list->end();
+    const ValueId first = node.inputs[0];
+    to.set_input(
+        place->input,
+        batched ? add_batched_shape(node, *list)
+                : add_initializer(
+                      format("{}.{}", node.name, name),
+                      literal_of_attribute(value, model_.value(first).spec.dtype, where_of(node))));
+  }
+
+  const Model& model_;
+  const WeightsOf& weights_;
+  ::onnx::ModelProto message_;
+  int opset_ = kExportedOpset;
+  std::vector<std::pair<std::string, ValueId>> results_;
+  std::map<ValueId, std::string> names_;
+  std::vector<bool> needed_;  // by value
+  std::string batch_of_;      // an input
+};
+
+}  // namespace
+
+void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path) {
+  runtime::write_file_atomic(path, Exporter(model, weights).bytes());
+}
+
+}  // namespace kerf::partitioner::onnx
