@@ -68,12 +68,26 @@ int64_t largest_between(const Resize& op, const Shape& x) {
   return most;
 }
 
+// Writes `value` where an index of any axis is outside of what is cropped.
+void fill_outside(const Resize& op, const Shape& y, float value, float* to) {
+  for (const ResampledAxis& axis : op.resampled()) {
+    const Folded f = fold(y, axis.axis);
+    for (int64_t o = 0; o < axis.output; ++o) {
+      if (axis.first[static_cast<size_t>(o)] != axis.first[static_cast<size_t>(o) + 1]) continue;
+      for (int64_t n = 0; n < f.outer; ++n)
+        std::fill_n(to + (n * f.length + o) * f.inner, f.inner, value);
+    }
+  }
+}
+
 class ResizeKernel final : public ActivationKernel {
  public:
   explicit ResizeKernel(const KernelSite& site) : op_(site.as<Resize>()) {}
 
   void forward(const Call& call) override {
     run(call, Way::kForward, call.inputs[0].shape, call.inputs[0].f32(), call.outputs[0].f32());
+    if (op_.outside() != 0)
+      fill_outside(op_, call.outputs[0].shape, op_.outside(), call.outputs[0].f32());
   }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {

@@ -12,6 +12,8 @@ struct Stretch {
   int64_t input = 0;
   int64_t output = 0;
   double scale = 1;
+  double begin = 0;  // of what is cropped, as shares of the input
+  double end = 1;
 };
 
 struct ResizeRule {
@@ -36,7 +38,7 @@ ResizeRule rule_of(const Attributes& attributes) {
   return {one_of(attributes, "mode", "nearest", {"nearest", "linear", "cubic"}),
           one_of(attributes, "coordinate_transformation_mode", "half_pixel",
                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                  "asymmetric", "tf_half_pixel_for_nn"}),
+                  "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}),
           one_of(attributes, "nearest_mode", "round_prefer_floor",
                  {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}),
           attribute_float(attributes, "cubic_coeff_a", -0.75),
@@ -44,8 +46,8 @@ ResizeRule rule_of(const Attributes& attributes) {
           attribute_int(attributes, "antialias", 0) != 0};
 }
 
-std::vector<double> scales_of(const Attributes& attributes) {
-  const auto at = attributes.find("scales");
+std::vector<double> numbers_of(const Attributes& attributes, const std::string& name) {
+  const auto at = attributes.find(name);
   return at == attributes.end() ? std::vector<double>{} : std::get<std::vector<double>>(at->second);
 }
 
@@ -77,8 +79,14 @@ std::vector<Stretch> stretches_of(const Attributes& attributes, const Shape& x) 
   std::vector<Stretch> result;
   for (const int64_t extent : x) result.push_back({extent, extent, 1});
   const std::vector<int> axes = axes_of(attributes, x.rank());
-  const std::vector<double> scales = scales_of(attributes);
+  const std::vector<double> scales = numbers_of(attributes, "scales");
   std::vector<int64_t> sizes = attribute_ints(attributes, "sizes", {});
+  const std::vector<double> roi = numbers_of(attributes, "roi");
+  const bool crops =
+      attribute_string(attributes, "coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  if (crops && roi.size() != 2 * axes.size())
+    throw Error(ErrorCode::kUsage, format("Resize of {} axes wants a roi of {} numbers, not {}",
+                                          axes.size(), 2 * axes.size(), roi.size()));
   const auto policy = one_of(attributes, "keep_aspect_ratio_policy", "stretch",
                              {"stretch", "not_larger", "not_smaller"});
   if (sizes.size() != axes.size() && (!sizes.empty() || scales.size() != axes.size()))
@@ -99,6 +107,8 @@ std::vector<Stretch> stretches_of(const Attributes& attributes, const Shape& x) 
       throw Error(ErrorCode::kUsage, format("Resize makes {} of axis {} of {}: from 1 to {}",
                                             wanted, axes[i], to_string(x), kMost));
     stretch.output = static_cast<int64_t>(std::floor(wanted));
+    if (crops) stretch.begin = roi[i];
+    if (crops) stretch.end = roi[axes.size() + i];
     stretch.scale = sizes.empty() ? scales[i] : wanted / static_cast<double>(stretch.input);
   }
   return result;
@@ -110,7 +120,10 @@ double place_of(const ResizeRule& rule, const Stretch& s, int64_t o) {
   const double in = static_cast<double>(s.input);
   const double out = static_cast<double>(s.output);
   if (rule.places == "asymmetric") return at / s.scale;
-  if (rule.places == "align_corners") return s.output == 1 ? 0 : at * (in - 1) / (out - 1);
+  if (rule.places == "align_corners") return s.output == 1 ? 0 : at * (in - 1) / (s.scale * in - 1);
+  if (rule.places == "tf_crop_and_resize")
+    return s.output == 1 ? (s.begin + s.end) / 2 * (in - 1)
+                         : (s.begin + at * (s.end - s.begin) / (out - 1)) * (in - 1);
   if (rule.places == "pytorch_half_pixel" && s.output == 1) return 0;
   if (rule.places == "tf_half_pixel_for_nn") return (at + 0.5) / s.scale;
   const double half = (at + 0.5) / s.scale - 0.5;
@@ -141,6 +154,8 @@ void add_taps(const ResizeRule& rule, const Stretch& s, int64_t o, ResampledAxis
     axis.indices.push_back(std::clamp<int64_t>(index, 0, s.input - 1));
     axis.weights.push_back(static_cast<float>(weight));
   };
+  const bool cropped = rule.places == "tf_crop_and_resize";
+  if (cropped && !(place >= 0 && place <= static_cast<double>(s.input - 1))) return;  // outside
   if (rule.mode == "nearest") return add(nearest_to(rule, place), 1);
   const double shrink = rule.antialias ? std::min(s.scale, 1.0) : 1.0;
   const double reach = (rule.mode == "linear" ? 1 : 2) / shrink;
@@ -160,7 +175,9 @@ void add_taps(const ResizeRule& rule, const Stretch& s, int64_t o, ResampledAxis
 
 }  // namespace
 
-Resize::Resize(const NodeFacts& facts) : BoundOperator("Resize", facts) {
+Resize::Resize(const NodeFacts& facts)
+    : BoundOperator("Resize", facts),
+      outside_(static_cast<float>(attribute_float(facts.attributes, "extrapolation_value", 0))) {
   want_float32("Resize", input(0), "X");
   const Shape& x = shape(0);
   const ResizeRule rule = rule_of(facts.attributes);
@@ -171,7 +188,8 @@ Resize::Resize(const NodeFacts& facts) : BoundOperator("Resize", facts) {
   for (int i = 0; i < x.rank(); ++i) {
     const Stretch& stretch = stretches[static_cast<size_t>(i)];
     of_input.push_back({i});
-    if (stretch.output == stretch.input && stretch.scale == 1) continue;
+    const bool whole = stretch.begin == 0 && stretch.end == 1;
+    if (stretch.output == stretch.input && stretch.scale == 1 && whole) continue;
     y[i] = stretch.output;
     IterationAxis& axis = space_.axes[static_cast<size_t>(i)];
     axis.extent = stretch.output;

@@ -196,6 +196,14 @@ void add_resize_cases(std::vector<OperatorCase>& cases) {
   add("antialiased",
       {{"mode", "linear"}, {"scales", Floats{1, 1, 0.4, 0.5}}, {"antialias", int64_t{1}}},
       {kBatch, 2, 8, 6}, space);
+  add("of_a_crop",
+      {{"mode", "linear"},
+       {"sizes", Ints{3, 4}},
+       {"axes", Ints{2, 3}},
+       {"roi", Floats{-0.2, 0.1, 0.7, 1.3}},
+       {"extrapolation_value", 0.5},
+       {"coordinate_transformation_mode", "tf_crop_and_resize"}},
+      {kBatch, 2, 5, 4}, space);
   add("of_nothing", {{"scales", Floats{1, 1, 1}}}, {kBatch, 2, 3}, {});
 }
 

@@ -310,7 +310,8 @@ std::optional<Reference> layer_reference(const OperatorCase& scene,
   if (scene.op == "LpNormalization" || scene.op == "MeanVarianceNormalization")
     return axis_normalization(scene, in[0], output);
   const auto mode = attribute_string(scene.attributes, "mode", "");
-  if (scene.op == "Resize" && mode != "cubic" && !scene.attributes.contains("antialias"))
+  if (scene.op == "Resize" && mode != "cubic" && !scene.attributes.contains("antialias") &&
+      !scene.attributes.contains("roi"))
     return resize(scene, in[0], output);
   if (scene.op == "LRN") return lrn(scene, in[0], output);
   return std::nullopt;
