@@ -59,18 +59,10 @@ OnnxSource read_source(const std::string& text) {
   return source;
 }
 
-partitioner::Model zoo_model(const std::string& source) {
-  const size_t space = source.find(' ');
-  partitioner::ZooOptions options;
-  if (space != std::string::npos)
-    options.sizes = partitioner::parse_sizes(source.substr(space + 1));
-  return partitioner::make_zoo_model(source.substr(0, space), options);
-}
-
 }  // namespace
 
 MadeModel make_plain_model(const std::string& source) {
-  if (!is_onnx_source(source)) return {zoo_model(source), {}};
+  if (!is_onnx_source(source)) return {partitioner::make_zoo_model_of(source), {}};
   const OnnxSource onnx = read_source(source);
   partitioner::onnx::Imported imported =
       partitioner::onnx::import_file(onnx.file, {.dims = onnx.dims,
@@ -94,10 +86,6 @@ partitioner::Model make_model(const std::string& source) {
 }
 
 bool names_onnx_file(const std::string& model) { return model.ends_with(kSuffix); }
-
-std::string model_source(const std::string& name, const std::string& sizes) {
-  return sizes.empty() ? name : name + " " + sizes;
-}
 
 std::string model_source(const OnnxSource& onnx) {
   std::error_code absent;

@@ -36,9 +36,7 @@ MadeModel make_plain_model(const std::string& source);
 
 // Whether what a command was given as its model is a file.
 bool names_onnx_file(const std::string& model);
-// The text for a name and the sizes of --sizes (empty: none were given).
-std::string model_source(const std::string& name, const std::string& sizes);
-// The same of a file, by its absolute path. Throws Error{kUsage} where there is none.
+// The text for a file, by its absolute path. Throws Error{kUsage} where there is none.
 std::string model_source(const OnnxSource& onnx);
 
 }  // namespace kerf::apps

@@ -40,7 +40,8 @@ struct Scene {
   Attributes attributes;
   Shape input;
   std::vector<Shape> parameters;
-  size_t states = 0;  // the last so many of them
+  size_t states = 0;         // the last so many of them
+  bool activations = false;  // they are activations too
 };
 
 using Ints = std::vector<int64_t>;
@@ -51,11 +52,21 @@ std::vector<Scene> scenes() {
   const Attributes same{{"auto_pad", "SAME_UPPER"}};
   const Attributes to_last{{"perm", Ints{0, 2, 3, 1}}};
   const Attributes training{{"training_mode", int64_t{1}}};
+  const Attributes heads{
+      {"is_causal", int64_t{1}}, {"q_num_heads", int64_t{8}}, {"kv_num_heads", int64_t{8}}};
   return {
       {"Gemm/4096x4096", "Gemm", transposed, {256, 4096}, {{4096, 4096}, {4096}}},
       {"Gemm/2048x2048_of_128", "Gemm", transposed, {128, 2048}, {{2048, 2048}, {2048}}},
       {"Gemm/400x120", "Gemm", transposed, {256, 400}, {{120, 400}, {120}}},
       {"MatMul/1024x1024", "MatMul", {}, {256, 1024}, {{1024, 1024}}},
+      {"Attention/gpt", "Attention", heads, {8, 128, 512}, {{8, 128, 512}, {8, 128, 512}}, 0, true},
+      {"Attention/1024_causal",
+       "Attention",
+       heads,
+       {1, 1024, 512},
+       {{1, 1024, 512}, {1, 1024, 512}},
+       0,
+       true},
       {"Conv/lenet_1", "Conv", {{"pads", Ints{2, 2, 2, 2}}}, {256, 1, 28, 28}, {{6, 1, 5, 5}, {6}}},
       {"Conv/lenet_2", "Conv", {}, {256, 6, 14, 14}, {{16, 6, 5, 5}, {16}}},
       {"Conv/3x3_1_to_32", "Conv", same, {64, 1, 28, 28}, {{32, 1, 3, 3}, {32}}},
@@ -107,7 +118,8 @@ std::optional<Scene> channels_last(const Scene& scene) {
                node->attributes,
                ops::stored_shape(ops::ImageFormat::kChannelsLast, scene.input),
                scene.parameters,
-               scene.states};
+               scene.states,
+               scene.activations};
 }
 
 Tensor random_tensor(runtime::Device& device, runtime::Stream& stream, const Shape& shape,
@@ -124,18 +136,20 @@ Tensor random_tensor(runtime::Device& device, runtime::Stream& stream, const Sha
 class Bench {
  public:
   Bench(const Scene& scene, const std::string& device)
-      : device_(runtime::make_device(device)), trained_(scene.parameters.size() - scene.states) {
+      : device_(runtime::make_device(device)),
+        activations_(scene.activations ? scene.parameters.size() + 1 : 1),
+        trained_(scene.activations ? 0 : scene.parameters.size() - scene.states) {
     inputs_.push_back(random_tensor(*device_, *stream_, scene.input, 1));
     for (const auto& shape : scene.parameters)
       inputs_.push_back(random_tensor(*device_, *stream_, shape, 2));
     ops::NodeFacts facts{scene.attributes, {}, 1};
     for (const auto& input : inputs_) {
       const size_t at = facts.inputs.size();
-      const bool state = at > trained_;
+      const bool state = at >= activations_ + trained_;
       facts.inputs.push_back({{DType::kFloat32, input.shape()},
-                              at == 0 ? ops::Role::kActivation
-                              : state ? ops::Role::kState
-                                      : ops::Role::kParameter,
+                              at < activations_ ? ops::Role::kActivation
+                              : state           ? ops::Role::kState
+                                                : ops::Role::kParameter,
                               !state});
       gradients_.push_back(random_tensor(*device_, *stream_, input.shape(), 3));
       input_views_.push_back(input.view());
@@ -191,7 +205,8 @@ class Bench {
     if (phase == Phase::kForward) return bench_->forward(*kernel_, call_);
     std::vector<ops::GradientTarget> targets;
     if (phase == Phase::kInputGradient) {
-      targets.push_back({0, gradients_[0].view(), false});
+      for (size_t i = 0; i < activations_; ++i)
+        targets.push_back({static_cast<int>(i), gradients_[i].view(), false});
       return bench_->input_gradient(*kernel_, call_, targets);
     }
     for (size_t i = 1; i <= trained_; ++i)
@@ -200,7 +215,8 @@ class Bench {
   }
 
   std::unique_ptr<runtime::Device> device_;
-  size_t trained_;  // inputs from 1 on that have gradients
+  size_t activations_;  // the first so many inputs
+  size_t trained_;      // so many behind them have gradients of W
   std::unique_ptr<runtime::Stream> stream_ = device_->make_stream();
   std::unique_ptr<ops::Workbench> bench_ = ops::make_workbench(*device_, *stream_);
   std::shared_ptr<const ops::BoundOperator> op_;
@@ -316,7 +332,7 @@ void add_benchmarks(const std::string& device) {
     };
     add("/F", Phase::kForward);
     add("/I", Phase::kInputGradient);
-    if (!scene.parameters.empty()) add("/W", Phase::kWeightGradient);
+    if (!scene.parameters.empty() && !scene.activations) add("/W", Phase::kWeightGradient);
     const bool conv = scene.op == "Conv";
     if (device != "cpu" || !(conv || OnednnPeer::has(scene.op))) continue;
     const auto add_library = [&](const char* suffix, Phase phase) {

@@ -1,5 +1,6 @@
 #include "partitioner/builder.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <utility>
@@ -41,6 +42,10 @@ ValueId Builder::parameter(const std::string& name, const ops::Shape& shape,
   return model_.add_parameter(name, floats(shape), initializer);
 }
 
+ValueId Builder::constant(const std::string& name, ops::TensorLiteral literal) {
+  return model_.add_constant(name, std::move(literal));
+}
+
 ValueId Builder::node(const std::string& op, const std::vector<ValueId>& inputs,
                       const ops::Attributes& attributes, const std::string& name) {
   const NodeId id = model_.add_node(next_name(op, name), op, attributes, inputs);
@@ -72,31 +77,53 @@ void Builder::check_positive(int64_t extent, const char* what, const std::string
                 format("{}: node {}", model_.name(), name));
 }
 
-ValueId Builder::gemm(ValueId x, int64_t outputs, const std::string& name) {
+ValueId Builder::gemm(ValueId x, int64_t outputs, const std::string& name, const Start& start) {
   const std::string as = next_name("Gemm", name);
   const int64_t features = shape_of(x, "Gemm", as, 2, "; flatten it first")[1];
   check_positive(outputs, "outputs", "Gemm", as);
-  const ops::Initializer start = uniform_by_fan_in(features);
-  const ValueId weight = parameter(as + ".weight", {outputs, features}, start);
-  const ValueId bias = parameter(as + ".bias", {outputs}, start);
+  const ops::Initializer layers = uniform_by_fan_in(features);
+  const ValueId weight =
+      parameter(as + ".weight", {outputs, features}, start.weight.value_or(layers));
+  const ValueId bias = parameter(as + ".bias", {outputs}, start.bias.value_or(layers));
   return node("Gemm", {x, weight, bias}, {{"transB", int64_t{1}}}, as);
+}
+
+ValueId Builder::linear(ValueId x, int64_t outputs, const std::string& name, const Start& start) {
+  const std::string as = next_name("Gemm", name);
+  const ops::Shape sequences = shape_of(x, "Gemm", as, 3, "");
+  const ValueId rows = reshape(x, {-1, sequences[2]}, as + ".rows");
+  const ValueId y = gemm(rows, outputs, as, start);
+  return reshape(y, {-1, sequences[1], outputs}, as + ".sequences");
 }
 
 ValueId Builder::conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad,
                       const std::string& name) {
+  return conv(
+      x, {.channels = channels, .kernel = {kernel, kernel}, .stride = stride, .pad = {pad, pad}},
+      name);
+}
+
+ValueId Builder::conv(ValueId x, const ConvOptions& options, const std::string& name) {
   const std::string as = next_name("Conv", name);
-  const int64_t from = shape_of(x, "Conv", as, 4, "")[1];
-  check_positive(channels, "channels", "Conv", as);
-  check_positive(kernel, "kernel extent", "Conv", as);
-  const ops::Initializer start = uniform_by_fan_in(from * kernel * kernel);
-  const ValueId weight = parameter(as + ".weight", {channels, from, kernel, kernel}, start);
-  const ValueId bias = parameter(as + ".bias", {channels}, start);
+  const int64_t channels = shape_of(x, "Conv", as, 4, "")[1];
+  const auto [rows, columns] = options.kernel;
+  check_positive(options.channels, "channels", "Conv", as);
+  check_positive(options.groups, "groups", "Conv", as);
+  check_positive(std::min(rows, columns), "kernel extent", "Conv", as);
+  const int64_t from = channels / options.groups;
+  const ops::Initializer layers = uniform_by_fan_in(std::max<int64_t>(1, from * rows * columns));
+  std::vector<ValueId> inputs{x, parameter(as + ".weight", {options.channels, from, rows, columns},
+                                           options.start.weight.value_or(layers))};
+  if (options.bias)
+    inputs.push_back(
+        parameter(as + ".bias", {options.channels}, options.start.bias.value_or(layers)));
   using Ints = std::vector<int64_t>;
-  return node("Conv", {x, weight, bias},
-              {{"kernel_shape", Ints{kernel, kernel}},
-               {"strides", Ints{stride, stride}},
-               {"pads", Ints{pad, pad, pad, pad}}},
-              as);
+  const auto [above, left] = options.pad;
+  ops::Attributes attributes{{"kernel_shape", Ints{rows, columns}},
+                             {"strides", Ints{options.stride, options.stride}},
+                             {"pads", Ints{above, left, above, left}}};
+  if (options.groups != 1) attributes.emplace("group", options.groups);
+  return node("Conv", inputs, attributes, as);
 }
 
 ValueId Builder::relu(ValueId x, const std::string& name) { return node("Relu", {x}, {}, name); }
@@ -137,7 +164,7 @@ ValueId Builder::dropout(ValueId x, double ratio, const std::string& name) {
   return node("Dropout", {x}, {{"ratio", ratio}}, name);
 }
 
-ValueId Builder::batch_norm(ValueId x, const std::string& name) {
+ValueId Builder::batch_norm(ValueId x, const std::string& name, double epsilon) {
   const std::string as = next_name("BatchNormalization", name);
   const ops::Shape channels{model_.value(x).spec.shape[1]};
   const ValueId scale = parameter(as + ".weight", channels, kOnes);
@@ -146,18 +173,29 @@ ValueId Builder::batch_norm(ValueId x, const std::string& name) {
       model_.add_parameter(as + ".running_mean", floats(channels), kZeros, Role::kState);
   const ValueId variance =
       model_.add_parameter(as + ".running_var", floats(channels), kOnes, Role::kState);
-  const NodeId id = model_.add_node(as, "BatchNormalization", {{"training_mode", int64_t{1}}},
-                                    {x, scale, shift, mean, variance}, 3);
+  ops::Attributes attributes{{"training_mode", int64_t{1}}};
+  if (epsilon != 1e-5) attributes.emplace("epsilon", epsilon);  // ONNX's default
+  const NodeId id =
+      model_.add_node(as, "BatchNormalization", attributes, {x, scale, shift, mean, variance}, 3);
   return model_.node(id).outputs.front();
 }
 
+ValueId Builder::layer_norm(ValueId x, const std::string& name, double epsilon) {
+  const std::string as = next_name("LayerNormalization", name);
+  const ops::Shape& all = shape(x);
+  const ops::Shape features{all[all.rank() - 1]};
+  const ValueId scale = parameter(as + ".weight", features, kOnes);
+  const ValueId shift = parameter(as + ".bias", features, kZeros);
+  return node("LayerNormalization", {x, scale, shift}, {{"epsilon", epsilon}}, as);
+}
+
 ValueId Builder::embedding(ValueId tokens, int64_t vocabulary, int64_t width,
-                           const std::string& name) {
+                           const std::string& name, double deviation) {
   const std::string as = next_name("Gather", name);
   check_positive(vocabulary, "tokens", "Gather", as);
   check_positive(width, "features", "Gather", as);
   const ValueId table =
-      parameter(as + ".weight", {vocabulary, width}, {ops::Initializer::Kind::kNormal, 1});
+      parameter(as + ".weight", {vocabulary, width}, {ops::Initializer::Kind::kNormal, deviation});
   return node("Gather", {table, tokens}, {}, as);
 }
 

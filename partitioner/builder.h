@@ -11,13 +11,32 @@
 // +-1/sqrt(fan_in).
 #pragma once
 
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "partitioner/model.h"
 
 namespace kerf::partitioner {
+
+// How a layer's parameters begin where it is not as PyTorch's layers do.
+struct Start {
+  std::optional<ops::Initializer> weight = {};
+  std::optional<ops::Initializer> bias = {};
+};
+
+// A convolution of images; extents are of rows, then columns.
+struct ConvOptions {
+  int64_t channels = 1;
+  std::array<int64_t, 2> kernel{1, 1};
+  int64_t stride = 1;
+  std::array<int64_t, 2> pad{0, 0};  // on either side
+  int64_t groups = 1;
+  bool bias = true;
+  Start start = {};
+};
 
 class Builder {
  public:
@@ -27,9 +46,14 @@ class Builder {
                 ops::DType dtype = ops::DType::kFloat32);
   ValueId parameter(const std::string& name, const ops::Shape& shape,
                     const ops::Initializer& initializer);
-  ValueId gemm(ValueId x, int64_t outputs, const std::string& name = {});
+  // What nothing trains.
+  ValueId constant(const std::string& name, ops::TensorLiteral literal);
+  ValueId gemm(ValueId x, int64_t outputs, const std::string& name = {}, const Start& start = {});
+  // The same of every position of sequences [N, T, D]: [N, T, outputs].
+  ValueId linear(ValueId x, int64_t outputs, const std::string& name = {}, const Start& start = {});
   ValueId conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t pad = 0,
                const std::string& name = {});
+  ValueId conv(ValueId x, const ConvOptions& options, const std::string& name = {});
   ValueId relu(ValueId x, const std::string& name = {});
   ValueId max_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name = {});
   ValueId average_pool(ValueId x, int64_t kernel, int64_t stride, const std::string& name = {});
@@ -39,14 +63,16 @@ class Builder {
   ValueId matmul(ValueId a, ValueId b, const std::string& name = {});
   ValueId softmax(ValueId x, const std::string& name = {});
   // Of a training model: statistics of the micro-batch, running ones as states.
-  ValueId batch_norm(ValueId x, const std::string& name = {});
+  ValueId batch_norm(ValueId x, const std::string& name = {}, double epsilon = 1e-5);
+  // Over the last axis.
+  ValueId layer_norm(ValueId x, const std::string& name = {}, double epsilon = 1e-5);
   ValueId dropout(ValueId x, double ratio, const std::string& name = {});
   // Any operator by its ONNX name.
   ValueId node(const std::string& op, const std::vector<ValueId>& inputs,
                const ops::Attributes& attributes, const std::string& name = {});
   // Token by token a row of a table [vocabulary, width].
-  ValueId embedding(ValueId tokens, int64_t vocabulary, int64_t width,
-                    const std::string& name = {});
+  ValueId embedding(ValueId tokens, int64_t vocabulary, int64_t width, const std::string& name = {},
+                    double deviation = 1);
   // Of sequences [N, T, I], forward: [N, T, hidden].
   ValueId lstm(ValueId x, int64_t hidden, const std::string& name = {});
   // Of several outputs.
@@ -57,6 +83,8 @@ class Builder {
   // softmax cross-entropy.
   ValueId loss(ValueId scores);
 
+  // Of what was made.
+  const ops::Shape& shape(ValueId value) const { return model_.value(value).spec.shape; }
   Model build();  // checks
 
  private:

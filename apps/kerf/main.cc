@@ -68,6 +68,7 @@ int parse_and_run(int argc, char** argv) {
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
   add_devices_command(app, chosen);
+  add_models_command(app, chosen);
   refuse_empty_values(app);
   if (argc == 1)
     return complain(format("name a command: {}; kerf --help explains them",

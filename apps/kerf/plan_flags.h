@@ -7,20 +7,13 @@
 #include <string>
 
 #include "apps/kerf/crew_flags.h"
+#include "apps/kerf/model_flags.h"
 #include "runtime/device.h"
 
 namespace kerf::apps {
 
 // As given; what was not given is empty, so that a plan file may say it instead.
-struct PlanFlags {
-  std::optional<std::string> model;
-  std::string sizes;
-  std::vector<std::string> dims;   // NAME=N, of an ONNX file
-  std::vector<std::string> train;  // patterns, of an ONNX file
-  std::vector<std::string> freeze;
-  std::string loss;
-  std::optional<int64_t> head;
-  std::optional<std::string> norms;
+struct PlanFlags : ModelFlags {
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many
@@ -39,13 +32,10 @@ struct PlanFlags {
   std::optional<std::string> optimizer;
   std::optional<double> momentum;  // of sgd: above 0, it has a state
 
-  std::string source() const;  // of the model
   // Plan for what that crew will be: its transport, threads and devices.
   void run_on(const CrewFlags& crew);
 };
 
-void add_model_flags(CLI::App& command, PlanFlags& flags);
-CLI::Option* add_sizes_flag(CLI::App& command, PlanFlags& flags);
 void add_cut_flags(CLI::App& command, PlanFlags& flags);
 // Those of them that a schedule by itself has a use for: how many workers and micro-batches.
 void add_count_flags(CLI::App& command, PlanFlags& flags);

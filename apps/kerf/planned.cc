@@ -148,7 +148,7 @@ void run_under(const PlanFlags& flags, Planned& planned) {
 // The model that a plan's request names, for flags that name none: a look at a text that is not
 // trusted yet.
 std::string source_of(const PlanFlags& flags, const std::string& text, const std::string& file) {
-  if (flags.model || !flags.sizes.empty()) return flags.source();
+  if (flags.says_model()) return flags.source();
   const Json plan = parse_json(text, file);
   if (!plan.is_object() || !plan.contains("request")) return flags.source();
   const Json& request = plan["request"];

@@ -145,7 +145,7 @@ std::string ScheduleCommand::text(bool colour) const {
 // Those that a schedule by itself has no use for.
 std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
   std::vector<CLI::Option*> all = add_division_flags(command, flags);
-  all.push_back(add_sizes_flag(command, flags));
+  for (CLI::Option* option : add_size_flags(command, flags)) all.push_back(option);
   for (CLI::Option* option : add_setting_flags(command, flags)) all.push_back(option);
   return all;
 }

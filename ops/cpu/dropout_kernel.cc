@@ -13,7 +13,7 @@ namespace {
 class DropoutKernel final : public PlainKernel {
  public:
   explicit DropoutKernel(const KernelSite& site)
-      : ratio_(site.as<Dropout>().ratio()), shape_(site.op.outputs()[0].shape) {
+      : op_(site.as<Dropout>()), shape_(site.op.outputs()[0].shape) {
     const Shape largest = shape_.with_batch(site.largest);
     const Box box = normalized(site.iterations, largest);
     for (int axis = 0; axis < largest.rank(); ++axis) {
@@ -24,12 +24,13 @@ class DropoutKernel final : public PlainKernel {
   }
 
   void forward(const Call& call) override {
-    double ratio = ratio_;
+    double ratio = op_.ratio();
     if (call.inputs.size() > 1 && call.inputs[1].data != nullptr)
       ratio = static_cast<double>(*call.inputs[1].f32());
     check_dropout_ratio(ratio);
     if (!call.reserve.empty()) std::memcpy(call.reserve.data(), &ratio, sizeof ratio);
-    pass(call, ratio, call.inputs[0].f32(), call.outputs[0]);
+    auto* mask = call.outputs.size() > 1 ? call.outputs[1].as<uint8_t>() : nullptr;
+    pass(call, ratio, call.inputs[0].f32(), call.outputs[0], mask);
   }
 
  protected:
@@ -47,9 +48,12 @@ class DropoutKernel final : public PlainKernel {
   }
 
  private:
-  void pass(const Call& call, double ratio, const float* from, const TensorView& to) const {
+  // `mask`: null where it is not wanted.
+  void pass(const Call& call, double ratio, const float* from, const TensorView& to,
+            uint8_t* mask = nullptr) const {
     if (to.elements() == 0) return;
     if (!call.training || ratio == 0) {
+      if (mask != nullptr) std::fill_n(mask, to.elements(), uint8_t{1});
       simd::copy_or_add(from, to.elements(), to.f32(), false);
       return;
     }
@@ -58,14 +62,16 @@ class DropoutKernel final : public PlainKernel {
     float* result = to.f32();
     int64_t local = 0;
     const Shape shape = shape_.with_batch(call.samples);
+    const RandomKey key = op_.key(call.key);
     for_stretches(shape, 0, local, 0, [&](int64_t at, int64_t global, int64_t count) {
       std::array<float, 256> draws;
       for (int64_t done = 0; done < count; done += 256) {
         const auto some = static_cast<size_t>(std::min<int64_t>(256, count - done));
-        fill_uniform(call.key, global + done, std::span(draws).first(some));
+        fill_uniform(key, global + done, std::span(draws).first(some));
         for (size_t i = 0; i < some; ++i) {
           const auto j = static_cast<size_t>(at + done) + i;
           result[j] = draws[i] >= least ? from[j] * scale : 0.0F;
+          if (mask != nullptr) mask[j] = draws[i] >= least ? 1 : 0;
         }
       }
     });
@@ -96,7 +102,7 @@ class DropoutKernel final : public PlainKernel {
     }
   }
 
-  double ratio_;
+  const Dropout& op_;
   Shape shape_;                             // of the whole, maybe symbolic
   std::vector<std::vector<Range>> ranges_;  // of this part, per axis
   std::vector<bool> whole_;

@@ -1,4 +1,5 @@
-// Softmax on the CPU: forward by oneDNN, the gradient dx = y * (dy - sum(dy * y)) by hand.
+// Softmax, its logarithm and Hardmax on the CPU: the first two forward by oneDNN, their gradients
+// dx = y * (dy - sum(dy * y)) and dx = dy - exp(y) * sum(dy) by hand.
 #include <array>
 #include <map>
 
@@ -8,6 +9,7 @@
 #include "ops/operators/softmax.h"
 #include "ops/simd/lanes.h"
 #include "ops/simd/simd.h"
+#include "ops/simd/vector_math.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -29,14 +31,41 @@ void line_gradient_apart(const float* y, const float* dy, int64_t count, int64_t
   for (int64_t j = 0; j < count; ++j) dx[j * stride] = y[j * stride] * (dy[j * stride] - sum);
 }
 
+// The same of the logarithm.
+KERF_CLONES void log_line_gradient(const float* y, const float* dy, int64_t count, float* dx) {
+  const float sum = simd::sum_in_lanes(count, [=](int64_t j) { return dy[j]; });
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j) dx[j] = dy[j] - std::exp(y[j]) * sum;
+}
+
+void log_line_gradient_apart(const float* y, const float* dy, int64_t count, int64_t stride,
+                             float* dx) {
+  float sum = 0;
+  for (int64_t j = 0; j < count; ++j) sum += dy[j * stride];
+  for (int64_t j = 0; j < count; ++j)
+    dx[j * stride] = dy[j * stride] - std::exp(y[j * stride]) * sum;
+}
+
+// Calls work(index of the line's first element) for every line along an axis.
+template <class Work>
+void for_lines(const Folded& f, const Work& work) {
+  if (f.length == 0) return;
+  simd::parallel_pieces(f.outer * f.inner, 1 + simd::kLeastElements / f.length,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t line = begin; line < end; ++line)
+                            work(line / f.inner * f.length * f.inner + line % f.inner);
+                        });
+}
+
 class SoftmaxKernel final : public ActivationKernel {
  public:
-  explicit SoftmaxKernel(int axis) : axis_(axis) {}
+  explicit SoftmaxKernel(const Softmax& op)
+      : axis_(op.axis()), logarithm_(op.kind() == SoftmaxKind::kLogSoftmax) {}
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
     if (y.elements() == 0) return;
-    guard("Softmax", [&] {
+    guard(logarithm_ ? "LogSoftmax" : "Softmax", [&] {
       const Folded f = fold(y.shape, axis_);
       const std::array<int64_t, 3> key{f.outer, f.length, f.inner};
       auto at = plans_.find(key);
@@ -55,17 +84,14 @@ class SoftmaxKernel final : public ActivationKernel {
       if (target.to.elements() == 0) continue;
       float* dx = target.to.f32();
       const Folded f = fold(target.to.shape, axis_);
-      const int64_t lines = f.outer * f.inner;
-      simd::parallel_pieces(
-          lines, 1 + simd::kLeastElements / f.length, [&](int64_t begin, int64_t end) {
-            for (int64_t line = begin; line < end; ++line) {
-              const int64_t at = line / f.inner * f.length * f.inner + line % f.inner;
-              if (f.inner == 1)
-                line_gradient(y + at, dy + at, f.length, dx + at);
-              else
-                line_gradient_apart(y + at, dy + at, f.length, f.inner, dx + at);
-            }
-          });
+      const auto dense = logarithm_ ? log_line_gradient : line_gradient;
+      const auto apart = logarithm_ ? log_line_gradient_apart : line_gradient_apart;
+      for_lines(f, [&](int64_t at) {
+        if (f.inner == 1)
+          dense(y + at, dy + at, f.length, dx + at);
+        else
+          apart(y + at, dy + at, f.length, f.inner, dx + at);
+      });
     }
   }
 
@@ -76,26 +102,57 @@ class SoftmaxKernel final : public ActivationKernel {
   };
 
   Plan make_plan(const Folded& f) const {
-    using Softmax = dnnl::softmax_v2_forward;
+    using Forward = dnnl::softmax_v2_forward;
     const memory::desc desc({f.outer, f.length, f.inner}, memory::data_type::f32,
                             memory::format_tag::abc);
-    const Softmax::desc softmax(dnnl::prop_kind::forward_training,
-                                dnnl::algorithm::softmax_accurate, desc, desc, 1);
-    return {Softmax(Softmax::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
+    const auto algorithm =
+        logarithm_ ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
+    const Forward::desc softmax(dnnl::prop_kind::forward_training, algorithm, desc, desc, 1);
+    return {Forward(Forward::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
             engine_.room_for(desc)};
   }
 
   int axis_;
+  bool logarithm_;
   DnnlEngine engine_;
   std::map<std::array<int64_t, 3>, Plan> plans_;
 };
 
+class HardmaxKernel final : public ActivationKernel {
+ public:
+  explicit HardmaxKernel(int axis) : axis_(axis) {}
+
+  void forward(const Call& call) override {
+    const float* x = call.inputs[0].f32();
+    float* y = call.outputs[0].f32();
+    const Folded f = fold(call.outputs[0].shape, axis_);
+    for_lines(f, [&](int64_t at) {
+      int64_t largest = 0;
+      for (int64_t j = 1; j < f.length; ++j)
+        if (x[at + j * f.inner] > x[at + largest * f.inner]) largest = j;
+      for (int64_t j = 0; j < f.length; ++j) y[at + j * f.inner] = j == largest ? 1.0F : 0.0F;
+    });
+  }
+
+  void input_gradient(const Call&, std::span<const GradientTarget> targets) override {
+    for (const GradientTarget& target : targets)
+      std::fill_n(target.to.f32(), target.to.elements(), 0.0F);
+  }
+
+ private:
+  int axis_;
+};
+
 std::unique_ptr<Kernel> make_softmax(const KernelSite& site) {
-  return std::make_unique<SoftmaxKernel>(site.as<Softmax>().axis());
+  const auto& op = site.as<Softmax>();
+  if (op.kind() == SoftmaxKind::kHardmax) return std::make_unique<HardmaxKernel>(op.axis());
+  return std::make_unique<SoftmaxKernel>(op);
 }
 
 }  // namespace
 
-KernelEntries register_softmax() { return {{"Softmax", make_softmax}}; }
+KernelEntries register_softmax() {
+  return {{"Softmax", make_softmax}, {"LogSoftmax", make_softmax}, {"Hardmax", make_softmax}};
+}
 
 }  // namespace kerf::ops::cpu

@@ -58,7 +58,7 @@ class DropoutKernel final : public PlainKernel {
  public:
   explicit DropoutKernel(const KernelSite& site)
       : queue_(queue_of(site)),
-        ratio_(site.as<Dropout>().ratio()),
+        op_(site.as<Dropout>()),
         shape_(site.op.outputs()[0].shape),
         report_(workbench_of(site), [](const Fault& fault) { check_dropout_ratio(fault.ratio); }) {
     const Shape largest = shape_.with_batch(site.largest);
@@ -69,7 +69,7 @@ class DropoutKernel final : public PlainKernel {
   void forward(const Call& call) override {
     const float* input = call.inputs.size() > 1 ? call.inputs[1].f32() : nullptr;
     auto* reserve = reinterpret_cast<double*>(call.reserve.data());
-    for_each(queue_, 1, SettleRatio{input, ratio_, reserve, fault_place(report_, call)});
+    for_each(queue_, 1, SettleRatio{input, op_.ratio(), reserve, fault_place(report_, call)});
     pass(call, reserve, call.inputs[0].f32(), call.outputs[0]);
   }
 
@@ -98,11 +98,12 @@ class DropoutKernel final : public PlainKernel {
       place.global[axis] = whole[axis];
     }
     place.rank = whole.rank();
-    for_each(queue_, to.elements(), Drop{place, stream_of(call.key), ratio, from, to.f32()});
+    for_each(queue_, to.elements(),
+             Drop{place, stream_of(op_.key(call.key)), ratio, from, to.f32()});
   }
 
   const Queue& queue_;
-  double ratio_;
+  const Dropout& op_;
   Shape shape_;                   // of the whole, maybe symbolic
   std::vector<IndexTable> axes_;  // of this part
   FaultReport report_;
@@ -112,6 +113,10 @@ class DropoutKernel final : public PlainKernel {
 
 KernelEntries register_dropout() {
   return {{.op = "Dropout", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+             if (site.op.outputs().size() > 1)
+               throw Error(ErrorCode::kUnavailable,
+                           format("Dropout on device {} gives no mask; run it on device cpu",
+                                  site.bench.device().name()));
              return std::make_unique<DropoutKernel>(site);
            }}};
 }

@@ -10,6 +10,7 @@
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/cuda/fault.cuh"
+#include "ops/operators/label_loss.h"
 #include "ops/row_place.h"
 #include "ops/workspace.h"
 
@@ -150,6 +151,11 @@ class SoftmaxCrossEntropyKernel final : public ActivationKernel {
 KernelEntries register_softmax_cross_entropy() {
   return {{.op = "SoftmaxCrossEntropyLoss",
            .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+             if (!site.as<LabelLoss>().is_plain())
+               throw Error(ErrorCode::kUnavailable,
+                           format("SoftmaxCrossEntropyLoss on device {} is the mean over int64 "
+                                  "labels that weigh the same; run others on device cpu",
+                                  site.bench.device().name()));
              return std::make_unique<SoftmaxCrossEntropyKernel>(site);
            },
            .workspace =

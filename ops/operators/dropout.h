@@ -2,13 +2,18 @@
 // ratio), else 0; in evaluation Y = X.
 //
 //   data X of any shape
-//   ratio, optional: one number; else the attribute `ratio` (opset 10), or 0.5
+//   ratio, optional: one number; else the attribute `ratio`, or 0.5
+//   mask, where it is wanted: bool, false where an element was dropped
+//
+// Whether it drops is the run's to say, training or not: an attribute `training_mode` is kept for who
+// reads the file next. An attribute `seed` is mixed into the run's.
 //
 // The number of an element is that of its place in the global tensor of the micro-batch, so every
 // division drops the same elements. The mask is drawn again for the gradient instead of being kept.
 #pragma once
 
 #include "ops/operator.h"
+#include "ops/random.h"
 
 namespace kerf::ops {
 
@@ -17,6 +22,11 @@ class Dropout final : public BoundOperator {
   explicit Dropout(const NodeFacts& facts);
 
   double ratio() const { return ratio_; }  // where it is no input
+  // The node's own numbers of a run.
+  RandomKey key(RandomKey of_run) const {
+    of_run.seed ^= seed_;
+    return of_run;
+  }
 
   Cost cost(const LocalSpecs& local) const override;
   BackwardReads backward_reads() const override { return {}; }
@@ -25,6 +35,7 @@ class Dropout final : public BoundOperator {
 
  private:
   double ratio_;
+  uint64_t seed_ = 0;
 };
 
 // Throws Error{kUsage} unless it is in [0, 1).

@@ -144,8 +144,8 @@ TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {
 }
 
 TEST(Models, SourceTextReadsBack) {
-  EXPECT_EQ(make_model(model_source("mlp", "20-8-3")).value(0).spec.shape[1], 20);
-  EXPECT_EQ(make_model(model_source("lenet5", "")).name(), "lenet5");
+  EXPECT_EQ(make_model("mlp 20-8-3").value(0).spec.shape[1], 20);
+  EXPECT_EQ(make_model("lenet5").name(), "lenet5");
   EXPECT_TRUE(error_of([] { make_model("resnet"); }));
   EXPECT_TRUE(error_of([] { make_model("mlp 20-x"); }));
 }

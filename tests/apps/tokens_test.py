@@ -36,7 +36,7 @@ class LanguageModel(KerfTest):
         self.assert_one_error(run("train", "lstm-lm", "--data", "tokens:64x16x31"), "31 classes", "32 scores")
         self.assert_one_error(run("train", "lenet5", "--data", "tokens:64x784x10"), "784 features of int64")
         self.assert_one_error(run("train", "lstm-lm", "--data", "tokens:64x16"), "ROWSxLENGTHxVOCABULARY")
-        self.assert_one_error(run("train", "lstm-lm", "--sizes", "16-32-32"), "needs four sizes")
+        self.assert_one_error(run("train", "lstm-lm", "--sizes", "16-32-32"), "needs 4 sizes")
 
 
 if __name__ == "__main__":

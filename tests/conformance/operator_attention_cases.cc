@@ -46,6 +46,21 @@ OperatorCase attention(std::string name, const Heads& h, bool side_by_side, Attr
   return scene;
 }
 
+OperatorCase rotary(std::string name, bool side_by_side, bool by_position, Attributes attributes) {
+  const int64_t turned = attribute_int(attributes, "rotary_embedding_dim", 6);
+  OperatorCase scene{.name = "RotaryEmbedding_" + name,
+                     .op = "RotaryEmbedding",
+                     .attributes = std::move(attributes),
+                     .samples = 2,
+                     .whole_axes = {"width"}};
+  if (side_by_side) scene.attributes["num_heads"] = int64_t{3};
+  const Shape cache = by_position ? Shape{9, turned / 2} : Shape{kBatch, 5, turned / 2};
+  scene.inputs = {activation(side_by_side ? Shape{kBatch, 5, 18} : Shape{kBatch, 3, 5, 6}),
+                  given(cache), given(cache)};
+  if (by_position) scene.inputs.push_back(classes({kBatch, 5}, 9));
+  return scene;
+}
+
 }  // namespace
 
 std::vector<OperatorCase> attention_cases() {
@@ -69,6 +84,9 @@ std::vector<OperatorCase> attention_cases() {
       attention("Attention_of_what_is_allowed", {}, false, causal, {allowed({kBatch, 2, 5, 5})}),
       attention("Attention_of_fewer_keys_than_queries", {.queries = 6, .keys = 3}, false,
                 {{"left_window_size", int64_t{1}}}),
+      rotary("of_halves", false, false, {}),
+      rotary("of_neighbours_by_position", true, true, {{"interleaved", int64_t{1}}}),
+      rotary("of_a_part", true, false, {{"rotary_embedding_dim", int64_t{4}}}),
   };
 }
 

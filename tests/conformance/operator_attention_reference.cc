@@ -38,10 +38,39 @@ double masked(const std::vector<HostTensor>& in, Index scores) {
   return mask.integers[static_cast<size_t>(flat(scores, mask.shape))] != 0 ? 0 : kNothing;
 }
 
+Reference rotary(const OperatorCase& scene, const std::vector<HostTensor>& in, const Shape& y) {
+  const HeadView x{in[0], attribute_int(scene.attributes, "num_heads", 0)};
+  const int64_t said = attribute_int(scene.attributes, "rotary_embedding_dim", 0);
+  const int64_t pairs = (said == 0 ? x.extent(3) : said) / 2;
+  const bool neighbours = attribute_int(scene.attributes, "interleaved", 0) != 0;
+  return for_each_element(y, [&](const Index& i) {
+    const bool apart = y.rank() == 4;
+    const int64_t t = apart ? i[2] : i[1];
+    const int64_t head = apart ? i[1] : i[2] / x.extent(3);
+    const int64_t j = apart ? i[3] : i[2] % x.extent(3);
+    Sum sum;
+    if (j >= 2 * pairs) {
+      sum.add(x(i[0], head, t, j));
+      return sum;
+    }
+    const bool second = neighbours ? j % 2 == 1 : j >= pairs;
+    const int64_t pair = neighbours ? j / 2 : j % pairs;
+    const int64_t other = neighbours ? j + (second ? -1 : 1) : j + (second ? -pairs : pairs);
+    const Index of_cache =
+        in.size() > 3
+            ? Index{in[3].integers[static_cast<size_t>(flat({i[0], t}, in[3].shape))], pair}
+            : Index{i[0], t, pair};
+    sum.add(at(in[1], of_cache) * x(i[0], head, t, j));
+    sum.add((second ? 1 : -1) * at(in[2], of_cache) * x(i[0], head, t, other));
+    return sum;
+  });
+}
+
 }  // namespace
 
 std::optional<Reference> attention_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& in, const Shape& y) {
+  if (scene.op == "RotaryEmbedding") return rotary(scene, in, y);
   if (scene.op != "Attention") return std::nullopt;
   const auto number = [&](const char* name, int64_t otherwise) {
     return attribute_int(scene.attributes, name, otherwise);

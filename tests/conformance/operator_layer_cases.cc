@@ -165,6 +165,67 @@ void add_normalized_cases(std::vector<OperatorCase>& cases) {
                    .whole_axes = {"axis 1", "features"}});
 }
 
+void add_resize_cases(std::vector<OperatorCase>& cases) {
+  using Floats = std::vector<double>;
+  const auto add = [&](std::string name, Attributes attributes, Shape x,
+                       std::vector<std::string> whole) {
+    cases.push_back({.name = "Resize_" + name,
+                     .op = "Resize",
+                     .attributes = std::move(attributes),
+                     .inputs = {activation(x)},
+                     .samples = 2,
+                     .whole_axes = std::move(whole)});
+  };
+  const std::vector<std::string> space{"axis 2", "axis 3"};
+  add("nearest_by_scales", {{"scales", Floats{1, 1, 2, 1.5}}}, {kBatch, 2, 3, 4}, space);
+  add("nearest_to_sizes",
+      {{"sizes", Ints{5, 3}},
+       {"axes", Ints{2, 3}},
+       {"nearest_mode", "floor"},
+       {"coordinate_transformation_mode", "asymmetric"}},
+      {kBatch, 2, 7, 4}, space);
+  add("linear", {{"mode", "linear"}, {"scales", Floats{1, 1, 2, 0.6}}}, {kBatch, 2, 3, 5}, space);
+  add("linear_between_corners",
+      {{"mode", "linear"},
+       {"sizes", Ints{1, 2, 7}},
+       {"coordinate_transformation_mode", "align_corners"}},
+      {kBatch, 2, 4}, {"features"});
+  add("cubic",
+      {{"mode", "cubic"}, {"scales", Floats{1, 1, 1.7, 2}}, {"exclude_outside", int64_t{1}}},
+      {kBatch, 2, 5, 4}, space);
+  add("antialiased",
+      {{"mode", "linear"}, {"scales", Floats{1, 1, 0.4, 0.5}}, {"antialias", int64_t{1}}},
+      {kBatch, 2, 8, 6}, space);
+  add("of_a_crop",
+      {{"mode", "linear"},
+       {"sizes", Ints{3, 4}},
+       {"axes", Ints{2, 3}},
+       {"roi", Floats{-0.2, 0.1, 0.7, 1.3}},
+       {"extrapolation_value", 0.5},
+       {"coordinate_transformation_mode", "tf_crop_and_resize"}},
+      {kBatch, 2, 5, 4}, space);
+  add("of_nothing", {{"scales", Floats{1, 1, 1}}}, {kBatch, 2, 3}, {});
+}
+
+void add_norm_cases(std::vector<OperatorCase>& cases) {
+  const auto add = [&](std::string name, std::string op, Attributes attributes, Shape x,
+                       std::vector<std::string> whole) {
+    cases.push_back({.name = std::move(name),
+                     .op = std::move(op),
+                     .attributes = std::move(attributes),
+                     .inputs = {activation(x, Draw::kApart)},
+                     .epsilon = 0.005,
+                     .whole_axes = std::move(whole)});
+  };
+  add("LpNormalization", "LpNormalization", {{"axis", int64_t{1}}}, {kBatch, 4, 3}, {"axis 1"});
+  add("LpNormalization_of_absolutes", "LpNormalization", {{"p", int64_t{1}}}, {kBatch, 5},
+      {"features"});
+  add("MeanVarianceNormalization", "MeanVarianceNormalization", {}, {kBatch, 3, 2, 3},
+      {"samples", "axis 2", "axis 3"});
+  add("MeanVarianceNormalization_of_rows", "MeanVarianceNormalization", {{"axes", Ints{-1}}},
+      {kBatch, 2, 5}, {"features"});
+}
+
 }  // namespace
 
 std::vector<OperatorCase> layer_cases() {
@@ -174,6 +235,8 @@ std::vector<OperatorCase> layer_cases() {
   add_lrn_cases(cases);
   add_transposed_cases(cases);
   add_normalized_cases(cases);
+  add_resize_cases(cases);
+  add_norm_cases(cases);
   return cases;
 }
 

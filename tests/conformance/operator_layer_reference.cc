@@ -229,6 +229,74 @@ Reference rms_normalization(const OperatorCase& scene, const std::vector<HostTen
   });
 }
 
+// Over the numbers that differ from element `i` in these axes only.
+Reference axis_normalization(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
+  const bool centred = scene.op == "MeanVarianceNormalization";
+  const Ints axes = centred ? attribute_ints(scene.attributes, "axes", {0, 2, 3})
+                            : Ints{attribute_int(scene.attributes, "axis", -1)};
+  const bool absolute = attribute_int(scene.attributes, "p", 2) == 1;
+  return for_each_element(y, [&](const Index& i) {
+    std::vector<double> values;
+    Ints extents;
+    for (const int64_t axis : axes)
+      extents.push_back(y[static_cast<int>((axis + y.rank()) % y.rank())]);
+    for_entries(extents, [&](const Index& entry) {
+      Index at_entry = i;
+      for (size_t k = 0; k < axes.size(); ++k)
+        at_entry[static_cast<size_t>((axes[k] + y.rank()) % y.rank())] = entry[k];
+      values.push_back(at(x, at_entry));
+    });
+    Moments m = moments(values, centred);
+    double norm = 0;
+    for (const double value : values) norm += absolute ? std::abs(value) : value * value;
+    if (!centred) m.square = absolute ? norm * norm : norm;
+    return normalised(at(x, i), m, 0, 1, 0);
+  });
+}
+
+// Nearest and linear, each axis by itself, at places that the cases have.
+Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
+  const auto text = [&](const char* name, const char* otherwise) {
+    return attribute_string(scene.attributes, name, otherwise);
+  };
+  const std::string places = text("coordinate_transformation_mode", "half_pixel");
+  const bool linear = text("mode", "nearest") == "linear";
+  const auto scales = scene.attributes.find("scales");
+  const auto tap = [&](int axis, int64_t o, int64_t entry) -> std::pair<int64_t, double> {
+    const double in = static_cast<double>(x.shape[axis]);
+    const double out = static_cast<double>(y[axis]);
+    const double scale =
+        scales == scene.attributes.end()
+            ? out / in
+            : std::get<std::vector<double>>(scales->second)[static_cast<size_t>(axis)];
+    double place = (static_cast<double>(o) + 0.5) / scale - 0.5;
+    if (places == "asymmetric") place = static_cast<double>(o) / scale;
+    if (places == "align_corners")
+      place = static_cast<double>(o) * (in - 1) / std::max(out - 1, 1.0);
+    const double low =
+        linear || text("nearest_mode", "") == "floor" ? std::floor(place) : std::ceil(place - 0.5);
+    const double weight =
+        linear ? (entry == 0 ? 1 - (place - low) : place - low) : 1 - double(entry);
+    const int64_t index = static_cast<int64_t>(low) + entry;
+    return {std::min(std::max<int64_t>(index, 0), x.shape[axis] - 1), weight};
+  };
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    for_entries(Ints(i.size(), 2), [&](const Index& entry) {
+      Index from = i;
+      double weight = 1;
+      for (int axis = 0; axis < y.rank(); ++axis) {
+        const auto k = static_cast<size_t>(axis);
+        const auto [index, of_axis] = tap(axis, i[k], entry[k]);
+        from[k] = index;
+        weight *= of_axis;
+      }
+      if (weight != 0) sum.add(weight * at(x, from));
+    });
+    return sum;
+  });
+}
+
 }  // namespace
 
 std::optional<Reference> layer_reference(const OperatorCase& scene,
@@ -239,6 +307,12 @@ std::optional<Reference> layer_reference(const OperatorCase& scene,
   if (scene.op == "GroupNormalization" || scene.op == "InstanceNormalization")
     return group_normalization(scene, in, output);
   if (scene.op == "RMSNormalization") return rms_normalization(scene, in, output);
+  if (scene.op == "LpNormalization" || scene.op == "MeanVarianceNormalization")
+    return axis_normalization(scene, in[0], output);
+  const auto mode = attribute_string(scene.attributes, "mode", "");
+  if (scene.op == "Resize" && mode != "cubic" && !scene.attributes.contains("antialias") &&
+      !scene.attributes.contains("roi"))
+    return resize(scene, in[0], output);
   if (scene.op == "LRN") return lrn(scene, in[0], output);
   return std::nullopt;
 }

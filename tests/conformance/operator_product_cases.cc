@@ -63,6 +63,29 @@ void add_matmul_cases(std::vector<OperatorCase>& cases) {
   add("MatMul_repeating_both", activation({kBatch, 1, 2, 3}), parameter({4, 3, 2}));
 }
 
+void add_einsum_cases(std::vector<OperatorCase>& cases) {
+  const auto add = [&](std::string name, const char* equation, std::vector<CaseInput> inputs,
+                       std::vector<std::string> whole = {}) {
+    cases.push_back({.name = std::move(name),
+                     .op = "Einsum",
+                     .attributes = {{"equation", equation}},
+                     .inputs = std::move(inputs),
+                     .whole_axes = std::move(whole)});
+  };
+  add("Einsum_of_heads", "bqhd, bkhd -> bhqk",
+      {activation({kBatch, 3, 2, 4}), activation({kBatch, 5, 2, 4})});
+  add("Einsum_back_from_heads", "bhqk,bkhd->bqhd",
+      {activation({kBatch, 2, 3, 5}), activation({kBatch, 5, 2, 4})});
+  add("Einsum_of_further_axes", "...ij,jk", {activation({kBatch, 2, 3}), parameter({3, 4})});
+  add("Einsum_of_transposed_matrices", "kb,nk->bn", {activation({5, kBatch}), parameter({4, 5})});
+  add("Einsum_of_axes_that_one_has", "bij,kj->b", {activation({kBatch, 3, 4}), parameter({2, 4})});
+  add("Einsum_of_an_outer_product", "i,j->ji", {parameter({3}), parameter({4})});
+  add("Einsum_repeating_both", "bij,bij->bij",
+      {activation({kBatch, 3, 1}), activation({kBatch, 1, 4})});
+  add("Einsum_of_one_sum", "bij->jb", {activation({kBatch, 3, 4})});
+  add("Einsum_of_a_diagonal", "iij->ji", {parameter({3, 3, 2})}, {"i"});
+}
+
 void add_integer_cases(std::vector<OperatorCase>& cases) {
   const auto numbers = [](DType type, const Shape& shape) {
     return CaseInput{{type, shape}, Role::kInput, Draw::kClass, 9};
@@ -85,6 +108,7 @@ std::vector<OperatorCase> product_cases() {
   std::vector<OperatorCase> cases;
   add_gemm_cases(cases);
   add_matmul_cases(cases);
+  add_einsum_cases(cases);
   add_integer_cases(cases);
   return cases;
 }

@@ -47,6 +47,43 @@ Reference matmul(std::vector<HostTensor> in, const Shape& y) {
   });
 }
 
+// Of an equation with `->` and without further axes: all indices of all letters, one after another.
+std::optional<Reference> einsum(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                                const Shape& y) {
+  std::string equation = attribute_string(scene.attributes, "equation", "");
+  std::erase(equation, ' ');
+  if (equation.find('.') != std::string::npos) return std::nullopt;
+  const std::string output = equation.substr(equation.find("->") + 2);
+  std::vector<std::string> terms{equation.substr(0, equation.find_first_of(",-"))};
+  if (in.size() > 1) {
+    const size_t comma = equation.find(',') + 1;
+    terms.push_back(equation.substr(comma, equation.find("->") - comma));
+  }
+  std::string letters = output;
+  std::vector<int64_t> extents(y.begin(), y.end());
+  for (size_t t = 0; t < terms.size(); ++t)
+    for (size_t a = 0; a < terms[t].size(); ++a)
+      if (letters.find(terms[t][a]) == std::string::npos) {
+        letters.push_back(terms[t][a]);
+        extents.push_back(in[t].shape[static_cast<int>(a)]);
+      }
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    for_each_element(Shape(extents), [&](const Index& all) {
+      if (!std::equal(i.begin(), i.end(), all.begin())) return Sum();
+      double product = 1;
+      for (size_t t = 0; t < terms.size(); ++t) {
+        Index own;
+        for (const char letter : terms[t]) own.push_back(all[letters.find(letter)]);
+        product *= repeated_at(in[t], own);
+      }
+      sum.add(product);
+      return Sum();
+    });
+    return sum;
+  });
+}
+
 // Computed as ONNX has it, from and to what lies channels last.
 std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector<HostTensor> in,
                                           const Shape& output) {
@@ -92,6 +129,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);
+  if (scene.op == "Einsum") return einsum(scene, in, output);
   return std::nullopt;
 }
 

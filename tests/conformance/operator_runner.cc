@@ -22,12 +22,16 @@ void visit(const Box& box, const Shape& shape, int axis, int64_t base,
       visit(box, shape, axis + 1, base * shape[axis] + i, found);
 }
 
-// Numbers of 16 bits, for small ones with few digits, which they all are exactly.
+// Numbers of 16 bits, for those with few digits, which are exact, and what is not finite.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
   explicit Float16(float x) {
     if (x == 0) return;
+    if (!std::isfinite(x)) {
+      bits = std::isnan(x) ? 0x7E00 : x < 0 ? 0xFC00 : 0x7C00;
+      return;
+    }
     int exponent = 0;
     const float fraction = std::frexp(std::abs(x), &exponent);
     const auto digits = static_cast<int>(std::nearbyint(std::ldexp(fraction, 11)));
@@ -36,7 +40,9 @@ struct Float16 {
   template <class T>
   explicit operator T() const {
     const float x = std::ldexp(static_cast<float>(1024 + (bits & 1023)), (bits >> 10 & 31) - 25);
-    return static_cast<T>((bits & 0x7FFF) == 0 ? 0 : bits >> 15 != 0 ? -x : x);
+    if ((bits & 0x7FFF) > 0x7C00) return static_cast<T>(NAN);
+    const float size = (bits & 0x7FFF) == 0x7C00 ? INFINITY : (bits & 0x7FFF) == 0 ? 0 : x;
+    return static_cast<T>(bits >> 15 != 0 ? -size : size);
   }
 };
 struct Bfloat16 {

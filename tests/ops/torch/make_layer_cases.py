@@ -103,6 +103,26 @@ def attention(name, causal, sharing, mask_shape=None, softcap=0.0):
     case.finish([(scores.softmax(-1) @ v.repeat_interleave(sharing, 1), 0)])
 
 
+def resized(name, x_shape, mode, sizes, corners=None, **attributes):
+    case = Case(name, "Resize", x_shape[0])
+    x = case.input("activation", rounded(*x_shape), 0)
+    case.attribute("mode", "string", "nearest" if mode == "nearest" else "cubic" if mode == "bicubic" else "linear")
+    case.attribute("sizes", "ints", *x_shape[:2], *sizes)
+    with_attributes(case, attributes)
+    case.finish([(F.interpolate(x, size=sizes, mode=mode, align_corners=corners), 0)])
+
+
+def rotary(name, interleaved):
+    case = Case(name, "RotaryEmbedding", 2)
+    x = case.input("activation", rounded(2, 3, 4, 6), 0)
+    angles = rounded(2, 4, 3)
+    cosines, sines = case.input("input", angles.cos().float().double(), 0), case.input("input", angles.sin().float().double(), 0)
+    case.attribute("interleaved", "int", int(interleaved))
+    pairs = torch.complex(x[..., 0::2], x[..., 1::2]) if interleaved else torch.complex(x[..., :3], x[..., 3:])
+    y = pairs * torch.complex(cosines, sines).unsqueeze(1)
+    case.finish([(torch.stack([y.real, y.imag], -1).flatten(-2) if interleaved else torch.cat([y.real, y.imag], -1), 0)])
+
+
 def main():
     convolution("Conv_of_lines", (2, 3, 9), (4, 3, 3), stride=[2], padding=[1])
     convolution("Conv_in_groups", (2, 4, 6, 5), (6, 2, 3, 2), groups=2, dilation=[2, 1], padding=[1, 0])
@@ -136,6 +156,18 @@ def main():
     attention("Attention_of_shared_heads", False, 3)
     attention("Attention_masked", True, 2, mask_shape=(4, 1, 6))
     attention("Attention_with_a_softcap", False, 1, softcap=1.5)
+    asymmetric = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    resized("Resize_nearest", (2, 3, 4, 5), "nearest", [6, 10], **asymmetric)
+    resized("Resize_nearest_smaller", (2, 3, 7, 5), "nearest", [3, 4], **asymmetric)
+    resized("Resize_linear", (2, 3, 4, 5), "bilinear", [7, 3], False)
+    resized("Resize_linear_between_corners", (2, 3, 5), "linear", [9], True, coordinate_transformation_mode="align_corners")
+    resized("Resize_cubic", (2, 2, 5, 4), "bicubic", [8, 6], False)
+    rotary("RotaryEmbedding_of_halves", False)
+    rotary("RotaryEmbedding_of_neighbours", True)
+    pool("LpNormalization", "LpNormalization", lambda x: F.normalize(x, 2, 1), (2, 4, 3), axis=1)
+    pool("LpNormalization_of_absolutes", "LpNormalization", lambda x: F.normalize(x, 1, -1), (2, 4, 3), p=1)
+    pool("MeanVarianceNormalization", "MeanVarianceNormalization",
+         lambda x: (x - x.mean((0, 2, 3), True)) / x.var((0, 2, 3), False, True).sqrt(), (3, 2, 4, 3))
 
 
 if __name__ == "__main__":

@@ -157,6 +157,18 @@ def products():
         case.finish([(a @ b, y_batch)])
 
 
+def einsums():
+    for name, equation, shapes, batches, y_batch in (
+        ("Einsum_of_heads", "bqhd,bkhd->bhqk", ((3, 4, 2, 5), (3, 6, 2, 5)), (0, 0), 0),
+        ("Einsum_of_sums_beside", "bij,kj->b", ((3, 4, 5), (2, 5)), (0, None), 0),
+        ("Einsum_of_further_axes", "...ij,jk->...ik", ((3, 2, 4), (4, 5)), (0, None), 0),
+    ):
+        case = Case(name, "Einsum", 3)
+        operands = [case.input("parameter" if b is None else "activation", rounded(*s), b) for s, b in zip(shapes, batches)]
+        case.attribute("equation", "string", equation)
+        case.finish([(torch.einsum(equation, *operands), y_batch)])
+
+
 def main():
     moved()
     split_with_a_smaller_end()
@@ -166,6 +178,7 @@ def main():
     top_k(True, unread=(1,))
     top_k(False, unread=(1,))
     products()
+    einsums()
 
 
 if __name__ == "__main__":

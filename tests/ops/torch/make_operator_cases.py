@@ -160,6 +160,95 @@ def concat():
     case.finish([(torch.cat(parts, 2), 0)])
 
 
+def of_one(op, function, positive=False, **attributes):
+    suffix = "".join(f"_{value}".replace(".", "_").replace("-", "minus_") for value in attributes.values())
+    case = Case(f"{op}{suffix}", op)
+    x = case.input("activation", rounded(3, 4, 5).abs() + 0.25 if positive else rounded(3, 4, 5) * 2, 0)
+    for name, value in attributes.items():
+        case.attribute(name, "string" if isinstance(value, str) else "float", value)
+    case.finish([(function(x), 0)])
+
+
+def of_two(op, function, a_shape, b_shape, positive=(False, False)):
+    case = Case(f"{op}_of_{'x'.join(map(str, a_shape))}_and_{'x'.join(map(str, b_shape))}", op)
+    drawn = [rounded(*shape).abs() + 0.25 if up else rounded(*shape) for shape, up in zip((a_shape, b_shape), positive)]
+    # What is as long as there are samples, and on the first axis, has them.
+    a, b = (case.input("activation", x, 0 if x.dim() == 3 and x.shape[0] == 3 else None) for x in drawn)
+    case.finish([(function(a, b), 0)])
+
+
+def of_many(op, function, *shapes):
+    case = Case(f"{op}_of_{len(shapes)}", op)
+    inputs = [case.input("activation", rounded(*shape), 0 if len(shape) == 3 and shape[0] == 3 else None) for shape in shapes]
+    case.finish([(function(*inputs), 0)])
+
+
+def where():
+    case = Case("Where_repeating_all", "Where")
+    holds = torch.randint(0, 2, (3, 4, 1)).bool()
+    case.lines.append(f"input label bool N,4,1 {text(holds.long())}")
+    case.inputs.append(None)
+    x, y = case.input("activation", rounded(3, 4, 5), 0), case.input("activation", rounded(5))
+    case.finish([(torch.where(holds, x, y), 0)])
+
+
+def label_loss(op, reduction, weighted, ignored=None):
+    case = Case(f"{op}_{reduction}{'_weighted' * weighted}{'_ignoring' * (ignored is not None)}", op)
+    scores = case.input("activation", rounded(3, 5, 4), 0)
+    labels = case.input("label", torch.randint(0, 5, (3, 4)), 0)
+    weights = (rounded(5).abs() + 0.25).float().double() if weighted else None
+    if weighted:
+        case.input("label", weights)
+    case.attribute("reduction", "string", reduction)
+    if ignored is not None:
+        case.attribute("ignore_index", "int", ignored)
+    function = torch.nn.functional.cross_entropy if op == "SoftmaxCrossEntropyLoss" else torch.nn.functional.nll_loss
+    loss = function(scores, labels, weights, reduction=reduction, ignore_index=-100 if ignored is None else ignored)
+    case.finish([(loss, 0 if reduction == "none" else None)])
+
+
+def pointwise():
+    torch.manual_seed(11)
+    F = torch.nn.functional
+    for op, function in {"Relu": F.relu, "Sigmoid": torch.sigmoid, "Tanh": torch.tanh, "Exp": torch.exp, "Erf": torch.erf, "Abs": torch.abs,
+                         "HardSwish": F.hardswish, "Selu": F.selu, "Softplus": F.softplus, "Softsign": F.softsign, "Mish": F.mish,
+                         "Swish": F.silu, "Gelu": F.gelu, "Sin": torch.sin, "Cos": torch.cos, "Atan": torch.atan, "Sinh": torch.sinh,
+                         "Cosh": torch.cosh, "Asinh": torch.asinh, "Floor": torch.floor, "Round": torch.round, "Sign": torch.sign}.items():
+        of_one(op, function)
+    for op, function in {"Log": torch.log, "Sqrt": torch.sqrt, "Reciprocal": torch.reciprocal}.items():
+        of_one(op, function, positive=True)
+    of_one("Gelu", lambda x: F.gelu(x, approximate="tanh"), approximate="tanh")
+    of_one("Elu", lambda x: F.elu(x, 0.7), alpha=0.7)
+    of_one("Celu", lambda x: F.celu(x, 0.7), alpha=0.7)
+    of_one("LeakyRelu", lambda x: F.leaky_relu(x, 0.2), alpha=0.2)
+    of_one("Clip", lambda x: torch.clamp(x, -0.5, 1.0), min=-0.5, max=1.0)
+    of_one("ThresholdedRelu", lambda x: F.threshold(x, 0.5, 0.0), alpha=0.5)
+    for op, function in {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul}.items():
+        of_two(op, function, (3, 4, 5), (4, 1))
+        of_two(op, function, (4, 1), (3, 1, 5))
+    of_two("Div", torch.div, (3, 4, 5), (3, 1, 5), (False, True))
+    of_two("Pow", torch.pow, (3, 4, 5), (5,), (True, False))
+    of_two("Pow", torch.pow, (4, 1), (3, 1, 5), (True, False))
+    case = Case("PRelu_of_rows", "PRelu")
+    x, slope = case.input("activation", rounded(3, 4, 5), 0), case.input("parameter", rounded(4, 1))
+    case.finish([(torch.where(x < 0, x * slope, x), 0)])
+    of_many("Sum", lambda a, b, c: a + b + c, (3, 4, 5), (4, 1), (3, 1, 5))
+    of_many("Mean", lambda a, b, c: (a + b + c) / 3, (3, 4, 5), (4, 1), (3, 1, 5))
+    of_many("Max", torch.maximum, (3, 4, 5), (4, 1))
+    of_many("Min", torch.minimum, (3, 4, 5), (5,))
+    where()
+    for axis in (1, 2):
+        case = Case(f"LogSoftmax_of_axis_{axis}", "LogSoftmax")
+        x = case.input("activation", rounded(3, 4, 5), 0)
+        case.attribute("axis", "int", axis)
+        case.finish([(F.log_softmax(x, axis), 0)])
+    for op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
+        label_loss(op, "none", True)
+        label_loss(op, "sum", True, 2)
+        label_loss(op, "mean", True, 2)
+        label_loss(op, "mean", True)
+
+
 def main():
     batch_normalization("BatchNormalization_of_images", (3, 2, 4, 5), True, unread=(1, 2))
     batch_normalization("BatchNormalization_of_rows", (6, 5), True, unread=())
@@ -175,6 +264,7 @@ def main():
     transpose()
     split()
     concat()
+    pointwise()
 
 
 if __name__ == "__main__":

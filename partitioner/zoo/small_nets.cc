@@ -1,31 +1,42 @@
-#include "partitioner/zoo.h"
-
-#include <charconv>
+// Small networks for small images and sequences: mlp, LeNet-5, a convolution net, an LSTM language
+// model.
 #include <cmath>
 
 #include "partitioner/builder.h"
+#include "partitioner/zoo/families.h"
+#include "runtime/error.h"
 
 namespace kerf::partitioner {
-
 namespace {
 
-// Large enough for anything that fits a machine, small enough that no product of two overflows.
-constexpr int64_t kMostUnits = int64_t{1} << 24;
-
-void check_sizes(const std::vector<int64_t>& sizes, const char* model) {
+void check_sizes(const std::vector<int64_t>& sizes, const std::string& model) {
   for (const int64_t size : sizes)
     if (size < 1 || size > kMostUnits)
       throw Error(ErrorCode::kUsage, format("the size {} is not within 1 and {}", size, kMostUnits),
                   model);
 }
 
-Model make_mlp(std::vector<int64_t> sizes) {
+}  // namespace
+
+std::vector<int64_t> sizes_or(const ZooOptions& options, std::vector<int64_t> otherwise,
+                              const std::string& name) {
+  if (options.sizes.empty()) return otherwise;
+  if (options.sizes.size() != otherwise.size())
+    throw Error(ErrorCode::kUsage,
+                format("needs {} sizes, as in --sizes {}: {}", otherwise.size(),
+                       fmt::join(otherwise, "-"), find_zoo_model(name).sizes),
+                name);
+  check_sizes(options.sizes, name);
+  return options.sizes;
+}
+
+Model make_mlp(const std::string& name, const ZooOptions& options) {
+  std::vector<int64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {784, 512, 512, 10};
   if (sizes.size() < 2)
-    throw Error(ErrorCode::kUsage, "needs an input and an output size, as in --sizes 784-10",
-                "mlp");
-  check_sizes(sizes, "mlp");
-  Builder b("mlp");
+    throw Error(ErrorCode::kUsage, "needs an input and an output size, as in --sizes 784-10", name);
+  check_sizes(sizes, name);
+  Builder b(name);
   ValueId x = b.input("image", {ops::kBatch, sizes.front()});
   for (size_t layer = 1; layer < sizes.size(); ++layer) {
     x = b.gemm(x, sizes[layer], format("fc{}", layer));
@@ -35,7 +46,7 @@ Model make_mlp(std::vector<int64_t> sizes) {
   return b.build();
 }
 
-Model make_lenet5(const std::string& name) {
+Model make_lenet5(const std::string& name, const ZooOptions&) {
   Builder b(name);
   const auto normalized = [&](ValueId value, const char* as) {
     return name == "lenet5-bn" ? b.batch_norm(value, as) : value;
@@ -54,16 +65,17 @@ Model make_lenet5(const std::string& name) {
 
 // Pairs of 3x3 convolutions, each pair followed by a maximum over 2x2 (Simonyan and Zisserman 2014,
 // in small).
-Model make_convnet(std::vector<int64_t> sizes) {
+Model make_convnet(const std::string& name, const ZooOptions& options) {
   constexpr size_t kMostBlocks = 4;  // of 28 rows the fourth leaves 1
+  std::vector<int64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {32, 64};
   if (sizes.size() > kMostBlocks)
     throw Error(ErrorCode::kUsage,
                 format("has {} blocks at most, of as many channels as --sizes says, as in 32-64",
                        kMostBlocks),
-                "convnet");
-  check_sizes(sizes, "convnet");
-  Builder b("convnet");
+                name);
+  check_sizes(sizes, name);
+  Builder b(name);
   ValueId x = b.input("image", {ops::kBatch, 1, 28, 28});
   for (size_t block = 1; block <= sizes.size(); ++block) {
     for (const char* half : {"a", "b"}) {
@@ -77,15 +89,9 @@ Model make_convnet(std::vector<int64_t> sizes) {
   return b.build();
 }
 
-Model make_lstm_lm(std::vector<int64_t> sizes) {
-  if (sizes.empty()) sizes = {16, 32, 32, 64};
-  if (sizes.size() != 4)
-    throw Error(ErrorCode::kUsage,
-                "needs four sizes: tokens in a row, vocabulary, embedding, hidden units, as in "
-                "--sizes 16-32-32-64",
-                "lstm-lm");
-  check_sizes(sizes, "lstm-lm");
-  Builder b("lstm-lm");
+Model make_lstm_lm(const std::string& name, const ZooOptions& options) {
+  const auto sizes = sizes_or(options, {16, 32, 32, 64}, name);
+  Builder b(name);
   const ValueId tokens = b.input("tokens", {ops::kBatch, sizes[0]}, ops::DType::kInt64);
   const ValueId x = b.embedding(tokens, sizes[1], sizes[2], "embedding");
   const ValueId h = b.lstm(x, sizes[3], "lstm");
@@ -95,48 +101,6 @@ Model make_lstm_lm(std::vector<int64_t> sizes) {
   const ValueId scores = b.matmul(h, weight, "scores");  // [N, T, V]
   b.loss(b.node("Transpose", {scores}, {{"perm", std::vector<int64_t>{0, 2, 1}}}, "by_token"));
   return b.build();
-}
-
-}  // namespace
-
-std::vector<std::string> zoo_names() {
-  return {"mlp", "lenet5", "lenet5-bn", "convnet", "lstm-lm"};
-}
-
-Model make_zoo_model(const std::string& name, const ZooOptions& options) {
-  if (name == "mlp") return make_mlp(options.sizes);
-  if (name == "lstm-lm") return make_lstm_lm(options.sizes);
-  if (name == "convnet") return make_convnet(options.sizes);
-  if (name != "lenet5" && name != "lenet5-bn")
-    throw Error(ErrorCode::kUsage,
-                format("there is no model of this name; the built-in models are {}",
-                       fmt::join(zoo_names(), ", ")),
-                name);
-  if (!options.sizes.empty())
-    throw Error(ErrorCode::kUsage, "its sizes are fixed; --sizes is for mlp, convnet and lstm-lm",
-                name);
-  return make_lenet5(name);
-}
-
-std::vector<int64_t> parse_sizes(const std::string& text) {
-  std::vector<int64_t> sizes;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (;;) {
-    int64_t size = 0;
-    const auto [next, fault] = std::from_chars(at, end, size);
-    const bool good =
-        fault == std::errc() && size >= 1 && size <= kMostUnits && (next == end || *next == '-');
-    if (!good)
-      throw Error(ErrorCode::kUsage,
-                  format("\"{}\": sizes are whole numbers within 1 and {} joined by dashes, as in "
-                         "784-512-10",
-                         text, kMostUnits),
-                  "--sizes");
-    sizes.push_back(size);
-    if (next == end) return sizes;
-    at = next + 1;
-  }
 }
 
 }  // namespace kerf::partitioner

@@ -1,0 +1,146 @@
+// LpNormalization and MeanVarianceNormalization on the CPU, in double, by plain loops. With n the
+// norm, m the number of numbers, d the deviation and z the centred X,
+//   p = 1:  dX = (dY - sign(X) * sum(dY * X) / n) / n,
+//   p = 2:  dX = (dY - X * sum(dY * X) / n^2) / n,
+//   mean and variance:  dX = (dY - mean(dY) - z * sum(dY * z) / (m * d * e)) / e,  e = d + 1e-9.
+#include <array>
+#include <cmath>
+
+#include "ops/activation_kernel.h"
+#include "ops/operators/axis_normalization.h"
+
+namespace kerf::ops::cpu {
+namespace {
+
+using NormKind = AxisNormalization::Kind;
+
+constexpr double kNoDeviation = 1e-9;  // as ONNX has it
+
+// The elements of a tensor by sets that are normalised together.
+class NormSets {
+ public:
+  NormSets(const Shape& shape, const std::vector<bool>& together) {
+    int64_t stride = 1;
+    for (int axis = shape.rank(); axis-- > 0; stride *= shape[axis])
+      (together[static_cast<size_t>(axis)] ? within_ : sets_).add(shape[axis], stride);
+  }
+  int64_t sets() const { return sets_.count; }
+  int64_t size() const { return within_.count; }
+  int64_t place(int64_t set, int64_t i) const { return sets_.place(set) + within_.place(i); }
+
+ private:
+  struct Axes {
+    std::array<int64_t, Shape::kMaxRank> extents{};
+    std::array<int64_t, Shape::kMaxRank> strides{};
+    size_t rank = 0;
+    int64_t count = 1;
+    void add(int64_t extent, int64_t stride) {
+      extents[rank] = extent;
+      strides[rank++] = stride;
+      count *= extent;
+    }
+    int64_t place(int64_t i) const {
+      int64_t at = 0;
+      for (size_t axis = 0; axis < rank; i /= extents[axis++])
+        at += i % extents[axis] * strides[axis];
+      return at;
+    }
+  };
+  Axes sets_;
+  Axes within_;
+};
+
+class AxisNormalizationKernel final : public ActivationKernel {
+ public:
+  explicit AxisNormalizationKernel(const KernelSite& site) : op_(site.as<AxisNormalization>()) {}
+
+  void forward(const Call& call) override {
+    const NormSets sets(call.inputs[0].shape, op_.normalised());
+    const float* x = call.inputs[0].f32();
+    for (int64_t set = 0; set < sets.sets() && sets.size() > 0; ++set) {
+      const Measures m = measure(sets, set, x);
+      for (int64_t i = 0; i < sets.size(); ++i) {
+        const int64_t at = sets.place(set, i);
+        const double value = double{x[at]} - m.mean;
+        call.outputs[0].f32()[at] = static_cast<float>(m.norm == 0 ? 0 : value / m.norm);
+      }
+    }
+  }
+
+  void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
+    const NormSets sets(call.inputs[0].shape, op_.normalised());
+    for (const GradientTarget& target : targets)
+      for (int64_t set = 0; set < sets.sets() && sets.size() > 0; ++set)
+        gradient_of_set(sets, set, call.inputs[0].f32(), call.output_gradients[0].f32(),
+                        target.to.f32());
+  }
+
+ private:
+  struct Measures {
+    double mean = 0;
+    double deviation = 0;
+    double norm = 0;  // what is divided by
+  };
+
+  Measures measure(const NormSets& sets, int64_t set, const float* x) const {
+    Measures m;
+    const auto count = static_cast<double>(sets.size());
+    const auto sum = [&](const auto& term) {
+      double result = 0;
+      for (int64_t i = 0; i < sets.size(); ++i) result += term(double{x[sets.place(set, i)]});
+      return result;
+    };
+    if (op_.kind() == NormKind::kMeanVariance) {
+      m.mean = sum([](double value) { return value; }) / count;
+      m.deviation =
+          std::sqrt(sum([&](double value) { return (value - m.mean) * (value - m.mean); }) / count);
+      m.norm = m.deviation + kNoDeviation;
+    } else if (op_.kind() == NormKind::kAbsolute) {
+      m.norm = sum([](double value) { return std::abs(value); });
+    } else {
+      m.norm = std::sqrt(sum([](double value) { return value * value; }));
+    }
+    return m;
+  }
+
+  void gradient_of_set(const NormSets& sets, int64_t set, const float* x, const float* dy,
+                       float* dx) const {
+    const Measures m = measure(sets, set, x);
+    double sum = 0;      // of dY
+    double product = 0;  // of dY times the centred X
+    for (int64_t i = 0; i < sets.size(); ++i) {
+      const int64_t at = sets.place(set, i);
+      sum += double{dy[at]};
+      product += double{dy[at]} * (double{x[at]} - m.mean);
+    }
+    const auto count = static_cast<double>(sets.size());
+    for (int64_t i = 0; i < sets.size(); ++i) {
+      const int64_t at = sets.place(set, i);
+      const double value = double{x[at]} - m.mean;
+      double of_norm = 0;  // what the norm's change takes away
+      if (op_.kind() == NormKind::kAbsolute)
+        of_norm = value == 0 ? 0 : std::copysign(1.0, value) * product / m.norm;
+      else if (op_.kind() == NormKind::kEuclidean)
+        of_norm = m.norm == 0 ? 0 : value * product / (m.norm * m.norm);
+      else
+        of_norm =
+            sum / count + (m.deviation == 0 ? 0 : value * product / (count * m.deviation * m.norm));
+      dx[at] = m.norm == 0 ? 0.0F : static_cast<float>((double{dy[at]} - of_norm) / m.norm);
+    }
+  }
+
+  const AxisNormalization& op_;
+};
+
+std::unique_ptr<Kernel> make_axis_normalization(const KernelSite& site) {
+  return std::make_unique<AxisNormalizationKernel>(site);
+}
+
+}  // namespace
+
+KernelEntries register_axis_normalization() {
+  return {{"LpNormalization", make_axis_normalization},
+          {"MeanVarianceNormalization", make_axis_normalization}};
+}
+
+}  // namespace kerf::ops::cpu
