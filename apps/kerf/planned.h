@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/kerf/plan_flags.h"
 #include "partitioner/cut.h"
@@ -21,7 +22,8 @@ struct Planned {
   partitioner::Setting setting;
   std::optional<int64_t> memory;  // cap per worker
   std::string optimizer = "sgd";
-  double momentum = kDefaultMomentum;  // 0 unless sgd
+  double momentum = kDefaultMomentum;   // 0 unless sgd
+  std::vector<std::string> notes = {};  // of how the model was read, for people
   // Of the optimizer, more or fewer than the plan was made for, because flags say so.
   int more_states = 0;
 };

@@ -192,10 +192,10 @@ const std::map<std::string, Adapt>& table() {
       {"Softmax", softmax}, {"LogSoftmax", softmax},
       {"Hardmax", softmax}, {"BatchNormalization", batch_normalization},
       {"Dropout", dropout}, {"PRelu", prelu},
-      {"Cast", cast},       {"Concat", concat},
-      {"Upsample", resize}, {"Resize", resize},
-      {"LSTM", recurrent},  {"GRU", recurrent},
-      {"RNN", recurrent}};
+      {"Split", split},     {"Cast", cast},
+      {"Concat", concat},   {"Upsample", resize},
+      {"Resize", resize},   {"LSTM", recurrent},
+      {"GRU", recurrent},   {"RNN", recurrent}};
   return rows;
 }
 
