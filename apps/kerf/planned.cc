@@ -179,7 +179,6 @@ Planned make_plan_of(const PlanFlags& flags) {
   check(flags);
   MadeModel made = make_model_with_notes(flags.source());
   Planned planned{flags.source(), std::move(made.model), {}, {}, flags.memory};
-  planned.notes = std::move(made.notes);
   partitioner::PlanRequest request;
   request.source = planned.source;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
@@ -218,6 +217,8 @@ Planned make_plan_of(const PlanFlags& flags) {
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
   forget_devices(planned.plan);
+  for (const std::string& note : made.notes)
+    std::fputs(format("kerf: note: {}\n", note).c_str(), stderr);
   return planned;
 }
 
@@ -249,10 +250,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
 }
 
 Planned planned_by(const PlanFlags& flags, const std::string& file) {
-  Planned planned = file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
-  for (const std::string& note : planned.notes)
-    std::fputs(format("kerf: note: {}\n", note).c_str(), stderr);
-  return planned;
+  return file.empty() ? make_plan_of(flags) : read_plan_of(flags, file);
 }
 
 std::string plan_text_for(const Planned& planned, const std::string& file,

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "apps/kerf/plan_flags.h"
 #include "partitioner/cut.h"
@@ -22,13 +21,13 @@ struct Planned {
   partitioner::Setting setting;
   std::optional<int64_t> memory;  // cap per worker
   std::string optimizer = "sgd";
-  double momentum = kDefaultMomentum;   // 0 unless sgd
-  std::vector<std::string> notes = {};  // of how the model was read, for people
+  double momentum = kDefaultMomentum;  // 0 unless sgd
   // Of the optimizer, more or fewer than the plan was made for, because flags say so.
   int more_states = 0;
 };
 
-// Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
+// Makes the plan that the flags ask for; what a person should know of how the model was read goes to
+// the standard error output. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
 // flag says of schedule, slots, transport, threads and optimizer goes before what the plan's

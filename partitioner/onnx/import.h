@@ -29,6 +29,8 @@ struct ImportOptions {
   bool train_batch_norms = false;
   // Inputs that are the same for every sample.
   std::map<std::string, ops::TensorLiteral> constants = {};
+  // Whether what an exporter wrote for one operator becomes it (fuse.h).
+  bool fuse = true;
   // Nothing is a batch: every input is whole, as ONNX's tests have them.
   bool whole_inputs = false;
 };

@@ -158,7 +158,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
-  imported.model = fused(imported.model, imported.notes);
+  if (options.fuse) imported.model = fused(imported.model, imported.notes);
   return imported;
 }
 
