@@ -50,15 +50,15 @@ class LabelLossKernel final : public ActivationKernel {
       const double term = row_loss(call, rows, row, weight);
       loss += term;
       weights += weight;
-      if (op_.reduction() == Reduction::kNone)
+      if (op_.reduction() == LossReduction::kNone)
         call.outputs[0].f32()[row] = static_cast<float>(term);
     }
     if (op_.divides_by_weights() && !call.reserve.empty())
       denominators(call)[op_.of_scores() ? rows.count() : 0] = weights;
-    if (op_.reduction() == Reduction::kNone) return;
-    const double divisor = op_.divides_by_weights()              ? weights
-                           : op_.reduction() == Reduction::kMean ? call.normaliser
-                                                                 : 1;
+    if (op_.reduction() == LossReduction::kNone) return;
+    const double divisor = op_.divides_by_weights()                  ? weights
+                           : op_.reduction() == LossReduction::kMean ? call.normaliser
+                                                                     : 1;
     *call.outputs[0].f32() = static_cast<float>(loss == 0 ? 0 : loss / divisor);
   }
 
@@ -118,11 +118,11 @@ class LabelLossKernel final : public ActivationKernel {
   // What flows back into the loss of a row.
   float row_scale(const Call& call, const ScoreRows& rows, int64_t row) const {
     const bool given = !call.output_gradients.empty() && call.output_gradients[0].data != nullptr;
-    const bool of_row = op_.reduction() == Reduction::kNone;
+    const bool of_row = op_.reduction() == LossReduction::kNone;
     const double upstream =
         given ? static_cast<double>(call.output_gradients[0].f32()[of_row ? row : 0])
               : (op_.is_loss() ? 1.0 : 0.0);
-    double divisor = op_.reduction() == Reduction::kMean ? call.normaliser : 1;
+    double divisor = op_.reduction() == LossReduction::kMean ? call.normaliser : 1;
     if (op_.divides_by_weights()) divisor = denominators(call)[op_.of_scores() ? rows.count() : 0];
     const double scaled = divisor == 0 ? 0 : upstream / divisor;
     return static_cast<float>(scaled) * weight_of(call, label_of(call, row));

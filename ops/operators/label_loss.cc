@@ -3,11 +3,11 @@
 namespace kerf::ops {
 namespace {
 
-Reduction reduction_of(const char* op, const Attributes& attributes) {
+LossReduction reduction_of(const char* op, const Attributes& attributes) {
   const std::string text = attribute_string(attributes, "reduction", "mean");
-  if (text == "mean") return Reduction::kMean;
-  if (text == "sum") return Reduction::kSum;
-  if (text == "none") return Reduction::kNone;
+  if (text == "mean") return LossReduction::kMean;
+  if (text == "sum") return LossReduction::kSum;
+  if (text == "none") return LossReduction::kNone;
   throw Error(ErrorCode::kUsage,
               format("{} with reduction '{}': it is none, mean or sum", op, text));
 }
@@ -28,7 +28,7 @@ LabelLoss::LabelLoss(const NodeFacts& facts, const char* name, bool of_scores)
                        to_string(input(0).spec.dtype), to_string(labels_type)));
   check_shapes();
   const Shape& scores = shape(0);
-  outputs_ = {{DType::kFloat32, reduction_ == Reduction::kNone ? shape(1) : Shape{}}};
+  outputs_ = {{DType::kFloat32, reduction_ == LossReduction::kNone ? shape(1) : Shape{}}};
   if (facts.outputs > 1) outputs_.push_back(input(0).spec);
   space_.axes = {{AxisKind::kSample, "samples", scores[0]},
                  {is_plain() ? AxisKind::kSummed : AxisKind::kOther, "classes", scores[1], 1, false,
@@ -43,7 +43,7 @@ LabelLoss::LabelLoss(const NodeFacts& facts, const char* name, bool of_scores)
       axis.undivided = "its mean divides by what all labels weigh";
   space_.inputs = {same_axes(scores.rank()), operand_axes(labels)};
   if (inputs().size() > 2) space_.inputs.push_back(has(2) ? operand_axes({{1}}) : OperandMap{});
-  space_.outputs = {reduction_ == Reduction::kNone ? operand_axes(labels) : operand_axes({})};
+  space_.outputs = {reduction_ == LossReduction::kNone ? operand_axes(labels) : operand_axes({})};
   if (facts.outputs > 1) space_.outputs.push_back(same_axes(scores.rank()));
 }
 
@@ -68,14 +68,14 @@ void LabelLoss::check_shapes() const {
 }
 
 bool LabelLoss::is_plain() const {
-  return reduction_ == Reduction::kMean && !weighted() && !ignored_ && of_scores_ &&
+  return reduction_ == LossReduction::kMean && !weighted() && !ignored_ && of_scores_ &&
          outputs_.size() == 1 && input(1).spec.dtype == DType::kInt64;
 }
 
 Cost LabelLoss::cost(const LocalSpecs& local) const {
   const double n = static_cast<double>(local.inputs[0].shape.elements());
   const double rows = static_cast<double>(local.inputs[1].shape.elements());
-  const double answers = reduction_ == Reduction::kNone ? 4 * rows : 0;
+  const double answers = reduction_ == LossReduction::kNone ? 4 * rows : 0;
   if (!of_scores_) return {rows, rows, 0, 16 * rows + answers, 4 * n + 12 * rows + answers, 0};
   const double shares = outputs_.size() > 1 ? 4 * n : 0;
   return {
@@ -96,7 +96,9 @@ size_t LabelLoss::reserve_bytes(const LocalSpecs& local) const {
   return (rows + (divides_by_weights() ? 1 : 0)) * sizeof(double);
 }
 
-bool LabelLoss::is_loss() const { return reduction_ != Reduction::kNone && !divides_by_weights(); }
+bool LabelLoss::is_loss() const {
+  return reduction_ != LossReduction::kNone && !divides_by_weights();
+}
 
 Answers LabelLoss::answers() const {
   const bool plain_labels = input(1).spec.dtype == DType::kInt64 && !ignored_;

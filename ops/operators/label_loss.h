@@ -19,7 +19,7 @@
 
 namespace kerf::ops {
 
-enum class Reduction : uint8_t { kNone, kMean, kSum };
+enum class LossReduction : uint8_t { kNone, kMean, kSum };
 
 class LabelLoss final : public BoundOperator {
  public:
@@ -27,12 +27,12 @@ class LabelLoss final : public BoundOperator {
   LabelLoss(const NodeFacts& facts, const char* name, bool of_scores);
 
   bool of_scores() const { return of_scores_; }
-  Reduction reduction() const { return reduction_; }
+  LossReduction reduction() const { return reduction_; }
   std::optional<int64_t> ignored() const { return ignored_; }
   bool weighted() const { return has(2); }
   // Divides by what its own labels weigh.
   bool divides_by_weights() const {
-    return reduction_ == Reduction::kMean && (weighted() || ignored_);
+    return reduction_ == LossReduction::kMean && (weighted() || ignored_);
   }
   // The mean over labels of int64 that weigh the same, and nothing else.
   bool is_plain() const;
@@ -49,7 +49,7 @@ class LabelLoss final : public BoundOperator {
   void check_shapes() const;
 
   bool of_scores_;
-  Reduction reduction_ = Reduction::kMean;
+  LossReduction reduction_ = LossReduction::kMean;
   std::optional<int64_t> ignored_;
 };
 
