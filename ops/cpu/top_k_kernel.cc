@@ -66,7 +66,7 @@ class TopKKernel final : public PlainKernel {
     std::partial_sort(places, places + k, places + folded.length, [&](int64_t a, int64_t b) {
       const T left = x[a * folded.inner];
       const T right = x[b * folded.inner];
-      const bool no_left = left != left;  // NaN is beyond all numbers
+      const bool no_left = left != left;  // NaN is greater than all numbers
       const bool no_right = right != right;
       if (no_left || no_right) {
         if (no_left != no_right) return op_.largest() ? no_left : no_right;

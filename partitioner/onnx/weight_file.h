@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "ops/tensor.h"
+#include "ops/attributes.h"
 #include "partitioner/contents.h"
 
 namespace kerf::partitioner::onnx {

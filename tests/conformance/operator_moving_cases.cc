@@ -89,6 +89,10 @@ void add_pad_cases(Cases& cases) {
   mode("Pad_by_wrapping", "wrap", {3, 1, 9, -1});
   cases.add("Pad_of_integers", "Pad", {{"pads", Ints{0, 1, 0, 2}}, {"value", 7.0}},
             {values_of(DType::kInt32, {kBatch, 4}, 9)});
+  for (const DType half : {DType::kFloat16, DType::kBFloat16})
+    cases.add(std::string("Pad_of_") + std::string(to_string(half)), "Pad",
+              {{"pads", Ints{0, 1, 0, 2}}, {"value", -1.5}},
+              {numbers(half, {kBatch, 4}, Draw::kHalves)});
   cases.add("Pad_of_flags", "Pad", {{"pads", Ints{0, 1, 0, 2}}, {"value", 1.0}},
             {values_of(DType::kBool, {kBatch, 4})});
 }

@@ -213,5 +213,85 @@ TEST_F(OperatorValues, SoftmaxOfLargeNumbersIsFinite) {
   EXPECT_THAT(y, ElementsAre(0.5F, 0.5F, 0));
 }
 
+TEST_F(OperatorValues, OfEqualsTopKTakesTheFirst) {
+  const HostTensor x = floats({1, 6}, {2, 1, 2, kNan, 2, 1});
+  for (const int64_t largest : {1, 0}) {
+    const Attributes attributes{{"k", int64_t{3}}, {"largest", largest}};
+    OperatorRunner runner(bound("TopK", attributes, {x}), *device_, 0);
+    const auto indices = runner.forward({x}, {})[1].integers;
+    if (largest == 1)
+      EXPECT_THAT(indices, ElementsAre(3, 0, 2)) << "NaN is greater than all numbers";
+    else
+      EXPECT_THAT(indices, ElementsAre(1, 5, 0));
+  }
+}
+
+TEST_F(OperatorValues, ArgMaxFindsNanAndTheFirstOrLastOfEquals) {
+  const auto place = [&](std::vector<float> values, int64_t last) {
+    const auto extent = static_cast<int64_t>(values.size());
+    return forward("ArgMax", {{"select_last_index", last}}, {floats({extent}, std::move(values))})
+        .integers;
+  };
+  EXPECT_THAT(place({1, 3, 3, 2}, 0), ElementsAre(1));
+  EXPECT_THAT(place({1, 3, 3, 2}, 1), ElementsAre(2));
+  EXPECT_THAT(place({1, kNan, 3, kNan}, 0), ElementsAre(1));
+  EXPECT_THAT(place({1, kNan, 3, kNan}, 1), ElementsAre(3));
+}
+
+TEST_F(OperatorValues, ReductionsKeepNanAndStayFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto reduce = [&](const char* op, std::vector<float> values) {
+    const auto extent = static_cast<int64_t>(values.size());
+    return forward(op, {{"keepdims", int64_t{0}}}, {floats({extent}, std::move(values))}).floats[0];
+  };
+  for (const char* op : {"ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd", "ReduceLogSumExp"})
+    EXPECT_TRUE(std::isnan(reduce(op, {1, kNan, 2}))) << op;
+  EXPECT_EQ(reduce("ReduceMax", {-infinity, -infinity}), -infinity);
+  EXPECT_FLOAT_EQ(reduce("ReduceLogSumExp", {1000, 1000}), 1000 + std::log(2.0F));
+  EXPECT_EQ(reduce("ReduceLogSumExp", {-infinity, -infinity}), -infinity);
+  EXPECT_EQ(reduce("ReduceLogSumExp", {-infinity, infinity}), infinity);
+}
+
+TEST_F(OperatorValues, TheLargestShareTheGradient) {
+  const auto dx = gradient("ReduceMax", {{"keepdims", int64_t{0}}}, {floats({4}, {1, 3, 3, 2})},
+                           floats({}, {6}));
+  EXPECT_THAT(dx.floats, ElementsAre(0, 3, 3, 0));
+}
+
+TEST_F(OperatorValues, TheLastUpdateOfAPlaceStaysAndHasTheGradient) {
+  const std::vector<HostTensor> inputs{floats({4}, {1, 2, 3, 4}), labels({1, 3, 1}),
+                                       floats({3}, {10, 20, 30})};
+  EXPECT_THAT(forward("ScatterElements", {}, inputs).floats, ElementsAre(1, 30, 3, 20));
+  const HostTensor dy = floats({4}, {1, 2, 3, 4});
+  OperatorRunner runner(bound("ScatterElements", {}, inputs), *device_, 0);
+  const auto gradients =
+      runner.gradients(inputs, {}, {dy}, {{0, false, zeros({4})}, {2, false, zeros({3})}});
+  EXPECT_THAT(gradients[0].floats, ElementsAre(1, 0, 3, 0));
+  EXPECT_THAT(gradients[1].floats, ElementsAre(0, 4, 2));
+}
+
+TEST_F(OperatorValues, OneHotHasNoPlaceForAnIndexOutOfRange) {
+  TensorLiteral pair{DType::kInt8, {2}, {5, 7}};
+  const auto y =
+      forward("OneHot", {{"depth", int64_t{3}}, {"values", pair}}, {labels({1, -1, 3, -4})});
+  EXPECT_THAT(y.integers, ElementsAre(5, 7, 5, 5, 5, 7, 5, 5, 5, 5, 5, 5));
+}
+
+TEST_F(OperatorValues, AnIndexOutOfRangeIsNamed) {
+  const HostTensor x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  const HostTensor pairs{DType::kInt64, {2, 1}, {}, {2, -4}};
+  const auto refused = [&](const char* op, const std::vector<HostTensor>& inputs) {
+    const auto error = error_of([&] { (void)forward(op, {}, inputs); });
+    EXPECT_TRUE(error) << op;
+    return error ? error->message() : "";
+  };
+  EXPECT_THAT(refused("GatherND", {x, pairs}), HasSubstr("[1, 0]"));
+  EXPECT_THAT(refused("GatherElements", {x, pairs}), HasSubstr("-4"));
+  EXPECT_THAT(refused("ScatterND", {x, pairs, floats({2, 2}, {1, 2, 3, 4})}),
+              HasSubstr("there are 3"));
+  const HostTensor steps = floats({2, 1}, {1, 2});
+  EXPECT_THAT(refused("ReverseSequence", {steps, labels({3})}), HasSubstr("length 3"));
+}
+
 }  // namespace
 }  // namespace kerf::ops
