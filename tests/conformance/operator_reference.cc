@@ -211,6 +211,7 @@ Reference of_channels_last(const OperatorCase& scene, std::vector<HostTensor> in
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
+  if (auto rows = row_reference(scene, in)) return rows;
   const bool windows = scene.op == "Conv" || scene.op == "MaxPool" || scene.op == "AveragePool";
   if (windows && image_format(scene.attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);

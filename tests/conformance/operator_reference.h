@@ -23,5 +23,8 @@ std::optional<Reference> reference_of(const OperatorCase& scene,
 std::optional<Reference> pointwise_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);
+// The same for softmax and losses of labels.
+std::optional<Reference> row_reference(const OperatorCase& scene,
+                                       const std::vector<HostTensor>& inputs);
 
 }  // namespace kerf::ops
