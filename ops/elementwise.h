@@ -3,8 +3,8 @@
 //
 // An entry's function is written for numbers of any type that it takes, and may have parameters,
 // attributes of the node; one that gives bool makes an operator that does. Its derivative is of
-// float32, a function of the output or of the input: what it does not read need not be kept. It is a
-// constant expression, so that GPUs have it too.
+// float32, a function of the output or of the input: what it does not read need not be kept. It is
+// a constant expression, so that GPUs have it too.
 #pragma once
 
 #include <tuple>

@@ -1,5 +1,5 @@
-// The family of element-wise functions of any number of inputs, repeated over each other (ONNX: Sum,
-// Mean, Max, Min): one entry each.
+// The family of element-wise functions of any number of inputs, repeated over each other (ONNX:
+// Sum, Mean, Max, Min): one entry each.
 #pragma once
 
 #include "ops/broadcast.h"

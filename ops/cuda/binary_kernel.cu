@@ -1,4 +1,5 @@
-// The element-wise functions of two inputs on a GPU: every smooth entry of ops/binary.h, in float32.
+// The element-wise functions of two inputs on a GPU: every smooth entry of ops/binary.h, in
+// float32.
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/broadcast.cuh"
 #include "ops/cuda/cuda_workbench.h"

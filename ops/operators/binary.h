@@ -1,5 +1,5 @@
-// Element-wise functions of two inputs (ONNX: Add, Mul, Pow, Less, And, BitShift ...), repeated over
-// each other as NumPy broadcasts. The entries are in ops/binary.h.
+// Element-wise functions of two inputs (ONNX: Add, Mul, Pow, Less, And, BitShift ...), repeated
+// over each other as NumPy broadcasts. The entries are in ops/binary.h.
 //
 //   A, B of one type, of shapes that repeat to one; the exponent of Pow may be of another type
 //   Y of A's type, or bool

@@ -5,8 +5,8 @@
 //   ratio, optional: one number; else the attribute `ratio`, or 0.5
 //   mask, where it is wanted: bool, false where an element was dropped
 //
-// Whether it drops is the run's to say, training or not: an attribute `training_mode` is kept for who
-// reads the file next. An attribute `seed` is mixed into the run's.
+// Whether it drops is the run's to say, training or not: an attribute `training_mode` is kept for
+// who reads the file next. An attribute `seed` is mixed into the run's.
 //
 // The number of an element is that of its place in the global tensor of the micro-batch, so every
 // division drops the same elements. The mask is drawn again for the gradient instead of being kept.

@@ -1,4 +1,5 @@
-// Element-wise functions of one input: Y = f(X), of any shape. The entries are in ops/elementwise.h.
+// Element-wise functions of one input: Y = f(X), of any shape. The entries are in
+// ops/elementwise.h.
 #pragma once
 
 #include "ops/elementwise.h"

@@ -1,5 +1,5 @@
-// Losses of labels (ONNX): SoftmaxCrossEntropyLoss, -log softmax(scores)[label] for every label, and
-// NegativeLogLikelihoodLoss, which is given the logarithms.
+// Losses of labels (ONNX): SoftmaxCrossEntropyLoss, -log softmax(scores)[label] for every label,
+// and NegativeLogLikelihoodLoss, which is given the logarithms.
 //
 //   scores [N, C] or [N, C, ...]   labels [N] or [N, ...] int64 or int32   weights [C], optional
 //   loss: a scalar, or of the labels' shape with reduction `none`
@@ -7,8 +7,8 @@
 //
 // What trains is a sum over samples that micro-batches and shares of rows add to: with reduction
 // `sum`, and with `mean` where every label weighs the same: then a call divides the sum over its
-// rows by one normaliser, the labels of the whole step. With weights or `ignore_index` a mean divides
-// by what its own labels weigh: it is computed whole, and nothing to train from.
+// rows by one normaliser, the labels of the whole step. With weights or `ignore_index` a mean
+// divides by what its own labels weigh: it is computed whole, and nothing to train from.
 //
 // Iterations: samples, classes (whole: a row's denominator needs all), positions.
 #pragma once

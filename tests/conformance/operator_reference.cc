@@ -118,6 +118,7 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output) {
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
+  if (auto rows = row_reference(scene, in)) return rows;
   if (auto moving = moving_reference(scene, in, output)) return moving;
   if (auto reduction = reduction_reference(scene, in, output)) return reduction;
   const Attributes& attributes = scene.attributes;

@@ -40,5 +40,8 @@ std::optional<Reference> moving_reference(const OperatorCase& scene,
 std::optional<Reference> reduction_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);
+// The same for softmax and losses of labels.
+std::optional<Reference> row_reference(const OperatorCase& scene,
+                                       const std::vector<HostTensor>& inputs);
 
 }  // namespace kerf::ops

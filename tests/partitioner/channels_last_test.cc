@@ -37,7 +37,10 @@ Model image_branches() {
   const ValueId soft = b.node("Softmax", {joined}, {{"axis", int64_t{1}}}, "soft");
   const ValueId sum = b.add(soft, joined, "sum");
   const ValueId scaled = b.add(sum, b.parameter("per_channel", {8, 1, 1}, {}), "biased");
-  b.loss(b.gemm(b.flatten(b.max_pool(scaled, 2, 2, "pool"), "flat"), 5, "scores"));
+  const ValueId weights =
+      b.parameter("per_position", {6, 5}, {ops::Initializer::Kind::kUniform, 1});
+  const ValueId weighed = b.node("Mul", {scaled, weights}, {}, "of_positions");
+  b.loss(b.gemm(b.flatten(b.max_pool(weighed, 2, 2, "pool"), "flat"), 5, "scores"));
   return b.build();
 }
 
@@ -56,13 +59,15 @@ TEST(ChannelsLast, ImagesTurnAtTheEdgesOfTheRegionOnly) {
 
 TEST(ChannelsLast, BranchesShareOneOrderAndParametersKeepTheirs) {
   const Model model = channels_last(image_branches());
-  EXPECT_THAT(ops_and_names(model),
-              ElementsAre("Transpose x.channels_last", "Conv stem", "Relu stem_relu", "Conv left",
-                          "BatchNormalization bn", "Conv right", "AveragePool smooth",
-                          "Concat joined", "Softmax soft", "Add sum",
-                          // What is repeated over an image is aligned as ONNX has it.
-                          "Transpose sum.channels_first", "Add biased", "MaxPool pool",
-                          "Flatten flat", "Gemm scores", "SoftmaxCrossEntropyLoss loss"));
+  EXPECT_THAT(
+      ops_and_names(model),
+      ElementsAre("Transpose x.channels_last", "Conv stem", "Relu stem_relu", "Conv left",
+                  "BatchNormalization bn", "Conv right", "AveragePool smooth", "Concat joined",
+                  "Softmax soft", "Add sum",
+                  // A parameter of channels stays as ONNX has it; one of positions does
+                  // not go with images.
+                  "Add biased", "Transpose biased.channels_first", "Mul of_positions",
+                  "MaxPool pool", "Flatten flat", "Gemm scores", "SoftmaxCrossEntropyLoss loss"));
   EXPECT_EQ(shape_after(model, "joined"), (ops::Shape{ops::kBatch, 6, 5, 8}));
   EXPECT_EQ(model.value(model.find_value("stem.weight")).spec.shape, (ops::Shape{17, 3, 3, 3}));
   EXPECT_EQ(model.value(model.find_value("x")).spec.shape, (ops::Shape{ops::kBatch, 3, 6, 5}));

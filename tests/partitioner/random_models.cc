@@ -111,9 +111,9 @@ class Generator {
         &Generator::concat, &Generator::product, &Generator::move,     &Generator::reshape,
         &Generator::conv,   &Generator::conv,    &Generator::pool,     &Generator::pool};
     static const std::vector<Try> other{&Generator::squash,     &Generator::softmax,
-                                        &Generator::attention,  &Generator::layer_norm,
-                                        &Generator::batch_norm, &Generator::batch_norm,
-                                        &Generator::recurrence};
+                                        &Generator::scale,      &Generator::attention,
+                                        &Generator::layer_norm, &Generator::batch_norm,
+                                        &Generator::batch_norm, &Generator::recurrence};
     for (;;) {
       const ValueId x = open_[static_cast<size_t>(pick(std::ssize(open_)))].value;
       const auto& family = exact_ || chance(2) ? exact : other;
@@ -129,6 +129,14 @@ class Generator {
     const Shape s = shape(x);
     if (s[s.rank() - 1] < 0) return false;
     node("Add", {}, {x, bias(s.rank() == 4 ? Shape{s[1], 1, 1} : Shape{s[s.rank() - 1]})});
+    return true;
+  }
+  // By a parameter that is repeated over it.
+  bool scale(ValueId x) {
+    const Shape s = shape(x);
+    if (s[s.rank() - 1] < 0) return false;
+    const ValueId factor = bias(s.rank() == 4 ? Shape{s[1], 1, 1} : Shape{s[s.rank() - 1]});
+    node(chance(2) ? "Mul" : "Sub", {}, {x, factor});
     return true;
   }
   // Another value of this shape.

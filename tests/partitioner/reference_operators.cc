@@ -152,10 +152,20 @@ Outputs each(const ReferenceCall& call, const Function& function) {
   return one(std::move(y));
 }
 
-Outputs add(const ReferenceCall& call) {
-  return one(made(call.outputs[0], [&](const Index& i) {
-    return repeated_at(*call.inputs[0], i) + repeated_at(*call.inputs[1], i);
-  }));
+// With channels last a parameter of channels, [C, 1, 1], is repeated along the last axis.
+ScalarTensor repeated_operand(const ReferenceCall& call, size_t input) {
+  ScalarTensor operand = *call.inputs[input];
+  if (attribute_int(call.attributes, "channels_last", 0) != 0 && operand.shape.rank() == 3)
+    operand.shape = {operand.shape[0]};
+  return operand;
+}
+
+template <class Function>
+Outputs of_pair(const ReferenceCall& call, const Function& function) {
+  const ScalarTensor a = repeated_operand(call, 0);
+  const ScalarTensor b = repeated_operand(call, 1);
+  return one(made(call.outputs[0],
+                  [&](const Index& i) { return function(repeated_at(a, i), repeated_at(b, i)); }));
 }
 
 Outputs transpose(const ReferenceCall& call) {
@@ -371,7 +381,18 @@ const std::map<std::string, Function>& functions() {
        [](const ReferenceCall& call) {
          return each(call, [](const Scalar& x) { return tanh(x); });
        }},
-      {"Add", add},
+      {"Add",
+       [](const ReferenceCall& call) {
+         return of_pair(call, [](const Scalar& a, const Scalar& b) { return a + b; });
+       }},
+      {"Sub",
+       [](const ReferenceCall& call) {
+         return of_pair(call, [](const Scalar& a, const Scalar& b) { return a - b; });
+       }},
+      {"Mul",
+       [](const ReferenceCall& call) {
+         return of_pair(call, [](const Scalar& a, const Scalar& b) { return a * b; });
+       }},
       {"Flatten", move},
       {"Reshape", move},
       {"Transpose", transpose},
