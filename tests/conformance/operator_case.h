@@ -17,6 +17,7 @@ enum class Draw : uint8_t {
   kPositive,  // in [0.5, 1.5): a variance, a scale
   kApart,     // a shuffled ladder without 0: no two closer than 0.1, none closer than 0.05 to 0
   kClass,     // integers in [0, classes)
+  kSpread,    // distinct integers: one of each `classes` that follow each other
 };
 
 struct CaseInput {

@@ -42,6 +42,9 @@ HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
       case Draw::kClass:
         tensor.integers.push_back(dice.below(input.classes));
         break;
+      case Draw::kSpread:
+        tensor.integers.push_back(input.classes * i + dice.below(input.classes));
+        break;
       case Draw::kUniform:
         tensor.floats.push_back(dice.uniform());
         break;

@@ -322,6 +322,7 @@ TEST_F(OnCuda, EveryOperatorButTheseHasAKernel) {
                            "LSTM",
                            "LpNormalization",
                            "LpPool",
+                           "MaxUnpool",
                            "MeanVarianceNormalization",
                            "RMSNormalization",
                            "RNN",
