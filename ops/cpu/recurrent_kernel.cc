@@ -145,35 +145,6 @@ class RecurrentKernel final : public Kernel {
     return result;
   }
 
-  // X with the samples of a step together.
-  static const float* by_steps(const Sequence& q, const float* x, Workspace& workspace) {
-    if (!q.samples_first) return x;
-    auto* copy = workspace.take<float>(q.rows() * q.inputs);
-    for (int64_t t = 0; t < q.steps; ++t)
-      for (int64_t s = 0; s < q.samples; ++s)
-        std::copy_n(x + q.x_row(t, s), q.inputs, copy + (t * q.samples + s) * q.inputs);
-    return copy;
-  }
-
-  static void load_states(const Sequence& q, int64_t d, const float* from, float* to) {
-    if (from == nullptr) std::fill_n(to, q.samples * q.hidden, 0.0F);
-    for (int64_t s = 0; s < q.samples && from != nullptr; ++s)
-      std::copy_n(from + q.state_row(d, s), q.hidden, to + s * q.hidden);
-  }
-
-  static void copy_states(const Sequence& q, int64_t d, const float* from, float* to) {
-    for (int64_t s = 0; s < q.samples && to != nullptr; ++s)
-      std::copy_n(from + s * q.hidden, q.hidden, to + q.state_row(d, s));
-  }
-
-  // Calls row(sample) on as many threads as there are.
-  template <class Row>
-  static void for_samples(const Sequence& q, const Row& row) {
-    simd::parallel_pieces(q.samples, 1 + 2048 / q.hidden, [&](int64_t begin, int64_t end) {
-      for (int64_t s = begin; s < end; ++s) row(s);
-    });
-  }
-
   // b of one direction: that of W first, then that of R.
   static const float* bias_of(const Call& call, const Sequence& q, int64_t d) {
     const float* b = data_of(call.inputs, Recurrent::kB);

@@ -11,19 +11,68 @@
 namespace kerf::ops::cpu {
 namespace {
 
+KERF_CLONES void set_line(const float* from, float weight, int64_t count, float* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] = weight * from[i];
+}
+
 KERF_CLONES void add_line(const float* from, float weight, int64_t count, float* to) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) to[i] += weight * from[i];
 }
 
-// Calls visit(input line, output line, weight) for all taps of one of the outer blocks, outputs in
-// order; lines of `inner` numbers.
-template <class Visit>
-void for_taps(const ResampledAxis& axis, const Visit& visit) {
-  for (int64_t o = 0; o < axis.output; ++o)
-    for (int64_t k = axis.first[static_cast<size_t>(o)]; k < axis.first[static_cast<size_t>(o) + 1];
+// A row whose every number is made of `taps` of another.
+template <int kTaps>
+[[gnu::always_inline]] inline void gather_taps(const float* from, const int64_t* indices,
+                                               const float* weights, int64_t count, float* to) {
+#pragma omp simd
+  for (int64_t o = 0; o < count; ++o) {
+    float sum = weights[o * kTaps] * from[indices[o * kTaps]];
+    for (int64_t k = 1; k < kTaps; ++k)
+      sum += weights[o * kTaps + k] * from[indices[o * kTaps + k]];
+    to[o] = sum;
+  }
+}
+
+KERF_CLONES void gather_row(const ResampledAxis& axis, const float* from, float* to) {
+  const auto all = static_cast<int64_t>(axis.indices.size());
+  const int64_t* indices = axis.indices.data();
+  const float* weights = axis.weights.data();
+  if (axis.taps == 1) return gather_taps<1>(from, indices, weights, axis.output, to);
+  if (axis.taps == 2) return gather_taps<2>(from, indices, weights, axis.output, to);
+  std::fill_n(to, axis.output, 0.0F);
+  for (int64_t o = 0, k = 0; k < all; ++k) {
+    while (k >= axis.first[static_cast<size_t>(o) + 1]) ++o;
+    to[o] += weights[k] * from[indices[k]];
+  }
+}
+
+void scatter_row(const ResampledAxis& axis, const float* from, float* to) {
+  std::fill_n(to, axis.input, 0.0F);
+  for (size_t o = 0; o < static_cast<size_t>(axis.output); ++o)
+    for (auto k = static_cast<size_t>(axis.first[o]); k < static_cast<size_t>(axis.first[o + 1]);
          ++k)
-      visit(axis.indices[static_cast<size_t>(k)], o, axis.weights[static_cast<size_t>(k)]);
+      to[axis.indices[k]] += axis.weights[k] * from[o];
+}
+
+// Lines of `inner` numbers.
+void gather_lines(const ResampledAxis& axis, int64_t inner, const float* from, float* to) {
+  for (size_t o = 0; o < static_cast<size_t>(axis.output); ++o, to += inner) {
+    const auto begin = static_cast<size_t>(axis.first[o]);
+    const auto end = static_cast<size_t>(axis.first[o + 1]);
+    if (begin == end) std::fill_n(to, inner, 0.0F);
+    for (size_t k = begin; k < end; ++k)
+      (k == begin ? set_line : add_line)(from + axis.indices[k] * inner, axis.weights[k], inner,
+                                         to);
+  }
+}
+
+void scatter_lines(const ResampledAxis& axis, int64_t inner, const float* from, float* to) {
+  std::fill_n(to, axis.input * inner, 0.0F);
+  for (size_t o = 0; o < static_cast<size_t>(axis.output); ++o, from += inner)
+    for (auto k = static_cast<size_t>(axis.first[o]); k < static_cast<size_t>(axis.first[o + 1]);
+         ++k)
+      add_line(from, axis.weights[k], inner, to + axis.indices[k] * inner);
 }
 
 enum class Way : uint8_t { kForward, kBack };
@@ -37,16 +86,14 @@ void resample(const ResampledAxis& axis, const Shape& shape, Way way, const floa
   const int64_t written = (back ? axis.input : axis.output) * f.inner;
   simd::parallel_pieces(f.outer, 1 + simd::kLeastElements / std::max<int64_t>(1, written),
                         [&](int64_t begin, int64_t end) {
-                          std::fill(to + begin * written, to + end * written, 0.0F);
-                          for (int64_t n = begin; n < end; ++n)
-                            for_taps(axis, [&](int64_t i, int64_t o, float weight) {
-                              const float* source = from + n * read + (back ? o : i) * f.inner;
-                              float* target = to + n * written + (back ? i : o) * f.inner;
-                              if (f.inner == 1)
-                                *target += weight * *source;
-                              else
-                                add_line(source, weight, f.inner, target);
-                            });
+                          for (int64_t n = begin; n < end; ++n) {
+                            const float* source = from + n * read;
+                            float* target = to + n * written;
+                            if (f.inner == 1)
+                              (back ? scatter_row : gather_row)(axis, source, target);
+                            else
+                              (back ? scatter_lines : gather_lines)(axis, f.inner, source, target);
+                          }
                         });
 }
 

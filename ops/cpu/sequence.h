@@ -5,6 +5,8 @@
 
 #include "ops/cpu/dnnl_matmul.h"
 #include "ops/operators/recurrent.h"
+#include "ops/simd/simd.h"
+#include "ops/workspace.h"
 
 namespace kerf::ops::cpu {
 
@@ -120,5 +122,34 @@ struct Direction {
   int64_t steps = 0;
   int64_t step(int64_t processed) const { return back ? steps - 1 - processed : processed; }
 };
+
+// X with the samples of a step together.
+inline const float* by_steps(const Sequence& q, const float* x, Workspace& workspace) {
+  if (!q.samples_first) return x;
+  auto* copy = workspace.take<float>(q.rows() * q.inputs);
+  for (int64_t t = 0; t < q.steps; ++t)
+    for (int64_t s = 0; s < q.samples; ++s)
+      std::copy_n(x + q.x_row(t, s), q.inputs, copy + (t * q.samples + s) * q.inputs);
+  return copy;
+}
+
+// The states of one direction, from and to rows by sample. Either may be null: zeros, not wanted.
+inline void load_states(const Sequence& q, int64_t d, const float* from, float* to) {
+  if (from == nullptr) std::fill_n(to, q.samples * q.hidden, 0.0F);
+  for (int64_t s = 0; s < q.samples && from != nullptr; ++s)
+    std::copy_n(from + q.state_row(d, s), q.hidden, to + s * q.hidden);
+}
+inline void copy_states(const Sequence& q, int64_t d, const float* from, float* to) {
+  for (int64_t s = 0; s < q.samples && to != nullptr; ++s)
+    std::copy_n(from + s * q.hidden, q.hidden, to + q.state_row(d, s));
+}
+
+// Calls row(sample) on as many threads as there are.
+template <class Row>
+void for_samples(const Sequence& q, const Row& row) {
+  simd::parallel_pieces(q.samples, 1 + 2048 / q.hidden, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) row(s);
+  });
+}
 
 }  // namespace kerf::ops::cpu

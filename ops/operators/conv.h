@@ -2,7 +2,8 @@
 //
 //   X [N, C, H, W]   W [O, C/group, kh, kw]   B [O], optional   Y [N, O, H', W']
 //
-// and so for [N, C, W] and [N, C, D, H, W]. With `channels_last` (image_format.h) X is [N, H, W, C] and Y [N, H', W', O].
+// and so for [N, C, W] and [N, C, D, H, W]. With `channels_last` (image_format.h) X is [N, H, W, C]
+// and Y [N, H', W', O].
 //
 // Iterations: samples, groups (if there are several), output channels of a group, input channels of
 // a group (summed), the axes of space of the output. Space is divided into ranges, whose windows

@@ -6,8 +6,8 @@
 //   H' = stride * (H - 1) + output_padding + (kh - 1) * dilation + 1 - pads, or output_shape
 //
 // Its mirror is the Conv from Y to X with the same weights. With `channels_last` (image_format.h) X
-// is [N, H, W, C]. Iterations: samples, groups (if there are several), outputs of a group, inputs of
-// a group (summed); space stays whole, for windows overlap in Y. B is added by the call that has
+// is [N, H, W, C]. Iterations: samples, groups (if there are several), outputs of a group, inputs
+// of a group (summed); space stays whole, for windows overlap in Y. B is added by the call that has
 // input channel 0.
 #pragma once
 

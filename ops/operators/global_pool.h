@@ -4,8 +4,8 @@
 //   X [N, C, ...]   Y [N, C, 1...]     or channels last (image_format.h)
 //
 // Iterations: samples, channels, the axes of space. An average is a sum, so space divides into
-// partial sums; the largest number and a norm need all of it. GlobalMaxPool takes the first of equal
-// numbers and reserves where it lies.
+// partial sums; the largest number and a norm need all of it. GlobalMaxPool takes the first of
+// equal numbers and reserves where it lies.
 #pragma once
 
 #include "ops/image_format.h"

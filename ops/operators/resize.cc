@@ -170,7 +170,8 @@ void add_taps(const ResizeRule& rule, const Stretch& s, int64_t o, ResampledAxis
   for (int64_t i = begin; i <= end; ++i) sum += weight(i);
   const double norm = rule.antialias || rule.exclude_outside ? sum : 1;
   for (int64_t i = begin; i <= end; ++i)
-    if (weight(i) != 0) add(i, weight(i) / norm);
+    if (weight(i) != 0 || (rule.mode == "linear" && !rule.antialias && !rule.exclude_outside))
+      add(i, weight(i) / norm);
 }
 
 }  // namespace
@@ -185,21 +186,25 @@ Resize::Resize(const NodeFacts& facts)
   space_.axes = axes_of_tensor(x);
   Shape y = x;
   std::vector<std::vector<int>> of_input;
-  for (int i = 0; i < x.rank(); ++i) {
+  for (int i = 0; i < x.rank(); ++i) of_input.push_back({i});
+  for (int i = x.rank(); i-- > 0;) {
     const Stretch& stretch = stretches[static_cast<size_t>(i)];
-    of_input.push_back({i});
     const bool whole = stretch.begin == 0 && stretch.end == 1;
     if (stretch.output == stretch.input && stretch.scale == 1 && whole) continue;
     y[i] = stretch.output;
     IterationAxis& axis = space_.axes[static_cast<size_t>(i)];
     axis.extent = stretch.output;
     axis.undivided = "its indices are seen through a scale";
-    of_input.back() = {};
-    ResampledAxis resampled{i, stretch.input, stretch.output, {0}, {}, {}};
+    of_input[static_cast<size_t>(i)] = {};
+    ResampledAxis resampled{i, stretch.input, stretch.output, {0}, {}, {}, 0};
     for (int64_t o = 0; o < stretch.output; ++o) {
       add_taps(rule, stretch, o, resampled);
       resampled.first.push_back(static_cast<int64_t>(resampled.indices.size()));
     }
+    resampled.taps = resampled.first[1];
+    for (int64_t o = 0; o < stretch.output; ++o)
+      if (resampled.first[static_cast<size_t>(o) + 1] != (o + 1) * resampled.taps)
+        resampled.taps = 0;
     resampled_.push_back(std::move(resampled));
   }
   space_.inputs = {operand_axes(of_input)};

@@ -24,13 +24,14 @@ struct ResampledAxis {
   std::vector<int64_t> first;  // output + 1 of them; an index outside of a crop has no weights
   std::vector<int64_t> indices;
   std::vector<float> weights;
+  int64_t taps = 0;  // of each, where all have as many
 };
 
 class Resize final : public BoundOperator {
  public:
   explicit Resize(const NodeFacts& facts);
 
-  // Those that change, in order.
+  // Those that change, the last first.
   const std::vector<ResampledAxis>& resampled() const { return resampled_; }
 
   float outside() const { return outside_; }  // extrapolation_value

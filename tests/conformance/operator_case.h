@@ -22,6 +22,7 @@ enum class Draw : uint8_t {
   kFromOne,   // integers in [1, classes]
   kSigned,    // integers in [-classes, classes)
   kHalves,    // k / 2 with integers k in [-8, 8]: exact in every type of floating-point numbers
+  kSpread,    // distinct integers: one of each `classes` that follow each other
 };
 
 struct CaseInput {

@@ -62,6 +62,9 @@ HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
       case Draw::kSigned:
         tensor.integers.push_back(dice.below(2 * input.classes) - input.classes);
         break;
+      case Draw::kSpread:
+        tensor.integers.push_back(input.classes * i + dice.below(input.classes));
+        break;
       case Draw::kUniform:
         tensor.floats.push_back(dice.uniform());
         break;

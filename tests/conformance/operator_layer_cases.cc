@@ -91,6 +91,19 @@ void add_more_pool_cases(std::vector<OperatorCase>& cases) {
   }
 }
 
+void add_unpool_cases(std::vector<OperatorCase>& cases) {
+  const CaseInput indices{{DType::kInt64, {kBatch, 2, 3, 4}}, Role::kInput, Draw::kSpread, 4};
+  OperatorCase scene{.name = "MaxUnpool",
+                     .op = "MaxUnpool",
+                     .attributes = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}},
+                     .inputs = {activation({kBatch, 2, 3, 4}), indices},
+                     .whole_axes = {"samples", "features", "axis 2", "axis 3"}};
+  cases.push_back(scene);
+  scene.name = "MaxUnpool_into_more";
+  scene.attributes["output_shape"] = Ints{-1, 2, 7, 9};
+  cases.push_back(scene);
+}
+
 void add_lrn_cases(std::vector<OperatorCase>& cases) {
   const auto lrn = [&](std::string name, Attributes attributes, Shape x) {
     attributes["alpha"] = 0.3;
@@ -233,6 +246,7 @@ std::vector<OperatorCase> layer_cases() {
   add_space_cases(cases);
   add_more_pool_cases(cases);
   add_lrn_cases(cases);
+  add_unpool_cases(cases);
   add_transposed_cases(cases);
   add_normalized_cases(cases);
   add_resize_cases(cases);

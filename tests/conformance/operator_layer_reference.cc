@@ -254,6 +254,24 @@ Reference axis_normalization(const OperatorCase& scene, const HostTensor& x, con
   });
 }
 
+Reference max_unpool(const OperatorCase& scene, const std::vector<HostTensor>& in, const Shape& y) {
+  const Ints kernel = attribute_ints(scene.attributes, "kernel_shape", {});
+  const Ints strides = attribute_ints(scene.attributes, "strides", {});
+  Shape pooled = y;
+  for (int axis = 2; axis < y.rank(); ++axis) {
+    const auto k = static_cast<size_t>(axis) - 2;
+    pooled[axis] = (in[0].shape[axis] - 1) * strides[k] + kernel[k];
+  }
+  return for_each_element(y, [&](const Index& i) {
+    Sum sum;
+    for (int axis = 2; axis < y.rank(); ++axis)
+      if (i[static_cast<size_t>(axis)] >= pooled[axis]) return sum;
+    for (size_t from = 0; from < in[1].integers.size(); ++from)
+      if (in[1].integers[from] == flat(i, pooled)) sum.add(double{in[0].floats[from]});
+    return sum;
+  });
+}
+
 // Nearest and linear, each axis by itself, at places that the cases have.
 Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
   const auto text = [&](const char* name, const char* otherwise) {
@@ -303,6 +321,7 @@ std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& in, const Shape& output) {
   if (scene.op == "Conv") return conv(scene, in, output);
   if (scene.op.ends_with("Pool")) return pool(scene, in[0], output);
+  if (scene.op == "MaxUnpool") return max_unpool(scene, in, output);
   if (scene.op == "ConvTranspose") return conv_transpose(scene, in, output);
   if (scene.op == "GroupNormalization" || scene.op == "InstanceNormalization")
     return group_normalization(scene, in, output);
