@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// Operators against the values that PyTorch computed for them (torch/*_cases.txt).
-=======
 // Operators against the values that PyTorch computed for them (torch/*.txt).
->>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,12 +88,8 @@ HostTensor output_of(std::istream& line, int64_t samples) {
   return {DType::kFloat32, shape_of(shape).with_batch(samples), rest_of<float>(line), {}};
 }
 
-<<<<<<< HEAD
-void add_cases(std::istream& file, std::vector<TorchCase>& cases) {
-=======
 void add_cases(const std::filesystem::path& path, std::vector<TorchCase>& cases) {
   std::ifstream file(path);
->>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string word;
@@ -132,22 +124,11 @@ void add_cases(const std::filesystem::path& path, std::vector<TorchCase>& cases)
 
 std::vector<TorchCase> torch_cases() {
   std::vector<std::filesystem::path> files;
-<<<<<<< HEAD
-  for (const auto& file : std::filesystem::directory_iterator(KERF_TORCH_CASES))
-    if (file.path().extension() == ".txt") files.push_back(file.path());
-  std::sort(files.begin(), files.end());
-  std::vector<TorchCase> cases;
-  for (const auto& path : files) {
-    std::ifstream file(path);
-    add_cases(file, cases);
-  }
-=======
   for (const auto& entry : std::filesystem::directory_iterator(KERF_TORCH_CASES))
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<TorchCase> cases;
   for (const auto& path : files) add_cases(path, cases);
->>>>>>> 8dc2981bf5d723f45e70d0d415bbc5d0e36410f0
   return cases;
 }
 
