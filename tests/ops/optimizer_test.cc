@@ -132,7 +132,7 @@ std::vector<float> floats_of(std::istream& line) {
   return values;
 }
 
-// torch/make_optimizer_cases.py: weights after each step, from the start.
+// torch_optimizer/make_optimizer_cases.py: weights after each step, from the start.
 TEST(Optimizer, DoesWhatPyTorchDoes) {
   std::ifstream file(KERF_OPTIMIZER_CASES);
   std::unique_ptr<Optimizer> optimizer;
