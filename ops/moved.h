@@ -1,5 +1,6 @@
-// Slice, Pad and Compress: each axis of the output is made of stretches of the input's axis, forwards,
-// backwards, by steps, or of one index again and again; what is in none of them is filled.
+// Slice, Pad and Compress: each axis of the output is made of stretches of the input's axis,
+// forwards, backwards, by steps, or of one index again and again; what is in none of them is
+// filled.
 //
 // An axis whose one stretch goes by single steps divides: its iterations are the indices that
 // either side has, of which input and output are stretches.

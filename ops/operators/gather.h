@@ -4,8 +4,9 @@
 //
 // Attribute axis (default 0): V's place. An index counts from the end where it is negative. Any
 // element type. Iterations: the output's axes, and the vocabulary, which the output lacks: a call
-// that holds some of it gives 0 for the other indices, and only float32 can be added up. The call that holds index 0 of it checks the indices. The
-// table's gradient is a scatter-add in ascending order of rows.
+// that holds some of it gives 0 for the other indices, and only float32 can be added up. The call
+// that holds index 0 of it checks the indices. The table's gradient is a scatter-add in ascending
+// order of rows.
 #pragma once
 
 #include "ops/operator.h"

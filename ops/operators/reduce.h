@@ -3,9 +3,9 @@
 // indices of some axes.
 //
 // Attributes axes (default: all), keepdims (default 1: reduced axes stay, with one index),
-// noop_with_empty_axes: without axes none is reduced. float32, with gradients; other numbers forward
-// only, and roots and logarithms of float64. The batch is not reduced: a step's micro-batches would
-// each give a result of their own; a loss is the sum over samples.
+// noop_with_empty_axes: without axes none is reduced. float32, with gradients; other numbers
+// forward only, of which roots and logarithms are of float64. The batch is not reduced: a step's
+// micro-batches would each give a result of their own; a loss is the sum over samples.
 //
 // Iterations: the input's axes. Sums, means and sums of absolutes or squares of float32 are partial
 // where a reduced axis is divided; what is put together otherwise than by adding, or changed after

@@ -7,8 +7,8 @@
 //                    output[indices[i...]] is updated by updates[i...]
 //
 // Attribute reduction: none (the last one stays), add, mul, max or min. Gradients of none and add.
-// Iterations: the data's axes, all of which divide: a call looks at all indices for those that point
-// into its part, so the gradient of updates is partial over the axes that they point along.
+// Iterations: the data's axes, all of which divide: a call looks at all indices for those that
+// point into its part, so the gradient of updates is partial over the axes that they point along.
 #pragma once
 
 #include "ops/operator.h"

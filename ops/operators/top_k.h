@@ -4,8 +4,8 @@
 //   X [..., d, ...]   Values [..., k, ...]   Indices [..., k, ...], int64
 //
 // Attributes axis (default -1), largest (default 1), sorted (always). Of equals the first comes
-// first. The axis stays whole, all others divide. Values have a gradient, which goes where they came
-// from.
+// first. The axis stays whole, all others divide. Values have a gradient, which goes where they
+// came from.
 #pragma once
 
 #include "ops/operator.h"
