@@ -4,9 +4,9 @@
 //   read_input(of a micro-batch)      copies what is there, waits for what is being read, and reads
 //                                     itself what nobody has begun
 //
-// What was read of the rows expected last, and no more, is kept, within kMostAhead bytes. A row that
-// cannot be read is left to who asks for it, and so is the error. Labels are read where they are
-// asked for: they are few. Thread-safe, but for expect(), which one thread calls.
+// What was read of the rows expected last, and no more, is kept, within kMostAhead bytes. A row
+// that cannot be read is left to who asks for it, and so is the error. Labels are read where they
+// are asked for: they are few. Thread-safe, but for expect(), which one thread calls.
 #pragma once
 
 #include <condition_variable>
