@@ -34,6 +34,9 @@ class Dataset {
   virtual void prepare() const {}
   // Of rows that lie in memory by now: no tensors, so in no proof.
   virtual int64_t held_bytes() const { return 0; }
+  // Whether reading a row is worth a thread that does it beforehand: rows come from files, or are
+  // decoded.
+  virtual bool loads_ahead() const { return false; }
 };
 
 // Rows of float32 features and one label each: whatever the model calls its input.

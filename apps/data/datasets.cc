@@ -2,8 +2,12 @@
 
 #include <filesystem>
 
+#include "apps/data/array_rows.h"
 #include "apps/data/fashion_mnist.h"
+#include "apps/data/idx_folder.h"
+#include "apps/data/image_folder.h"
 #include "apps/data/synthetic.h"
+#include "apps/data/text_rows.h"
 #include "apps/data/tokens.h"
 #include "runtime/error.h"
 
@@ -14,6 +18,12 @@ namespace {
 constexpr const char* kFashionMnist = "fashion-mnist";
 constexpr const char* kSynthetic = "synthetic";
 constexpr const char* kTokens = "tokens";
+constexpr const char* kIdx = "idx";
+constexpr const char* kImages = "images";
+constexpr const char* kNpz = "npz";
+constexpr const char* kNpy = "npy";
+constexpr const char* kText = "text";
+constexpr const char* kWords = "words";
 
 struct Name {
   std::string kind;
@@ -26,12 +36,55 @@ Name split_name(const std::string& name) {
   return {name.substr(0, colon), name.substr(colon + 1)};
 }
 
+// What a row of the first value of this role is; empty where the model has none.
+std::optional<ops::Shape> shape_of_first(const partitioner::Model& model, partitioner::Role role) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id)
+    if (model.value(id).role == role) return model.value(id).spec.shape;
+  return std::nullopt;
+}
+
 // Elements per row of the model's input; 0 where it has none.
 int64_t input_elements(const partitioner::Model& model) {
-  for (partitioner::ValueId id = 0; id < model.values(); ++id)
-    if (model.value(id).role == partitioner::Role::kInput)
-      return model.value(id).spec.shape.elements_per_sample();
-  return 0;
+  const auto shape = shape_of_first(model, partitioner::Role::kInput);
+  return shape ? shape->elements_per_sample() : 0;
+}
+
+// Channels, height and width of what the model looks at.
+std::string picture_sizes(const partitioner::Model& model, const std::string& name) {
+  const auto shape = shape_of_first(model, partitioner::Role::kInput);
+  if (!shape || shape->rank() != 4)
+    throw Error(ErrorCode::kUsage,
+                format("it has pictures, but {} reads {}; choose a model that reads [N, channels, "
+                       "height, width]",
+                       model.name(), shape ? to_string(*shape) : "nothing"),
+                name);
+  return format("{}x{}x{}", (*shape)[1], (*shape)[2], (*shape)[3]);
+}
+
+std::string text_sizes(const partitioner::Model& model, const std::string& name) {
+  const auto shape = shape_of_first(model, partitioner::Role::kLabel);
+  const int64_t classes = schedmp::label_classes(model);
+  if (!shape || shape->elements_per_sample() < 2 || classes < 2)
+    throw Error(ErrorCode::kUsage,
+                format("it is text, but {} does not answer token by token; choose a language model",
+                       model.name()),
+                name);
+  return format("{}x{}", shape->elements_per_sample(), classes);
+}
+
+// Whether the classes of a data set are those that occur in it, of as many as a model may have.
+bool shows_some_classes(const std::string& kind) {
+  return kind == kIdx || kind == kNpz || kind == kNpy || kind == kText;
+}
+
+// Whether the sizes stand before the path already.
+bool has_sizes(const std::string& rest) {
+  const size_t end = rest.find_first_not_of("0123456789x");
+  return end != 0 && end != std::string::npos && rest[end] == ':';
+}
+
+bool is_of_files(const std::string& kind) {
+  return kind == kFashionMnist || kind == kImages || shows_some_classes(kind) || kind == kWords;
 }
 
 }  // namespace
@@ -43,19 +96,37 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
     return std::make_shared<FashionMnist>(rest.empty() ? FashionMnist::kFolder : rest, split);
   if (kind == kSynthetic) return std::make_shared<Synthetic>(rest, split);
   if (kind == kTokens) return std::make_shared<Tokens>(rest, split);
+  if (!rest.empty()) {
+    if (kind == kIdx) return std::make_shared<IdxFolder>(rest, split);
+    if (kind == kImages) return std::make_shared<ImageFolder>(rest, split);
+    if (kind == kNpz) return std::make_shared<ArrayRows>(arrays_of_archive(rest), split);
+    if (kind == kNpy) return std::make_shared<ArrayRows>(arrays_of_folder(rest), split);
+    if (kind == kText) return std::make_shared<TextRows>(TokensOf::kBytes, rest, split);
+    if (kind == kWords) return std::make_shared<TextRows>(TokensOf::kWords, rest, split);
+  }
   throw Error(ErrorCode::kUsage,
-              format("there is no data set \"{}\"; there are {}[:FOLDER], "
-                     "{}[:ROWSxFEATURESxCLASSES] and {}[:ROWSxLENGTHxVOCABULARY]",
-                     name, kFashionMnist, kSynthetic, kTokens),
-              "--data");
+              format("there is no data set \"{}\"; there are {}", name, dataset_forms()), "--data");
+}
+
+std::string dataset_forms() {
+  return "fashion-mnist[:FOLDER], synthetic[:ROWSxFEATURESxCLASSES], "
+         "tokens[:ROWSxLENGTHxVOCABULARY], idx:FOLDER, images:FOLDER, npz:FILE, npy:FOLDER, "
+         "text:FILE and words:FILE";
 }
 
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t rows) {
+  if (name.ends_with(".npz") && name.find(':') == std::string::npos)
+    return complete_dataset_name(format("{}:{}", kNpz, name), model, rows);
   const auto [kind, rest] = split_name(name);
-  // Workers that were started elsewhere would look for it there.
-  if (kind == kFashionMnist && !rest.empty())
-    return format("{}:{}", kind, std::filesystem::absolute(rest).string());
+  // Workers that were started elsewhere would look for files there.
+  if (is_of_files(kind) && !rest.empty() && !has_sizes(rest)) {
+    const std::string path = std::filesystem::absolute(rest).string();
+    if (kind == kImages) return format("{}:{}:{}", kind, picture_sizes(model, name), path);
+    if (kind == kText || kind == kWords)
+      return format("{}:{}:{}", kind, text_sizes(model, name), path);
+    return format("{}:{}", kind, path);
+  }
   if (name != kSynthetic && name != kTokens) return name;
   return format("{}:{}x{}x{}", name, rows, input_elements(model), schedmp::label_classes(model));
 }
@@ -63,7 +134,8 @@ std::string complete_dataset_name(const std::string& name, const partitioner::Mo
 void check_dataset(const schedmp::Dataset& data, const std::string& name,
                    const partitioner::Model& model) {
   schedmp::check_fits(data, name, model);
-  if (const int64_t scores = schedmp::label_classes(model); data.classes() != scores)
+  const int64_t scores = schedmp::label_classes(model);
+  if (data.classes() != scores && !shows_some_classes(split_name(name).kind))
     throw Error(
         ErrorCode::kUsage,
         format("it has {} classes, but {} gives {} scores", data.classes(), model.name(), scores),

@@ -3,6 +3,13 @@
 //   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
 //   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model by default
 //   tokens[:ROWSxLENGTHxVOCABULARY]           sequences of a counting language; likewise
+//   idx:FOLDER                                files of MNIST's names (idx_folder.h)
+//   images:FOLDER                             pictures in a folder for each class (image_folder.h)
+//   npz:FILE, npy:FOLDER                      arrays of NumPy (array_rows.h); FILE.npz alone too
+//   text:FILE, words:FILE                     a language model's text (text_rows.h)
+//
+// Those of files get what of the model they need to know between their kind and their path:
+// "images:3x224x224:/data/pictures".
 //
 // Functions are thread-safe.
 #pragma once
@@ -15,6 +22,8 @@
 
 namespace kerf::apps {
 
+// "fashion-mnist[:FOLDER], ...": all of them, for people.
+std::string dataset_forms();
 // Throws Error{kUsage} that lists the names, or names the file at fault.
 std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split);
 

@@ -10,8 +10,7 @@ namespace kerf::apps {
 void add_data_flag(CLI::App& command, std::string& data) {
   command
       .add_option("--data", data,
-                  "fashion-mnist[:FOLDER], synthetic[:ROWSxFEATURESxCLASSES] or "
-                  "tokens[:ROWSxLENGTHxVOCABULARY]")
+                  dataset_forms() + "; files of images and text are cut to what the model reads")
       ->capture_default_str();
 }
 

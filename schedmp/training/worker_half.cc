@@ -59,8 +59,33 @@ void TrainingWorker::open_data(const TrainingFactories& factories) {
     throw Error(ErrorCode::kUsage,
                 kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
                 kerf::format("worker {}", workplace_.worker));
+  train_ahead_ = load_ahead(train_);
+  test_ahead_ = load_ahead(test_);
   // A run that keeps no shares evaluates, and needs no training rows.
   if (!job_.shards.empty()) prepare(train_.get());
+}
+
+std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
+    std::shared_ptr<const Dataset>& data) const {
+  if (!data->loads_ahead() || !executor_->reads_inputs()) return nullptr;
+  auto ahead = std::make_shared<LoadingAhead>(data, model_);
+  data = ahead;
+  return ahead;
+}
+
+// The rows behind these: of the same epoch, or the same evaluation.
+void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows) {
+  const bool training = task.kind == TaskKind::kTrain;
+  const auto& ahead = training ? train_ahead_ : test_ahead_;
+  if (ahead == nullptr) return;
+  const int64_t behind = task.first + task.rows;
+  const int64_t count = std::min(task.rows, ahead->rows() - behind);
+  std::vector<int64_t> next(static_cast<size_t>(std::max<int64_t>(count, 0)));
+  if (training && job_.shuffle)
+    std::copy_n(order_.begin() + behind, next.size(), next.begin());
+  else
+    std::iota(next.begin(), next.end(), behind);
+  ahead->expect(rows, next);
 }
 
 void TrainingWorker::prepare(const Dataset* data) {
@@ -102,6 +127,7 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
                       training,
                       task.learning_rate};
   prepare(data.dataset);
+  expect_rows(task, data.rows);
   TrainingResult& result = executor_->run(data);
   if (!job_.results.empty())
     for (const GivenResult& given : executor_->results())

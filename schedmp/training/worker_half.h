@@ -8,6 +8,7 @@
 
 #include "runtime/resident_memory.h"
 #include "schedmp/training/executor.h"
+#include "schedmp/training/loading_ahead.h"
 #include "schedmp/training/training.h"
 
 namespace kerf::schedmp {
@@ -27,8 +28,12 @@ class TrainingWorker {
   void open_data(const TrainingFactories& factories);
   // Before a step that reads it, so that loading is not taken for computing.
   void prepare(const Dataset* data);
+  // Reads this split's rows beforehand from now on, where that is worth a thread.
+  std::shared_ptr<LoadingAhead> load_ahead(std::shared_ptr<const Dataset>& data) const;
   // Row numbers of the task's rows, in the order of its epoch.
   std::span<const int64_t> rows_of(const TrainingTask& task);
+  // And, most probably, of the next task's.
+  void expect_rows(const TrainingTask& task, std::span<const int64_t> rows);
 
   void measure_memory(const TrainingTask& task, TrainingResult& result) const;
 
@@ -40,6 +45,8 @@ class TrainingWorker {
   Schedule training_;
   std::shared_ptr<const Dataset> train_;
   std::shared_ptr<const Dataset> test_;
+  std::shared_ptr<LoadingAhead> train_ahead_;  // is train_, or null
+  std::shared_ptr<LoadingAhead> test_ahead_;
   std::vector<int64_t> order_;  // of the training rows in `epoch_`
   int64_t epoch_ = -1;
   std::vector<int64_t> rows_;  // scratch: rows of an evaluation

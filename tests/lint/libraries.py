@@ -18,6 +18,7 @@ HOMES = [
     (r"(onnx|google/protobuf)/.*", r"partitioner/onnx/.*"),
     (r"CLI/.*", r"apps/.*"),
     (r"(zlib|zconf)\.h", r"apps/.*"),
+    (r"(png|pngconf|jpeglib|jerror)\.h", r"apps/data/.*"),
     (r"(cuda|cublas|cudnn|nccl|curand|cub/|thrust/).*", r"(runtime|ops)/cuda/.*"),
 ]
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*CUDA")

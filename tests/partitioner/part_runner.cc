@@ -139,6 +139,9 @@ bool PartRunner::execute(size_t p, const Instruction& instruction, int micro_bat
       read_data(parts_[p].locals[at(instruction.local)],
                 view(p, instruction.local, micro_batch, Access::kWrite).data, micro_batch);
       break;
+    case Kind::kWrite:
+      view(p, instruction.local, micro_batch, Access::kRead);
+      break;
     case Kind::kForward:
     case Kind::kGradient:
       call(p, instruction, micro_batch);

@@ -1,0 +1,282 @@
+#include "apps/data/array_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "apps/data/zip.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+using ops::DType;
+using schedmp::Split;
+
+constexpr std::string_view kNpySuffix = ".npy";
+constexpr std::array<std::string_view, 4> kInputNames{"x", "data", "images", "inputs"};
+constexpr std::array<std::string_view, 4> kLabelNames{"label", "y", "labels", "targets"};
+constexpr int64_t kHeldOutShare = 10;  // one of so many
+constexpr int64_t kRowsOfAScan = 4096;
+
+bool is_whole(DType dtype) { return !ops::is_floating(dtype); }
+
+// Numbers as they are; halves and bfloat16 through float.
+float float_of_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const auto fraction = static_cast<float>(bits & 1023);
+  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
+  if (exponent == 31) return fraction == 0 ? sign * INFINITY : NAN;
+  return sign *
+         (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+}
+
+float float_of_bfloat(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+template <class From, class To>
+void convert_as(const std::byte* from, int64_t count, To* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + static_cast<size_t>(i) * sizeof(From), sizeof(From));
+    to[i] = static_cast<To>(value);
+  }
+}
+
+template <class To>
+void convert(DType type, const std::byte* from, int64_t count, To* to) {
+  const auto halves = [&](float (*value_of)(uint16_t)) {
+    for (int64_t i = 0; i < count; ++i) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, from + 2 * i, sizeof(bits));
+      to[i] = static_cast<To>(value_of(bits));
+    }
+  };
+  switch (type) {
+    case DType::kFloat32:
+      return convert_as<float>(from, count, to);
+    case DType::kFloat64:
+      return convert_as<double>(from, count, to);
+    case DType::kFloat16:
+      return halves(float_of_half);
+    case DType::kBFloat16:
+      return halves(float_of_bfloat);
+    case DType::kInt32:
+      return convert_as<int32_t>(from, count, to);
+    case DType::kInt64:
+      return convert_as<int64_t>(from, count, to);
+    case DType::kInt8:
+      return convert_as<int8_t>(from, count, to);
+    case DType::kInt16:
+      return convert_as<int16_t>(from, count, to);
+    case DType::kBool:
+    case DType::kUint8:
+      return convert_as<uint8_t>(from, count, to);
+    case DType::kUint16:
+      return convert_as<uint16_t>(from, count, to);
+    case DType::kUint32:
+      return convert_as<uint32_t>(from, count, to);
+    case DType::kUint64:
+      return convert_as<uint64_t>(from, count, to);
+  }
+}
+
+}  // namespace
+
+NamedArrays arrays_of_archive(const fs::path& file) {
+  auto archive = std::make_shared<const ZipArchive>(std::make_shared<FileBytes>(file));
+  NamedArrays arrays{file.string(), {}, {}};
+  for (const std::string& name : archive->names())
+    if (name.ends_with(kNpySuffix))
+      arrays.names.push_back(name.substr(0, name.size() - kNpySuffix.size()));
+  arrays.open = [archive](const std::string& name) {
+    return archive->open(name + std::string(kNpySuffix));
+  };
+  return arrays;
+}
+
+NamedArrays arrays_of_folder(const fs::path& folder) {
+  NamedArrays arrays{folder.string(), {}, {}};
+  std::error_code fault;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
+    if (entry.path().extension() == kNpySuffix)
+      arrays.names.push_back(entry.path().stem().string());
+  if (fault) throw Error(ErrorCode::kUsage, "there is no such folder", folder.string());
+  std::sort(arrays.names.begin(), arrays.names.end());
+  arrays.open = [folder](const std::string& name) {
+    return std::make_shared<FileBytes>(folder / (name + std::string(kNpySuffix)));
+  };
+  return arrays;
+}
+
+ArrayRows::ArrayRows(const NamedArrays& arrays, Split split) : origin_(arrays.origin) {
+  const bool train = split == Split::kTrain;
+  const std::string mine = train ? "_train" : "_test";
+  const std::string theirs = train ? "_test" : "_train";
+  bool whole = true;  // both splits in one array
+  for (const std::string& name : arrays.names) whole = whole && !name.ends_with(mine);
+  int64_t rows = -1;
+  std::string first;
+  for (const std::string& name : arrays.names) {
+    if (whole ? name.ends_with(theirs) : !name.ends_with(mine)) continue;
+    NpyArray array(arrays.open(name));
+    const NpyHeader& header = array.header();
+    const std::string& where = array.source().origin();
+    if (header.extents.empty()) throw Error(ErrorCode::kUsage, "it has no axis of rows", where);
+    if (rows >= 0 && header.extents[0] != rows)
+      throw Error(ErrorCode::kUsage,
+                  format("it has {} rows, but {} has {}", header.extents[0], first, rows), where);
+    if (rows < 0) first = name;
+    rows = header.extents[0];
+    std::vector<int64_t> extents(header.extents.begin() + 1, header.extents.end());
+    header.shape(where);
+    int64_t elements = 1;
+    for (const int64_t extent : extents) elements *= extent;
+    if (elements == 0) throw Error(ErrorCode::kUsage, "its rows are empty", where);
+    fingerprint_ += format(" {} {:08x}", name, array.source().checksum());
+    const std::string key = whole ? name : name.substr(0, name.size() - mine.size());
+    columns_.emplace(key, Column{std::move(array), std::move(extents), elements});
+  }
+  if (columns_.empty())
+    throw Error(ErrorCode::kUsage,
+                format("it has no arrays for {}; name them as x_train, y_train, x_test, y_test; "
+                       "found: {}",
+                       train ? "training" : "tests", fmt::join(arrays.names, ", ")),
+                origin_);
+  const int64_t held_out = whole ? std::max<int64_t>(1, rows / kHeldOutShare) : 0;
+  first_ = train ? 0 : whole ? rows - held_out : 0;
+  rows_ = !whole ? rows : train ? rows - held_out : held_out;
+  if (rows_ < 1)
+    throw Error(ErrorCode::kUsage, format("{} rows are not enough", std::max<int64_t>(rows, 0)),
+                origin_);
+  fingerprint_ = format("arrays {} from {}{}", rows_, first_, fingerprint_);
+}
+
+const ArrayRows::Column* ArrayRows::column(std::string_view name) const {
+  const auto found = columns_.find(name);
+  return found == columns_.end() ? nullptr : &found->second;
+}
+
+const ArrayRows::Column* ArrayRows::input_column(std::string_view name) const {
+  if (const Column* found = column(name)) return found;
+  for (const std::string_view usual : kInputNames)
+    if (const Column* found = column(usual)) return found;
+  return nullptr;
+}
+
+const ArrayRows::Column& ArrayRows::label_column() const {
+  for (const std::string_view usual : kLabelNames)
+    if (const Column* found = column(usual)) {
+      if (!is_whole(found->array.header().dtype))
+        throw Error(ErrorCode::kUsage,
+                    format("labels are whole numbers, these are {}",
+                           ops::to_string(found->array.header().dtype)),
+                    found->array.source().origin());
+      return *found;
+    }
+  throw Error(ErrorCode::kUsage,
+              format("it has no labels: an array called {}", fmt::join(kLabelNames, ", ")),
+              origin_);
+}
+
+// What models read: bytes are pixels.
+std::optional<ops::ValueSpec> ArrayRows::input(std::string_view name) const {
+  const Column* found = input_column(name);
+  if (found == nullptr) return std::nullopt;
+  const DType dtype = found->array.header().dtype;
+  std::vector<int64_t> extents{ops::kBatch};
+  extents.insert(extents.end(), found->extents.begin(), found->extents.end());
+  const bool pixels = !is_whole(dtype) || ops::size_of(dtype) == 1;
+  return ops::ValueSpec{pixels ? DType::kFloat32 : DType::kInt64, ops::Shape(extents)};
+}
+
+ops::Shape ArrayRows::labels() const {
+  std::vector<int64_t> extents{ops::kBatch};
+  const Column& of = label_column();
+  extents.insert(extents.end(), of.extents.begin(), of.extents.end());
+  return ops::Shape(extents);
+}
+
+int64_t ArrayRows::classes() const {
+  std::call_once(classes_once_, [this] {
+    const Column& of = label_column();
+    std::vector<int64_t> labels;
+    std::vector<int64_t> rows;
+    for (int64_t row = 0; row < rows_; row += kRowsOfAScan) {
+      rows.clear();
+      for (int64_t i = row; i < std::min(rows_, row + kRowsOfAScan); ++i) rows.push_back(i);
+      labels.resize(rows.size() * static_cast<size_t>(of.elements));
+      read(of, rows,
+           {DType::kInt64, {std::ssize(labels)}, reinterpret_cast<std::byte*>(labels.data())});
+      const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
+      if (*least < 0)
+        throw Error(ErrorCode::kUsage,
+                    format("label {} of row {} is no class", *least,
+                           first_ + row + (least - labels.begin()) / of.elements),
+                    of.array.source().origin());
+      classes_ = std::max(classes_, *most + 1);
+    }
+  });
+  return classes_;
+}
+
+void ArrayRows::read_input(std::string_view name, std::span<const int64_t> rows,
+                           const ops::TensorView& to) const {
+  const Column* found = input_column(name);
+  KERF_CHECK(found != nullptr, "no array for {}", name);
+  read(*found, rows, to);
+}
+
+void ArrayRows::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  read(label_column(), rows, to);
+}
+
+// Rows that follow each other are read at once.
+void ArrayRows::read(const Column& column, std::span<const int64_t> rows,
+                     const ops::TensorView& to) const {
+  KERF_CHECK(to.elements() == std::ssize(rows) * column.elements, "{} elements for {} rows of {}",
+             to.elements(), rows.size(), column.elements);
+  const DType stored = column.array.header().dtype;
+  const bool as_it_is = stored == to.dtype;
+  std::vector<std::byte> piece;
+  int64_t done = 0;
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    KERF_CHECK(rows[i] >= 0 && rows[end - 1] < rows_, "row {} of {}", rows[end - 1], rows_);
+    const int64_t count = static_cast<int64_t>(end - i) * column.elements;
+    const int64_t from = (first_ + rows[i]) * column.elements;
+    std::byte* const at = to.data + static_cast<size_t>(done) * ops::size_of(to.dtype);
+    if (as_it_is) {
+      column.array.read(from, count, at);
+    } else {
+      piece.resize(static_cast<size_t>(count) * ops::size_of(stored));
+      column.array.read(from, count, piece.data());
+      if (to.dtype == DType::kFloat32)
+        convert(stored, piece.data(), count, reinterpret_cast<float*>(at));
+      else
+        convert(stored, piece.data(), count, reinterpret_cast<int64_t*>(at));
+    }
+    done += count;
+    i = end;
+  }
+}
+
+void ArrayRows::prepare() const {
+  for (const auto& [name, column] : columns_) column.array.source().prepare();
+}
+
+int64_t ArrayRows::held_bytes() const {
+  int64_t held = 0;
+  for (const auto& [name, column] : columns_) held += column.array.source().held_bytes();
+  return held;
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,149 @@
+#include "apps/data/image_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "apps/data/byte_source.h"
+#include "apps/data/picture.h"
+#include "apps/data/sizes.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kEveryTenth = 10;
+constexpr size_t kMostFileBytes = size_t{1} << 28;
+constexpr std::array<float, 3> kMeans{0.485F, 0.456F, 0.406F};
+constexpr std::array<float, 3> kDeviations{0.229F, 0.224F, 0.225F};
+constexpr float kMiddleGrey = 0.5F;
+
+bool is_picture(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+// In the order of their names.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code fault;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
+    entries.push_back(entry.path());
+  if (fault)
+    throw Error(ErrorCode::kUsage, format("it cannot be read: {}", fault.message()),
+                folder.string());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split split) {
+  const size_t colon = sizes_and_folder.find(':');
+  const Sizes sizes =
+      parse_three_sizes(sizes_and_folder.substr(0, colon), "CHANNELSxHEIGHTxWIDTH:FOLDER",
+                        "images:3x224x224:pictures");
+  channels_ = sizes[0];
+  height_ = sizes[1];
+  width_ = sizes[2];
+  folder_ = colon == std::string::npos ? "" : sizes_and_folder.substr(colon + 1);
+  if (channels_ != 1 && channels_ != 3)
+    throw Error(ErrorCode::kUsage,
+                format("pictures have 1 or 3 channels, but the model reads {}", channels_),
+                folder_.string());
+  if (!fs::is_directory(folder_))
+    throw Error(ErrorCode::kUsage, "there is no such folder of pictures", folder_.string());
+  const auto has = [&](const char* name) { return fs::is_directory(folder_ / name); };
+  const bool divided = has("train");
+  if (divided && !has("test") && !has("val"))
+    throw Error(ErrorCode::kUsage, "beside train it has neither test nor val", folder_.string());
+  const char* const part = split == schedmp::Split::kTrain ? "train" : has("test") ? "test" : "val";
+  // The classes are those of training.
+  for (const fs::path& entry : entries_of(divided ? folder_ / "train" : folder_))
+    if (fs::is_directory(entry)) classes_.push_back(entry.filename().string());
+  list(divided ? folder_ / part : folder_, split, !divided);
+}
+
+void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_out) {
+  for (const fs::path& entry : entries_of(folder)) {
+    if (!fs::is_directory(entry)) continue;
+    const auto found =
+        std::lower_bound(classes_.begin(), classes_.end(), entry.filename().string());
+    if (found == classes_.end() || *found != entry.filename().string())
+      throw Error(ErrorCode::kUsage, "there is no class of that name among those of training",
+                  entry.string());
+    size_t number = 0;
+    for (const fs::path& file : entries_of(entry)) {
+      if (!is_picture(file)) continue;
+      const bool tests = ++number % kEveryTenth == 0;
+      if (holds_out && tests != (split == schedmp::Split::kTest)) continue;
+      std::error_code absent;
+      pictures_.push_back({file, found - classes_.begin(), fs::file_size(file, absent)});
+    }
+  }
+  if (pictures_.empty())
+    throw Error(ErrorCode::kUsage,
+                format("it has no pictures for {}: .png or .jpg files in a folder for each class{}",
+                       split == schedmp::Split::kTrain ? "training" : "tests",
+                       holds_out ? ", of which every tenth is for tests" : ""),
+                folder.string());
+}
+
+std::optional<ops::ValueSpec> ImageFolder::input(std::string_view /*name*/) const {
+  return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, channels_, height_, width_}};
+}
+
+std::string ImageFolder::fingerprint() const {
+  uint64_t sum = 14695981039346656037U;  // FNV-1a
+  const auto add = [&](std::string_view text) {
+    for (const char letter : text) sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
+  };
+  for (const File& file : pictures_)
+    add(format("{} {}\n", file.path.lexically_relative(folder_).string(), file.bytes));
+  return format("images {}x{}x{} {} {} {:016x}", channels_, height_, width_, pictures_.size(),
+                classes_.size(), sum);
+}
+
+void ImageFolder::read_picture(const File& file, float* to) const {
+  const FileBytes source(file.path);
+  if (source.size() > kMostFileBytes)
+    throw Error(ErrorCode::kUsage, format("{} bytes are no picture", source.size()),
+                source.origin());
+  std::vector<std::byte> bytes(source.size());
+  source.read(0, bytes);
+  resize_picture(decode_picture(bytes, channels_, source.origin()), height_, width_, to);
+  for (int64_t channel = 0; channel < channels_; ++channel) {
+    const auto at = static_cast<size_t>(channel);
+    const float mean = channels_ == 1 ? kMiddleGrey : kMeans[at];
+    const float deviation = channels_ == 1 ? kMiddleGrey : kDeviations[at];
+    for (float* end = to + height_ * width_; to != end; ++to) *to = (*to / 255 - mean) / deviation;
+  }
+}
+
+void ImageFolder::read_input(std::string_view /*name*/, std::span<const int64_t> rows,
+                             const ops::TensorView& to) const {
+  const int64_t each = channels_ * height_ * width_;
+  KERF_CHECK(to.dtype == ops::DType::kFloat32 && to.elements() == std::ssize(rows) * each);
+  float* out = to.f32();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < this->rows(), "row {} of {}", row, this->rows());
+    read_picture(pictures_[static_cast<size_t>(row)], out);
+    out += each;
+  }
+}
+
+void ImageFolder::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows));
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < this->rows(), "row {} of {}", row, this->rows());
+    *out++ = pictures_[static_cast<size_t>(row)].label;
+  }
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,310 @@
+// Data sets out of files: what is read is what NumPy, Pillow and PyTorch have of the same files
+// (files/make_files.py), or what a plain loop makes of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "apps/data/array_rows.h"
+#include "apps/data/datasets.h"
+#include "apps/data/idx_folder.h"
+#include "apps/data/image_folder.h"
+#include "apps/data/picture.h"
+#include "apps/data/text_rows.h"
+#include "apps/models.h"
+#include "runtime/file.h"
+#include "tests/apps/gzip.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using schedmp::Split;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::error_of;
+
+const fs::path kFiles = KERF_TEST_FILES;
+
+std::vector<float> inputs_of(const schedmp::Dataset& data, const std::vector<int64_t>& rows) {
+  const int64_t width = data.input("x").value().shape.elements_per_sample();
+  std::vector<float> values(rows.size() * static_cast<size_t>(width));
+  data.read_input("x", rows,
+                  {ops::DType::kFloat32,
+                   {std::ssize(rows), width},
+                   reinterpret_cast<std::byte*>(values.data())});
+  return values;
+}
+
+// Of labels or, of text, of inputs.
+std::vector<int64_t> whole_numbers(const schedmp::Dataset& data, const std::vector<int64_t>& rows,
+                                   bool labels = true) {
+  const int64_t width = data.labels().elements_per_sample();
+  std::vector<int64_t> values(rows.size() * static_cast<size_t>(width));
+  const ops::TensorView to{
+      ops::DType::kInt64, {std::ssize(rows), width}, reinterpret_cast<std::byte*>(values.data())};
+  labels ? data.read_labels(rows, to) : data.read_input("tokens", rows, to);
+  return values;
+}
+
+// ---- arrays
+
+TEST(ArrayRows, SplitsByTheNamesOfArrays) {
+  const ArrayRows train(arrays_of_archive(kFiles / "stored.npz"), Split::kTrain);
+  const ArrayRows test(arrays_of_archive(kFiles / "stored.npz"), Split::kTest);
+  EXPECT_EQ(train.rows(), 30);
+  EXPECT_EQ(test.rows(), 10);
+  EXPECT_EQ(train.classes(), 5);
+  EXPECT_EQ(train.input("anything"), (ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, 2, 3}}));
+  // x[i] counts by eighths, y[i] is i * 7 mod 5.
+  EXPECT_THAT(inputs_of(train, {29, 0, 1}),
+              ElementsAre(21.75, 21.875, 22, 22.125, 22.25, 22.375, 0, 0.125, 0.25, 0.375, 0.5,
+                          0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375));
+  EXPECT_THAT(inputs_of(test, {9}), ElementsAre(29.25, 29.375, 29.5, 29.625, 29.75, 29.875));
+  EXPECT_THAT(whole_numbers(test, {0, 1, 9}), ElementsAre(0, 2, 3));
+  EXPECT_NE(train.fingerprint(), test.fingerprint());
+  EXPECT_EQ(train.held_bytes(), 0) << "they stay in the file";
+}
+
+TEST(ArrayRows, OfOneArrayTheLastTenthIsForTests) {
+  const ArrayRows train(arrays_of_archive(kFiles / "deflated.npz"), Split::kTrain);
+  const ArrayRows test(arrays_of_archive(kFiles / "deflated.npz"), Split::kTest);
+  EXPECT_EQ(train.rows(), 36);
+  EXPECT_EQ(test.rows(), 4);
+  EXPECT_THAT(inputs_of(test, {0}), ElementsAre(27, 27.125, 27.25, 27.375, 27.5, 27.625));
+  EXPECT_THAT(whole_numbers(test, {0, 3}), ElementsAre(2, 3));
+}
+
+TEST(ArrayRows, AFolderHoldsArraysToo) {
+  const tests::TemporaryFolder folder;
+  std::vector<uint8_t> pixels{0, 255, 7, 9};
+  std::vector<int64_t> labels{1, 0};
+  write_npy(folder / "image_train.npy",
+            {ops::DType::kUint8, {2, 2}, reinterpret_cast<std::byte*>(pixels.data())});
+  write_npy(folder / "label_train.npy",
+            {ops::DType::kInt64, {2}, reinterpret_cast<std::byte*>(labels.data())});
+  const auto data = make_dataset("npy:" + folder.path().string(), Split::kTrain);
+  std::vector<float> row(2);
+  data->read_input("image", std::vector<int64_t>{1},
+                   {ops::DType::kFloat32, {1, 2}, reinterpret_cast<std::byte*>(row.data())});
+  EXPECT_THAT(row, ElementsAre(7, 9));
+  EXPECT_EQ(data->classes(), 2);
+  const auto error = error_of([&] { make_dataset("npy:" + folder.path().string(), Split::kTest); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("no arrays for tests"), HasSubstr("image_train")));
+}
+
+TEST(ArrayRows, WhatDoesNotFitTogetherIsNamed) {
+  const tests::TemporaryFolder folder;
+  const auto save = [&](const std::string& name, ops::DType dtype, const ops::Shape& shape) {
+    std::vector<std::byte> bytes(static_cast<size_t>(shape.elements()) * ops::size_of(dtype),
+                                 std::byte{0xff});
+    write_npy(folder / name, {dtype, shape, bytes.data()});
+  };
+  const auto complaint = [&] {
+    const auto error = error_of([&] {
+      const ArrayRows data(arrays_of_folder(folder.path()), Split::kTrain);
+      data.classes();
+    });
+    return error ? std::string(error->what()) : "";
+  };
+  save("x.npy", ops::DType::kFloat32, {20, 3});
+  EXPECT_THAT(complaint(), HasSubstr("it has no labels: an array called label, y"));
+  save("y.npy", ops::DType::kInt64, {19});
+  EXPECT_THAT(complaint(), AllOf(HasSubstr("y.npy"), HasSubstr("19 rows, but x has 20")));
+  save("y.npy", ops::DType::kFloat32, {20});
+  EXPECT_THAT(complaint(), HasSubstr("labels are whole numbers, these are float32"));
+  save("y.npy", ops::DType::kInt64, {20});
+  EXPECT_THAT(complaint(), HasSubstr("label -1 of row 0 is no class"));
+  save("y.npy", ops::DType::kInt64, {});
+  EXPECT_THAT(complaint(), HasSubstr("no axis of rows"));
+}
+
+// ---- pictures
+
+TEST(Pictures, AreWhatPyTorchMakesOfThem) {
+  std::ifstream expected(kFiles / "expected.txt");
+  int compared = 0;
+  for (std::string text; std::getline(expected, text); ++compared) {
+    std::istringstream line(text);
+    std::string name;
+    int64_t channels = 0;
+    int64_t height = 0;
+    int64_t width = 0;
+    line >> name >> channels >> height >> width;
+    const std::string bytes = runtime::read_file(kFiles / name);
+    const Picture picture = decode_picture(std::as_bytes(std::span(bytes)), channels, name);
+    std::vector<float> found(static_cast<size_t>(channels * height * width));
+    resize_picture(picture, height, width, found.data());
+    // Two decoders of JPEG agree within rounding, and grey is theirs to weigh.
+    const double allowed = name.ends_with(".jpg") ? (channels == 1 ? 2 : 1) : 1e-3;
+    for (const float each : found) {
+      float value = -1;
+      line >> value;
+      ASSERT_NEAR(each, value, allowed) << name << " " << channels;
+    }
+  }
+  EXPECT_EQ(compared, 9);
+}
+
+class PictureFolder : public testing::Test {
+ protected:
+  void put(const std::string& path, const std::string& picture) {
+    fs::create_directories((folder_ / path).parent_path());
+    fs::copy_file(kFiles / picture, folder_ / path);
+  }
+  std::string name(const std::string& sizes) const { return sizes + ":" + folder_.path().string(); }
+  std::string complaint(Split split = Split::kTrain, const std::string& sizes = "3x4x4") const {
+    const auto error = error_of([&] { inputs_of(ImageFolder(name(sizes), split), {0}); });
+    return error ? error->what() : "";
+  }
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(PictureFolder, ClassesAreFolders) {
+  put("train/dog/b.PNG", "waves.png");
+  put("train/dog/a.jpeg", "waves.jpg");
+  put("train/cat/c.png", "small.png");
+  put("val/dog/d.png", "grey.png");
+  put("train/dog/notes.txt", "expected.txt");
+  const ImageFolder train(name("3x3x2"), Split::kTrain);
+  const ImageFolder test(name("3x3x2"), Split::kTest);
+  EXPECT_EQ(train.rows(), 3);
+  EXPECT_EQ(test.rows(), 1);
+  EXPECT_EQ(train.classes(), 2);
+  EXPECT_EQ(test.classes(), 2);
+  EXPECT_THAT(whole_numbers(train, {0, 1, 2}), ElementsAre(0, 1, 1));
+  EXPECT_THAT(whole_numbers(test, {0}), ElementsAre(1));
+  EXPECT_NE(train.fingerprint(), test.fingerprint());
+  // Of its own size: as it is, normalised. The first pixel of waves() is 127, 247, 0.
+  const std::vector<float> row = inputs_of(train, {0});
+  ASSERT_EQ(row.size(), 18U);
+  EXPECT_FLOAT_EQ(row[0], (127 / 255.0F - 0.485F) / 0.229F);
+  EXPECT_FLOAT_EQ(row[6], (247 / 255.0F - 0.456F) / 0.224F);
+  EXPECT_FLOAT_EQ(row[12], (0 / 255.0F - 0.406F) / 0.225F);
+  const ImageFolder grey(name("1x9x9"), Split::kTest);
+  EXPECT_FLOAT_EQ(inputs_of(grey, {0})[0], (127 / 255.0F - 0.5F) / 0.5F);
+}
+
+TEST_F(PictureFolder, EveryTenthIsForTestsWhereNobodySaysWhich) {
+  for (int i = 10; i < 31; ++i) put(format("all/{}.png", i), "small.png");
+  put("few/one.png", "small.png");
+  EXPECT_EQ(ImageFolder(name("3x2x2"), Split::kTrain).rows(), 20);
+  EXPECT_EQ(ImageFolder(name("3x2x2"), Split::kTest).rows(), 2);
+}
+
+TEST_F(PictureFolder, WhatIsWrongIsNamed) {
+  EXPECT_THAT(complaint(), HasSubstr("no pictures for training"));
+  put("train/dog/a.png", "waves.png");
+  EXPECT_THAT(complaint(), HasSubstr("neither test nor val"));
+  put("test/cat/a.png", "waves.png");
+  EXPECT_THAT(complaint(Split::kTest), HasSubstr("no class of that name"));
+  EXPECT_EQ(complaint(), "");
+  EXPECT_THAT(complaint(Split::kTrain, "2x4x4"), HasSubstr("1 or 3 channels"));
+  runtime::write_file_atomic(folder_ / "train/dog/a.png", "no picture");
+  EXPECT_THAT(complaint(), AllOf(HasSubstr("dog/a.png"), HasSubstr("neither a PNG nor a JPEG")));
+  runtime::write_file_atomic(folder_ / "train/dog/a.png",
+                             runtime::read_file(kFiles / "waves.jpg").substr(0, 500));
+  EXPECT_THAT(complaint(), AllOf(HasSubstr("dog/a.png"), HasSubstr("it is damaged")));
+}
+
+// ---- text
+
+class Text : public testing::Test {
+ protected:
+  std::string name(const std::string& sizes, const std::string& text) {
+    runtime::write_file_atomic(folder_ / "text", text);
+    return sizes + ":" + (folder_ / "text").string();
+  }
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(Text, OfBytesIsFollowedByBytes) {
+  std::string text;
+  for (int i = 0; i < 83; ++i) text += static_cast<char>(200 + i);
+  const std::string of = name("4x256", text);
+  const TextRows train(TokensOf::kBytes, of, Split::kTrain);
+  const TextRows test(TokensOf::kBytes, of, Split::kTest);
+  EXPECT_EQ(train.rows(), 18);
+  EXPECT_EQ(test.rows(), 2);
+  EXPECT_EQ(train.classes(), 256);
+  EXPECT_THAT(whole_numbers(train, {13, 0}, false),
+              ElementsAre(252, 253, 254, 255, 200, 201, 202, 203));
+  EXPECT_THAT(whole_numbers(train, {13}), ElementsAre(253, 254, 255, 0));
+  EXPECT_THAT(whole_numbers(test, {1}), ElementsAre((200 + 77) % 256, 22, 23, 24));
+}
+
+// the 4 times, the line's end and cat 3 times, sat twice; the others once.
+TEST_F(Text, OfWordsIsNumberedByHowCommonTheyAre) {
+  const std::string of = name("2x5", "the cat\tsat  the cat\nthe dog sat\nthe cat a\n");
+  const TextRows train(TokensOf::kWords, of, Split::kTrain);
+  const TextRows test(TokensOf::kWords, of, Split::kTest);
+  EXPECT_EQ(train.rows(), 5);
+  EXPECT_EQ(train.held_bytes(), 0);
+  EXPECT_THAT(whole_numbers(train, {0, 1, 2, 3, 4}, false),
+              ElementsAre(1, 3, 4, 1, 3, 2, 1, 0, 4, 2));
+  EXPECT_THAT(whole_numbers(train, {4}), ElementsAre(2, 1));
+  EXPECT_THAT(whole_numbers(test, {0}, false), ElementsAre(1, 3));
+  EXPECT_THAT(whole_numbers(test, {0}), ElementsAre(3, 0));
+  EXPECT_EQ(train.held_bytes(), 14 * 4);
+}
+
+TEST_F(Text, WhatIsTooShortIsNamed) {
+  const auto complaint = [&](const std::string& of) {
+    const auto error = error_of([&] { TextRows(TokensOf::kBytes, of, Split::kTrain); });
+    return error ? std::string(error->what()) : "";
+  };
+  EXPECT_THAT(complaint(name("4x256", "12345678")), HasSubstr("it has 8 tokens"));
+  EXPECT_THAT(complaint(name("4x256", "")), HasSubstr("it has 0 tokens"));
+  EXPECT_EQ(complaint(name("4x256", "123456789")), "");
+  EXPECT_THAT(complaint("4x256:/nowhere"), HasSubstr("/nowhere"));
+}
+
+// ---- IDX
+
+TEST(IdxFolder, ReadsPlainAndGzippedFilesAlike) {
+  const tests::TemporaryFolder folder;
+  tests::write_fashion_mnist(folder.path(), 12, 6);
+  const IdxFolder zipped(folder.path(), Split::kTrain);
+  EXPECT_EQ(zipped.rows(), 12);
+  EXPECT_EQ(zipped.features(), 36);
+  const std::vector<float> rows = inputs_of(zipped, {3, 0});
+  std::string pixels = tests::idx_header(0x00000803, {12, 6, 6});
+  for (int row = 0; row < 12; ++row)
+    for (int i = 0; i < 36; ++i)
+      pixels += static_cast<char>(
+          std::lround((inputs_of(zipped, {row})[static_cast<size_t>(i)] * 0.5F + 0.5F) * 255));
+  EXPECT_EQ(static_cast<uint8_t>(pixels[16 + 1]), 1) << "pixels count up";
+  runtime::write_file_atomic(folder / "train-images-idx3-ubyte", pixels);
+  const IdxFolder plain(folder.path(), Split::kTrain);
+  EXPECT_EQ(inputs_of(plain, {3, 0}), rows);
+  EXPECT_EQ(plain.held_bytes(), 12);
+  EXPECT_THAT(error_of([&] { IdxFolder("/nowhere", Split::kTrain); })->what(),
+              HasSubstr("/nowhere"));
+}
+
+// ---- names
+
+TEST(NamesOfData, SayWhatOfTheModelTheyNeed) {
+  const auto lenet = make_model("lenet5");
+  const auto lstm = make_model("lstm-lm 16-32-8-8");
+  EXPECT_EQ(complete_dataset_name("images:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("images:1x28x28:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("words:/t", lstm, 1), "words:16x32:/t");
+  EXPECT_EQ(complete_dataset_name("/d/a.npz", lenet, 1), "npz:/d/a.npz");
+  EXPECT_EQ(complete_dataset_name("npy:d", lenet, 1), "npy:" + fs::absolute("d").string());
+  EXPECT_THAT(error_of([&] { complete_dataset_name("text:/t", lenet, 1); })->what(),
+              HasSubstr("does not answer token by token"));
+  EXPECT_THAT(error_of([&] { complete_dataset_name("images:/p", lstm, 1); })->what(),
+              HasSubstr("it has pictures, but lstm-lm reads"));
+  EXPECT_THAT(error_of([&] { make_dataset("images", Split::kTrain); })->what(),
+              AllOf(HasSubstr("images:FOLDER"), HasSubstr("npz:FILE")));
+}
+
+}  // namespace
+}  // namespace kerf::apps

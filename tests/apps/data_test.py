@@ -1,0 +1,79 @@
+"""Training out of files: the same losses on any number of workers, and in `run.json` what it read."""
+
+import pathlib
+import shutil
+import unittest
+
+from kerf_command import KerfTest, run
+
+FILES = pathlib.Path(__file__).parent / "files"
+BRIEFLY = ("--batch", 8, "--micro-batches", 2, "--lr", 0.05)
+
+
+class DataOfFiles(KerfTest):
+    def same_on_any_number(self, *flags):
+        alone = self.train(*flags, *BRIEFLY, "--workers", 1, out="alone")
+        together = self.train(*flags, *BRIEFLY, "--workers", 3, out="together")
+        inproc = self.train(*flags, *BRIEFLY, "--workers", 2, "--transport", "inproc", out="inproc")
+        for other in (together, inproc):
+            self.assertEqual(other["losses"], alone["losses"], "bit for bit")
+            self.assertEqual(other["evaluations"], alone["evaluations"])
+            self.assertTrue(other["equal"])
+        self.assertNotEqual(alone["losses"][0], alone["losses"][-1])
+        return alone
+
+    def test_arrays(self):
+        report = self.same_on_any_number("mlp", "--sizes", "6-8-8-8-5", "--data", FILES / "stored.npz", "--epochs", 3)
+        self.assertEqual(report["data"], f"npz:{FILES / 'stored.npz'}")
+        self.assertEqual(report["steps"], 3 * 4)
+        self.assertEqual(report["evaluations"][-1]["rows"], 10)
+        # Rows in the file's order, and what was read is named again as it was.
+        again = self.train("mlp", "--sizes", "6-8-8-8-5", "--data", report["data"], *BRIEFLY, "--epochs", 3, "--workers", 1)
+        self.assertEqual(again["losses"], report["losses"])
+        straight = self.train("mlp", "--sizes", "6-8-8-8-5", "--data", report["data"], *BRIEFLY, "--epochs", 3, "--no-shuffle")
+        self.assertNotEqual(straight["losses"], report["losses"])
+
+    def test_compressed_arrays(self):
+        report = self.same_on_any_number("mlp", "--sizes", "6-8-8-8-5", "--data", f"npz:{FILES / 'deflated.npz'}", "--epochs", 2)
+        self.assertGreater(report["workers"][0]["data_bytes"], 40 * 6 * 8)
+
+    def test_pictures(self):
+        folder = self.folder / "pictures"
+        for i in range(6):
+            for name, source in (("train/a", "waves.png"), ("train/b", "waves.jpg"), ("test/a", "grey.png"), ("test/b", "palette.png")):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                shutil.copy(FILES / source, folder / name / f"{i}{pathlib.Path(source).suffix}")
+        for i in range(10):
+            (folder / "train" / f"c{i}").mkdir()
+        answer = run("train", "lenet5", "--data", f"images:{folder}", "--out", self.folder / "out")
+        self.assert_one_error(answer, "it has 12 classes, but lenet5 gives 10 scores")
+        for i in range(2, 4):
+            (folder / "train" / f"c{i}").rmdir()
+        report = self.same_on_any_number("lenet5", "--data", f"images:{folder}", "--epochs", 4)
+        self.assertEqual(report["data"], f"images:1x28x28:{folder}")
+        self.assertGreater(report["workers"][0]["data_bytes"], 12 * 28 * 28 * 4 - 1)
+        (folder / "train" / "a" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+        answer = run("train", "lenet5", "--data", f"images:{folder}", *BRIEFLY, "--out", self.folder / "out")
+        self.assert_one_error(answer, "a/3.png", "it is damaged")
+
+    def test_text(self):
+        text = self.folder / "text"
+        text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 20)
+        for kind in ("text", "words"):
+            report = self.same_on_any_number("lstm-lm", "--sizes", "8-256-8-8", "--data", f"{kind}:{text}", "--epochs", 2)
+            self.assertEqual(report["data"], f"{kind}:8x256:{text}")
+            self.assertEqual(report["labels_per_row"], 8)
+        self.assert_one_error(run("train", "lenet5", "--data", f"text:{text}"), "does not answer token by token")
+
+    def test_what_is_not_there_is_named(self):
+        for data, parts in ((self.folder / "no.npz", ["no.npz", "cannot be opened"]),
+                            (f"images:{self.folder / 'none'}", ["none", "no such folder of pictures"]),
+                            (f"idx:{self.folder}", ["train-images-idx3-ubyte.gz"]), (f"npy:{self.folder}", ["no arrays for training"]),
+                            (f"npz:{FILES / 'waves.png'}", ["waves.png", "no zip archive"]),
+                            (FILES / "stored.npz", ["stored.npz", "its rows have 6 features"])):
+            with self.subTest(data=data):
+                self.assert_one_error(run("train", "lenet5", "--data", data, "--out", self.folder / "out"), *parts)
+
+
+if __name__ == "__main__":
+    unittest.main()

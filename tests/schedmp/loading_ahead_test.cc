@@ -1,0 +1,131 @@
+// Rows are the same, whoever reads them and whenever; what is expected is there when it is asked
+// for, and what is kept is bounded.
+#include "schedmp/training/loading_ahead.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "partitioner/zoo.h"
+#include "runtime/error.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A row is its number, eight times; row 13 cannot be read.
+class Numbers final : public FeatureRows {
+ public:
+  int64_t rows() const override { return 1000; }
+  int64_t features() const override { return 8; }
+  int64_t classes() const override { return 2; }
+  std::string fingerprint() const override { return "numbers"; }
+  bool loads_ahead() const override { return true; }
+  void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == 13) throw Error(ErrorCode::kUsage, "row 13 is no row", "numbers");
+      std::fill_n(to.f32() + 8 * i, 8, static_cast<float>(rows[i]));
+      ++read_;
+    }
+  }
+  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    for (size_t i = 0; i < rows.size(); ++i) to.i64()[i] = rows[i] % 2;
+  }
+  int64_t held_bytes() const override { return 5; }
+  int64_t read() const { return read_; }
+
+ private:
+  mutable std::atomic<int64_t> read_ = 0;
+};
+
+class Ahead : public testing::Test {
+ protected:
+  std::vector<float> ask(const LoadingAhead& from, const std::vector<int64_t>& rows) {
+    std::vector<float> values(rows.size() * 8);
+    from.read_input(
+        "image", rows,
+        {ops::DType::kFloat32, {std::ssize(rows), 8}, reinterpret_cast<std::byte*>(values.data())});
+    std::vector<float> firsts;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_THAT(std::span(values).subspan(8 * i, 8), testing::Each(values[8 * i]));
+      firsts.push_back(values[8 * i]);
+    }
+    return firsts;
+  }
+  std::vector<float> floats(const std::vector<int64_t>& rows) { return {rows.begin(), rows.end()}; }
+  void wait_for(int64_t read) {
+    for (int i = 0; i < 5000 && numbers_->read() < read; ++i) std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(numbers_->read(), read);
+  }
+
+  std::shared_ptr<Numbers> numbers_ = std::make_shared<Numbers>();
+  partitioner::Model model_ = partitioner::make_zoo_model("mlp", {{8, 2}});
+};
+
+TEST_F(Ahead, ReadsWhatIsExpectedAndNoMore) {
+  LoadingAhead ahead(numbers_, model_);
+  EXPECT_EQ(ask(ahead, {5}), floats({5})) << "unexpected, but told";
+  EXPECT_EQ(ahead.missed(), 1);
+  const std::vector<int64_t> rows{7, 3, 9};
+  const std::vector<int64_t> next{4, 20};
+  ahead.expect(rows, next);
+  wait_for(1 + 5);
+  EXPECT_EQ(ask(ahead, rows), floats(rows));
+  EXPECT_EQ(ask(ahead, {3, 9}), floats({3, 9})) << "by another part";
+  EXPECT_EQ(ahead.found(), 5);
+  EXPECT_EQ(ahead.held_bytes(), 5 + 5 * 32);
+  const std::vector<int64_t> later{21, 22};
+  ahead.expect(next, later);
+  wait_for(1 + 5 + 2);
+  EXPECT_EQ(ask(ahead, {4, 20, 7}), floats({4, 20, 7})) << "7 is forgotten";
+  EXPECT_EQ(numbers_->read(), 1 + 5 + 2 + 1);
+  EXPECT_EQ(ahead.missed(), 2);
+}
+
+TEST_F(Ahead, IsTheSameHoweverFastItIsAsked) {
+  LoadingAhead ahead(numbers_, model_);
+  ask(ahead, {0});
+  for (int64_t step = 0; step < 50; ++step) {
+    std::vector<int64_t> rows;
+    std::vector<int64_t> next;
+    for (int64_t i = 0; i < 16; ++i) {
+      rows.push_back(100 + (step * 16 + i) % 800);
+      next.push_back(100 + ((step + 1) * 16 + i) % 800);
+    }
+    ahead.expect(rows, next);
+    for (size_t at = 0; at < rows.size(); at += 4) {
+      const std::vector<int64_t> part(rows.begin() + static_cast<std::ptrdiff_t>(at),
+                                      rows.begin() + static_cast<std::ptrdiff_t>(at + 4));
+      ASSERT_EQ(ask(ahead, part), floats(part));
+    }
+  }
+  EXPECT_EQ(ahead.found() + ahead.missed(), 1 + 50 * 16);
+}
+
+TEST_F(Ahead, KeepsNoMoreThanItMay) {
+  LoadingAhead ahead(numbers_, model_, 3 * 32);
+  ask(ahead, {0});
+  const std::vector<int64_t> rows{1, 2, 3, 4, 5};
+  ahead.expect(rows, rows);
+  wait_for(1 + 3);
+  EXPECT_EQ(ahead.held_bytes(), 5 + 3 * 32);
+  EXPECT_EQ(ask(ahead, rows), floats(rows));
+  EXPECT_EQ(ahead.missed(), 1 + 2);
+}
+
+TEST_F(Ahead, ARowThatCannotBeReadIsToldToWhoAsks) {
+  LoadingAhead ahead(numbers_, model_);
+  ask(ahead, {0});
+  const std::vector<int64_t> rows{12, 13, 14};
+  ahead.expect(rows, {});
+  wait_for(1 + 2);
+  EXPECT_EQ(ask(ahead, {12, 14}), floats({12, 14}));
+  EXPECT_THROW(ask(ahead, rows), Error);
+  EXPECT_EQ(ask(ahead, {14}), floats({14})) << "and it goes on";
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
