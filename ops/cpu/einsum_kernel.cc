@@ -11,12 +11,12 @@
 namespace kerf::ops::cpu {
 namespace {
 
-using Extents = std::array<int64_t, Shape::kMaxRank>;  // by letter
+using LetterExtents = std::array<int64_t, Shape::kMaxRank>;  // by letter
 using Letters = std::vector<int>;
 
 // How far apart the indices of every letter lie in a local operand; on a diagonal both steps.
-Extents letter_strides(const Letters& letters, const Shape& shape) {
-  Extents strides{};
+LetterExtents letter_strides(const Letters& letters, const Shape& shape) {
+  LetterExtents strides{};
   const auto own = strides_of(shape);
   for (size_t a = 0; a < letters.size(); ++a)
     if (letters[a] >= 0) strides[static_cast<size_t>(letters[a])] += own[a];
@@ -91,7 +91,7 @@ class EinsumKernel final : public PlainKernel {
 
  private:
   struct Product {
-    Extents extents{};
+    LetterExtents extents{};
     int64_t batch, rows, columns, inner;
   };
 
@@ -117,8 +117,8 @@ class EinsumKernel final : public PlainKernel {
   }
 
   // The extents of all letters, of the operands of a call.
-  Extents extents(const Call& call) const {
-    Extents extents;
+  LetterExtents extents(const Call& call) const {
+    LetterExtents extents;
     extents.fill(1);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const Letters& letters = op_.input_letters(static_cast<int>(i));
@@ -129,7 +129,7 @@ class EinsumKernel final : public PlainKernel {
     return extents;
   }
 
-  static int64_t together(const Extents& extents, const Letters& letters) {
+  static int64_t together(const LetterExtents& extents, const Letters& letters) {
     int64_t count = 1;
     for (const int letter : letters) count *= extents[static_cast<size_t>(letter)];
     return count;
@@ -147,9 +147,9 @@ class EinsumKernel final : public PlainKernel {
   // Of one operand: from it to the output, in its own order.
   Walk walk(const Call& call, int input, const Shape& y) const {
     const Letters& own = op_.input_letters(input);
-    const Extents from = letter_strides(own, call.inputs[0].shape);
-    const Extents to = letter_strides(op_.output_letters(), y);
-    const Extents counts = extents(call);
+    const LetterExtents from = letter_strides(own, call.inputs[0].shape);
+    const LetterExtents to = letter_strides(op_.output_letters(), y);
+    const LetterExtents counts = extents(call);
     Walk walk;
     for (size_t letter = 0; letter < op_.space().axes.size(); ++letter)
       walk.add({counts[letter], from[letter], to[letter]});
@@ -159,7 +159,7 @@ class EinsumKernel final : public PlainKernel {
   // From an operand to a dense stack of matrices.
   Walk packing(const Product& p, const Stack& stack, const Letters& letters,
                const Shape& shape) const {
-    const Extents strides = letter_strides(letters, shape);
+    const LetterExtents strides = letter_strides(letters, shape);
     Walk walk;
     int64_t to = together(p.extents, *stack.stack) * together(p.extents, *stack.first) *
                  together(p.extents, *stack.second);
@@ -230,7 +230,7 @@ size_t einsum_workspace(const BoundOperator& bound, const LocalSpecs& local, int
   const auto& op = static_cast<const Einsum&>(bound);
   if (op.inputs().size() < 2 || local.outputs[0].shape.elements() == 0) return 0;
   const Groups groups(op);
-  Extents extents;
+  LetterExtents extents;
   extents.fill(1);
   size_t packed = piece_bytes<float>(local.outputs[0].shape.elements());
   for (size_t i = 0; i < 2; ++i) {
