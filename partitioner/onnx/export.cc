@@ -59,6 +59,18 @@ int ir_version(int opset) {
   return opset <= 22 ? 10 : 11;
 }
 
+// Since when ONNX has an operator that is newer than what is written else.
+int first_opset_of(const std::string& op) {
+  static const std::map<std::string, int> kSince{{"Gelu", 20},
+                                                 {"GroupNormalization", 21},
+                                                 {"Attention", 23},
+                                                 {"RMSNormalization", 23},
+                                                 {"RotaryEmbedding", 23},
+                                                 {"Swish", 24}};
+  const auto since = kSince.find(op);
+  return since == kSince.end() ? 1 : since->second;
+}
+
 void put_tensor(const std::string& name, DType dtype, const ops::Shape& shape,
                 const std::string& bytes, TensorProto& to) {
   to.set_name(name);
@@ -207,7 +219,8 @@ class Exporter {
   void choose_opset() {
     for (NodeId id = 0; id < model_.nodes(); ++id)
       if (is_needed(model_.node(id)))
-        opset_ = std::max(opset_, ops::find_operator(model_.node(id).op).first_opset);
+        opset_ = std::max({opset_, ops::find_operator(model_.node(id).op).first_opset,
+                           first_opset_of(model_.node(id).op)});
   }
 
   const std::string& name_of(ValueId id) {
@@ -305,6 +318,9 @@ class Exporter {
     add_outputs(node, made);
     for (const auto& [name, value] : node.attributes)
       add_attribute(node, definition, name, value, made);
+    // How many equal parts, where no sizes are said.
+    if (node.op == "Split" && !node.attributes.contains("split"))
+      put_attribute("num_outputs", static_cast<int64_t>(made.output_size()), made);
     *message_.mutable_graph()->add_node() = made;
   }
 

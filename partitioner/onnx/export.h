@@ -10,7 +10,7 @@
 namespace kerf::partitioner::onnx {
 
 // The oldest opset that is written; newer where an operator of the model is newer.
-inline constexpr int kExportedOpset = 17;
+inline constexpr int kExportedOpset = 18;
 
 // All bytes of a value that the model keeps (no constant).
 using WeightsOf = std::function<std::string(const Value& value)>;

@@ -97,7 +97,7 @@ class OnnxFiles(KerfTest):
         self.assert_one_error(run("train", CONVOLUTIONS, "--data", "synthetic:64x64x10"), "no loss to train with")
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"picture={rows}", "--output", self.folder / "o"),
                               "nothing for image")
-        self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "NAME=FILE")
+        self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "image=x.npy")
         self.assert_one_error(run("plan", "lenet5", "--loss", "cross-entropy"), "--loss", "ONNX files only")
         broken = self.folder / "broken.onnx"
         broken.write_bytes(CONVOLUTIONS.read_bytes()[:3000])
