@@ -325,7 +325,7 @@ class Exporter {
   }
 
   void add_outputs(const Node& node, ::onnx::NodeProto& to) {
-    int used = 1;
+    int used = node.op == "Split" ? static_cast<int>(node.outputs.size()) : 1;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (needed_[static_cast<size_t>(node.outputs[i])]) used = static_cast<int>(i) + 1;
     for (int i = 0; i < used; ++i) to.add_output(name_of(node.outputs[static_cast<size_t>(i)]));
