@@ -1,5 +1,5 @@
 // Models by a text that travels to workers: "lenet5", "mlp 784-512-10", or of an ONNX file a JSON
-// object that says how it is read: {"onnx": "/home/ann/resnet.onnx", "freeze": ["layer1.*"]}.
+// object that says how it is read: {"onnx": "/data/resnet.onnx", "freeze": ["layer1.*"]}.
 #pragma once
 
 #include <map>

@@ -88,8 +88,8 @@ class Model {
   ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
   // What it holds at first, instead of what its initializer makes.
   void set_contents(ValueId id, std::shared_ptr<const Contents> contents);
-  // What is added next need have no batch: the whole input is one sample, and so is what is computed
-  // of it. Such a model is computed node by node only; no plan has a place for it.
+  // What is added next need have no batch: the whole input is one sample, and so is what is
+  // computed of it. Such a model is computed node by node only; no plan has a place for it.
   void take_whole_inputs() { whole_inputs_ = true; }
   bool has_whole_inputs() const { return whole_inputs_; }
   // Of a model whose files name what it gives.

@@ -1,6 +1,6 @@
 // Inputs that a person gives, an array of NumPy for each: rows without labels.
 //
-// By a name that is a JSON object: {"image": "/home/ann/x.npy"}. Immutable; thread-safe.
+// By a name that is a JSON object: {"image": "/data/x.npy"}. Immutable; thread-safe.
 #pragma once
 
 #include <map>

@@ -38,6 +38,7 @@ std::string ModelFlags::zoo_source(const std::string& name) const {
   refuse_where(!loss.empty(), "--loss", kWhy);
   refuse_where(head.has_value(), "--head", kWhy);
   refuse_where(norms.has_value(), "--bn", kWhy);
+  partitioner::find_zoo_model(name);  // before it is one word of a text
   partitioner::ZooOptions options{.width = width.value_or(1), .classes = classes, .image = image};
   if (!sizes.empty()) options.sizes = partitioner::parse_sizes(sizes);
   return partitioner::zoo_text(name, options);

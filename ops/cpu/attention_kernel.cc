@@ -271,9 +271,9 @@ class AttentionKernel final : public ActivationKernel {
 
   void multiply(AttentionProduct which, const QueryBlock& block, const Extents& e, const float* a,
                 const float* b, float* to, AttentionScratch& scratch) const {
-    scratch.product.run(problem_of(op_, attention_strides(op_, e), which, block.count, block.keys.count()),
-                        {a, transposes_a(which)}, {b, transposes_b(which)}, nullptr, to,
-                        scratch.left);
+    scratch.product.run(
+        problem_of(op_, attention_strides(op_, e), which, block.count, block.keys.count()),
+        {a, transposes_a(which)}, {b, transposes_b(which)}, nullptr, to, scratch.left);
   }
 
   // What query `i` of the block sees of its row; what it does not see becomes 0.

@@ -15,10 +15,10 @@ inline constexpr int kExportedOpset = 18;
 // All bytes of a value that the model keeps (no constant).
 using WeightsOf = std::function<std::string(const Value& value)>;
 
-// Writes what the model answers: its results; of a model with a loss, the scores before it. Dropouts
-// are left out, batch normalisations have their running statistics. The model's images lie channels
-// first. Atomic. Throws Error{kUsage} that names a node for which ONNX has nothing, and for 2 GiB
-// and more.
+// Writes what the model answers: its results; of a model with a loss, the scores before it.
+// Dropouts are left out, batch normalisations have their running statistics. The model's images lie
+// channels first. Atomic. Throws Error{kUsage} that names a node for which ONNX has nothing, and
+// for 2 GiB and more.
 void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path);
 
 }  // namespace kerf::partitioner::onnx

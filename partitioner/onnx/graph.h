@@ -61,8 +61,8 @@ struct Graph {
 // "FILE: node NAME (OP, opset 9)".
 std::string place_of(const Graph& graph, const GraphNode& node);
 
-// Puts the nodes in topological order and leaves out what no output needs. Throws Error{kUsage} that
-// names the file and the nodes where a value has two producers or none, or a cycle is closed.
+// Puts the nodes in topological order and leaves out what no output needs. Throws Error{kUsage}
+// that names the file and the nodes where a value has two producers or none, or a cycle is closed.
 void put_in_order(Graph& graph);
 
 }  // namespace kerf::partitioner::onnx

@@ -43,10 +43,10 @@ struct Imported {
   std::vector<std::string> notes = {};
 };
 
-// The first axis of every input is the batch, be it named or fixed. Integer arithmetic around shapes
-// is folded, older meanings of operators become the newest, float initializers in the places of
-// weights and biases become parameters. Throws Error{kUsage} that names the file, and the node with
-// its operator and opset.
+// The first axis of every input is the batch, be it named or fixed. Integer arithmetic around
+// shapes is folded, older meanings of operators become the newest, float initializers in the places
+// of weights and biases become parameters. Throws Error{kUsage} that names the file, and the node
+// with its operator and opset.
 Imported import_file(const std::filesystem::path& path, const ImportOptions& options = {});
 // The same of a graph that was read.
 Imported import_graph(const Graph& graph, const ImportOptions& options = {});

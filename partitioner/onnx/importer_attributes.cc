@@ -50,7 +50,8 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
 
 }  // namespace
 
-// Extents that count samples: Reshape and Expand have -1 for them, and a slice to the end of the batch ends where everything does.
+// Extents that count samples: Reshape and Expand have -1 for them, and a slice to the end of the
+// batch ends where everything does.
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
   if (node.op == "Reshape" && !options_.whole_inputs &&

@@ -1,4 +1,5 @@
-// What is known of a value of a graph while a model is made of it: numbers, or a place in the model.
+// What is known of a value of a graph while a model is made of it: numbers, or a place in the
+// model.
 //
 // Shape arithmetic is done here, with the batch symbolic: an element is c * N + d, and N is at
 // least 1. Plain values.

@@ -39,8 +39,8 @@ class WeightFile {
   mutable std::string identity_;
 };
 
-// The bytes that begin at `first` of a file, of elements of `in_file`; float16, bfloat16 and float64
-// are given as float32.
+// The bytes that begin at `first` of a file, of elements of `in_file`; float16, bfloat16 and
+// float64 are given as float32.
 std::shared_ptr<const Contents> contents_in(std::shared_ptr<const WeightFile> file, uint64_t first,
                                             ops::DType in_file);
 // The same of bytes in memory.

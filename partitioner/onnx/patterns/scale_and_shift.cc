@@ -1,5 +1,5 @@
-// BatchNormalization of a model for answers, then Mul and Add by numbers of channels: y * s + t is a
-// batch normalisation with scale * s and shift * s + t.
+// BatchNormalization of a model for answers, then Mul and Add by numbers of channels: y * s + t is
+// a batch normalisation with scale * s and shift * s + t.
 #include "partitioner/onnx/fuse.h"
 
 namespace kerf::partitioner::onnx {

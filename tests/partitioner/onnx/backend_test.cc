@@ -1,5 +1,5 @@
-// Runs ONNX's backend tests, prints how many of each class pass and why others do not, and holds them
-// to the list of those that passed before, which only grows.
+// Runs ONNX's backend tests, prints how many of each class pass and why others do not, and holds
+// them to the list of those that passed before, which only grows.
 //
 //   onnx_backend_test PASSING.txt [--update] [--data FOLDER] [--operators PAGE.md]
 #include <cstdio>

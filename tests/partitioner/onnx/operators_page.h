@@ -1,5 +1,5 @@
-// docs/operators.md: what Kerf knows of each operator, from its definition, its conformance cases and
-// a run of ONNX's tests.
+// docs/operators.md: what Kerf knows of each operator, from its definition, its conformance cases
+// and a run of ONNX's tests.
 #pragma once
 
 #include <string>
