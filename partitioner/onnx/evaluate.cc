@@ -42,6 +42,13 @@ int64_t samples_in(const Value& value, const TensorLiteral& literal) {
   return samples;
 }
 
+// A loss is the mean over the labels that there are.
+double normaliser_of(const ops::BoundOperator& op, const std::vector<const TensorLiteral*>& inputs,
+                     int64_t largest) {
+  const bool labelled = op.is_loss() && inputs.size() > 1 && inputs[1] != nullptr;
+  return static_cast<double>(labelled ? inputs[1]->shape.elements() : largest);
+}
+
 }  // namespace
 
 Evaluator::Evaluator()
@@ -84,7 +91,7 @@ std::vector<TensorLiteral> Evaluator::run(const ops::BoundOperator& op,
   call.samples = samples;
   call.key = {0, key, 0, 0};
   call.training = false;
-  call.normaliser = static_cast<double>(largest);
+  call.normaliser = normaliser_of(op, inputs, largest);
   bench_->forward(*kernel, call);
   stream_->synchronize();
   bench_->check_data();

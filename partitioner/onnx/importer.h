@@ -49,6 +49,7 @@ class Importer {
   ops::Attribute attribute_of(const ops::OperatorDefinition& definition,
                               const ops::InputAttribute& place, const GraphNode& node,
                               const std::string& input);
+  double ratio_of(const GraphNode& dropout) const;
   void take_dropout_ratio(GraphNode& node);
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);

@@ -99,11 +99,18 @@ ops::Attribute Importer::attribute_of(const ops::OperatorDefinition& definition,
   return numbers[0];
 }
 
+double Importer::ratio_of(const GraphNode& node) const {
+  if (node.inputs.size() < 2 || node.inputs[1].empty())
+    return ops::attribute_float(node.attributes, "ratio", 0.5);
+  const std::vector<double> ratio = numbers_of(literal(node.inputs[1], kMostAttribute));
+  if (ratio.size() != 1) refuse("its ratio must be one number");
+  return ratio[0];
+}
+
 // Of one that trains: when it does, the run knows.
 void Importer::take_dropout_ratio(GraphNode& node) {
   if (node.outputs.size() > 1) refuse("its mask is not known here; nothing may read it");
-  if (node.inputs.size() > 1 && !node.inputs[1].empty())
-    node.attributes["ratio"] = numbers_of(literal(node.inputs[1], kMostAttribute)).at(0);
+  node.attributes["ratio"] = ratio_of(node);
   node.inputs.resize(1);
 }
 

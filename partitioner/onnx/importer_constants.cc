@@ -119,7 +119,9 @@ bool Importer::pass_through(const GraphNode& node) {
                                  {ops::Initializer::Kind::kConstant, 1}});
     const auto training =
         node.inputs.size() > 2 && !node.inputs[2].empty() ? integers(node.inputs[2]) : std::nullopt;
-    if (training && training->elements.size() == 1 && training->elements[0].fixed != 0)
+    const bool trains =
+        training && training->elements.size() == 1 && training->elements[0].fixed != 0;
+    if (trains && ratio_of(node) != 0)
       refuse("it drops at random, which is known of training only: export it for inference");
   }
   // What a model gives is computed.

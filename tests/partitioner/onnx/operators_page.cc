@@ -41,7 +41,8 @@ std::string operators_page(const std::vector<BackendResult>& results) {
     if (!rows.contains(scene.op)) continue;
     Row& row = rows[scene.op];
     ++row.cases;
-    for (const ops::IterationAxis& axis : ops::bind(scene)->space().axes)
+    const auto bound = ops::bind(scene);
+    for (const ops::IterationAxis& axis : bound->space().axes)
       (axis.undivided.empty() ? row.divided : row.whole).insert(axis.name);
     for (const ops::CaseInput& input : scene.inputs)
       if (input.present) row.types.emplace(ops::to_string(input.spec.dtype));
