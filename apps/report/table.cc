@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "apps/report/terminal.h"
@@ -11,12 +12,21 @@ namespace kerf::apps {
 
 namespace {
 
-std::string line_of(const std::vector<std::string>& cells, const std::vector<size_t>& widths) {
+struct Column {
+  size_t width = 0;
+  bool left = false;
+};
+
+bool begins_with_letter(const std::string& cell) {
+  return !cell.empty() && std::isalpha(static_cast<unsigned char>(cell[0])) != 0;
+}
+
+std::string line_of(const std::vector<std::string>& cells, const std::vector<Column>& columns) {
   std::string line;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const std::string fill(widths[i] - cells[i].size(), ' ');
+    const std::string fill(columns[i].width - cells[i].size(), ' ');
     if (i > 0) line += "  ";
-    line += i == 0 ? cells[i] + fill : fill + cells[i];
+    line += columns[i].left ? cells[i] + fill : fill + cells[i];
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -30,13 +40,17 @@ void Table::add(std::vector<std::string> row) {
 }
 
 std::string Table::text(bool colour) const {
-  std::vector<size_t> widths;
+  std::vector<Column> columns;
   for (size_t i = 0; i < header_.size(); ++i) {
-    widths.push_back(header_[i].size());
-    for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
+    Column column{header_[i].size(), i == 0};
+    for (const auto& row : rows_) {
+      column.width = std::max(column.width, row[i].size());
+      column.left = column.left || begins_with_letter(row[i]);
+    }
+    columns.push_back(column);
   }
-  std::string text = painted(line_of(header_, widths), Ink::kBold, colour) + "\n";
-  for (const auto& row : rows_) text += line_of(row, widths) + "\n";
+  std::string text = painted(line_of(header_, columns), Ink::kBold, colour) + "\n";
+  for (const auto& row : rows_) text += line_of(row, columns) + "\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Tables for people: columns aligned, the first to the left, numbers to the right.
+// Tables for people: columns aligned, the first and words to the left, numbers to the right.
 #pragma once
 
 #include <cstdint>
