@@ -1,8 +1,10 @@
 """One worker with one thread against PyTorch with one thread, in turns within one run: medians of ratios.
 
-    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--json]
+    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--python PYTHON] [--json]
 
-A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round runs both, the order swapped every time.
+A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round runs Kerf and every way that PyTorch has for the
+model, in an order that turns with the round; PyTorch's is the way of the least median. --python names an interpreter with
+another PyTorch than Debian's (and torchvision, for its networks).
 """
 
 import argparse
@@ -16,12 +18,25 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-CASES = {
-    "LeNet-5, batch 256": (["lenet5"], 256, 60),
-    "convnet 32-64, batch 64": (["convnet"], 64, 12),
-    "convnet 32-64, batch 64, PyTorch channels last": (["convnet"], 64, 12, ["--channels-last"]),
-    "MLP 784-4096-4096-10, batch 256": (["mlp", "--sizes", "784-4096-4096-10"], 256, 8),
-}
+ZOO = ["--image-size", "64"]
+IMAGE_WAYS = ("eager", "channels-last", "compile")
+
+
+class Case:
+    def __init__(self, name, model, batch, steps, data, ways=("eager",), torch_model=None):
+        self.name, self.model, self.batch, self.steps, self.data = name, model, batch, steps, data
+        self.ways, self.torch_model = ways, torch_model or model
+
+
+CASES = [
+    Case("LeNet-5, batch 256", ["lenet5"], 256, 60, "784x10", IMAGE_WAYS),
+    Case("convnet 32-64, batch 64", ["convnet"], 64, 12, "784x10", IMAGE_WAYS),
+    Case("convnet 32-64, batch 256", ["convnet"], 256, 5, "784x10", IMAGE_WAYS),
+    Case("MLP 784-4096-4096-10, batch 256", ["mlp", "--sizes", "784-4096-4096-10"], 256, 8, "784x10", ("eager", "compile")),
+    Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"]),
+    Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
+    Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile")),
+]
 
 
 def blas_core():
@@ -46,18 +61,50 @@ def answer(command):
     return json.loads(run.stdout)
 
 
-def kerf_step(kerf, model, batch, steps):
+def kerf_step(kerf, case):
+    data = f"synthetic:{case.batch * 4}x{case.data}" if case.data else f"tokens:{case.batch * 4}x128x96"
     with tempfile.TemporaryDirectory() as folder:
-        report = answer([kerf, "train", *model, "--data", f"synthetic:{batch * 4}x784x10", "--workers", "1",
-                         "--transport", "inproc", "--threads", "1", "--batch", str(batch), "--micro-batches", "1",
-                         "--steps", str(steps), "--lr", "0.001", "--no-test", "--trace-steps", "0", "--json", "--out",
-                         folder])
+        report = answer([kerf, "train", *case.model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1",
+                         "--batch", str(case.batch), "--micro-batches", "1", "--steps", str(case.steps), "--lr", "0.001",
+                         "--no-test", "--trace-steps", "0", "--json", "--out", folder])
     return report["median_step_seconds"]
 
 
-def torch_step(model, batch, steps, more=()):
-    report = answer([TORCH_PYTHON, str(HERE / "peer_torch.py"), *model, "--batch", str(batch), "--steps", str(steps), *more])
-    return statistics.median(report["step_seconds"])
+def torch_step(python, case, way):
+    report = answer([python, str(HERE / "peer_torch.py"), *case.torch_model, "--batch", str(case.batch), "--steps",
+                     str(case.steps), "--mode", way])
+    return statistics.median(report["step_seconds"]), report["torch"]
+
+
+def ways_of(python, case):
+    """Those that this PyTorch has: Debian's compiles nothing."""
+    version = int(subprocess.run([python, "-c", "import torch; print(torch.__version__.split('.')[0])"], capture_output=True,
+                                 text=True, check=True).stdout)
+    return [way for way in case.ways if way != "compile" or version > 1]
+
+
+def measure(case, arguments):
+    versions = set()
+
+    def peer(way):
+        seconds, version = torch_step(arguments.python, case, way)
+        versions.add(version)
+        return seconds
+
+    sides = [("kerf", lambda: kerf_step(arguments.kerf, case))]
+    sides += [(way, lambda way=way: peer(way)) for way in ways_of(arguments.python, case)]
+    times = {name: [] for name, _ in sides}
+    for turn in range(arguments.rounds):
+        first = turn % len(sides)
+        for name, run in sides[first:] + sides[:first]:
+            times[name].append(run())
+    kerf = times.pop("kerf")
+    best = min(times, key=lambda way: statistics.median(times[way]))
+    ratios = [ours / theirs for ours, theirs in zip(kerf, times[best])]
+    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    return {"torch": versions.pop(), "best_way": best, "kerf_seconds": statistics.median(kerf),
+            "torch_seconds": {way: statistics.median(each) for way, each in times.items()},
+            "ratio": statistics.median(ratios), "quartiles": [quartiles[0], quartiles[2]], "ratios": ratios}
 
 
 def main():
@@ -65,32 +112,22 @@ def main():
     parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name has this, as in convnet")
+    parser.add_argument("--python", default=TORCH_PYTHON, help="an interpreter that has PyTorch")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     report = {}
-    for name, (model, batch, steps, *more) in CASES.items():
-        if arguments.only not in name:
+    for case in CASES:
+        if arguments.only not in case.name:
             continue
-        rounds = []
-        for turn in range(arguments.rounds):
-            sides = [lambda: kerf_step(arguments.kerf, model, batch, steps), lambda: torch_step(model, batch, steps, *more)]
-            first = turn % 2
-            times = {first: sides[first]()}
-            times[1 - first] = sides[1 - first]()
-            rounds.append((times[0], times[1]))
-        report[name] = {
-            "kerf_seconds": statistics.median(kerf for kerf, _ in rounds),
-            "torch_seconds": statistics.median(torch for _, torch in rounds),
-            "ratio": statistics.median(kerf / torch for kerf, torch in rounds),
-            "ratios": [kerf / torch for kerf, torch in rounds],
-        }
+        result = report[case.name] = measure(case, arguments)
+        if arguments.json:
+            continue
+        peers = ", ".join(f"{way} {seconds * 1e3:.1f} ms" for way, seconds in result["torch_seconds"].items())
+        low, high = result["quartiles"]
+        print(f"{case.name}: kerf {result['kerf_seconds'] * 1e3:.1f} ms, torch {result['torch']} {peers}, "
+              f"ratio {result['ratio']:.2f} (quartiles {low:.2f} to {high:.2f})", flush=True)
     if arguments.json:
         print(json.dumps(report, indent=2))
-        return
-    for name, result in report.items():
-        spread = f"{min(result['ratios']):.2f} to {max(result['ratios']):.2f}"
-        print(f"{name}: kerf {result['kerf_seconds'] * 1e3:.1f} ms, torch {result['torch_seconds'] * 1e3:.1f} ms, "
-              f"ratio {result['ratio']:.2f} (rounds {spread})")
 
 
 main()

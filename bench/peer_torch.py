@@ -1,8 +1,10 @@
-"""Training steps in PyTorch, for comparison: prints {"step_seconds": [...]} as JSON.
+"""Training steps in PyTorch, for comparison: prints {"step_seconds": [...], "torch": VERSION} as JSON.
 
-    peer_torch.py lenet5|convnet|mlp [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1] [--channels-last]
+    peer_torch.py lenet5|convnet|mlp|resnet50|vgg16|gpt [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1]
+                  [--mode eager|channels-last|compile]
 
-A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in memory.
+A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in memory. resnet50 and
+vgg16 are torchvision's, for images of 64 rows and columns; gpt has the sizes of `kerf train gpt`.
 """
 
 import argparse
@@ -11,16 +13,17 @@ import time
 
 import torch
 
+nn = torch.nn
+SIZES = {"mlp": "784-4096-4096-10", "convnet": "32-64", "gpt": "4-512-8-128-96"}
+
 
 def lenet5():
-    nn = torch.nn
     return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
                          nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(),
                          nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
 def convnet(sizes):
-    nn = torch.nn
     layers, channels, side = [nn.Unflatten(1, (1, 28, 28))], 1, 28
     for width in sizes:
         layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1), nn.ReLU(),
@@ -32,37 +35,90 @@ def convnet(sizes):
 def mlp(sizes):
     layers = []
     for i in range(len(sizes) - 1):
-        layers += [torch.nn.Linear(sizes[i], sizes[i + 1]), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
+        layers += [nn.Linear(sizes[i], sizes[i + 1]), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Block(nn.Module):
+    def __init__(self, features, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(features), nn.LayerNorm(features)
+        self.packed, self.out = nn.Linear(features, 3 * features), nn.Linear(features, features)
+        self.mlp = nn.Sequential(nn.Linear(features, 4 * features), nn.GELU(), nn.Linear(4 * features, features))
+
+    def attend(self, x):
+        n, t, d = x.shape
+        q, k, v = (part.view(n, t, self.heads, -1).transpose(1, 2) for part in self.packed(x).split(d, dim=2))
+        if hasattr(nn.functional, "scaled_dot_product_attention"):
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            scores = q @ k.transpose(2, 3) / (d // self.heads) ** 0.5
+            later = torch.ones(t, t, dtype=torch.bool).triu(1)
+            y = scores.masked_fill(later, float("-inf")).softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(n, t, d))
+
+    def forward(self, x):
+        x = x + self.attend(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers, features, heads, tokens, vocabulary):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, features)
+        self.wpe = nn.Parameter(0.02 * torch.randn(tokens, features))
+        self.blocks = nn.Sequential(*[Block(features, heads) for _ in range(layers)])
+        self.head = nn.Sequential(nn.LayerNorm(features), nn.Linear(features, vocabulary))
+
+    def forward(self, tokens):
+        return self.head(self.blocks(self.wte(tokens) + self.wpe)).flatten(0, 1)
+
+
+def make(name, sizes):
+    if name in ("resnet50", "vgg16"):
+        import torchvision
+        return getattr(torchvision.models, name)()
+    return {"lenet5": lenet5, "convnet": lambda: convnet(sizes), "mlp": lambda: mlp(sizes), "gpt": lambda: Gpt(*sizes)}[name]()
+
+
+def rows(name, sizes, batch):
+    if name in ("resnet50", "vgg16"):
+        return torch.randn(batch, 3, 64, 64), torch.randint(0, 1000, (batch,))
+    if name == "gpt":
+        tokens, vocabulary = sizes[3:]
+        return torch.randint(0, vocabulary, (batch, tokens)), torch.randint(0, vocabulary, (batch * tokens,))
+    return torch.randn(batch, sizes[0] if name == "mlp" else 784), torch.randint(0, 10, (batch,))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", choices=["lenet5", "convnet", "mlp"])
-    parser.add_argument("--sizes", default=None, help="default 784-4096-4096-10, or 32-64 of convnet")
+    parser.add_argument("model", choices=["lenet5", "convnet", "mlp", "resnet50", "vgg16", "gpt"])
+    parser.add_argument("--sizes", default=None, help="default 784-4096-4096-10, 32-64 of convnet, 4-512-8-128-96 of gpt")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--channels-last", action="store_true", help="its weights, and so its images, as PyTorch can")
+    parser.add_argument("--mode", choices=["eager", "channels-last", "compile"], default="eager")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    sizes = arguments.sizes or ("32-64" if arguments.model == "convnet" else "784-4096-4096-10")
-    sizes = [int(size) for size in sizes.split("-")]
-    model = {"lenet5": lenet5, "convnet": lambda: convnet(sizes), "mlp": lambda: mlp(sizes)}[arguments.model]()
-    if arguments.channels_last:
+    sizes = arguments.sizes or SIZES.get(arguments.model)
+    sizes = [int(size) for size in sizes.split("-")] if sizes else []
+    model = make(arguments.model, sizes)
+    x, y = rows(arguments.model, sizes, arguments.batch)
+    if arguments.mode == "channels-last":
         model = model.to(memory_format=torch.channels_last)
-    x = torch.randn(arguments.batch, 784)
-    y = torch.randint(0, 10, (arguments.batch,))
+        x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    run = torch.compile(model) if arguments.mode == "compile" else model
     seconds = []
     for _ in range(arguments.steps + 2):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(model(x), y).backward()
+        nn.functional.cross_entropy(run(x), y).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
-    print(json.dumps({"step_seconds": seconds[2:]}))
+    print(json.dumps({"step_seconds": seconds[2:], "torch": torch.__version__}))
 
 
 main()
