@@ -136,15 +136,21 @@ class Prediction {
     const bool kept = let_go.input_gradient || let_go.weight_gradient;
     return kept && !route.gradient ? in_flight(end) : 1;
   }
-  // Who keeps what it sent for its gradients gets these after the receiver is done. Who only reads
-  // on in the list that sends has a message while the receiver has others.
+  // A message is held while either end holds it. Who keeps what it sent for its gradients gets
+  // these after the receiver's I, so that beside these messages there are only those that wait for
+  // the receiver's W. Whoever else reads on in what it sent has messages while the receiver has
+  // others.
   int held_at_most(const Route& route) const {
     if (is_of_step(model_, route)) return 1;
+    const Part& receiver = parts_[static_cast<size_t>(route.to)];
     const LetGo& retired = retired_[static_cast<size_t>(route.id)];
-    const int received = held_by(parts_[static_cast<size_t>(route.to)], route,
-                                 released_[static_cast<size_t>(route.id)]);
-    if (route.gradient ? retired.input_gradient : retired.forward) return received + 1;
-    return std::max(received, held_by(parts_[static_cast<size_t>(route.from)], route, retired));
+    const LetGo& released = released_[static_cast<size_t>(route.id)];
+    const int received = held_by(receiver, route, released);
+    if (!retired.forward && !retired.input_gradient && !retired.weight_gradient) return received;
+    const int sent = held_by(parts_[static_cast<size_t>(route.from)], route, retired);
+    if (route.gradient || retired.forward) return std::min(plan_.micro_batches, received + sent);
+    const int waiting = released.weight_gradient ? handed(receiver) : 0;
+    return std::max(received, std::min(plan_.micro_batches, sent + waiting));
   }
 
   void add_traffic() {
