@@ -38,6 +38,7 @@ class RepeatedRows {
   // `count` elements from `at` on, and where those of the operands begin.
   template <class Row>
   void visit(int64_t begin, int64_t end, const Row& row) const {
+    if (begin == end) return;  // an axis may be empty
     std::array<int64_t, Shape::kMaxRank> index{};
     int64_t left = begin;
     for (size_t axis = 0; axis < count_; ++axis) {
