@@ -19,7 +19,8 @@ using Ints = std::vector<int64_t>;
 
 class Generator {
  public:
-  Generator(Family family, Random& random) : exact_(family == Family::kExact), random_(random) {}
+  Generator(Family family, Random& random)
+      : exact_(family == Family::kExact), scales_(family == Family::kScaled), random_(random) {}
 
   Model run() {
     for (int sources = 1 + pick(2); sources > 0; --sources) add_source();
@@ -110,13 +111,17 @@ class Generator {
         &Generator::relu,   &Generator::add,     &Generator::add_bias, &Generator::split,
         &Generator::concat, &Generator::product, &Generator::move,     &Generator::reshape,
         &Generator::conv,   &Generator::conv,    &Generator::pool,     &Generator::pool};
-    static const std::vector<Try> other{&Generator::squash,     &Generator::softmax,
-                                        &Generator::scale,      &Generator::attention,
-                                        &Generator::layer_norm, &Generator::batch_norm,
-                                        &Generator::batch_norm, &Generator::recurrence};
+    static const std::vector<Try> any{&Generator::squash,     &Generator::softmax,
+                                      &Generator::attention,  &Generator::layer_norm,
+                                      &Generator::batch_norm, &Generator::batch_norm,
+                                      &Generator::recurrence};
+    static const std::vector<Try> scaled{&Generator::squash,     &Generator::softmax,
+                                         &Generator::scale,      &Generator::attention,
+                                         &Generator::layer_norm, &Generator::batch_norm,
+                                         &Generator::batch_norm, &Generator::recurrence};
     for (;;) {
       const ValueId x = open_[static_cast<size_t>(pick(std::ssize(open_)))].value;
-      const auto& family = exact_ || chance(2) ? exact : other;
+      const auto& family = exact_ || chance(2) ? exact : scales_ ? scaled : any;
       if ((this->*family[static_cast<size_t>(pick(std::ssize(family)))])(x)) return;
     }
   }
@@ -343,6 +348,7 @@ class Generator {
   }
 
   const bool exact_;
+  const bool scales_;
   Random& random_;
   Model model_{"random"};
   std::vector<Open> open_;

@@ -15,6 +15,8 @@ enum class Family {
   kExact,
   // Those, and normalisation, softmax, attention, recurrence, cross-entropy.
   kAny,
+  // Those, and products with parameters that are repeated, and differences from them.
+  kScaled,
 };
 
 Model random_net(Family family, Random& random);

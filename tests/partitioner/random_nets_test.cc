@@ -61,7 +61,7 @@ TEST_P(RandomNets, AreExactUnderAnyDivisionWhereNumbersAre) {
 }
 
 TEST_P(RandomNets, AreTheSameBitForBitUnderLayerCuts) {
-  const Model model = random_net(Family::kAny, random_);
+  const Model model = random_net(Family::kScaled, random_);
   const Placing placing{.workers = 1 + draw(random_, 3), .stages = 5, .divides = false};
   expect_same_bits(model, sound_plan(model, placing), undivided(model, placing), Numbers::kNormal);
 }
@@ -117,7 +117,7 @@ std::pair<double, double> errors_of(const StepResult& result, const ReferenceRes
 }
 
 TEST_P(RandomNets, ErrAtMostFourTimesAsMuchWhenDivided) {
-  const Model model = random_net(Family::kAny, random_);
+  const Model model = random_net(Family::kScaled, random_);
   const Placing placing{.workers = 2 + draw(random_, 3)};
   const Plan plan = sound_plan(model, placing);
   const auto sizes = micro_batch_sizes(placing.batch, placing.micro_batches);
@@ -161,7 +161,7 @@ TEST_P(RandomNets, AreTheSameWithTheirChannelsLast) {
   const auto sizes = micro_batch_sizes(plan.batch, plan.micro_batches);
   expect_same_bits(run_to_the_end(turned, plan, sizes, Numbers::kWhole),
                    run_to_the_end(exact, undivided(exact, {}), sizes, Numbers::kWhole));
-  const Model any = random_net_of_onnx(Family::kAny, random_);
+  const Model any = random_net_of_onnx(Family::kScaled, random_);
   const Model also = channels_last(any);
   const auto errors = errors_of(run_to_the_end(also, undivided(also, {}), sizes, Numbers::kNormal),
                                 reference_step(any, sizes, Numbers::kNormal));

@@ -47,7 +47,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
 TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
   for (const bool divides : {false, true})
     for (const SlotPlace place : {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
-      const Model model = random_net(Family::kAny, random_);
+      const Model model = random_net(Family::kScaled, random_);
       const Plan plan = random_plan(
           model, {.workers = 1 + draw(random_, 4), .stages = 5, .divides = divides}, random_);
       PlanRequest request;
@@ -63,7 +63,7 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
 // Each stage on a worker of its own, as the named schedules have it.
 TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
   for (const char* name : {"gpipe", "1f1b"}) {
-    const Model model = random_net(Family::kAny, random_);
+    const Model model = random_net(Family::kScaled, random_);
     Plan plan = random_plan(model, {.stages = 4, .divides = false}, random_);
     for (size_t part = 0; part < plan.binding.size(); ++part)
       plan.binding[part] = static_cast<int>(part);

@@ -68,7 +68,7 @@ TEST_P(RandomRuns, OfWholeNumbersAnswerAsOneWorkerUnderAnyDivision) {
 }
 
 TEST_P(RandomRuns, AnswerAsOneWorkerUnderLayerCuts) {
-  expect_same_bits(Family::kAny, Numbers::kNormal,
+  expect_same_bits(Family::kScaled, Numbers::kNormal,
                    {.workers = 1 + GetParam() % 3, .stages = 5, .divides = false});
 }
 
