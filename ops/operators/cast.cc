@@ -5,35 +5,15 @@
 // Numbers are rounded to the nearest floating-point number, to integers towards zero; an integer
 // wraps around where it does not fit, a floating-point number becomes the nearest that does.
 // `saturate` and `round_mode` are of types of 8 bits, which Kerf has not. Iterations: the axes.
-#include <array>
-
 #include "ops/image_format.h"
+#include "ops/onnx_types.h"
 
 namespace kerf::ops {
 namespace {
 
-struct NumberedType {
-  int64_t number;
-  DType dtype;
-};
-constexpr std::array<NumberedType, 13> kNumberedTypes = {{{1, DType::kFloat32},
-                                                          {2, DType::kUint8},
-                                                          {3, DType::kInt8},
-                                                          {4, DType::kUint16},
-                                                          {5, DType::kInt16},
-                                                          {6, DType::kInt32},
-                                                          {7, DType::kInt64},
-                                                          {9, DType::kBool},
-                                                          {10, DType::kFloat16},
-                                                          {11, DType::kFloat64},
-                                                          {12, DType::kUint32},
-                                                          {13, DType::kUint64},
-                                                          {16, DType::kBFloat16}}};
-
 DType type_to(const Attributes& attributes) {
   const int64_t number = attribute_int(attributes, "to", 0);
-  for (const NumberedType& each : kNumberedTypes)
-    if (each.number == number) return each.dtype;
+  if (const auto dtype = dtype_of_onnx(number)) return *dtype;
   throw Error(
       ErrorCode::kUsage,
       format("Cast wants an attribute `to`, the number in ONNX of a type that is known here, "

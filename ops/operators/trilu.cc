@@ -1,8 +1,8 @@
 #include "ops/operators/trilu.h"
 
 #include <algorithm>
-#include <array>
 
+#include "ops/onnx_types.h"
 #include "ops/operators/indices.h"
 
 namespace kerf::ops {
@@ -10,25 +10,10 @@ namespace {
 
 constexpr int64_t kFarDiagonal = int64_t{1} << 48;  // beyond every matrix
 
-// By ONNX's TensorProto.DataType.
 DType eye_type(const NodeFacts& facts) {
-  constexpr std::array<std::pair<int64_t, DType>, 13> kTypes{{{1, DType::kFloat32},
-                                                              {2, DType::kUint8},
-                                                              {3, DType::kInt8},
-                                                              {4, DType::kUint16},
-                                                              {5, DType::kInt16},
-                                                              {6, DType::kInt32},
-                                                              {7, DType::kInt64},
-                                                              {9, DType::kBool},
-                                                              {10, DType::kFloat16},
-                                                              {11, DType::kFloat64},
-                                                              {12, DType::kUint32},
-                                                              {13, DType::kUint64},
-                                                              {16, DType::kBFloat16}}};
   if (!facts.attributes.contains("dtype")) return facts.inputs[0].spec.dtype;
   const int64_t wanted = attribute_int(facts.attributes, "dtype", 0);
-  for (const auto& [number, type] : kTypes)
-    if (number == wanted) return type;
+  if (const auto dtype = dtype_of_onnx(wanted)) return *dtype;
   throw Error(ErrorCode::kUsage, format("EyeLike cannot make ONNX's element type {}", wanted));
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ops/onnx_types.h"
 #include "ops/operator.h"
 #include "partitioner/onnx/graph.h"
 #include "runtime/file.h"
@@ -19,38 +20,6 @@ using ops::DType;
 
 constexpr size_t kMostFile = (size_t{1} << 31) - 1;
 constexpr const char* kBatchName = "N";
-
-TensorProto::DataType type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return TensorProto::FLOAT;
-    case DType::kFloat64:
-      return TensorProto::DOUBLE;
-    case DType::kFloat16:
-      return TensorProto::FLOAT16;
-    case DType::kBFloat16:
-      return TensorProto::BFLOAT16;
-    case DType::kInt32:
-      return TensorProto::INT32;
-    case DType::kInt64:
-      return TensorProto::INT64;
-    case DType::kBool:
-      return TensorProto::BOOL;
-    case DType::kInt8:
-      return TensorProto::INT8;
-    case DType::kInt16:
-      return TensorProto::INT16;
-    case DType::kUint8:
-      return TensorProto::UINT8;
-    case DType::kUint16:
-      return TensorProto::UINT16;
-    case DType::kUint32:
-      return TensorProto::UINT32;
-    case DType::kUint64:
-      return TensorProto::UINT64;
-  }
-  return TensorProto::UNDEFINED;
-}
 
 // The message format that came with an opset.
 int ir_version(int opset) {
@@ -74,7 +43,7 @@ int first_opset_of(const std::string& op) {
 void put_tensor(const std::string& name, DType dtype, const ops::Shape& shape,
                 const std::string& bytes, TensorProto& to) {
   to.set_name(name);
-  to.set_data_type(type_of(dtype));
+  to.set_data_type(ops::onnx_type(dtype));
   for (const int64_t extent : shape) to.add_dims(extent);
   to.set_raw_data(bytes);
 }
@@ -231,7 +200,7 @@ class Exporter {
                        ::onnx::ValueInfoProto& to) {
     to.set_name(name);
     auto& type = *to.mutable_type()->mutable_tensor_type();
-    type.set_elem_type(type_of(spec.dtype));
+    type.set_elem_type(ops::onnx_type(spec.dtype));
     auto& shape = *type.mutable_shape();
     for (const int64_t extent : spec.shape) {
       auto& dim = *shape.add_dim();

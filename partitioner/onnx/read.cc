@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "ops/onnx_types.h"
 #include "ops/operator.h"
 #include "partitioner/onnx/tensors.h"
 
@@ -71,7 +72,7 @@ class Reader {
     const std::string where = format("{}: input {}", graph_.origin, info.name());
     if (!info.type().has_tensor_type()) refuse("it is no tensor", where);
     const auto& type = info.type().tensor_type();
-    const auto dtype = dtype_of(type.elem_type());
+    const auto dtype = ops::dtype_of_onnx(type.elem_type());
     if (!dtype)
       refuse(format("its element type {} is not known here", type_name(type.elem_type())), where);
     if (!type.has_shape()) refuse("it has no shape; export the model with one", where);

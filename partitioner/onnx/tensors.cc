@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/onnx_types.h"
 namespace kerf::partitioner::onnx {
 namespace {
 
@@ -132,39 +133,6 @@ std::shared_ptr<const WeightFile> WeightFiles::external(const std::string& locat
   return external_.emplace(location, std::make_shared<WeightFile>(path)).first->second;
 }
 
-std::optional<DType> dtype_of(int32_t onnx_type) {
-  switch (onnx_type) {
-    case TensorProto::FLOAT:
-      return DType::kFloat32;
-    case TensorProto::UINT8:
-      return DType::kUint8;
-    case TensorProto::INT8:
-      return DType::kInt8;
-    case TensorProto::UINT16:
-      return DType::kUint16;
-    case TensorProto::INT16:
-      return DType::kInt16;
-    case TensorProto::INT32:
-      return DType::kInt32;
-    case TensorProto::INT64:
-      return DType::kInt64;
-    case TensorProto::BOOL:
-      return DType::kBool;
-    case TensorProto::FLOAT16:
-      return DType::kFloat16;
-    case TensorProto::DOUBLE:
-      return DType::kFloat64;
-    case TensorProto::UINT32:
-      return DType::kUint32;
-    case TensorProto::UINT64:
-      return DType::kUint64;
-    case TensorProto::BFLOAT16:
-      return DType::kBFloat16;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::string type_name(int32_t onnx_type) {
   if (TensorProto::DataType_IsValid(onnx_type))
     return TensorProto::DataType_Name(static_cast<TensorProto::DataType>(onnx_type));
@@ -173,7 +141,7 @@ std::string type_name(int32_t onnx_type) {
 
 Stored stored_tensor(const TensorProto& tensor, const RawBytes* raw, WeightFiles& files,
                      const std::string& where) {
-  const auto dtype = dtype_of(tensor.data_type());
+  const auto dtype = ops::dtype_of_onnx(tensor.data_type());
   if (!dtype)
     refuse(format("its element type {} is not known here", type_name(tensor.data_type())), where);
   if (tensor.has_segment()) refuse("it is a segment of a tensor; save it whole", where);

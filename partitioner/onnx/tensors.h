@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "partitioner/onnx/graph.h"
@@ -30,8 +29,6 @@ class WeightFiles {
   std::map<std::string, std::shared_ptr<const WeightFile>> external_;
 };
 
-// Nothing for strings, complex numbers and what has less than a byte.
-std::optional<ops::DType> dtype_of(int32_t onnx_type);
 std::string type_name(int32_t onnx_type);
 // Throws Error{kUsage} at `where`. `raw`: where its bytes were left; null if they are in the
 // message.
