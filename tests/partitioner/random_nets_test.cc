@@ -98,8 +98,8 @@ std::pair<double, double> errors_of(const StepResult& result, const ReferenceRes
   Errors forward, backward;
   for (size_t m = 0; m < exact.losses.size(); ++m)
     forward.add({result.losses[m]}, {exact.losses[m]}, 1e-3);
-  // What is nothing but rounding (a bias before a normalisation) weighs nothing.
-  const double least = 1e-3 * largest(exact.gradients);
+  // What is nothing but rounding (a bias before a normalisation: its gradient is 0) weighs nothing.
+  const double most = largest(exact.gradients);
   // Those of reshaping, which computes nothing, are not recorded.
   for (const auto& [name, tensor] : result.values) {
     SCOPED_TRACE(name);
@@ -107,7 +107,8 @@ std::pair<double, double> errors_of(const StepResult& result, const ReferenceRes
   }
   for (const auto& [name, tensor] : exact.gradients) {
     SCOPED_TRACE(name);
-    backward.add(result.gradients.at(name), tensor, least);
+    const bool is_rounding = largest({{name, tensor}}) < 1e-12 * most;
+    backward.add(result.gradients.at(name), tensor, is_rounding ? most : 1e-3 * most);
   }
   for (const auto& [name, tensor] : exact.states) {
     SCOPED_TRACE(name);
