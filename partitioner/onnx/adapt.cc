@@ -39,8 +39,8 @@ Nodes of_pair(Older older) {
   if (!has_axis || older.node.inputs.size() != 2) return {std::move(older.node)};
   const int rank = older.shape_of(0).rank();
   const int64_t from = axis < 0 ? axis + rank : axis;
-  const int64_t trailing = rank - from - older.shape_of(1).rank();
-  if (trailing < 0) no_meaning(format("axis {} is none of its inputs'", axis));
+  const int64_t trailing = from < 0 ? -1 : rank - from - older.shape_of(1).rank();
+  if (trailing < 0 || from > rank) no_meaning(format("axis {} is none of its inputs'", axis));
   if (trailing == 0) return {std::move(older.node)};
   GraphNode padded = padded_behind(older, 1, trailing);
   return {std::move(padded), std::move(older.node)};
@@ -131,12 +131,15 @@ Nodes split(Older older) {
   const ops::Shape shape = older.shape_of(0);
   const int64_t given = ops::attribute_int(older.node.attributes, "axis", 0);
   const int64_t axis = given < 0 ? given + shape.rank() : given;
-  if (axis < 0 || axis >= shape.rank() || parts < 1) no_meaning("it has no such parts");
+  if (axis < 0 || axis >= shape.rank()) no_meaning("it has no such axis");
+  if (parts < 1 || parts != static_cast<int64_t>(older.node.outputs.size()))
+    no_meaning(format("its num_outputs is {}, but it has {}", parts,
+                      plural(static_cast<int>(older.node.outputs.size()), "output")));
   const int64_t extent = shape[static_cast<int>(axis)];
   if (extent < 0) no_meaning("it divides the batch");
   const int64_t each = (extent + parts - 1) / parts;
   Ints sizes;
-  for (int64_t i = 0; i < std::min(parts, extent); ++i)
+  for (int64_t i = 0; i < parts; ++i)
     sizes.push_back(std::clamp<int64_t>(extent - i * each, 0, each));
   older.node.attributes["split"] = std::move(sizes);
   return {std::move(older.node)};

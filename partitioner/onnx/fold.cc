@@ -6,8 +6,11 @@ namespace kerf::partitioner::onnx {
 
 std::optional<std::vector<Integers>> fold(const GraphNode& node, const FoldInputs& inputs) {
   if (inputs.empty() || inputs[0] == nullptr) return std::nullopt;
-  if (auto moved = fold_move(node, inputs)) return moved;
-  return fold_arithmetic(node, inputs);
+  auto folded = fold_move(node, inputs);
+  if (!folded) folded = fold_arithmetic(node, inputs);
+  if (folded)
+    for (const Integers& result : *folded) elements_in(result.shape);
+  return folded;
 }
 
 }  // namespace kerf::partitioner::onnx

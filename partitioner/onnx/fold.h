@@ -21,4 +21,12 @@ std::optional<std::vector<Integers>> fold_move(const GraphNode& node, const Fold
 std::optional<std::vector<Integers>> fold_arithmetic(const GraphNode& node,
                                                      const FoldInputs& inputs);
 
+// ---- for those
+
+// An attribute that newer opsets have as an input. Nothing where the input depends on the batch.
+std::optional<std::vector<int64_t>> ints_of(const GraphNode& node, const FoldInputs& inputs,
+                                            const char* name, size_t input);
+// Throws Error{kUsage} for an axis that there is not.
+size_t axis_of(int64_t axis, size_t rank);
+
 }  // namespace kerf::partitioner::onnx

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "partitioner/onnx/fold.h"
 #include "runtime/error.h"
@@ -61,8 +62,9 @@ std::optional<Affine> divide(const Affine& a, const Affine& b) {
       return Affine{quotient(a.of_batch, b.fixed), quotient(a.fixed, b.fixed)};
     return std::nullopt;
   }
-  const bool same = a.fixed == 0 && b.fixed == 0 && a.of_batch % b.of_batch == 0;
-  return same ? std::optional(Affine{0, a.of_batch / b.of_batch}) : std::nullopt;
+  if (a.fixed != 0 || b.fixed != 0) return std::nullopt;
+  const int64_t times_b = quotient(a.of_batch, b.of_batch);
+  return times_b * b.of_batch == a.of_batch ? std::optional(Affine{0, times_b}) : std::nullopt;
 }
 
 // -1, 0 or 1 as a is less than b for every batch, equal, or greater.
@@ -242,11 +244,14 @@ Folded fold_each(const Integers& input, const Of& of) {
 
 // Of all elements, or of a list's: what exporters compute of shapes.
 Folded fold_reduce(const GraphNode& node, const FoldInputs& inputs, Binary of, int64_t neutral) {
-  std::vector<int64_t> axes = ops::attribute_ints(node.attributes, "axes", {});
+  const auto axes = ints_of(node, inputs, "axes", 1);
+  if (!axes) return std::nullopt;
   const Integers& input = *inputs[0];
-  const bool all = axes.empty() || axes.size() == input.shape.size();
-  if (!all || ops::attribute_int(node.attributes, "noop_with_empty_axes", 0) != 0)
-    return std::nullopt;
+  std::set<size_t> reduced;
+  for (const int64_t axis : *axes) reduced.insert(axis_of(axis, input.shape.size()));
+  const bool noop = ops::attribute_int(node.attributes, "noop_with_empty_axes", 0) != 0;
+  const bool all = axes->empty() ? !noop : reduced.size() == input.shape.size();
+  if (!all) return std::nullopt;
   std::optional<Affine> total = Affine{0, neutral};
   for (const Affine& element : input.elements) {
     total = of(*total, element);

@@ -13,21 +13,6 @@ using Ints = std::vector<int64_t>;
 
 [[noreturn]] void no_such(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
 
-// An attribute that newer opsets have as an input. Nothing where the input depends on the batch.
-std::optional<Ints> ints_of(const GraphNode& node, const FoldInputs& inputs, const char* name,
-                            size_t input) {
-  if (node.attributes.contains(name) || input >= inputs.size() || inputs[input] == nullptr)
-    return ops::attribute_ints(node.attributes, name, {});
-  return fixed_elements(*inputs[input]);
-}
-
-size_t axis_of(int64_t axis, size_t rank) {
-  const int64_t resolved = axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-  if (resolved < 0 || resolved >= static_cast<int64_t>(rank))
-    no_such(format("there is no axis {} among {}", axis, rank));
-  return static_cast<size_t>(resolved);
-}
-
 int64_t product(const Ints& shape, size_t from, size_t to) {
   return std::accumulate(shape.begin() + static_cast<ptrdiff_t>(from),
                          shape.begin() + static_cast<ptrdiff_t>(to), int64_t{1},
@@ -119,6 +104,8 @@ Folded fold_concat(const GraphNode& node, const FoldInputs& inputs) {
     if (others != first.shape) no_such("its inputs have shapes that do not fit each other");
     result.shape[axis] += each->shape[axis];
   }
+  if (elements_in(result.shape) > static_cast<int64_t>(kMostIntegers))
+    no_such("a computed shape is too large");
   const int64_t outer = product(first.shape, 0, axis);
   for (int64_t o = 0; o < outer; ++o)
     for (const Integers* each : inputs) {
@@ -126,7 +113,6 @@ Folded fold_concat(const GraphNode& node, const FoldInputs& inputs) {
       result.elements.insert(result.elements.end(), each->elements.begin() + o * run,
                              each->elements.begin() + (o + 1) * run);
     }
-  if (result.elements.size() > kMostIntegers) no_such("a computed shape is too large");
   return {{std::move(result)}};
 }
 
@@ -258,6 +244,20 @@ Folded fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
 }
 
 }  // namespace
+
+std::optional<Ints> ints_of(const GraphNode& node, const FoldInputs& inputs, const char* name,
+                            size_t input) {
+  if (node.attributes.contains(name) || input >= inputs.size() || inputs[input] == nullptr)
+    return ops::attribute_ints(node.attributes, name, {});
+  return fixed_elements(*inputs[input]);
+}
+
+size_t axis_of(int64_t axis, size_t rank) {
+  const int64_t resolved = axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+  if (resolved < 0 || resolved >= static_cast<int64_t>(rank))
+    no_such(format("there is no axis {} among {}", axis, rank));
+  return static_cast<size_t>(resolved);
+}
 
 Folded fold_move(const GraphNode& node, const FoldInputs& inputs) {
   if (node.op == "Identity") return {{*inputs[0]}};

@@ -61,6 +61,9 @@ struct Graph {
 // "FILE: node NAME (OP, opset 9)".
 std::string place_of(const Graph& graph, const GraphNode& node);
 
+// Drops absent outputs at the end, but of an operator to which their number says something.
+void drop_absent_outputs(GraphNode& node);
+
 // Puts the nodes in topological order and leaves out what no output needs. Throws Error{kUsage}
 // that names the file and the nodes where a value has two producers or none, or a cycle is closed.
 void put_in_order(Graph& graph);

@@ -7,7 +7,6 @@
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
-#include "partitioner/onnx/weight_places.h"
 
 namespace kerf::partitioner::onnx {
 
@@ -27,8 +26,7 @@ void Importer::note(const std::string& text) {
 
 Imported Importer::import() {
   weights_ = weight_places(graph_);
-  read_.insert(graph_.outputs.begin(), graph_.outputs.end());
-  for (const GraphNode& node : graph_.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
+  count_readers();
   for (const GraphNode& node : graph_.nodes)
     if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
         ops::attribute_int(node.attributes, "training_mode", 0) != 0)
@@ -43,10 +41,13 @@ Imported Importer::import() {
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
+  size_t bytes = 0;
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
     set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
+    bytes += stored.spec.bytes(0);
   }
+  budget_.begin(bytes);
   for (const auto& [dtype, count] : narrowed)
     note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
   for (const auto& [name, literal] : options_.constants) {

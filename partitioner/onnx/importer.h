@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/onnx/budget.h"
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/import.h"
 #include "partitioner/onnx/known.h"
+#include "partitioner/onnx/weight_places.h"
 
 namespace kerf::partitioner::onnx {
 
@@ -43,6 +45,7 @@ class Importer {
   // The known ways in which a node becomes no node.
   bool pass_through(const GraphNode& node);
   bool fold_facts(const GraphNode& node);
+  bool is_small(const GraphNode& node) const;
   bool fold_integers(const GraphNode& node);
   bool view_constant(const GraphNode& node);
   bool fold_sequence(const GraphNode& node);
@@ -54,6 +57,7 @@ class Importer {
                               const std::string& input);
   double ratio_of(const GraphNode& dropout) const;
   void take_dropout_ratio(GraphNode& node);
+  bool ends_with_batch(const GraphNode& node, size_t place, const Affine& end) const;
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);
 
@@ -67,18 +71,36 @@ class Importer {
   ops::TensorLiteral literal(const std::string& name, size_t most_bytes) const;
   // In the model, where it becomes a constant or a parameter at its first use.
   ValueId in_model(const std::string& name);
-  ValueId add_fixed(const std::string& name, const Fixed& fixed);
+  bool is_computed(const GraphNode& node, size_t input) const;  // there, and in the model
+
+  // ---- importer_weights.cc
+  static constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that every part may repeat
+  void count_readers();
+  bool is_placed(const std::string& name, const Fixed& fixed) const;
   bool is_trained(const std::string& name, const Fixed& fixed) const;
+  void name_copy(const GraphNode& node, Fixed& fixed) const;
+  const std::string* weight_in(const GraphNode& node) const;
+  Fixed made_of_weight(const GraphNode& node, size_t output, Fixed made);
+  void remember_turned(const GraphNode& node);
+  bool add_tied_product(const GraphNode& node);
+  ValueId add_fixed(const std::string& name, const Fixed& fixed, bool may_train);
+  ValueId add_fixed_once(const std::string& name, Fixed fixed);
 
   const Graph& graph_;
   const ImportOptions& options_;
   Imported result_;
   std::map<std::string, Known> known_;
-  std::map<std::string, ValueId> in_model_;  // of constants, by the name that they have there
+  struct InModel {
+    ValueId id = -1;
+    Fixed fixed;
+  };
+  std::map<std::string, InModel> in_model_;  // constants, by the name that they have there
   std::set<std::string> states_;             // of batch normalisations that train
-  std::set<std::string> weights_;            // names of values in places of weights
-  std::set<std::string> read_;               // of values that a node reads, or the graph gives
-  std::optional<int64_t> fixed_batch_;       // what the file says of it, where it is a number
+  WeightPlaces weights_;
+  std::map<std::string, int> readers_;         // of values, the graph's outputs among them
+  std::map<std::string, std::string> turned_;  // by name, the matrix that was turned over
+  Budget budget_;
+  std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
   std::unique_ptr<Evaluator> evaluator_;
 };
 

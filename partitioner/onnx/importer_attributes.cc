@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "partitioner/onnx/free_batch.h"
 #include "partitioner/onnx/importer.h"
@@ -50,20 +51,39 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
 
 }  // namespace
 
+// Whether an end of a Slice, by its place, is that of the batch, and along it.
+bool Importer::ends_with_batch(const GraphNode& node, size_t place, const Affine& end) const {
+  if (!is_computed(node, 0)) return false;
+  std::optional<std::vector<int64_t>> axes;
+  if (node.inputs.size() > 3 && !node.inputs[3].empty()) {
+    const auto found = integers(node.inputs[3]);
+    if (found) axes = fixed_elements(*found);
+  } else if (node.attributes.contains("axes")) {
+    axes = ops::attribute_ints(node.attributes, "axes", {});
+  } else {
+    axes.emplace(place + 1);
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  if (!axes || place >= axes->size()) return false;
+  const ops::Shape shape = shape_of(node.inputs[0]);
+  const int axis = ops::resolved_axis("Slice", (*axes)[place], shape.rank());
+  return axis == shape.batch_axis() && end == Affine{-shape[axis], 0};
+}
+
 // Extents that count samples: Reshape and Expand have -1 for them, and a slice to the end of the
 // batch ends where everything does.
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
-  if (node.op == "Reshape" && !options_.whole_inputs &&
-      std::holds_alternative<ValueId>(known(node.inputs[0])))
+  if (node.op == "Reshape" && !options_.whole_inputs && is_computed(node, 0))
     return reshape_to(shape_of(node.inputs[0]), integers.elements, fixed_batch_);
   std::vector<int64_t> values;
-  for (const Affine& each : integers.elements) {
+  for (size_t i = 0; i < integers.elements.size(); ++i) {
+    const Affine& each = integers.elements[i];
     if (each.is_fixed())
       values.push_back(each.fixed);
     else if (node.op == "Expand" && each == Affine{1, 0})
       values.push_back(ops::kBatch);
-    else if (node.op == "Slice" && attribute == "ends" && each.of_batch > 0 && each.fixed == 0)
+    else if (node.op == "Slice" && attribute == "ends" && ends_with_batch(node, i, each))
       values.push_back(std::numeric_limits<int64_t>::max());
     else
       refuse(format("its {} depend on how large the batch is", attribute));
@@ -127,8 +147,7 @@ void Importer::take_input_attributes(const ops::OperatorDefinition& definition, 
   if (node.op != "Reshape" || options_.whole_inputs) return;
   // An attribute's, of a file that fixes the batch, too.
   const auto shape = node.attributes.find("shape");
-  if (shape == node.attributes.end() || !std::holds_alternative<ValueId>(known(node.inputs[0])))
-    return;
+  if (shape == node.attributes.end() || !is_computed(node, 0)) return;
   std::vector<Affine> wanted;
   for (const int64_t extent : ops::attribute_ints(node.attributes, "shape", {}))
     wanted.push_back({0, extent});

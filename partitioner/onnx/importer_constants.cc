@@ -1,5 +1,6 @@
 // Nodes that become no node: their results are known, or are what they are given.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "partitioner/onnx/fold.h"
@@ -75,13 +76,24 @@ Ints with_shape(const Ints& shape, Ints wanted, bool zeros) {
   int64_t* inferred = nullptr;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == 0 && i < shape.size() && !zeros) wanted[i] = shape[i];
-    if (wanted[i] == -1)
+    if (wanted[i] == -1 && inferred == nullptr)
       inferred = &wanted[i];
     else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
       throw Error(ErrorCode::kUsage, format("its shape has an extent of {}", wanted[i]));
   }
-  if (inferred != nullptr && known > 0) *inferred = elements_in(shape) / known;
+  if (inferred != nullptr) *inferred = known == 0 ? 0 : elements_in(shape) / known;
   return wanted;
+}
+
+// Of a number of elements, and an extent.
+Affine product_of(const Affine& size, const Affine& extent) {
+  const bool batched = !extent.is_fixed();
+  Affine product;
+  if (__builtin_mul_overflow(size.fixed, batched ? extent.of_batch : extent.fixed,
+                             batched ? &product.of_batch : &product.fixed) ||
+      (!batched && __builtin_mul_overflow(size.of_batch, extent.fixed, &product.of_batch)))
+    throw Error(ErrorCode::kUsage, "its input has more elements than can be counted");
+  return product;
 }
 
 Ints flattened(const Ints& shape, int64_t given) {
@@ -95,11 +107,11 @@ Ints flattened(const Ints& shape, int64_t given) {
 }  // namespace
 
 bool Importer::pass_through(const GraphNode& node) {
-  if (node.inputs.empty() || node.outputs.empty()) return false;
+  if (node.inputs.empty() || node.inputs[0].empty() || node.outputs.empty()) return false;
   const bool floating =
       node.op == "Cast" && is_floating_type(ops::attribute_int(node.attributes, "to", 0));
   if (node.op != "Identity" && node.op != "Dropout" && !floating) return false;
-  const Known value = known(node.inputs[0]);
+  Known value = known(node.inputs[0]);
   const auto* id = std::get_if<ValueId>(&value);
   if (floating) {
     const auto* fixed = std::get_if<Fixed>(&value);
@@ -131,7 +143,8 @@ bool Importer::pass_through(const GraphNode& node) {
     add_node({node.name, "Identity", {}, {node.inputs[0]}, {node.outputs[0]}});
     return true;
   }
-  set(node.outputs[0], value);
+  if (auto* fixed = std::get_if<Fixed>(&value)) name_copy(node, *fixed);
+  set(node.outputs[0], std::move(value));
   return true;
 }
 
@@ -153,11 +166,9 @@ bool Importer::fold_facts(const GraphNode& node) {
     Affine size{0, 1};
     for (const int64_t extent : shape_of(node.inputs[0])) {
       extents.push_back(extent < 0 ? Affine{-extent, 0} : Affine{0, extent});
-      const Affine& one = extents.back();
-      size = one.is_fixed() ? Affine{size.of_batch * one.fixed, size.fixed * one.fixed}
-                            : Affine{size.fixed * one.of_batch, 0};
     }
     if (node.op == "Size") {
+      for (const Affine& one : extents) size = product_of(size, one);
       set(output, Integers{DType::kInt64, {}, {size}});
       return true;
     }
@@ -179,17 +190,22 @@ bool Importer::fold_facts(const GraphNode& node) {
   for (const Affine& extent : shape->elements) {
     const bool rows = extent == Affine{1, 0};
     if (!rows && !extent.is_fixed()) refuse("its shape depends on how large the batch is");
+    if (extent.fixed < 0) refuse(format("its shape has an extent of {}", extent.fixed));
     batched = batched || rows;
     extents.push_back(rows ? 1 : extent.fixed);
   }
   const auto value = node.attributes.find("value");
-  TensorLiteral one = value == node.attributes.end() ? floats_literal({0}, {1})
-                                                     : std::get<TensorLiteral>(value->second);
+  TensorLiteral one = floats_literal({0}, {1});
+  if (value != node.attributes.end()) {
+    const auto* given = std::get_if<TensorLiteral>(&value->second);
+    if (given == nullptr) refuse("its value must be a tensor");
+    one = *given;
+  }
   if (one.shape.elements() != 1) refuse("its value must be one element");
   one.shape = {};
   Fixed filled{
       output, {one.dtype, ops::Shape(extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
-  filled.spec.shape.elements();
+  elements_in(extents);
   if (one.dtype == DType::kFloat32) {
     float number = 0;
     std::copy_n(one.bytes.data(), sizeof(number), reinterpret_cast<char*>(&number));
@@ -197,7 +213,10 @@ bool Importer::fold_facts(const GraphNode& node) {
   } else {
     const auto number = integers_of(one);
     if (!number) refuse(format("its element type {} is not known", ops::to_string(one.dtype)));
-    filled.initializer.scale = static_cast<double>(number->elements[0].fixed);
+    const int64_t fill = number->elements[0].fixed;
+    if (std::abs(static_cast<double>(fill)) >= 0x1p53)
+      refuse(format("its value {} is larger than 2^53", fill));
+    filled.initializer.scale = static_cast<double>(fill);
   }
   if (!batched) {
     set(output, std::move(filled));
@@ -214,7 +233,17 @@ bool Importer::fold_facts(const GraphNode& node) {
   return true;
 }
 
+// Whether it is quick to have all its inputs at hand.
+bool Importer::is_small(const GraphNode& node) const {
+  size_t elements = 0;
+  for (const std::string& input : node.inputs)
+    if (!input.empty() && is_constant(input))
+      elements += static_cast<size_t>(spec_of(input).shape.elements());
+  return elements <= 4 * kMostIntegers;
+}
+
 bool Importer::fold_integers(const GraphNode& node) {
+  if (!is_small(node)) return false;
   std::vector<Integers> held;
   held.reserve(node.inputs.size());
   FoldInputs inputs;

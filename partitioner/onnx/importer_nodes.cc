@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "partitioner/onnx/adapt.h"
@@ -10,7 +11,10 @@ namespace {
 
 using ops::TensorLiteral;
 
-constexpr size_t kMostEvaluated = size_t{256} << 20;  // bytes of a constant that is computed
+double flops_of(const ops::BoundOperator& op) {
+  const ops::Box whole = ops::Box::whole(static_cast<int>(op.space().axes.size()));
+  return op.cost(ops::local_specs(op, whole, 1, 1)).forward_flops;
+}
 
 }  // namespace
 
@@ -47,7 +51,7 @@ std::string Importer::hint_on_batch(const std::string& complaint) const {
 // Without the last outputs that nothing reads, of an operator that has more where it is trained.
 GraphNode Importer::as_read(GraphNode node) const {
   const bool more = node.op == "Dropout" || (node.op == "BatchNormalization" && graph_.opset >= 14);
-  while (more && node.outputs.size() > 1 && !read_.contains(node.outputs.back()))
+  while (more && node.outputs.size() > 1 && !readers_.contains(node.outputs.back()))
     node.outputs.pop_back();
   return node;
 }
@@ -73,48 +77,53 @@ void Importer::add_newest(GraphNode node) {
       ops::find_operator(node.op, is_adapted(node.op) ? ops::kNewestOpset : graph_.opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);
-  if (!evaluate_constant(node)) add_node(std::move(node));
+  if (!evaluate_constant(node) && !add_tied_product(node)) add_node(std::move(node));
 }
 
 bool Importer::evaluate_constant(const GraphNode& node) {
-  bool any = false;
+  std::map<std::string, TensorLiteral> literals;  // by name: what is read twice is held once
   for (const std::string& input : node.inputs) {
     if (input.empty()) continue;
     if (!is_constant(input)) return false;
-    any = true;
+    literals[input] = {};
   }
-  if (!any) return false;
-  std::vector<TensorLiteral> literals(node.inputs.size());
+  if (literals.empty()) return false;
+  size_t read = 0;
+  for (const std::string& input : node.inputs)
+    if (!input.empty()) read += spec_of(input).bytes(0);
+  budget_.take(read, 0);
+  for (auto& [name, contents] : literals) contents = literal(name, Budget::kMostAtOnce);
   std::vector<const TensorLiteral*> inputs;
   ops::NodeFacts facts{node.attributes, {}, static_cast<int>(node.outputs.size())};
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     ops::Operand& operand = facts.inputs.emplace_back();
     operand.present = !node.inputs[i].empty();
-    inputs.push_back(operand.present ? &literals[i] : nullptr);
+    inputs.push_back(operand.present ? &literals[node.inputs[i]] : nullptr);
     if (!operand.present) continue;
-    literals[i] = literal(node.inputs[i], kMostEvaluated);
-    operand.spec = {literals[i].dtype, literals[i].shape};
+    operand.spec = {inputs[i]->dtype, inputs[i]->shape};
     operand.role = Role::kConstant;
   }
   const auto bound = ops::bind_operator(ops::find_operator(node.op), facts);
+  size_t given = 0;
   for (const ops::ValueSpec& spec : bound->outputs()) {
     if (spec.shape.batched()) return false;  // repeated for every sample
-    if (spec.bytes(0) > kMostEvaluated)
+    elements_in({spec.shape.begin(), spec.shape.end()});
+    if (spec.bytes(0) > Budget::kMostAtOnce)
       refuse(format("it gives a constant of {}; {} is the most",
                     human_bytes(static_cast<double>(spec.bytes(0))),
-                    human_bytes(static_cast<double>(kMostEvaluated))));
+                    human_bytes(static_cast<double>(Budget::kMostAtOnce))));
+    given += spec.bytes(0);
   }
+  budget_.take(given, flops_of(*bound));
   if (evaluator_ == nullptr) evaluator_ = std::make_unique<Evaluator>();
   std::vector<TensorLiteral> results = evaluator_->run(*bound, inputs, 1);
-  // A weight that is turned over stays the weight of its name.
-  const Fixed* turned =
-      node.op == "Transpose" ? std::get_if<Fixed>(&known(node.inputs[0])) : nullptr;
-  const bool named = turned != nullptr && weights_.contains(node.outputs[0]);
-  if (named) note(format("{} is kept with its axes turned over", turned->name));
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    set(node.outputs[i], Fixed{named ? turned->name : node.outputs[i],
-                               {results[i].dtype, results[i].shape},
-                               contents_of(std::move(results[i].bytes), results[i].dtype)});
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    Fixed made{node.outputs[i],
+               {results[i].dtype, results[i].shape},
+               contents_of(std::move(results[i].bytes), results[i].dtype)};
+    set(node.outputs[i], made_of_weight(node, i, std::move(made)));
+  }
+  remember_turned(node);
   return true;
 }
 

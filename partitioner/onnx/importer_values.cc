@@ -1,38 +1,9 @@
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "partitioner/onnx/importer.h"
 #include "partitioner/onnx/weight_file.h"
 
 namespace kerf::partitioner::onnx {
-namespace {
-
-using ops::DType;
-
-constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that a plan and every part may repeat
-constexpr size_t kMostMask = size_t{64} << 20;
-
-// What is added to scores so that some count no more: an infinity, or a large negative number.
-bool is_mask(const Fixed& fixed) {
-  if (fixed.contents == nullptr || fixed.spec.bytes(0) > kMostMask) return false;
-  const ops::TensorLiteral literal = literal_of(fixed, kMostMask);
-  for (size_t at = 0; at < literal.bytes.size(); at += sizeof(float)) {
-    float number = 0;
-    std::memcpy(&number, literal.bytes.data() + at, sizeof(float));
-    if (!std::isfinite(number) || number <= -1e4F) return true;
-  }
-  return false;
-}
-
-bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(name, pattern); });
-}
-
-}  // namespace
-
 const Known& Importer::known(const std::string& name) const {
   const auto at = known_.find(name);
   KERF_CHECK(at != known_.end(), "{}: nothing gave {}", graph_.origin, name);
@@ -74,30 +45,9 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
   return *found;
 }
 
-bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) ||
-      fits_any(fixed.name, options_.freeze))
-    return false;
-  if (fits_any(fixed.name, options_.train)) return true;
-  const bool placed = weights_.contains(name) || weights_.contains(fixed.name);
-  return placed && fixed.spec.shape.rank() > 0 && fixed.spec.shape.elements() > 1 &&
-         !is_mask(fixed);
-}
-
-ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {
-  const bool trained = is_trained(name, fixed);
-  // What a file of weights would have under this name is no constant of the model.
-  const bool stored = graph_.initializers.contains(fixed.name) &&
-                      fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
-  if (!trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
-    return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
-  const bool state = states_.contains(name);
-  const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
-                                                 state     ? Role::kState
-                                                 : trained ? Role::kParameter
-                                                           : Role::kFrozen);
-  if (fixed.contents != nullptr) result_.model.set_contents(id, fixed.contents);
-  return id;
+bool Importer::is_computed(const GraphNode& node, size_t input) const {
+  return input < node.inputs.size() && !node.inputs[input].empty() &&
+         std::holds_alternative<ValueId>(known(node.inputs[input]));
 }
 
 ValueId Importer::in_model(const std::string& name) {
@@ -113,16 +63,7 @@ ValueId Importer::in_model(const std::string& name) {
   }
   const auto* fixed = std::get_if<Fixed>(&value);
   if (fixed == nullptr) refuse(format("{} is not known", name));
-  const auto found = in_model_.find(fixed->name);
-  if (found == in_model_.end()) return in_model_[fixed->name] = add_fixed(name, *fixed);
-  const Value& there = result_.model.value(found->second);
-  if (there.spec == fixed->spec) return found->second;
-  if (there.role == Role::kParameter)
-    refuse(format("{} is read in two shapes, {} and {}, and trained: freeze it", fixed->name,
-                  ops::to_string(there.spec.shape), ops::to_string(fixed->spec.shape)));
-  Fixed again = *fixed;
-  again.name = format("{} as {}", fixed->name, name);
-  return in_model_[again.name] = add_fixed(name, again);
+  return add_fixed_once(name, *fixed);
 }
 
 }  // namespace kerf::partitioner::onnx

@@ -120,6 +120,18 @@ Integers list_of(std::vector<Affine> elements) {
   return {DType::kInt64, {static_cast<int64_t>(elements.size())}, std::move(elements)};
 }
 
-int64_t elements_in(const std::vector<int64_t>& shape) { return ops::Shape(shape).elements(); }
+int64_t elements_in(const std::vector<int64_t>& shape) {
+  const int64_t elements = ops::Shape(shape).elements();
+  if (elements > 0) return elements;
+  int64_t others = 1;
+  for (const int64_t extent : shape)
+    if (extent != 0 && (__builtin_mul_overflow(others, extent, &others) ||
+                        others > static_cast<int64_t>(kMostIntegers)))
+      throw Error(ErrorCode::kUsage,
+                  format("an empty tensor of shape [{}]: {} is the most that its "
+                         "other extents may be together",
+                         fmt::join(shape, ", "), kMostIntegers));
+  return elements;
+}
 
 }  // namespace kerf::partitioner::onnx

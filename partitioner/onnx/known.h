@@ -38,6 +38,7 @@ struct Fixed {
   ops::ValueSpec spec;
   std::shared_ptr<const Contents> contents;  // null: it begins as `initializer` says
   ops::Initializer initializer = {};
+  std::string of = {};  // the file's weight that it is made of, where that has another name
 };
 
 using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;
@@ -53,7 +54,8 @@ ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
 std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
 // An int64 list of one axis.
 Integers list_of(std::vector<Affine> elements);
-// Product of extents. Throws Error{kUsage} where it is too large.
+// Product of extents. Throws Error{kUsage} where it is too large, and where only an extent of 0 makes
+// it small: what visits all places of the other axes would not end.
 int64_t elements_in(const std::vector<int64_t>& shape);
 
 }  // namespace kerf::partitioner::onnx

@@ -103,14 +103,14 @@ class Sorter {
              graph_.origin);
   }
 
-  // Outputs beside a node's first that nobody reads have no name.
+  // Outputs that nobody reads have no name.
   void forget_unread() {
     std::set<std::string> read(graph_.outputs.begin(), graph_.outputs.end());
     for (const GraphNode& node : graph_.nodes) read.insert(node.inputs.begin(), node.inputs.end());
     for (GraphNode& node : graph_.nodes) {
       for (std::string& output : node.outputs)
         if (!read.contains(output)) output.clear();
-      while (!node.outputs.empty() && node.outputs.back().empty()) node.outputs.pop_back();
+      drop_absent_outputs(node);
     }
   }
 
@@ -128,6 +128,11 @@ void refuse(const std::string& why, const std::string& where) {
 
 std::string place_of(const Graph& graph, const GraphNode& node) {
   return format("{}: node {} ({}, opset {})", graph.origin, node.name, node.op, graph.opset);
+}
+
+void drop_absent_outputs(GraphNode& node) {
+  if (node.op == "Split") return;  // how many parts there are
+  while (!node.outputs.empty() && node.outputs.back().empty()) node.outputs.pop_back();
 }
 
 void put_in_order(Graph& graph) { Sorter(graph).sort(); }

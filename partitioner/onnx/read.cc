@@ -1,6 +1,7 @@
 #include "partitioner/onnx/read.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -101,7 +102,7 @@ class Reader {
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
     while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
-    while (!node.outputs.empty() && node.outputs.back().empty()) node.outputs.pop_back();
+    drop_absent_outputs(node);
     for (const auto& attribute : proto.attribute())
       if (!node.attributes.emplace(attribute.name(), value_of(attribute, where)).second)
         refuse(format("attribute {} stands there twice", attribute.name()), where);
@@ -114,7 +115,8 @@ class Reader {
     for (int i = 0; base.empty() && i < proto.output_size(); ++i) base = proto.output(i);
     if (base.empty()) base = proto.op_type();
     std::string name = base;
-    for (int next = 2; !names_.insert(name).second; ++next) name = format("{}_{}", base, next);
+    for (int& last = last_of_name_[base]; !names_.insert(name).second;)
+      name = format("{}_{}", base, ++last + 1);
     return name;
   }
 
@@ -149,6 +151,7 @@ class Reader {
   WeightFiles files_;
   Graph graph_;
   std::set<std::string> names_;
+  std::map<std::string, int> last_of_name_;  // nodes that got another name than this, their own
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "ops/onnx_types.h"
+#include "partitioner/onnx/known.h"
+
 namespace kerf::partitioner::onnx {
 namespace {
 
@@ -20,9 +22,8 @@ ops::Shape shape_of(const TensorProto& tensor, const std::string& where) {
     if (extent < 0) refuse(format("an extent is {}", extent), where);
   try {
     const std::vector<int64_t> extents(tensor.dims().begin(), tensor.dims().end());
-    const ops::Shape shape(extents);
-    shape.elements();
-    return shape;
+    elements_in(extents);
+    return ops::Shape(extents);
   } catch (const Error& error) {
     refuse(error.message(), where);
   }

@@ -121,8 +121,16 @@ void replace_head(Graph& graph, int64_t classes, std::vector<std::string>& notes
 }
 
 void train_batch_norms(Graph& graph) {
+  std::set<std::string> taken;
   for (GraphNode& node : graph.nodes) {
     if (node.op != "BatchNormalization") continue;
+    // Each has running statistics of its own, even if they begin alike.
+    for (size_t i = 3; i < node.inputs.size(); ++i) {
+      const std::string shared = node.inputs[i];
+      if (taken.insert(shared).second || !is_stored(graph, shared)) continue;
+      node.inputs[i] = format("{} of {}", shared, node.name);
+      graph.initializers.emplace(node.inputs[i], graph.initializers.at(shared));
+    }
     node.attributes["training_mode"] = int64_t{1};
     node.outputs.resize(1);
   }

@@ -93,7 +93,8 @@ class Given final : public Contents {
 }  // namespace
 
 WeightFile::WeightFile(const std::filesystem::path& path) : origin_(path.string()) {
-  file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0)
     throw Error(ErrorCode::kUsage, format("cannot be read: {}", std::strerror(errno)), origin_);
   struct stat facts {};

@@ -36,43 +36,87 @@ bool is_view(const std::string& op) {
 
 bool shifts(const std::string& op) { return op == "Add" || op == "Mul"; }
 
-// Of two values that are computed: a layer normalisation in pieces centres and divides so.
-bool normalizes(const Graph& graph, const std::set<std::string>& constants, const GraphNode& node) {
-  const auto is_computed = [&](const std::string& name) {
-    return !graph.initializers.contains(name) && !constants.contains(name);
-  };
-  return (node.op == "Sub" || node.op == "Div") &&
-         std::all_of(node.inputs.begin(), node.inputs.end(), is_computed);
-}
+class PlaceFinder {
+ public:
+  explicit PlaceFinder(const Graph& graph) : graph_(graph) {
+    for (const auto& [name, stored] : graph.initializers) constants_.insert(name);
+  }
+
+  WeightPlaces find() {
+    for (const GraphNode& node : graph_.nodes) visit(node);
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      if (!is_view(node->op) || node->inputs.empty() || node->outputs.empty()) continue;
+      for (auto* places : {&found_.operands, &found_.shifts})
+        if (places->contains(node->outputs[0])) places->insert(node->inputs[0]);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool is_constant(const std::string& name) const { return constants_.contains(name); }
+  bool is_weighted(const std::string& name) const { return weighted_.contains(name); }
+  bool is_given_by(const std::string& op, const std::string& name) const {
+    const auto at = ops_.find(name);
+    return at != ops_.end() && at->second == op;
+  }
+
+  void visit(const GraphNode& node) {
+    if (node.outputs.empty()) return;
+    for (const std::string& output : node.outputs) ops_[output] = node.op;
+    const auto is_known = [&](const std::string& name) {
+      return name.empty() || is_constant(name);
+    };
+    if (node.op == "Constant" ||
+        (!node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), is_known)))
+      constants_.insert(node.outputs.begin(), node.outputs.end());
+    if (follows_weights(node)) weighted_.insert(node.outputs[0]);
+  }
+
+  // Whether what it gives is computed with weights last: a constant added to that is a bias. A
+  // product of two that are computed is none, and masks are what is added to it.
+  bool follows_weights(const GraphNode& node) {
+    bool with_weights = false;
+    if (const auto row = places().find(node.op); row != places().end())
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!row->second.contains(i)) continue;
+        found_.operands.insert(node.inputs[i]);
+        if (node.op == "Gather") found_.tables.insert(node.inputs[i]);
+        with_weights = with_weights || is_constant(node.inputs[i]);
+      }
+    if (with_weights || node.inputs.empty()) return with_weights;
+    if (shifts(node.op)) {
+      if (std::none_of(node.inputs.begin(), node.inputs.end(),
+                       [this](const std::string& name) { return is_weighted(name); }))
+        return false;
+      found_.shifts.insert(node.inputs.begin(), node.inputs.end());
+      return true;
+    }
+    if (standardizes(node)) return true;
+    return (is_view(node.op) || node.op == "Gather" || normalizes(node)) &&
+           is_weighted(node.inputs[0]);
+  }
+
+  // Of two values that are computed: a normalisation in pieces centres and divides so.
+  bool normalizes(const GraphNode& node) const {
+    return (node.op == "Sub" || node.op == "Div") &&
+           std::none_of(node.inputs.begin(), node.inputs.end(),
+                        [this](const std::string& name) { return is_constant(name); });
+  }
+  // By its deviation, of whatever it is: scale and shift are what follows.
+  bool standardizes(const GraphNode& node) const {
+    return node.op == "Div" && node.inputs.size() == 2 && is_given_by("Sub", node.inputs[0]) &&
+           is_given_by("Sqrt", node.inputs[1]);
+  }
+
+  const Graph& graph_;
+  WeightPlaces found_;
+  std::set<std::string> constants_;  // names of what is the same for all samples
+  std::set<std::string> weighted_;   // and of what is computed with weights last
+  std::map<std::string, std::string> ops_;
+};
 
 }  // namespace
 
-std::set<std::string> weight_places(const Graph& graph) {
-  std::set<std::string> weights;
-  // Values that are computed with weights last: a constant added to them is a bias.
-  std::set<std::string> weighted;
-  std::set<std::string> constants;
-  const auto is_weighted = [&](const std::string& name) { return weighted.contains(name); };
-  for (const GraphNode& node : graph.nodes) {
-    const auto row = places().find(node.op);
-    const bool has_weights = row != places().end();
-    if (node.op == "Constant") constants.insert(node.outputs.begin(), node.outputs.end());
-    bool follows = has_weights;
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (has_weights && row->second.contains(i)) weights.insert(node.inputs[i]);
-    if (shifts(node.op) && std::any_of(node.inputs.begin(), node.inputs.end(), is_weighted)) {
-      follows = true;
-      weights.insert(node.inputs.begin(), node.inputs.end());
-    }
-    if ((is_view(node.op) || normalizes(graph, constants, node)) && !node.inputs.empty())
-      follows = is_weighted(node.inputs[0]);
-    if (follows && !node.outputs.empty()) weighted.insert(node.outputs[0]);
-  }
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
-    if (is_view(node->op) && !node->inputs.empty() && !node->outputs.empty() &&
-        weights.contains(node->outputs[0]))
-      weights.insert(node->inputs[0]);
-  return weights;
-}
+WeightPlaces weight_places(const Graph& graph) { return PlaceFinder(graph).find(); }
 
 }  // namespace kerf::partitioner::onnx

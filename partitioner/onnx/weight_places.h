@@ -9,8 +9,13 @@
 
 namespace kerf::partitioner::onnx {
 
-// Names of values that are read as weights or biases, and of what those are reshaped or transposed
-// of. Scalars and masks, which may be among them, the caller tells apart.
-std::set<std::string> weight_places(const Graph& graph);
+// Names of values that are read as weights, and of what those are reshaped or transposed of. Scalars
+// may be among them.
+struct WeightPlaces {
+  std::set<std::string> operands;  // of operators that have weights and biases
+  std::set<std::string> shifts;    // added to or multiplied with what those compute; masks, too
+  std::set<std::string> tables;    // among operands, those that rows are picked of
+};
+WeightPlaces weight_places(const Graph& graph);
 
 }  // namespace kerf::partitioner::onnx

@@ -46,7 +46,10 @@ Bell bell(const Model& model, ValueId value) {
   return {};
 }
 
-std::optional<Fusion> fusion_of(const Bell& found, NodeId inner, NodeId last) {
+std::optional<Fusion> fusion_of(const Model& model, const Bell& found, NodeId inner, NodeId last) {
+  // A constant of more axes than x gives all of them to the result.
+  if (!(model.value(model.node(last).outputs[0]).spec.shape == model.value(found.x).spec.shape))
+    return std::nullopt;
   Fusion fusion{found.nodes, "Gelu", {}, {found.x}, {std::nullopt}};
   fusion.nodes.push_back(inner);
   fusion.nodes.push_back(last);
@@ -66,19 +69,19 @@ std::optional<Fusion> gelu(const Model& model, NodeId last) {
       for (const ValueId of : model.node(inner).inputs)
         if (const Bell found = bell(model, of);
             found.x >= 0 && other_input(model.node(inner), of) == found.x)
-          return fusion_of(found, inner, last);
+          return fusion_of(model, found, inner, last);
     // (x * 0.5) * bell
     if (const Bell found = bell(model, other); inner >= 0 && found.x >= 0)
       for (const ValueId of : model.node(inner).inputs)
         if (of == found.x && is_near(one_number(model, other_input(model.node(inner), of)), 0.5))
-          return fusion_of(found, inner, last);
+          return fusion_of(model, found, inner, last);
     // x * (bell * 0.5)
     if (inner >= 0)
       for (const ValueId of : model.node(inner).inputs)
         if (const Bell found = bell(model, of);
             found.x == other && found.x >= 0 &&
             is_near(one_number(model, other_input(model.node(inner), of)), 0.5))
-          return fusion_of(found, inner, last);
+          return fusion_of(model, found, inner, last);
   }
   return std::nullopt;
 }

@@ -62,6 +62,7 @@ std::optional<Fusion> layer_normalization(const Model& model, NodeId last) {
         const ValueId square = model.node(of_squares).inputs[0];
         if (squared(model, square) != d) continue;
         const ops::Shape& shape = model.value(x).spec.shape;
+        if (!(model.value(add.outputs[0]).spec.shape == shape)) continue;
         const auto axis = mean_from(model, mean, shape.rank());
         if (!axis || mean_from(model, of_squares, shape.rank()) != axis) continue;
         const ValueId scale = other_input(model.node(mul), ratio);

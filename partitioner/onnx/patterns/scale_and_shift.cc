@@ -49,6 +49,9 @@ std::optional<Fusion> scale_and_shift(const Model& model, NodeId last) {
   if (norm < 0) return std::nullopt;
   const Node& bn = model.node(norm);
   if (ops::attribute_int(bn.attributes, "training_mode", 0) != 0) return std::nullopt;
+  // Shared with another, they stay what that reads.
+  for (const size_t input : {1, 2})
+    if (model.uses(bn.inputs[input]).size() != 1) return std::nullopt;
   const ops::Shape& image = model.value(bn.inputs[0]).spec.shape;
   const auto s = per_channel(model, scale->constant, image[1], image.rank());
   const auto t = per_channel(model, shift->constant, image[1], image.rank());

@@ -71,6 +71,51 @@ def shapes():
     return save("shapes", 17, nodes, [floats("x", "N", 6, 16)], [floats("scores", "N", 10)], weights)
 
 
+def older():
+    """What operators meant before: an input repeated from an axis on, equal parts, a Softmax of all axes behind one."""
+    nodes = [
+        helper.make_node("Add", ["x", "offset"], ["a"], "offset", axis=1, broadcast=1),
+        helper.make_node("Split", ["a"], ["left", "right"], "split", axis=2),
+        helper.make_node("Mul", ["left", "right"], ["m"], "gate"),
+        helper.make_node("Reshape", ["m", "flat"], ["f"], "flatten"),
+        helper.make_node("Gemm", ["f", "fc.weight", "fc.bias"], ["s"], "fc", broadcast=1),
+        helper.make_node("Softmax", ["s"], ["probabilities"], "softmax"),
+    ]
+    weights = [weight("offset", 4), integers("flat", [-1, 12]), weight("fc.weight", 12, 3), weight("fc.bias", 3)]
+    return save("older", 6, nodes, [floats("x", "N", 4, 6)], [floats("probabilities", "N", 3)], weights)
+
+
+def made():
+    """Constants that the graph makes: filled in, computed, put together, cut apart, turned over and tied."""
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    two = helper.make_tensor("two", TensorProto.INT64, [1], [2])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["square"], ["ones"], "ones", value=one),
+        helper.make_node("MatMul", ["ones", "ones"], ["eights"], "eights"),
+        helper.make_node("ConstantOfShape", ["pair"], ["twos"], "twos", value=two),
+        helper.make_node("Concat", ["none", "twos", "none"], ["both"], "both", axis=0),
+        helper.make_node("ReduceSum", ["both", "first"], ["four"], "four", keepdims=0),
+        helper.make_node("Identity", ["four"], ["same"], "same"),
+        helper.make_node("Shape", ["x"], ["shape"], "shape"),
+        helper.make_node("Split", ["shape"], ["n", "width"], "extents", axis=0),
+        helper.make_node("Mul", ["n", "eight"], ["elements"], "elements"),
+        helper.make_node("Div", ["elements", "n"], ["each"], "each"),
+        helper.make_node("Concat", ["minus", "each"], ["rows"], "rows", axis=0),
+        helper.make_node("MatMul", ["x", "eights"], ["a"], "product"),
+        helper.make_node("Reshape", ["a", "rows"], ["c"], "rows_of_a"),
+        helper.make_node("MatMul", ["c", "W"], ["d"], "there"),
+        helper.make_node("Transpose", ["W"], ["turned"], "turned", perm=[1, 0]),
+        helper.make_node("MatMul", ["d", "turned"], ["e"], "back"),
+        helper.make_node("Cast", ["same"], ["offset"], "cast", to=1),
+        helper.make_node("Add", ["e", "offset"], ["y"], "offset"),
+    ]
+    weights = [
+        integers("square", [8, 8]), integers("pair", [2]), integers("none", []), integers("first", [0]),
+        integers("eight", [8]), integers("minus", [-1]), weight("W", 8, 8),
+    ]
+    return save("made", 13, nodes, [floats("x", "N", 8)], [floats("y", "N", 8)], weights)
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     onnx.save(convolutions(), str(FOLDER / "convolutions.onnx"))
@@ -78,6 +123,8 @@ def main():
     onnx.save(model, str(FOLDER / "shapes.onnx"))
     onnx.save(model, str(FOLDER / "external.onnx"), save_as_external_data=True, location="external.bin",
               size_threshold=0)
+    onnx.save(older(), str(FOLDER / "older.onnx"))
+    onnx.save(made(), str(FOLDER / "made.onnx"))
 
 
 main()

@@ -91,7 +91,8 @@ TEST_P(Hostile, FilesAreTakenOrRefusedByName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, Hostile,
-                         testing::Values("convolutions.onnx", "shapes.onnx", "external.onnx"));
+                         testing::Values("convolutions.onnx", "shapes.onnx", "external.onnx",
+                                         "older.onnx", "made.onnx"));
 
 }  // namespace
 }  // namespace kerf::partitioner::onnx

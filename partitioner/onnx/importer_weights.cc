@@ -1,0 +1,225 @@
+// Which constants are weights, under which names, and what reads one of them in two ways.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "partitioner/onnx/importer.h"
+#include "partitioner/onnx/weight_file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using ops::DType;
+
+constexpr size_t kPieceOfMask = size_t{64} << 10;  // numbers
+constexpr float kHides = -1e4F;                    // this and less leaves nothing of a score
+
+// What hides some of the numbers that it is added to or multiplied with: of zeros, ones and large
+// negative numbers, and not of one of zero and one only.
+bool is_mask(const Fixed& fixed) {
+  if (fixed.contents == nullptr) return false;
+  const auto count = static_cast<size_t>(fixed.spec.shape.elements());
+  bool zeros = false;
+  bool ones = false;
+  bool hides = false;
+  for (size_t first = 0; first < count; first += kPieceOfMask) {
+    std::vector<float> piece(std::min(kPieceOfMask, count - first));
+    fixed.contents->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+    for (const float number : piece) {
+      zeros = zeros || number == 0;
+      ones = ones || number == 1;
+      hides = hides || number <= kHides;
+      if (number != 0 && number != 1 && !(number <= kHides)) return false;
+    }
+  }
+  return hides || (zeros && ones);
+}
+
+bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return fits_pattern(name, pattern); });
+}
+
+bool may_be_weight(const Fixed& fixed) {
+  return fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.rank() > 0 &&
+         fixed.spec.shape.elements() > 1;
+}
+
+const std::string& origin_of(const Fixed& fixed) {
+  return fixed.of.empty() ? fixed.name : fixed.of;
+}
+
+bool turns_over(const GraphNode& node, const ops::Shape& shape) {
+  return node.op == "Transpose" && shape.rank() == 2 &&
+         ops::attribute_ints(node.attributes, "perm", {1, 0}) == std::vector<int64_t>{1, 0};
+}
+
+bool same_numbers(const Fixed& a, const Fixed& b) {
+  if (!(a.spec == b.spec)) return false;
+  if (a.contents == b.contents) return a.contents != nullptr || a.initializer == b.initializer;
+  return a.contents != nullptr && b.contents != nullptr &&
+         a.contents->identity() == b.contents->identity();
+}
+
+}  // namespace
+
+// Of a name that the file has: names of what weights are made of stand for it, too.
+bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
+  const auto& [operands, shifts, tables] = weights_;
+  if (operands.contains(name) || operands.contains(origin_of(fixed))) return true;
+  return (shifts.contains(name) || shifts.contains(origin_of(fixed))) && !is_mask(fixed);
+}
+
+bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
+  const auto fits = [&](const std::vector<std::string>& patterns) {
+    return fits_any(fixed.name, patterns) || fits_any(origin_of(fixed), patterns);
+  };
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || fits(options_.freeze))
+    return false;
+  return fits(options_.train) || (may_be_weight(fixed) && is_placed(name, fixed));
+}
+
+void Importer::count_readers() {
+  for (const std::string& output : graph_.outputs) ++readers_[output];
+  for (const GraphNode& node : graph_.nodes)
+    for (const std::string& input : node.inputs) ++readers_[input];
+}
+
+// Exporters give equal tensors one initializer, and the others' names to Identities of it: what began
+// alike need not stay so. One that rows are picked of and that is multiplied with, too, is tied.
+void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
+  const std::string& input = node.inputs[0];
+  const std::string& output = node.outputs[0];
+  const auto is_weight = [&](const std::string& name) {
+    return weights_.operands.contains(name) || weights_.shifts.contains(name);
+  };
+  if (node.op != "Identity" || !may_be_weight(fixed) || readers_.at(input) == 1) return;
+  if (!is_weight(input) && !states_.contains(input) && !states_.contains(output)) return;
+  const bool tied =
+      is_weight(output) && weights_.tables.contains(input) != weights_.tables.contains(output);
+  if (tied) return;
+  fixed.name = output;
+  fixed.of.clear();
+}
+
+// The weight of the file that a constant node's results are made of, if it is one.
+const std::string* Importer::weight_in(const GraphNode& node) const {
+  const std::string* found = nullptr;
+  const auto fixed_at = [&](const std::string& name) { return std::get_if<Fixed>(&known(name)); };
+  for (const std::string& input : node.inputs) {
+    const Fixed* fixed = input.empty() ? nullptr : fixed_at(input);
+    if (fixed == nullptr || !may_be_weight(*fixed)) continue;
+    if (!graph_.initializers.contains(origin_of(*fixed)) ||
+        (found != nullptr && origin_of(*fixed_at(*found)) != origin_of(*fixed)))
+      return nullptr;
+    found = &input;
+  }
+  return found;
+}
+
+// A weight that is computed with before it is one stays that of the file, by name; where it becomes
+// several, they are named after it.
+Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made) {
+  const std::string* read = weight_in(node);
+  if (read == nullptr || !may_be_weight(made)) return made;
+  const Fixed& weight = std::get<Fixed>(known(*read));
+  made.of = origin_of(weight);
+  if (!is_placed(made.name, made)) return made;
+  const bool alone = readers_[weight.name] == 1 && readers_[*read] == 1;
+  if (node.op == "Transpose") {
+    made.name = weight.name;
+    note(alone ? format("{} is kept with its axes turned over", weight.name)
+               : format("{} is read as it is and with its axes turned over", weight.name));
+    return made;
+  }
+  const bool stays = alone && node.outputs.size() == 1 && weight.name == made.of;
+  made.name = stays ? weight.name : format("{} as {}", made.of, node.outputs[output]);
+  note(format("{} is kept as {} ({}) makes it{}", made.of, node.name, node.op,
+              stays ? "" : format(", and named {}", made.name)));
+  return made;
+}
+
+// A product with a weight that is turned over, and read as it is elsewhere: the two stay tied.
+bool Importer::add_tied_product(const GraphNode& node) {
+  if ((node.op != "MatMul" && node.op != "Gemm") || node.inputs.size() < 2) return false;
+  const auto turned = turned_.find(node.inputs[1]);
+  if (turned == turned_.end()) return false;
+  const auto* weight = std::get_if<Fixed>(&known(turned->second));
+  const auto* x = std::get_if<ValueId>(&known(node.inputs[0]));
+  if (weight == nullptr || x == nullptr || readers_[weight->name] < 2) return false;
+  if (node.op == "Gemm") {
+    GraphNode gemm = node;
+    gemm.inputs[1] = turned->second;
+    gemm.attributes["transB"] =
+        int64_t{ops::attribute_int(node.attributes, "transB", 0) != 0 ? 0 : 1};
+    add_node(std::move(gemm));
+    return true;
+  }
+  const ops::Shape shape = result_.model.value(*x).spec.shape;
+  if (shape.rank() < 2 || shape[0] >= 0) return false;
+  const ops::Attributes as_stored{{"transB", int64_t{1}}};
+  if (shape.rank() == 2) {
+    add_node({node.name, "Gemm", as_stored, {node.inputs[0], turned->second}, node.outputs});
+    return true;
+  }
+  const std::string rows = node.name + ".rows";
+  const std::string product = node.name + ".of_rows";
+  std::vector<int64_t> back;
+  for (const int64_t extent : shape) back.push_back(extent < 0 ? -1 : extent);
+  const std::vector<int64_t> matrix{-1, back.back()};
+  back.back() = weight->spec.shape[0];
+  add_node({rows, "Reshape", {{"shape", matrix}}, {node.inputs[0]}, {rows}});
+  add_node({product, "Gemm", as_stored, {rows, turned->second}, {product}});
+  add_node({node.name, "Reshape", {{"shape", back}}, {product}, node.outputs});
+  return true;
+}
+
+void Importer::remember_turned(const GraphNode& node) {
+  if (const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
+      fixed != nullptr && turns_over(node, fixed->spec.shape) && may_be_weight(*fixed))
+    turned_[node.outputs[0]] = node.inputs[0];
+}
+
+ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool may_train) {
+  const bool trained = may_train && is_trained(name, fixed);
+  // What a file of weights would have under this name is no constant of the model.
+  const bool stored = graph_.initializers.contains(fixed.name) &&
+                      fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
+  if (!trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
+    return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
+  const bool state = states_.contains(name);
+  const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
+                                                 state     ? Role::kState
+                                                 : trained ? Role::kParameter
+                                                           : Role::kFrozen);
+  if (fixed.contents != nullptr) {
+    result_.model.set_contents(id, fixed.contents);
+  } else if (fixed.spec.dtype != DType::kFloat32) {  // initializers make float32
+    budget_.take(fixed.spec.bytes(0), 0);
+    result_.model.set_contents(
+        id, contents_of(literal_of(fixed, Budget::kMostAtOnce).bytes, fixed.spec.dtype));
+  }
+  return id;
+}
+
+ValueId Importer::add_fixed_once(const std::string& name, Fixed fixed) {
+  const auto found = in_model_.find(fixed.name);
+  if (found != in_model_.end() && same_numbers(found->second.fixed, fixed)) return found->second.id;
+  bool may_train = true;
+  if (found != in_model_.end()) {
+    const bool trained = result_.model.value(found->second.id).role == Role::kParameter;
+    if (trained && !options_.loss.empty())
+      refuse(format("{} is read in two ways, as {} and as {} makes it, and trained: freeze it",
+                    fixed.name, ops::to_string(found->second.fixed.spec.shape), name));
+    may_train = !trained;
+    if (fixed.of.empty()) fixed.of = fixed.name;
+    fixed.name = format("{} as {}", fixed.name, name);
+    const auto again = in_model_.find(fixed.name);
+    if (again != in_model_.end()) return again->second.id;
+  }
+  const ValueId id = add_fixed(name, fixed, may_train);
+  in_model_[fixed.name] = {id, fixed};
+  return id;
+}
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,184 @@
+// Graphs that nobody exports: each is refused by the name of its node, at once and in little memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <limits>
+
+#include "partitioner/onnx/read.h"
+#include "partitioner/onnx/weight_file.h"
+#include "tests/partitioner/onnx/made_graphs.h"
+#include "tests/support/allocation_meter.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::error_of;
+
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr size_t kAllowed = size_t{1} << 30;  // bytes that one import may take in all
+
+void expect_refused(const Graph& graph, const std::string& node, const std::string& why) {
+  const size_t before = tests::allocated_bytes();
+  const auto error = error_of([&] { import_graph(graph); });
+  EXPECT_LE(tests::allocated_bytes() - before, kAllowed);
+  ASSERT_TRUE(error) << why;
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("made: node " + node), HasSubstr(why)));
+}
+
+Stored empty(const std::string& name, const ops::Shape& shape) {
+  return {
+      name, {ops::DType::kInt64, shape}, ops::DType::kInt64, contents_of("", ops::DType::kInt64)};
+}
+
+ops::Attributes fill(ops::DType dtype, int64_t number) {
+  if (dtype == ops::DType::kFloat32) return {{"value", floats({1}, {static_cast<float>(number)})}};
+  return {{"value", ops::TensorLiteral{dtype, {1}, {reinterpret_cast<const char*>(&number), 8}}}};
+}
+
+// Of a constant that is made, its largest number added to x.
+Graph with_constant(std::vector<GraphNode> nodes, const std::string& constant,
+                    const Ints& extents) {
+  nodes.push_back(node_of("ReduceMax", {constant}, "largest", {{"keepdims", int64_t{0}}}));
+  nodes.push_back(node_of("Add", {"x", "largest"}, "y"));
+  return graph_of({8}, std::move(nodes), {stored_integers("extents", extents)});
+}
+
+TEST(HostileGraphs, ANodeWithoutItsInputs) {
+  const auto graph = [](const std::string& op, std::vector<std::string> inputs) {
+    return graph_of({8}, {node_of(op, std::move(inputs), "y", {{"shape", Ints{1}}})}, {});
+  };
+  expect_refused(graph("Reshape", {}), "y.node", "Reshape");
+  expect_refused(graph("Reshape", {"", "x"}), "y.node", "Reshape");
+  Graph identity = graph("Identity", {"", "x"});
+  identity.nodes[0].attributes.clear();
+  expect_refused(identity, "y.node", "Identity");
+}
+
+TEST(HostileGraphs, IntegersThatOverflow) {
+  const Graph graph =
+      graph_of({8},
+               {node_of("Shape", {"x"}, "s"), node_of("Slice", {"s", "zero", "one"}, "n"),
+                node_of("Mul", {"n", "least"}, "p"), node_of("Neg", {"n"}, "q"),
+                node_of("Div", {"p", "q"}, "d"), node_of("Reshape", {"x", "d"}, "y")},
+               {stored_integers("zero", {0}), stored_integers("one", {1}),
+                stored_integers("least", {kLeast})});
+  expect_refused(graph, "d.node", "overflows");
+  const int64_t large = int64_t{1} << 40;
+  expect_refused(graph_of({large, large},
+                          {node_of("Size", {"x"}, "s"), node_of("Reshape", {"x", "s"}, "y")}, {}),
+                 "s.node", "its input has more elements than can be counted");
+}
+
+TEST(HostileGraphs, AnAxisFarAway) {
+  for (const int64_t axis :
+       {kLeast, -(int64_t{1} << 62), int64_t{3}, std::numeric_limits<int64_t>::max()}) {
+    Graph graph = graph_of({8}, {node_of("Add", {"x", "b"}, "y", {{"axis", axis}})},
+                           {stored_random("b", {8})});
+    graph.opset = 6;
+    expect_refused(graph, "y.node", "is none of its inputs'");
+  }
+}
+
+TEST(HostileGraphs, MorePartsThanOutputs) {
+  for (const int64_t parts : {std::numeric_limits<int64_t>::max(), int64_t{0}, int64_t{3}}) {
+    GraphNode split = node_of("Split", {"x"}, "y", {{"axis", int64_t{1}}, {"num_outputs", parts}});
+    split.outputs.emplace_back("z");
+    Graph graph = graph_of({8}, {split}, {});
+    graph.opset = 18;
+    expect_refused(graph, "y.node", "num_outputs");
+  }
+}
+
+TEST(HostileGraphs, EmptyTensorsOfLargeExtents) {
+  const int64_t large = int64_t{1} << 40;
+  for (const std::string op : {"Concat", "Slice", "Split"}) {
+    Graph graph = graph_of({8}, {node_of(op, {"e", "e"}, "y", {{"axis", int64_t{1}}})}, {});
+    graph.initializers.emplace("e", empty("e", {large, 0}));
+    expect_refused(graph, "y.node", "");
+  }
+  expect_refused(with_constant({node_of("ConstantOfShape", {"extents"}, "c")}, "c", {large, 0}),
+                 "c.node", "an empty tensor of shape");
+  Graph viewed = with_constant({node_of("Reshape", {"none", "extents"}, "c")}, "c", {large, 0});
+  viewed.initializers.emplace("none", empty("none", {0}));
+  viewed.nodes[0].attributes["allowzero"] = int64_t{1};
+  expect_refused(viewed, "c.node", "an empty tensor of shape");
+}
+
+TEST(HostileGraphs, ManyLargeConstants) {
+  const Ints extents{int64_t{64} << 20};
+  std::vector<GraphNode> chain{
+      node_of("ConstantOfShape", {"extents"}, "c0", fill(ops::DType::kFloat32, 1))};
+  for (int i = 0; i < 12; ++i)
+    chain.push_back(node_of("Neg", {format("c{}", i)}, format("c{}", i + 1)));
+  expect_refused(with_constant(chain, "c12", extents), "c", "are left for all of them");
+  const std::vector<std::string> often(24, "c0");
+  expect_refused(with_constant({chain[0], node_of("Sum", often, "sum")}, "sum", extents),
+                 "sum.node", "");
+}
+
+TEST(HostileGraphs, ManyIntegers) {
+  const std::vector<std::string> often(8000, "c");
+  expect_refused(
+      with_constant({node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kInt64, 1)),
+                     node_of("Concat", often, "all", {{"axis", int64_t{0}}})},
+                    "all", {65536}),
+      "all.node", "");
+}
+
+TEST(HostileGraphs, LongProducts) {
+  const GraphNode filled =
+      node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kFloat32, 1));
+  expect_refused(with_constant({filled, node_of("MatMul", {"c", "c"}, "p")}, "p", {4000, 4000}),
+                 "p.node", "operations to compute a constant");
+}
+
+TEST(HostileGraphs, ConstantsOfNoShape) {
+  const auto graph = [](const ops::Attributes& attributes, const Ints& extents) {
+    return with_constant({node_of("ConstantOfShape", {"extents"}, "c", attributes)}, "c", extents);
+  };
+  expect_refused(graph({{"value", int64_t{3}}}, {8}), "c.node", "its value must be a tensor");
+  expect_refused(graph({}, {-1, 8}), "c.node", "its shape has an extent of -1");
+  expect_refused(graph(fill(ops::DType::kInt64, kLeast), {8}), "c.node", "larger than 2^53");
+}
+
+TEST(HostileGraphs, ViewsOfNoShape) {
+  const auto graph = [](const Ints& shape) {
+    Graph made = with_constant({node_of("Reshape", {"e", "extents"}, "c")}, "c", shape);
+    made.initializers.emplace("e", stored("e", {0, 5}, {}));
+    return made;
+  };
+  expect_refused(graph({-1, -1}), "c.node", "its shape has an extent of -1");
+  // The other extent of nothing is 0.
+  Graph nothing = graph({0, -1});
+  nothing.nodes = {nothing.nodes[0], node_of("Relu", {"x"}, "y")};
+  nothing.outputs.emplace_back("c");
+  EXPECT_EQ(import_graph(nothing).constants.at("c").shape, ops::Shape({0, 0}));
+}
+
+TEST(HostileGraphs, IntegersThatAreFilledInAreContents) {
+  const Graph graph =
+      graph_of({5},
+               {node_of("ConstantOfShape", {"extents"}, "table", fill(ops::DType::kInt64, 3)),
+                node_of("Cast", {"x"}, "rows", {{"to", int64_t{7}}}),
+                node_of("Gather", {"table", "rows"}, "picked"), node_of("Relu", {"picked"}, "y")},
+               {stored_integers("extents", {1 << 18})});
+  const Model model = import_graph(graph).model;
+  EXPECT_NE(model.value(model.find_value("table")).contents, nullptr);
+}
+
+TEST(HostileGraphs, APipeIsNoFile) {
+  const tests::TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe.onnx").c_str(), 0600), 0);
+  const auto error = error_of([&] { read_graph(folder / "pipe.onnx"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("it is no regular file"));
+}
+
+}  // namespace
+}  // namespace kerf::partitioner::onnx

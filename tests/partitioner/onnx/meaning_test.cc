@@ -1,0 +1,247 @@
+// Graphs that could be taken for others: what they mean, and which of their constants are trained
+// under which names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "partitioner/onnx/evaluate.h"
+#include "tests/partitioner/onnx/made_graphs.h"
+#include "tests/support/errors.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using tests::error_of;
+
+std::vector<float> answers(const Graph& graph, const ops::TensorLiteral& x) {
+  Evaluator evaluator;
+  return numbers_of(evaluate(import_graph(graph).model, {{"x", x}}, evaluator).at(0));
+}
+
+Role role_in(const Model& model, const std::string& value) {
+  const ValueId id = model.find_value(value);
+  EXPECT_GE(id, 0) << value;
+  return id < 0 ? Role::kActivation : model.value(id).role;
+}
+
+std::string refusal_of(const Graph& graph, const ImportOptions& options = {}) {
+  const auto error = error_of([&] { import_graph(graph, options); });
+  return error ? error->what() : "";
+}
+
+TEST(Meaning, APartOfASplitThatNobodyReadsIsOne) {
+  for (const int opset : {11, 18}) {
+    GraphNode split = node_of("Split", {"x"}, "a", {{"axis", int64_t{1}}});
+    split.outputs = {"a", "b", "c"};
+    if (opset == 18) split.attributes["num_outputs"] = int64_t{3};
+    Graph graph = graph_of({6}, {split, node_of("Add", {"a", "b"}, "y")}, {});
+    graph.opset = opset;
+    put_in_order(graph);
+    EXPECT_THAT(answers(graph, floats({1, 6}, {1, 2, 3, 4, 5, 6})), testing::ElementsAre(4, 6));
+  }
+}
+
+TEST(Meaning, SumsOfIntegersAreOverTheAxesOfTheInput) {
+  const Graph graph =
+      graph_of({2},
+               {node_of("Reshape", {"list", "square"}, "matrix"),
+                node_of("ReduceSum", {"matrix", "first"}, "sums", {{"keepdims", int64_t{0}}}),
+                node_of("Cast", {"sums"}, "floats", {{"to", int64_t{1}}}),
+                node_of("Add", {"x", "floats"}, "y")},
+               {stored_integers("list", {1, 2, 3, 4}), stored_integers("square", {2, 2}),
+                stored_integers("first", {0})});
+  EXPECT_THAT(answers(graph, floats({1, 2}, {0, 0})), testing::ElementsAre(4, 6));
+}
+
+Graph slice_to_batch(const std::string& data, int64_t axis) {
+  std::vector<GraphNode> nodes{node_of("Shape", {"x"}, "shape"),
+                               node_of("Slice", {"shape", "zero", "one"}, "n"),
+                               node_of("Slice", {data, "zero", "n", "axis"}, "part")};
+  nodes.push_back(node_of("ReduceMean", {"part"}, "mean", {{"axes", Ints{-1}}}));
+  if (data == "x") nodes.back() = node_of("Relu", {"part"}, "y");
+  if (data != "x") nodes.push_back(node_of("Add", {"x", "mean"}, "y"));
+  return graph_of({4}, std::move(nodes),
+                  {stored_integers("zero", {0}), stored_integers("one", {1}),
+                   stored_integers("axis", {axis}), stored_random("w", {8, 4})});
+}
+
+TEST(Meaning, OnlyTheBatchIsSlicedToItsEnd) {
+  EXPECT_EQ(refusal_of(slice_to_batch("x", 0)), "");
+  for (const Graph& graph : {slice_to_batch("x", 1), slice_to_batch("w", 0)})
+    EXPECT_THAT(refusal_of(graph), HasSubstr("its ends depend on how large the batch is"));
+}
+
+// ---- weights read in two ways
+
+Graph square_graph() {
+  return graph_of({3},
+                  {node_of("MatMul", {"x", "W"}, "h"), node_of("Transpose", {"W"}, "turned"),
+                   node_of("MatMul", {"h", "turned"}, "y")},
+                  {stored("W", {3, 3}, {0, 1, 0, 0, 0, 2, 3, 0, 0})});
+}
+
+TEST(Meaning, ASquareWeightAndItTurnedOverAreTwo) {
+  // W W' = diag(1, 4, 9).
+  EXPECT_THAT(answers(square_graph(), floats({1, 3}, {1, 1, 1})), testing::ElementsAre(1, 4, 9));
+}
+
+TEST(Meaning, AWeightThatIsTurnedOverForOneOfItsReadersStaysOne) {
+  for (const Ints& sample : {Ints{3}, Ints{2, 3}}) {
+    Graph graph = square_graph();
+    graph.inputs.clear();
+    add_input(graph, "x", sample);
+    const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
+    EXPECT_EQ(model.parameters().size(), 1U);
+    EXPECT_EQ(count_of(model, "Gemm"), 1);
+  }
+}
+
+TEST(Meaning, AWeightReadInTwoWaysIsFrozenOrRefused) {
+  const Graph graph =
+      graph_of({3, 3},
+               {node_of("MatMul", {"x", "W"}, "h"), node_of("Transpose", {"W"}, "turned"),
+                node_of("Add", {"h", "turned"}, "y")},
+               {stored_random("W", {3, 3})});
+  EXPECT_THAT(refusal_of(graph, {.loss = kCrossEntropy}),
+              HasSubstr("W is read in two ways, as [3, 3] and as turned makes it"));
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(role_in(model, "W"), Role::kParameter);
+  EXPECT_EQ(role_in(model, "W as turned"), Role::kConstant);
+}
+
+// ---- names and roles
+
+Graph positions_graph() {
+  return graph_of({3, 4},
+                  {node_of("MatMul", {"x", "w"}, "h"), node_of("Gather", {"wpe", "places"}, "rows"),
+                   node_of("Add", {"h", "rows"}, "e"), node_of("MatMul", {"e", "head"}, "y")},
+                  {stored_random("w", {4, 4}), stored_random("wpe", {5, 4}),
+                   stored_integers("places", {0, 1, 2}), stored_random("head", {4, 2})});
+}
+
+TEST(Meaning, AWeightThatIsPickedOfKeepsItsName) {
+  const Imported imported = import_graph(positions_graph());
+  EXPECT_EQ(role_in(imported.model, "wpe"), Role::kParameter);
+  EXPECT_THAT(imported.notes, Contains(HasSubstr("wpe is kept as rows.node (Gather) makes it")));
+  const Model frozen = import_graph(positions_graph(), {.freeze = {"wpe*"}}).model;
+  EXPECT_EQ(role_in(frozen, "wpe"), Role::kFrozen);
+}
+
+TEST(Meaning, PartsOfAWeightAreNamedAfterIt) {
+  Graph graph = positions_graph();
+  GraphNode split = node_of("Split", {"both"}, "a", {{"axis", int64_t{0}}});
+  split.outputs = {"a", "b"};
+  graph.nodes = {split, node_of("MatMul", {"x", "a"}, "h"), node_of("MatMul", {"h", "b"}, "y")};
+  graph.initializers.emplace("both", stored_random("both", {8, 4}));
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(role_in(model, "both as a"), Role::kParameter);
+  EXPECT_EQ(role_in(import_graph(graph, {.freeze = {"both"}}).model, "both as b"), Role::kConstant);
+}
+
+TEST(Meaning, AnIdentityOfASharedInitializerIsAWeightOfItsOwn) {
+  const auto graph_with = [](std::vector<GraphNode> nodes) {
+    return graph_of({3, 4}, std::move(nodes),
+                    {stored("ones", {4}, {1, 1, 1, 1}), stored_random("w", {4, 4})});
+  };
+  const Model model = import_graph(graph_with({node_of("Identity", {"ones"}, "ones2"),
+                                               node_of("LayerNormalization", {"x", "ones"}, "h"),
+                                               node_of("MatMul", {"h", "w"}, "m"),
+                                               node_of("LayerNormalization", {"m", "ones2"}, "y")}))
+                          .model;
+  for (const char* name : {"ones", "ones2"}) EXPECT_EQ(role_in(model, name), Role::kParameter);
+}
+
+TEST(Meaning, RunningStatisticsAreOfOneNormalisation) {
+  for (const bool through_identity : {true, false}) {
+    const std::string m2 = through_identity ? "m2" : "m";
+    const std::string v2 = through_identity ? "v2" : "v";
+    std::vector<GraphNode> nodes{node_of("Identity", {"m"}, "m2"), node_of("Identity", {"v"}, "v2"),
+                                 node_of("BatchNormalization", {"x", "g", "b", "m", "v"}, "n"),
+                                 node_of("Relu", {"n"}, "r"),
+                                 node_of("BatchNormalization", {"r", "g2", "b2", m2, v2}, "y")};
+    const std::vector<float> two{1, 2};
+    Graph graph = graph_of({2}, nodes,
+                           {stored("m", {2}, two), stored("v", {2}, two), stored("g", {2}, two),
+                            stored("b", {2}, two), stored("g2", {2}, two), stored("b2", {2}, two)});
+    const Model model =
+        import_graph(graph, {.loss = kCrossEntropy, .train_batch_norms = true}).model;
+    std::vector<std::string> states;
+    for (const ValueId id : model.kept_values())
+      if (model.value(id).role == Role::kState) states.push_back(model.value(id).name);
+    EXPECT_THAT(states, testing::SizeIs(4)) << testing::PrintToString(states) << through_identity;
+  }
+}
+
+TEST(Meaning, ScaleAndShiftOfANormalisationOfAnInputAreTrained) {
+  const ops::Attributes last{{"axes", Ints{-1}}};
+  const Graph graph =
+      graph_of({4},
+               {node_of("ReduceMean", {"x"}, "mean", last), node_of("Sub", {"x", "mean"}, "d"),
+                node_of("Mul", {"d", "d"}, "square"), node_of("ReduceMean", {"square"}, "v", last),
+                node_of("Add", {"v", "epsilon"}, "sum"), node_of("Sqrt", {"sum"}, "root"),
+                node_of("Div", {"d", "root"}, "ratio"), node_of("Mul", {"ratio", "g"}, "scaled"),
+                node_of("Add", {"scaled", "b"}, "l"), node_of("MatMul", {"l", "w"}, "y")},
+               {stored("epsilon", {}, {1e-5F}), stored("g", {4}, {1, 1, 1, 1}),
+                stored("b", {4}, {0, 0, 0, 0}), stored_random("w", {4, 3})});
+  for (const bool fuse : {true, false})
+    for (const char* name : {"g", "b", "w"})
+      EXPECT_EQ(role_in(import_graph(graph, {.fuse = fuse}).model, name), Role::kParameter) << name;
+}
+
+TEST(Meaning, MasksAreNoWeights) {
+  const auto role_of_shift = [](const std::string& op, const std::vector<float>& numbers) {
+    const Graph graph =
+        graph_of({2, 2}, {node_of("MatMul", {"x", "w"}, "h"), node_of(op, {"h", "shift"}, "y")},
+                 {stored_random("w", {2, 2}), stored("shift", {2, 2}, numbers)});
+    return role_in(import_graph(graph, {.fuse = false}).model, "shift");
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(role_of_shift("Mul", {1, 0, 1, 1}), Role::kFrozen);
+  EXPECT_EQ(role_of_shift("Add", {0, -inf, 0, 0}), Role::kFrozen);
+  EXPECT_EQ(role_of_shift("Add", {0, -3e38F, 0, 0}), Role::kFrozen);
+  EXPECT_EQ(role_of_shift("Mul", {1, 1, 1, 1}), Role::kParameter);
+  EXPECT_EQ(role_of_shift("Add", {0, 0, 0, 0}), Role::kParameter);
+  EXPECT_EQ(role_of_shift("Add", {0.5F, -inf, 0.25F, 0}), Role::kParameter);
+}
+
+TEST(Meaning, WhatIsAddedToAProductOfTwoThatAreComputedIsNoWeight) {
+  const Graph graph =
+      graph_of({4, 4},
+               {node_of("Transpose", {"x"}, "t", {{"perm", Ints{0, 2, 1}}}),
+                node_of("MatMul", {"x", "t"}, "scores"), node_of("Add", {"scores", "places"}, "y")},
+               {stored_random("places", {4, 4})});
+  EXPECT_EQ(role_in(import_graph(graph).model, "places"), Role::kFrozen);
+}
+
+// ---- fusions that would change something
+
+TEST(Meaning, AScaleThatTwoNormalisationsShareStays) {
+  const Graph graph =
+      graph_of({2, 3, 3},
+               {node_of("BatchNormalization", {"x", "g", "b", "m", "v"}, "n"),
+                node_of("Mul", {"n", "s"}, "scaled"), node_of("Add", {"scaled", "t"}, "o"),
+                node_of("BatchNormalization", {"o", "g", "b", "m", "v"}, "y")},
+               {stored("g", {2}, {1.5F, 0.5F}), stored("b", {2}, {0.25F, -1}),
+                stored("m", {2}, {0, 1}), stored("v", {2}, {0.5F, 2}),
+                stored("s", {2, 1, 1}, {2, -3}), stored("t", {2, 1, 1}, {1, 0})});
+  EXPECT_EQ(import_graph(graph).model.nodes(), 4);
+  expect_same_answers(graph);
+}
+
+TEST(Meaning, AConstantOfMoreAxesGivesThemToAGelu) {
+  Graph graph =
+      graph_of({6},
+               {node_of("Div", {"x", "root"}, "r"), node_of("Erf", {"r"}, "e"),
+                node_of("Add", {"e", "one"}, "bell"), node_of("Mul", {"x", "bell"}, "twice"),
+                node_of("Mul", {"twice", "half"}, "y")},
+               {stored("root", {}, {1.41421356F}), stored("one", {}, {1}),
+                stored("half", {1, 1, 1}, {0.5F})});
+  EXPECT_EQ(import_graph(graph).model.nodes(), 5);
+  expect_same_answers(graph);
+}
+
+}  // namespace
+}  // namespace kerf::partitioner::onnx
