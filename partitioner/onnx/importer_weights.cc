@@ -181,13 +181,13 @@ void Importer::remember_turned(const GraphNode& node) {
 }
 
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool may_train) {
+  const bool state = states_.contains(name);
   const bool trained = may_train && is_trained(name, fixed);
   // What a file of weights would have under this name is no constant of the model.
   const bool stored = graph_.initializers.contains(fixed.name) &&
                       fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
-  if (!trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
+  if (!state && !trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
-  const bool state = states_.contains(name);
   const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
                                                  state     ? Role::kState
                                                  : trained ? Role::kParameter
