@@ -27,6 +27,9 @@ void Importer::add(const GraphNode& node) {
     };
     for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand))
       add_newest(std::move(one));
+    for (const std::string& output : node.outputs)
+      if (readers_.contains(output) && !output.empty() && !known_.contains(output))
+        refuse(format("it gives no output {}", output));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     throw Error(error.code(), error.message() + hint_on_batch(error.message()),

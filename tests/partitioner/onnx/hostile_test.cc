@@ -172,6 +172,12 @@ TEST(HostileGraphs, IntegersThatAreFilledInAreContents) {
   EXPECT_NE(model.value(model.find_value("table")).contents, nullptr);
 }
 
+TEST(HostileGraphs, AnOutputThatNoSuchNodeHas) {
+  GraphNode filled = node_of("ConstantOfShape", {"extents"}, "none");
+  filled.outputs = {"", "c"};
+  expect_refused(with_constant({filled}, "c", {8}), "none.node", "it gives no output c");
+}
+
 TEST(HostileGraphs, APipeIsNoFile) {
   const tests::TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe.onnx").c_str(), 0600), 0);
