@@ -85,8 +85,9 @@ void Importer::count_readers() {
     for (const std::string& input : node.inputs) ++readers_[input];
 }
 
-// Exporters give equal tensors one initializer, and the others' names to Identities of it: what began
-// alike need not stay so. One that rows are picked of and that is multiplied with, too, is tied.
+// Exporters give equal tensors one initializer, and the others' names to Identities of it: what
+// began alike need not stay so. One that rows are picked of and that is multiplied with, too, is
+// tied.
 void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
   const std::string& input = node.inputs[0];
   const std::string& output = node.outputs[0];

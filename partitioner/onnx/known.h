@@ -54,8 +54,8 @@ ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
 std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
 // An int64 list of one axis.
 Integers list_of(std::vector<Affine> elements);
-// Product of extents. Throws Error{kUsage} where it is too large, and where only an extent of 0 makes
-// it small: what visits all places of the other axes would not end.
+// Product of extents. Throws Error{kUsage} where it is too large, and where only an extent of 0
+// makes it small: what visits all places of the other axes would not end.
 int64_t elements_in(const std::vector<int64_t>& shape);
 
 }  // namespace kerf::partitioner::onnx

@@ -9,8 +9,8 @@
 
 namespace kerf::partitioner::onnx {
 
-// Names of values that are read as weights, and of what those are reshaped or transposed of. Scalars
-// may be among them.
+// Names of values that are read as weights, and of what those are reshaped or transposed of.
+// Scalars may be among them.
 struct WeightPlaces {
   std::set<std::string> operands;  // of operators that have weights and biases
   std::set<std::string> shifts;    // added to or multiplied with what those compute; masks, too

@@ -1,4 +1,4 @@
-// Graphs that nobody exports: each is refused by the name of its node, at once and in little memory.
+// Graphs that nobody exports: each is refused by the name of its node, at once, in little memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
