@@ -4,6 +4,7 @@
 
 #include "ops/cpu/element.h"
 #include "ops/cpu/indices.h"
+#include "ops/element_size.h"
 #include "ops/folded.h"
 #include "ops/operators/one_hot.h"
 

@@ -1,5 +1,7 @@
 #include "ops/operators/conv.h"
 
+#include "ops/grouped_axes.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -46,32 +48,21 @@ Conv::Conv(const NodeFacts& facts)
 
 void Conv::set_space(const Shape& image) {
   const Shape& w = shape(1);
-  const bool grouped = groups_ > 1;
-  space_.axes = {{AxisKind::kSample, "samples", image[0]}};
-  const auto add = [&](IterationAxis axis) {
-    space_.axes.push_back(std::move(axis));
-    return static_cast<int>(space_.axes.size()) - 1;
-  };
-  const int groups = grouped ? add({AxisKind::kFeature, "groups", groups_}) : -1;
-  const int filters = add({grouped ? AxisKind::kOther : AxisKind::kFeature,
-                           grouped ? "outputs of a group" : "outputs", w[0] / groups_});
-  const int channels = add({AxisKind::kSummed, "inputs", w[1]});
+  const GroupedAxes grouped = add_grouped_axes(space_, image[0], groups_, w[0] / groups_, w[1]);
   std::vector<std::vector<int>> space;
   const auto names = names_of_space(windows_.size());
   for (size_t i = 0; i < windows_.size(); ++i)
-    space.push_back({add(space_axis(windows_[i], names[i]))});
+    space.push_back({add_axis(space_, space_axis(windows_[i], names[i]))});
   const auto with_space = [&](std::vector<std::vector<int>> axes, bool own) {
     for (const std::vector<int>& axis : space) axes.push_back(own ? std::vector<int>{} : axis);
     return operand_axes(axes);
   };
-  const auto of_group = [&](int axis) {
-    return grouped ? std::vector<int>{groups, axis} : std::vector<int>{axis};
-  };
-  OperandMap x = with_space({{0}, of_group(channels)}, false);
+  const std::vector<int> filters = grouped.of_group(grouped.outputs);
+  OperandMap x = with_space({{0}, grouped.of_group(grouped.inputs)}, false);
   for (size_t i = 0; i < windows_.size(); ++i) x.axes[i + 2].window = sliding(windows_[i]);
-  space_.inputs = {stored_axes(format_, x), with_space({of_group(filters), {channels}}, true)};
-  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({of_group(filters)}, channels));
-  space_.outputs = {stored_axes(format_, with_space({{0}, of_group(filters)}, false))};
+  space_.inputs = {stored_axes(format_, x), with_space({filters, {grouped.inputs}}, true)};
+  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({filters}, grouped.inputs));
+  space_.outputs = {stored_axes(format_, with_space({{0}, filters}, false))};
 }
 
 Cost Conv::cost(const LocalSpecs& local) const {

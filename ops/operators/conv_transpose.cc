@@ -1,5 +1,7 @@
 #include "ops/operators/conv_transpose.h"
 
+#include "ops/grouped_axes.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -86,32 +88,21 @@ ConvTranspose::ConvTranspose(const NodeFacts& facts)
 
 void ConvTranspose::set_space(const Shape& image) {
   const Shape& w = shape(1);
-  const bool grouped = groups_ > 1;
-  space_.axes = {{AxisKind::kSample, "samples", image[0]}};
-  const auto add = [&](IterationAxis axis) {
-    space_.axes.push_back(std::move(axis));
-    return static_cast<int>(space_.axes.size()) - 1;
-  };
-  const int groups = grouped ? add({AxisKind::kFeature, "groups", groups_}) : -1;
-  const int outputs = add({grouped ? AxisKind::kOther : AxisKind::kFeature,
-                           grouped ? "outputs of a group" : "outputs", w[1]});
-  const int channels = add({AxisKind::kSummed, "inputs", w[0] / groups_});
-  std::vector<int> space;
+  const GroupedAxes grouped = add_grouped_axes(space_, image[0], groups_, w[1], w[0] / groups_);
   const auto names = names_of_space(windows_.size());
   for (size_t i = 0; i < windows_.size(); ++i)
-    space.push_back(add({AxisKind::kSpace, names[i], windows_[i].output, 1, false,
-                         "its windows overlap in the output"}));
-  const auto of_group = [&](int axis) {
-    return grouped ? std::vector<int>{groups, axis} : std::vector<int>{axis};
-  };
+    add_axis(space_, {AxisKind::kSpace, names[i], windows_[i].output, 1, false,
+                      "its windows overlap in the output"});
   const auto with_space = [&](std::vector<std::vector<int>> axes) {
-    for (size_t i = 0; i < space.size(); ++i) axes.emplace_back();
+    axes.resize(axes.size() + windows_.size());
     return operand_axes(axes);
   };
-  space_.inputs = {stored_axes(format_, with_space({{0}, of_group(channels)})),
-                   with_space({of_group(channels), {outputs}})};
-  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({of_group(outputs)}, channels));
-  space_.outputs = {stored_axes(format_, with_space({{0}, of_group(outputs)}))};
+  const std::vector<int> inputs_of_all = grouped.of_group(grouped.inputs);
+  const std::vector<int> outputs_of_all = grouped.of_group(grouped.outputs);
+  space_.inputs = {stored_axes(format_, with_space({{0}, inputs_of_all})),
+                   with_space({inputs_of_all, {grouped.outputs}})};
+  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({outputs_of_all}, grouped.inputs));
+  space_.outputs = {stored_axes(format_, with_space({{0}, outputs_of_all}))};
 }
 
 Cost ConvTranspose::cost(const LocalSpecs& local) const {
