@@ -93,8 +93,9 @@ std::string pairs_name(const partitioner::Model& model, int64_t rows) {
           kPairs);
     return model.value(id).spec.shape.elements_per_sample();
   };
-  return format("{}:{}x{}x{}x{}", kPairs, rows, tokens("source"), tokens("target"),
-                schedmp::label_classes(model));
+  const int64_t source = tokens("source");
+  const int64_t target = tokens("target");
+  return format("{}:{}x{}x{}x{}", kPairs, rows, source, target, schedmp::label_classes(model));
 }
 
 // Whether the classes of a data set are those that occur in it, of as many as a model may have.

@@ -15,10 +15,12 @@ using Ints = std::vector<int64_t>;
 void add_weight(Graph& graph, const std::string& name, const ops::Shape& shape) {
   std::vector<float> numbers(static_cast<size_t>(shape.elements()));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
-  Stored stored{name, {ops::DType::kFloat32, shape}};
-  stored.contents =
-      contents_of({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)},
-                  ops::DType::kFloat32);
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()),
+                          numbers.size() * sizeof(float));
+  Stored stored{name,
+                {ops::DType::kFloat32, shape},
+                ops::DType::kFloat32,
+                contents_of(bytes, ops::DType::kFloat32)};
   graph.initializers.emplace(name, std::move(stored));
 }
 

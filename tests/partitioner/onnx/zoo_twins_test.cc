@@ -39,7 +39,7 @@ std::vector<std::string> weighted_nodes(const Model& model) {
     if (node.op != "Conv" && node.op != "Gemm" && node.op != "MatMul") continue;
     ops::Shape weight = model.value(node.inputs[1]).spec.shape;
     const auto ints = [&](const char* name, const Ints& otherwise) {
-      return fmt::join(ops::attribute_ints(node.attributes, name, otherwise), ",");
+      return format("{}", fmt::join(ops::attribute_ints(node.attributes, name, otherwise), ","));
     };
     // [outputs, inputs], whichever way it lies.
     if (node.op == "MatMul" ||

@@ -75,7 +75,8 @@ def models():
 
 
 def main():
-    print(f"# By make_names.py, torchvision {torchvision.__version__}")
+    version = torchvision.__version__.split('+')[0]
+    print(f"# By make_names.py, torchvision {version}")
     with torch.device("meta"):
         for model, module in models():
             for name, tensor in module.state_dict().items():
