@@ -333,7 +333,28 @@ class Exporter {
     // How many equal parts, where no sizes are said.
     if (node.op == "Split" && !node.attributes.contains("split"))
       put_attribute("num_outputs", static_cast<int64_t>(made.output_size()), made);
+    if (node.op == "Attention") repeat_mask(node, made);
     *message_.mutable_graph()->add_node() = made;
+  }
+
+  // ONNX Runtime wants a mask's pairs of query and key all there.
+  void repeat_mask(const Node& node, ::onnx::NodeProto& to) {
+    if (node.inputs.size() < 4 || node.inputs[3] < 0) return;
+    const ops::Shape& mask = model_.value(node.inputs[3]).spec.shape;
+    const ops::Shape& q = model_.value(node.inputs[0]).spec.shape;
+    const ops::Shape& k = model_.value(node.inputs[1]).spec.shape;
+    const std::vector<int64_t> pairs{q[q.rank() - 2], k[k.rank() - 2]};
+    const int last = mask.rank() - 1;
+    if (last > 0 && mask[last - 1] == pairs[0] && mask[last] == pairs[1]) return;
+    ::onnx::NodeProto repeated;
+    repeated.set_op_type("Expand");
+    repeated.set_name(node.name + ".mask");
+    repeated.add_input(to.input(3));
+    repeated.add_input(
+        add_initializer(node.name + ".pairs", {DType::kInt64, {2}, bytes_of_values(pairs)}));
+    repeated.add_output(node.name + ".mask");
+    to.set_input(3, repeated.output(0));
+    *message_.mutable_graph()->add_node() = repeated;
   }
 
   void add_outputs(const Node& node, ::onnx::NodeProto& to) {

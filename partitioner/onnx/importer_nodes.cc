@@ -39,7 +39,7 @@ std::string Importer::hint_on_batch(const std::string& complaint) const {
     if (!options_.constants.contains(input.name))
       return format(
           "; N is the batch, for which the first axis of every input stands: that of {}, "
-          "of {}, too",
+          "of {}, too; a file whose batch has a name, as a dynamic axis has, says where it goes",
           input.name, *fixed_batch_);
   return {};
 }

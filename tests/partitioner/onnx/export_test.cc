@@ -51,6 +51,27 @@ TEST(Export, WeightsLieBesideAFileThatWouldBeTooLarge) {
   }
 }
 
+// ONNX Runtime takes no mask that is repeated over queries, which the export repeats itself.
+TEST(Export, AMaskHasAllPairsOfQueryAndKey) {
+  Graph graph = graph_of(
+      {5, 4},
+      {node_of("Transpose", {"x"}, "k", {{"perm", Ints{0, 2, 1}}}),
+       node_of("MatMul", {"x", "k"}, "scores"), node_of("Add", {"scores", "mask"}, "masked"),
+       node_of("Softmax", {"masked"}, "weights", {{"axis", int64_t{-1}}}),
+       node_of("MatMul", {"weights", "x"}, "y")},
+      {});
+  add_input(graph, "mask", {1, 5});
+  const Model model = import_graph(graph).model;
+  ASSERT_EQ(count_of(model, "Attention"), 1);
+  const TemporaryFolder folder;
+  export_file(model, bytes_of_value, folder / "masked.onnx");
+  const Model again = import_file(folder / "masked.onnx").model;
+  EXPECT_EQ(count_of(again, "Expand"), 1);
+  Evaluator evaluator;
+  const Tensors inputs{{"x", ramp({3, 5, 4})}, {"mask", ramp({3, 1, 5})}};
+  EXPECT_EQ(evaluate(again, inputs, evaluator), evaluate(model, inputs, evaluator));
+}
+
 TEST(Export, OtherWeightsLieInAnotherFile) {
   const TemporaryFolder folder;
   const Model model = wide();
