@@ -22,6 +22,7 @@ struct ZooOptions {
   double width = 1;                     // channels and features times this, and at least 1
   std::optional<int64_t> classes = {};  // of images
   std::optional<int64_t> image = {};    // rows and columns of images
+  std::string loss = {};                // by name (losses.h); empty: cross-entropy
 
   bool operator==(const ZooOptions&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "apps/data/synthetic.h"
 #include "apps/data/text_rows.h"
 #include "apps/data/tokens.h"
+#include "partitioner/losses.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -67,6 +68,12 @@ std::string picture_sizes(const partitioner::Model& model, const std::string& na
                        model.name(), shape ? to_string(*shape) : "nothing"),
                 name);
   return format("{}x{}x{}", (*shape)[1], (*shape)[2], (*shape)[3]);
+}
+
+// Classes, or the numbers of a row's target.
+int64_t answers_of(const partitioner::Model& model) {
+  if (!partitioner::has_targets(model)) return schedmp::label_classes(model);
+  return shape_of_first(model, partitioner::Role::kLabel)->elements_per_sample();
 }
 
 std::string text_sizes(const partitioner::Model& model, const std::string& name) {
@@ -159,12 +166,13 @@ std::string complete_dataset_name(const std::string& name, const partitioner::Mo
     return complete_dataset_name(model.find_value("source") >= 0 ? kPairs : kTokens, model, rows);
   if (name == kPairs) return pairs_name(model, rows);
   if (name != kSynthetic && name != kTokens) return name;
-  return format("{}:{}x{}x{}", name, rows, input_elements(model), schedmp::label_classes(model));
+  return format("{}:{}x{}x{}", name, rows, input_elements(model), answers_of(model));
 }
 
 void check_dataset(const schedmp::Dataset& data, const std::string& name,
                    const partitioner::Model& model) {
   schedmp::check_fits(data, name, model);
+  if (partitioner::has_targets(model)) return;
   const int64_t scores = schedmp::label_classes(model);
   if (data.classes() != scores && !shows_some_classes(split_name(name).kind))
     throw Error(

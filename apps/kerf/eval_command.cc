@@ -45,10 +45,14 @@ int EvalCommand::run() {
   answer(
       json,
       [&] {
-        return Json{{"model", record.plan.model},   {"data", record.data},
-                    {"rows", found.rows},           {"correct", found.correct},
-                    {"accuracy", found.accuracy()}, {"top5", to_json(found.top5())},
-                    {"loss", found.loss},           {"perplexity", to_json(found.perplexity())}};
+        return Json{{"model", record.plan.model},
+                    {"data", record.data},
+                    {"rows", found.rows},
+                    {"correct", found.of_classes ? to_json(found.correct) : Json(nullptr)},
+                    {"accuracy", to_json(found.accuracy())},
+                    {"top5", to_json(found.top5())},
+                    {"loss", found.loss},
+                    {"perplexity", to_json(found.perplexity())}};
       },
       [&](bool colour) { return accuracy_text(record, colour); });
   check_traffic(record);

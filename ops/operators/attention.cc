@@ -189,7 +189,7 @@ BackwardReads Attention::backward_reads() const {
 
 size_t Attention::reserve_bytes(const LocalSpecs& local) const {
   const int64_t queries = local.outputs[0].shape.elements() / value_width_;
-  return static_cast<size_t>(queries) * sizeof(float);
+  return static_cast<size_t>(queries) * 2 * sizeof(float);
 }
 
 OperatorDefinitions define_attention() {

@@ -8,8 +8,11 @@
 
 #include "ops/onnx_types.h"
 #include "ops/operator.h"
+#include "partitioner/onnx/data_beside.h"
 #include "partitioner/onnx/graph.h"
+#include "runtime/crc32c.h"
 #include "runtime/file.h"
+#include "runtime/format.h"
 
 namespace kerf::partitioner::onnx {
 namespace {
@@ -18,7 +21,7 @@ using ::onnx::AttributeProto;
 using ::onnx::TensorProto;
 using ops::DType;
 
-constexpr size_t kMostFile = (size_t{1} << 31) - 1;
+constexpr size_t kMostOfANode = 1024;  // bytes, as a rule
 constexpr const char* kBatchName = "N";
 
 // The message format that came with an opset.
@@ -40,11 +43,15 @@ int first_opset_of(const std::string& op) {
   return since == kSince.end() ? 1 : since->second;
 }
 
-void put_tensor(const std::string& name, DType dtype, const ops::Shape& shape,
-                const std::string& bytes, TensorProto& to) {
+void put_kind(const std::string& name, DType dtype, const ops::Shape& shape, TensorProto& to) {
   to.set_name(name);
   to.set_data_type(ops::onnx_type(dtype));
   for (const int64_t extent : shape) to.add_dims(extent);
+}
+
+void put_tensor(const std::string& name, DType dtype, const ops::Shape& shape,
+                const std::string& bytes, TensorProto& to) {
+  put_kind(name, dtype, shape, to);
   to.set_raw_data(bytes);
 }
 
@@ -110,12 +117,31 @@ ops::TensorLiteral literal_of_attribute(const ops::Attribute& attribute, DType f
 
 class Exporter {
  public:
-  Exporter(const Model& model, const WeightsOf& weights) : model_(model), weights_(weights) {}
-
-  std::string bytes() {
+  Exporter(const Model& model, const WeightsOf& weights) : model_(model), weights_(weights) {
     name_results();
     mark_needed();
     choose_opset();
+  }
+
+  // About what the file takes, weights and all.
+  size_t expected_bytes() const {
+    size_t all = static_cast<size_t>(model_.nodes()) * kMostOfANode;
+    for (const ValueId id : kept()) all += model_.value(id).spec.bytes(0);
+    return all;
+  }
+
+  // Of what lies beside it.
+  uint32_t checksum() const {
+    uint32_t crc = 0;
+    for (const ValueId id : kept())
+      if (may_lie_beside(model_.value(id)))
+        crc = runtime::extend_crc32c(crc, weights_(model_.value(id)));
+    return crc;
+  }
+
+  // `beside`: null where weights are in the message.
+  std::string bytes(DataBeside* beside, size_t most) {
+    beside_ = beside;
     message_.set_producer_name("kerf");
     ::onnx::GraphProto& graph = *message_.mutable_graph();
     graph.set_name(std::filesystem::path(model_.name()).stem().string());
@@ -128,12 +154,26 @@ class Exporter {
     opset.set_domain("");
     opset.set_version(opset_);
     message_.set_ir_version(ir_version(opset_));
-    if (message_.ByteSizeLong() > kMostFile)
-      refuse("it takes 2 GiB or more, which no ONNX file may", model_.name());
+    if (message_.ByteSizeLong() > most)
+      refuse(format("it takes {} without its weights, and {} is the most of an ONNX file",
+                    human_bytes(static_cast<double>(message_.ByteSizeLong())),
+                    human_bytes(static_cast<double>(most))),
+             model_.name());
     return message_.SerializeAsString();
   }
 
  private:
+  std::vector<ValueId> kept() const {
+    std::vector<ValueId> ids;
+    for (ValueId id = 0; id < model_.values(); ++id)
+      if (needed_[static_cast<size_t>(id)] && ops::is_kept(model_.value(id).role))
+        ids.push_back(id);
+    return ids;
+  }
+  static bool may_lie_beside(const Value& value) {
+    return value.literal == nullptr && value.spec.bytes(0) >= kLeastBeside;
+  }
+
   std::string where_of(const Node& node) const {
     return format("{}: node {} ({})", model_.name(), node.name, node.op);
   }
@@ -219,9 +259,12 @@ class Exporter {
     }
     const std::string bytes = value.literal != nullptr ? value.literal->bytes : weights_(value);
     KERF_CHECK(bytes.size() == value.spec.bytes(0), "{} bytes of {}", bytes.size(), value.name);
-    if (bytes.size() > kMostFile)
-      refuse(format("{} takes 2 GiB or more, which no ONNX file may", value.name), model_.name());
-    put_tensor(name_of(id), value.spec.dtype, value.spec.shape, bytes, *graph.add_initializer());
+    TensorProto& tensor = *graph.add_initializer();
+    put_kind(name_of(id), value.spec.dtype, value.spec.shape, tensor);
+    if (beside_ != nullptr && may_lie_beside(value))
+      beside_->put(bytes, tensor);
+    else
+      tensor.set_raw_data(bytes);
   }
 
   void add_result(const std::string& name, ValueId value) {
@@ -290,7 +333,28 @@ class Exporter {
     // How many equal parts, where no sizes are said.
     if (node.op == "Split" && !node.attributes.contains("split"))
       put_attribute("num_outputs", static_cast<int64_t>(made.output_size()), made);
+    if (node.op == "Attention") repeat_mask(node, made);
     *message_.mutable_graph()->add_node() = made;
+  }
+
+  // ONNX Runtime wants a mask's pairs of query and key all there.
+  void repeat_mask(const Node& node, ::onnx::NodeProto& to) {
+    if (node.inputs.size() < 4 || node.inputs[3] < 0) return;
+    const ops::Shape& mask = model_.value(node.inputs[3]).spec.shape;
+    const ops::Shape& q = model_.value(node.inputs[0]).spec.shape;
+    const ops::Shape& k = model_.value(node.inputs[1]).spec.shape;
+    const std::vector<int64_t> pairs{q[q.rank() - 2], k[k.rank() - 2]};
+    const int last = mask.rank() - 1;
+    if (last > 0 && mask[last - 1] == pairs[0] && mask[last] == pairs[1]) return;
+    ::onnx::NodeProto repeated;
+    repeated.set_op_type("Expand");
+    repeated.set_name(node.name + ".mask");
+    repeated.add_input(to.input(3));
+    repeated.add_input(
+        add_initializer(node.name + ".pairs", {DType::kInt64, {2}, bytes_of_values(pairs)}));
+    repeated.add_output(node.name + ".mask");
+    to.set_input(3, repeated.output(0));
+    *message_.mutable_graph()->add_node() = repeated;
   }
 
   void add_outputs(const Node& node, ::onnx::NodeProto& to) {
@@ -330,6 +394,7 @@ class Exporter {
 
   const Model& model_;
   const WeightsOf& weights_;
+  DataBeside* beside_ = nullptr;
   ::onnx::ModelProto message_;
   int opset_ = kExportedOpset;
   std::vector<std::pair<std::string, ValueId>> results_;
@@ -340,8 +405,15 @@ class Exporter {
 
 }  // namespace
 
-void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path) {
-  runtime::write_file_atomic(path, Exporter(model, weights).bytes());
+void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path,
+                 const ExportOptions& options) {
+  Exporter exporter(model, weights);
+  if (!options.data_beside && exporter.expected_bytes() <= options.most_bytes)
+    return runtime::write_file_atomic(path, exporter.bytes(nullptr, options.most_bytes));
+  DataBeside beside(path, exporter.checksum());
+  const std::string message = exporter.bytes(&beside, options.most_bytes);
+  beside.commit();
+  runtime::write_file_atomic(path, message);
 }
 
 }  // namespace kerf::partitioner::onnx

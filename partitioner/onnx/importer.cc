@@ -29,6 +29,8 @@ void Importer::note(const std::string& text) {
 
 Imported Importer::import() {
   weights_ = weight_places(graph_);
+  read_.insert(graph_.outputs.begin(), graph_.outputs.end());
+  for (const GraphNode& node : graph_.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
   for (const GraphNode& node : graph_.nodes)
     if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
         ops::attribute_int(node.attributes, "training_mode", 0) != 0)
@@ -124,38 +126,20 @@ void Importer::add_results() {
   }
 }
 
-// Scores [N, C], [N, T, C] as of language models, or [N, C, H, W] as of images: classes where those
-// have them, and a label for each of the other positions.
 void Importer::add_loss() {
   const std::string& output = graph_.outputs[0];
   const std::string where = format("{}: output {}", graph_.origin, output);
-  if (options_.loss != kCrossEntropy)
-    refuse(format("there is no loss \"{}\"; there is {}", options_.loss, kCrossEntropy), "--loss");
   const ValueId* found = std::get_if<ValueId>(&known(output));
   if (found == nullptr) refuse("it is the same for all inputs: there is nothing to train", where);
-  ValueId scores = *found;
+  const ValueId scores = *found;
   result_.model.add_result(output, scores);
-  const ops::Shape shape = result_.model.value(scores).spec.shape;
-  if (shape.rank() < 2 || shape[0] != ops::kBatch)
-    refuse(format("it has the shape {}, but scores are [N, classes], with positions or without",
-                  ops::to_string(shape)),
-           where);
-  std::vector<int64_t> label{shape[0]};
-  if (shape.rank() == 3) {
-    const NodeId turned = result_.model.add_node(
-        "scores.classes_first", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {scores});
-    scores = result_.model.node(turned).outputs[0];
-    label.push_back(shape[1]);
-  }
-  for (int axis = 2; shape.rank() > 3 && axis < shape.rank(); ++axis) label.push_back(shape[axis]);
-  const ValueId labels = result_.model.add_label("label", {ops::DType::kInt64, ops::Shape(label)});
-  result_.model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {scores, labels});
+  partitioner::add_loss(result_.model, options_.loss, scores, where);
 }
 
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Graph formed = graph;
   std::vector<std::string> notes;
-  if (!options.loss.empty()) end_in_scores(formed, notes);
+  if (!options.loss.empty()) end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);

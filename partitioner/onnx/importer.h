@@ -36,6 +36,8 @@ class Importer {
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
   void add_newest(GraphNode node);
+  std::string hint_on_batch(const std::string& complaint) const;
+  GraphNode as_read(GraphNode node) const;
   void check_zeros(GraphNode& node);
   void add_node(GraphNode node);
   // The known ways in which a node becomes no node.
@@ -43,6 +45,7 @@ class Importer {
   bool fold_facts(const GraphNode& node);
   bool fold_integers(const GraphNode& node);
   bool view_constant(const GraphNode& node);
+  bool fold_sequence(const GraphNode& node);
   bool evaluate_constant(const GraphNode& node);
   // How files of weights have a constant that is another in another shape, or turned over; null:
   // as it is then.
@@ -61,7 +64,8 @@ class Importer {
   // ---- importer_values.cc
   const Known& known(const std::string& name) const;
   void set(const std::string& name, Known value);
-  ops::Shape shape_of(const std::string& name) const;  // symbolic where it counts samples
+  ops::ValueSpec spec_of(const std::string& name) const;  // symbolic where it counts samples
+  ops::Shape shape_of(const std::string& name) const { return spec_of(name).shape; }
   bool is_constant(const std::string& name) const;
   std::optional<Integers> integers(const std::string& name) const;
   ops::TensorLiteral literal(const std::string& name, size_t most_bytes) const;
@@ -77,6 +81,7 @@ class Importer {
   std::map<std::string, ValueId> in_model_;  // of constants, by the name that they have there
   std::set<std::string> states_;             // of batch normalisations that train
   std::set<std::string> weights_;            // names of values in places of weights
+  std::set<std::string> read_;               // of values that a node reads, or the graph gives
   std::optional<int64_t> fixed_batch_;       // what the file says of it, where it is a number
   std::unique_ptr<Evaluator> evaluator_;
 };

@@ -70,11 +70,11 @@ Ints with_axes(const Ints& shape, const Ints& axes) {
   return result;
 }
 
-Ints with_shape(const Ints& shape, Ints wanted) {
+Ints with_shape(const Ints& shape, Ints wanted, bool zeros) {
   int64_t known = 1;
   int64_t* inferred = nullptr;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == 0 && i < shape.size()) wanted[i] = shape[i];
+    if (wanted[i] == 0 && i < shape.size() && !zeros) wanted[i] = shape[i];
     if (wanted[i] == -1)
       inferred = &wanted[i];
     else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
@@ -279,7 +279,7 @@ bool Importer::view_constant(const GraphNode& node) {
   };
   Ints to;
   if (node.op == "Reshape")
-    to = with_shape(from, list("shape"));
+    to = with_shape(from, list("shape"), ops::attribute_int(node.attributes, "allowzero", 0) != 0);
   else if (node.op == "Squeeze")
     to = without_axes(from, list("axes"));
   else if (node.op == "Unsqueeze")

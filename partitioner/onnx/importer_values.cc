@@ -43,11 +43,12 @@ void Importer::set(const std::string& name, Known value) {
   if (!name.empty()) known_[name] = std::move(value);
 }
 
-ops::Shape Importer::shape_of(const std::string& name) const {
+ops::ValueSpec Importer::spec_of(const std::string& name) const {
   const Known& value = known(name);
-  if (const auto* id = std::get_if<ValueId>(&value)) return result_.model.value(*id).spec.shape;
-  if (const auto* integers = std::get_if<Integers>(&value)) return ops::Shape(integers->shape);
-  if (const auto* fixed = std::get_if<Fixed>(&value)) return fixed->spec.shape;
+  if (const auto* id = std::get_if<ValueId>(&value)) return result_.model.value(*id).spec;
+  if (const auto* integers = std::get_if<Integers>(&value))
+    return {integers->dtype, ops::Shape(integers->shape)};
+  if (const auto* fixed = std::get_if<Fixed>(&value)) return fixed->spec;
   refuse(format("the shape of {} is not known", name));
 }
 
@@ -84,8 +85,9 @@ bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
   if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || fits(options_.freeze))
     return false;
   if (fits(options_.train)) return true;
-  return weights_.contains(name) && fixed.spec.shape.rank() > 0 &&
-         fixed.spec.shape.elements() > 1 && !is_mask(fixed);
+  const bool placed = weights_.contains(name) || weights_.contains(fixed.name);
+  return placed && fixed.spec.shape.rank() > 0 && fixed.spec.shape.elements() > 1 &&
+         !is_mask(fixed);
 }
 
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {

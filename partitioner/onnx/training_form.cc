@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "partitioner/losses.h"
 #include "runtime/error.h"
 
 namespace kerf::partitioner::onnx {
@@ -40,6 +41,12 @@ bool keeps_classes(const std::string& op) {
   static const std::set<std::string> kOps{"Softmax", "LogSoftmax", "Identity", "Cast",
                                           "Sigmoid", "Relu",       "Dropout"};
   return kOps.contains(op);
+}
+
+// Whether the loss computes this of its scores itself.
+bool has_within(const std::string& loss, const std::string& op) {
+  if (loss == kCrossEntropy) return op == "Softmax" || op == "LogSoftmax";
+  return loss == kBinaryCrossEntropy && op == "Sigmoid";
 }
 
 Head find_head(Graph& graph) {
@@ -85,12 +92,11 @@ void begin_anew(Graph& graph, const std::string& name, const ops::Shape& shape, 
 
 }  // namespace
 
-void end_in_scores(Graph& graph, std::vector<std::string>& notes) {
+void end_in_scores(Graph& graph, const std::string& loss, std::vector<std::string>& notes) {
   if (graph.outputs.empty()) refuse("its graph has no output", graph.origin);
   graph.outputs.resize(1);
   const GraphNode* last = producer_of(graph, graph.outputs[0]);
-  if (last != nullptr && (last->op == "Softmax" || last->op == "LogSoftmax") &&
-      !last->inputs.empty()) {
+  if (last != nullptr && has_within(loss, last->op) && !last->inputs.empty()) {
     notes.push_back(format("{} {} is joined with the loss", last->op, last->name));
     graph.outputs[0] = last->inputs[0];
   }

@@ -8,9 +8,10 @@
 
 namespace kerf::partitioner::onnx {
 
-// Leaves the first output only, before the Softmax or LogSoftmax that gives it, if one does: a loss
-// has it itself. Says so in `notes`.
-void end_in_scores(Graph& graph, std::vector<std::string>& notes);
+// Leaves the first output only, before the Softmax or LogSoftmax that gives it where the loss is
+// cross-entropy, or the Sigmoid where it is that of yes and no: those have it themselves. Says so
+// in `notes`.
+void end_in_scores(Graph& graph, const std::string& loss, std::vector<std::string>& notes);
 
 // The last Gemm or MatMul before the first output gets a new weight, and bias where it has one, for
 // so many classes; they begin as PyTorch's layers do. Throws Error{kUsage} where there is none, or

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "partitioner/losses.h"
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -151,7 +152,8 @@ struct Training::SchedulerHalf {
 
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
     if (task.first == 0) {
-      evaluations.push_back({task.epoch, 0, 0, 0, test->labels().elements_per_sample()});
+      evaluations.push_back({task.epoch, 0, 0, 0, kerf::schedmp::labels_per_row(*test, model)});
+      evaluations.back().of_classes = !partitioner::has_targets(model);
       if (counts_top()) evaluations.back().in_top = 0;
     }
     EvaluationRecord& record = evaluations.back();
@@ -302,7 +304,7 @@ double Training::seconds_between() const {
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
 int64_t Training::labels_per_row() const {
-  return scheduler_->train->labels().elements_per_sample();
+  return kerf::schedmp::labels_per_row(*scheduler_->train, scheduler_->model);
 }
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }

@@ -79,7 +79,8 @@ struct EvaluationRecord {
   // Answers among the kTop largest scores, where there are more classes than that and the classes
   // are not divided.
   std::optional<int64_t> in_top = std::nullopt;
-  bool kept = false;  // its weights are those that the run leaves
+  bool kept = false;       // its weights are those that the run leaves
+  bool of_classes = true;  // answers are right or wrong; else they are near to numbers, or far
 
   int64_t labels() const { return rows * labels_per_row; }
   double share(int64_t of_labels) const {

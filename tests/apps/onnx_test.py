@@ -77,6 +77,24 @@ class OnnxFiles(KerfTest):
             numpy.testing.assert_array_equal(self.answers(out, name, rows, output=output),
                                              self.answers(model, name, rows, output=output))
 
+    def test_weights_may_lie_beside_an_export(self):
+        import onnx
+
+        rows = self.rows("x.npy", 3, 1, 8, 8)
+        out = self.folder / "out.onnx"
+        self.assertEqual(run("export", CONVOLUTIONS, "--out", out, "--external-data").returncode, 0)
+        beside = [each.name for each in self.folder.glob("out.onnx.*")]
+        self.assertRegex(" ".join(beside), r"^out\.onnx\.[0-9a-f]{8}\.data$")
+        onnx.checker.check_model(str(out))
+        outside = [each.name for each in onnx.load(str(out), load_external_data=False).graph.initializer if each.external_data]
+        self.assertEqual(outside, ["fc.weight"])
+        for name in ("fc.weight", "conv.weight"):
+            of = lambda path: next(onnx.numpy_helper.to_array(w) for w in onnx.load(str(path)).graph.initializer if w.name == name)
+            numpy.testing.assert_array_equal(of(out), of(CONVOLUTIONS))
+        numpy.testing.assert_array_equal(self.answers(out, "image", rows), self.answers(CONVOLUTIONS, "image", rows))
+        self.assertEqual(run("export", CONVOLUTIONS, "--out", out, "--external-data").returncode, 0)
+        self.assertEqual([each.name for each in self.folder.glob("out.onnx.*")], beside, "the same weights, the same file")
+
     def test_a_new_head_and_frozen_layers(self):
         report = self.train(CONVOLUTIONS, "--loss", "cross-entropy", "--head", 3, "--freeze", "conv.*", "--data",
                             "synthetic:64x64x3", "--steps", 2, "--workers", 2, out="head")
@@ -98,7 +116,7 @@ class OnnxFiles(KerfTest):
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"picture={rows}", "--output", self.folder / "o"),
                               "nothing for image")
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "image=x.npy")
-        self.assert_one_error(run("plan", "lenet5", "--loss", "cross-entropy"), "--loss", "ONNX files only")
+        self.assert_one_error(run("plan", "lenet5", "--freeze", "conv1.*"), "--freeze", "ONNX files only")
         broken = self.folder / "broken.onnx"
         broken.write_bytes(CONVOLUTIONS.read_bytes()[:3000])
         self.assert_one_error(run("plan", broken), "broken.onnx: byte", "cut short")

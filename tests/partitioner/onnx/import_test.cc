@@ -7,9 +7,11 @@
 #include <cstring>
 #include <fstream>
 
+#include "partitioner/cut.h"
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/weight_file.h"
+#include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -35,15 +37,6 @@ std::string contents(const std::filesystem::path& path) {
 
 Role role_of(const Model& model, const std::string& value) {
   return model.value(model.find_value(value)).role;
-}
-
-ops::TensorLiteral ramp(const ops::Shape& shape) {
-  std::vector<float> numbers;
-  for (int64_t i = 0; i < shape.elements(); ++i)
-    numbers.push_back(static_cast<float>(i % 17) * 0.1F - 0.8F);
-  return {ops::DType::kFloat32,
-          shape,
-          {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)}};
 }
 
 TEST(Import, AFixedBatchIsFree) {
@@ -80,7 +73,7 @@ TEST(Import, WeightsAndBiasesAreTrainedAndRunningStatisticsAreNot) {
 }
 
 TEST(Import, ShapeArithmeticIsFolded) {
-  const Imported imported = import_file(model_file("shapes.onnx"));
+  const Imported imported = import_file(model_file("shapes.onnx"), {.fuse = false});
   EXPECT_EQ(imported.model.nodes(), 4);  // MatMul, Add, Reshape, MatMul
   EXPECT_THAT(imported.notes, testing::Contains(HasSubstr("head.weight is kept with its axes")));
   EXPECT_EQ(role_of(imported.model, "head.weight"), Role::kParameter);
@@ -113,7 +106,29 @@ TEST(Import, RefusesAnAxisThatOnlyHasAName) {
   const auto error = error_of([&] { import_graph(graph); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("input x: its axis 1 is as long as T says; say it"));
-  EXPECT_EQ(import_graph(graph, {.dims = {{"T", 6}}}).model.nodes(), 4);
+  EXPECT_EQ(import_graph(graph, {.dims = {{"T", 6}}, .fuse = false}).model.nodes(), 4);
+}
+
+TEST(Import, AWholeThatIsTakenForABatchIsRefusedByName) {
+  Graph graph = graph_of({16}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {16, 4})});
+  graph.inputs[0].shape = {{16, ""}};
+  const auto error = error_of([&] { import_graph(graph); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("y.node (MatMul"));
+  EXPECT_THAT(error->what(), HasSubstr("the first axis of every input stands: that of x, of 16"));
+  graph.inputs[0].shape.clear();
+  const auto scalar = error_of([&] { import_graph(graph); });
+  ASSERT_TRUE(scalar);
+  EXPECT_THAT(scalar->what(), HasSubstr("input x: it is a scalar, but the first axis"));
+}
+
+TEST(Import, WholeInputsHaveNoPlan) {
+  Graph graph = graph_of({16}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {16, 4})});
+  graph.inputs[0].shape = {{16, ""}};
+  const Model model = import_graph(graph, {.whole_inputs = true}).model;
+  const auto error = error_of([&] { make_plan(model, PlanRequest{}, *hold_everything()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("its input x [16] is a whole without a batch"));
 }
 
 TEST(Import, NamesTheNodeItsOperatorAndItsOpset) {
@@ -169,105 +184,6 @@ TEST(Read, ExternalDataStayInTheModelsFolder) {
   const auto little = error_of([&] { read_graph(folder / "model.onnx"); });
   ASSERT_TRUE(little);
   EXPECT_THAT(little->what(), HasSubstr("which has 10"));
-}
-
-// ---- fusions: the nodes of each are gone, and the numbers are the same
-
-Stored stored(const std::string& name, const ops::Shape& shape, const std::vector<float>& numbers) {
-  return {
-      name,
-      {ops::DType::kFloat32, shape},
-      ops::DType::kFloat32,
-      contents_of({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)},
-                  ops::DType::kFloat32)};
-}
-
-GraphNode node_of(const std::string& op, std::vector<std::string> inputs, const std::string& output,
-                  ops::Attributes attributes = {}) {
-  return {output + ".node", op, std::move(attributes), std::move(inputs), {output}};
-}
-
-Graph graph_of(std::vector<int64_t> sample, std::vector<GraphNode> nodes,
-               std::vector<Stored> weights) {
-  Graph graph{"made", 17, std::move(nodes), {{"x", ops::DType::kFloat32, {{-1, "N"}}}}, {"y"}, {}};
-  for (const int64_t extent : sample) graph.inputs[0].shape.push_back({extent, ""});
-  for (Stored& each : weights) graph.initializers.emplace(each.name, each);
-  return graph;
-}
-
-void expect_fused(const Graph& graph, const ops::Shape& x, const std::string& op) {
-  const Model whole = import_graph(graph).model;
-  ASSERT_EQ(whole.nodes(), 1);
-  EXPECT_EQ(whole.node(0).op, op);
-  Evaluator evaluator;
-  const std::map<std::string, ops::TensorLiteral> inputs{{"x", ramp(x)}};
-  const auto pieces = evaluate(import_graph(graph, {.fuse = false}).model, inputs, evaluator);
-  const auto one = evaluate(whole, inputs, evaluator);
-  ASSERT_EQ(pieces[0].shape, one[0].shape);
-  for (size_t at = 0; at < one[0].bytes.size(); at += sizeof(float)) {
-    float a = 0;
-    float b = 0;
-    std::memcpy(&a, one[0].bytes.data() + at, sizeof(a));
-    std::memcpy(&b, pieces[0].bytes.data() + at, sizeof(b));
-    EXPECT_NEAR(a, b, 1e-5F);
-  }
-}
-
-TEST(Fusions, ScaleAndShiftOfABatchNormalisation) {
-  expect_fused(
-      graph_of(
-          {2, 3, 3},
-          {node_of("BatchNormalization", {"x", "g", "b", "m", "v"}, "n"),
-           node_of("Unsqueeze", {"s", "axes"}, "s3"), node_of("Unsqueeze", {"t", "axes"}, "t3"),
-           node_of("Mul", {"n", "s3"}, "scaled"), node_of("Add", {"scaled", "t3"}, "y")},
-          {stored("g", {2}, {1.5F, 0.5F}),
-           stored("b", {2}, {0.25F, -1}),
-           stored("m", {2}, {0.1F, 0.2F}),
-           stored("v", {2}, {0.5F, 2}),
-           stored("s", {2}, {2, -3}),
-           stored("t", {2}, {1, 0.5F}),
-           {"axes",
-            {ops::DType::kInt64, {2}},
-            ops::DType::kInt64,
-            contents_of(std::string("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16), ops::DType::kInt64)}}),
-      {2, 2, 3, 3}, "BatchNormalization");
-}
-
-TEST(Fusions, LayerNormalization) {
-  const ops::Attributes last{{"axes", std::vector<int64_t>{-1}}};
-  expect_fused(
-      graph_of(
-          {3, 4},
-          {node_of("ReduceMean", {"x"}, "mean", last), node_of("Sub", {"x", "mean"}, "d"),
-           node_of("Pow", {"d", "two"}, "square"), node_of("ReduceMean", {"square"}, "v", last),
-           node_of("Add", {"v", "epsilon"}, "sum"), node_of("Sqrt", {"sum"}, "root"),
-           node_of("Div", {"d", "root"}, "ratio"), node_of("Mul", {"ratio", "g"}, "scaled"),
-           node_of("Add", {"scaled", "b"}, "y")},
-          {stored("two", {}, {2}), stored("epsilon", {}, {1e-5F}), stored("g", {4}, {1, 2, 3, 4}),
-           stored("b", {4}, {0.5F, 0, -1, 2})}),
-      {2, 3, 4}, "LayerNormalization");
-}
-
-TEST(Fusions, Gelu) {
-  expect_fused(
-      graph_of(
-          {6},
-          {node_of("Div", {"x", "root"}, "r"), node_of("Erf", {"r"}, "e"),
-           node_of("Add", {"e", "one"}, "bell"), node_of("Mul", {"x", "bell"}, "twice"),
-           node_of("Mul", {"twice", "half"}, "y")},
-          {stored("root", {}, {1.41421356F}), stored("one", {}, {1}), stored("half", {}, {0.5F})}),
-      {3, 6}, "Gelu");
-}
-
-TEST(Fusions, WhatSomebodyElseReadsStays) {
-  Graph graph = graph_of(
-      {6},
-      {node_of("Div", {"x", "root"}, "r"), node_of("Erf", {"r"}, "e"),
-       node_of("Add", {"e", "one"}, "bell"), node_of("Mul", {"x", "bell"}, "twice"),
-       node_of("Mul", {"twice", "half"}, "y")},
-      {stored("root", {}, {1.41421356F}), stored("one", {}, {1}), stored("half", {}, {0.5F})});
-  graph.outputs.emplace_back("bell");
-  EXPECT_EQ(import_graph(graph).model.nodes(), 5);
 }
 
 TEST(Patterns, StarsStandForAnything) {
