@@ -63,8 +63,8 @@ void check_space(std::string_view op, int64_t extent, size_t axis);
 
 // Windows over an input of these extents, as the attributes say (ceil_mode too, where there is
 // one and no auto_pad). `kernel`: the weights' extents, which kernel_shape only repeats; empty:
-// kernel_shape says it. Throws Error{kUsage} that names `op` where an attribute is wrong or a window
-// does not fit.
+// kernel_shape says it. Throws Error{kUsage} that names `op` where an attribute is wrong or a
+// window does not fit.
 std::vector<AxisWindow> make_windows(std::string_view op, const Attributes& attributes,
                                      const std::vector<int64_t>& input,
                                      const std::vector<int64_t>& kernel = {});
