@@ -88,7 +88,8 @@ constexpr T shifted_left(T a, T bits) {
 }
 template <class T>
 constexpr T shifted_right(T a, T bits) {
-  return static_cast<T>(a >> (bits < 0 || bits > 63 ? T{63} : bits));
+  if (bits >= 0 && bits <= 63) return static_cast<T>(a >> bits);
+  return a < 0 ? static_cast<T>(-1) : T{0};
 }
 
 template <class T>

@@ -54,6 +54,11 @@ ValueId Model::add_value(Value value, bool trained) {
 }
 
 void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
+  try {
+    (void)shape.elements_per_sample();
+  } catch (const Error& error) {
+    fail(what, error.message());
+  }
   if (whole_inputs_) return;
   if (shape.rank() == 0 || shape[0] != ops::kBatch)
     fail(what, format("its shape is {}, but axis 0 must be the batch, a row a sample",

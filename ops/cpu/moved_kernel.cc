@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/cpu/element.h"
+#include "ops/cpu/number_lanes.h"
 #include "ops/cpu/walk.h"
 #include "ops/half.h"
 #include "ops/kernel.h"
@@ -12,18 +13,17 @@ namespace {
 
 void fill(const TensorView& to, double value) {
   const int64_t count = to.elements();
-  if (to.dtype == DType::kBool) {
+  if (to.dtype == DType::kBool)
     std::fill_n(to.as<uint8_t>(), count, static_cast<uint8_t>(value != 0 ? 1 : 0));
-  } else if (to.dtype == DType::kFloat16) {
+  else if (to.dtype == DType::kFloat16)
     std::fill_n(to.as<uint16_t>(), count, to_float16(static_cast<float>(value)));
-  } else if (to.dtype == DType::kBFloat16) {
+  else if (to.dtype == DType::kBFloat16)
     std::fill_n(to.as<uint16_t>(), count, to_bfloat16(static_cast<float>(value)));
-  } else {
+  else
     with_number(to.dtype, [&](auto zero) {
       using T = decltype(zero);
-      std::fill_n(to.as<T>(), count, static_cast<T>(value));
+      std::fill_n(to.as<T>(), count, converted<T>(value));
     });
-  }
 }
 
 class MovedKernel final : public PlainKernel {

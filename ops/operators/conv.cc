@@ -1,6 +1,7 @@
 #include "ops/operators/conv.h"
 
 #include "ops/grouped_axes.h"
+#include "ops/product_cost.h"
 
 namespace kerf::ops {
 namespace {
@@ -21,8 +22,7 @@ std::vector<int64_t> space_of(const Shape& shape) { return {shape.begin() + 2, s
 
 IterationAxis space_axis(const AxisWindow& window, const std::string& name) {
   IterationAxis result{AxisKind::kSpace, name, window.output, 1, true};
-  for (int64_t o = 0; o < window.output; ++o)
-    if (!sees_input(window, o)) result.undivided = "some of its windows see only padding";
+  if (blind_window(window) >= 0) result.undivided = "some of its windows see only padding";
   return result;
 }
 
@@ -72,9 +72,10 @@ Cost Conv::cost(const LocalSpecs& local) const {
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double terms = weights[0] == 0 ? 0 : w / static_cast<double>(weights[0]);
   const double flops = 2 * y * terms;
-  const double bias = has(2) && local.inputs[2].shape.elements() > 0 ? y : 0;
-  const double bytes = 4 * (x + w + y);
-  return {flops + bias, flops, flops + bias, bytes, bytes, bytes + 4 * bias};
+  Cost cost = product_cost(*this, flops, 4 * (x + w + y));
+  const double bias = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
+  if (bias > 0) add_bias_cost(input(2), y, 4 * bias, cost);
+  return cost;
 }
 
 OperatorDefinitions define_conv() {

@@ -13,8 +13,8 @@ using ElementTraits = ElementwiseOperator::Traits;
 template <size_t kIndex>
 constexpr ElementTraits element_traits() {
   const auto& entry = std::get<kIndex>(kElementwise);
-  return {entry.name,         entry.flops, entry.types,      kAsks<kIndex>,
-          kIsDerived<kIndex>, entry.of,    entry.parameters, entry.choice};
+  return {entry.name, entry.flops,      entry.types,  kAsks<kIndex>,    kIsDerived<kIndex>,
+          entry.of,   entry.parameters, entry.choice, entry.first_opset};
 }
 
 template <size_t... kIndex>
@@ -105,6 +105,7 @@ OperatorDefinitions define_elementwise() {
     definition.attributes = {format_attribute()};
     add_attributes(traits, definition);
     definition.channels_last = image_channels_last;
+    definition.first_opset = traits.first_opset;
     definition.bind = [name = traits.name](const NodeFacts& facts) {
       return bind_element(facts, name);
     };

@@ -133,6 +133,7 @@ void add_transposed_cases(std::vector<OperatorCase>& cases) {
   };
   add("strided", {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 1, 2}}},
       {activation({kBatch, 3, 4, 5}), parameter({3, 4, 3, 3}), parameter({4})});
+  cases.back().flops = {2 * 60 * 36 + 364, 2 * 60 * 36, 2 * 60 * 36 + 364};
   add("in_groups", {{"group", int64_t{2}}, {"strides", Ints{2, 2}}, {"output_padding", Ints{1, 1}}},
       {activation({kBatch, 4, 3, 3}), parameter({4, 3, 2, 3}), parameter({6})});
   add("dilated", {{"dilations", Ints{2, 1}}, {"output_shape", Ints{7, 6}}},
@@ -217,6 +218,12 @@ void add_resize_cases(std::vector<OperatorCase>& cases) {
        {"extrapolation_value", 0.5},
        {"coordinate_transformation_mode", "tf_crop_and_resize"}},
       {kBatch, 2, 5, 4}, space);
+  add("keeping_the_aspect",
+      {{"mode", "linear"},
+       {"sizes", Ints{3, 5}},
+       {"axes", Ints{2, 3}},
+       {"keep_aspect_ratio_policy", "not_larger"}},
+      {kBatch, 2, 5, 10}, space);
   add("of_nothing", {{"scales", Floats{1, 1, 1}}}, {kBatch, 2, 3}, {});
 }
 
@@ -233,8 +240,10 @@ void add_norm_cases(std::vector<OperatorCase>& cases) {
   add("LpNormalization", "LpNormalization", {{"axis", int64_t{1}}}, {kBatch, 4, 3}, {"axis 1"});
   add("LpNormalization_of_absolutes", "LpNormalization", {{"p", int64_t{1}}}, {kBatch, 5},
       {"features"});
-  add("MeanVarianceNormalization", "MeanVarianceNormalization", {}, {kBatch, 3, 2, 3},
-      {"samples", "axis 2", "axis 3"});
+  add("MeanVarianceNormalization", "MeanVarianceNormalization", {}, {3, 3, 2, 3},
+      {"axis 0", "axis 2", "axis 3"});
+  add("MeanVarianceNormalization_of_pixels", "MeanVarianceNormalization", {{"axes", Ints{2, 3}}},
+      {kBatch, 2, 2, 3}, {"axis 2", "axis 3"});
   add("MeanVarianceNormalization_of_rows", "MeanVarianceNormalization", {{"axes", Ints{-1}}},
       {kBatch, 2, 5}, {"features"});
 }

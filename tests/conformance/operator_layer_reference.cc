@@ -284,7 +284,8 @@ Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y)
     const double in = static_cast<double>(x.shape[axis]);
     const double out = static_cast<double>(y[axis]);
     const double scale =
-        scales == scene.attributes.end()
+        text("keep_aspect_ratio_policy", "stretch") != "stretch" ? 0.5  // in all cases
+        : scales == scene.attributes.end()
             ? out / in
             : std::get<std::vector<double>>(scales->second)[static_cast<size_t>(axis)];
     double place = (static_cast<double>(o) + 0.5) / scale - 0.5;

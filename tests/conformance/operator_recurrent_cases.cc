@@ -26,6 +26,8 @@ void add_lstm_cases(std::vector<OperatorCase>& cases) {
          .whole_axes = {"time", "hidden units"}});
   };
   lstm("LSTM_forward", "forward", 0, false, true);
+  // 20 hidden units over the steps, of 4 gates, each of 8 terms.
+  cases.back().flops = {80 * 16 + 80 * 8, 80 * 16 + 80 * 10, 80 * 16 + 80};
   lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true, false);
   lstm("LSTM_reverse_samples_first", "reverse", 1, true, false);
   lstm("LSTM_of_a_decoder", "forward", 1, true, true);
@@ -67,9 +69,11 @@ void add_other_cells(std::vector<OperatorCase>& cases) {
   const Attributes linear{{"linear_before_reset", int64_t{1}}};
   const Attributes relu{{"activations", Names{"Sigmoid"}}};
   cases.push_back(recurrence("RNN_forward", {"RNN"}));
+  cases.back().flops = {20 * 16 + 20 * 8, 20 * 16 + 20 * 10, 20 * 16 + 20};
   cases.push_back(recurrence("RNN_both_ways", {"RNN", 1, "bidirectional", 0, true}));
   cases.push_back(recurrence("RNN_of_sigmoids", {"RNN", 1, "reverse", 1, true, relu}));
   cases.push_back(recurrence("GRU_forward", {"GRU", 3}));
+  cases.back().flops = {60 * 16 + 60 * 8, 60 * 16 + 60 * 10, 60 * 16 + 60};
   cases.push_back(recurrence("GRU_both_ways", {"GRU", 3, "bidirectional", 0, true}));
   cases.push_back(recurrence("GRU_reverse_samples_first", {"GRU", 3, "reverse", 1, true}));
   cases.push_back(recurrence("GRU_linear_before_reset", {"GRU", 3, "forward", 0, false, linear}));

@@ -116,9 +116,11 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 }  // namespace
 
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
-                                      const Shape& output) {
+                                      const Shape& output, int which) {
+  if (which > 0) return further_reference(scene, in, output, which);
+  if (auto statistics = statistics_reference(scene, in, output, 0)) return statistics;
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
-  if (auto rows = row_reference(scene, in)) return rows;
+  if (auto rows = row_reference(scene, in, 0)) return rows;
   if (auto moving = moving_reference(scene, in, output)) return moving;
   if (auto reduction = reduction_reference(scene, in, output)) return reduction;
   const Attributes& attributes = scene.attributes;
@@ -126,7 +128,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);
   if (auto attention = attention_reference(scene, in, output)) return attention;
-  if (auto recurrent = recurrent_reference(scene, in, output)) return recurrent;
+  if (auto recurrent = recurrent_reference(scene, in, output, 0)) return recurrent;
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);
