@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 
 #include "partitioner/onnx/weight_file.h"
 
@@ -21,6 +22,12 @@ constexpr std::array kPatterns{
     PatternRow{"scale and shift of a batch normalisation", scale_and_shift},
     PatternRow{"layer normalisation", layer_normalization},
     PatternRow{"GELU", gelu},
+};
+// The longest first.
+constexpr std::array kAnswerPatterns{
+    PatternRow{"convolution with its Relu", conv_and_relu},
+    PatternRow{"convolution with its addition", conv_and_sum},
+    PatternRow{"convolution with its normalisation", conv_and_norm},
 };
 
 // Whether everything but what the last gives is read by these nodes only, and is no result.
@@ -41,10 +48,10 @@ bool is_closed(const Model& model, const Fusion& fusion) {
 
 class Fuser {
  public:
-  Fuser(const Model& from, std::vector<std::string>& notes)
+  Fuser(const Model& from, std::span<const PatternRow> patterns, std::vector<std::string>& notes)
       : from_(from), to_(from.name()), known_(static_cast<size_t>(from.values()), -1) {
     if (from.has_whole_inputs()) to_.take_whole_inputs();
-    for (const PatternRow& row : kPatterns) {
+    for (const PatternRow& row : patterns) {
       const size_t before = by_last_.size();
       for (NodeId id = 0; id < from.nodes(); ++id) find(row, id);
       if (const auto count = static_cast<int>(by_last_.size() - before); count > 0)
@@ -53,12 +60,13 @@ class Fuser {
   }
 
   bool any() const { return !by_last_.empty(); }
+  void freeze() { frozen_ = true; }
 
   Model made() {
     for (ValueId id = 0; id < from_.values(); ++id) {
       const Value& value = from_.value(id);
       if (value.producer < 0) {
-        if (is_read(id)) known(id) = to_.add_copy(value);
+        if (is_read(id)) known(id) = add_copy(value);
       } else if (value.output == 0) {
         add_node(value.producer);
       }
@@ -91,6 +99,11 @@ class Fuser {
       for (size_t i = 0; i < fusion.inputs.size(); ++i)
         if (fusion.inputs[i] == id && !fusion.made[i]) return true;
     return false;
+  }
+
+  ValueId add_copy(Value value) {
+    if (frozen_ && value.role == Role::kParameter) value.role = Role::kFrozen;
+    return to_.add_copy(value);
   }
 
   ValueId make(const Fusion::Made& made) {
@@ -127,13 +140,22 @@ class Fuser {
   std::vector<ValueId> known_;  // by value of `from_`
   std::map<NodeId, Fusion> by_last_;
   std::set<NodeId> taken_;
+  bool frozen_ = false;
 };
 
 }  // namespace
 
 Model fused(const Model& model, std::vector<std::string>& notes) {
-  Fuser fuser(model, notes);
+  Fuser fuser(model, kPatterns, notes);
   return fuser.any() ? fuser.made() : model;
+}
+
+Model fused_for_answers(const Model& model) {
+  std::vector<std::string> notes;  // for who reads the model only: its answers are the same
+  Fuser fuser(model, kAnswerPatterns, notes);
+  if (!fuser.any()) return model;
+  fuser.freeze();
+  return fuser.made();
 }
 
 NodeId maker(const Model& model, ValueId value, const std::string& op) {

@@ -4,6 +4,10 @@
 //   ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div    LayerNormalization
 //   Div, Erf, Add, Mul, Mul                             Gelu
 //
+// and, of a model for answers, what follows a convolution becomes a part of it:
+//
+//   Conv, BatchNormalization, Add, Relu                 FusedConv
+//
 // A fusion is a rewrite of the uncut model, so that every cut of it computes the same. A pattern is
 // one file in patterns/ and one row of the table in fuse.cc. Pure functions.
 #pragma once
@@ -38,9 +42,16 @@ using Pattern = std::optional<Fusion> (*)(const Model& model, NodeId last);
 std::optional<Fusion> scale_and_shift(const Model& model, NodeId last);
 std::optional<Fusion> layer_normalization(const Model& model, NodeId last);
 std::optional<Fusion> gelu(const Model& model, NodeId last);
+// Of a model for answers: those that end in a Relu, an addition or a normalisation.
+std::optional<Fusion> conv_and_relu(const Model& model, NodeId last);
+std::optional<Fusion> conv_and_sum(const Model& model, NodeId last);
+std::optional<Fusion> conv_and_norm(const Model& model, NodeId last);
 
 // The model with all that is found, and how often each was, as notes.
 Model fused(const Model& model, std::vector<std::string>& notes);
+// The model with convolutions and what follows them put together. Its parameters are not trained:
+// they are frozen, under the names that they had.
+Model fused_for_answers(const Model& model);
 
 // ---- for patterns
 

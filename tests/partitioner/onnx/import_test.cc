@@ -10,6 +10,7 @@
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/weight_file.h"
+#include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -35,15 +36,6 @@ std::string contents(const std::filesystem::path& path) {
 
 Role role_of(const Model& model, const std::string& value) {
   return model.value(model.find_value(value)).role;
-}
-
-ops::TensorLiteral ramp(const ops::Shape& shape) {
-  std::vector<float> numbers;
-  for (int64_t i = 0; i < shape.elements(); ++i)
-    numbers.push_back(static_cast<float>(i % 17) * 0.1F - 0.8F);
-  return {ops::DType::kFloat32,
-          shape,
-          {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)}};
 }
 
 TEST(Import, AFixedBatchIsFree) {
@@ -172,28 +164,6 @@ TEST(Read, ExternalDataStayInTheModelsFolder) {
 }
 
 // ---- fusions: the nodes of each are gone, and the numbers are the same
-
-Stored stored(const std::string& name, const ops::Shape& shape, const std::vector<float>& numbers) {
-  return {
-      name,
-      {ops::DType::kFloat32, shape},
-      ops::DType::kFloat32,
-      contents_of({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)},
-                  ops::DType::kFloat32)};
-}
-
-GraphNode node_of(const std::string& op, std::vector<std::string> inputs, const std::string& output,
-                  ops::Attributes attributes = {}) {
-  return {output + ".node", op, std::move(attributes), std::move(inputs), {output}};
-}
-
-Graph graph_of(std::vector<int64_t> sample, std::vector<GraphNode> nodes,
-               std::vector<Stored> weights) {
-  Graph graph{"made", 17, std::move(nodes), {{"x", ops::DType::kFloat32, {{-1, "N"}}}}, {"y"}, {}};
-  for (const int64_t extent : sample) graph.inputs[0].shape.push_back({extent, ""});
-  for (Stored& each : weights) graph.initializers.emplace(each.name, each);
-  return graph;
-}
 
 void expect_fused(const Graph& graph, const ops::Shape& x, const std::string& op) {
   const Model whole = import_graph(graph).model;
