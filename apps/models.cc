@@ -34,6 +34,12 @@ int64_t json_integer(const Json& source, const std::string& key) {
   return source[key].get<int64_t>();
 }
 
+bool json_flag(const Json& source, const std::string& key) {
+  if (!source[key].is_boolean())
+    throw Error(ErrorCode::kUsage, format("\"{}\" must be true or false", key), "model source");
+  return source[key].get<bool>();
+}
+
 bool is_trained_norm(const Json& source) {
   const std::string text = json_string(source, "bn", "model source");
   if (text == "train" || text == "frozen") return text == "train";
@@ -48,6 +54,7 @@ OnnxSource read_source(const std::string& text) {
   if (json.contains("loss")) source.loss = json_string(json, "loss", "model source");
   if (json.contains("bn")) source.train_batch_norms = is_trained_norm(json);
   if (json.contains("head")) source.head = json_integer(json, "head");
+  if (json.contains("answers")) source.answers = json_flag(json, "answers");
   if (!json.contains("dims")) return source;
   if (!json["dims"].is_object())
     throw Error(ErrorCode::kUsage, "\"dims\" must be an object", "model source");
@@ -70,7 +77,8 @@ MadeModel make_plain_model(const std::string& source) {
                                                  .freeze = onnx.freeze,
                                                  .loss = onnx.loss,
                                                  .head = onnx.head,
-                                                 .train_batch_norms = onnx.train_batch_norms});
+                                                 .train_batch_norms = onnx.train_batch_norms,
+                                                 .answers = onnx.answers});
   imported.model.check();
   return {std::move(imported.model), std::move(imported.notes)};
 }
@@ -98,6 +106,7 @@ std::string model_source(const OnnxSource& onnx) {
   if (!onnx.loss.empty()) json["loss"] = onnx.loss;
   if (onnx.head > 0) json["head"] = onnx.head;
   if (onnx.train_batch_norms) json["bn"] = "train";
+  if (onnx.answers) json["answers"] = true;
   return json.dump();
 }
 

@@ -19,6 +19,7 @@ struct OnnxSource {
   std::string loss = {};
   int64_t head = 0;
   bool train_batch_norms = false;
+  bool answers = false;  // for them only: nothing is trained
 };
 
 // A model, and what a person should know of how it was read.

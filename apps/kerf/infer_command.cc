@@ -63,6 +63,14 @@ std::string file_name(const std::string& result) {
   return name + ".npy";
 }
 
+// Whether operators may be put together: no plan was made that names them, nor do shares, and the
+// kernels of what they become are the processor's.
+bool may_fuse(const PlanFlags& flags, const std::string& plan_file) {
+  return plan_file.empty() && flags.cut.value_or("layer") == "layer" &&
+         std::all_of(flags.devices.begin(), flags.devices.end(),
+                     [](auto kind) { return kind == runtime::DeviceKind::kCpu; });
+}
+
 void check_results(const Planned& planned) {
   if (planned.model.loss() >= 0)
     throw Error(ErrorCode::kUsage,
@@ -109,6 +117,7 @@ int InferCommand::run() {
   plan_flags.momentum = 0;  // nothing is updated
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;
   if (plan_file.empty()) plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+  plan_flags.answers = may_fuse(plan_flags, plan_file);
   const Planned planned = planned_by(plan_flags, plan_file);
   check_results(planned);
   crew_flags.threads = planned.setting.threads;

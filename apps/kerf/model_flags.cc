@@ -57,6 +57,7 @@ std::string ModelFlags::onnx_source(const std::string& file) const {
   check_range(head, "--head", kMostClasses);
   source.head = head.value_or(0);
   source.train_batch_norms = norms == "train";
+  source.answers = answers;
   for (const std::string& dim : dims) {
     const size_t equals = dim.find('=');
     require(equals != std::string::npos && equals > 0, "--dim", "write it as in T=128");

@@ -147,6 +147,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
   imported.model = pruned(imported.model, imported.notes);
+  if (options.answers) imported.model = fused_for_answers(imported.model);
   return imported;
 }
 

@@ -52,6 +52,37 @@ void add_space_cases(std::vector<OperatorCase>& cases) {
   pool("AveragePool_of_volumes_counting_padding", "AveragePool", counting, {kBatch, 2, 4, 6, 4});
 }
 
+CaseInput kept(const Shape& shape, Draw draw = Draw::kUniform) {
+  return {{DType::kFloat32, shape}, Role::kFrozen, draw};
+}
+
+// A convolution with what may follow it, together and apart.
+void add_fused_cases(std::vector<OperatorCase>& cases) {
+  const auto image = [](const Shape& shape) { return numbers(DType::kFloat32, shape); };
+  const auto add = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+    cases.push_back({.name = "FusedConv_" + name,
+                     .op = "FusedConv",
+                     .attributes = std::move(attributes),
+                     .inputs = std::move(inputs),
+                     .samples = 2,
+                     .whole_axes = {"inputs"}});
+  };
+  const CaseInput none = absent();
+  const Attribute relu = std::string("Relu");
+  add("with_relu", {{"pads", Ints{1, 1, 1, 1}}, {"activation", relu}},
+      {image({kBatch, 3, 5, 6}), kept({4, 3, 3, 3}), kept({4})});
+  add("normalised", {{"strides", Ints{2, 1}}},
+      {image({kBatch, 16, 7, 5}), kept({16, 16, 3, 3}), none, kept({16}), kept({16}), kept({16}),
+       kept({16}, Draw::kPositive)});
+  add("added_to", {},
+      {image({kBatch, 16, 4, 5}), kept({32, 16, 1, 1}), kept({32}), none, none, none, none,
+       image({kBatch, 32, 4, 5})});
+  add("all_in_groups",
+      {{"pads", Ints{0, 1, 1, 2}}, {"group", int64_t{2}}, {"epsilon", 0.25}, {"activation", relu}},
+      {image({kBatch, 8, 5, 6}), kept({6, 4, 2, 3}), kept({6}), kept({6}), kept({6}), kept({6}),
+       kept({6}, Draw::kPositive), image({kBatch, 6, 5, 7})});
+}
+
 void add_more_pool_cases(std::vector<OperatorCase>& cases) {
   cases.push_back({.name = "MaxPool_with_indices",
                    .op = "MaxPool",
@@ -253,6 +284,7 @@ void add_norm_cases(std::vector<OperatorCase>& cases) {
 std::vector<OperatorCase> layer_cases() {
   std::vector<OperatorCase> cases;
   add_space_cases(cases);
+  add_fused_cases(cases);
   add_more_pool_cases(cases);
   add_lrn_cases(cases);
   add_unpool_cases(cases);

@@ -91,13 +91,16 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
   const auto order = [](const Index& onnx) { return Index{onnx[0], onnx[2], onnx[3], onnx[1]}; };
   OperatorCase plain = scene;
   plain.attributes.erase(kChannelsLastAttribute);
-  const HostTensor stored = in[0];
-  in[0].shape = onnx_shape(kLast, stored.shape);
-  for_each_element(in[0].shape, [&](const Index& i) {
-    in[0].floats[static_cast<size_t>(flat(i, in[0].shape))] =
-        static_cast<float>(at(stored, order(i)));
-    return Sum();
-  });
+  for (size_t image = 0; image < in.size(); ++image) {
+    if (is_kept(scene.inputs[image].role) || in[image].shape.rank() != 4) continue;
+    const HostTensor stored = in[image];
+    in[image].shape = onnx_shape(kLast, stored.shape);
+    for_each_element(in[image].shape, [&](const Index& i) {
+      in[image].floats[static_cast<size_t>(flat(i, in[image].shape))] =
+          static_cast<float>(at(stored, order(i)));
+      return Sum();
+    });
+  }
   const Shape onnx = onnx_shape(kLast, output);
   const std::optional<Reference> found = reference_of(plain, in, onnx);
   if (!found) return std::nullopt;
