@@ -1,8 +1,8 @@
 // Data sets by name:
 //
 //   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
-//   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model by default,
-//                                             and one that reads tokens gets the next, or pairs
+//   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model, and
+//                                             one that reads tokens gets the next, or pairs
 //   tokens[:ROWSxLENGTHxVOCABULARY]           sequences of a counting language; likewise
 //   pairs[:ROWSxSOURCExTARGETxVOCABULARY]     pairs of them: the target goes on; likewise
 //   idx:FOLDER                                files of MNIST's names (idx_folder.h)

@@ -8,8 +8,8 @@
 // thread-safe.
 //
 // And pairs of such sequences, for models that read one and write another: the target goes on
-// counting where the source ends. What a model reads of it comes one token late, behind a 0, so that
-// only the source tells the first.
+// counting where the source ends. What a model reads of it comes one token late, behind a 0, so
+// that only the source tells the first.
 #pragma once
 
 #include <string>

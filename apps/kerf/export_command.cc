@@ -12,7 +12,7 @@
 #include "runtime/file.h"
 #include "runtime/json.h"
 #include "schedmp/safetensors.h"
-#include "schedmp/stored_weights.h"
+#include "schedmp/training/stored_weights.h"
 
 namespace kerf::apps {
 

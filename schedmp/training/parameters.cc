@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "schedmp/safetensors.h"
-#include "schedmp/stored_weights.h"
+#include "schedmp/training/stored_weights.h"
 #include "schedmp/training/weight_slices.h"
 
 namespace kerf::schedmp {

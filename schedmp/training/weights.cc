@@ -3,8 +3,8 @@
 
 #include "ops/pack.h"
 #include "schedmp/safetensors.h"
-#include "schedmp/stored_weights.h"
 #include "schedmp/training/shards.h"
+#include "schedmp/training/stored_weights.h"
 #include "schedmp/training/training.h"
 #include "schedmp/training/weight_slices.h"
 

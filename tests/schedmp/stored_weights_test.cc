@@ -1,5 +1,5 @@
 // Files of weights have PyTorch's names and axes, whatever the model has.
-#include "schedmp/stored_weights.h"
+#include "schedmp/training/stored_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "schedmp/stored_weights.h"
+#include "schedmp/training/stored_weights.h"
 
 #include <algorithm>
 
