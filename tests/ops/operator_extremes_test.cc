@@ -1,0 +1,43 @@
+// Numbers at the ends of their types, NaN among them, and nodes at the ends of what operators take.
+#include <gmock/gmock.h>
+
+#include "tests/ops/operator_values.h"
+#include "tests/support/errors.h"
+
+namespace kerf::ops {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsNan;
+
+class OperatorExtremes : public OperatorValues {
+ protected:
+  // The message of the Error{kUsage} by which a node of float32 inputs is refused; "" if it is not.
+  static std::string refusal(const std::string& op, const Attributes& attributes,
+                             const std::vector<Shape>& inputs, int outputs = 1) {
+    NodeFacts facts{attributes, {}, outputs};
+    for (const Shape& shape : inputs)
+      facts.inputs.push_back({{DType::kFloat32, shape}, Role::kActivation, true});
+    const auto error = tests::error_of([&] { (void)bind_operator(find_operator(op), facts); });
+    if (!error) return "";
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    return error->message();
+  }
+};
+
+// Sixteen scores are looked at together.
+TEST_F(OperatorExtremes, AScoreThatIsNanIsSeenByItsQuery) {
+  for (const int64_t keys : {1, 2, 15, 16, 17, 33})
+    for (const int64_t place : {int64_t{0}, keys / 2, keys - 1}) {
+      std::vector<float> k(static_cast<size_t>(keys), 1.0F);
+      k[static_cast<size_t>(place)] = kNan;
+      const HostTensor values = floats({1, 1, keys, 1}, std::vector<float>(k.size(), 1.0F));
+      const auto y =
+          forward("Attention", {}, {floats({1, 1, 1, 1}, {1}), floats({1, 1, keys, 1}, k), values});
+      EXPECT_THAT(y.floats, ElementsAre(IsNan())) << place << " of " << keys;
+    }
+}
+
+}  // namespace
+}  // namespace kerf::ops
