@@ -39,5 +39,19 @@ TEST_F(OperatorExtremes, AScoreThatIsNanIsSeenByItsQuery) {
     }
 }
 
+TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
+  const auto mean = [&](DType type, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward("ReduceMean", {{"keepdims", int64_t{0}}},
+                   {integers(type, {count}, std::move(values))})
+        .integers[0];
+  };
+  EXPECT_EQ(mean(DType::kUint8, {200, 200}), 200);
+  EXPECT_EQ(mean(DType::kUint8, std::vector<int64_t>(256, 200)), 200);
+  EXPECT_EQ(mean(DType::kInt8, {-128, -126, -125}), -126);
+  EXPECT_EQ(mean(DType::kUint16, std::vector<int64_t>(65536, 65535)), 65535);
+  EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
+}
+
 }  // namespace
 }  // namespace kerf::ops
