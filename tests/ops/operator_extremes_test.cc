@@ -53,5 +53,17 @@ TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
   EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
 }
 
+TEST_F(OperatorExtremes, AnEquationHasNoMoreLettersThanATensorHasAxes) {
+  const Shape eight{2, 2, 2, 2, 2, 2, 2, 2};
+  const auto refused = [&](const char* equation, const Shape& a, const Shape& b) {
+    return refusal("Einsum", {{"equation", equation}}, {a, b});
+  };
+  EXPECT_EQ(refused("abcdefgh,efgh->abcd", eight, {2, 2, 2, 2}), "");
+  EXPECT_THAT(refused("abcdefgh,efghi->abcdi", eight, {2, 2, 2, 2, 2}),
+              testing::AllOf(HasSubstr("abcdefgh,efghi->abcdi"), HasSubstr("9 letters")));
+  EXPECT_THAT(refused("abcdefgh,efghij->abcdij", eight, {2, 2, 2, 2, 2, 2}),
+              HasSubstr("10 letters"));
+}
+
 }  // namespace
 }  // namespace kerf::ops
