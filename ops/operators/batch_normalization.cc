@@ -4,7 +4,7 @@ namespace kerf::ops {
 
 BatchNormalization::BatchNormalization(const NodeFacts& facts)
     : BoundOperator("BatchNormalization", facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       training_mode_(attribute_int(facts.attributes, "training_mode", 0) != 0),
       epsilon_(static_cast<float>(attribute_float(facts.attributes, "epsilon", 1e-5))),
       momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
