@@ -1,7 +1,12 @@
 #include "ops/operators/pool.h"
 
+#include <limits>
+
 namespace kerf::ops {
 namespace {
+
+// Which entry a window took is reserved as int32.
+constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
 std::string_view pool_name(Pool::Kind kind) {
   return kind == Pool::Kind::kMax ? "MaxPool" : kind == Pool::Kind::kLp ? "LpPool" : "AveragePool";
@@ -34,6 +39,10 @@ Pool::Pool(Kind kind, const NodeFacts& facts)
                                           name, kChannelsLastAttribute));
   if (power_ < 1) throw Error(ErrorCode::kUsage, format("{}: p {} is less than 1", name, power_));
   windows_ = make_windows(name, facts.attributes, {x.begin() + 2, x.end()});
+  if (entries() > kMaxEntries)
+    throw Error(ErrorCode::kUsage, format("{}: a window of {} entries has more than {}; make "
+                                          "kernel_shape smaller",
+                                          name, entries(), kMaxEntries));
   for (size_t i = 0; i < windows_.size(); ++i)
     for (int64_t o = 0; o < windows_[i].output; ++o)
       if (!sees_input(windows_[i], o))

@@ -78,5 +78,17 @@ TEST_F(OperatorExtremes, OnlyImagesOfFourAxesHaveTheirChannelsLast) {
   EXPECT_THAT(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}, 2), HasSubstr("Indices"));
 }
 
+TEST_F(OperatorExtremes, AWindowHasNoMoreEntriesThanCanBeCounted) {
+  const auto pool = [&](int64_t extent) {
+    const int64_t pad = extent - 4;
+    return refusal("MaxPool",
+                   {{"kernel_shape", std::vector<int64_t>{extent, extent}},
+                    {"pads", std::vector<int64_t>{pad, pad, 0, 0}}},
+                   {{kBatch, 1, 4, 4}});
+  };
+  EXPECT_EQ(pool(40000), "");
+  EXPECT_THAT(pool(60000), HasSubstr("kernel_shape"));
+}
+
 }  // namespace
 }  // namespace kerf::ops
