@@ -21,6 +21,8 @@ const float* data_of(std::span<const TensorView> views, int i) {
 class RecurrentKernel final : public Kernel {
  public:
   explicit RecurrentKernel(const KernelSite& site) : op_(site.as<Recurrent>()) {
+    const LocalSpecs most = local_specs(op_, site.iterations, site.largest, site.largest);
+    largest_ = most.inputs[Recurrent::kX].shape[op_.samples_first() ? 0 : 1];
     const auto axis = static_cast<size_t>(op_.directions_axis());
     const int64_t extent = op_.space().axes[axis].extent;
     for (const Range& range : site.iterations.axes[axis].ranges(extent))
@@ -91,7 +93,9 @@ class RecurrentKernel final : public Kernel {
   }
 
   static size_t workspace(const Recurrent& op, const LocalSpecs& local, int threads) {
-    const Sequence q(op, local.inputs[Recurrent::kX].shape, local.inputs[Recurrent::kW].shape[0]);
+    const Shape& x_shape = local.inputs[Recurrent::kX].shape;
+    const Sequence q(op, x_shape, local.inputs[Recurrent::kW].shape[0],
+                     x_shape[op.samples_first() ? 0 : 1]);
     if (q.rows() == 0) return 0;
     const size_t x = op.samples_first() ? piece_bytes<float>(q.rows() * q.inputs) : 0;
     const size_t state = piece_bytes<float>(q.samples * q.hidden);
@@ -126,7 +130,7 @@ class RecurrentKernel final : public Kernel {
   bool is(Kind kind) const { return op_.kind() == kind; }
 
   Sequence sequence(const Call& call) const {
-    return {op_, call.inputs[Recurrent::kX].shape, static_cast<int64_t>(held_.size())};
+    return {op_, call.inputs[Recurrent::kX].shape, static_cast<int64_t>(held_.size()), largest_};
   }
 
   struct Directions {
@@ -397,6 +401,7 @@ class RecurrentKernel final : public Kernel {
   }
 
   const Recurrent& op_;
+  int64_t largest_ = 0;  // samples of the largest call
   std::vector<int64_t> held_;  // directions
   DnnlMatmul matmul_;
 };
