@@ -22,7 +22,7 @@ struct Sequence {
 
   Sequence(const Recurrent& op, const Shape& x, int64_t held_directions, int64_t largest_samples)
       : steps(x[op.samples_first() ? 1 : 0]),
-        samples(x[op.samples_first() ? 0 : 1]),
+        samples(samples_of(op, x)),
         inputs(x[2]),
         hidden(op.hidden()),
         blocks(op.gates()),
@@ -30,6 +30,9 @@ struct Sequence {
         samples_first(op.samples_first()),
         largest(largest_samples) {}
 
+  static int64_t samples_of(const Recurrent& op, const Shape& x) {
+    return x[op.samples_first() ? 0 : 1];
+  }
   int64_t rows() const { return steps * samples; }
   int64_t gates() const { return blocks * hidden; }
   int64_t all_gates() const { return directions * rows() * gates(); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "partitioner/onnx/fuse.h"
+#include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
@@ -159,6 +160,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Imported imported = Importer(formed, options).import();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
+  imported.model = pruned(imported.model, imported.notes);
   return imported;
 }
 
