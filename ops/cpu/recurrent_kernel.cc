@@ -7,6 +7,8 @@
 namespace kerf::ops::cpu {
 
 RecurrentKernel::RecurrentKernel(const KernelSite& site) : op_(site.as<Recurrent>()) {
+  const LocalSpecs most = local_specs(op_, site.iterations, site.largest, site.largest);
+  largest_ = Sequence::samples_of(op_, most.inputs[Recurrent::kX].shape);
   const auto axis = static_cast<size_t>(op_.directions_axis());
   const int64_t extent = op_.space().axes[axis].extent;
   for (const Range& range : site.iterations.axes[axis].ranges(extent))
@@ -29,7 +31,9 @@ void RecurrentKernel::forward(const Call& call) {
 }
 
 size_t RecurrentKernel::workspace(const Recurrent& op, const LocalSpecs& local, int threads) {
-  const Sequence q(op, local.inputs[Recurrent::kX].shape, local.inputs[Recurrent::kW].shape[0]);
+  const Shape& sequence = local.inputs[Recurrent::kX].shape;
+  const Sequence q(op, sequence, local.inputs[Recurrent::kW].shape[0],
+                   Sequence::samples_of(op, sequence));
   if (q.rows() == 0) return 0;
   const size_t x = op.samples_first() ? piece_bytes<float>(q.rows() * q.inputs) : 0;
   const size_t state = piece_bytes<float>(q.samples * q.hidden);

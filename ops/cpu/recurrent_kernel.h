@@ -48,7 +48,7 @@ class RecurrentKernel final : public Kernel {
   bool is(Recurrent::Kind kind) const { return op_.kind() == kind; }
 
   Sequence sequence(const Call& call) const {
-    return {op_, call.inputs[Recurrent::kX].shape, static_cast<int64_t>(held_.size())};
+    return {op_, call.inputs[Recurrent::kX].shape, static_cast<int64_t>(held_.size()), largest_};
   }
 
   struct Directions {
@@ -114,6 +114,7 @@ class RecurrentKernel final : public Kernel {
                          const Workspace& left);
 
   const Recurrent& op_;
+  int64_t largest_ = 0;        // samples of the largest call
   std::vector<int64_t> held_;  // directions
   DnnlMatmul matmul_;
 };

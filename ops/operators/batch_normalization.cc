@@ -11,7 +11,7 @@ float momentum_of(std::string_view op, const Attributes& attributes) {
 
 BatchNormalization::BatchNormalization(const NodeFacts& facts)
     : BoundOperator("BatchNormalization", facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       training_mode_(attribute_int(facts.attributes, "training_mode", 0) != 0),
       epsilon_(static_cast<float>(attribute_float(facts.attributes, "epsilon", 1e-5))),
       momentum_(momentum_of("BatchNormalization", facts.attributes)) {

@@ -30,7 +30,7 @@ void want_shape(std::string_view op, std::string_view name, const Shape& shape,
 }  // namespace
 
 ChannelSum::ChannelSum(const NodeFacts& facts)
-    : BoundOperator("ChannelSum", facts), format_(image_format(facts.attributes)) {
+    : BoundOperator("ChannelSum", facts), format_(image_format(facts)) {
   want_float32("ChannelSum", input(0), "X");
   const Shape x = onnx_shape(format_, shape(0));
   want_channels("ChannelSum", x);
@@ -45,7 +45,7 @@ Cost ChannelSum::cost(const LocalSpecs& local) const {
 }
 
 CenteredSquareSum::CenteredSquareSum(const NodeFacts& facts)
-    : BoundOperator("CenteredSquareSum", facts), format_(image_format(facts.attributes)) {
+    : BoundOperator("CenteredSquareSum", facts), format_(image_format(facts)) {
   for (const Operand& operand : inputs()) want_float32("CenteredSquareSum", operand, "all inputs");
   const Shape x = onnx_shape(format_, shape(0));
   want_channels("CenteredSquareSum", x);

@@ -53,7 +53,7 @@ std::optional<ChannelsLast> fused_channels_last(const NodeFacts& facts) {
 
 Conv::Conv(const NodeFacts& facts)
     : BoundOperator(facts.inputs[0].spec.shape.rank() > 4 ? kConvOfVolumes : "Conv", facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       groups_(attribute_int(facts.attributes, "group", 1)) {
   for (const Operand& operand : inputs()) want_float32("Conv", operand, "all inputs");
   const Shape x = onnx_shape(format_, shape(0));

@@ -72,7 +72,7 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
 
 ConvTranspose::ConvTranspose(const NodeFacts& facts)
     : BoundOperator(kConvTranspose, facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       groups_(attribute_int(facts.attributes, "group", 1)) {
   for (const Operand& operand : inputs()) want_float32(kConvTranspose, operand, "all inputs");
   const Shape x = onnx_shape(format_, shape(0));

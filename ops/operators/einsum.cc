@@ -96,6 +96,10 @@ Einsum::Einsum(const NodeFacts& facts) : BoundOperator("Einsum", facts) {
         refuse_equation(equation, format("an axis has {} and {} indices", extent, own));
       if (extent == 1) extent = own;
     }
+  if (extents.size() > Shape::kMaxRank)
+    refuse_equation(equation, format("it has {} letters and further axes, more than {}; multiply "
+                                     "over fewer axes at a time, by Reshape",
+                                     extents.size(), Shape::kMaxRank));
   std::map<int, int> axis_of;
   const auto add_axis = [&](int letter, AxisKind kind) {
     const auto found = extents.find(letter);

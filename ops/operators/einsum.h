@@ -5,8 +5,8 @@
 //                       it has the letters that stand once, in the alphabet's order, behind them
 //
 // An axis of one index is repeated along its letter. float32. A letter twice in one operand is its
-// diagonal. Iterations: the letters, those of the output first; all divide but a diagonal's. The
-// batch is not summed.
+// diagonal. Iterations: the letters, Shape::kMaxRank at most, those of the output first; all divide
+// but a diagonal's. The batch is not summed.
 #pragma once
 
 #include "ops/operator.h"

@@ -66,7 +66,7 @@ ElementwiseOperator::ElementwiseOperator(const NodeFacts& facts, size_t entry,
   }
   outputs_ = {{traits.asks ? DType::kBool : input(0).spec.dtype, shape(0)}};
   const OperandMap map = same_axes(shape(0).rank());
-  space_ = {axes_of_image(image_format(facts.attributes), shape(0)), {map}, {map}};
+  space_ = {axes_of_image(image_format(facts), shape(0)), {map}, {map}};
 }
 
 bool ElementwiseOperator::is_trained() const {

@@ -7,7 +7,7 @@ namespace kerf::ops {
 GlobalPool::GlobalPool(std::string_view name, Kind kind, const NodeFacts& facts)
     : BoundOperator(name, facts),
       kind_(kind),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       power_(attribute_int(facts.attributes, "p", 2)) {
   want_float32(name, input(0), "X");
   const Shape x = onnx_shape(format_, shape(0));

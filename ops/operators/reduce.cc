@@ -66,7 +66,7 @@ Reduce::Reduce(std::string_view name, Reduction kind, const NodeFacts& facts)
   std::vector<int64_t> extents;
   std::vector<int64_t> reduced;
   std::vector<std::vector<int>> kept;
-  space_.axes = axes_of_image(image_format(facts.attributes), x);
+  space_.axes = axes_of_image(image_format(facts), x);
   for (int i = 0; i < x.rank(); ++i) {
     const auto axis = static_cast<size_t>(i);
     if (!reduced_[axis]) {

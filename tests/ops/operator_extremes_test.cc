@@ -1,0 +1,94 @@
+// Numbers at the ends of their types, NaN among them, and nodes at the ends of what operators take.
+#include <gmock/gmock.h>
+
+#include "tests/ops/operator_values.h"
+#include "tests/support/errors.h"
+
+namespace kerf::ops {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsNan;
+
+class OperatorExtremes : public OperatorValues {
+ protected:
+  // The message of the Error{kUsage} by which a node of float32 inputs is refused; "" if it is not.
+  static std::string refusal(const std::string& op, const Attributes& attributes,
+                             const std::vector<Shape>& inputs, int outputs = 1) {
+    NodeFacts facts{attributes, {}, outputs};
+    for (const Shape& shape : inputs)
+      facts.inputs.push_back({{DType::kFloat32, shape}, Role::kActivation, true});
+    const auto error = tests::error_of([&] { (void)bind_operator(find_operator(op), facts); });
+    if (!error) return "";
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    return error->message();
+  }
+};
+
+// Sixteen scores are looked at together.
+TEST_F(OperatorExtremes, AScoreThatIsNanIsSeenByItsQuery) {
+  for (const int64_t keys : {1, 2, 15, 16, 17, 33})
+    for (const int64_t place : {int64_t{0}, keys / 2, keys - 1}) {
+      std::vector<float> k(static_cast<size_t>(keys), 1.0F);
+      k[static_cast<size_t>(place)] = kNan;
+      const HostTensor values = floats({1, 1, keys, 1}, std::vector<float>(k.size(), 1.0F));
+      const auto y =
+          forward("Attention", {}, {floats({1, 1, 1, 1}, {1}), floats({1, 1, keys, 1}, k), values});
+      EXPECT_THAT(y.floats, ElementsAre(IsNan())) << place << " of " << keys;
+    }
+}
+
+TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
+  const auto mean = [&](DType type, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward("ReduceMean", {{"keepdims", int64_t{0}}},
+                   {integers(type, {count}, std::move(values))})
+        .integers[0];
+  };
+  EXPECT_EQ(mean(DType::kUint8, {200, 200}), 200);
+  EXPECT_EQ(mean(DType::kUint8, std::vector<int64_t>(256, 200)), 200);
+  EXPECT_EQ(mean(DType::kInt8, {-128, -126, -125}), -126);
+  EXPECT_EQ(mean(DType::kUint16, std::vector<int64_t>(65536, 65535)), 65535);
+  EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
+}
+
+TEST_F(OperatorExtremes, AnEquationHasNoMoreLettersThanATensorHasAxes) {
+  const Shape eight{2, 2, 2, 2, 2, 2, 2, 2};
+  const auto refused = [&](const char* equation, const Shape& a, const Shape& b) {
+    return refusal("Einsum", {{"equation", equation}}, {a, b});
+  };
+  EXPECT_EQ(refused("abcdefgh,efgh->abcd", eight, {2, 2, 2, 2}), "");
+  EXPECT_THAT(refused("abcdefgh,efghi->abcdi", eight, {2, 2, 2, 2, 2}),
+              testing::AllOf(HasSubstr("abcdefgh,efghi->abcdi"), HasSubstr("9 letters")));
+  EXPECT_THAT(refused("abcdefgh,efghij->abcdij", eight, {2, 2, 2, 2, 2, 2}),
+              HasSubstr("10 letters"));
+}
+
+TEST_F(OperatorExtremes, OnlyImagesOfFourAxesHaveTheirChannelsLast) {
+  const Attributes pool{{"kernel_shape", std::vector<int64_t>{1}}, {"channels_last", int64_t{1}}};
+  const Attributes last{{"channels_last", int64_t{1}}};
+  EXPECT_THAT(refusal("AveragePool", pool, {{kBatch, 8, 4}}), HasSubstr("[N, 8, 4]"));
+  EXPECT_THAT(refusal("Conv", last, {{kBatch, 4, 4, 4, 2}, {3, 2, 1, 1, 1}}), HasSubstr("4 axes"));
+  EXPECT_THAT(refusal("Relu", last, {{kBatch, 4}}), HasSubstr("channels_last"));
+  EXPECT_THAT(refusal("Add", last, {{kBatch, 4}, {1, 1}}), HasSubstr("channels_last"));
+  const Attributes image{{"kernel_shape", std::vector<int64_t>{1, 1}},
+                         {"channels_last", int64_t{1}}};
+  EXPECT_EQ(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}), "");
+  EXPECT_THAT(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}, 2), HasSubstr("Indices"));
+}
+
+TEST_F(OperatorExtremes, AWindowHasNoMoreEntriesThanCanBeCounted) {
+  const auto pool = [&](int64_t extent) {
+    const int64_t pad = extent - 4;
+    return refusal("MaxPool",
+                   {{"kernel_shape", std::vector<int64_t>{extent, extent}},
+                    {"pads", std::vector<int64_t>{pad, pad, 0, 0}}},
+                   {{kBatch, 1, 4, 4}});
+  };
+  EXPECT_EQ(pool(40000), "");
+  EXPECT_THAT(pool(60000), HasSubstr("kernel_shape"));
+}
+
+}  // namespace
+}  // namespace kerf::ops
