@@ -99,8 +99,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
   return {
       command
-          .add_option("--sizes", flags.sizes,
-                      "Of mlp, convnet, lstm-lm, gpt and vit; `kerf models` says what they mean")
+          .add_option(
+              "--sizes", flags.sizes,
+              "Of mlp, convnet, lstm-lm, seq2seq, gpt and vit; `kerf models` says what they "
+              "mean")
           ->type_name("784-512-512-10"),
       command
           .add_option("--width", flags.width,

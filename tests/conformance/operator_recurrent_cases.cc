@@ -5,7 +5,8 @@ namespace kerf::ops {
 namespace {
 
 void add_lstm_cases(std::vector<OperatorCase>& cases) {
-  const auto lstm = [&](std::string name, std::string direction, int64_t layout, bool initial) {
+  const auto lstm = [&](std::string name, std::string direction, int64_t layout, bool initial,
+                        bool biased) {
     const int64_t d = direction == "bidirectional" ? 2 : 1;
     const Shape x = layout == 1 ? Shape{kBatch, 4, 3} : Shape{4, kBatch, 3};
     const Shape begin = layout == 1 ? Shape{kBatch, d, 5} : Shape{d, kBatch, 5};
@@ -17,16 +18,17 @@ void add_lstm_cases(std::vector<OperatorCase>& cases) {
                         {"direction", std::move(direction)},
                         {"layout", layout}},
          .inputs = {activation(x), parameter({d, 20, 3}), parameter({d, 20, 5}),
-                    initial ? none : parameter({d, 40}), none, initial ? activation(begin) : none,
+                    biased ? parameter({d, 40}) : none, none, initial ? activation(begin) : none,
                     initial ? activation(begin) : none},
          .outputs = 3,
          .samples = 3,
          .epsilon = 0.02,
          .whole_axes = {"time", "hidden units"}});
   };
-  lstm("LSTM_forward", "forward", 0, false);
-  lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true);
-  lstm("LSTM_reverse_samples_first", "reverse", 1, true);
+  lstm("LSTM_forward", "forward", 0, false, true);
+  lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true, false);
+  lstm("LSTM_reverse_samples_first", "reverse", 1, true, false);
+  lstm("LSTM_of_a_decoder", "forward", 1, true, true);
 }
 
 // Of an RNN (1 gate) or a GRU (3).
