@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "partitioner/onnx/fuse.h"
+#include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
 #include "partitioner/onnx/weight_places.h"
@@ -41,9 +43,10 @@ Imported Importer::import() {
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
+  auto forms = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms[name]});
   }
   for (const auto& [dtype, count] : narrowed)
     note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
@@ -158,6 +161,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  imported.model = pruned(imported.model);
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
   return imported;
 }

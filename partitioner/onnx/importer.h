@@ -44,6 +44,10 @@ class Importer {
   bool fold_integers(const GraphNode& node);
   bool view_constant(const GraphNode& node);
   bool evaluate_constant(const GraphNode& node);
+  // How files of weights have a constant that is another in another shape, or turned over; null:
+  // as it is then.
+  std::shared_ptr<const StoredForm> stored_viewed(const Fixed& from);
+  std::shared_ptr<const StoredForm> stored_turned_of(const Fixed& from, const GraphNode& transpose);
   // Inputs that are attributes of Kerf's.
   void take_input_attributes(const ops::OperatorDefinition& definition, GraphNode& node);
   ops::Attribute attribute_of(const ops::OperatorDefinition& definition,

@@ -84,11 +84,17 @@ bool Importer::evaluate_constant(const GraphNode& node) {
   const Fixed* turned =
       node.op == "Transpose" ? std::get_if<Fixed>(&known(node.inputs[0])) : nullptr;
   const bool named = turned != nullptr && weights_.contains(node.outputs[0]);
-  if (named) note(format("{} is kept with its axes turned over", turned->name));
+  if (named)
+    note(format("{} is kept with its axes turned over; files of weights have it as this file",
+                turned->name));
+  const auto stored = named ? stored_turned_of(*turned, node) : nullptr;
+  const std::string name = named ? turned->name : node.outputs[0];
   for (size_t i = 0; i < node.outputs.size(); ++i)
-    set(node.outputs[i], Fixed{named ? turned->name : node.outputs[i],
+    set(node.outputs[i], Fixed{i == 0 ? name : node.outputs[i],
                                {results[i].dtype, results[i].shape},
-                               contents_of(std::move(results[i].bytes), results[i].dtype)});
+                               contents_of(std::move(results[i].bytes), results[i].dtype),
+                               {},
+                               stored});
   return true;
 }
 

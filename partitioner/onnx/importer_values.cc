@@ -74,10 +74,16 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
 }
 
 bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) ||
-      fits_any(fixed.name, options_.freeze))
+  // By its own name, or what files of weights call it.
+  const auto fits = [&](const std::vector<std::string>& patterns) {
+    if (fits_any(fixed.name, patterns)) return true;
+    return fixed.stored != nullptr &&
+           std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
+                       [&](const StoredTensor& each) { return fits_any(each.name, patterns); });
+  };
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || fits(options_.freeze))
     return false;
-  if (fits_any(fixed.name, options_.train)) return true;
+  if (fits(options_.train)) return true;
   return weights_.contains(name) && fixed.spec.shape.rank() > 0 &&
          fixed.spec.shape.elements() > 1 && !is_mask(fixed);
 }
@@ -95,6 +101,9 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {
                                                  : trained ? Role::kParameter
                                                            : Role::kFrozen);
   if (fixed.contents != nullptr) result_.model.set_contents(id, fixed.contents);
+  result_.model.set_stored(id, fixed.stored);
+  if (fixed.stored != nullptr && fixed.stored->tensors[0].name != fixed.name)
+    note(format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
   return id;
 }
 
