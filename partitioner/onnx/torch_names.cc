@@ -30,9 +30,11 @@ class TorchForms {
  private:
   // The shape of an initializer of this rank that the exporter renamed; null of others.
   const ops::Shape* renamed(const GraphNode& node, size_t input, int rank) const {
-    if (input >= node.inputs.size() || !node.inputs[input].starts_with("onnx::" + node.op + "_"))
-      return nullptr;
-    const auto found = graph_.initializers.find(node.inputs[input]);
+    if (input >= node.inputs.size()) return nullptr;
+    const std::string& name = node.inputs[input];
+    const bool folded = !node.scope.empty() && name.starts_with("val_");
+    if (!folded && !name.starts_with("onnx::" + node.op + "_")) return nullptr;
+    const auto found = graph_.initializers.find(name);
     if (found == graph_.initializers.end()) return nullptr;
     const ops::Shape& shape = found->second.spec.shape;
     return shape.rank() == rank ? &shape : nullptr;
@@ -57,7 +59,7 @@ class TorchForms {
       if (other.ends_with(kBias) && graph_.initializers.contains(other))
         return other.substr(0, other.size() - kBias.size());
     }
-    return module_of(product.name);
+    return product.scope.empty() ? module_of(product.name) : product.scope;
   }
 
   void add_linear(const GraphNode& node) {
@@ -67,8 +69,10 @@ class TorchForms {
     if (!module.empty()) add(node.inputs[1], stored_turned(module + ".weight", *shape, {1, 0}));
   }
 
-  // Layers above the first are called LSTM_1 and on.
-  static int64_t layer_of(const GraphNode& node) {
+  // Layers above the first are called LSTM_1 and on; where the module is known otherwise, they
+  // follow each other.
+  int64_t layer_of(const GraphNode& node) {
+    if (!node.scope.empty()) return layers_[node.scope]++;
     const size_t line = node.name.rfind(node.op + "_");
     if (line == std::string::npos) return 0;
     const char* const begin = node.name.data() + line + node.op.size() + 1;
@@ -78,8 +82,8 @@ class TorchForms {
   }
 
   void add_cell(const GraphNode& node, std::span<const int64_t> gates) {
-    if (!node.name.starts_with('/')) return;
-    const std::string module = module_of(node.name);
+    if (node.scope.empty() && !node.name.starts_with('/')) return;
+    const std::string module = node.scope.empty() ? module_of(node.name) : node.scope;
     const int64_t layer = layer_of(node);
     const auto add_weight = [&](size_t input, const char* name) {
       const ops::Shape* shape = renamed(node, input, 3);
@@ -99,6 +103,7 @@ class TorchForms {
 
   const Graph& graph_;
   std::map<std::string, std::shared_ptr<const StoredForm>> forms_;
+  std::map<std::string, int64_t> layers_;     // so far, by module
   std::map<std::string, std::string> taken_;  // the initializer, by name in files
 };
 

@@ -1,9 +1,10 @@
 // What PyTorch calls a weight that its exporter renamed.
 //
 // torch.onnx.export keeps the names of a model's parameters; but where it turns a weight over or
-// puts some together at once, the result is called "onnx::MatMul_215". The name is known from the
-// node, which is called after the module ("/layers/layers.0/linear/MatMul"), or from the bias that
-// is added. Pure functions.
+// puts some together at once, the result is called "onnx::MatMul_215", or "val_32" by its newer
+// form. The name is known from the bias that is added, or from the module that the node is of: it
+// is called after it ("/layers/layers.0/linear/MatMul"), or says it in its metadata. Pure
+// functions.
 #pragma once
 
 #include <map>

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "partitioner/onnx/import.h"
 #include "partitioner/onnx/weight_file.h"
 
@@ -60,6 +62,41 @@ TEST(TorchNames, WeightsOfLinearLayersHaveTheirNamesAndAxesBack) {
             nullptr);
   EXPECT_THAT(imported.notes,
               testing::Contains("onnx::MatMul_7 is layers.0.linear.weight in files of weights"));
+}
+
+// The newer exporter turns weights over too, and says of each node which module it is of.
+TEST(TorchNames, AModuleIsWhatMetadataSays) {
+  Graph graph = linear_layers();
+  graph.initializers.clear();
+  add_weight(graph, "val_7", {3, 4});
+  add_weight(graph, "layers.0.linear.bias", {4});
+  add_weight(graph, "val_8", {4, 2});
+  graph.nodes[0].inputs[1] = "val_7";
+  graph.nodes[2].inputs[1] = "val_8";
+  graph.nodes[2].name = "node_linear_2";
+  const Model silent = import_graph(graph).model;
+  EXPECT_EQ(silent.value(silent.find_value("val_7")).stored, nullptr);
+  graph.nodes[0].scope = "layers.0.linear";
+  graph.nodes[2].scope = "layers.1.linear";
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "val_7").tensors[0].name, "layers.0.linear.weight");
+  EXPECT_EQ(form_of(model, "val_8").tensors[0].name, "layers.1.linear.weight");
+}
+
+// A shape that is known needs nobody to compute what has it.
+TEST(TorchNames, WhatOnlyAShapeWasTakenOfGoes) {
+  Graph graph = linear_layers();
+  add_weight(graph, "spare", {3});
+  graph.nodes.push_back({"moved", "Add", {}, {"x", "spare"}, {"m"}});
+  graph.nodes.push_back({"shape", "Shape", {}, {"m"}, {"s"}});
+  graph.nodes.push_back({"as", "Reshape", {}, {"x", "s"}, {"r"}});
+  graph.nodes.push_back({"both", "Add", {}, {"x", "r"}, {"z"}});
+  graph.nodes[0].inputs[0] = "z";
+  std::rotate(graph.nodes.begin(), graph.nodes.begin() + 3, graph.nodes.end());
+  const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
+  EXPECT_EQ(model.find_node("moved"), -1);
+  EXPECT_EQ(model.find_value("spare"), -1);
+  EXPECT_NO_THROW(model.check());
 }
 
 TEST(TorchNames, PatternsMeanTheNamesOfFilesToo) {
