@@ -90,5 +90,22 @@ TEST_F(OperatorExtremes, AWindowHasNoMoreEntriesThanCanBeCounted) {
   EXPECT_THAT(pool(60000), HasSubstr("kernel_shape"));
 }
 
+// In no time: what lies on the padding is not looked at.
+TEST_F(OperatorExtremes, OfAWindowOnlyWhatLiesOnTheInputIsVisited) {
+  const std::vector<int64_t> kernel{1, 1 << 15, 1 << 15};
+  constexpr int64_t kPad = (1 << 15) - 2;
+  const HostTensor x = floats({1, 64, 1, 2, 2}, std::vector<float>(256, 3.0F));
+  const auto y = forward("LpPool",
+                         {{"kernel_shape", kernel},
+                          {"p", int64_t{1}},
+                          {"pads", std::vector<int64_t>{0, kPad, kPad, 0, 0, 0}}},
+                         {x});
+  EXPECT_EQ(y.floats, std::vector<float>(64, 12.0F));
+  const HostTensor channels = floats({4096, 2, 1, 1}, std::vector<float>(8192, 1.0F));
+  const auto scaled =
+      forward("LRN", {{"size", int64_t{1} << 20}, {"alpha", 0.0}, {"bias", 1.0}}, {channels});
+  EXPECT_EQ(scaled.floats, channels.floats);
+}
+
 }  // namespace
 }  // namespace kerf::ops
