@@ -149,7 +149,9 @@ class ReduceKernel final : public PlainKernel {
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
-    if (y.dtype == DType::kBool) return extremes<uint8_t>(call);
+    if (y.dtype == DType::kBool)
+      return op_.kind() == Reduction::kMax ? by<MaxRule, uint8_t>(call)
+                                           : by<AllRule, uint8_t>(call);
     with_number(y.dtype, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_floating_point_v<T>)

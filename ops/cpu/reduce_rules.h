@@ -103,6 +103,14 @@ struct MinRule {
   }
 };
 
+// Of truths: nothing that is false.
+struct AllRule : MinRule {
+  template <class T>
+  static constexpr T zero() {
+    return T{1};
+  }
+};
+
 // ---- slopes, of float32
 
 struct OneSlope {

@@ -107,5 +107,12 @@ TEST_F(OperatorExtremes, OfAWindowOnlyWhatLiesOnTheInputIsVisited) {
   EXPECT_EQ(scaled.floats, channels.floats);
 }
 
+TEST_F(OperatorExtremes, OfNoTruthsNoneIsFalse) {
+  const HostTensor none = integers(DType::kBool, {2, 0}, {});
+  const Attributes rows{{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}};
+  EXPECT_THAT(forward("ReduceMin", rows, {none}).integers, ElementsAre(1, 1));
+  EXPECT_THAT(forward("ReduceMax", rows, {none}).integers, ElementsAre(0, 0));
+}
+
 }  // namespace
 }  // namespace kerf::ops
