@@ -114,5 +114,20 @@ TEST_F(OperatorExtremes, OfNoTruthsNoneIsFalse) {
   EXPECT_THAT(forward("ReduceMax", rows, {none}).integers, ElementsAre(0, 0));
 }
 
+// Ties but for a last digit, which float has no room for.
+TEST_F(OperatorExtremes, WhatIsCastToSixteenBitsIsRoundedOnce) {
+  constexpr int64_t kTie = (int64_t{1} << 40) + (int64_t{1} << 32);
+  const auto cast = [&](DType to, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward("Cast", {{"to", onnx_type(to)}},
+                   {integers(DType::kInt64, {count}, std::move(values))})
+        .floats;
+  };
+  EXPECT_THAT(cast(DType::kBFloat16, {kTie, kTie + 1, -kTie - 1}),
+              ElementsAre(0x1p40F, 0x1.02p40F, -0x1.02p40F));
+  EXPECT_THAT(cast(DType::kBFloat16, {kTie * 4096, kTie * 4096 + 1}),
+              ElementsAre(0x1p52F, 0x1.02p52F));
+}
+
 }  // namespace
 }  // namespace kerf::ops
