@@ -4,10 +4,11 @@
 // derivative of a result by one number x of it, from two numbers of the result's place.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "ops/number.h"
 
 namespace kerf::ops::cpu {
 
@@ -22,22 +23,21 @@ struct SumRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return static_cast<T>(a + b);
+    return number::sum(a, b);
   }
 };
 
 struct AbsoluteRule : SumRule {
   template <class T>
   static T term(T x) {
-    if constexpr (std::numeric_limits<T>::is_signed) return static_cast<T>(x < 0 ? -x : x);
-    return x;
+    return number::magnitude(x);
   }
 };
 
 struct SquareRule : SumRule {
   template <class T>
   static T term(T x) {
-    return static_cast<T>(x * x);
+    return number::product(x, x);
   }
 };
 
@@ -59,7 +59,7 @@ struct ProductRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return static_cast<T>(a * b);
+    return number::product(a, b);
   }
 };
 
@@ -83,7 +83,7 @@ struct MaxRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return b > a || b != b ? b : a;
+    return number::larger(b, a);
   }
 };
 
@@ -99,7 +99,7 @@ struct MinRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return b < a || b != b ? b : a;
+    return number::smaller(b, a);
   }
 };
 

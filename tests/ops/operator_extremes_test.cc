@@ -1,6 +1,8 @@
 // Numbers at the ends of their types, NaN among them, and nodes at the ends of what operators take.
 #include <gmock/gmock.h>
 
+#include "ops/number.h"
+#include "ops/onnx_types.h"
 #include "tests/ops/operator_values.h"
 #include "tests/support/errors.h"
 
@@ -128,6 +130,35 @@ TEST_F(OperatorExtremes, WhatIsCastToSixteenBitsIsRoundedOnce) {
   EXPECT_THAT(cast(DType::kBFloat16, {kTie * 4096, kTie * 4096 + 1}),
               ElementsAre(0x1p52F, 0x1.02p52F));
 }
+
+// That nothing of it is undefined, sanitizers see.
+TEST_F(OperatorExtremes, IntegersWrapAround) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+  const auto reduce = [&](const char* op, DType type, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward(op, {}, {integers(type, {count}, std::move(values))}).integers[0];
+  };
+  EXPECT_EQ(reduce("ReduceSum", DType::kInt32, {kMost, 1}), kLeast);
+  EXPECT_EQ(reduce("ReduceProd", DType::kInt32, {65536, 65536}), 0);
+  EXPECT_EQ(reduce("ReduceL1", DType::kInt32, {kLeast}), kLeast);
+  EXPECT_EQ(reduce("ReduceSumSquare", DType::kUint16, {65535}), 1);
+  const auto ints = [](const Shape& shape, std::vector<int64_t> values) {
+    return integers(DType::kInt32, shape, std::move(values));
+  };
+  EXPECT_THAT(forward("CumSum", {{"axis", int64_t{0}}}, {ints({2}, {kMost, 1})}).integers,
+              ElementsAre(kMost, kLeast));
+  EXPECT_THAT(forward("MatMul", {}, {ints({1, 2}, {kMost, 1}), ints({2, 1}, {1, 1})}).integers,
+              ElementsAre(kLeast));
+  for (const char* reduction : {"add", "mul"})
+    EXPECT_THAT(forward("ScatterElements", {{"reduction", reduction}},
+                        {ints({1}, {kMost}), integers(DType::kInt64, {1}, {0}), ints({1}, {kMost})})
+                    .integers,
+                ElementsAre(*reduction == 'a' ? -2 : 1));
+}
+static_assert(number::product(uint16_t{65535}, uint16_t{65535}) == 1);
+static_assert(number::sum(int8_t{127}, int8_t{1}) == -128);
+static_assert(number::negative(std::numeric_limits<int64_t>::min()) < 0);
 
 }  // namespace
 }  // namespace kerf::ops
