@@ -143,12 +143,12 @@ struct ShareSlope {
   static constexpr bool kReads = true;
   static float of(float x, float y, float equal) { return x == y ? 1 / equal : 0; }
 };
-// By the product of all that is not 0, and the number of zeros.
+// By the product of all that is not 0, of more exponents than the result, and the number of zeros.
 struct ProductSlope {
   static constexpr bool kReads = true;
-  static float of(float x, float product, float zeros) {
-    if (x == 0) return zeros == 1 ? product : 0;
-    return zeros == 0 ? product / x : 0;
+  static float of(float x, double product, float zeros) {
+    if (x == 0) return zeros == 1 ? static_cast<float>(product) : 0.0F;
+    return zeros == 0 ? static_cast<float>(product / static_cast<double>(x)) : 0.0F;
   }
 };
 

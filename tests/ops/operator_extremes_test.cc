@@ -121,7 +121,7 @@ TEST_F(OperatorExtremes, WhatIsCastToSixteenBitsIsRoundedOnce) {
   constexpr int64_t kTie = (int64_t{1} << 40) + (int64_t{1} << 32);
   const auto cast = [&](DType to, std::vector<int64_t> values) {
     const auto count = static_cast<int64_t>(values.size());
-    return forward("Cast", {{"to", onnx_type(to)}},
+    return forward("Cast", {{"to", int64_t{onnx_type(to)}}},
                    {integers(DType::kInt64, {count}, std::move(values))})
         .floats;
   };
@@ -159,6 +159,18 @@ TEST_F(OperatorExtremes, IntegersWrapAround) {
 static_assert(number::product(uint16_t{65535}, uint16_t{65535}) == 1);
 static_assert(number::sum(int8_t{127}, int8_t{1}) == -128);
 static_assert(number::negative(std::numeric_limits<int64_t>::min()) < 0);
+
+TEST_F(OperatorExtremes, AProductThatUnderflowsHasItsGradients) {
+  const auto slopes = [&](std::vector<float> x) {
+    const auto count = static_cast<int64_t>(x.size());
+    return gradient("ReduceProd", {{"keepdims", int64_t{0}}}, {floats({count}, std::move(x))},
+                    floats({}, {1}))
+        .floats;
+  };
+  EXPECT_THAT(slopes({1e-30F, 1e-20F}),
+              ElementsAre(testing::FloatEq(1e-20F), testing::FloatEq(1e-30F)));
+  EXPECT_THAT(slopes({1e30F, 1e20F, 0}), ElementsAre(0, 0, testing::Gt(1e38F)));
+}
 
 }  // namespace
 }  // namespace kerf::ops
