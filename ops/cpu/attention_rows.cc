@@ -36,7 +36,7 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 KERF_CLONES float weights_of_scores(float* scores, int64_t count) {
   const float most = largest_score(scores, count);
-  if (most == kNothing) {
+  if (sees_nothing(most)) {
     std::fill_n(scores, count, 0.0F);
     return kNothing;
   }
@@ -50,7 +50,7 @@ KERF_CLONES float weights_of_scores(float* scores, int64_t count) {
 }
 
 KERF_CLONES void weights_again(float logarithm, int64_t count, float* scores) {
-  if (logarithm == kNothing) {
+  if (sees_nothing(logarithm)) {
     std::fill_n(scores, count, 0.0F);
     return;
   }

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace kerf::ops::cpu {
 
 // Replaces `count` scores by e^(score - logarithm of the sum of e^score); returns that logarithm.
 float weights_of_scores(float* scores, int64_t count);
+// Of a query that sees no key: its weights are 0.
+inline bool sees_nothing(float logarithm) {
+  return logarithm == -std::numeric_limits<float>::infinity();
+}
 // The same where the logarithm is known.
 void weights_again(float logarithm, int64_t count, float* scores);
 // From weights and their gradients to those of the scores, in the gradients' place.

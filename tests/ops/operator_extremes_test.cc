@@ -172,5 +172,15 @@ TEST_F(OperatorExtremes, AProductThatUnderflowsHasItsGradients) {
   EXPECT_THAT(slopes({1e30F, 1e20F, 0}), ElementsAre(0, 0, testing::Gt(1e38F)));
 }
 
+TEST_F(OperatorExtremes, AQueryThatSeesNoKeyGetsNothingWhateverThereIs) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<HostTensor> inputs{
+      floats({1, 1, 2, 1}, {1, 1}), floats({1, 1, 2, 1}, {kNan, 1}),
+      floats({1, 1, 2, 1}, {infinity, 1}), integers(DType::kBool, {2, 2}, {0, 0, 1, 1})};
+  EXPECT_THAT(forward("Attention", {}, inputs).floats, ElementsAre(0, IsNan()));
+  EXPECT_THAT(gradient("Attention", {}, inputs, floats({1, 1, 2, 1}, {1, 1})).floats,
+              ElementsAre(0, IsNan()));
+}
+
 }  // namespace
 }  // namespace kerf::ops
