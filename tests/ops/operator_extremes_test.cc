@@ -182,5 +182,12 @@ TEST_F(OperatorExtremes, AQueryThatSeesNoKeyGetsNothingWhateverThereIs) {
               ElementsAre(0, IsNan()));
 }
 
+TEST_F(OperatorExtremes, HardmaxPicksTheFirstNan) {
+  const Attributes rows{{"axis", int64_t{1}}};
+  EXPECT_THAT(forward("Hardmax", rows, {floats({1, 4}, {1, kNan, 3, kNan})}).floats,
+              ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(forward("Hardmax", rows, {floats({1, 3}, {1, 3, 3})}).floats, ElementsAre(0, 1, 0));
+}
+
 }  // namespace
 }  // namespace kerf::ops
