@@ -189,5 +189,13 @@ TEST_F(OperatorExtremes, HardmaxPicksTheFirstNan) {
   EXPECT_THAT(forward("Hardmax", rows, {floats({1, 3}, {1, 3, 3})}).floats, ElementsAre(0, 1, 0));
 }
 
+TEST_F(OperatorExtremes, OneHotHasNoPlaceForNanOrAHugeIndex) {
+  const Attributes two{{"depth", int64_t{2}}, {"values", TensorLiteral{DType::kInt8, {2}, {0, 1}}}};
+  EXPECT_THAT(forward("OneHot", two, {floats({4}, {kNan, 1e30F, -1e30F, 1})}).integers,
+              ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(forward("OneHot", two, {integers(DType::kUint64, {2}, {-1, 1})}).integers,
+              ElementsAre(0, 0, 0, 1));
+}
+
 }  // namespace
 }  // namespace kerf::ops
