@@ -73,7 +73,6 @@ TEST_F(OperatorExtremes, OnlyImagesOfFourAxesHaveTheirChannelsLast) {
   EXPECT_THAT(refusal("AveragePool", pool, {{kBatch, 8, 4}}), HasSubstr("[N, 8, 4]"));
   EXPECT_THAT(refusal("Conv", last, {{kBatch, 4, 4, 4, 2}, {3, 2, 1, 1, 1}}), HasSubstr("4 axes"));
   EXPECT_THAT(refusal("Relu", last, {{kBatch, 4}}), HasSubstr("channels_last"));
-  EXPECT_THAT(refusal("Add", last, {{kBatch, 4}, {1, 1}}), HasSubstr("channels_last"));
   const Attributes image{{"kernel_shape", std::vector<int64_t>{1, 1}},
                          {"channels_last", int64_t{1}}};
   EXPECT_EQ(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}), "");
