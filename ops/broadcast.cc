@@ -69,7 +69,6 @@ Repeated::Repeated(std::string_view op, const NodeFacts& facts)
     aligned_shapes.push_back(aligned(static_cast<int>(shapes_.size()) - 1, operand.spec.shape));
   }
   output_ = broadcast_shape(op, aligned_shapes);
-  want_image(format_, output_);
 }
 
 Shape Repeated::aligned(int input, const Shape& local) const {

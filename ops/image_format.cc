@@ -19,15 +19,12 @@ ImageFormat image_format(const Attributes& attributes) {
 
 ImageFormat image_format(const NodeFacts& facts) {
   const ImageFormat images = image_format(facts.attributes);
-  want_image(images, facts.inputs[0].spec.shape);
-  return images;
-}
-
-void want_image(ImageFormat images, const Shape& shape) {
+  const Shape& shape = facts.inputs[0].spec.shape;
   if (images == ImageFormat::kChannelsLast && shape.rank() != kImageRank)
     throw Error(ErrorCode::kUsage, format("attribute '{}' is of images with {} axes, not of {}: "
                                           "leave it out",
                                           kChannelsLastAttribute, kImageRank, to_string(shape)));
+  return images;
 }
 
 int stored_axis(ImageFormat format, int axis, int rank) {

@@ -20,7 +20,6 @@ ImageFormat image_format(const Attributes& attributes);
 // The same of a node whose input 0 is an image; also throws where that has not four axes, which
 // the attribute is of.
 ImageFormat image_format(const NodeFacts& facts);
-void want_image(ImageFormat images, const Shape& shape);
 
 // Where ONNX's axis `axis` of a tensor of `rank` axes lies; rank 2 has one order only.
 int stored_axis(ImageFormat format, int axis, int rank);

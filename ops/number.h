@@ -9,9 +9,11 @@
 
 namespace kerf::ops::number {
 
-// What an integer of this type is added and multiplied as.
+// What an integer of this type is added and multiplied as: unsigned, and no narrower than int, which
+// it would become.
 template <class T>
-using Wrapping = std::make_unsigned_t<T>;
+using Wrapping =
+    std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
 
 template <class T>
 constexpr T sum(T a, T b) {

@@ -50,7 +50,7 @@ KERF_CLONES ScoreSum weights_of_scores(float* scores, int64_t count) {
 }
 
 KERF_CLONES void weights_again(const ScoreSum& sum, int64_t count, float* scores) {
-  if (sum.largest == kNothing) {
+  if (sum.sees_nothing()) {
     std::fill_n(scores, count, 0.0F);
     return;
   }

@@ -92,17 +92,18 @@ void count_equal(const Walk& walk, const float* x, const float* y, int64_t resul
 }
 
 // What a slope reads at a result's place, and the factor that all have.
+template <class First>
 struct SlopeNumbers {
   const float* x = nullptr;
   const float* dy = nullptr;
-  const float* first = nullptr;
+  const First* first = nullptr;
   const float* second = nullptr;
   float factor = 1;
 };
 
-template <class Slope>
+template <class Slope, class First>
 struct SlopeRows {
-  KERF_CLONES static void along(const float* x, int64_t count, float dy, float first, float second,
+  KERF_CLONES static void along(const float* x, int64_t count, float dy, First first, float second,
                                 bool accumulate, float* dx) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
@@ -111,7 +112,7 @@ struct SlopeRows {
     }
   }
   KERF_CLONES static void beside(const float* x, int64_t count, const float* dy, float factor,
-                                 const float* first, const float* second, bool accumulate,
+                                 const First* first, const float* second, bool accumulate,
                                  float* dx) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
@@ -121,26 +122,27 @@ struct SlopeRows {
   }
 };
 
-template <class Slope>
-void spread(const Walk& walk, const SlopeNumbers& n, bool accumulate, float* dx) {
+template <class Slope, class First>
+void spread(const Walk& walk, const SlopeNumbers<First>& n, bool accumulate, float* dx) {
+  using Rows = SlopeRows<Slope, First>;
   if (walk.empty()) return;
   // Every x has a row of its own: threads take rows.
   const Walk rows = walk.count() == 0 ? walk : walk.without(walk.count() - 1);
   const WalkAxis row = walk.count() == 0 ? WalkAxis{1, 1, 1} : walk[walk.count() - 1];
-  simd::parallel_pieces(
-      rows.indices(), 1 + simd::kLeastElements / row.extent, [&](int64_t begin, int64_t end) {
-        WalkPlace place(rows, begin);
-        for (int64_t i = begin; i < end; ++i, place.next()) {
-          const int64_t to = place.to();
-          const float* x = Slope::kReads ? n.x + place.from() : nullptr;
-          if (row.to == 0)
-            SlopeRows<Slope>::along(x, row.extent, n.factor * n.dy[to], n.first[to], n.second[to],
-                                    accumulate, dx + place.from());
-          else
-            SlopeRows<Slope>::beside(x, row.extent, n.dy + to, n.factor, n.first + to,
-                                     n.second + to, accumulate, dx + place.from());
-        }
-      });
+  simd::parallel_pieces(rows.indices(), 1 + simd::kLeastElements / row.extent,
+                        [&](int64_t begin, int64_t end) {
+                          WalkPlace place(rows, begin);
+                          for (int64_t i = begin; i < end; ++i, place.next()) {
+                            const int64_t to = place.to();
+                            const float* x = Slope::kReads ? n.x + place.from() : nullptr;
+                            if (row.to == 0)
+                              Rows::along(x, row.extent, n.factor * n.dy[to], n.first[to],
+                                          n.second[to], accumulate, dx + place.from());
+                            else
+                              Rows::beside(x, row.extent, n.dy + to, n.factor, n.first + to,
+                                           n.second + to, accumulate, dx + place.from());
+                          }
+                        });
 }
 
 class ReduceKernel final : public PlainKernel {
@@ -149,7 +151,9 @@ class ReduceKernel final : public PlainKernel {
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
-    if (y.dtype == DType::kBool) return extremes<uint8_t>(call);
+    if (y.dtype == DType::kBool)
+      return op_.kind() == Reduction::kMax ? by<MaxRule, uint8_t>(call)
+                                           : by<AllRule, uint8_t>(call);
     with_number(y.dtype, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_floating_point_v<T>)
@@ -255,7 +259,7 @@ class ReduceKernel final : public PlainKernel {
   }
 
   void gradient(const Call& call, const Walk& walk, const GradientTarget& target) const {
-    SlopeNumbers n;
+    SlopeNumbers<float> n;
     n.x = call.inputs[0].f32();
     n.dy = n.first = n.second = call.output_gradients[0].f32();
     const float* y = call.outputs[0].f32();
@@ -290,13 +294,12 @@ class ReduceKernel final : public PlainKernel {
         return spread<ShareSlope>(walk, n, target.accumulate, dx);
       }
       case Reduction::kProd: {
-        auto* product = workspace.take<float>(results);
+        auto* product = workspace.take<double>(results);
         auto* zeros = workspace.take<float>(results);
         reduce<NonZeroProductRule>(walk, n.x, results, product);
         reduce<ZeroCountRule>(walk, n.x, results, zeros);
-        n.first = product;
-        n.second = zeros;
-        return spread<ProductSlope>(walk, n, target.accumulate, dx);
+        const SlopeNumbers<double> others{n.x, n.dy, product, zeros};
+        return spread<ProductSlope>(walk, others, target.accumulate, dx);
       }
     }
   }
@@ -315,9 +318,10 @@ size_t reduce_workspace(const BoundOperator& bound, const LocalSpecs& local, int
   const size_t forward =
       wide || op.kind() == Reduction::kLogSumExp ? piece_bytes<int64_t>(results) : 0;
   const bool extreme = op.kind() == Reduction::kMax || op.kind() == Reduction::kMin;
-  const int64_t pieces = extreme ? 1 : op.kind() == Reduction::kProd ? 2 : 0;
-  if (!op.inputs()[0].wants_gradient) return forward;
-  return std::max(forward, static_cast<size_t>(pieces) * piece_bytes<float>(results));
+  size_t back = extreme ? piece_bytes<float>(results) : 0;
+  if (op.kind() == Reduction::kProd)
+    back = piece_bytes<double>(results) + piece_bytes<float>(results);
+  return op.inputs()[0].wants_gradient ? std::max(forward, back) : forward;
 }
 
 }  // namespace

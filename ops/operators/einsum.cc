@@ -112,9 +112,6 @@ Einsum::Einsum(const NodeFacts& facts) : BoundOperator("Einsum", facts) {
     space_.axes.push_back({found->second < 0 ? AxisKind::kSample : kind,
                            found->second < 0 ? "samples" : name, found->second});
   };
-  if (extents.size() > static_cast<size_t>(Shape::kMaxRank))
-    refuse_equation(equation, format("it names {} axes, of which {} are the most", extents.size(),
-                                     Shape::kMaxRank));
   std::vector<int64_t> output;
   for (const int letter : terms.back()) {
     add_axis(letter, letter == terms.back().back() ? AxisKind::kFeature : AxisKind::kSpace);

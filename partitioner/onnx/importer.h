@@ -35,7 +35,7 @@ class Importer {
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
-  void add_newest(GraphNode node);
+  void add_newest(GraphNode node, int opset);
   std::string hint_on_batch(const std::string& complaint) const;
   GraphNode as_read(GraphNode node) const;
   void check_zeros(GraphNode& node);

@@ -54,14 +54,19 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
     }
   }
   if (literal.dtype == DType::kFloat32) return numbers;
+  if (literal.dtype == DType::kUint64) {  // not all of them are integers of a shape
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t number = 0;
+      std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
+      numbers.push_back(exact_number(number));
+    }
+    return numbers;
+  }
   const auto integers = integers_of(literal);
   if (!integers)
     throw Error(ErrorCode::kUsage,
                 format("a constant of {} is no number here", ops::to_string(literal.dtype)));
-  for (const Affine& each : integers->elements)
-    numbers.push_back(literal.dtype == DType::kUint64
-                          ? exact_number(static_cast<uint64_t>(each.fixed))
-                          : exact_number(each.fixed));
+  for (const Affine& each : integers->elements) numbers.push_back(exact_number(each.fixed));
   return numbers;
 }
 
