@@ -332,7 +332,7 @@ class Exporter {
                             const std::vector<int64_t>& perm) {
     auto& turned = *message_.mutable_graph()->add_node();
     turned.set_op_type("Transpose");
-    turned.set_name(node.name + ".transpose");
+    turned.set_name(format("{}.transpose_{}", node.name, to));
     turned.add_input(of);
     turned.add_output(to);
     put_attribute("perm", perm, turned);

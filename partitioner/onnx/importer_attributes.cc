@@ -51,17 +51,18 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
       float number = 0;
       std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
       numbers.push_back(static_cast<double>(number));
+    } else if (literal.dtype == DType::kUint64) {
+      uint64_t number = 0;
+      std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
+      numbers.push_back(exact_number(number));
     }
   }
-  if (literal.dtype == DType::kFloat32) return numbers;
+  if (literal.dtype == DType::kFloat32 || literal.dtype == DType::kUint64) return numbers;
   const auto integers = integers_of(literal);
   if (!integers)
     throw Error(ErrorCode::kUsage,
                 format("a constant of {} is no number here", ops::to_string(literal.dtype)));
-  for (const Affine& each : integers->elements)
-    numbers.push_back(literal.dtype == DType::kUint64
-                          ? exact_number(static_cast<uint64_t>(each.fixed))
-                          : exact_number(each.fixed));
+  for (const Affine& each : integers->elements) numbers.push_back(exact_number(each.fixed));
   return numbers;
 }
 
