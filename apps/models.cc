@@ -1,5 +1,7 @@
 #include "apps/models.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -80,7 +82,7 @@ MadeModel make_plain_model(const std::string& source) {
                                                  .train_batch_norms = onnx.train_batch_norms,
                                                  .answers = onnx.answers});
   imported.model.check();
-  return {std::move(imported.model), std::move(imported.notes)};
+  return {std::move(imported.model), std::move(imported.notes), std::move(imported.constants)};
 }
 
 MadeModel make_model_with_notes(const std::string& source) {
@@ -93,7 +95,12 @@ partitioner::Model make_model(const std::string& source) {
   return make_model_with_notes(source).model;
 }
 
-bool names_onnx_file(const std::string& model) { return model.ends_with(kSuffix); }
+bool names_onnx_file(const std::string& model) {
+  return model.size() >= kSuffix.size() &&
+         std::equal(kSuffix.rbegin(), kSuffix.rend(), model.rbegin(), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
+}
 
 std::string model_source(const OnnxSource& onnx) {
   std::error_code absent;
@@ -107,7 +114,7 @@ std::string model_source(const OnnxSource& onnx) {
   if (onnx.head > 0) json["head"] = onnx.head;
   if (onnx.train_batch_norms) json["bn"] = "train";
   if (onnx.answers) json["answers"] = true;
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace kerf::apps

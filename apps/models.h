@@ -26,6 +26,8 @@ struct OnnxSource {
 struct MadeModel {
   partitioner::Model model;
   std::vector<std::string> notes;
+  // Outputs of an ONNX file that are the same for all inputs, by name.
+  std::map<std::string, ops::TensorLiteral> constants = {};
 };
 
 // Its images lie channels last (partitioner/channels_last.h). Throws Error{kUsage} that lists the

@@ -92,6 +92,21 @@ void check_results(const Planned& planned) {
   }
 }
 
+// A data set of its own kind has rows of as many features; what is named for an input has its axes.
+void check_shapes(const partitioner::Model& model, const GivenInputs& given) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id) {
+    const partitioner::Value& value = model.value(id);
+    if (value.role != ops::Role::kInput) continue;
+    const auto has = given.input(value.name);
+    if (has && has->shape != value.spec.shape)
+      throw Error(
+          ErrorCode::kUsage,
+          format("{} is given as {}, but {} has {}; give the axes in that order", value.name,
+                 ops::to_string(has->shape), model.name(), ops::to_string(value.spec.shape)),
+          "--input");
+  }
+}
+
 void write_answers(const Planned& planned, const fs::path& shares, const fs::path& output,
                    int64_t rows) {
   for (const partitioner::Result& result : planned.model.results()) {
@@ -101,6 +116,12 @@ void write_answers(const Planned& planned, const fs::path& shares, const fs::pat
                    std::span(shape.begin(), shape.end()));
     schedmp::join_result(planned.model, planned.plan, result, shares,
                          [&](std::span<const std::byte> some) { file.write(some); });
+    file.commit();
+  }
+  for (const auto& [name, constant] : planned.constants) {
+    NpyWriter file(output / file_name(name), constant.dtype,
+                   std::span(constant.shape.begin(), constant.shape.end()));
+    file.write(std::as_bytes(std::span(constant.bytes)));
     file.commit();
   }
 }
@@ -124,6 +145,7 @@ int InferCommand::run() {
   const SharesFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
   options.dataset = given_inputs_name(inputs, "--input");
+  check_shapes(planned.model, GivenInputs(options.dataset));
   options.weights = given;
   options.results = shares.path();
   const Outcome outcome =
@@ -139,6 +161,8 @@ int InferCommand::run() {
   std::vector<std::string> files;
   for (const partitioner::Result& result : planned.model.results())
     files.push_back((fs::path(output) / file_name(result.name)).string());
+  for (const auto& constant : planned.constants)
+    files.push_back((fs::path(output) / file_name(constant.first)).string());
   answer(
       json,
       [&] {

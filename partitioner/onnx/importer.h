@@ -28,10 +28,12 @@ class Importer {
   // ---- importer.cc: inputs, results
   void add_initializers();
   void add_inputs();
-  ops::Shape shape_of_input(const GraphInput& input) const;
+  ops::Shape shape_of_input(const GraphInput& input);
   void find_batch();
   void add_results();
   void add_loss();
+  void check_all_fit() const;
+  std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
@@ -72,7 +74,9 @@ class Importer {
   // In the model, where it becomes a constant or a parameter at its first use.
   ValueId in_model(const std::string& name);
   ValueId add_fixed(const std::string& name, const Fixed& fixed);
-  bool is_trained(const std::string& name, const Fixed& fixed) const;
+  bool is_trained(const std::string& name, const Fixed& fixed);
+  // Whether its own name, or what files of weights call it, fits one of the patterns.
+  bool fits(const Fixed& fixed, const std::vector<std::string>& patterns);
 
   const Graph& graph_;
   const ImportOptions& options_;
@@ -83,6 +87,8 @@ class Importer {
   std::set<std::string> weights_;            // names of values in places of weights
   std::set<std::string> read_;               // of values that a node reads, or the graph gives
   std::optional<int64_t> fixed_batch_;       // what the file says of it, where it is a number
+  std::set<std::string> used_dims_;
+  std::set<std::string> fitting_;  // patterns that a name fits
   std::unique_ptr<Evaluator> evaluator_;
 };
 

@@ -51,17 +51,14 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
       float number = 0;
       std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
       numbers.push_back(static_cast<double>(number));
-    }
-  }
-  if (literal.dtype == DType::kFloat32) return numbers;
-  if (literal.dtype == DType::kUint64) {  // not all of them are integers of a shape
-    for (size_t i = 0; i < count; ++i) {
+    } else if (literal.dtype == DType::kUint64) {
       uint64_t number = 0;
       std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
       numbers.push_back(exact_number(number));
     }
-    return numbers;
   }
+  // Of uint64 not every number is an integer of a shape.
+  if (literal.dtype == DType::kFloat32 || literal.dtype == DType::kUint64) return numbers;
   const auto integers = integers_of(literal);
   if (!integers)
     throw Error(ErrorCode::kUsage,

@@ -26,11 +26,6 @@ bool is_mask(const Fixed& fixed) {
   return false;
 }
 
-bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(name, pattern); });
-}
-
 }  // namespace
 
 const Known& Importer::known(const std::string& name) const {
@@ -74,17 +69,25 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
   return *found;
 }
 
-bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  // By its own name, or what files of weights call it.
-  const auto fits = [&](const std::vector<std::string>& patterns) {
-    if (fits_any(fixed.name, patterns)) return true;
-    return fixed.stored != nullptr &&
-           std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
-                       [&](const StoredTensor& each) { return fits_any(each.name, patterns); });
-  };
-  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || fits(options_.freeze))
-    return false;
-  if (fits(options_.train)) return true;
+bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns) {
+  bool any = false;
+  for (const std::string& pattern : patterns) {
+    const bool one =
+        fits_pattern(fixed.name, pattern) ||
+        (fixed.stored != nullptr &&
+         std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
+                     [&](const StoredTensor& each) { return fits_pattern(each.name, pattern); }));
+    if (one) fitting_.insert(pattern);
+    any = any || one;
+  }
+  return any;
+}
+
+bool Importer::is_trained(const std::string& name, const Fixed& fixed) {
+  const bool frozen = fits(fixed, options_.freeze);
+  const bool asked = fits(fixed, options_.train);
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || frozen) return false;
+  if (asked) return true;
   const bool placed = weights_.contains(name) || weights_.contains(fixed.name);
   return placed && fixed.spec.shape.rank() > 0 && fixed.spec.shape.elements() > 1 &&
          !is_mask(fixed);
