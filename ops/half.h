@@ -6,6 +6,29 @@
 
 namespace kerf::ops {
 
+// A number of more digits as a float whose last bit is set where anything was cut off: what is
+// rounded to 16 bits from there is rounded once. (Boldo and Melquiond 2008, "Emulation of FMA and
+// correctly rounded sums: proved algorithms using rounding to odd".)
+inline float rounded_to_odd(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || x != x) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  const bool beyond = x < 0 ? static_cast<double>(nearest) < x : static_cast<double>(nearest) > x;
+  if (beyond) --bits;  // towards zero
+  return std::bit_cast<float>(bits | 1U);
+}
+inline float rounded_to_odd(uint64_t x) {
+  constexpr int kCut = 11;  // what a double has not room for
+  const bool cut = x % (1U << kCut) != 0;
+  if (x >> 53 == 0) return rounded_to_odd(static_cast<double>(x));
+  return rounded_to_odd(static_cast<double>(x >> kCut | (cut ? 1U : 0U)) * (1U << kCut));
+}
+inline float rounded_to_odd(int64_t x) {
+  const auto bits = static_cast<uint64_t>(x);
+  return x < 0 ? -rounded_to_odd(0 - bits) : rounded_to_odd(bits);
+}
+inline float rounded_to_odd(float x) { return x; }
+
 inline float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }

@@ -17,6 +17,16 @@ ImageFormat image_format(const Attributes& attributes) {
   return value == 1 ? ImageFormat::kChannelsLast : ImageFormat::kChannelsFirst;
 }
 
+ImageFormat image_format(const NodeFacts& facts) {
+  const ImageFormat images = image_format(facts.attributes);
+  const Shape& shape = facts.inputs[0].spec.shape;
+  if (images == ImageFormat::kChannelsLast && shape.rank() != kImageRank)
+    throw Error(ErrorCode::kUsage, format("attribute '{}' is of images with {} axes, not of {}: "
+                                          "leave it out",
+                                          kChannelsLastAttribute, kImageRank, to_string(shape)));
+  return images;
+}
+
 int stored_axis(ImageFormat format, int axis, int rank) {
   if (format == ImageFormat::kChannelsFirst || axis < 1) return axis;
   return axis == 1 ? rank - 1 : axis - 1;

@@ -17,6 +17,9 @@ enum class ImageFormat : uint8_t { kChannelsFirst, kChannelsLast };
 inline constexpr const char* kChannelsLastAttribute = "channels_last";
 // Throws Error{kUsage} where the attribute is neither 0 nor 1.
 ImageFormat image_format(const Attributes& attributes);
+// The same of a node whose input 0 is an image; also throws where that has not four axes, which
+// the attribute is of.
+ImageFormat image_format(const NodeFacts& facts);
 
 // Where ONNX's axis `axis` of a tensor of `rank` axes lies; rank 2 has one order only.
 int stored_axis(ImageFormat format, int axis, int rank);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/data/inflated_bytes.h"
+#include "apps/data/stored_bytes.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -133,14 +134,14 @@ std::shared_ptr<const ByteSource> ZipArchive::open(const std::string& name) cons
   if (begin > file_->size() || member.compressed > file_->size() - begin)
     refuse_zip(origin, format("it is truncated: its {} bytes begin at byte {} of {}",
                               member.compressed, begin, file_->size()));
-  auto bytes =
-      std::make_shared<StretchOfBytes>(file_, begin, member.compressed, origin, member.checksum);
-  if (member.method == kStored && member.size == member.compressed) return bytes;
+  if (member.method == kStored && member.size == member.compressed)
+    return std::make_shared<StoredBytes>(file_, begin, member.size, origin, member.checksum);
   if (member.method != kDeflated)
     refuse_zip(origin,
                format("its method is {}; known are 0 (stored) and 8 (deflated)", member.method));
-  return std::make_shared<InflatedBytes>(std::move(bytes), member.size, member.checksum,
-                                         Wrapping::kNone, origin);
+  return std::make_shared<InflatedBytes>(
+      std::make_shared<StretchOfBytes>(file_, begin, member.compressed, origin, member.checksum),
+      member.size, member.checksum, Wrapping::kNone, origin);
 }
 
 }  // namespace kerf::apps

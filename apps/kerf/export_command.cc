@@ -12,6 +12,7 @@
 #include "runtime/file.h"
 #include "runtime/json.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/training/stored_weights.h"
 
 namespace kerf::apps {
 
@@ -56,7 +57,7 @@ int ExportCommand::run() {
   partitioner::onnx::export_file(
       model,
       [&](const partitioner::Value& value) {
-        if (file != nullptr) return file->read(value.name, value.spec);
+        if (file != nullptr) return schedmp::read_stored(*file, value);
         if (value.contents == nullptr)
           throw Error(
               ErrorCode::kUsage,

@@ -57,6 +57,7 @@ std::string ModelFlags::onnx_source(const std::string& file) const {
   check_range(head, "--head", kMostClasses);
   source.head = head.value_or(0);
   source.train_batch_norms = norms == "train";
+  source.answers = answers;
   for (const std::string& dim : dims) {
     const size_t equals = dim.find('=');
     require(equals != std::string::npos && equals > 0, "--dim", "write it as in T=128");
@@ -104,8 +105,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
   return {
       command
-          .add_option("--sizes", flags.sizes,
-                      "Of mlp, convnet, lstm-lm, gpt and vit; `kerf models` says what they mean")
+          .add_option(
+              "--sizes", flags.sizes,
+              "Of mlp, convnet, lstm-lm, seq2seq, gpt and vit; `kerf models` says what they "
+              "mean")
           ->type_name("784-512-512-10"),
       command
           .add_option("--width", flags.width,

@@ -24,6 +24,7 @@ struct ModelFlags {
   std::vector<std::string> freeze;
   std::optional<int64_t> head;
   std::optional<std::string> norms;
+  bool answers = false;  // nothing is trained (OnnxSource)
 
   // The text by which the model travels (apps/models.h). Throws Error{kUsage} that names a flag
   // which the model has no use for.

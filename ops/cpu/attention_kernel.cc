@@ -131,14 +131,20 @@ class AttentionKernel final : public ActivationKernel {
     for_key_heads(call, e, [&](int64_t sample, int64_t head, AttentionScratch& scratch) {
       for_query_blocks(e, sample, head, [&](const QueryBlock& block) {
         score(call, e, block, scratch, false);
+        std::array<bool, Attention::kQueryBlock> blind{};
         for (int64_t i = 0; i < block.count; ++i) {
           const auto [row, seen] = seen_scores(e, block, i, scratch.scores);
           const ScoreSum sum = weights_of_scores(row, seen);
+          blind[static_cast<size_t>(i)] = sum.sees_nothing();
           if (sums != nullptr) sums[sum_of(e, block, i)] = sum;
         }
         const HeadRows y = rows_of(call.outputs[0], e.query_heads, sample, block.head);
         multiply(AttentionProduct::kValues, block, e, scratch.scores, value_rows(call, e, block),
                  y.data + block.first * y.stride, scratch);
+        // Whatever the values are: 0 times infinity would be NaN.
+        for (int64_t i = 0; i < block.count; ++i)
+          if (blind[static_cast<size_t>(i)])
+            std::fill_n(y.data + (block.first + i) * y.stride, op_.value_width(), 0.0F);
       });
     });
   }
@@ -350,10 +356,16 @@ class AttentionKernel final : public ActivationKernel {
                       scratch.gradients + i * block.keys.count());
     if (scratch.slopes != nullptr)
       multiply_by(scratch.slopes, block.count * block.keys.count(), scratch.gradients);
+    const auto blind = [&](int64_t i) { return sums[sum_of(e, block, i)].sees_nothing(); };
+    for (int64_t i = 0; i < block.count; ++i)
+      if (blind(i))
+        std::fill_n(scratch.gradients + i * block.keys.count(), block.keys.count(), 0.0F);
     if (to[0].data != nullptr) {
       const HeadRows dq = rows_of(to[0], e.query_heads, block.sample, block.head);
       multiply(AttentionProduct::kOfQ, block, e, scratch.gradients,
                key_rows(call.inputs[1], e, block), dq.data + block.first * dq.stride, scratch);
+      for (int64_t i = 0; i < block.count; ++i)
+        if (blind(i)) std::fill_n(dq.data + (block.first + i) * dq.stride, op_.width(), 0.0F);
     }
     if (to[1].data != nullptr)
       multiply(AttentionProduct::kOfK, block, e, scratch.gradients, query_rows(call, e, block),

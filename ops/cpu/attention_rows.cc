@@ -13,7 +13,10 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// NaN wins.
+[[gnu::always_inline]] inline float larger_score(float most, float score) {
+  return (score > most) | (score != score) ? score : most;  // NaN stays
+}
+
 [[gnu::always_inline]] inline float largest_score(const float* scores, int64_t count) {
   constexpr int64_t kLanes = 16;
   float most[kLanes];
@@ -21,13 +24,11 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
 #pragma omp simd
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const float score = scores[i + lane];
-      most[lane] = most[lane] >= score ? most[lane] : score;
-    }
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      most[lane] = larger_score(most[lane], scores[i + lane]);
   float result = kNothing;
-  for (; i < count; ++i) result = result >= scores[i] ? result : scores[i];
-  for (const float one : most) result = result >= one ? result : one;
+  for (; i < count; ++i) result = larger_score(result, scores[i]);
+  for (const float one : most) result = larger_score(result, one);
   return result;
 }
 
@@ -49,7 +50,7 @@ KERF_CLONES ScoreSum weights_of_scores(float* scores, int64_t count) {
 }
 
 KERF_CLONES void weights_again(const ScoreSum& sum, int64_t count, float* scores) {
-  if (sum.largest == kNothing) {
+  if (sum.sees_nothing()) {
     std::fill_n(scores, count, 0.0F);
     return;
   }

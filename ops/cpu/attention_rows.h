@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace kerf::ops::cpu {
 
 // Of a query: its largest score, and 1 by the sum of e^(score - largest). Apart, since a sum's
 // logarithm is lost beside the scores of a query from which a large number hides everything.
 struct ScoreSum {
-  float largest = 0;  // minus infinity: it sees nothing
+  float largest = 0;
   float share = 0;
+
+  // No key: its weights are 0.
+  bool sees_nothing() const { return largest == -std::numeric_limits<float>::infinity(); }
 };
 // Replaces `count` scores by e^(score - largest) * share.
 ScoreSum weights_of_scores(float* scores, int64_t count);

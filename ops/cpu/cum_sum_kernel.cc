@@ -2,6 +2,7 @@
 #include "ops/cpu/element.h"
 #include "ops/folded.h"
 #include "ops/kernel.h"
+#include "ops/number.h"
 #include "ops/operators/cum_sum.h"
 #include "ops/simd/simd.h"
 
@@ -17,9 +18,9 @@ void sum_table(const T* x, const Folded& folded, bool exclusive, bool reverse, b
     for (int64_t step = 0; step < folded.length; ++step) {
       const int64_t i = (reverse ? folded.length - 1 - step : step) * folded.inner + j;
       const T own = x[i];
-      const T here = exclusive ? sum : static_cast<T>(sum + own);
-      sum = static_cast<T>(sum + own);
-      y[i] = accumulate ? static_cast<T>(y[i] + here) : here;
+      const T here = exclusive ? sum : number::sum(sum, own);
+      sum = number::sum(sum, own);
+      y[i] = accumulate ? number::sum(y[i], here) : here;
     }
   }
 }

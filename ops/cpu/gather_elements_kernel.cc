@@ -1,9 +1,9 @@
 // GatherElements on the CPU: one element after another, and added back in ascending order.
 #include <algorithm>
 
-#include "ops/cpu/element.h"
 #include "ops/cpu/indices.h"
 #include "ops/cpu/walk.h"
+#include "ops/element_size.h"
 #include "ops/operators/gather_elements.h"
 #include "ops/simd/simd.h"
 

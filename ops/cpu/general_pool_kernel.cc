@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/activation_kernel.h"
+#include "ops/cpu/pool_taps.h"
 #include "ops/operators/pool.h"
 #include "ops/simd/simd.h"
 
@@ -30,22 +31,18 @@ int64_t output_volume(const PoolAxes& axes) {
 // Calls visit(at, entry) for every entry of window `o` that lies on the input.
 template <class Visit>
 void for_entries_of_window(const PoolAxes& axes, int64_t o, const Visit& visit) {
-  const std::array<int64_t, 3> of = {o / axes[2].output / axes[1].output,
-                                     o / axes[2].output % axes[1].output, o % axes[2].output};
-  const auto at = [&](size_t i, int64_t k) {
-    return of[i] * axes[i].stride - axes[i].pad_begin + k * axes[i].dilation;
+  const Taps z = taps(axes[0], o / axes[2].output / axes[1].output);
+  const Taps y = taps(axes[1], o / axes[2].output % axes[1].output);
+  const Taps x = taps(axes[2], o % axes[2].output);
+  const auto at = [&](const Taps& taps, size_t axis, int64_t k) {
+    return taps.at + (k - taps.first) * axes[axis].dilation;
   };
-  const auto inside = [&](size_t i, int64_t place) { return place >= 0 && place < axes[i].input; };
-  int64_t entry = 0;
-  for (int64_t kz = 0; kz < axes[0].kernel; ++kz)
-    for (int64_t ky = 0; ky < axes[1].kernel; ++ky)
-      for (int64_t kx = 0; kx < axes[2].kernel; ++kx, ++entry) {
-        const int64_t z = at(0, kz);
-        const int64_t y = at(1, ky);
-        const int64_t x = at(2, kx);
-        if (inside(0, z) && inside(1, y) && inside(2, x))
-          visit((z * axes[1].input + y) * axes[2].input + x, entry);
-      }
+  for (int64_t kz = z.first; kz < z.last; ++kz)
+    for (int64_t ky = y.first; ky < y.last; ++ky) {
+      const int64_t row = (at(z, 0, kz) * axes[1].input + at(y, 1, ky)) * axes[2].input;
+      const int64_t entry = (kz * axes[1].kernel + ky) * axes[2].kernel;
+      for (int64_t kx = x.first; kx < x.last; ++kx) visit(row + at(x, 2, kx), entry + kx);
+    }
 }
 
 class GeneralPoolKernel final : public ActivationKernel {

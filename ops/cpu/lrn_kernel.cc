@@ -164,11 +164,12 @@ class LrnKernel final : public ActivationKernel {
   // block's outputs from number `from` on.
   template <class Visit>
   void for_window(const Places& p, const Block& block, const Visit& visit) const {
-    for (int64_t shift = -op_.before(); shift <= op_.behind(); ++shift) {
+    const int64_t last = block.channel + (p.inner > 1 ? 0 : block.count - 1);
+    const int64_t lowest = std::max(-op_.before(), -last);
+    const int64_t highest = std::min(op_.behind(), p.in_channels - 1 - block.channel);
+    for (int64_t shift = lowest; shift <= highest; ++shift) {
       if (p.inner > 1) {
-        const int64_t channel = block.channel + shift;
-        if (channel >= 0 && channel < p.in_channels)
-          visit(block.own + shift * p.inner, 0, block.count);
+        visit(block.own + shift * p.inner, 0, block.count);
         continue;
       }
       const int64_t from = std::max<int64_t>(0, -(block.channel + shift));

@@ -5,6 +5,7 @@
 #include "ops/cpu/element.h"
 #include "ops/kernel.h"
 #include "ops/matmul_stacks.h"
+#include "ops/number.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -89,7 +90,8 @@ class PlainMatMulKernel final : public PlainKernel {
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t k = 0; k < p.k; ++k)
         for (int64_t j = 0; j < p.n; ++j)
-          y[i * p.n + j] = static_cast<T>(y[i * p.n + j] + a[i * p.k + k] * b[k * p.n + j]);
+          y[i * p.n + j] =
+              number::sum(y[i * p.n + j], number::product(a[i * p.k + k], b[k * p.n + j]));
   }
 };
 

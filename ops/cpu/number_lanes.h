@@ -66,11 +66,11 @@ void with_stored(DType dtype, const Work& work) {
     case DType::kFloat16:
       return work(
           uint16_t{}, [](uint16_t x) { return converted<Lane>(from_float16(x)); },
-          [](Lane x) { return to_float16(static_cast<float>(x)); });
+          [](Lane x) { return to_float16(rounded_to_odd(x)); });
     case DType::kBFloat16:
       return work(
           uint16_t{}, [](uint16_t x) { return converted<Lane>(from_bfloat16(x)); },
-          [](Lane x) { return to_bfloat16(static_cast<float>(x)); });
+          [](Lane x) { return to_bfloat16(rounded_to_odd(x)); });
     case DType::kInt32:
       return number(int32_t{});
     case DType::kInt64:

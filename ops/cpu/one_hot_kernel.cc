@@ -4,11 +4,23 @@
 
 #include "ops/cpu/element.h"
 #include "ops/cpu/indices.h"
+#include "ops/cpu/number_lanes.h"
+#include "ops/element_size.h"
 #include "ops/folded.h"
 #include "ops/operators/one_hot.h"
 
 namespace kerf::ops::cpu {
 namespace {
+
+// The place that an index points to along an axis of `extent`, from the end where it is negative;
+// out of range where there is none.
+template <class Index>
+int64_t pointed_place(Index index, int64_t extent) {
+  if constexpr (std::is_unsigned_v<Index>)
+    return index < static_cast<uint64_t>(extent) ? static_cast<int64_t>(index) : -1;
+  else
+    return index != index ? -1 : wrapped(converted<int64_t>(index), extent);
+}
 
 class OneHotKernel final : public PlainKernel {
  public:
@@ -39,8 +51,7 @@ class OneHotKernel final : public PlainKernel {
     if (y.elements() == 0) return;
     const Folded folded = fold(y.shape, op_.axis());
     for (int64_t i = 0; i < indices.elements(); ++i) {
-      const auto index = static_cast<int64_t>(indices.as<Index>()[i]);
-      const int64_t place = depth_.local(wrapped(index, depth_.extent()));
+      const int64_t place = depth_.local(pointed_place(indices.as<Index>()[i], depth_.extent()));
       if (place < 0) continue;
       y.as<T>()[(i / folded.inner * folded.length + place) * folded.inner + i % folded.inner] = on;
     }

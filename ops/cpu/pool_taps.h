@@ -17,16 +17,24 @@ struct Taps {
   int64_t at = 0;
 };
 
-inline Taps taps(const Window& window, size_t axis, int64_t o) {
-  const int64_t start = o * window.strides[axis] - window.pads_begin[axis];
-  const int64_t step = window.dilations[axis];
+inline Taps taps(const AxisWindow& axis, int64_t o) {
+  const int64_t start = o * axis.stride - axis.pad_begin;
+  const int64_t step = axis.dilation;
   Taps result;
   if (start < 0) result.first = (-start + step - 1) / step;
-  const int64_t reach = window.input[axis] - start;  // entries must lie below it
+  const int64_t reach = axis.input - start;  // entries must lie below it
   const int64_t within = step == 1 ? reach : (reach + step - 1) / step;  // a division is slow
-  result.last = std::min(window.kernel[axis], within);
+  result.last = std::min(axis.kernel, within);
   result.at = start + result.first * step;
   return result;
+}
+inline Taps taps(const Window& window, size_t axis, int64_t o) {
+  return taps(AxisWindow{.input = window.input[axis],
+                         .kernel = window.kernel[axis],
+                         .stride = window.strides[axis],
+                         .dilation = window.dilations[axis],
+                         .pad_begin = window.pads_begin[axis]},
+              o);
 }
 
 // How many entries each row and each column of windows is averaged over.

@@ -15,37 +15,39 @@
 namespace kerf::ops::cpu {
 namespace {
 
-template <class T, class Rule>
+// Of numbers T into results of type To, to which each number is turned first.
+template <class T, class To, class Rule>
 struct ReductionRows {
+  static To term(T x) { return Rule::term(static_cast<To>(x)); }
   // A row into one result, in lanes, so that every instruction set joins in the same order.
-  KERF_CLONES static T along(const T* x, int64_t count) {
+  KERF_CLONES static To along(const T* x, int64_t count) {
     constexpr int64_t kLanes = 16;
-    T lanes[kLanes];
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = Rule::template zero<T>();
+    To lanes[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = Rule::template zero<To>();
     int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes)
 #pragma omp simd
       for (int64_t lane = 0; lane < kLanes; ++lane)
-        lanes[lane] = Rule::join(lanes[lane], Rule::term(x[i + lane]));
+        lanes[lane] = Rule::join(lanes[lane], term(x[i + lane]));
     for (int64_t lane = 0; i < count; ++i, ++lane)
-      lanes[lane] = Rule::join(lanes[lane], Rule::term(x[i]));
+      lanes[lane] = Rule::join(lanes[lane], term(x[i]));
     for (int64_t width = kLanes / 2; width > 0; width /= 2)
       for (int64_t lane = 0; lane < width; ++lane)
         lanes[lane] = Rule::join(lanes[lane], lanes[lane + width]);
     return lanes[0];
   }
   // A row into as many results.
-  KERF_CLONES static void beside(const T* x, int64_t count, T* y) {
+  KERF_CLONES static void beside(const T* x, int64_t count, To* y) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = Rule::join(y[i], Rule::term(x[i]));
+    for (int64_t i = 0; i < count; ++i) y[i] = Rule::join(y[i], term(x[i]));
   }
 };
 
 // y = all that goes into each, of `results` results.
-template <class Rule, class T>
-void reduce(const Walk& walk, const T* x, int64_t results, T* y) {
-  using Rows = ReductionRows<T, Rule>;
-  std::fill_n(y, results, Rule::template zero<T>());
+template <class Rule, class T, class To>
+void reduce(const Walk& walk, const T* x, int64_t results, To* y) {
+  using Rows = ReductionRows<T, To, Rule>;
+  std::fill_n(y, results, Rule::template zero<To>());
   if (walk.empty()) return;
   for_rows_in_order(walk, [&](int64_t from, int64_t to, const WalkAxis& row) {
     if (row.to == 0)
@@ -90,17 +92,18 @@ void count_equal(const Walk& walk, const float* x, const float* y, int64_t resul
 }
 
 // What a slope reads at a result's place, and the factor that all have.
+template <class First>
 struct SlopeNumbers {
   const float* x = nullptr;
   const float* dy = nullptr;
-  const float* first = nullptr;
+  const First* first = nullptr;
   const float* second = nullptr;
   float factor = 1;
 };
 
-template <class Slope>
+template <class Slope, class First>
 struct SlopeRows {
-  KERF_CLONES static void along(const float* x, int64_t count, float dy, float first, float second,
+  KERF_CLONES static void along(const float* x, int64_t count, float dy, First first, float second,
                                 bool accumulate, float* dx) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
@@ -109,7 +112,7 @@ struct SlopeRows {
     }
   }
   KERF_CLONES static void beside(const float* x, int64_t count, const float* dy, float factor,
-                                 const float* first, const float* second, bool accumulate,
+                                 const First* first, const float* second, bool accumulate,
                                  float* dx) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
@@ -119,26 +122,27 @@ struct SlopeRows {
   }
 };
 
-template <class Slope>
-void spread(const Walk& walk, const SlopeNumbers& n, bool accumulate, float* dx) {
+template <class Slope, class First>
+void spread(const Walk& walk, const SlopeNumbers<First>& n, bool accumulate, float* dx) {
+  using Rows = SlopeRows<Slope, First>;
   if (walk.empty()) return;
   // Every x has a row of its own: threads take rows.
   const Walk rows = walk.count() == 0 ? walk : walk.without(walk.count() - 1);
   const WalkAxis row = walk.count() == 0 ? WalkAxis{1, 1, 1} : walk[walk.count() - 1];
-  simd::parallel_pieces(
-      rows.indices(), 1 + simd::kLeastElements / row.extent, [&](int64_t begin, int64_t end) {
-        WalkPlace place(rows, begin);
-        for (int64_t i = begin; i < end; ++i, place.next()) {
-          const int64_t to = place.to();
-          const float* x = Slope::kReads ? n.x + place.from() : nullptr;
-          if (row.to == 0)
-            SlopeRows<Slope>::along(x, row.extent, n.factor * n.dy[to], n.first[to], n.second[to],
-                                    accumulate, dx + place.from());
-          else
-            SlopeRows<Slope>::beside(x, row.extent, n.dy + to, n.factor, n.first + to,
-                                     n.second + to, accumulate, dx + place.from());
-        }
-      });
+  simd::parallel_pieces(rows.indices(), 1 + simd::kLeastElements / row.extent,
+                        [&](int64_t begin, int64_t end) {
+                          WalkPlace place(rows, begin);
+                          for (int64_t i = begin; i < end; ++i, place.next()) {
+                            const int64_t to = place.to();
+                            const float* x = Slope::kReads ? n.x + place.from() : nullptr;
+                            if (row.to == 0)
+                              Rows::along(x, row.extent, n.factor * n.dy[to], n.first[to],
+                                          n.second[to], accumulate, dx + place.from());
+                            else
+                              Rows::beside(x, row.extent, n.dy + to, n.factor, n.first + to,
+                                           n.second + to, accumulate, dx + place.from());
+                          }
+                        });
 }
 
 class ReduceKernel final : public PlainKernel {
@@ -147,7 +151,9 @@ class ReduceKernel final : public PlainKernel {
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
-    if (y.dtype == DType::kBool) return extremes<uint8_t>(call);
+    if (y.dtype == DType::kBool)
+      return op_.kind() == Reduction::kMax ? by<MaxRule, uint8_t>(call)
+                                           : by<AllRule, uint8_t>(call);
     with_number(y.dtype, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_floating_point_v<T>)
@@ -207,13 +213,28 @@ class ReduceKernel final : public PlainKernel {
       case Reduction::kL2:
       case Reduction::kSumSquare:
         return by<SquareRule, T>(call);
+      case Reduction::kMean:
+        return means<T>(call);
       default:
         by<SumRule, T>(call);
     }
-    if (op_.kind() == Reduction::kMean)
-      for_results(call, [&](T sum) {
-        return static_cast<T>(sum / static_cast<T>(std::max<int64_t>(op_.terms(), 1)));
-      });
+  }
+
+  // Of integers by way of 64 bits, in which few sums wrap around and the number of terms fits.
+  template <class T>
+  void means(const Call& call) const {
+    const int64_t terms = std::max<int64_t>(op_.terms(), 1);
+    if constexpr (std::is_floating_point_v<T>) {
+      by<SumRule, T>(call);
+      for_results(call, [&](T sum) { return sum / static_cast<T>(terms); });
+    } else {
+      using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+      const int64_t results = call.outputs[0].elements();
+      auto* wide = Workspace(call.workspace).take<Wide>(results);
+      reduce<SumRule>(walk_over(call.inputs[0].shape), call.inputs[0].as<T>(), results, wide);
+      for (int64_t i = 0; i < results; ++i)
+        call.outputs[0].as<T>()[i] = static_cast<T>(wide[i] / static_cast<Wide>(terms));
+    }
   }
 
   // Roots and logarithms.
@@ -238,7 +259,7 @@ class ReduceKernel final : public PlainKernel {
   }
 
   void gradient(const Call& call, const Walk& walk, const GradientTarget& target) const {
-    SlopeNumbers n;
+    SlopeNumbers<float> n;
     n.x = call.inputs[0].f32();
     n.dy = n.first = n.second = call.output_gradients[0].f32();
     const float* y = call.outputs[0].f32();
@@ -273,13 +294,12 @@ class ReduceKernel final : public PlainKernel {
         return spread<ShareSlope>(walk, n, target.accumulate, dx);
       }
       case Reduction::kProd: {
-        auto* product = workspace.take<float>(results);
+        auto* product = workspace.take<double>(results);
         auto* zeros = workspace.take<float>(results);
         reduce<NonZeroProductRule>(walk, n.x, results, product);
         reduce<ZeroCountRule>(walk, n.x, results, zeros);
-        n.first = product;
-        n.second = zeros;
-        return spread<ProductSlope>(walk, n, target.accumulate, dx);
+        const SlopeNumbers<double> others{n.x, n.dy, product, zeros};
+        return spread<ProductSlope>(walk, others, target.accumulate, dx);
       }
     }
   }
@@ -294,11 +314,14 @@ std::unique_ptr<Kernel> make_reduce(const KernelSite& site) {
 size_t reduce_workspace(const BoundOperator& bound, const LocalSpecs& local, int) {
   const auto& op = static_cast<const Reduce&>(bound);
   const int64_t results = local.outputs[0].shape.elements();
-  const size_t forward = op.kind() == Reduction::kLogSumExp ? piece_bytes<double>(results) : 0;
+  const bool wide = op.kind() == Reduction::kMean && !is_floating(local.outputs[0].dtype);
+  const size_t forward =
+      wide || op.kind() == Reduction::kLogSumExp ? piece_bytes<int64_t>(results) : 0;
   const bool extreme = op.kind() == Reduction::kMax || op.kind() == Reduction::kMin;
-  const int64_t pieces = extreme ? 1 : op.kind() == Reduction::kProd ? 2 : 0;
-  if (!op.inputs()[0].wants_gradient) return forward;
-  return std::max(forward, static_cast<size_t>(pieces) * piece_bytes<float>(results));
+  size_t back = extreme ? piece_bytes<float>(results) : 0;
+  if (op.kind() == Reduction::kProd)
+    back = piece_bytes<double>(results) + piece_bytes<float>(results);
+  return op.inputs()[0].wants_gradient ? std::max(forward, back) : forward;
 }
 
 }  // namespace

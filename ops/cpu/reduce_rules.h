@@ -4,10 +4,11 @@
 // derivative of a result by one number x of it, from two numbers of the result's place.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "ops/number.h"
 
 namespace kerf::ops::cpu {
 
@@ -22,22 +23,21 @@ struct SumRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return static_cast<T>(a + b);
+    return number::sum(a, b);
   }
 };
 
 struct AbsoluteRule : SumRule {
   template <class T>
   static T term(T x) {
-    if constexpr (std::numeric_limits<T>::is_signed) return static_cast<T>(x < 0 ? -x : x);
-    return x;
+    return number::magnitude(x);
   }
 };
 
 struct SquareRule : SumRule {
   template <class T>
   static T term(T x) {
-    return static_cast<T>(x * x);
+    return number::product(x, x);
   }
 };
 
@@ -59,7 +59,7 @@ struct ProductRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return static_cast<T>(a * b);
+    return number::product(a, b);
   }
 };
 
@@ -83,7 +83,7 @@ struct MaxRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return b > a || b != b ? b : a;
+    return number::larger(b, a);
   }
 };
 
@@ -99,7 +99,15 @@ struct MinRule {
   }
   template <class T>
   static T join(T a, T b) {
-    return b < a || b != b ? b : a;
+    return number::smaller(b, a);
+  }
+};
+
+// Of truths: nothing that is false.
+struct AllRule : MinRule {
+  template <class T>
+  static constexpr T zero() {
+    return T{1};
   }
 };
 
@@ -135,12 +143,12 @@ struct ShareSlope {
   static constexpr bool kReads = true;
   static float of(float x, float y, float equal) { return x == y ? 1 / equal : 0; }
 };
-// By the product of all that is not 0, and the number of zeros.
+// By the product of all that is not 0, of more exponents than the result, and the number of zeros.
 struct ProductSlope {
   static constexpr bool kReads = true;
-  static float of(float x, float product, float zeros) {
-    if (x == 0) return zeros == 1 ? product : 0;
-    return zeros == 0 ? product / x : 0;
+  static float of(float x, double product, float zeros) {
+    if (x == 0) return zeros == 1 ? static_cast<float>(product) : 0.0F;
+    return zeros == 0 ? static_cast<float>(product / static_cast<double>(x)) : 0.0F;
   }
 };
 

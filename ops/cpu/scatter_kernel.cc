@@ -5,6 +5,8 @@
 #include "ops/cpu/element.h"
 #include "ops/cpu/indices.h"
 #include "ops/cpu/walk.h"
+#include "ops/element_size.h"
+#include "ops/number.h"
 #include "ops/operators/scatter.h"
 #include "ops/workspace.h"
 
@@ -18,16 +20,16 @@ void apply(ScatterRule rule, T& to, T update) {
       to = update;
       return;
     case ScatterRule::kAdd:
-      to = static_cast<T>(to + update);
+      to = number::sum(to, update);
       return;
     case ScatterRule::kMul:
-      to = static_cast<T>(to * update);
+      to = number::product(to, update);
       return;
     case ScatterRule::kMax:
-      to = update > to || update != update ? update : to;  // NaN stays
+      to = number::larger(update, to);  // NaN stays
       return;
     case ScatterRule::kMin:
-      to = update < to || update != update ? update : to;
+      to = number::smaller(update, to);
       return;
   }
 }

@@ -18,16 +18,21 @@ struct Sequence {
   int64_t blocks = 0;  // of a row of gates
   int64_t directions = 0;
   bool samples_first = false;
+  int64_t largest = 0;  // samples of the largest call
 
-  Sequence(const Recurrent& op, const Shape& x, int64_t held_directions)
+  Sequence(const Recurrent& op, const Shape& x, int64_t held_directions, int64_t largest_samples)
       : steps(x[op.samples_first() ? 1 : 0]),
-        samples(x[op.samples_first() ? 0 : 1]),
+        samples(samples_of(op, x)),
         inputs(x[2]),
         hidden(op.hidden()),
         blocks(op.gates()),
         directions(held_directions),
-        samples_first(op.samples_first()) {}
+        samples_first(op.samples_first()),
+        largest(largest_samples) {}
 
+  static int64_t samples_of(const Recurrent& op, const Shape& x) {
+    return x[op.samples_first() ? 0 : 1];
+  }
   int64_t rows() const { return steps * samples; }
   int64_t gates() const { return blocks * hidden; }
   int64_t all_gates() const { return directions * rows() * gates(); }
@@ -44,10 +49,11 @@ struct Sequence {
   int64_t state_row(int64_t d, int64_t s) const {
     return (samples_first ? s * directions + d : d * samples + s) * hidden;
   }
-  // Steps whose inputs are multiplied at once: enough rows to make it worth while.
+  // Steps whose inputs are multiplied at once: enough rows to make it worth while. As many in a
+  // call of fewer samples as in the largest, so that it takes no more memory.
   int64_t steps_at_once() const {
     constexpr int64_t kRows = 64;
-    return std::clamp<int64_t>((kRows + samples - 1) / std::max<int64_t>(samples, 1), 1, steps);
+    return std::clamp<int64_t>((kRows + largest - 1) / std::max<int64_t>(largest, 1), 1, steps);
   }
 
   // ---- products; of `count` blocks of a row of gates

@@ -132,8 +132,9 @@ class SoftmaxKernel final : public ActivationKernel {
                             memory::format_tag::abc);
     const Forward::desc softmax(dnnl::prop_kind::forward_training,
                                 dnnl::algorithm::softmax_accurate, desc, desc, 1);
-    return {Forward(Forward::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
-            engine_.room_for(desc)};
+    const Forward::primitive_desc description(softmax, scratchpad_by_user(), engine_.engine());
+    KERF_CHECK(description.scratchpad_desc().get_size() == 0, "Softmax wants scratch");
+    return {Forward(description), engine_.room_for(desc), engine_.room_for(desc)};
   }
 
   int axis_;
@@ -152,8 +153,11 @@ class HardmaxKernel final : public ActivationKernel {
     const Folded f = fold(call.outputs[0].shape, axis_);
     for_lines(f, [&](int64_t at) {
       int64_t largest = 0;
-      for (int64_t j = 1; j < f.length; ++j)
-        if (x[at + j * f.inner] > x[at + largest * f.inner]) largest = j;
+      for (int64_t j = 1; j < f.length; ++j) {
+        const float most = x[at + largest * f.inner];
+        const float here = x[at + j * f.inner];
+        if (here > most || (here != here && most == most)) largest = j;  // NaN wins
+      }
       for (int64_t j = 0; j < f.length; ++j) y[at + j * f.inner] = j == largest ? 1.0F : 0.0F;
     });
   }

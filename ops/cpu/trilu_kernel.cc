@@ -5,6 +5,7 @@
 
 #include "ops/cpu/element.h"
 #include "ops/cpu/indices.h"
+#include "ops/element_size.h"
 #include "ops/operators/trilu.h"
 
 namespace kerf::ops::cpu {

@@ -40,19 +40,4 @@ KERF_DEVICE void put(float* to, bool accumulate, float gradient) {
   *to = accumulate ? *to + gradient : gradient;
 }
 
-// Calls work(a number of the type that has the element's size), for what moves bytes only.
-template <class Work>
-void with_element(DType dtype, const Work& work) {
-  switch (size_of(dtype)) {
-    case 1:
-      return work(uint8_t{});
-    case 2:
-      return work(uint16_t{});
-    case 4:
-      return work(uint32_t{});
-    default:
-      return work(uint64_t{});
-  }
-}
-
 }  // namespace kerf::ops::cuda

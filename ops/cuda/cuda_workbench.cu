@@ -6,6 +6,7 @@
 #include "ops/cuda/cudnn_check.h"
 #include "ops/cuda/piece_map.cuh"
 #include "ops/cuda/pieced_sum.cuh"
+#include "ops/element_size.h"
 #include "runtime/error.h"
 
 namespace kerf::ops::cuda {

@@ -3,6 +3,7 @@
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/cuda/index_check.cuh"
 #include "ops/cuda/index_table.cuh"
+#include "ops/element_size.h"
 #include "ops/folded.h"
 #include "ops/local_index.h"
 #include "ops/operators/gather.h"

@@ -1,6 +1,7 @@
 // Split and Concat on a GPU: tensors that are stretches of a whole along one axis.
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/cuda_workbench.h"
+#include "ops/element_size.h"
 #include "ops/folded.h"
 #include "ops/operators/concat.h"
 #include "ops/operators/split.h"

@@ -2,6 +2,7 @@
 #include "ops/cuda/bodies.cuh"
 #include "ops/cuda/broadcast.cuh"
 #include "ops/cuda/cuda_workbench.h"
+#include "ops/element_size.h"
 #include "ops/operators/transpose.h"
 
 namespace kerf::ops::cuda {

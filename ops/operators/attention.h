@@ -57,6 +57,8 @@ class Attention final : public BoundOperator {
   size_t reserve_bytes(const LocalSpecs& local) const override;
 
  private:
+  // Pairs of a query before `t` and a key that it sees.
+  double seen_before(int64_t t, int64_t keys) const;
   void refuse(const NodeFacts& facts) const;
   void check_shapes(const NodeFacts& facts);
   void set_space();

@@ -26,7 +26,7 @@ class Cast final : public BoundOperator {
   explicit Cast(const NodeFacts& facts) : BoundOperator("Cast", facts) {
     outputs_ = {{type_to(facts.attributes), shape(0)}};
     const OperandMap map = same_axes(shape(0).rank());
-    space_ = {axes_of_image(image_format(facts.attributes), shape(0)), {map}, {map}};
+    space_ = {axes_of_image(image_format(facts), shape(0)), {map}, {map}};
   }
 
   Cost cost(const LocalSpecs& local) const override {

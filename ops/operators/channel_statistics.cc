@@ -1,5 +1,7 @@
 #include "ops/operators/channel_statistics.h"
 
+#include "ops/operators/batch_normalization.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -28,7 +30,7 @@ void want_shape(std::string_view op, std::string_view name, const Shape& shape,
 }  // namespace
 
 ChannelSum::ChannelSum(const NodeFacts& facts)
-    : BoundOperator("ChannelSum", facts), format_(image_format(facts.attributes)) {
+    : BoundOperator("ChannelSum", facts), format_(image_format(facts)) {
   want_float32("ChannelSum", input(0), "X");
   const Shape x = onnx_shape(format_, shape(0));
   want_channels("ChannelSum", x);
@@ -43,7 +45,7 @@ Cost ChannelSum::cost(const LocalSpecs& local) const {
 }
 
 CenteredSquareSum::CenteredSquareSum(const NodeFacts& facts)
-    : BoundOperator("CenteredSquareSum", facts), format_(image_format(facts.attributes)) {
+    : BoundOperator("CenteredSquareSum", facts), format_(image_format(facts)) {
   for (const Operand& operand : inputs()) want_float32("CenteredSquareSum", operand, "all inputs");
   const Shape x = onnx_shape(format_, shape(0));
   want_channels("CenteredSquareSum", x);
@@ -67,7 +69,7 @@ BackwardReads CenteredSquareSum::backward_reads() const {
 
 ChannelStatistics::ChannelStatistics(const NodeFacts& facts)
     : BoundOperator("ChannelStatistics", facts),
-      momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
+      momentum_(momentum_of("ChannelStatistics", facts.attributes)) {
   for (const Operand& operand : inputs()) want_float32("ChannelStatistics", operand, "all inputs");
   const Shape channels{shape(1).rank() == 1 ? shape(1)[0] : 0};
   want_shape("ChannelStatistics", "totals", shape(0), {2, channels[0]});

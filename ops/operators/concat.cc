@@ -38,7 +38,7 @@ Concat::Concat(const NodeFacts& facts)
     whole.shape[axis_] += spec.shape[axis_];
   }
   outputs_ = {whole};
-  space_.axes = axes_of_image(image_format(facts.attributes), whole.shape);
+  space_.axes = axes_of_image(image_format(facts), whole.shape);
   space_.outputs = {same_axes(whole.shape.rank())};
 }
 

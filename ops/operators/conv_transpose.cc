@@ -1,5 +1,8 @@
 #include "ops/operators/conv_transpose.h"
 
+#include "ops/grouped_axes.h"
+#include "ops/product_cost.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -29,6 +32,7 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
   if (attribute_ints(attributes, "kernel_shape", kernel) != kernel)
     throw Error(ErrorCode::kUsage,
                 format("ConvTranspose: kernel_shape is not that of W {}", to_string(w)));
+  for (size_t i = 0; i < axes; ++i) check_space(kConvTranspose, x[static_cast<int>(i) + 2], i + 2);
   const auto numbers = [&](const char* name, size_t count, int64_t least, int64_t otherwise) {
     return window_numbers(kConvTranspose, attributes, name, count, least, otherwise);
   };
@@ -68,7 +72,7 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
 
 ConvTranspose::ConvTranspose(const NodeFacts& facts)
     : BoundOperator(kConvTranspose, facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       groups_(attribute_int(facts.attributes, "group", 1)) {
   for (const Operand& operand : inputs()) want_float32(kConvTranspose, operand, "all inputs");
   const Shape x = onnx_shape(format_, shape(0));
@@ -86,32 +90,21 @@ ConvTranspose::ConvTranspose(const NodeFacts& facts)
 
 void ConvTranspose::set_space(const Shape& image) {
   const Shape& w = shape(1);
-  const bool grouped = groups_ > 1;
-  space_.axes = {{AxisKind::kSample, "samples", image[0]}};
-  const auto add = [&](IterationAxis axis) {
-    space_.axes.push_back(std::move(axis));
-    return static_cast<int>(space_.axes.size()) - 1;
-  };
-  const int groups = grouped ? add({AxisKind::kFeature, "groups", groups_}) : -1;
-  const int outputs = add({grouped ? AxisKind::kOther : AxisKind::kFeature,
-                           grouped ? "outputs of a group" : "outputs", w[1]});
-  const int channels = add({AxisKind::kSummed, "inputs", w[0] / groups_});
-  std::vector<int> space;
+  const GroupedAxes grouped = add_grouped_axes(space_, image[0], groups_, w[1], w[0] / groups_);
   const auto names = names_of_space(windows_.size());
   for (size_t i = 0; i < windows_.size(); ++i)
-    space.push_back(add({AxisKind::kSpace, names[i], windows_[i].output, 1, false,
-                         "its windows overlap in the output"}));
-  const auto of_group = [&](int axis) {
-    return grouped ? std::vector<int>{groups, axis} : std::vector<int>{axis};
-  };
+    add_axis(space_, {AxisKind::kSpace, names[i], windows_[i].output, 1, false,
+                      "its windows overlap in the output"});
   const auto with_space = [&](std::vector<std::vector<int>> axes) {
-    for (size_t i = 0; i < space.size(); ++i) axes.emplace_back();
+    axes.resize(axes.size() + windows_.size());
     return operand_axes(axes);
   };
-  space_.inputs = {stored_axes(format_, with_space({{0}, of_group(channels)})),
-                   with_space({of_group(channels), {outputs}})};
-  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({of_group(outputs)}, channels));
-  space_.outputs = {stored_axes(format_, with_space({{0}, of_group(outputs)}))};
+  const std::vector<int> inputs_of_all = grouped.of_group(grouped.inputs);
+  const std::vector<int> outputs_of_all = grouped.of_group(grouped.outputs);
+  space_.inputs = {stored_axes(format_, with_space({{0}, inputs_of_all})),
+                   with_space({inputs_of_all, {grouped.outputs}})};
+  if (inputs().size() > 2) space_.inputs.push_back(operand_axes({outputs_of_all}, grouped.inputs));
+  space_.outputs = {stored_axes(format_, with_space({{0}, outputs_of_all}))};
 }
 
 Cost ConvTranspose::cost(const LocalSpecs& local) const {
@@ -120,9 +113,10 @@ Cost ConvTranspose::cost(const LocalSpecs& local) const {
   const double w = static_cast<double>(weights.elements());
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double flops = 2 * x * (weights[0] == 0 ? 0 : w / static_cast<double>(weights[0]));
-  const double bias = has(2) && local.inputs[2].shape.elements() > 0 ? y : 0;
-  const double bytes = 4 * (x + w + y);
-  return {flops + bias, flops, flops + bias, bytes, bytes, bytes + 4 * bias};
+  Cost cost = product_cost(*this, flops, 4 * (x + w + y));
+  const double bias = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
+  if (bias > 0) add_bias_cost(input(2), y, 4 * bias, cost);
+  return cost;
 }
 
 OperatorDefinitions define_conv_transpose() {

@@ -4,7 +4,7 @@ namespace kerf::ops {
 
 Lrn::Lrn(const NodeFacts& facts)
     : BoundOperator("LRN", facts),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       size_(attribute_int(facts.attributes, "size", 0)),
       alpha_(static_cast<float>(attribute_float(facts.attributes, "alpha", 1e-4))),
       beta_(static_cast<float>(attribute_float(facts.attributes, "beta", 0.75))),

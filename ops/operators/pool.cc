@@ -1,7 +1,14 @@
 #include "ops/operators/pool.h"
 
+#include <limits>
+
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
+
+// Which entry a window took is reserved as int32.
+constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
 std::string_view pool_name(Pool::Kind kind) {
   return kind == Pool::Kind::kMax ? "MaxPool" : kind == Pool::Kind::kLp ? "LpPool" : "AveragePool";
@@ -19,7 +26,7 @@ std::string_view Pool::kernel_name(Kind kind, const NodeFacts& facts) {
 Pool::Pool(Kind kind, const NodeFacts& facts)
     : BoundOperator(kernel_name(kind, facts), facts),
       kind_(kind),
-      format_(image_format(facts.attributes)),
+      format_(image_format(facts)),
       count_padding_(attribute_int(facts.attributes, "count_include_pad", 0) != 0),
       columns_first_(attribute_int(facts.attributes, "storage_order", 0) != 0),
       power_(attribute_int(facts.attributes, "p", 2)) {
@@ -29,14 +36,20 @@ Pool::Pool(Kind kind, const NodeFacts& facts)
     throw Error(ErrorCode::kUsage,
                 format("{} wants float32 [N, C, ...] with one to three axes of space, not {} {}",
                        name, to_string(input(0).spec.dtype), to_string(x)));
+  if (facts.outputs > 1 && format_ == ImageFormat::kChannelsLast)
+    throw Error(ErrorCode::kUsage, format("{} with Indices has no attribute '{}': leave it out",
+                                          name, kChannelsLastAttribute));
   if (power_ < 1) throw Error(ErrorCode::kUsage, format("{}: p {} is less than 1", name, power_));
   windows_ = make_windows(name, facts.attributes, {x.begin() + 2, x.end()});
+  if (entries() > kMaxEntries)
+    throw Error(ErrorCode::kUsage, format("{}: a window of {} entries has more than {}; make "
+                                          "kernel_shape smaller",
+                                          name, entries(), kMaxEntries));
   for (size_t i = 0; i < windows_.size(); ++i)
-    for (int64_t o = 0; o < windows_[i].output; ++o)
-      if (!sees_input(windows_[i], o))
-        throw Error(ErrorCode::kUsage,
-                    format("{}: window {} of axis {} sees only padding; make pads smaller", name, o,
-                           i + 2));
+    if (const int64_t blind = blind_window(windows_[i]); blind >= 0)
+      throw Error(ErrorCode::kUsage,
+                  format("{}: window {} of axis {} sees only padding; make pads smaller", name,
+                         blind, i + 2));
   Shape y = x;
   for (size_t i = 0; i < windows_.size(); ++i) y[static_cast<int>(i) + 2] = windows_[i].output;
   outputs_ = {{DType::kFloat32, stored_shape(format_, y)}};
@@ -45,8 +58,7 @@ Pool::Pool(Kind kind, const NodeFacts& facts)
 }
 
 void Pool::set_space(const Shape& image) {
-  space_.axes = {{AxisKind::kSample, "samples", image[0]},
-                 {AxisKind::kFeature, "channels", image[1]}};
+  space_.axes = {samples_axis(image[0]), {AxisKind::kFeature, "channels", image[1]}};
   const auto names = names_of_space(windows_.size());
   for (size_t i = 0; i < windows_.size(); ++i)
     space_.axes.push_back({AxisKind::kSpace, names[i], windows_[i].output, 1, true});

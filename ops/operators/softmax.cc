@@ -13,7 +13,7 @@ Softmax::Softmax(const NodeFacts& facts, const char* name, SoftmaxKind kind)
                                           to_string(shape(0)), axis_));
   outputs_ = {input(0).spec};
   const OperandMap map = same_axes(shape(0).rank());
-  space_ = {axes_of_image(image_format(facts.attributes), shape(0)), {map}, {map}};
+  space_ = {axes_of_image(image_format(facts), shape(0)), {map}, {map}};
   space_.axes[static_cast<size_t>(axis_)].undivided =
       format("{} compares along axis {}, which it needs whole", name, axis_);
   if (kind != SoftmaxKind::kHardmax)

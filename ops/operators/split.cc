@@ -50,7 +50,7 @@ Split::Split(const NodeFacts& facts)
   if (whole[axis_] < 0)
     throw Error(ErrorCode::kUsage, format("Split of {} along axis {}, the batch: name another axis",
                                           to_string(whole), axis_));
-  space_ = {axes_of_image(image_format(facts.attributes), whole), {same_axes(whole.rank())}, {}};
+  space_ = {axes_of_image(image_format(facts), whole), {same_axes(whole.rank())}, {}};
   int64_t offset = 0;
   for (const int64_t extent : extents_of(facts, whole[axis_], axis_)) {
     Shape part = whole;

@@ -1,6 +1,7 @@
 #include "partitioner/onnx/adapt.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -123,6 +124,16 @@ Nodes resize(Older older) {
   return {std::move(older.node)};
 }
 
+// Before opset 11 its bounds were the last float32 where nothing was said.
+Nodes clip(Older older) {
+  constexpr double kLast = std::numeric_limits<float>::max();
+  if (older.opset < 11) {
+    older.node.attributes.try_emplace("min", -kLast);
+    older.node.attributes.try_emplace("max", kLast);
+  }
+  return {std::move(older.node)};
+}
+
 // From opset 18 on a number of parts may stand for their sizes.
 Nodes split(Older older) {
   if (!older.has("num_outputs")) return {std::move(older.node)};
@@ -132,9 +143,8 @@ Nodes split(Older older) {
   const int64_t given = ops::attribute_int(older.node.attributes, "axis", 0);
   const int64_t axis = given < 0 ? given + shape.rank() : given;
   if (axis < 0 || axis >= shape.rank()) no_meaning("it has no such axis");
-  if (parts < 1 || parts != static_cast<int64_t>(older.node.outputs.size()))
-    no_meaning(format("its num_outputs is {}, but it has {}", parts,
-                      plural(static_cast<int>(older.node.outputs.size()), "output")));
+  if (parts < 1 || static_cast<size_t>(parts) != older.node.outputs.size())
+    no_meaning(format("it has {} outputs, but num_outputs {}", older.node.outputs.size(), parts));
   const int64_t extent = shape[static_cast<int>(axis)];
   if (extent < 0) no_meaning("it divides the batch");
   const int64_t each = (extent + parts - 1) / parts;
@@ -162,9 +172,9 @@ const AdaptRows& table() {
         {"Pow", of_pair},     {"And", of_pair},        {"Or", of_pair},      {"Xor", of_pair},
         {"Equal", of_pair},   {"Less", of_pair},       {"Greater", of_pair}, {"Gemm", gemm},
         {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax}, {"Dropout", dropout},
-        {"PRelu", prelu},     {"Split", split},        {"Cast", cast},       {"Concat", concat},
-        {"Upsample", resize}, {"Resize", resize},      {"LSTM", recurrent},  {"GRU", recurrent},
-        {"RNN", recurrent}};
+        {"PRelu", prelu},     {"Split", split},        {"Cast", cast},       {"Clip", clip},
+        {"Concat", concat},   {"Upsample", resize},    {"Resize", resize},   {"LSTM", recurrent},
+        {"GRU", recurrent},   {"RNN", recurrent}};
     all.insert(quantized_rows().begin(), quantized_rows().end());
     all.insert(expanded_rows().begin(), expanded_rows().end());
     return all;

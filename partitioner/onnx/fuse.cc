@@ -25,6 +25,12 @@ constexpr std::array kPatterns{
 };
 // Around what those give.
 constexpr std::array kSecondPatterns{PatternRow{nullptr, attention_heads}};
+// The longest first.
+constexpr std::array kAnswerPatterns{
+    PatternRow{"convolution with its Relu", conv_and_relu},
+    PatternRow{"convolution with its addition", conv_and_sum},
+    PatternRow{"convolution with its normalisation", conv_and_norm},
+};
 
 // Whether everything but what the last gives is read by these nodes only, and is no result.
 bool is_closed(const Model& model, const Fusion& fusion) {
@@ -57,12 +63,13 @@ class Fuser {
   }
 
   bool any() const { return !by_last_.empty(); }
+  void freeze() { frozen_ = true; }
 
   Model made() {
     for (ValueId id = 0; id < from_.values(); ++id) {
       const Value& value = from_.value(id);
       if (value.producer < 0) {
-        if (is_read(id)) known(id) = to_.add_copy(value);
+        if (is_read(id)) known(id) = add_copy(value);
       } else if (value.output == 0) {
         add_node(value.producer);
       }
@@ -100,6 +107,11 @@ class Fuser {
   static const Fusion::Made* made_of(const Fusion& fusion, size_t input) {
     const bool made = input < fusion.made.size() && fusion.made[input];
     return made ? &*fusion.made[input] : nullptr;
+  }
+
+  ValueId add_copy(Value value) {
+    if (frozen_ && value.role == Role::kParameter) value.role = Role::kFrozen;
+    return to_.add_copy(value);
   }
 
   ValueId make(const Fusion::Made& made) {
@@ -176,6 +188,7 @@ class Fuser {
   std::vector<ValueId> known_;  // by value of `from_`
   std::map<NodeId, Fusion> by_last_;
   std::set<NodeId> taken_;
+  bool frozen_ = false;
 };
 
 }  // namespace
@@ -188,6 +201,14 @@ Model fused(const Model& model, std::vector<std::string>& notes) {
     if (fuser.any()) made = fuser.made();
   }
   return made;
+}
+
+Model fused_for_answers(const Model& model) {
+  std::vector<std::string> notes;  // for who reads the model only: its answers are the same
+  Fuser fuser(model, kAnswerPatterns, notes);
+  if (!fuser.any()) return model;
+  fuser.freeze();
+  return fuser.made();
 }
 
 NodeId maker(const Model& model, ValueId value, const std::string& op) {

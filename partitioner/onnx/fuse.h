@@ -7,6 +7,10 @@
 //                                                       Reshape and Transpose are around it
 //   MatMul, Add of a bias                               Gemm
 //
+// and, of a model for answers, what follows a convolution becomes a part of it:
+//
+//   Conv, BatchNormalization, Add, Relu                 FusedConv
+//
 // A fusion is a rewrite of the uncut model, so that every cut of it computes the same. A pattern is
 // one file in patterns/ and one row of the table in fuse.cc. Pure functions.
 #pragma once
@@ -52,9 +56,16 @@ std::optional<Fusion> attention(const Model& model, NodeId last);
 std::optional<Fusion> linear(const Model& model, NodeId last);
 // Of an Attention: its heads are read where they lie side by side, and left there.
 std::optional<Fusion> attention_heads(const Model& model, NodeId last);
+// Of a model for answers: those that end in a Relu, an addition or a normalisation.
+std::optional<Fusion> conv_and_relu(const Model& model, NodeId last);
+std::optional<Fusion> conv_and_sum(const Model& model, NodeId last);
+std::optional<Fusion> conv_and_norm(const Model& model, NodeId last);
 
 // The model with all that is found, and how often each was, as notes.
 Model fused(const Model& model, std::vector<std::string>& notes);
+// The model with convolutions and what follows them put together. Its parameters are not trained:
+// they are frozen, under the names that they had.
+Model fused_for_answers(const Model& model);
 
 // ---- for patterns
 

@@ -30,6 +30,9 @@ struct ImportOptions {
   std::map<std::string, ops::TensorLiteral> constants = {};
   // Whether what an exporter wrote for one operator becomes it (fuse.h).
   bool fuse = true;
+  // The model is for answers only: what follows a convolution becomes a part of it (fuse.h), and
+  // nothing can be trained.
+  bool answers = false;
   // Nothing is a batch: every input is whole, as ONNX's tests have them.
   bool whole_inputs = false;
 };

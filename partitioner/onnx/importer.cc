@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "partitioner/onnx/fuse.h"
+#include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
 
@@ -36,15 +38,17 @@ Imported Importer::import() {
   add_inputs();
   for (const GraphNode& node : graph_.nodes) add(node);
   options_.loss.empty() ? add_results() : add_loss();
+  check_all_fit();
   return std::move(result_);
 }
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
   size_t bytes = 0;
+  auto forms = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms[name]});
     bytes += stored.spec.bytes(0);
   }
   budget_.begin(bytes);
@@ -81,7 +85,7 @@ void Importer::find_batch() {
   if (first != nullptr && first->shape[0].extent > 0) fixed_batch_ = first->shape[0].extent;
 }
 
-ops::Shape Importer::shape_of_input(const GraphInput& input) const {
+ops::Shape Importer::shape_of_input(const GraphInput& input) {
   std::vector<int64_t> extents;
   for (size_t i = 0; i < input.shape.size(); ++i) {
     const Dimension& axis = input.shape[i];
@@ -90,8 +94,9 @@ ops::Shape Importer::shape_of_input(const GraphInput& input) const {
       continue;
     }
     const auto given = options_.dims.find(axis.symbol);
-    const int64_t extent =
-        axis.extent < 0 && given != options_.dims.end() ? given->second : axis.extent;
+    const bool asked = axis.extent < 0 && given != options_.dims.end();
+    if (asked) used_dims_.insert(axis.symbol);
+    const int64_t extent = asked ? given->second : axis.extent;
     if (extent < 0)
       refuse(axis.symbol.empty()
                  ? format("its axis {} has no extent and no name; export the model with one", i)
@@ -101,6 +106,36 @@ ops::Shape Importer::shape_of_input(const GraphInput& input) const {
     extents.push_back(extent);
   }
   return ops::Shape(extents);
+}
+
+// What a person asks for and nothing has is a slip of the pen.
+void Importer::check_all_fit() const {
+  std::set<std::string> symbols;
+  for (const GraphInput& input : graph_.inputs)
+    for (const Dimension& axis : input.shape)
+      if (axis.extent < 0 && !axis.symbol.empty()) symbols.insert(axis.symbol);
+  for (const auto& [name, extent] : options_.dims)
+    if (!used_dims_.contains(name))
+      refuse(symbols.contains(name)
+                 ? format("{} is its batch, of which --dim says nothing: leave it out", name)
+                 : format("no axis of its inputs is named {}, as --dim has it; there {}", name,
+                          symbols.empty() ? "is none with a name"
+                                          : format("is {}", fmt::join(symbols, ", "))));
+  for (const auto* patterns : {&options_.train, &options_.freeze})
+    for (const std::string& pattern : *patterns)
+      if (!fitting_.contains(pattern))
+        refuse(format("{} \"{}\" fits the name of none of its weights{}",
+                      patterns == &options_.train ? "--train" : "--freeze", pattern,
+                      some_weights()));
+}
+
+std::string Importer::some_weights() const {
+  constexpr size_t kFew = 8;
+  std::vector<std::string> names;
+  for (const ValueId id : result_.model.kept_values())
+    if (result_.model.value(id).role != Role::kConstant && names.size() < kFew)
+      names.push_back(result_.model.value(id).name);
+  return names.empty() ? "" : format(", as {}", fmt::join(names, ", "));
 }
 
 void Importer::add_inputs() {
@@ -114,6 +149,7 @@ void Importer::add_results() {
     const std::string where = format("{}: output {}", graph_.origin, output);
     if (is_constant(output)) {
       result_.constants[output] = literal(output, size_t{1} << 30);
+      note(format("output {} is the same for all inputs", output));
       continue;
     }
     const ValueId* value = std::get_if<ValueId>(&known(output));
@@ -137,13 +173,18 @@ void Importer::add_loss() {
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Graph formed = graph;
   std::vector<std::string> notes;
-  if (!options.loss.empty()) end_in_scores(formed, options.loss, notes);
+  Joined joined;
+  if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();
+  if (!options.loss.empty())
+    check_joined(joined, imported.model.value(imported.model.results().front().value).spec.shape);
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
+  imported.model = pruned(imported.model, imported.notes);
+  if (options.answers) imported.model = fused_for_answers(imported.model);
   return imported;
 }
 

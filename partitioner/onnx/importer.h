@@ -30,14 +30,16 @@ class Importer {
   // ---- importer.cc: inputs, results
   void add_initializers();
   void add_inputs();
-  ops::Shape shape_of_input(const GraphInput& input) const;
+  ops::Shape shape_of_input(const GraphInput& input);
   void find_batch();
   void add_results();
   void add_loss();
+  void check_all_fit() const;
+  std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
-  void add_newest(GraphNode node);
+  void add_newest(GraphNode node, int opset);
   std::string hint_on_batch(const std::string& complaint) const;
   GraphNode as_read(GraphNode node) const;
   void check_zeros(GraphNode& node);
@@ -77,9 +79,16 @@ class Importer {
   static constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that every part may repeat
   void count_readers();
   bool is_placed(const std::string& name, const Fixed& fixed) const;
-  bool is_trained(const std::string& name, const Fixed& fixed) const;
+  // Whether a name that it has fits one of the patterns: its own, that of the file's weight that it
+  // is made of, or what files of weights call it.
+  bool fits(const Fixed& fixed, const std::vector<std::string>& patterns);
+  bool is_trained(const std::string& name, const Fixed& fixed);
   void name_copy(const GraphNode& node, Fixed& fixed) const;
   const std::string* weight_in(const GraphNode& node) const;
+  // How files of weights have a constant that is another in another shape, or turned over; null:
+  // as it is then.
+  std::shared_ptr<const StoredForm> stored_viewed(const Fixed& from);
+  std::shared_ptr<const StoredForm> stored_turned_of(const Fixed& from, const GraphNode& transpose);
   Fixed made_of_weight(const GraphNode& node, size_t output, Fixed made);
   void remember_turned(const GraphNode& node);
   bool add_tied_product(const GraphNode& node);
@@ -101,6 +110,8 @@ class Importer {
   std::map<std::string, std::string> turned_;  // by name, the matrix that was turned over
   Budget budget_;
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
+  std::set<std::string> used_dims_;
+  std::set<std::string> fitting_;  // patterns that a name fits
   std::unique_ptr<Evaluator> evaluator_;
 };
 

@@ -286,6 +286,7 @@ bool Importer::view_constant(const GraphNode& node) {
     return false;
   Fixed viewed = *fixed;
   viewed.spec.shape = ops::Shape(to);
+  viewed.stored = stored_viewed(*fixed);
   if (viewed.spec.shape.elements() != fixed->spec.shape.elements())
     refuse(format("{} has no shape {}", ops::to_string(fixed->spec.shape),
                   ops::to_string(viewed.spec.shape)));

@@ -25,8 +25,11 @@ void Importer::add(const GraphNode& node) {
         refuse(format("it has no input {}", input));
       return spec_of(node.inputs[input]);
     };
-    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand))
-      add_newest(std::move(one));
+    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand)) {
+      // Where nothing says what it meant then, it is known as far as its definition says.
+      const bool newest = one.op != node.op || is_adapted(one.op);
+      add_newest(std::move(one), newest ? ops::kNewestOpset : graph_.opset);
+    }
     for (const std::string& output : node.outputs)
       if (readers_.contains(output) && !output.empty() && !known_.contains(output))
         refuse(format("it gives no output {}", output));
@@ -46,7 +49,7 @@ std::string Importer::hint_on_batch(const std::string& complaint) const {
     if (!options_.constants.contains(input.name))
       return format(
           "; N is the batch, for which the first axis of every input stands: that of {}, "
-          "of {}, too",
+          "of {}, too; a file whose batch has a name, as a dynamic axis has, says where it goes",
           input.name, *fixed_batch_);
   return {};
 }
@@ -70,14 +73,12 @@ void Importer::check_zeros(GraphNode& node) {
     refuse("its shape has an extent of 0, by allowzero, which no batch has");
 }
 
-void Importer::add_newest(GraphNode node) {
+void Importer::add_newest(GraphNode node, int opset) {
   if (node.op == "Reshape") check_zeros(node);
   if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node) ||
       fold_sequence(node))
     return;
-  // Where nothing says what it meant then, it is known as far as its definition says.
-  const ops::OperatorDefinition& definition =
-      ops::find_operator(node.op, is_adapted(node.op) ? ops::kNewestOpset : graph_.opset);
+  const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);
   if (!evaluate_constant(node) && !add_tied_product(node)) add_node(std::move(node));

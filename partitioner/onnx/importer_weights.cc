@@ -1,6 +1,6 @@
 // Which constants are weights, under which names, and what reads one of them in two ways.
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "partitioner/onnx/importer.h"
@@ -35,11 +35,6 @@ bool is_mask(const Fixed& fixed) {
   return hides || (zeros && ones);
 }
 
-bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(name, pattern); });
-}
-
 bool may_be_weight(const Fixed& fixed) {
   return fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.rank() > 0 &&
          fixed.spec.shape.elements() > 1;
@@ -54,8 +49,17 @@ bool turns_over(const GraphNode& node, const ops::Shape& shape) {
          ops::attribute_ints(node.attributes, "perm", {1, 0}) == std::vector<int64_t>{1, 0};
 }
 
-bool same_numbers(const Fixed& a, const Fixed& b) {
-  if (!(a.spec == b.spec)) return false;
+// Of which of the file's axes each is.
+std::vector<int> axes_in_file(const Fixed& fixed) {
+  if (fixed.stored != nullptr && !fixed.stored->axes.empty()) return fixed.stored->axes;
+  std::vector<int> axes(static_cast<size_t>(fixed.spec.shape.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+// A symmetric matrix that is turned over begins with the same numbers, and is another.
+bool same_constant(const Fixed& a, const Fixed& b) {
+  if (!(a.spec == b.spec) || axes_in_file(a) != axes_in_file(b)) return false;
   if (a.contents == b.contents) return a.contents != nullptr || a.initializer == b.initializer;
   return a.contents != nullptr && b.contents != nullptr &&
          a.contents->identity() == b.contents->identity();
@@ -70,13 +74,26 @@ bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
   return (shifts.contains(name) || shifts.contains(origin_of(fixed))) && !is_mask(fixed);
 }
 
-bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  const auto fits = [&](const std::vector<std::string>& patterns) {
-    return fits_any(fixed.name, patterns) || fits_any(origin_of(fixed), patterns);
-  };
-  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || fits(options_.freeze))
-    return false;
-  return fits(options_.train) || (may_be_weight(fixed) && is_placed(name, fixed));
+bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns) {
+  std::vector<std::string> names{fixed.name, origin_of(fixed)};
+  if (fixed.stored != nullptr)
+    for (const StoredTensor& each : fixed.stored->tensors) names.push_back(each.name);
+  bool any = false;
+  for (const std::string& pattern : patterns) {
+    const bool one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return fits_pattern(name, pattern);
+    });
+    if (one) fitting_.insert(pattern);
+    any = any || one;
+  }
+  return any;
+}
+
+bool Importer::is_trained(const std::string& name, const Fixed& fixed) {
+  const bool frozen = fits(fixed, options_.freeze);
+  const bool asked = fits(fixed, options_.train);
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || frozen) return false;
+  return asked || (may_be_weight(fixed) && is_placed(name, fixed));
 }
 
 void Importer::count_readers() {
@@ -101,6 +118,7 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
   if (tied) return;
   fixed.name = output;
   fixed.of.clear();
+  fixed.stored = nullptr;
 }
 
 // The weight of the file that a constant node's results are made of, if it is one.
@@ -118,6 +136,39 @@ const std::string* Importer::weight_in(const GraphNode& node) const {
   return found;
 }
 
+std::shared_ptr<const StoredForm> Importer::stored_viewed(const Fixed& from) {
+  if (!graph_.initializers.contains(from.name)) return nullptr;
+  if (from.stored == nullptr)
+    return std::make_shared<const StoredForm>(stored_as(from.name, from.spec.shape));
+  const bool in_order = from.stored->axes.empty() && from.stored->rows.size() == 1;
+  if (!in_order) note(format("files of weights have {} in another shape", from.name));
+  return in_order ? from.stored : nullptr;
+}
+
+std::shared_ptr<const StoredForm> Importer::stored_turned_of(const Fixed& from,
+                                                             const GraphNode& transpose) {
+  if (!graph_.initializers.contains(from.name)) return nullptr;
+  const ops::Shape& shape = from.spec.shape;
+  std::vector<int64_t> order = ops::attribute_ints(transpose.attributes, "perm", {});
+  for (int64_t i = shape.rank() - 1; i >= 0 && std::ssize(order) < shape.rank(); --i)
+    order.push_back(i);
+  std::vector<int> axes;
+  ops::Shape result = shape;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto axis = static_cast<int>(order[static_cast<size_t>(i)]);
+    result[i] = shape[axis];
+    const bool again = from.stored != nullptr && !from.stored->axes.empty();
+    axes.push_back(again ? from.stored->axes[static_cast<size_t>(axis)] : axis);
+  }
+  if (from.stored == nullptr)
+    return std::make_shared<const StoredForm>(stored_turned(from.name, result, axes));
+  if (!from.stored->axes.empty())
+    return std::make_shared<const StoredForm>(
+        stored_turned(from.stored->tensors[0].name, result, axes));
+  note(format("files of weights have {} in another shape", from.name));
+  return nullptr;
+}
+
 // A weight that is computed with before it is one stays that of the file, by name; where it becomes
 // several, they are named after it.
 Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made) {
@@ -129,8 +180,10 @@ Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made)
   const bool alone = readers_[weight.name] == 1 && readers_[*read] == 1;
   if (node.op == "Transpose") {
     made.name = weight.name;
-    note(alone ? format("{} is kept with its axes turned over", weight.name)
-               : format("{} is read as it is and with its axes turned over", weight.name));
+    made.stored = stored_turned_of(weight, node);
+    note(format("{} is {} with its axes turned over{}", weight.name,
+                alone ? "kept" : "read as it is and",
+                made.stored == nullptr ? "" : "; files of weights have it as this file"));
     return made;
   }
   const bool stays = alone && node.outputs.size() == 1 && weight.name == made.of;
@@ -183,9 +236,9 @@ void Importer::remember_turned(const GraphNode& node) {
 
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool may_train) {
   const bool state = states_.contains(name);
-  const bool trained = may_train && is_trained(name, fixed);
-  // What a file of weights would have under this name is no constant of the model.
-  const bool stored = graph_.initializers.contains(fixed.name) &&
+  const bool trained = is_trained(name, fixed) && may_train;
+  // What a file of weights would have is no constant of the model.
+  const bool stored = (graph_.initializers.contains(fixed.name) || fixed.stored != nullptr) &&
                       fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
   if (!state && !trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
@@ -200,12 +253,16 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
     result_.model.set_contents(
         id, contents_of(literal_of(fixed, Budget::kMostAtOnce).bytes, fixed.spec.dtype));
   }
+  result_.model.set_stored(id, fixed.stored);
+  if (fixed.stored != nullptr && fixed.stored->tensors[0].name != fixed.name)
+    note(format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
   return id;
 }
 
 ValueId Importer::add_fixed_once(const std::string& name, Fixed fixed) {
   const auto found = in_model_.find(fixed.name);
-  if (found != in_model_.end() && same_numbers(found->second.fixed, fixed)) return found->second.id;
+  if (found != in_model_.end() && same_constant(found->second.fixed, fixed))
+    return found->second.id;
   bool may_train = true;
   if (found != in_model_.end()) {
     const bool trained = result_.model.value(found->second.id).role == Role::kParameter;
@@ -214,6 +271,7 @@ ValueId Importer::add_fixed_once(const std::string& name, Fixed fixed) {
                     fixed.name, ops::to_string(found->second.fixed.spec.shape), name));
     may_train = !trained;
     if (fixed.of.empty()) fixed.of = fixed.name;
+    if (fixed.stored == nullptr) fixed.stored = stored_viewed(fixed);
     fixed.name = format("{} as {}", fixed.name, name);
     const auto again = in_model_.find(fixed.name);
     if (again != in_model_.end()) return again->second.id;

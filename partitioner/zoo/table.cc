@@ -49,6 +49,10 @@ constexpr std::array kModels = {
     ZooModel{"lstm-lm", "a language model: a score of every token follows each",
              "tokens in a row, vocabulary, embedding, hidden units: 16-32-32-64", false,
              make_lstm_lm},
+    ZooModel{"seq2seq", "an LSTM encoder whose last states begin a decoder (Sutskever et al. 2014)",
+             "tokens of a source, of a target, vocabulary, embedding, hidden units, layers: "
+             "16-16-32-32-64-2",
+             false, make_seq2seq},
     ZooModel{"gpt", "a decoder-only transformer, pre-norm, exact GELU (Radford et al. 2019)",
              "layers, features, heads, tokens in a row, vocabulary: 4-512-8-128-96", false,
              make_gpt},

@@ -147,7 +147,13 @@ struct Training::SchedulerHalf {
     if (task.kind != TaskKind::kEvaluate) return;
     last_ns = runtime::now_ns();
     if (first_ns < 0) first_ns = begin;
-    evaluation_seconds.push_back(static_cast<double>(last_ns - begin) * 1e-9);
+    int64_t entered = begin;
+    if (std::ssize(evaluation_ends) >= plan.workers_bound()) {
+      entered = std::max(begin, evaluation_ends.front());
+      evaluation_ends.pop_front();
+    }
+    evaluation_ends.push_back(last_ns);
+    evaluation_seconds.push_back(static_cast<double>(last_ns - entered) * 1e-9);
   }
 
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
@@ -195,6 +201,7 @@ struct Training::SchedulerHalf {
   int64_t first_ns = -1;
   int64_t last_ns = 0;
   std::vector<double> evaluation_seconds;
+  std::deque<int64_t> evaluation_ends;  // of the last, as many as there are workers
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;

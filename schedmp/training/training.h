@@ -145,8 +145,9 @@ class Training : public Program {
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;
   const std::vector<EvaluationRecord>& evaluations() const;
-  // Of each batch of evaluations, from when it was handed out to when its last result came in; and
-  // from the first's beginning to the last's end.
+  // Of each batch of evaluations, to when its last result came in: from when it was handed out, or,
+  // behind others, from when there were fewer under way than workers. And from the beginning of the
+  // first to the end of the last.
   const std::vector<double>& evaluation_seconds() const;
   double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;

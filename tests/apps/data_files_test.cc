@@ -2,8 +2,10 @@
 // (files/make_files.py), or what a plain loop makes of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +14,7 @@
 #include "apps/data/idx_folder.h"
 #include "apps/data/image_folder.h"
 #include "apps/data/picture.h"
+#include "apps/data/stored_bytes.h"
 #include "apps/data/text_rows.h"
 #include "apps/models.h"
 #include "runtime/file.h"
@@ -118,11 +121,54 @@ TEST(ArrayRows, WhatDoesNotFitTogetherIsNamed) {
   save("y.npy", ops::DType::kInt64, {19});
   EXPECT_THAT(complaint(), AllOf(HasSubstr("y.npy"), HasSubstr("19 rows, but x has 20")));
   save("y.npy", ops::DType::kFloat32, {20});
-  EXPECT_THAT(complaint(), HasSubstr("labels are whole numbers where they are classes, these are float32"));
+  EXPECT_THAT(complaint(),
+              HasSubstr("labels are whole numbers where they are classes, these are float32"));
   save("y.npy", ops::DType::kInt64, {20});
   EXPECT_THAT(complaint(), HasSubstr("label -1 of row 0 is no class"));
   save("y.npy", ops::DType::kInt64, {});
   EXPECT_THAT(complaint(), HasSubstr("no axis of rows"));
+}
+
+// A flipped bit of an array, wherever it is: nothing else in the file says what its numbers were.
+TEST(ArrayRows, DamagedNumbersAreRefused) {
+  const tests::TemporaryFolder folder;
+  for (const std::string name : {"stored.npz", "deflated.npz"}) {
+    std::string bytes = runtime::read_file(kFiles / name);
+    const size_t member = bytes.find("x");  // x_train.npy, x.npy
+    const size_t within = bytes.find("PK\3\4", member) - 8;
+    bytes[within] = static_cast<char>(bytes[within] ^ 1);
+    const fs::path damaged = folder / name;
+    runtime::write_file_atomic(damaged, bytes);
+    const auto error = error_of([&] {
+      const ArrayRows data(arrays_of_archive(damaged), Split::kTrain);
+      data.prepare();
+    });
+    ASSERT_TRUE(error) << name;
+    EXPECT_THAT(error->what(), AllOf(HasSubstr(name + ": x"), HasSubstr("it is damaged")));
+  }
+}
+
+TEST(StoredArrays, AreCheckedOnceMoreThanTheirHeadIsRead) {
+  constexpr size_t kBytes = 700'000;
+  const tests::TemporaryFolder folder;
+  std::string text(kBytes, 'a');
+  for (size_t i = 0; i < kBytes; ++i) text[i] = static_cast<char>(i % 251);
+  const auto sum = static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(kBytes - 5)));
+  const auto stored = [&](const std::string& contents) {
+    runtime::write_file_atomic(folder / "all", contents);
+    return StoredBytes(std::make_shared<FileBytes>(folder / "all"), 0, kBytes - 5, "a.npz: x", sum);
+  };
+  const StoredBytes sound = stored(text);
+  EXPECT_EQ(read_text(sound, kBytes - 15, 10), text.substr(kBytes - 15, 10));
+  text[kBytes - 6] = 'x';
+  const StoredBytes damaged = stored(text);
+  EXPECT_EQ(read_text(damaged, 0, 128), text.substr(0, 128)) << "a header costs a header";
+  for (int again = 0; again < 2; ++again) {
+    const auto error = error_of([&] { read_text(damaged, 70'000, 10); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), AllOf(HasSubstr("a.npz: x"), HasSubstr("checksum")));
+  }
 }
 
 // ---- pictures
@@ -150,6 +196,45 @@ TEST(Pictures, AreWhatPyTorchMakesOfThem) {
     }
   }
   EXPECT_EQ(compared, 9);
+}
+
+std::string message_of_picture(const std::string& bytes) {
+  const auto error =
+      error_of([&] { decode_picture(std::as_bytes(std::span(bytes)), 3, "claims"); });
+  return error ? error->what() : "";
+}
+
+// Numbers of big-endian bytes.
+void put_number(std::string& bytes, size_t at, uint32_t value, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    bytes[at + i] = static_cast<char>(value >> 8 * (count - 1 - i) & 0xff);
+}
+
+// A header's claim costs nothing, however sound the header is.
+TEST(Pictures, ThatClaimMorePixelsThanTheyCanHoldAreRefused) {
+  constexpr size_t kHeader = 12;  // type and contents of IHDR, behind the signature and its length
+  constexpr std::array<std::array<uint32_t, 2>, 3> kClaims{
+      {{900'000, 900'000}, {8'200, 8'200}, {8'000, 8'000}}};
+  for (const auto& [width, height] : kClaims) {
+    std::string png = runtime::read_file(kFiles / "waves.png");
+    put_number(png, kHeader + 4, width, 4);
+    put_number(png, kHeader + 8, height, 4);
+    const auto sum =
+        crc32(0, reinterpret_cast<const Bytef*>(png.data() + kHeader), 17);  // behind it
+    put_number(png, kHeader + 17, static_cast<uint32_t>(sum), 4);
+    EXPECT_THAT(message_of_picture(png),
+                HasSubstr(format("its header claims {}x{} pixels, in a file of {} bytes", width,
+                                 height, png.size())));
+  }
+  for (const auto& [name, marker] :
+       {std::pair("waves.jpg", "\xff\xc0"), {"progressive.jpg", "\xff\xc2"}}) {
+    std::string jpeg = runtime::read_file(kFiles / name);
+    const size_t frame = jpeg.find(marker);
+    ASSERT_NE(frame, std::string::npos);
+    put_number(jpeg, frame + 5, 50'000, 2);
+    put_number(jpeg, frame + 7, 60'000, 2);
+    EXPECT_THAT(message_of_picture(jpeg), HasSubstr("its header claims 60000x50000 pixels"));
+  }
 }
 
 class PictureFolder : public testing::Test {

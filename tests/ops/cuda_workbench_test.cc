@@ -1,68 +1,16 @@
-// Kernels and workbench of GPUs against the CPU's, beyond what the conformance suites ask of any
-// device: on a GPU that the host plays, and on a real one where there is one.
+// The workbench of GPUs against the CPU's, beyond what the conformance suites ask of any device: on
+// a GPU that the host plays, and on a real one where there is one.
 #include <gmock/gmock.h>
 
-#include <array>
 #include <limits>
-#include <optional>
 #include <random>
 
-#include "tests/conformance/operator_fixture.h"
-#include "tests/support/errors.h"
-#include "tests/support/no_gpu.h"
+#include "tests/ops/on_cuda.h"
 
 namespace kerf::ops {
 namespace {
 
 using testing::ElementsAreArray;
-using testing::HasSubstr;
-using tests::error_of;
-
-// A device with its stream and workbench.
-struct Bench {
-  explicit Bench(const std::string& name)
-      : device(runtime::make_device(name)),
-        stream(device->make_stream()),
-        workbench(make_workbench(*device, *stream)) {}
-
-  template <class T>
-  runtime::Buffer filled(const std::vector<T>& values) {
-    runtime::Buffer buffer = device->allocate(std::max<size_t>(1, values.size() * sizeof(T)));
-    stream->copy(buffer.data(), values.data(), values.size() * sizeof(T));
-    return buffer;
-  }
-  template <class T>
-  std::vector<T> content(const runtime::Buffer& buffer, size_t count) {
-    std::vector<T> values(count);
-    stream->copy(values.data(), buffer.data(), count * sizeof(T));
-    stream->synchronize();
-    return values;
-  }
-
-  std::unique_ptr<runtime::Device> device;
-  std::unique_ptr<runtime::Stream> stream;
-  std::unique_ptr<Workbench> workbench;
-};
-
-// A test of a GPU, skipped where there is none.
-class OnCuda : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = tests::no_gpu(); !why.empty()) GTEST_SKIP() << why;
-    gpu_ = std::make_unique<Bench>("cuda:0");
-  }
-  std::array<Bench*, 2> both() { return {&cpu_, gpu_.get()}; }
-
-  Bench cpu_{"cpu"};
-  std::unique_ptr<Bench> gpu_;
-};
-
-std::vector<float> random_floats(size_t count, uint64_t seed) {
-  Dice dice(seed);
-  std::vector<float> values(count);
-  for (float& each : values) each = dice.uniform();
-  return values;
-}
 
 // ---- moving
 
@@ -108,7 +56,7 @@ class MovesCuda : public OnCuda, public testing::WithParamInterface<DType> {
   void expect_alike(const std::vector<uint8_t>& from, const std::vector<uint8_t>& to,
                     const Act& act, const std::string& what) {
     std::vector<uint8_t> results[2];
-    for (Bench* bench : both()) {
+    for (CudaBench* bench : both()) {
       const runtime::Buffer source = bench->filled(from);
       const runtime::Buffer target = bench->filled(to);
       act(*bench->workbench, source.data(), target.data());
@@ -191,7 +139,7 @@ TEST_F(OnCuda, UpdatesToTheBitsOfTheCpuUnlessTheStepSaysNo) {
   for (const OptimizerOptions& options : optimizers_of_all_kinds())
     for (const double cause : {0.0, 1.0}) {
       std::vector<float> results[2];
-      for (Bench* bench : both()) {
+      for (CudaBench* bench : both()) {
         const Optimizer optimizer(options);
         const auto view = [](const runtime::Buffer& buffer) {
           return TensorView{DType::kFloat32, {33}, buffer.data()};
@@ -254,7 +202,7 @@ TEST_F(OnCuda, CountsRightAnswersAsTheCpuDoes) {
                                        {Answers::kPicked, 5},
                                        {Answers::kNone, 1}}) {
     double counts[2];
-    for (Bench* bench : both()) {
+    for (CudaBench* bench : both()) {
       const runtime::Buffer s = bench->filled(scores);
       const runtime::Buffer l =
           answers == Answers::kPicked ? bench->filled(picked) : bench->filled(labels);
@@ -276,7 +224,7 @@ TEST_F(OnCuda, CountsRightAnswersOfManyRows) {
   std::vector<int64_t> labels(kRows);
   for (size_t row = 0; row < labels.size(); ++row) labels[row] = static_cast<int64_t>(row % 3);
   double counts[2];
-  for (Bench* bench : both()) {
+  for (CudaBench* bench : both()) {
     const runtime::Buffer s = bench->filled(scores);
     const runtime::Buffer l = bench->filled(labels);
     const runtime::Buffer entry = bench->filled(std::vector{0.0});
@@ -287,145 +235,6 @@ TEST_F(OnCuda, CountsRightAnswersOfManyRows) {
   }
   EXPECT_EQ(counts[0], counts[1]);
   EXPECT_GT(counts[1], kRows / 6.0);
-}
-
-// ---- kernels
-
-std::vector<HostTensor> everything(const std::string& device, const OperatorCase& scene) {
-  const auto made = runtime::make_device(device);
-  const auto op = bind(scene);
-  const auto values = draw_inputs(scene, scene.samples, 21);
-  OperatorRunner kernel(op, *made, scene.samples);
-  const Moment now{.samples = scene.samples, .normaliser = 4};
-  auto results = kernel.forward(values, now);
-  for (auto& gradient :
-       kernel.gradients(values, now, draw_upstream(*op, scene.samples, 22), ask(*op, values)))
-    results.push_back(std::move(gradient));
-  return results;
-}
-
-class CudaKernels : public OnCuda, public testing::WithParamInterface<OperatorCase> {};
-
-TEST_P(CudaKernels, GiveWhatTheCpuGives) {
-  const auto device = runtime::make_device("cuda:0");
-  if (!has_kernel_for(*bind(GetParam()), *device)) GTEST_SKIP() << "no kernel";
-  const auto here = everything("cpu", GetParam());
-  const auto there = everything("cuda:0", GetParam());
-  ASSERT_EQ(here.size(), there.size());
-  for (size_t i = 0; i < here.size(); ++i)
-    EXPECT_LT(difference(here[i], there[i]), 1e-5) << "result " << i;
-}
-
-std::string name_of_case(const testing::TestParamInfo<OperatorCase>& info) {
-  return info.param.name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Operators, CudaKernels, testing::ValuesIn(operator_cases()), name_of_case);
-
-TEST_F(OnCuda, HasKernelsForTraining) {
-  for (const char* name : {"Add",
-                           "AveragePool",
-                           "BatchNormalization",
-                           "Concat",
-                           "Conv",
-                           "Div",
-                           "Dropout",
-                           "Flatten",
-                           "Gather",
-                           "Gemm",
-                           "LayerNormalization",
-                           "MatMul",
-                           "MaxPool",
-                           "Mul",
-                           "PRelu",
-                           "Pow",
-                           "Relu",
-                           "Reshape",
-                           "Sigmoid",
-                           "Softmax",
-                           "SoftmaxCrossEntropyLoss",
-                           "Split",
-                           "Sub",
-                           "Tanh",
-                           "Transpose"})
-    EXPECT_TRUE(has_kernel(name, runtime::DeviceKind::kCuda)) << name;
-}
-
-TEST_F(OnCuda, DropsWhatTheCpuDrops) {
-  const OperatorCase scene{.name = "Dropout",
-                           .op = "Dropout",
-                           .attributes = {{"ratio", 0.3}},
-                           .inputs = {activation({kBatch, 4096})}};
-  EXPECT_EQ(everything("cpu", scene)[0].floats, everything("cuda:0", scene)[0].floats);
-}
-
-// ---- what is wrong in the data
-
-struct WrongData {
-  std::string name;
-  OperatorCase scene;
-  size_t input;    // of the case, in which ...
-  size_t element;  // ... this one is wrong
-  int64_t value;
-};
-
-std::vector<WrongData> wrong_data() {
-  return {{"label",
-           {.name = {},
-            .op = "SoftmaxCrossEntropyLoss",
-            .inputs = {activation({kBatch, 6, 5}), classes({kBatch, 5}, 6)}},
-           1,
-           7,
-           6},
-          {"negative_label",
-           {.name = {},
-            .op = "SoftmaxCrossEntropyLoss",
-            .inputs = {activation({kBatch, 10}), classes({kBatch}, 10)}},
-           1,
-           2,
-           -1},
-          {"picked_label",
-           {.name = {},
-            .op = "PickLabel",
-            .inputs = {activation({kBatch, 7, 2}), classes({kBatch, 2}, 7)}},
-           1,
-           3,
-           7},
-          {"index",
-           {.name = {}, .op = "Gather", .inputs = {parameter({9, 4}), classes({kBatch, 3}, 9)}},
-           1,
-           4,
-           -10}};
-}
-
-TEST_F(OnCuda, RefusesWrongDataWithTheWordsOfTheCpu) {
-  for (const WrongData& wrong : wrong_data()) {
-    auto values = draw_inputs(wrong.scene, 3, 6);
-    values[wrong.input].integers[wrong.element] = wrong.value;
-    std::optional<Error> errors[2];
-    for (Bench* bench : both())
-      errors[bench == gpu_.get() ? 1 : 0] = error_of([&] {
-        OperatorRunner kernel(bind(wrong.scene), *bench->device, 3);
-        (void)kernel.forward(values, {.samples = 3});
-      });
-    ASSERT_TRUE(errors[0] && errors[1]) << wrong.name;
-    EXPECT_EQ(errors[1]->code(), ErrorCode::kUsage) << wrong.name;
-    EXPECT_EQ(errors[1]->message(), errors[0]->message()) << wrong.name;
-  }
-}
-
-TEST_F(OnCuda, RefusesARatioThatIsNone) {
-  OperatorCase scene{
-      .name = {}, .op = "Dropout", .inputs = {activation({kBatch, 3}), {{DType::kFloat32, {1}}}}};
-  scene.inputs[1].role = Role::kConstant;
-  auto values = draw_inputs(scene, 2, 1);
-  values[1].floats[0] = 1.5F;
-  const auto error = error_of([&] {
-    OperatorRunner kernel(bind(scene), *gpu_->device, 2);
-    (void)kernel.forward(values, {.samples = 2});
-  });
-  ASSERT_TRUE(error);
-  EXPECT_THAT(error->message(), HasSubstr("1.5"));
 }
 
 }  // namespace

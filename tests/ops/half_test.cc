@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace kerf::ops {
 namespace {
@@ -54,6 +55,19 @@ TEST(Halves, RoundToTheNearestTiesToEven) {
   EXPECT_EQ(to_float16(65519.0F), 0x7BFF);
   EXPECT_EQ(to_float16(65520.0F), 0x7C00);
   EXPECT_EQ(to_float16(-1e30F), 0xFC00);
+}
+
+TEST(Halves, AreRoundedOnceFromNumbersOfMoreDigits) {
+  EXPECT_EQ(to_float16(rounded_to_odd(1 + 0x1p-11)), 0x3C00);  // a tie, to the even one
+  EXPECT_EQ(to_float16(rounded_to_odd(1 + 0x1p-11 + 0x1p-40)), 0x3C01);
+  EXPECT_EQ(to_float16(rounded_to_odd(-1 - 0x1p-11 - 0x1p-40)), 0xBC01);
+  EXPECT_EQ(to_float16(rounded_to_odd(1 + 0x3p-11 - 0x1p-40)), 0x3C01);
+  EXPECT_EQ(to_float16(rounded_to_odd(65520 - 0x1p-30)), 0x7BFF);
+  EXPECT_EQ(to_bfloat16(rounded_to_odd(1e300)), 0x7F80);
+  EXPECT_EQ(to_bfloat16(rounded_to_odd(-1e-300)), 0x8000);
+  EXPECT_EQ(to_bfloat16(rounded_to_odd(~uint64_t{0})), 0x5F80);
+  EXPECT_EQ(to_bfloat16(rounded_to_odd(uint64_t{0xFF80000000000000} - 1)), 0x5F7F);
+  EXPECT_TRUE(std::isnan(rounded_to_odd(std::numeric_limits<double>::quiet_NaN())));
 }
 
 }  // namespace

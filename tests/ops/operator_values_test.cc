@@ -1,4 +1,6 @@
 // What operators compute, by example: the meaning that no derivative can check.
+#include "tests/ops/operator_values.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/conformance/operator_runner.h"
 #include "tests/support/errors.h"
 
 namespace kerf::ops {
@@ -17,39 +18,9 @@ using testing::HasSubstr;
 using tests::error_of;
 using Ints = std::vector<int64_t>;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-HostTensor floats(Shape shape, std::vector<float> values) {
-  return {DType::kFloat32, shape, std::move(values), {}};
-}
 HostTensor labels(std::vector<int64_t> values) {
   return {DType::kInt64, {static_cast<int64_t>(values.size())}, {}, std::move(values)};
 }
-
-std::shared_ptr<const BoundOperator> bound(const std::string& op, const Attributes& attributes,
-                                           const std::vector<HostTensor>& inputs) {
-  NodeFacts facts{attributes, {}, 1};
-  for (const auto& input : inputs)
-    facts.inputs.push_back(
-        {{input.dtype, input.shape}, Role::kActivation, is_floating(input.dtype)});
-  return bind_operator(find_operator(op), facts);
-}
-
-class OperatorValues : public testing::Test {
- protected:
-  HostTensor forward(const std::string& op, const Attributes& attributes,
-                     const std::vector<HostTensor>& inputs, const Moment& moment = {}) {
-    OperatorRunner runner(bound(op, attributes, inputs), *device_, 0);
-    return runner.forward(inputs, moment)[0];
-  }
-  HostTensor gradient(const std::string& op, const Attributes& attributes,
-                      const std::vector<HostTensor>& inputs, const HostTensor& dy) {
-    OperatorRunner runner(bound(op, attributes, inputs), *device_, 0);
-    return runner.gradients(inputs, {}, {dy}, {{0, false, zeros(inputs[0].shape)}})[0];
-  }
-
-  std::unique_ptr<runtime::Device> device_ = runtime::make_cpu_device();
-};
 
 TEST_F(OperatorValues, FunctionsKeepNan) {
   for (const char* op : {"Relu", "Sigmoid", "Tanh"}) {

@@ -4,62 +4,14 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "tests/partitioner/reference_scalars.h"
 
 namespace kerf::tests {
-namespace {
+namespace reference {
 
 using ops::Shape;
-using Index = std::vector<int64_t>;
-using Outputs = std::vector<ScalarTensor>;
 
-const Scalar& at(const ScalarTensor& tensor, const Index& index) {
-  int64_t flat = 0;
-  for (int axis = 0; axis < tensor.shape.rank(); ++axis)
-    flat = flat * tensor.shape[axis] + index[static_cast<size_t>(axis)];
-  return tensor.elements[static_cast<size_t>(flat)];
-}
-
-// `index`, of a larger shape, as NumPy broadcasts `tensor` over it.
-const Scalar& repeated_at(const ScalarTensor& tensor, const Index& index) {
-  const int rank = tensor.shape.rank();
-  Index own(index.end() - rank, index.end());
-  for (int axis = 0; axis < rank; ++axis)
-    if (tensor.shape[axis] == 1) own[static_cast<size_t>(axis)] = 0;
-  return at(tensor, own);
-}
-
-template <class Visit>
-void for_each_index(const Shape& shape, const Visit& visit) {
-  Index index(static_cast<size_t>(shape.rank()), 0);
-  for (int64_t i = 0; i < shape.elements(); ++i) {
-    int64_t left = i;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      index[static_cast<size_t>(axis)] = left % shape[axis];
-      left /= shape[axis];
-    }
-    visit(index);
-  }
-}
-
-template <class Element>
-ScalarTensor made(const Shape& shape, const Element& element) {
-  ScalarTensor tensor{shape, {}};
-  for_each_index(shape, [&](const Index& index) { tensor.elements.push_back(element(index)); });
-  return tensor;
-}
-
-Outputs one(ScalarTensor tensor) { return {std::move(tensor)}; }
-
-int axis_of(const ReferenceCall& call, int64_t otherwise, const Shape& shape) {
-  const int64_t axis = attribute_int(call.attributes, "axis", otherwise);
-  return static_cast<int>(axis < 0 ? axis + shape.rank() : axis);
-}
-
-Index with(const Index& index, int axis, int64_t at_axis) {
-  Index changed = index;
-  changed[static_cast<size_t>(axis)] = at_axis;
-  return changed;
-}
+namespace {
 
 // ---- products
 
@@ -216,154 +168,6 @@ Outputs gather(const ReferenceCall& call) {
   }));
 }
 
-// ---- normalisation
-
-// The largest entry along an axis: what exponentials are taken relative to, lest they overflow.
-double largest_along(const ScalarTensor& x, const Index& i, int axis) {
-  double most = at(x, with(i, axis, 0)).value();
-  for (int64_t k = 1; k < x.shape[axis]; ++k)
-    most = std::max(most, at(x, with(i, axis, k)).value());
-  return most;
-}
-
-Outputs softmax(const ReferenceCall& call) {
-  const ScalarTensor& x = *call.inputs[0];
-  const int axis = axis_of(call, -1, x.shape);
-  return one(made(x.shape, [&](const Index& i) {
-    const Scalar most = largest_along(x, i, axis);
-    Scalar sum;
-    for (int64_t k = 0; k < x.shape[axis]; ++k) sum = sum + exp(at(x, with(i, axis, k)) - most);
-    return exp(at(x, i) - most) / sum;
-  }));
-}
-
-struct Moments {
-  Scalar mean, variance;
-};
-
-Moments moments_of(const std::vector<Scalar>& numbers) {
-  const auto count = static_cast<double>(numbers.size());
-  Moments moments;
-  for (const Scalar& each : numbers) moments.mean = moments.mean + each / count;
-  for (const Scalar& each : numbers) {
-    const Scalar distance = each - moments.mean;
-    moments.variance = moments.variance + distance * distance / count;
-  }
-  return moments;
-}
-
-double epsilon_of(const ReferenceCall& call) {
-  return double{static_cast<float>(attribute_float(call.attributes, "epsilon", 1e-5))};
-}
-
-Outputs layer_normalization(const ReferenceCall& call) {
-  const ScalarTensor& x = *call.inputs[0];
-  const int axis = axis_of(call, -1, x.shape);
-  std::map<Index, std::vector<Scalar>> rows;
-  const auto row_of = [&](const Index& i) { return Index(i.begin(), i.begin() + axis); };
-  for_each_index(x.shape, [&](const Index& i) { rows[row_of(i)].push_back(at(x, i)); });
-  std::map<Index, Moments> moments;
-  for (const auto& [row, numbers] : rows) moments[row] = moments_of(numbers);
-  return one(made(x.shape, [&](const Index& i) {
-    const Moments& own = moments.at(row_of(i));
-    const Index place(i.begin() + axis, i.end());
-    const Scalar y = (at(x, i) - own.mean) / sqrt(own.variance + epsilon_of(call));
-    const bool biased = call.inputs.size() > 2 && call.inputs[2] != nullptr;
-    const Scalar scaled = y * at(*call.inputs[1], place);
-    return biased ? scaled + at(*call.inputs[2], place) : scaled;
-  }));
-}
-
-Outputs batch_normalization(const ReferenceCall& call) {
-  const ScalarTensor& x = *call.inputs[0];
-  const bool training = attribute_int(call.attributes, "training_mode", 0) != 0;
-  std::vector<std::vector<Scalar>> channels(static_cast<size_t>(x.shape[1]));
-  for_each_index(x.shape,
-                 [&](const Index& i) { channels[static_cast<size_t>(i[1])].push_back(at(x, i)); });
-  std::vector<Moments> moments;
-  for (size_t c = 0; c < channels.size(); ++c)
-    moments.push_back(training && !channels[c].empty()
-                          ? moments_of(channels[c])
-                          : Moments{call.inputs[3]->elements[c], call.inputs[4]->elements[c]});
-  Outputs outputs = one(made(x.shape, [&](const Index& i) {
-    const auto c = static_cast<size_t>(i[1]);
-    const Scalar y = (at(x, i) - moments[c].mean) / sqrt(moments[c].variance + epsilon_of(call));
-    return y * call.inputs[1]->elements[c] + call.inputs[2]->elements[c];
-  }));
-  if (!training) return outputs;
-  outputs.resize(3);
-  for (const Moments& each : moments) {
-    outputs[1].elements.push_back(each.mean);
-    outputs[2].elements.push_back(each.variance);
-  }
-  outputs[1].shape = outputs[2].shape = {x.shape[1]};
-  return outputs;
-}
-
-// Forward, samples first ("layout" 1), without initial states: Y [N, T, 1, H], and the last h and
-// c.
-Outputs lstm(const ReferenceCall& call) {
-  const ScalarTensor& x = *call.inputs[0];
-  const ScalarTensor& w = *call.inputs[1];
-  const ScalarTensor& r = *call.inputs[2];
-  const int64_t hidden = r.shape[2];
-  Outputs outputs;
-  for (const Shape& shape : call.outputs) outputs.push_back({shape, {}});
-  const auto append = [&](size_t output, const std::vector<Scalar>& numbers) {
-    auto& to = outputs[output].elements;
-    to.insert(to.end(), numbers.begin(), numbers.end());
-  };
-  for (int64_t n = 0; n < x.shape[0]; ++n) {
-    std::vector<Scalar> h(static_cast<size_t>(hidden));
-    std::vector<Scalar> c = h;
-    for (int64_t t = 0; t < x.shape[1]; ++t) {
-      const std::vector<Scalar> before = h;
-      const auto gate = [&](int64_t row) {  // i, o, f, c: blocks of `hidden` rows
-        Scalar sum = at(*call.inputs[3], {0, row}) + at(*call.inputs[3], {0, 4 * hidden + row});
-        for (int64_t k = 0; k < x.shape[2]; ++k) sum = sum + at(w, {0, row, k}) * at(x, {n, t, k});
-        for (int64_t k = 0; k < hidden; ++k)
-          sum = sum + at(r, {0, row, k}) * before[static_cast<size_t>(k)];
-        return sum;
-      };
-      for (int64_t j = 0; j < hidden; ++j) {
-        Scalar& cell = c[static_cast<size_t>(j)];
-        cell = sigmoid(gate(2 * hidden + j)) * cell + sigmoid(gate(j)) * tanh(gate(3 * hidden + j));
-        h[static_cast<size_t>(j)] = sigmoid(gate(hidden + j)) * tanh(cell);
-      }
-      append(0, h);
-    }
-    append(1, h);
-    append(2, c);
-  }
-  return outputs;
-}
-
-// ---- losses
-
-Outputs sum_loss(const ReferenceCall& call) {
-  Scalar sum;
-  for_each_index(call.inputs[0]->shape, [&](const Index& i) {
-    sum = sum + at(*call.inputs[0], i) * repeated_at(*call.inputs[1], i);
-  });
-  return one({{}, {sum / call.normaliser}});
-}
-
-Outputs cross_entropy(const ReferenceCall& call) {
-  const ScalarTensor& scores = *call.inputs[0];
-  Scalar loss;
-  for_each_index(call.inputs[1]->shape, [&](const Index& i) {
-    Index score = i;
-    score.insert(score.begin() + 1, 0);
-    const Scalar most = largest_along(scores, score, 1);
-    Scalar sum;
-    for (int64_t c = 0; c < scores.shape[1]; ++c)
-      sum = sum + exp(at(scores, with(score, 1, c)) - most);
-    const auto label = static_cast<int64_t>(at(*call.inputs[1], i).value());
-    loss = loss + log(sum) + most - at(scores, with(score, 1, label));
-  });
-  return one({{}, {loss / call.normaliser}});
-}
-
 using Function = std::function<Outputs(const ReferenceCall&)>;
 
 const std::map<std::string, Function>& functions() {
@@ -437,14 +241,15 @@ Outputs compute_channels_last(const ReferenceCall& call, const Function& functio
 }
 
 }  // namespace
+}  // namespace reference
 
 std::vector<ScalarTensor> compute(const ReferenceCall& call) {
-  const auto found = functions().find(call.op);
-  KERF_CHECK(found != functions().end(), "no reference for {}", call.op);
+  const auto found = reference::functions().find(call.op);
+  KERF_CHECK(found != reference::functions().end(), "no reference for {}", call.op);
   const bool windows = call.op == "Conv" || call.op == "MaxPool" || call.op == "AveragePool" ||
                        call.op == "BatchNormalization";
   if (windows && attribute_int(call.attributes, "channels_last", 0) != 0)
-    return compute_channels_last(call, found->second);
+    return reference::compute_channels_last(call, found->second);
   return found->second(call);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/worker.h"
 #include "tests/runtime/wire_sample.h"
 #include "tests/support/allocation_meter.h"
+#include "tests/support/mutated.h"
 
 namespace kerf::runtime {
 namespace {
@@ -37,35 +38,6 @@ Outcome offer(const std::string& bytes) {
     EXPECT_EQ(encode(*value), bytes);
   }
   return outcome;
-}
-
-// Flips, cuts, repeats, and writes the counts that hurt most.
-std::string mutated(std::string bytes, SampleMaker& maker) {
-  for (uint64_t edits = 1 + maker.below(4); edits > 0 && !bytes.empty(); --edits) {
-    const size_t at = maker.below(bytes.size());
-    const size_t size = std::min(bytes.size() - at, size_t{1} + maker.below(16));
-    switch (maker.below(6)) {
-      case 0:
-        bytes[at] = static_cast<char>(maker.below(256));
-        break;
-      case 1:
-        bytes.erase(at, size);
-        break;
-      case 2:
-        bytes.insert(at, bytes.substr(at, size));
-        break;
-      case 3:
-        bytes.resize(at);
-        break;
-      case 4:
-        bytes.replace(at, std::min<size_t>(4, bytes.size() - at), "\xff\xff\xff\xff", 4);
-        break;
-      case 5:
-        bytes.replace(at, std::min<size_t>(4, bytes.size() - at), "\0\0\0\x20", 4);
-        break;
-    }
-  }
-  return bytes;
 }
 
 template <class T>
@@ -101,7 +73,8 @@ TYPED_TEST(Mutation, IsRefusedOrTakenAsItStands) {
   SampleMaker maker(11);
   int taken = 0;
   for (int i = 0; i < 10'000 && !this->HasFailure(); ++i)
-    if (offer<TypeParam>(mutated(encode(valid<TypeParam>(maker)), maker)) == Outcome::kTaken)
+    if (offer<TypeParam>(tests::mutated(encode(valid<TypeParam>(maker)), maker.random())) ==
+        Outcome::kTaken)
       ++taken;
   EXPECT_LT(taken, 9'900);  // otherwise the mutations miss
 }
@@ -120,7 +93,7 @@ TEST(Frames, OfNoiseAreRefused) {
   SampleMaker maker(13);
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = make_frame({1, 2, 3}, maker.text());
-    const std::string changed = mutated(bytes, maker);
+    const std::string changed = tests::mutated(bytes, maker.random());
     FrameFault fault{};
     ASSERT_EQ(parse_frame(changed, fault).has_value(), changed == bytes);
   }

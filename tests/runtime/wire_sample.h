@@ -66,6 +66,7 @@ class SampleMaker {
     return sample;
   }
   uint64_t below(uint64_t bound) { return random_() % bound; }
+  std::mt19937_64& random() { return random_; }
   std::string text() {
     std::string made(below(12), '\0');
     for (char& letter : made) letter = static_cast<char>(random_());

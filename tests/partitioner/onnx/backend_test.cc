@@ -2,11 +2,17 @@
 // them to the list of those that passed before, which only grows.
 //
 //   onnx_backend_test PASSING.txt [--update] [--data FOLDER] [--operators PAGE.md]
+//                     [--same-operators PAGE.md]
+//
+// --operators writes the page of operators (docs/operators.md), --same-operators fails where it
+// would be another.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <sstream>
 
+#include "runtime/file.h"
 #include "runtime/format.h"
 #include "tests/partitioner/onnx/backend_tests.h"
 #include "tests/partitioner/onnx/operators_page.h"
@@ -31,7 +37,29 @@ std::set<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-int run(const fs::path& list, const fs::path& data, bool update, const fs::path& page) {
+// How many lines of a page are not those that it would have now; prints the first of them.
+int changed_lines(const fs::path& page, const std::string& now) {
+  std::istringstream before(kerf::runtime::read_file(page));
+  std::istringstream after(now);
+  int changed = 0;
+  for (std::string was, is; before || after; was.clear(), is.clear()) {
+    std::getline(before, was);
+    std::getline(after, is);
+    if (was == is || ++changed > 1) continue;
+    std::cout << kerf::format("{} is out of date, as in\n- {}\n+ {}\n", page.string(), was, is);
+  }
+  if (changed > 0)
+    std::cout << kerf::format("{} in all; onnx_backend_test PASSING.txt --operators {}\n",
+                              kerf::plural(changed, "line"), page.string());
+  return changed;
+}
+
+struct Pages {
+  fs::path written;
+  fs::path compared;
+};
+
+int run(const fs::path& list, const fs::path& data, bool update, const Pages& pages) {
   const std::set<std::string> before = lines_of(list);
   std::map<std::string, Count> counts;
   std::set<std::string> passing;
@@ -60,7 +88,9 @@ int run(const fs::path& list, const fs::path& data, bool update, const fs::path&
     }
   for (const auto& [kind, count] : counts)
     std::cout << kerf::format("{}: {} of {} pass\n", kind, count.passed, count.all);
-  if (!page.empty()) std::ofstream(page) << kerf::partitioner::onnx::operators_page(results);
+  const std::string page = kerf::partitioner::onnx::operators_page(results);
+  if (!pages.written.empty()) std::ofstream(pages.written) << page;
+  if (!pages.compared.empty()) lost += changed_lines(pages.compared, page);
   if (update) {
     std::ofstream out(list);
     out << "# ONNX's backend tests that pass. The list only grows: onnx_backend_test FILE "
@@ -80,13 +110,15 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   fs::path data = kerf::partitioner::onnx::kBackendData;
   fs::path list;
-  fs::path page;
+  Pages pages;
   bool update = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--update")
       update = true;
     else if (arguments[i] == "--operators" && i + 1 < arguments.size())
-      page = arguments[++i];
+      pages.written = arguments[++i];
+    else if (arguments[i] == "--same-operators" && i + 1 < arguments.size())
+      pages.compared = arguments[++i];
     else if (arguments[i] == "--data" && i + 1 < arguments.size())
       data = arguments[++i];
     else
@@ -96,5 +128,5 @@ int main(int argc, char** argv) {
     std::cout << kerf::format("{} is not there; install libonnx-testdata\n", data.string());
     return kSkipped;
   }
-  return run(list, data, update, page);
+  return run(list, data, update, pages);
 }

@@ -70,8 +70,10 @@ TEST(HostileGraphs, IntegersThatOverflow) {
                 stored_integers("least", {kLeast})});
   expect_refused(graph, "d.node", "overflows");
   const int64_t large = int64_t{1} << 40;
-  expect_refused(graph_of({large, large},
-                          {node_of("Size", {"x"}, "s"), node_of("Reshape", {"x", "s"}, "y")}, {}),
+  expect_refused(graph_of({1, 1},
+                          {node_of("Expand", {"x", "shape"}, "e"), node_of("Size", {"e"}, "s"),
+                           node_of("Reshape", {"x", "s"}, "y")},
+                          {stored_integers("shape", {1, large, large})}),
                  "s.node", "its input has more elements than can be counted");
 }
 

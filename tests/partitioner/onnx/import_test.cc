@@ -97,7 +97,8 @@ TEST(Import, ALossTakesTheSoftmaxAndAHeadIsReplaced) {
   EXPECT_EQ(ops::to_string(model.value(model.find_value("fc.weight")).spec.shape), "[3, 128]");
   EXPECT_EQ(model.value(model.find_value("fc.weight")).contents, nullptr);
   EXPECT_NE(model.value(model.find_value("conv.weight")).contents, nullptr);
-  EXPECT_THAT(imported.notes, testing::Contains("Softmax softmax is joined with the loss"));
+  EXPECT_THAT(imported.notes,
+              testing::Contains(HasSubstr("Softmax softmax is joined with the loss")));
 }
 
 TEST(Import, RefusesAnAxisThatOnlyHasAName) {
@@ -193,6 +194,54 @@ TEST(Patterns, StarsStandForAnything) {
   EXPECT_FALSE(fits_pattern("layer10", "layer1"));
   EXPECT_FALSE(fits_pattern("layer2.weight", "layer1.*"));
   EXPECT_TRUE(fits_pattern("aXbXc", "a*b*c"));
+}
+
+Graph product_and(const std::string& op, int64_t axis) {
+  return graph_of({4, 6},
+                  {node_of("MatMul", {"x", "w"}, "z"), node_of(op, {"z"}, "y", {{"axis", axis}})},
+                  {stored_random("w", {6, 3})});
+}
+
+TEST(Import, ASoftmaxIsJoinedWhereItIsOverTheClasses) {
+  const Imported joined = import_graph(product_and("Softmax", 2), {.loss = kCrossEntropy});
+  EXPECT_EQ(joined.model.find_value("y"), -1);
+  EXPECT_EQ(joined.model.results().at(0).name, "z");
+  EXPECT_THAT(joined.notes, testing::Contains(testing::HasSubstr("an export gives z")));
+  for (const std::string op : {"Softmax", "LogSoftmax"}) {
+    const auto error = error_of([&] { import_graph(product_and(op, 1), {.loss = kCrossEntropy}); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), testing::HasSubstr("axis 1 of [N, 4, 3]"));
+  }
+  Graph old = product_and("Softmax", 1);
+  old.opset = 11;  // over all of a sample
+  EXPECT_TRUE(error_of([&] { import_graph(old, {.loss = kCrossEntropy}); }));
+}
+
+TEST(Import, WhatFitsNothingIsRefused) {
+  Graph graph = product_and("Softmax", 2);
+  graph.inputs[0].shape[0] = {-1, "N"};
+  graph.inputs[0].shape[1] = {-1, "T"};
+  const std::map<std::string, int64_t> right{{"T", 4}};
+  EXPECT_FALSE(error_of([&] { import_graph(graph, {.dims = right, .freeze = {"w*"}}); }));
+  const auto freeze = error_of([&] { import_graph(graph, {.dims = right, .freeze = {"v*"}}); });
+  ASSERT_TRUE(freeze);
+  EXPECT_THAT(freeze->what(), testing::HasSubstr("--freeze \"v*\" fits the name of none"));
+  EXPECT_TRUE(error_of([&] { import_graph(graph, {.dims = right, .train = {"v*"}}); }));
+  const auto dim = error_of([&] { import_graph(graph, {.dims = {{"T", 4}, {"FOO", 3}}}); });
+  ASSERT_TRUE(dim);
+  EXPECT_THAT(dim->what(), testing::HasSubstr("no axis of its inputs is named FOO"));
+  const auto batch = error_of([&] { import_graph(graph, {.dims = {{"T", 4}, {"N", 3}}}); });
+  ASSERT_TRUE(batch);
+  EXPECT_THAT(batch->what(), testing::HasSubstr("N is its batch"));
+}
+
+TEST(Import, AnInputThatNothingReadsIsLeftOut) {
+  Graph graph = product_and("Softmax", 2);
+  add_input(graph, "idle", {2});
+  const Imported imported = import_graph(graph);
+  EXPECT_EQ(imported.model.find_value("idle"), -1);
+  EXPECT_THAT(imported.notes, testing::Contains(testing::HasSubstr("input idle has no part")));
+  EXPECT_FALSE(error_of([&] { imported.model.check(); }));
 }
 
 }  // namespace

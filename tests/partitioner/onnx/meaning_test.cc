@@ -27,7 +27,7 @@ Role role_in(const Model& model, const std::string& value) {
   return id < 0 ? Role::kActivation : model.value(id).role;
 }
 
-std::string refusal_of(const Graph& graph, const ImportOptions& options = {}) {
+std::string import_refusal(const Graph& graph, const ImportOptions& options = {}) {
   const auto error = error_of([&] { import_graph(graph, options); });
   return error ? error->what() : "";
 }
@@ -69,9 +69,9 @@ Graph slice_to_batch(const std::string& data, int64_t axis) {
 }
 
 TEST(Meaning, OnlyTheBatchIsSlicedToItsEnd) {
-  EXPECT_EQ(refusal_of(slice_to_batch("x", 0)), "");
+  EXPECT_EQ(import_refusal(slice_to_batch("x", 0)), "");
   for (const Graph& graph : {slice_to_batch("x", 1), slice_to_batch("w", 0)})
-    EXPECT_THAT(refusal_of(graph), HasSubstr("its ends depend on how large the batch is"));
+    EXPECT_THAT(import_refusal(graph), HasSubstr("its ends depend on how large the batch is"));
 }
 
 // ---- weights read in two ways
@@ -99,17 +99,44 @@ TEST(Meaning, AWeightThatIsTurnedOverForOneOfItsReadersStaysOne) {
   }
 }
 
+Graph read_in_two_ways(const Stored& weight) {
+  return graph_of({3, 3},
+                  {node_of("MatMul", {"x", "W"}, "h"), node_of("Transpose", {"W"}, "turned"),
+                   node_of("Add", {"h", "turned"}, "y")},
+                  {weight});
+}
+
 TEST(Meaning, AWeightReadInTwoWaysIsFrozenOrRefused) {
-  const Graph graph =
-      graph_of({3, 3},
-               {node_of("MatMul", {"x", "W"}, "h"), node_of("Transpose", {"W"}, "turned"),
-                node_of("Add", {"h", "turned"}, "y")},
-               {stored_random("W", {3, 3})});
-  EXPECT_THAT(refusal_of(graph, {.loss = kCrossEntropy}),
-              HasSubstr("W is read in two ways, as [3, 3] and as turned makes it"));
+  // The symmetric one begins as it does when it is turned over.
+  for (const Stored& weight :
+       {stored_random("W", {3, 3}), stored("W", {3, 3}, {1, 2, 3, 2, 4, 5, 3, 5, 6})}) {
+    const Graph graph = read_in_two_ways(weight);
+    EXPECT_THAT(import_refusal(graph, {.loss = kCrossEntropy}),
+                HasSubstr("W is read in two ways, as [3, 3] and as turned makes it"));
+    const Model model = import_graph(graph).model;
+    EXPECT_EQ(role_in(model, "W"), Role::kParameter);
+    EXPECT_EQ(role_in(model, "W as turned"), Role::kFrozen);
+  }
+}
+
+TEST(Meaning, FilesOfWeightsHaveOneTensorOfWhatIsReadInTwoWays) {
+  const auto expect_form = [](const Model& model, const std::string& value,
+                              const std::vector<int>& axes) {
+    const auto& form = model.value(model.find_value(value)).stored;
+    ASSERT_NE(form, nullptr) << value;
+    EXPECT_EQ(form->tensors[0].name, "W") << value;
+    EXPECT_EQ(form->axes, axes) << value;
+  };
+  Graph graph = read_in_two_ways(stored_random("W", {3, 3}));
   const Model model = import_graph(graph).model;
-  EXPECT_EQ(role_in(model, "W"), Role::kParameter);
-  EXPECT_EQ(role_in(model, "W as turned"), Role::kConstant);
+  EXPECT_EQ(model.value(model.find_value("W")).stored, nullptr);
+  expect_form(model, "W as turned", {1, 0});
+  // The other way around: turned over first.
+  graph.nodes = {node_of("Transpose", {"W"}, "turned"), node_of("Add", {"x", "turned"}, "h"),
+                 node_of("MatMul", {"h", "W"}, "y")};
+  const Model turned_first = import_graph(graph).model;
+  expect_form(turned_first, "W", {1, 0});
+  expect_form(turned_first, "W as W", {});
 }
 
 // ---- names and roles

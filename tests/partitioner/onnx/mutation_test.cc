@@ -7,6 +7,7 @@
 
 #include "partitioner/onnx/import.h"
 #include "tests/support/allocation_meter.h"
+#include "tests/support/mutated.h"
 #include "tests/support/temporary_folder.h"
 
 namespace kerf::partitioner::onnx {
@@ -27,38 +28,6 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string mutated(std::string bytes, std::mt19937& random) {
-  const auto below = [&](size_t limit) { return random() % limit; };
-  for (size_t edits = 1 + below(4); edits > 0 && !bytes.empty(); --edits) {
-    const size_t at = below(bytes.size());
-    const size_t size = std::min(bytes.size() - at, 1 + below(16));
-    switch (below(7)) {
-      case 0:
-        bytes[at] = static_cast<char>(below(256));
-        break;
-      case 1:
-        bytes.erase(at, size);
-        break;
-      case 2:
-        bytes.insert(at, bytes.substr(at, size));
-        break;
-      case 3:
-        bytes.resize(at);
-        break;
-      case 4:
-        bytes.replace(at, std::min<size_t>(5, bytes.size() - at), "\xff\xff\xff\xff\x07", 5);
-        break;
-      case 5:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
-        break;
-      case 6:
-        bytes.replace(at, size, bytes.substr(below(bytes.size()), size));
-        break;
-    }
-  }
-  return bytes;
-}
-
 class Hostile : public testing::TestWithParam<const char*> {};
 
 TEST_P(Hostile, FilesAreTakenOrRefusedByName) {
@@ -71,9 +40,9 @@ TEST_P(Hostile, FilesAreTakenOrRefusedByName) {
   int taken = 0;
   int refused = 0;
   for (int seed = 0; seed < kMutations; ++seed) {
-    std::mt19937 random(static_cast<uint32_t>(seed));
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
     std::filesystem::remove(file);  // to write over it, file systems wait for the disk
-    std::ofstream(file, std::ios::binary) << mutated(valid, random);
+    std::ofstream(file, std::ios::binary) << tests::mutated(valid, random);
     const size_t before = tests::allocated_bytes();
     try {
       import_file(file);

@@ -1,0 +1,97 @@
+"""Brings models as docs/howto/bring-your-model.md says: what PyTorch exported (exported/make_exported.py) is planned, answered,
+fine-tuned over three workers and taken back, and says what PyTorch says of it."""
+
+import pathlib
+import shlex
+import shutil
+import unittest
+
+import numpy
+
+from kerf_command import KerfTest, run
+
+HERE = pathlib.Path(__file__).parent
+PAGE = HERE.parent.parent / "docs" / "howto" / "bring-your-model.md"
+EXPORTERS = ("dynamo", "torchscript")
+MODELS = [(name, exporter) for name in ("resnet18", "transformer") for exporter in EXPORTERS]
+INPUTS = {"resnet18": "image", "transformer": "tokens"}
+# As make_exported.py does it.
+FINE_TUNING = ("--loss", "cross-entropy", "--no-shuffle", "--steps", 3, "--batch", 8, "--optimizer", "sgd", "--lr", 0.05,
+               "--momentum", 0.9)
+
+
+def commands_of(page):
+    """The kerf commands that a page shows."""
+    return [shlex.split(line) for line in page.read_text().splitlines() if line.startswith("    kerf ")]
+
+
+class ExportedModels(KerfTest):
+    exported = HERE / "exported"
+
+    def bring(self, name, exporter):
+        """A model and its rows, under the names that the page has for them."""
+        shutil.copy(self.exported / f"{name}.{exporter}.onnx", self.folder / f"{name}.onnx")
+        arrays = self.exported / f"{name}.npz"
+        shutil.copy(arrays, self.folder / ("photos.npz" if name == "resnet18" else "texts.npz"))
+        rows = numpy.load(arrays)
+        numpy.save(self.folder / "x.npy", rows[f"{INPUTS[name]}_test"])
+        return rows
+
+    def kerf(self, *arguments):
+        done = run(*arguments, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, f"kerf {' '.join(map(str, arguments))}\n{done.stderr}")
+        return done
+
+    def answers(self, model, name, *arguments):
+        self.kerf("infer", model, "--input", f"{INPUTS[name]}=x.npy", "--output", "answers", *arguments)
+        return numpy.load(self.folder / "answers" / "scores.npy")
+
+    def assert_same(self, got, wanted, what):
+        numpy.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * abs(wanted).max(), err_msg=what)
+
+    def check_elsewhere(self, model, name, wanted):
+        """What others say of an exported file: nobody here, see peer_test.py."""
+
+    def test_the_page_is_right(self):
+        # Those with "..." have weights or data that one has elsewhere.
+        commands = [words for words in commands_of(PAGE) if "..." not in words]
+        self.assertEqual({words[1] for words in commands}, {"plan", "infer", "train", "eval", "export"})
+        for exporter in EXPORTERS:
+            with self.subTest(exporter=exporter):
+                self.bring("transformer", exporter)
+                rows = self.bring("resnet18", exporter)
+                for words in commands:
+                    self.kerf(*words[1:])
+                self.assert_same(numpy.load(self.folder / "answers" / "scores.npy"), rows["answers"], "PyTorch's answers")
+                tuned = numpy.load(self.folder / "tuned-answers" / "scores.npy")
+                self.assertEqual(tuned.shape, (len(rows["image_test"]), 10))
+                self.check_elsewhere("tuned.onnx", "resnet18", tuned)
+                shutil.rmtree(self.folder)
+                self.folder.mkdir()
+
+    def test_answers_are_those_of_pytorch(self):
+        for name, exporter in MODELS:
+            with self.subTest(model=name, exporter=exporter):
+                rows = self.bring(name, exporter)
+                alone = self.answers(f"{name}.onnx", name)
+                self.assert_same(alone, rows["answers"], "PyTorch's answers")
+                together = self.answers(f"{name}.onnx", name, "--workers", 3, "--batch", 2)
+                self.assertTrue(numpy.array_equal(together, alone), "bit for bit")
+
+    def test_fine_tuning_over_three_workers_is_that_of_pytorch(self):
+        for name, exporter in MODELS:
+            with self.subTest(model=name, exporter=exporter):
+                rows = self.bring(name, exporter)
+                data = "photos.npz" if name == "resnet18" else "texts.npz"
+                report = self.train(self.folder / f"{name}.onnx", *FINE_TUNING, "--data", self.folder / data,
+                                    "--micro-batches", 4, "--workers", 3, out=f"{exporter}-run")
+                self.assert_same(numpy.array(report["losses"]), rows[f"{exporter}_losses"], "PyTorch's losses")
+                self.kerf("export", f"{exporter}-run", "--out", "tuned.onnx")
+                tuned = self.answers("tuned.onnx", name)
+                self.assert_same(tuned, rows[f"{exporter}_tuned"], "PyTorch's answers after the same steps")
+                self.assertGreater(abs(tuned - rows["answers"]).max(), 0.05, "it learnt something")
+                self.check_elsewhere("tuned.onnx", name, tuned)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+// Numbers at the ends of their types, NaN among them, and nodes at the ends of what operators take.
+#include <gmock/gmock.h>
+
+#include "ops/number.h"
+#include "ops/onnx_types.h"
+#include "tests/ops/operator_values.h"
+#include "tests/support/errors.h"
+
+namespace kerf::ops {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsNan;
+
+class OperatorExtremes : public OperatorValues {
+ protected:
+  // The message of the Error{kUsage} by which a node of float32 inputs is refused; "" if it is not.
+  static std::string refusal(const std::string& op, const Attributes& attributes,
+                             const std::vector<Shape>& inputs, int outputs = 1) {
+    NodeFacts facts{attributes, {}, outputs};
+    for (const Shape& shape : inputs)
+      facts.inputs.push_back({{DType::kFloat32, shape}, Role::kActivation, true});
+    const auto error = tests::error_of([&] { (void)bind_operator(find_operator(op), facts); });
+    if (!error) return "";
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    return error->message();
+  }
+};
+
+// Sixteen scores are looked at together.
+TEST_F(OperatorExtremes, AScoreThatIsNanIsSeenByItsQuery) {
+  for (const int64_t keys : {1, 2, 15, 16, 17, 33})
+    for (const int64_t place : {int64_t{0}, keys / 2, keys - 1}) {
+      std::vector<float> k(static_cast<size_t>(keys), 1.0F);
+      k[static_cast<size_t>(place)] = kNan;
+      const HostTensor values = floats({1, 1, keys, 1}, std::vector<float>(k.size(), 1.0F));
+      const auto y =
+          forward("Attention", {}, {floats({1, 1, 1, 1}, {1}), floats({1, 1, keys, 1}, k), values});
+      EXPECT_THAT(y.floats, ElementsAre(IsNan())) << place << " of " << keys;
+    }
+}
+
+TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
+  const auto mean = [&](DType type, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward("ReduceMean", {{"keepdims", int64_t{0}}},
+                   {integers(type, {count}, std::move(values))})
+        .integers[0];
+  };
+  EXPECT_EQ(mean(DType::kUint8, {200, 200}), 200);
+  EXPECT_EQ(mean(DType::kUint8, std::vector<int64_t>(256, 200)), 200);
+  EXPECT_EQ(mean(DType::kInt8, {-128, -126, -125}), -126);
+  EXPECT_EQ(mean(DType::kUint16, std::vector<int64_t>(65536, 65535)), 65535);
+  EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
+}
+
+TEST_F(OperatorExtremes, AnEquationHasNoMoreLettersThanATensorHasAxes) {
+  const Shape eight{2, 2, 2, 2, 2, 2, 2, 2};
+  const auto refused = [&](const char* equation, const Shape& a, const Shape& b) {
+    return refusal("Einsum", {{"equation", equation}}, {a, b});
+  };
+  EXPECT_EQ(refused("abcdefgh,efgh->abcd", eight, {2, 2, 2, 2}), "");
+  EXPECT_THAT(refused("abcdefgh,efghi->abcdi", eight, {2, 2, 2, 2, 2}),
+              testing::AllOf(HasSubstr("abcdefgh,efghi->abcdi"), HasSubstr("9 letters")));
+  EXPECT_THAT(refused("abcdefgh,efghij->abcdij", eight, {2, 2, 2, 2, 2, 2}),
+              HasSubstr("10 letters"));
+}
+
+TEST_F(OperatorExtremes, OnlyImagesOfFourAxesHaveTheirChannelsLast) {
+  const Attributes pool{{"kernel_shape", std::vector<int64_t>{1}}, {"channels_last", int64_t{1}}};
+  const Attributes last{{"channels_last", int64_t{1}}};
+  EXPECT_THAT(refusal("AveragePool", pool, {{kBatch, 8, 4}}), HasSubstr("[N, 8, 4]"));
+  EXPECT_THAT(refusal("Conv", last, {{kBatch, 4, 4, 4, 2}, {3, 2, 1, 1, 1}}), HasSubstr("4 axes"));
+  EXPECT_THAT(refusal("Relu", last, {{kBatch, 4}}), HasSubstr("channels_last"));
+  const Attributes image{{"kernel_shape", std::vector<int64_t>{1, 1}},
+                         {"channels_last", int64_t{1}}};
+  EXPECT_EQ(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}), "");
+  EXPECT_THAT(refusal("MaxPool", image, {{kBatch, 40, 40, 2}}, 2), HasSubstr("Indices"));
+}
+
+TEST_F(OperatorExtremes, AWindowHasNoMoreEntriesThanCanBeCounted) {
+  const auto pool = [&](int64_t extent) {
+    const int64_t pad = extent - 4;
+    return refusal("MaxPool",
+                   {{"kernel_shape", std::vector<int64_t>{extent, extent}},
+                    {"pads", std::vector<int64_t>{pad, pad, 0, 0}}},
+                   {{kBatch, 1, 4, 4}});
+  };
+  EXPECT_EQ(pool(40000), "");
+  EXPECT_THAT(pool(60000), HasSubstr("kernel_shape"));
+}
+
+// In no time: what lies on the padding is not looked at.
+TEST_F(OperatorExtremes, OfAWindowOnlyWhatLiesOnTheInputIsVisited) {
+  const std::vector<int64_t> kernel{1, 1 << 15, 1 << 15};
+  constexpr int64_t kPad = (1 << 15) - 2;
+  const HostTensor x = floats({1, 64, 1, 2, 2}, std::vector<float>(256, 3.0F));
+  const auto y = forward("LpPool",
+                         {{"kernel_shape", kernel},
+                          {"p", int64_t{1}},
+                          {"pads", std::vector<int64_t>{0, kPad, kPad, 0, 0, 0}}},
+                         {x});
+  EXPECT_EQ(y.floats, std::vector<float>(64, 12.0F));
+  const HostTensor channels = floats({4096, 2, 1, 1}, std::vector<float>(8192, 1.0F));
+  const auto scaled =
+      forward("LRN", {{"size", int64_t{1} << 20}, {"alpha", 0.0}, {"bias", 1.0}}, {channels});
+  EXPECT_EQ(scaled.floats, channels.floats);
+}
+
+TEST_F(OperatorExtremes, OfNoTruthsNoneIsFalse) {
+  const HostTensor none = integers(DType::kBool, {2, 0}, {});
+  const Attributes rows{{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}};
+  EXPECT_THAT(forward("ReduceMin", rows, {none}).integers, ElementsAre(1, 1));
+  EXPECT_THAT(forward("ReduceMax", rows, {none}).integers, ElementsAre(0, 0));
+}
+
+// Ties but for a last digit, which float has no room for.
+TEST_F(OperatorExtremes, WhatIsCastToSixteenBitsIsRoundedOnce) {
+  constexpr int64_t kTie = (int64_t{1} << 40) + (int64_t{1} << 32);
+  const auto cast = [&](DType to, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward("Cast", {{"to", int64_t{onnx_type(to)}}},
+                   {integers(DType::kInt64, {count}, std::move(values))})
+        .floats;
+  };
+  EXPECT_THAT(cast(DType::kBFloat16, {kTie, kTie + 1, -kTie - 1}),
+              ElementsAre(0x1p40F, 0x1.02p40F, -0x1.02p40F));
+  EXPECT_THAT(cast(DType::kBFloat16, {kTie * 4096, kTie * 4096 + 1}),
+              ElementsAre(0x1p52F, 0x1.02p52F));
+}
+
+// That nothing of it is undefined, sanitizers see.
+TEST_F(OperatorExtremes, IntegersWrapAround) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+  const auto reduce = [&](const char* op, DType type, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return forward(op, {}, {integers(type, {count}, std::move(values))}).integers[0];
+  };
+  EXPECT_EQ(reduce("ReduceSum", DType::kInt32, {kMost, 1}), kLeast);
+  EXPECT_EQ(reduce("ReduceProd", DType::kInt32, {65536, 65536}), 0);
+  EXPECT_EQ(reduce("ReduceL1", DType::kInt32, {kLeast}), kLeast);
+  EXPECT_EQ(reduce("ReduceSumSquare", DType::kUint16, {65535}), 1);
+  const auto ints = [](const Shape& shape, std::vector<int64_t> values) {
+    return integers(DType::kInt32, shape, std::move(values));
+  };
+  EXPECT_THAT(forward("CumSum", {{"axis", int64_t{0}}}, {ints({2}, {kMost, 1})}).integers,
+              ElementsAre(kMost, kLeast));
+  EXPECT_THAT(forward("MatMul", {}, {ints({1, 2}, {kMost, 1}), ints({2, 1}, {1, 1})}).integers,
+              ElementsAre(kLeast));
+  for (const char* reduction : {"add", "mul"})
+    EXPECT_THAT(forward("ScatterElements", {{"reduction", reduction}},
+                        {ints({1}, {kMost}), integers(DType::kInt64, {1}, {0}), ints({1}, {kMost})})
+                    .integers,
+                ElementsAre(*reduction == 'a' ? -2 : 1));
+}
+static_assert(number::product(uint16_t{65535}, uint16_t{65535}) == 1);
+static_assert(number::sum(int8_t{127}, int8_t{1}) == -128);
+static_assert(number::negative(std::numeric_limits<int64_t>::min()) < 0);
+
+TEST_F(OperatorExtremes, AProductThatUnderflowsHasItsGradients) {
+  const auto slopes = [&](std::vector<float> x) {
+    const auto count = static_cast<int64_t>(x.size());
+    return gradient("ReduceProd", {{"keepdims", int64_t{0}}}, {floats({count}, std::move(x))},
+                    floats({}, {1}))
+        .floats;
+  };
+  EXPECT_THAT(slopes({1e-30F, 1e-20F}),
+              ElementsAre(testing::FloatEq(1e-20F), testing::FloatEq(1e-30F)));
+  EXPECT_THAT(slopes({1e30F, 1e20F, 0}), ElementsAre(0, 0, testing::Gt(1e38F)));
+}
+
+TEST_F(OperatorExtremes, AQueryThatSeesNoKeyGetsNothingWhateverThereIs) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<HostTensor> inputs{
+      floats({1, 1, 2, 1}, {1, 1}), floats({1, 1, 2, 1}, {kNan, 1}),
+      floats({1, 1, 2, 1}, {infinity, 1}), integers(DType::kBool, {2, 2}, {0, 0, 1, 1})};
+  EXPECT_THAT(forward("Attention", {}, inputs).floats, ElementsAre(0, IsNan()));
+  EXPECT_THAT(gradient("Attention", {}, inputs, floats({1, 1, 2, 1}, {1, 1})).floats,
+              ElementsAre(0, IsNan()));
+}
+
+TEST_F(OperatorExtremes, HardmaxPicksTheFirstNan) {
+  const Attributes rows{{"axis", int64_t{1}}};
+  EXPECT_THAT(forward("Hardmax", rows, {floats({1, 4}, {1, kNan, 3, kNan})}).floats,
+              ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(forward("Hardmax", rows, {floats({1, 3}, {1, 3, 3})}).floats, ElementsAre(0, 1, 0));
+}
+
+TEST_F(OperatorExtremes, OneHotHasNoPlaceForNanOrAHugeIndex) {
+  const Attributes two{{"depth", int64_t{2}}, {"values", TensorLiteral{DType::kInt8, {2}, {0, 1}}}};
+  EXPECT_THAT(forward("OneHot", two, {floats({4}, {kNan, 1e30F, -1e30F, 1})}).integers,
+              ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(forward("OneHot", two, {integers(DType::kUint64, {2}, {-1, 1})}).integers,
+              ElementsAre(0, 0, 0, 1));
+}
+
+}  // namespace
+}  // namespace kerf::ops
