@@ -303,7 +303,7 @@ Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y)
     const double in = static_cast<double>(x.shape[axis]);
     const double out = static_cast<double>(y[axis]);
     const double scale =
-        text("keep_aspect_ratio_policy", "stretch") != "stretch" ? 0.5  // in all cases
+        text("keep_aspect_ratio_policy", "stretch") != "stretch" ? (axis < 2 ? 1 : 0.5)  // of all
         : scales == scene.attributes.end()
             ? out / in
             : std::get<std::vector<double>>(scales->second)[static_cast<size_t>(axis)];
