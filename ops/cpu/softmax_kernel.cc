@@ -132,9 +132,8 @@ class SoftmaxKernel final : public ActivationKernel {
                             memory::format_tag::abc);
     const Forward::desc softmax(dnnl::prop_kind::forward_training,
                                 dnnl::algorithm::softmax_accurate, desc, desc, 1);
-    const Forward::primitive_desc description(softmax, scratchpad_by_user(), engine_.engine());
-    KERF_CHECK(description.scratchpad_desc().get_size() == 0, "Softmax wants scratch");
-    return {Forward(description), engine_.room_for(desc), engine_.room_for(desc)};
+    return {Forward(Forward::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
+            engine_.room_for(desc)};
   }
 
   int axis_;
