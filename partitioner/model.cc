@@ -263,8 +263,10 @@ void Model::check() const {
     if (!uses(id).empty()) continue;
     if (v.role != Role::kActivation)
       fail(format("value {}", v.name), "no node reads it; remove it or use it");
-    const bool main_output = node(v.producer).outputs.front() == id;
-    if (first_loss >= 0 && main_output && v.producer != first_loss)
+    const std::vector<ValueId>& outputs = node(v.producer).outputs;
+    const bool read = std::any_of(outputs.begin(), outputs.end(),
+                                  [&](ValueId output) { return !uses(output).empty(); });
+    if (first_loss >= 0 && !read && v.producer != first_loss)
       fail(format("node {}", node(v.producer).name),
            "nothing reads its output, so it has no part in the loss");
   }
