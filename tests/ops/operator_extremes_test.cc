@@ -196,5 +196,19 @@ TEST_F(OperatorExtremes, OneHotHasNoPlaceForNanOrAHugeIndex) {
               ElementsAre(0, 0, 0, 1));
 }
 
+TEST_F(OperatorExtremes, AnUnknownLabelIsNamedByItsPlaceInTheStep) {
+  NodeFacts facts;
+  facts.inputs.push_back({{DType::kFloat32, {kBatch, 2, 3}}, Role::kActivation, true});
+  facts.inputs.push_back({{DType::kInt64, {kBatch, 3}}, Role::kLabel});
+  const Box part{{IndexSet::of({1, 5}), IndexSet::all(), IndexSet::of({0, 2})}};
+  OperatorRunner runner(bind_operator(find_operator("PickLabel"), facts), *device_, part, 8);
+  const auto error = tests::error_of([&] {
+    (void)runner.forward({zeros({2, 2, 2}), integers(DType::kInt64, {2, 2}, {0, 0, 0, 4})},
+                         {.samples = 6});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("sample 5 at position [2]"));
+}
+
 }  // namespace
 }  // namespace kerf::ops
