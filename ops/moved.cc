@@ -23,8 +23,7 @@ Moved::Moved(std::string_view name, const NodeFacts& facts, std::vector<MovedAxi
   const Shape& from = shape(0);
   outputs_ = {{input(0).spec.dtype, moved_shape(from, axes_)}};
   const int rank = from.rank();
-  space_ = {
-      axes_of_image(image_format(facts), from), {same_axes(rank)}, {same_axes(rank)}};
+  space_ = {axes_of_image(image_format(facts), from), {same_axes(rank)}, {same_axes(rank)}};
   for (int i = 0; i < rank; ++i) {
     const auto at = static_cast<size_t>(i);
     const MovedAxis& axis = axes_[at];

@@ -9,8 +9,8 @@
 
 namespace kerf::ops::number {
 
-// What an integer of this type is added and multiplied as: unsigned, and no narrower than int, which
-// it would become.
+// What an integer of this type is added and multiplied as: unsigned, and no narrower than int, as
+// which it would be computed.
 template <class T>
 using Wrapping =
     std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
