@@ -1,5 +1,7 @@
 #include "apps/models.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -34,6 +36,12 @@ int64_t json_integer(const Json& source, const std::string& key) {
   return source[key].get<int64_t>();
 }
 
+bool json_flag(const Json& source, const std::string& key) {
+  if (!source[key].is_boolean())
+    throw Error(ErrorCode::kUsage, format("\"{}\" must be true or false", key), "model source");
+  return source[key].get<bool>();
+}
+
 bool is_trained_norm(const Json& source) {
   const std::string text = json_string(source, "bn", "model source");
   if (text == "train" || text == "frozen") return text == "train";
@@ -48,6 +56,7 @@ OnnxSource read_source(const std::string& text) {
   if (json.contains("loss")) source.loss = json_string(json, "loss", "model source");
   if (json.contains("bn")) source.train_batch_norms = is_trained_norm(json);
   if (json.contains("head")) source.head = json_integer(json, "head");
+  if (json.contains("answers")) source.answers = json_flag(json, "answers");
   if (!json.contains("dims")) return source;
   if (!json["dims"].is_object())
     throw Error(ErrorCode::kUsage, "\"dims\" must be an object", "model source");
@@ -70,9 +79,10 @@ MadeModel make_plain_model(const std::string& source) {
                                                  .freeze = onnx.freeze,
                                                  .loss = onnx.loss,
                                                  .head = onnx.head,
-                                                 .train_batch_norms = onnx.train_batch_norms});
+                                                 .train_batch_norms = onnx.train_batch_norms,
+                                                 .answers = onnx.answers});
   imported.model.check();
-  return {std::move(imported.model), std::move(imported.notes)};
+  return {std::move(imported.model), std::move(imported.notes), std::move(imported.constants)};
 }
 
 MadeModel make_model_with_notes(const std::string& source) {
@@ -85,7 +95,12 @@ partitioner::Model make_model(const std::string& source) {
   return make_model_with_notes(source).model;
 }
 
-bool names_onnx_file(const std::string& model) { return model.ends_with(kSuffix); }
+bool names_onnx_file(const std::string& model) {
+  return model.size() >= kSuffix.size() &&
+         std::equal(kSuffix.rbegin(), kSuffix.rend(), model.rbegin(), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
+}
 
 std::string model_source(const OnnxSource& onnx) {
   std::error_code absent;
@@ -98,7 +113,8 @@ std::string model_source(const OnnxSource& onnx) {
   if (!onnx.loss.empty()) json["loss"] = onnx.loss;
   if (onnx.head > 0) json["head"] = onnx.head;
   if (onnx.train_batch_norms) json["bn"] = "train";
-  return json.dump();
+  if (onnx.answers) json["answers"] = true;
+  return json_text(json);
 }
 
 }  // namespace kerf::apps

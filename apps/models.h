@@ -19,12 +19,15 @@ struct OnnxSource {
   std::string loss = {};
   int64_t head = 0;
   bool train_batch_norms = false;
+  bool answers = false;  // for them only: nothing is trained
 };
 
 // A model, and what a person should know of how it was read.
 struct MadeModel {
   partitioner::Model model;
   std::vector<std::string> notes;
+  // Outputs of an ONNX file that are the same for all inputs, by name.
+  std::map<std::string, ops::TensorLiteral> constants = {};
 };
 
 // Its images lie channels last (partitioner/channels_last.h). Throws Error{kUsage} that lists the

@@ -1,10 +1,13 @@
 """One worker with one thread against PyTorch with one thread, in turns within one run: medians of ratios.
 
-    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--python PYTHON] [--json]
+    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--python PYTHON] [--memory] [--json]
 
 A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round runs Kerf and every way that PyTorch has for the
 model, in an order that turns with the round; PyTorch's is the way of the least median. --python names an interpreter with
 another PyTorch than Debian's (and torchvision, for its networks).
+
+With --memory it is the most memory that was resident during the steps, less what is at start: of `kerf --version`, and of
+PyTorch imported; its way of the least.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -61,18 +65,25 @@ def answer(command):
     return json.loads(run.stdout)
 
 
-def kerf_step(kerf, case):
+def kerf_command(kerf, case, folder):
     data = f"synthetic:{case.batch * 4}x{case.data}" if case.data else f"tokens:{case.batch * 4}x128x96"
+    return [kerf, "train", *case.model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1", "--batch",
+            str(case.batch), "--micro-batches", "1", "--steps", str(case.steps), "--lr", "0.001", "--no-test",
+            "--trace-steps", "0", "--json", "--out", folder]
+
+
+def torch_command(python, case, way):
+    return [python, str(HERE / "peer_torch.py"), *case.torch_model, "--batch", str(case.batch), "--steps", str(case.steps),
+            "--mode", way]
+
+
+def kerf_step(kerf, case):
     with tempfile.TemporaryDirectory() as folder:
-        report = answer([kerf, "train", *case.model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1",
-                         "--batch", str(case.batch), "--micro-batches", "1", "--steps", str(case.steps), "--lr", "0.001",
-                         "--no-test", "--trace-steps", "0", "--json", "--out", folder])
-    return report["median_step_seconds"]
+        return answer(kerf_command(kerf, case, folder))["median_step_seconds"]
 
 
 def torch_step(python, case, way):
-    report = answer([python, str(HERE / "peer_torch.py"), *case.torch_model, "--batch", str(case.batch), "--steps",
-                     str(case.steps), "--mode", way])
+    report = answer(torch_command(python, case, way))
     return statistics.median(report["step_seconds"]), report["torch"]
 
 
@@ -107,20 +118,51 @@ def measure(case, arguments):
             "ratio": statistics.median(ratios), "quartiles": [quartiles[0], quartiles[2]], "ratios": ratios}
 
 
+def most_resident(command):
+    """In MiB. A process is said to have had what this small one has at least."""
+    with open(os.devnull, "wb") as nowhere:
+        child = os.posix_spawnp(CORE[0], CORE + command, ONE_THREAD, file_actions=[
+            (os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1), (os.POSIX_SPAWN_DUP2, nowhere.fileno(), 2)])
+        _, status, usage = os.wait4(child, 0)
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return usage.ru_maxrss / 1024
+
+
+def measure_memory(case, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        kerf = most_resident(kerf_command(arguments.kerf, case, folder)) - most_resident([arguments.kerf, "--version"])
+    torch = {}
+    for way in ways_of(arguments.python, case):
+        command = torch_command(arguments.python, case, way)
+        torch[way] = most_resident(command) - most_resident(command + ["--start"])
+    return {"kerf_mib": kerf, "torch_mib": torch, "ratio": kerf / min(torch.values()),
+            "this_process_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def print_memory(case, result):
+    ways = ", ".join(f"{way} {mib:.0f}" for way, mib in result["torch_mib"].items())
+    print(f"{case.name}: kerf {result['kerf_mib']:.0f} MiB, torch {ways}, ratio {result['ratio']:.2f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name has this, as in convnet")
     parser.add_argument("--python", default=TORCH_PYTHON, help="an interpreter that has PyTorch")
+    parser.add_argument("--memory", action="store_true", help="what is resident at most, instead of times")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     report = {}
     for case in CASES:
         if arguments.only not in case.name:
             continue
-        result = report[case.name] = measure(case, arguments)
+        result = report[case.name] = (measure_memory if arguments.memory else measure)(case, arguments)
         if arguments.json:
+            continue
+        if arguments.memory:
+            print_memory(case, result)
             continue
         peers = ", ".join(f"{way} {seconds * 1e3:.1f} ms" for way, seconds in result["torch_seconds"].items())
         low, high = result["quartiles"]

@@ -1,7 +1,7 @@
 """Training steps in PyTorch, for comparison: prints {"step_seconds": [...], "torch": VERSION} as JSON.
 
     peer_torch.py lenet5|convnet|mlp|resnet50|vgg16|gpt [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1]
-                  [--mode eager|channels-last|compile]
+                  [--mode eager|channels-last|compile] [--start]
 
 A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in memory. resnet50 and
 vgg16 are torchvision's, for images of 64 rows and columns; gpt has the sizes of `kerf train gpt`.
@@ -14,6 +14,7 @@ import time
 import torch
 
 nn = torch.nn
+NETWORKS = ("resnet50", "vgg16")  # torchvision's
 SIZES = {"mlp": "784-4096-4096-10", "convnet": "32-64", "gpt": "4-512-8-128-96"}
 
 
@@ -76,14 +77,14 @@ class Gpt(nn.Module):
 
 
 def make(name, sizes):
-    if name in ("resnet50", "vgg16"):
+    if name in NETWORKS:
         import torchvision
         return getattr(torchvision.models, name)()
     return {"lenet5": lenet5, "convnet": lambda: convnet(sizes), "mlp": lambda: mlp(sizes), "gpt": lambda: Gpt(*sizes)}[name]()
 
 
 def rows(name, sizes, batch):
-    if name in ("resnet50", "vgg16"):
+    if name in NETWORKS:
         return torch.randn(batch, 3, 64, 64), torch.randint(0, 1000, (batch,))
     if name == "gpt":
         tokens, vocabulary = sizes[3:]
@@ -99,9 +100,14 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode", choices=["eager", "channels-last", "compile"], default="eager")
+    parser.add_argument("--start", action="store_true", help="end before the model is made")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
+    if arguments.start:
+        if arguments.model in NETWORKS:
+            import torchvision  # noqa: F401
+        return
     sizes = arguments.sizes or SIZES.get(arguments.model)
     sizes = [int(size) for size in sizes.split("-")] if sizes else []
     model = make(arguments.model, sizes)

@@ -10,6 +10,7 @@ namespace kerf::ops {
 std::string arithmetic_identity();
 // How many threads kernels use when the calling thread runs them. A worker calls it once, first
 // thing in its compute thread; workers that are threads of one process each have their own number.
-void use_threads(int threads);
+// Returns how many it was before.
+int use_threads(int threads);
 
 }  // namespace kerf::ops

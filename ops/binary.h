@@ -37,6 +37,13 @@ struct Binary {
   SlopeA slope_a;
   SlopeB slope_b;
   Choice choice;
+  int first_opset = 7;  // before it, `broadcast` was an attribute
+
+  constexpr Binary from_opset(int first) const {
+    Binary copy = *this;
+    copy.first_opset = first;
+    return copy;
+  }
 };
 template <class Forward, class SlopeA, class SlopeB>
 Binary(const char*, double, Types, Forward, SlopeA, SlopeB, Choice)
@@ -92,22 +99,26 @@ inline constexpr std::tuple kBinary{
         Slope{kReadsA, [](float dy, float x, float, float) { return x < 0 ? dy * x : 0; }}),
 
     plain("Mod", Types::kNumbers, [](auto a, auto b) { return number::modulus(a, b); },
-          {"fmod", AttributeType::kInt, "0", true}),
+          {"fmod", AttributeType::kInt, "0", true})
+        .from_opset(10),
     plain("Mod", Types::kNumbers, [](auto a, auto b) { return number::remainder(a, b); },
-          {"fmod", AttributeType::kInt, "1"}),
-    plain("BitwiseAnd", Types::kIntegers, [](auto a, auto b) { return a & b; }),
-    plain("BitwiseOr", Types::kIntegers, [](auto a, auto b) { return a | b; }),
-    plain("BitwiseXor", Types::kIntegers, [](auto a, auto b) { return a ^ b; }),
+          {"fmod", AttributeType::kInt, "1"})
+        .from_opset(10),
+    plain("BitwiseAnd", Types::kIntegers, [](auto a, auto b) { return a & b; }).from_opset(18),
+    plain("BitwiseOr", Types::kIntegers, [](auto a, auto b) { return a | b; }).from_opset(18),
+    plain("BitwiseXor", Types::kIntegers, [](auto a, auto b) { return a ^ b; }).from_opset(18),
     plain("BitShift", Types::kIntegers, [](auto a, auto b) { return number::shifted_left(a, b); },
-          {"direction", AttributeType::kString, "LEFT"}),
+          {"direction", AttributeType::kString, "LEFT"})
+        .from_opset(11),
     plain("BitShift", Types::kIntegers, [](auto a, auto b) { return number::shifted_right(a, b); },
-          {"direction", AttributeType::kString, "RIGHT"}),
+          {"direction", AttributeType::kString, "RIGHT"})
+        .from_opset(11),
 
     plain("Equal", Types::kAll, [](auto a, auto b) { return a == b; }),
     plain("Less", Types::kNumbers, [](auto a, auto b) { return a < b; }),
-    plain("LessOrEqual", Types::kNumbers, [](auto a, auto b) { return a <= b; }),
+    plain("LessOrEqual", Types::kNumbers, [](auto a, auto b) { return a <= b; }).from_opset(12),
     plain("Greater", Types::kNumbers, [](auto a, auto b) { return a > b; }),
-    plain("GreaterOrEqual", Types::kNumbers, [](auto a, auto b) { return a >= b; }),
+    plain("GreaterOrEqual", Types::kNumbers, [](auto a, auto b) { return a >= b; }).from_opset(12),
     plain("And", Types::kBool, [](auto a, auto b) { return a != 0 && b != 0; }),
     plain("Or", Types::kBool, [](auto a, auto b) { return a != 0 || b != 0; }),
     plain("Xor", Types::kBool, [](auto a, auto b) { return (a != 0) != (b != 0); }),

@@ -84,9 +84,12 @@ class Cutter {
   // Neither extent divides the other: axes are taken together until they agree, and stay whole.
   void merge() {
     const auto number = static_cast<int>(space_.axes.size());
+    const char* const why = "the shapes have no axes in common there";
     Extent all[2] = {left_[0], left_[1]};
     const auto leave = [&](int side) {
-      axes(side).clear();  // needed whole, with whatever was cut off it before
+      // Needed whole, with whatever was cut off it before, which the other side has alone then.
+      for (const int axis : axes(side)) space_.axes[static_cast<size_t>(axis)].undivided = why;
+      axes(side).clear();
       ++axis_[side];
       take(side);
     };
@@ -97,8 +100,8 @@ class Cutter {
       all[side] = all[side].times(left_[side]);
       leave(side);
     }
-    space_.axes.push_back({AxisKind::kOther, format("axis {}", number), all[0].symbolic(), 1, false,
-                           "the shapes have no axes in common there"});
+    space_.axes.push_back(
+        {AxisKind::kOther, format("axis {}", number), all[0].symbolic(), 1, false, why});
   }
 
   // Samples that are not the slowest of their axis lie apart, and where depends on how many there

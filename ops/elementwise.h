@@ -44,6 +44,13 @@ struct Elementwise {
   Derivative derivative;  // dy/dx of what it reads, or of that and parameters
   Parameter parameters[kElementParameters];
   Choice choice;
+  int first_opset = 1;
+
+  constexpr Elementwise from_opset(int first) const {
+    Elementwise copy = *this;
+    copy.first_opset = first;
+    return copy;
+  }
 };
 template <class Forward, class Derivative>
 Elementwise(const char*, double, Types, Forward, DerivativeOf, Derivative, Parameter, Parameter,
@@ -112,7 +119,8 @@ inline constexpr std::tuple kBent{
     element(
         "ThresholdedRelu", 1, Types::kFloats,
         [](auto x, const auto& p) { return x <= p[0] ? decltype(x){0} : x; }, kOfInput,
-        [](float x, const auto& p) { return x > p[0] ? 1.0F : 0.0F; }, {"alpha", 1}),
+        [](float x, const auto& p) { return x > p[0] ? 1.0F : 0.0F; }, {"alpha", 1})
+        .from_opset(10),
     element(
         "Clip", 1, Types::kNumbers,
         [](auto x, const auto& p) { return element_functions::limited(x, p[0], p[1]); }, kOfInput,
@@ -140,17 +148,22 @@ inline constexpr std::tuple kBent{
         },
         kOfInput, [](float x) { return x < -3  ? 0.0F
                                        : x > 3 ? 1.0F
-                                               : x / 3.0F + 0.5F; }),
+                                               : x / 3.0F + 0.5F; })
+        .from_opset(14),
     element(
         "Shrink", 1, Types::kNumbers,
         [](auto x, const auto& p) {
           const auto lowered = number::difference(x, p[1]);
           const auto raised = number::sum(x, p[1]);
-          const auto least = number::difference(decltype(x){0}, p[0]);
-          return x < least ? raised : x > p[0] ? lowered : x != x ? x : decltype(x){0};
+          const auto shrunk = x > p[0] ? lowered : x != x ? x : decltype(x){0};
+          if constexpr (std::is_unsigned_v<decltype(x)>)
+            return shrunk;
+          else
+            return x < number::negative(p[0]) ? raised : shrunk;
         },
         kOfInput, [](float x, const auto& p) { return x < -p[0] || x > p[0] ? 1.0F : 0.0F; },
-        {"lambd", 0.5}, {"bias", 0}),
+        {"lambd", 0.5}, {"bias", 0})
+        .from_opset(9),
     element(
         "Abs", 1, Types::kNumbers, [](auto x) { return number::magnitude(x); }, kOfInput,
         [](float x) { return x > 0   ? 1.0F
@@ -173,14 +186,16 @@ inline constexpr std::tuple kSteps{
     // Halves to the even neighbour.
     element(
         "Round", 1, Types::kFloats, [](auto x) { return std::nearbyint(x); }, kOfNothing,
-        [](float) { return 0.0F; }),
+        [](float) { return 0.0F; })
+        .from_opset(11),
     element(
         "Sign", 1, Types::kNumbers,
         [](auto x) {
           using T = decltype(x);
           return x > 0 ? T{1} : x < 0 ? number::negative(T{1}) : x != x ? x : T{0};
         },
-        kOfNothing, [](float) { return 0.0F; }),
+        kOfNothing, [](float) { return 0.0F; })
+        .from_opset(9),
 };
 
 // ---- what the mathematical library computes
@@ -206,7 +221,8 @@ inline constexpr std::tuple kCurved{
         [](float y) { return -y * y; }),
     element(
         "Erf", 8, Types::kFloats, [](auto x) { return std::erf(x); }, kOfInput,
-        [](float x) { return 1.1283791671F * std::exp(-x * x); }),
+        [](float x) { return 1.1283791671F * std::exp(-x * x); })
+        .from_opset(9),
     element(
         "Gelu", 8, Types::kFloats, [](auto x) { return x * element_functions::normal_share(x); },
         kOfInput,
@@ -214,7 +230,8 @@ inline constexpr std::tuple kCurved{
           const float density = 0.3989422804F * std::exp(-0.5F * x * x);
           return element_functions::normal_share(x) + x * density;
         },
-        {}, {}, {"approximate", AttributeType::kString, "none", true}),
+        {}, {}, {"approximate", AttributeType::kString, "none", true})
+        .from_opset(20),
     element(
         "Gelu", 8, Types::kFloats,
         [](auto x) {
@@ -227,7 +244,8 @@ inline constexpr std::tuple kCurved{
           const float rise = (1.0F - t * t) * element_functions::bent_slope(x);
           return 0.5F * (1.0F + t + x * rise);
         },
-        {}, {}, {"approximate", AttributeType::kString, "tanh"}),
+        {}, {}, {"approximate", AttributeType::kString, "tanh"})
+        .from_opset(20),
     element(
         "Swish", 5, Types::kFloats,
         [](auto x, const auto& p) { return x * element_functions::sigmoid(p[0] * x); }, kOfInput,
@@ -235,7 +253,8 @@ inline constexpr std::tuple kCurved{
           const float s = element_functions::sigmoid(p[0] * x);
           return s + p[0] * x * s * (1.0F - s);
         },
-        {"alpha", 1}),
+        {"alpha", 1})
+        .from_opset(24),
     element(
         "Elu", 5, Types::kFloats,
         [](auto x, const auto& p) {
@@ -271,7 +290,8 @@ inline constexpr std::tuple kCurved{
           const float below = std::exp(x / p[0]);
           return x < 0 ? below : 1.0F;
         },
-        {"alpha", 1}),
+        {"alpha", 1})
+        .from_opset(12),
     element(
         "Softplus", 8, Types::kFloats, [](auto x) { return element_functions::softplus(x); },
         kOfInput, [](float x) { return element_functions::sigmoid(x); }),
@@ -288,58 +308,72 @@ inline constexpr std::tuple kCurved{
         [](float x) {
           const float t = std::tanh(element_functions::softplus(x));
           return t + x * element_functions::sigmoid(x) * (1.0F - t * t);
-        }),
+        })
+        .from_opset(18),
 };
 
 inline constexpr std::tuple kTrigonometric{
     element(
         "Sin", 8, Types::kFloats, [](auto x) { return std::sin(x); }, kOfInput,
-        [](float x) { return std::cos(x); }),
+        [](float x) { return std::cos(x); })
+        .from_opset(7),
     element(
         "Cos", 8, Types::kFloats, [](auto x) { return std::cos(x); }, kOfInput,
-        [](float x) { return -std::sin(x); }),
+        [](float x) { return -std::sin(x); })
+        .from_opset(7),
     element(
         "Tan", 8, Types::kFloats, [](auto x) { return std::tan(x); }, kOfOutput,
-        [](float y) { return 1.0F + y * y; }),
+        [](float y) { return 1.0F + y * y; })
+        .from_opset(7),
     element(
         "Asin", 8, Types::kFloats, [](auto x) { return std::asin(x); }, kOfInput,
-        [](float x) { return 1.0F / std::sqrt(1.0F - x * x); }),
+        [](float x) { return 1.0F / std::sqrt(1.0F - x * x); })
+        .from_opset(7),
     element(
         "Acos", 8, Types::kFloats, [](auto x) { return std::acos(x); }, kOfInput,
-        [](float x) { return -1.0F / std::sqrt(1.0F - x * x); }),
+        [](float x) { return -1.0F / std::sqrt(1.0F - x * x); })
+        .from_opset(7),
     element(
         "Atan", 8, Types::kFloats, [](auto x) { return std::atan(x); }, kOfInput,
-        [](float x) { return 1.0F / (1.0F + x * x); }),
+        [](float x) { return 1.0F / (1.0F + x * x); })
+        .from_opset(7),
     element(
         "Sinh", 8, Types::kFloats, [](auto x) { return std::sinh(x); }, kOfInput,
-        [](float x) { return std::cosh(x); }),
+        [](float x) { return std::cosh(x); })
+        .from_opset(9),
     element(
         "Cosh", 8, Types::kFloats, [](auto x) { return std::cosh(x); }, kOfInput,
-        [](float x) { return std::sinh(x); }),
+        [](float x) { return std::sinh(x); })
+        .from_opset(9),
     element(
         "Asinh", 8, Types::kFloats, [](auto x) { return std::asinh(x); }, kOfInput,
-        [](float x) { return 1.0F / std::sqrt(x * x + 1.0F); }),
+        [](float x) { return 1.0F / std::sqrt(x * x + 1.0F); })
+        .from_opset(9),
     element(
         "Acosh", 8, Types::kFloats, [](auto x) { return std::acosh(x); }, kOfInput,
-        [](float x) { return 1.0F / std::sqrt(x * x - 1.0F); }),
+        [](float x) { return 1.0F / std::sqrt(x * x - 1.0F); })
+        .from_opset(9),
     element(
         "Atanh", 8, Types::kFloats, [](auto x) { return std::atanh(x); }, kOfInput,
-        [](float x) { return 1.0F / (1.0F - x * x); }),
+        [](float x) { return 1.0F / (1.0F - x * x); })
+        .from_opset(9),
 };
 
 // ---- what is asked of numbers, and of bits
 
 inline constexpr std::tuple kAsked{
-    element("IsNaN", Types::kFloats, [](auto x) { return x != x; }),
+    element("IsNaN", Types::kFloats, [](auto x) { return x != x; }).from_opset(9),
     element("IsInf", Types::kFloats,
             [](auto x, const auto& p) {
               constexpr auto kLargest = std::numeric_limits<decltype(x)>::max();
               return (x > kLargest && p[1] != 0) || (x < -kLargest && p[0] != 0);
             },
             {"detect_negative", 1, AttributeType::kInt},
-            {"detect_positive", 1, AttributeType::kInt}),
+            {"detect_positive", 1, AttributeType::kInt})
+        .from_opset(10),
     element("Not", Types::kBool, [](auto x) { return x == 0; }),
-    element("BitwiseNot", Types::kIntegers, [](auto x) { return static_cast<decltype(x)>(~x); }),
+    element("BitwiseNot", Types::kIntegers, [](auto x) { return static_cast<decltype(x)>(~x); })
+        .from_opset(18),
 };
 
 inline constexpr std::tuple kElementwise =

@@ -9,8 +9,8 @@
 
 namespace kerf::ops::number {
 
-// What an integer of this type is added and multiplied as: unsigned, and no narrower than int, as
-// which it would be computed.
+// What an integer of this type is added and multiplied as: unsigned, and no narrower than int,
+// which it would become.
 template <class T>
 using Wrapping =
     std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
@@ -90,7 +90,8 @@ constexpr T shifted_left(T a, T bits) {
 }
 template <class T>
 constexpr T shifted_right(T a, T bits) {
-  return static_cast<T>(a >> (bits < 0 || bits > 63 ? T{63} : bits));
+  if (bits >= 0 && bits <= 63) return static_cast<T>(a >> bits);
+  return a < 0 ? static_cast<T>(-1) : T{0};
 }
 
 template <class T>

@@ -70,6 +70,18 @@ Box box_of(const BoundOperator& op, const OperandMap& map, const Shape& shape,
   return operand_box(op.space(), map, shape, iterations, largest);
 }
 
+// Extents come from files: no operator's arithmetic with one of them and an attribute may overflow,
+// nor may elements be more than can be counted.
+void check_extents(const OperatorDefinition& definition, const Shape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  for (const int64_t extent : shape)
+    if (extent > kMost || extent < -kMost)
+      throw Error(ErrorCode::kUsage, format("{} cannot take or give {}: {} indices of an axis are "
+                                            "the most",
+                                            definition.name, to_string(shape), kMost));
+  (void)shape.elements_per_sample();
+}
+
 ValueSpec local(const ValueSpec& spec, const Box& box, int64_t samples) {
   return {spec.dtype, local_shape(box, spec.shape, samples)};
 }
@@ -93,6 +105,8 @@ std::shared_ptr<const BoundOperator> bind_operator(const OperatorDefinition& def
   check_inputs(definition, facts.inputs);
   check_outputs(definition, facts.outputs);
   check_attributes(definition, facts.attributes);
+  for (const Operand& operand : facts.inputs)
+    if (operand.present) check_extents(definition, operand.spec.shape);
   std::shared_ptr<const BoundOperator> bound = definition.bind(facts);
   const IterationSpace& space = bound->space();
   KERF_CHECK(space.inputs.size() == facts.inputs.size() &&
@@ -100,6 +114,7 @@ std::shared_ptr<const BoundOperator> bind_operator(const OperatorDefinition& def
                  bound->outputs().size() >= static_cast<size_t>(facts.outputs),
              "{} is bound with {} inputs and {} outputs, its node has {} and {}", definition.name,
              space.inputs.size(), space.outputs.size(), facts.inputs.size(), facts.outputs);
+  for (const ValueSpec& output : bound->outputs()) check_extents(definition, output.shape);
   return bound;
 }
 

@@ -33,10 +33,22 @@ std::vector<int64_t> kernel_of(std::string_view op, const Attributes& attributes
   if (said != of_weights)
     throw Error(ErrorCode::kUsage, format("{}: kernel_shape is [{}], but the weights' is [{}]", op,
                                           fmt::join(said, ", "), fmt::join(of_weights, ", ")));
+  for (const int64_t extent : of_weights)
+    if (extent < 1 || extent > kMaxExtent)
+      throw Error(ErrorCode::kUsage, format("{}: weights have windows of [{}], not from 1 to {}",
+                                            op, fmt::join(of_weights, ", "), kMaxExtent));
   return of_weights;
 }
 
 }  // namespace
+
+void check_space(std::string_view op, int64_t extent, size_t axis) {
+  if (extent < 0)
+    throw Error(ErrorCode::kUsage, format("{}: axis {} is the batch, but its axes of space begin "
+                                          "behind samples and channels: transpose it",
+                                          op, axis));
+  if (extent == 0) throw Error(ErrorCode::kUsage, format("{}: axis {} has no index", op, axis));
+}
 
 Window window_of(const std::vector<AxisWindow>& axes) {
   KERF_CHECK(!axes.empty() && axes.size() <= 3, "a window over {} axes", axes.size());
@@ -97,6 +109,7 @@ std::vector<AxisWindow> make_windows(std::string_view op, const Attributes& attr
   const bool ceil_mode = attribute_int(attributes, "ceil_mode", 0) != 0;
   std::vector<AxisWindow> windows;
   for (size_t i = 0; i < axes; ++i) {
+    check_space(op, input[i], i + 2);
     AxisWindow window{
         .input = input[i], .kernel = kernel[i], .stride = strides[i], .dilation = dilations[i]};
     if (auto_pad == AutoPad::kNotSet) {
@@ -105,7 +118,7 @@ std::vector<AxisWindow> make_windows(std::string_view op, const Attributes& attr
     } else if (auto_pad != AutoPad::kValid) {
       pad_to_same(auto_pad, window);
     }
-    window.output = windows_on(window, ceil_mode);
+    window.output = windows_on(window, ceil_mode && auto_pad == AutoPad::kNotSet);
     if (window.output < 1)
       throw Error(
           ErrorCode::kUsage,
@@ -123,6 +136,18 @@ bool sees_input(const AxisWindow& window, int64_t o) {
   return skipped < window.kernel && first + skipped * window.dilation < window.input;
 }
 
+// From window to window ever more of the input is seen, and from some on ever less: the first and
+// the last tell of all, but where windows that begin before the input step over it.
+int64_t blind_window(const AxisWindow& window) {
+  if (!sees_input(window, 0)) return 0;
+  if (window.dilation > window.input) {
+    const int64_t before = (window.pad_begin + window.stride - 1) / window.stride;
+    for (int64_t o = 1; o < std::min(before, window.output); ++o)
+      if (!sees_input(window, o)) return o;
+  }
+  return sees_input(window, window.output - 1) ? -1 : window.output - 1;
+}
+
 SlidingWindow sliding(const AxisWindow& window) {
   return {window.kernel, window.stride, window.dilation, window.pad_begin};
 }
@@ -137,6 +162,8 @@ AxisWindow local_window(const AxisWindow& whole, const IndexSet& outputs) {
   local.input = in.size();
   local.pad_begin = in.begin - (out.begin * whole.stride - whole.pad_begin);
   local.pad_end = (out.size() - 1) * whole.stride + whole.reach() - local.pad_begin - local.input;
+  KERF_CHECK(local.pad_begin >= 0 && local.pad_end >= 0,
+             "windows {} to {} see nothing of an axis of {}", out.begin, out.end, whole.input);
   return local;
 }
 

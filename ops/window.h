@@ -58,15 +58,22 @@ std::vector<int64_t> window_numbers(std::string_view op, const Attributes& attri
                                     const std::string& name, size_t count, int64_t least,
                                     int64_t otherwise);
 
+// Refuses an axis of space that is the batch, or has no index: Error{kUsage} that names both.
+void check_space(std::string_view op, int64_t extent, size_t axis);
+
 // Windows over an input of these extents, as the attributes say (ceil_mode too, where there is
-// one). `kernel`: the weights' extents, which kernel_shape only repeats; empty: kernel_shape says
-// it. Throws Error{kUsage} that names `op` where an attribute is wrong or a window does not fit.
+// one and no auto_pad). `kernel`: the weights' extents, which kernel_shape only repeats; empty:
+// kernel_shape says it. Throws Error{kUsage} that names `op` where an attribute is wrong or a
+// window does not fit.
 std::vector<AxisWindow> make_windows(std::string_view op, const Attributes& attributes,
                                      const std::vector<int64_t>& input,
                                      const std::vector<int64_t>& kernel = {});
 
 // Whether any entry of window `o` lies on the input.
 bool sees_input(const AxisWindow& window, int64_t o);
+// A window no entry of which does; -1 where there is none. Takes time for the padding, whatever the
+// input's extent.
+int64_t blind_window(const AxisWindow& window);
 // How the input's axis follows from the output's.
 SlidingWindow sliding(const AxisWindow& window);
 // The window over what this range of the output reads: local extents, and padding only where the

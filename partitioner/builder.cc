@@ -199,17 +199,42 @@ ValueId Builder::embedding(ValueId tokens, int64_t vocabulary, int64_t width,
   return node("Gather", {table, tokens}, {}, as);
 }
 
+LstmOutputs Builder::add_lstm(ValueId x, int64_t hidden, const LstmStates& first,
+                              const std::string& name, const std::string& module, int64_t layer) {
+  const ops::Shape shape = shape_of(x, "LSTM", name, 3, "");
+  check_positive(hidden, "hidden units", "LSTM", name);
+  const ops::Initializer start = uniform_by_fan_in(hidden);
+  const auto weight = [&](const char* which, int64_t columns) {
+    const ops::Shape of{1, 4 * hidden, columns};
+    const ValueId id = parameter(format("{}.{}", name, which), of, start);
+    store(id, stored_cell_weight(module, which, layer, of, kLstmGates));
+    return id;
+  };
+  const ValueId input_weight = weight("weight_ih", shape[2]);
+  const ValueId hidden_weight = weight("weight_hh", hidden);
+  const ops::Shape biases{1, 8 * hidden};
+  const ValueId bias = parameter(name + ".bias", biases, start);
+  store(bias, stored_cell_bias(module, layer, biases, kLstmGates));
+  std::vector<ValueId> inputs{x, input_weight, hidden_weight, bias};
+  if (first.h >= 0 || first.c >= 0) inputs.insert(inputs.end(), {-1, first.h, first.c});
+  const auto outputs =
+      nodes("LSTM", inputs, {{"hidden_size", hidden}, {"layout", int64_t{1}}}, 3, name);
+  return {outputs[0], {outputs[1], outputs[2]}};
+}
+
 ValueId Builder::lstm(ValueId x, int64_t hidden, const std::string& name) {
   const std::string as = next_name("LSTM", name);
-  const ops::Shape shape = shape_of(x, "LSTM", as, 3, "");
-  check_positive(hidden, "hidden units", "LSTM", as);
-  const ops::Initializer start = uniform_by_fan_in(hidden);
-  const ValueId input_weight = parameter(as + ".weight_ih", {1, 4 * hidden, shape[2]}, start);
-  const ValueId hidden_weight = parameter(as + ".weight_hh", {1, 4 * hidden, hidden}, start);
-  const ValueId bias = parameter(as + ".bias", {1, 8 * hidden}, start);
-  const ValueId y = node("LSTM", {x, input_weight, hidden_weight, bias},
-                         {{"hidden_size", hidden}, {"layout", int64_t{1}}}, as);
+  const ValueId y = add_lstm(x, hidden, {}, as, as, 0).y;
   return reshape(y, {0, 0, hidden}, as + ".sequence");  // without the one direction
+}
+
+LstmOutputs Builder::lstm_layer(ValueId x, int64_t hidden, const LstmStates& first,
+                                const std::string& module, int64_t layer) {
+  return add_lstm(x, hidden, first, format("{}.l{}", module, layer), module, layer);
+}
+
+void Builder::store(ValueId parameter, StoredForm form) {
+  model_.set_stored(parameter, std::make_shared<const StoredForm>(std::move(form)));
 }
 
 ValueId Builder::loss(ValueId scores) {

@@ -38,6 +38,17 @@ struct ConvOptions {
   Start start = {};
 };
 
+// What an LSTM begins or ends with, [N, 1, hidden]; -1: zeros.
+struct LstmStates {
+  ValueId h = -1;
+  ValueId c = -1;
+};
+
+struct LstmOutputs {
+  ValueId y = -1;  // [N, T, 1, hidden]
+  LstmStates last;
+};
+
 class Builder {
  public:
   explicit Builder(std::string name);
@@ -75,6 +86,9 @@ class Builder {
                     double deviation = 1);
   // Of sequences [N, T, I], forward: [N, T, hidden].
   ValueId lstm(ValueId x, int64_t hidden, const std::string& name = {});
+  // Layer `layer` of such a module, node "MODULE.l0" and on, from given states.
+  LstmOutputs lstm_layer(ValueId x, int64_t hidden, const LstmStates& first,
+                         const std::string& module, int64_t layer);
   // Of several outputs.
   std::vector<ValueId> nodes(const std::string& op, const std::vector<ValueId>& inputs,
                              const ops::Attributes& attributes, int outputs,
@@ -82,12 +96,16 @@ class Builder {
   // Adds the label input "label", [N] or one for each position of scores [N, C, ...], and the
   // softmax cross-entropy.
   ValueId loss(ValueId scores);
+  // How files of weights have a parameter, where it is not as the model has it.
+  void store(ValueId parameter, StoredForm form);
 
   // Of what was made.
   const ops::Shape& shape(ValueId value) const { return model_.value(value).spec.shape; }
   Model build();  // checks
 
  private:
+  LstmOutputs add_lstm(ValueId x, int64_t hidden, const LstmStates& first, const std::string& name,
+                       const std::string& module, int64_t layer);
   std::string next_name(const std::string& op, const std::string& name);
   // The shape of x; throws Error{kUsage} unless it has `rank` axes.
   ops::Shape shape_of(ValueId x, const std::string& op, const std::string& name, int rank,

@@ -13,6 +13,9 @@ constexpr ImageFormat kFirst = ImageFormat::kChannelsFirst;
 constexpr ImageFormat kLast = ImageFormat::kChannelsLast;
 constexpr int kImageRank = 4;
 
+// What a region begins with.
+bool is_convolution(const Node& node) { return node.op == "Conv" || node.op == "FusedConv"; }
+
 ImageFormat other(ImageFormat format) { return format == kFirst ? kLast : kFirst; }
 
 // Replays a model node by node; of each value there may be one in either order.
@@ -56,7 +59,7 @@ class Formatter {
     // A parameter stays as it is: it has no samples to be moved with.
     if (any([&](ValueId image) { return ops::is_kept(from_.value(image).role); }))
       return std::nullopt;
-    if (node.op != "Conv" && !any([&](ValueId image) { return known(image, kLast) >= 0; }))
+    if (!is_convolution(node) && !any([&](ValueId image) { return known(image, kLast) >= 0; }))
       return std::nullopt;
     return last;
   }
@@ -133,7 +136,7 @@ class Formatter {
 Model channels_last(const Model& model) {
   KERF_CHECK(model.original() == nullptr, "{} is rewritten already", model.name());
   for (NodeId id = 0; id < model.nodes(); ++id)
-    if (model.node(id).op == "Conv") return Formatter(model).made();
+    if (is_convolution(model.node(id))) return Formatter(model).made();
   return model;
 }
 

@@ -184,6 +184,18 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
     infeasible.smallest_change = format("--workers {}", w);
 }
 
+// What has no batch cannot be cut into micro-batches.
+void refuse_wholes(const Model& model) {
+  if (!model.has_whole_inputs()) return;
+  for (ValueId id = 0; id < model.values(); ++id)
+    if (const Value& value = model.value(id); value.role == Role::kInput)
+      throw Error(ErrorCode::kUsage,
+                  format("its input {} {} is a whole without a batch: a plan wants a row for each "
+                         "sample along the first axis of every input",
+                         value.name, ops::to_string(value.spec.shape)),
+                  model.name());
+}
+
 }  // namespace
 
 std::string Infeasible::text() const {
@@ -205,6 +217,7 @@ Model model_for(const Model& model, const PlanRequest& request) {
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight) {
   check_request(request);
+  refuse_wholes(model);
   model.check();
   auto plan = try_plan(model, request, in_flight);
   if (is_within(plan, request)) return *std::move(plan);

@@ -1,6 +1,7 @@
 #include "partitioner/model.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "partitioner/fingerprint.h"
@@ -53,6 +54,11 @@ ValueId Model::add_value(Value value, bool trained) {
 }
 
 void Model::check_fed(const std::string& what, const ops::Shape& shape) const {
+  try {
+    (void)shape.elements_per_sample();
+  } catch (const Error& error) {
+    fail(what, error.message());
+  }
   if (whole_inputs_) return;
   if (shape.rank() == 0 || shape[0] != ops::kBatch)
     fail(what, format("its shape is {}, but axis 0 must be the batch, a row a sample",
@@ -106,6 +112,13 @@ void Model::set_contents(ValueId id, std::shared_ptr<const Contents> contents) {
   value.contents = std::move(contents);
 }
 
+void Model::set_stored(ValueId id, std::shared_ptr<const StoredForm> form) {
+  Value& value = values_[static_cast<size_t>(id)];
+  KERF_CHECK(ops::is_kept(value.role) && value.literal == nullptr, "{} is no parameter",
+             value.name);
+  value.stored = std::move(form);
+}
+
 ValueId Model::add_copy(const Value& value) {
   switch (value.role) {
     case Role::kInput:
@@ -117,6 +130,7 @@ ValueId Model::add_copy(const Value& value) {
     default:
       const ValueId id = add_parameter(value.name, value.spec, value.initializer, value.role);
       set_contents(id, value.contents);
+      set_stored(id, value.stored);
       return id;
   }
 }
@@ -251,6 +265,14 @@ std::string Model::fingerprint() const {
   return hash.hex();
 }
 
+bool Model::is_unread(NodeId id) const {
+  static const std::set<std::string> kEquals{"Split", "RNN", "GRU", "LSTM"};
+  const std::vector<ValueId>& outputs = node(id).outputs;
+  if (!kEquals.contains(node(id).op)) return uses(outputs.front()).empty();
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [&](ValueId output) { return uses(output).empty(); });
+}
+
 void Model::check() const {
   if (nodes() == 0) fail("", "a model needs at least one node");
   const NodeId first_loss = loss();
@@ -263,10 +285,8 @@ void Model::check() const {
     if (!uses(id).empty()) continue;
     if (v.role != Role::kActivation)
       fail(format("value {}", v.name), "no node reads it; remove it or use it");
-    const std::vector<ValueId>& outputs = node(v.producer).outputs;
-    const bool read = std::any_of(outputs.begin(), outputs.end(),
-                                  [&](ValueId output) { return !uses(output).empty(); });
-    if (first_loss >= 0 && !read && v.producer != first_loss)
+    const bool main_output = node(v.producer).outputs.front() == id;
+    if (first_loss >= 0 && main_output && is_unread(v.producer) && v.producer != first_loss)
       fail(format("node {}", node(v.producer).name),
            "nothing reads its output, so it has no part in the loss");
   }

@@ -17,6 +17,7 @@
 #include "ops/initializer.h"
 #include "ops/operator.h"
 #include "partitioner/contents.h"
+#include "partitioner/stored_form.h"
 
 namespace kerf::partitioner {
 
@@ -35,6 +36,7 @@ struct Value {
   uint32_t parameter = 0;             // number of what is_kept(), in model order
   std::shared_ptr<const ops::TensorLiteral> literal = nullptr;  // of a constant
   std::shared_ptr<const Contents> contents = nullptr;  // before `initializer`, where there are
+  std::shared_ptr<const StoredForm> stored = nullptr;  // null: files have it as it is
 };
 
 struct Node {
@@ -88,6 +90,8 @@ class Model {
   ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
   // What it holds at first, instead of what its initializer makes.
   void set_contents(ValueId id, std::shared_ptr<const Contents> contents);
+  // How files of weights have it.
+  void set_stored(ValueId id, std::shared_ptr<const StoredForm> form);
   // What is added next need have no batch: the whole input is one sample, and so is what is
   // computed of it. Such a model is computed node by node only; no plan has a place for it.
   void take_whole_inputs() { whole_inputs_ = true; }
@@ -139,7 +143,8 @@ class Model {
   // 16 hexadecimal digits over everything that decides what is computed.
   std::string fingerprint() const;
   // Throws Error{kUsage} unless there is at least one node, at most one loss, and all else is used:
-  // every input, label and parameter, and where there is a loss every node's first output but it.
+  // every input, label and parameter, and where there is a loss every node's first output but it;
+  // of nodes whose outputs are equals, any.
   void check() const;
 
  private:
@@ -148,6 +153,8 @@ class Model {
                           const std::vector<ValueId>& inputs, int outputs) const;
   // Inputs and labels: a batch of rows that are not empty.
   void check_fed(const std::string& what, const ops::Shape& shape) const;
+  // Whether no node reads what it gives, where other outputs count only beside the first.
+  bool is_unread(NodeId id) const;
   [[noreturn]] void fail(const std::string& what, const std::string& reason) const;
 
   std::string name_;

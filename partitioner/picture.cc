@@ -103,6 +103,8 @@ class Drawing {
   int stage_of(NodeId node) const { return stages_[static_cast<size_t>(node)]; }
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
   size_t workers() const { return static_cast<size_t>(plan_.workers_bound()); }
+  // Of an input, which may be absent; -1: no node's.
+  NodeId producer_of(ValueId value) const { return value < 0 ? -1 : model_.value(value).producer; }
   ValueId output(NodeId node) const { return model_.node(node).outputs.front(); }
 
   // A node's row is one below the lowest of what it reads.
@@ -111,7 +113,7 @@ class Drawing {
     rows_.resize(static_cast<size_t>(model_.nodes()));
     for (NodeId node = 0; node < model_.nodes(); ++node)
       for (const ValueId value : model_.node(node).inputs)
-        if (const NodeId producer = model_.value(value).producer; producer >= 0)
+        if (const NodeId producer = producer_of(value); producer >= 0)
           row(node) = std::max(row(node), row(producer) + 1);
     for (const int r : rows_) row_count_ = std::max(row_count_, r + 1);
   }
@@ -240,7 +242,7 @@ class Drawing {
     constexpr std::string_view kGrey = "#9aa5b1";
     for (const auto& [place, to] : boxes_)
       for (const ValueId value : model_.node(to.node).inputs) {
-        const auto from = boxes_.find({model_.value(value).producer, to.part});
+        const auto from = boxes_.find({producer_of(value), to.part});
         if (from == boxes_.end()) continue;
         if (blocked(from->second, to))
           svg_.bow(left(from->second), left(to), 26, "local", kGrey);

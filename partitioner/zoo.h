@@ -1,5 +1,6 @@
 // The built-in models: networks of the literature, built by the Builder and initialised as PyTorch
-// initialises them; parameters have the names that torchvision gives them, where it has the model.
+// initialises them; in files of weights parameters have the names and axes that torchvision gives
+// them, where it has the model.
 // Each is also to be had narrower, for other images and classes. One file per family in zoo/, one
 // row of the table in zoo/table.cc. Pure functions.
 #pragma once
@@ -21,6 +22,7 @@ struct ZooOptions {
   double width = 1;                     // channels and features times this, and at least 1
   std::optional<int64_t> classes = {};  // of images
   std::optional<int64_t> image = {};    // rows and columns of images
+  std::string loss = {};                // by name (losses.h); empty: cross-entropy
 
   bool operator==(const ZooOptions&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "schedmp/dataset.h"
 
+#include "partitioner/losses.h"
 #include "runtime/error.h"
 
 namespace kerf::schedmp {
@@ -36,8 +37,25 @@ void check_input(const Dataset& data, const std::string& name, const Model& mode
         name);
 }
 
+void check_targets(const Dataset& data, const std::string& name, const Model& model,
+                   const Value& value) {
+  const auto has = data.targets();
+  if (!has)
+    throw Error(ErrorCode::kUsage,
+                format("its labels are classes, but the loss of {} is of numbers, {}; choose "
+                       "another data set or --loss",
+                       model.name(), spec_text(value.spec)),
+                name);
+  if (has->elements_per_sample() != value.spec.shape.elements_per_sample())
+    throw Error(ErrorCode::kUsage,
+                format("its targets are {}, but those of {} are {}", ops::to_string(*has),
+                       model.name(), ops::to_string(value.spec.shape)),
+                name);
+}
+
 void check_labels(const Dataset& data, const std::string& name, const Model& model,
                   const Value& value) {
+  if (value.spec.dtype == ops::DType::kFloat32) return check_targets(data, name, model, value);
   const ops::ValueSpec has{ops::DType::kInt64, data.labels()};
   if (!same_rows(has, value.spec))
     throw Error(ErrorCode::kUsage,
@@ -56,13 +74,17 @@ void check_labels(const Dataset& data, const std::string& name, const Model& mod
 
 int64_t label_classes(const Model& model) {
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {
-    if (model.value(id).role != Role::kLabel) continue;
+    if (model.value(id).role != Role::kLabel || partitioner::has_targets(model)) continue;
     for (const partitioner::Use& use : model.uses(id)) {
       const ops::Shape& scores = model.op(use.node).inputs()[0].spec.shape;
       if (scores.rank() >= 2) return scores[1];
     }
   }
   return 0;
+}
+
+int64_t labels_per_row(const Dataset& data, const Model& model) {
+  return partitioner::has_targets(model) ? 1 : data.labels().elements_per_sample();
 }
 
 void check_fits(const Dataset& data, const std::string& name, const Model& model) {

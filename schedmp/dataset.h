@@ -24,9 +24,13 @@ class Dataset {
   // Of each row: one label [N], or one for each of its positions [N, ...]. Below classes().
   virtual ops::Shape labels() const { return {ops::kBatch}; }
   virtual int64_t classes() const = 0;
+  // Of each row numbers that a model is to come near to, as [N, ...]: what is read of float32
+  // labels. Empty where it has none.
+  virtual std::optional<ops::Shape> targets() const { return std::nullopt; }
   // Over contents; compared between the scheduler and every worker before a run.
   virtual std::string fingerprint() const = 0;
-  // Row `rows[i]` to row i of `to`, of the input's type; or of labels, int64.
+  // Row `rows[i]` to row i of `to`, of the input's type; or of labels, int64, or float32 of
+  // targets.
   virtual void read_input(std::string_view name, std::span<const int64_t> rows,
                           const ops::TensorView& to) const = 0;
   virtual void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
@@ -60,9 +64,11 @@ enum class Split : uint8_t { kTrain, kTest };
 using DatasetFactory =
     std::function<std::shared_ptr<const Dataset>(const std::string& name, Split split)>;
 
-// How many classes the model's labels may have, 0 if it reads none: the scores of the node that
-// reads them have one for each.
+// How many classes the model's labels may have, 0 if it reads none, or targets: the scores of the
+// node that reads them have one for each.
 int64_t label_classes(const partitioner::Model& model);
+// How many answers a row has: one where they are targets.
+int64_t labels_per_row(const Dataset& data, const partitioner::Model& model);
 
 // Throws Error{kUsage} that names data set, model and value unless every input and label of the
 // model can be read from it. The model may have more classes than occur.

@@ -149,15 +149,33 @@ std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpe
 }
 
 std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec,
-                                    const RowRange& rows) {
+                                    const RowRange& rows, int axis) {
   const Extent extent = find(name, spec);
-  const int64_t all = spec.shape.rank() == 0 ? 1 : spec.shape[0];
+  const int rank = spec.shape.rank();
+  const int64_t all = rank == 0 ? 1 : spec.shape[axis];
   KERF_CHECK(rows.first >= 0 && rows.count >= 0 && rows.count <= all - rows.first,
              "rows {} to {} of {}", rows.first, rows.first + rows.count, all);
-  if (all == 0) return {};
-  const size_t row = (extent.end - extent.begin) / static_cast<size_t>(all);
-  const size_t begin = extent.begin + static_cast<size_t>(rows.first) * row;
-  return take(begin, begin + static_cast<size_t>(rows.count) * row);
+  if (extent.begin == extent.end) return {};
+  size_t row = ops::size_of(spec.dtype);
+  for (int i = axis + 1; i < rank; ++i) row *= static_cast<size_t>(spec.shape[i]);
+  const size_t step = static_cast<size_t>(all) * row;
+  std::string bytes;
+  bytes.reserve((extent.end - extent.begin) / step * static_cast<size_t>(rows.count) * row);
+  for (size_t at = extent.begin; at < extent.end; at += step) {
+    const size_t begin = at + static_cast<size_t>(rows.first) * row;
+    bytes += take(begin, begin + static_cast<size_t>(rows.count) * row);
+  }
+  return bytes;
+}
+
+std::string SafetensorsReader::read_elements(const std::string& name, const ops::ValueSpec& spec,
+                                             int64_t first, int64_t count) {
+  const Extent extent = find(name, spec);
+  const size_t size = ops::size_of(spec.dtype);
+  KERF_CHECK(first >= 0 && count >= 0 && count <= spec.shape.elements() - first,
+             "elements {} to {} of {}", first, first + count, spec.shape.elements());
+  const size_t begin = extent.begin + static_cast<size_t>(first) * size;
+  return take(begin, begin + static_cast<size_t>(count) * size);
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,

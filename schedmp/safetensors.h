@@ -48,8 +48,12 @@ class SafetensorsReader {
   // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it is not of
   // `spec`.
   std::string read(const std::string& name, const ops::ValueSpec& spec);
-  // The same of some of its rows.
-  std::string read(const std::string& name, const ops::ValueSpec& spec, const RowRange& rows);
+  // The same of some of its rows, or of some indices of another axis.
+  std::string read(const std::string& name, const ops::ValueSpec& spec, const RowRange& rows,
+                   int axis = 0);
+  // The same of `count` elements from `first` on, row-major.
+  std::string read_elements(const std::string& name, const ops::ValueSpec& spec, int64_t first,
+                            int64_t count);
 
  private:
   // Where a tensor's bytes lie behind the header.

@@ -18,7 +18,7 @@ using schedmp::Split;
 
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::array<std::string_view, 4> kInputNames{"x", "data", "images", "inputs"};
-constexpr std::array<std::string_view, 4> kLabelNames{"label", "y", "labels", "targets"};
+constexpr std::array<std::string_view, 5> kLabelNames{"label", "y", "labels", "targets", "target"};
 constexpr int64_t kHeldOutShare = 10;  // one of so many
 constexpr int64_t kRowsOfAScan = 4096;
 
@@ -173,14 +173,7 @@ const ArrayRows::Column* ArrayRows::input_column(std::string_view name) const {
 
 const ArrayRows::Column& ArrayRows::label_column() const {
   for (const std::string_view usual : kLabelNames)
-    if (const Column* found = column(usual)) {
-      if (!is_whole(found->array.header().dtype))
-        throw Error(ErrorCode::kUsage,
-                    format("labels are whole numbers, these are {}",
-                           ops::to_string(found->array.header().dtype)),
-                    found->array.source().origin());
-      return *found;
-    }
+    if (const Column* found = column(usual)) return *found;
   throw Error(ErrorCode::kUsage,
               format("it has no labels: an array called {}", fmt::join(kLabelNames, ", ")),
               origin_);
@@ -207,6 +200,12 @@ ops::Shape ArrayRows::labels() const {
 int64_t ArrayRows::classes() const {
   std::call_once(classes_once_, [this] {
     const Column& of = label_column();
+    if (!is_whole(of.array.header().dtype))
+      throw Error(ErrorCode::kUsage,
+                  format("labels are whole numbers where they are classes, these are {}; a --loss "
+                         "of numbers takes them",
+                         ops::to_string(of.array.header().dtype)),
+                  of.array.source().origin());
     std::vector<int64_t> labels;
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < rows_; row += kRowsOfAScan) {

@@ -4,8 +4,9 @@
 //   NAME_train, NAME_test   of each split; or NAME alone, whose last tenth of rows is for tests
 //
 // NAME is the model's name for an input, or one of x, data, images, inputs; and label, y, labels,
-// targets for labels. Inputs become float32, or int64 where they are whole numbers of more than a
-// byte, by value: whoever wants them normalised saves them so. Labels are whole numbers.
+// targets, target for labels. Inputs become float32, or int64 where they are whole numbers of more
+// than a byte, by value: whoever wants them normalised saves them so. Labels are whole numbers
+// where they are classes, and any where the loss is of numbers.
 //
 // Arrays stay in their files and are read in pieces, but for compressed ones. Thread-safe.
 #pragma once
@@ -41,6 +42,7 @@ class ArrayRows : public schedmp::Dataset {
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
   ops::Shape labels() const override;
   int64_t classes() const override;
+  std::optional<ops::Shape> targets() const override { return labels(); }
   std::string fingerprint() const override { return fingerprint_; }
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;

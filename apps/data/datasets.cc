@@ -9,6 +9,7 @@
 #include "apps/data/synthetic.h"
 #include "apps/data/text_rows.h"
 #include "apps/data/tokens.h"
+#include "partitioner/losses.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* kFashionMnist = "fashion-mnist";
 constexpr const char* kSynthetic = "synthetic";
 constexpr const char* kTokens = "tokens";
+constexpr const char* kPairs = "pairs";
 constexpr const char* kIdx = "idx";
 constexpr const char* kImages = "images";
 constexpr const char* kNpz = "npz";
@@ -49,6 +51,13 @@ int64_t input_elements(const partitioner::Model& model) {
   return shape ? shape->elements_per_sample() : 0;
 }
 
+bool reads_tokens(const partitioner::Model& model) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id)
+    if (model.value(id).role == partitioner::Role::kInput)
+      return model.value(id).spec.dtype == ops::DType::kInt64;
+  return false;
+}
+
 // Channels, height and width of what the model looks at.
 std::string picture_sizes(const partitioner::Model& model, const std::string& name) {
   const auto shape = shape_of_first(model, partitioner::Role::kInput);
@@ -61,6 +70,12 @@ std::string picture_sizes(const partitioner::Model& model, const std::string& na
   return format("{}x{}x{}", (*shape)[1], (*shape)[2], (*shape)[3]);
 }
 
+// Classes, or the numbers of a row's target.
+int64_t answers_of(const partitioner::Model& model) {
+  if (!partitioner::has_targets(model)) return schedmp::label_classes(model);
+  return shape_of_first(model, partitioner::Role::kLabel)->elements_per_sample();
+}
+
 std::string text_sizes(const partitioner::Model& model, const std::string& name) {
   const auto shape = shape_of_first(model, partitioner::Role::kLabel);
   const int64_t classes = schedmp::label_classes(model);
@@ -70,6 +85,24 @@ std::string text_sizes(const partitioner::Model& model, const std::string& name)
                        model.name()),
                 name);
   return format("{}x{}", shape->elements_per_sample(), classes);
+}
+
+// Of the sizes of a model that reads "source" and "target".
+std::string pairs_name(const partitioner::Model& model, int64_t rows) {
+  const auto tokens = [&](const char* input) -> int64_t {
+    const partitioner::ValueId id = model.find_value(input);
+    if (id < 0 || model.value(id).role != partitioner::Role::kInput)
+      throw Error(
+          ErrorCode::kUsage,
+          format("it is pairs of sequences, but {} has no input \"{}\"; choose a model that "
+                 "reads source and target, as seq2seq does",
+                 model.name(), input),
+          kPairs);
+    return model.value(id).spec.shape.elements_per_sample();
+  };
+  const int64_t source = tokens("source");
+  const int64_t target = tokens("target");
+  return format("{}:{}x{}x{}x{}", kPairs, rows, source, target, schedmp::label_classes(model));
 }
 
 // Whether the classes of a data set are those that occur in it, of as many as a model may have.
@@ -96,6 +129,7 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
     return std::make_shared<FashionMnist>(rest.empty() ? FashionMnist::kFolder : rest, split);
   if (kind == kSynthetic) return std::make_shared<Synthetic>(rest, split);
   if (kind == kTokens) return std::make_shared<Tokens>(rest, split);
+  if (kind == kPairs) return std::make_shared<TokenPairs>(rest, split);
   if (!rest.empty()) {
     if (kind == kIdx) return std::make_shared<IdxFolder>(rest, split);
     if (kind == kImages) return std::make_shared<ImageFolder>(rest, split);
@@ -110,7 +144,8 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
 
 std::string dataset_forms() {
   return "fashion-mnist[:FOLDER], synthetic[:ROWSxFEATURESxCLASSES], "
-         "tokens[:ROWSxLENGTHxVOCABULARY], idx:FOLDER, images:FOLDER, npz:FILE, npy:FOLDER, "
+         "tokens[:ROWSxLENGTHxVOCABULARY], pairs[:ROWSxSOURCExTARGETxVOCABULARY], idx:FOLDER, "
+         "images:FOLDER, npz:FILE, npy:FOLDER, "
          "text:FILE and words:FILE";
 }
 
@@ -127,13 +162,17 @@ std::string complete_dataset_name(const std::string& name, const partitioner::Mo
       return format("{}:{}:{}", kind, text_sizes(model, name), path);
     return format("{}:{}", kind, path);
   }
+  if (name == kSynthetic && reads_tokens(model))
+    return complete_dataset_name(model.find_value("source") >= 0 ? kPairs : kTokens, model, rows);
+  if (name == kPairs) return pairs_name(model, rows);
   if (name != kSynthetic && name != kTokens) return name;
-  return format("{}:{}x{}x{}", name, rows, input_elements(model), schedmp::label_classes(model));
+  return format("{}:{}x{}x{}", name, rows, input_elements(model), answers_of(model));
 }
 
 void check_dataset(const schedmp::Dataset& data, const std::string& name,
                    const partitioner::Model& model) {
   schedmp::check_fits(data, name, model);
+  if (partitioner::has_targets(model)) return;
   const int64_t scores = schedmp::label_classes(model);
   if (data.classes() != scores && !shows_some_classes(split_name(name).kind))
     throw Error(

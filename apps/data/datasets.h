@@ -1,8 +1,10 @@
 // Data sets by name:
 //
 //   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
-//   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model by default
+//   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model, and
+//                                             one that reads tokens gets the next, or pairs
 //   tokens[:ROWSxLENGTHxVOCABULARY]           sequences of a counting language; likewise
+//   pairs[:ROWSxSOURCExTARGETxVOCABULARY]     pairs of them: the target goes on; likewise
 //   idx:FOLDER                                files of MNIST's names (idx_folder.h)
 //   images:FOLDER                             pictures in a folder for each class (image_folder.h)
 //   npz:FILE, npy:FOLDER                      arrays of NumPy (array_rows.h); FILE.npz alone too

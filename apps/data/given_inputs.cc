@@ -69,7 +69,7 @@ std::string given_inputs_name(const std::vector<std::string>& inputs, const std:
       throw Error(ErrorCode::kUsage, format("{} is given twice", name), flag);
     files[name] = std::filesystem::absolute(input.substr(equals + 1)).string();
   }
-  return files.dump();
+  return json_text(files);
 }
 
 bool names_given_inputs(const std::string& name) { return name.starts_with('{'); }

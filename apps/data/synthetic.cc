@@ -74,7 +74,18 @@ void Synthetic::read_features(std::span<const int64_t> rows, const ops::TensorVi
   }
 }
 
+void Synthetic::read_targets(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  KERF_CHECK(to.elements() == static_cast<int64_t>(rows.size()) * classes_);
+  float* out = to.f32();
+  std::fill_n(out, to.elements(), 0.0F);
+  for (const int64_t row : rows) {
+    out[label(row)] = 1;
+    out += classes_;
+  }
+}
+
 void Synthetic::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  if (to.dtype == ops::DType::kFloat32) return read_targets(rows, to);
   KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == static_cast<int64_t>(rows.size()));
   int64_t* out = to.i64();
   for (const int64_t row : rows) *out++ = label(row);

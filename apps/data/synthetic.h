@@ -23,6 +23,8 @@ class Synthetic : public schedmp::FeatureRows {
   int64_t rows() const override { return rows_; }
   int64_t features() const override { return features_; }
   int64_t classes() const override { return classes_; }
+  // 1 for the row's class, and 0 for the others.
+  std::optional<ops::Shape> targets() const override { return ops::Shape{ops::kBatch, classes_}; }
   std::string fingerprint() const override;
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
@@ -30,6 +32,7 @@ class Synthetic : public schedmp::FeatureRows {
 
  private:
   int64_t label(int64_t row) const;
+  void read_targets(std::span<const int64_t> rows, const ops::TensorView& to) const;
   void fill() const;
 
   schedmp::Split split_;

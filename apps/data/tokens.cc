@@ -11,7 +11,27 @@ namespace kerf::apps {
 namespace {
 
 constexpr uint32_t kTokenKey = 0x746f6b65;  // a Philox key
-constexpr uint64_t kSteps = 3;              // a row counts by 1, 2 or 3
+constexpr std::string_view kSource = "source";
+constexpr std::string_view kTarget = "target";
+constexpr uint64_t kSteps = 3;  // a row counts by 1, 2 or 3
+
+// What a row counts, for ever.
+class Count {
+ public:
+  Count(int64_t row, schedmp::Split split, int64_t vocabulary) : vocabulary_(vocabulary) {
+    const auto r = static_cast<uint64_t>(row);
+    const auto words = ops::philox({static_cast<uint32_t>(r), static_cast<uint32_t>(r >> 32), 0, 0},
+                                   {kTokenKey, static_cast<uint32_t>(split)});
+    first_ = static_cast<int64_t>(uint64_t{words[0]} * static_cast<uint64_t>(vocabulary) >> 32);
+    step_ = static_cast<int64_t>(1 + (uint64_t{words[1]} * kSteps >> 32));
+  }
+  int64_t operator[](int64_t i) const { return (first_ + i * step_) % vocabulary_; }
+
+ private:
+  int64_t vocabulary_;
+  int64_t first_ = 0;
+  int64_t step_ = 0;
+};
 
 }  // namespace
 
@@ -37,13 +57,8 @@ void Tokens::read(std::span<const int64_t> rows, int64_t shift, const ops::Tenso
   int64_t* out = to.i64();
   for (const int64_t row : rows) {
     KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
-    const auto r = static_cast<uint64_t>(row);
-    const auto words = ops::philox({static_cast<uint32_t>(r), static_cast<uint32_t>(r >> 32), 0, 0},
-                                   {kTokenKey, static_cast<uint32_t>(split_)});
-    const auto first =
-        static_cast<int64_t>(uint64_t{words[0]} * static_cast<uint64_t>(vocabulary_) >> 32);
-    const auto step = static_cast<int64_t>(1 + (uint64_t{words[1]} * kSteps >> 32));
-    for (int64_t i = shift; i < shift + length_; ++i) *out++ = (first + i * step) % vocabulary_;
+    const Count count(row, split_, vocabulary_);
+    for (int64_t i = shift; i < shift + length_; ++i) *out++ = count[i];
   }
 }
 
@@ -54,6 +69,52 @@ void Tokens::read_input(std::string_view /*name*/, std::span<const int64_t> rows
 
 void Tokens::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
   read(rows, 1, to);
+}
+
+TokenPairs::TokenPairs(const std::string& sizes, schedmp::Split split) : split_(split) {
+  constexpr const char* kForm = "ROWSxSOURCExTARGETxVOCABULARY";
+  constexpr const char* kExample = "pairs:4096x16x16x32";
+  const size_t cross = sizes.find('x');
+  const std::string rest = cross == std::string::npos ? "" : sizes.substr(cross + 1);
+  const Sizes rows = parse_three_sizes(sizes.substr(0, cross) + "x1x1", kForm, kExample);
+  const Sizes three = parse_three_sizes(rest, kForm, kExample);
+  rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, rows[0] / 8) : rows[0];
+  source_ = three[0];
+  target_ = three[1];
+  vocabulary_ = three[2];
+}
+
+std::optional<ops::ValueSpec> TokenPairs::input(std::string_view name) const {
+  if (name != kSource && name != kTarget) return std::nullopt;
+  return ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, name == kSource ? source_ : target_}};
+}
+
+std::string TokenPairs::fingerprint() const {
+  return format("pairs {}x{}x{}x{} {}", rows_, source_, target_, vocabulary_,
+                split_ == schedmp::Split::kTrain ? "train" : "test");
+}
+
+void TokenPairs::read_input(std::string_view name, std::span<const int64_t> rows,
+                            const ops::TensorView& to) const {
+  const int64_t length = name == kSource ? source_ : target_;
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows) * length);
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    const Count count(row, split_, vocabulary_);
+    for (int64_t i = 0; i < length; ++i)
+      *out++ = name == kSource ? count[i] : i == 0 ? 0 : count[source_ + i - 1];
+  }
+}
+
+void TokenPairs::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows) * target_);
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    const Count count(row, split_, vocabulary_);
+    for (int64_t i = 0; i < target_; ++i) *out++ = count[source_ + i];
+  }
 }
 
 }  // namespace kerf::apps

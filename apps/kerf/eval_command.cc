@@ -24,6 +24,17 @@ struct EvalCommand {
   int run();
 };
 
+void check_has_weights(const partitioner::Model& model) {
+  for (const partitioner::ValueId id : model.kept_values()) {
+    const partitioner::Value& value = model.value(id);
+    if (value.contents == nullptr && value.literal == nullptr)
+      throw Error(
+          ErrorCode::kUsage,
+          format("{} has no weights yet; give --weights, as kerf train wrote them", value.name),
+          model.name());
+  }
+}
+
 int EvalCommand::run() {
   const std::string given = existing_weights(weights);
   plan_flags.run_on(crew_flags);
@@ -31,6 +42,7 @@ int EvalCommand::run() {
   plan_flags.momentum = 0;
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;  // a plan's trains
   const Planned planned = planned_by(plan_flags, plan_file);
+  if (given.empty()) check_has_weights(planned.model);
   crew_flags.threads = planned.setting.threads;
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
   options.dataset = complete_dataset_name(data, planned.model, kSyntheticRows);
@@ -45,10 +57,14 @@ int EvalCommand::run() {
   answer(
       json,
       [&] {
-        return Json{{"model", record.plan.model},   {"data", record.data},
-                    {"rows", found.rows},           {"correct", found.correct},
-                    {"accuracy", found.accuracy()}, {"top5", to_json(found.top5())},
-                    {"loss", found.loss},           {"perplexity", to_json(found.perplexity())}};
+        return Json{{"model", record.plan.model},
+                    {"data", record.data},
+                    {"rows", found.rows},
+                    {"correct", found.of_classes ? to_json(found.correct) : Json(nullptr)},
+                    {"accuracy", to_json(found.accuracy())},
+                    {"top5", to_json(found.top5())},
+                    {"loss", found.loss},
+                    {"perplexity", to_json(found.perplexity())}};
       },
       [&](bool colour) { return accuracy_text(record, colour); });
   check_traffic(record);
@@ -68,14 +84,16 @@ void add_eval_command(CLI::App& app, Chosen& chosen) {
   add_crew_flags(*command, state->crew_flags);
   add_threads_flag(*command, state->crew_flags);
   add_plan_file_flag(*command, state->plan_file);
-  add_weights_flag(*command, state->weights, "As kerf train wrote them")->required();
+  add_weights_flag(*command, state->weights,
+                   "As kerf train wrote them (default: an ONNX file's own)");
   add_data_flag(*command, state->data);
   add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf eval lenet5 --weights kerf-run/weights.safetensors\n"
       "  kerf eval mlp --sizes 784-512-10 --weights w.safetensors --workers 2 --cut feature "
-      "--json");
+      "--json\n"
+      "  kerf eval resnet18.onnx --loss cross-entropy --data photos.npz");
   run_when_chosen(*command, chosen, state);
 }
 

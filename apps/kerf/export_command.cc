@@ -12,6 +12,7 @@
 #include "runtime/file.h"
 #include "runtime/json.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/training/stored_weights.h"
 
 namespace kerf::apps {
 
@@ -23,6 +24,7 @@ struct ExportCommand {
   PlanFlags flags;  // of the model, or of a run's folder in its place
   std::string weights;
   std::string out;
+  bool data_beside = false;
 
   int run();
   void take_run();
@@ -55,7 +57,7 @@ int ExportCommand::run() {
   partitioner::onnx::export_file(
       model,
       [&](const partitioner::Value& value) {
-        if (file != nullptr) return file->read(value.name, value.spec);
+        if (file != nullptr) return schedmp::read_stored(*file, value);
         if (value.contents == nullptr)
           throw Error(
               ErrorCode::kUsage,
@@ -65,7 +67,7 @@ int ExportCommand::run() {
         value.contents->read(0, std::as_writable_bytes(std::span(bytes)));
         return bytes;
       },
-      out);
+      out, {.data_beside = data_beside});
   return 0;
 }
 
@@ -78,6 +80,9 @@ void add_export_command(CLI::App& app, Chosen& chosen) {
   add_model_flags(*command, state->flags);
   add_weights_flag(*command, state->weights, "As kerf train wrote them (default: a run's)");
   command->add_option("--out", state->out, "The file to write")->required()->type_name("FILE.onnx");
+  command->add_flag("--external-data", state->data_beside,
+                    "Weights in a file of their own, FILE.onnx.CHECKSUM.data; as they are anyway "
+                    "where all would take 2 GiB");
   command->footer(
       "Examples:\n"
       "  kerf export kerf-run --out lenet5.onnx\n"

@@ -63,6 +63,14 @@ std::string file_name(const std::string& result) {
   return name + ".npy";
 }
 
+// Whether operators may be put together: no plan was made that names them, nor do shares, and the
+// kernels of what they become are the processor's.
+bool may_fuse(const PlanFlags& flags, const std::string& plan_file) {
+  return plan_file.empty() && flags.cut.value_or("layer") == "layer" &&
+         std::all_of(flags.devices.begin(), flags.devices.end(),
+                     [](auto kind) { return kind == runtime::DeviceKind::kCpu; });
+}
+
 void check_results(const Planned& planned) {
   if (planned.model.loss() >= 0)
     throw Error(ErrorCode::kUsage,
@@ -84,6 +92,21 @@ void check_results(const Planned& planned) {
   }
 }
 
+// A data set of its own kind has rows of as many features; what is named for an input has its axes.
+void check_shapes(const partitioner::Model& model, const GivenInputs& given) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id) {
+    const partitioner::Value& value = model.value(id);
+    if (value.role != ops::Role::kInput) continue;
+    const auto has = given.input(value.name);
+    if (has && has->shape != value.spec.shape)
+      throw Error(
+          ErrorCode::kUsage,
+          format("{} is given as {}, but {} has {}; give the axes in that order", value.name,
+                 ops::to_string(has->shape), model.name(), ops::to_string(value.spec.shape)),
+          "--input");
+  }
+}
+
 void write_answers(const Planned& planned, const fs::path& shares, const fs::path& output,
                    int64_t rows) {
   for (const partitioner::Result& result : planned.model.results()) {
@@ -93,6 +116,12 @@ void write_answers(const Planned& planned, const fs::path& shares, const fs::pat
                    std::span(shape.begin(), shape.end()));
     schedmp::join_result(planned.model, planned.plan, result, shares,
                          [&](std::span<const std::byte> some) { file.write(some); });
+    file.commit();
+  }
+  for (const auto& [name, constant] : planned.constants) {
+    NpyWriter file(output / file_name(name), constant.dtype,
+                   std::span(constant.shape.begin(), constant.shape.end()));
+    file.write(std::as_bytes(std::span(constant.bytes)));
     file.commit();
   }
 }
@@ -109,12 +138,14 @@ int InferCommand::run() {
   plan_flags.momentum = 0;  // nothing is updated
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;
   if (plan_file.empty()) plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+  plan_flags.answers = may_fuse(plan_flags, plan_file);
   const Planned planned = planned_by(plan_flags, plan_file);
   check_results(planned);
   crew_flags.threads = planned.setting.threads;
   const SharesFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
   options.dataset = given_inputs_name(inputs, "--input");
+  check_shapes(planned.model, GivenInputs(options.dataset));
   options.weights = given;
   options.results = shares.path();
   const Outcome outcome =
@@ -130,6 +161,8 @@ int InferCommand::run() {
   std::vector<std::string> files;
   for (const partitioner::Result& result : planned.model.results())
     files.push_back((fs::path(output) / file_name(result.name)).string());
+  for (const auto& constant : planned.constants)
+    files.push_back((fs::path(output) / file_name(constant.first)).string());
   answer(
       json,
       [&] {

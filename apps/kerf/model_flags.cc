@@ -2,6 +2,7 @@
 
 #include "apps/kerf/flag_values.h"
 #include "apps/models.h"
+#include "partitioner/losses.h"
 #include "partitioner/zoo.h"
 
 namespace kerf::apps {
@@ -35,11 +36,13 @@ std::string ModelFlags::zoo_source(const std::string& name) const {
   refuse_where(!dims.empty(), "--dim", kWhy);
   refuse_where(!train.empty(), "--train", kWhy);
   refuse_where(!freeze.empty(), "--freeze", kWhy);
-  refuse_where(!loss.empty(), "--loss", kWhy);
   refuse_where(head.has_value(), "--head", kWhy);
   refuse_where(norms.has_value(), "--bn", kWhy);
   partitioner::find_zoo_model(name);  // before it is one word of a text
-  partitioner::ZooOptions options{.width = width.value_or(1), .classes = classes, .image = image};
+  partitioner::ZooOptions options{.width = width.value_or(1),
+                                  .classes = classes,
+                                  .image = image,
+                                  .loss = loss == partitioner::kCrossEntropy ? "" : loss};
   if (!sizes.empty()) options.sizes = partitioner::parse_sizes(sizes);
   return partitioner::zoo_text(name, options);
 }
@@ -54,6 +57,7 @@ std::string ModelFlags::onnx_source(const std::string& file) const {
   check_range(head, "--head", kMostClasses);
   source.head = head.value_or(0);
   source.train_batch_norms = norms == "train";
+  source.answers = answers;
   for (const std::string& dim : dims) {
     const size_t equals = dim.find('=');
     require(equals != std::string::npos && equals > 0, "--dim", "write it as in T=128");
@@ -78,8 +82,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->type_name("PATTERN");
   command
       .add_option("--loss", flags.loss,
-                  "Of an ONNX file: the loss that its first output gets (cross-entropy)")
-      ->check(CLI::IsMember({"cross-entropy"}))
+                  "What the first output is trained to: cross-entropy of classes (as built-in "
+                  "models are); or numbers, by mse, l1, huber or bce-with-logits")
+      ->check(CLI::IsMember(std::vector<std::string>(partitioner::loss_names().begin(),
+                                                     partitioner::loss_names().end())))
       ->type_name("NAME");
   command
       .add_option("--head", flags.head, "Of an ONNX file: a new last layer, for so many classes")
@@ -99,8 +105,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
   return {
       command
-          .add_option("--sizes", flags.sizes,
-                      "Of mlp, convnet, lstm-lm, gpt and vit; `kerf models` says what they mean")
+          .add_option(
+              "--sizes", flags.sizes,
+              "Of mlp, convnet, lstm-lm, seq2seq, gpt and vit; `kerf models` says what they "
+              "mean")
           ->type_name("784-512-512-10"),
       command
           .add_option("--width", flags.width,

@@ -12,6 +12,7 @@ namespace kerf::apps {
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct ModelFlags {
   std::optional<std::string> model;
+  std::string loss;
   // Of built-in ones.
   std::string sizes;
   std::optional<double> width;
@@ -21,9 +22,9 @@ struct ModelFlags {
   std::vector<std::string> dims;   // NAME=N
   std::vector<std::string> train;  // patterns
   std::vector<std::string> freeze;
-  std::string loss;
   std::optional<int64_t> head;
   std::optional<std::string> norms;
+  bool answers = false;  // nothing is trained (OnnxSource)
 
   // The text by which the model travels (apps/models.h). Throws Error{kUsage} that names a flag
   // which the model has no use for.

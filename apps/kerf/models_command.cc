@@ -24,7 +24,7 @@ struct ModelsCommand {
 struct About {
   int64_t parameters = 0;
   int nodes = 0;
-  std::string input;  // name and shape
+  std::string input;  // names and shapes
 };
 
 About about(const Model& model) {
@@ -34,7 +34,8 @@ About about(const Model& model) {
     about.parameters += model.value(id).spec.shape.elements();
   for (ValueId id = 0; id < model.values(); ++id) {
     if (model.value(id).role != Role::kInput) continue;
-    about.input = format("{} {}", model.value(id).name, to_string(model.value(id).spec.shape));
+    if (!about.input.empty()) about.input += ", ";
+    about.input += format("{} {}", model.value(id).name, to_string(model.value(id).spec.shape));
   }
   return about;
 }

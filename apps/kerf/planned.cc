@@ -156,10 +156,12 @@ std::string source_of(const PlanFlags& flags, const std::string& text, const std
   return json_string(request, "source", file + ": request");
 }
 
-partitioner::Model model_of_plan(const std::string& source, const std::string& text,
-                                 const std::string& file) {
+MadeModel model_of_plan(const std::string& source, const std::string& text,
+                        const std::string& file) {
   try {
-    return partitioner::rewritten(make_model(source), partitioner::rewrites_of_plan(text, file));
+    MadeModel made = make_model_with_notes(source);
+    made.model = partitioner::rewritten(made.model, partitioner::rewrites_of_plan(text, file));
+    return made;
   } catch (const Error& error) {
     throw Error(error.code(), error.what(), file);
   }
@@ -179,6 +181,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   check(flags);
   MadeModel made = make_model_with_notes(flags.source());
   Planned planned{flags.source(), std::move(made.model), {}, {}, flags.memory};
+  planned.constants = std::move(made.constants);
   partitioner::PlanRequest request;
   request.source = planned.source;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
@@ -230,7 +233,9 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
                                : file_or_folder;
   const std::string text = runtime::read_file(file, kMaxText);
   const std::string source = source_of(flags, text, file);
-  Planned planned{source, model_of_plan(source, text, file), {}, {}, {}};
+  MadeModel made = model_of_plan(source, text, file);
+  Planned planned{source, std::move(made.model), {}, {}, {}};
+  planned.constants = std::move(made.constants);
   planned.plan =
       partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
         return in_flight_of_plan(flags, beside(file, schedule));

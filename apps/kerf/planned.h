@@ -2,6 +2,7 @@
 // what is not a plan's to say.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,6 +25,7 @@ struct Planned {
   double momentum = kDefaultMomentum;  // 0 unless sgd
   // Of the optimizer, more or fewer than the plan was made for, because flags say so.
   int more_states = 0;
+  std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
 };
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes

@@ -142,7 +142,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   }
   for (const auto& one : outcome.training->evaluations())
     record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss,
-                                  one.labels_per_row, one.in_top, one.kept});
+                                  one.labels_per_row, one.in_top, one.kept, one.of_classes});
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
   record.labels_per_row = outcome.training->labels_per_row();
   record.seconds = outcome.driven.loop.seconds;

@@ -141,8 +141,9 @@ void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
     line = format("{} {}/{}: {} {:.4f}", options_.words.epoch, epoch_ + 1, options_.epochs,
                   options_.words.loss, loss);
   if (evaluation != nullptr)
-    line += format("{}test loss {:.4f}, test accuracy {:.2f} %", line.empty() ? "" : ", ",
-                   evaluation->loss, evaluation->accuracy() * 100);
+    line += format("{}test loss {:.4f}", line.empty() ? "" : ", ", evaluation->loss);
+  if (evaluation != nullptr && evaluation->of_classes)
+    line += format(", test accuracy {:.2f} %", evaluation->accuracy() * 100);
   if (evaluation != nullptr && evaluation->labels_per_row > 1)
     line += format(", perplexity {:.2f}", std::exp(evaluation->loss));
   if (any && rows_ > 0)

@@ -127,11 +127,15 @@ void check_traffic(const RunRecord& record) {
 std::string accuracy_text(const RunRecord& record, bool colour) {
   if (record.evaluations.empty()) return {};
   const RunRecord::Evaluation& kept = record.kept_evaluation();
-  const std::string accuracy = format("{:.2f} %", kept.accuracy() * 100);
-  std::string text =
-      format("test accuracy {} ({} of {}), test loss {:.4f}", painted(accuracy, Ink::kBold, colour),
-             human_count(kept.correct),
-             plural(kept.labels(), kept.labels_per_row == 1 ? "image" : "token"), kept.loss);
+  std::string text;
+  if (const auto accuracy = kept.accuracy())
+    text = format("test accuracy {} ({} of {}), test loss {:.4f}",
+                  painted(format("{:.2f} %", *accuracy * 100), Ink::kBold, colour),
+                  human_count(kept.correct),
+                  plural(kept.labels(), kept.labels_per_row == 1 ? "image" : "token"), kept.loss);
+  else
+    text = format("test loss {} of {}", painted(format("{:.6g}", kept.loss), Ink::kBold, colour),
+                  plural(kept.rows, "row"));
   if (const auto perplexity = kept.perplexity()) text += format(", perplexity {:.2f}", *perplexity);
   if (const auto top5 = kept.top5()) text += format(", top-5 {:.2f} %", *top5 * 100);
   if (&kept != &record.evaluations.back())

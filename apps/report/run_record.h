@@ -25,12 +25,15 @@ struct RunRecord {
     // Answers among the five largest scores; empty where there are no more classes, or where they
     // are divided.
     std::optional<int64_t> in_top5 = std::nullopt;
-    bool kept = true;  // its weights are those that the run left
+    bool kept = true;        // its weights are those that the run left
+    bool of_classes = true;  // answers are right or wrong; else near to numbers, or far
     int64_t labels() const { return rows * labels_per_row; }
     double share(int64_t answers) const {
       return rows == 0 ? 0 : static_cast<double>(answers) / static_cast<double>(labels());
     }
-    double accuracy() const { return share(correct); }
+    std::optional<double> accuracy() const {
+      return of_classes ? std::optional(share(correct)) : std::nullopt;
+    }
     std::optional<double> top5() const {
       return in_top5 ? std::optional(share(*in_top5)) : std::nullopt;
     }
@@ -143,6 +146,7 @@ void fields(Fields& f, RunRecord::Evaluation& evaluation) {
   f("rows", evaluation.rows);
   f("correct", evaluation.correct);
   f("loss", evaluation.loss);
+  f.newer("of_classes", evaluation.of_classes);
   f.newer("labels_per_row", evaluation.labels_per_row);
   f.derived("accuracy", evaluation.accuracy());
   f.newer("in_top5", evaluation.in_top5);

@@ -18,6 +18,10 @@ std::string arithmetic_identity() {
                       cpu::lanes(), gnu_get_libc_version());
 }
 
-void use_threads(int threads) { omp_set_num_threads(std::max(1, threads)); }
+int use_threads(int threads) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(std::max(1, threads));
+  return before;
+}
 
 }  // namespace kerf::ops

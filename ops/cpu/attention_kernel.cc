@@ -1,7 +1,7 @@
 // Attention on the CPU: products by oneDNN, a block of queries of one head at a time, all threads
 // over the key heads.
 //
-//   S = scale * Q K^T          P = e^(S - L), L a query's logarithm, 0 where it sees nothing
+//   S = scale * Q K^T          P = e^(S - M) / sum, M a query's largest, 0 where it sees nothing
 //   Y = P V                    dV += P^T dY    dP = dY V^T
 //   dS = P * (dP - sum P * dP) dQ = scale * dS K    dK += scale * dS^T Q
 #include <deque>
@@ -127,16 +127,16 @@ class AttentionKernel final : public ActivationKernel {
 
   void forward(const Call& call) override {
     const Extents e = extents_of(call);
-    auto* logarithms = reinterpret_cast<float*>(call.reserve.data());
+    auto* sums = reinterpret_cast<ScoreSum*>(call.reserve.data());
     for_key_heads(call, e, [&](int64_t sample, int64_t head, AttentionScratch& scratch) {
       for_query_blocks(e, sample, head, [&](const QueryBlock& block) {
         score(call, e, block, scratch, false);
         std::array<bool, Attention::kQueryBlock> blind{};
         for (int64_t i = 0; i < block.count; ++i) {
           const auto [row, seen] = seen_scores(e, block, i, scratch.scores);
-          const float logarithm = weights_of_scores(row, seen);
-          blind[static_cast<size_t>(i)] = sees_nothing(logarithm);
-          if (logarithms != nullptr) logarithms[logarithm_of(e, block, i)] = logarithm;
+          const ScoreSum sum = weights_of_scores(row, seen);
+          blind[static_cast<size_t>(i)] = sum.sees_nothing();
+          if (sums != nullptr) sums[sum_of(e, block, i)] = sum;
         }
         const HeadRows y = rows_of(call.outputs[0], e.query_heads, sample, block.head);
         multiply(AttentionProduct::kValues, block, e, scratch.scores, value_rows(call, e, block),
@@ -271,7 +271,7 @@ class AttentionKernel final : public ActivationKernel {
     for (int64_t i = 0; i < e.keys; ++i) std::fill_n(rows.data + i * rows.stride, width, 0.0F);
   }
 
-  static int64_t logarithm_of(const Extents& e, const QueryBlock& block, int64_t i) {
+  static int64_t sum_of(const Extents& e, const QueryBlock& block, int64_t i) {
     return (block.sample * e.query_heads + block.head) * e.queries + block.first + i;
   }
 
@@ -337,11 +337,11 @@ class AttentionKernel final : public ActivationKernel {
 
   void gradients_of_block(const Call& call, const Extents& e, const QueryBlock& block,
                           const std::array<TensorView, 3>& to, AttentionScratch& scratch) const {
-    const auto* logarithms = reinterpret_cast<const float*>(call.reserve.data());
+    const auto* sums = reinterpret_cast<const ScoreSum*>(call.reserve.data());
     score(call, e, block, scratch, true);
     for (int64_t i = 0; i < block.count; ++i) {
       const auto [row, seen] = seen_scores(e, block, i, scratch.scores);
-      weights_again(logarithms[logarithm_of(e, block, i)], seen, row);
+      weights_again(sums[sum_of(e, block, i)], seen, row);
     }
     const HeadRows dy = rows_of(call.output_gradients[0], e.query_heads, block.sample, block.head);
     const float* dy_rows = dy.data + block.first * dy.stride;
@@ -356,9 +356,7 @@ class AttentionKernel final : public ActivationKernel {
                       scratch.gradients + i * block.keys.count());
     if (scratch.slopes != nullptr)
       multiply_by(scratch.slopes, block.count * block.keys.count(), scratch.gradients);
-    const auto blind = [&](int64_t i) {
-      return sees_nothing(logarithms[logarithm_of(e, block, i)]);
-    };
+    const auto blind = [&](int64_t i) { return sums[sum_of(e, block, i)].sees_nothing(); };
     for (int64_t i = 0; i < block.count; ++i)
       if (blind(i))
         std::fill_n(scratch.gradients + i * block.keys.count(), block.keys.count(), 0.0F);

@@ -34,11 +34,11 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-KERF_CLONES float weights_of_scores(float* scores, int64_t count) {
+KERF_CLONES ScoreSum weights_of_scores(float* scores, int64_t count) {
   const float most = largest_score(scores, count);
-  if (sees_nothing(most)) {
+  if (most == kNothing) {
     std::fill_n(scores, count, 0.0F);
-    return kNothing;
+    return {kNothing, 0};
   }
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) scores[i] = simd::exponential(scores[i] - most);
@@ -46,16 +46,17 @@ KERF_CLONES float weights_of_scores(float* scores, int64_t count) {
   const float share = 1.0F / sum;
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) scores[i] *= share;
-  return most + std::log(sum);
+  return {most, share};
 }
 
-KERF_CLONES void weights_again(float logarithm, int64_t count, float* scores) {
-  if (sees_nothing(logarithm)) {
+KERF_CLONES void weights_again(const ScoreSum& sum, int64_t count, float* scores) {
+  if (sum.sees_nothing()) {
     std::fill_n(scores, count, 0.0F);
     return;
   }
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) scores[i] = simd::exponential(scores[i] - logarithm);
+  for (int64_t i = 0; i < count; ++i)
+    scores[i] = simd::exponential(scores[i] - sum.largest) * sum.share;
 }
 
 KERF_CLONES void score_gradients(const float* weights, int64_t count, float* gradients) {

@@ -7,14 +7,19 @@
 
 namespace kerf::ops::cpu {
 
-// Replaces `count` scores by e^(score - logarithm of the sum of e^score); returns that logarithm.
-float weights_of_scores(float* scores, int64_t count);
-// Of a query that sees no key: its weights are 0.
-inline bool sees_nothing(float logarithm) {
-  return logarithm == -std::numeric_limits<float>::infinity();
-}
-// The same where the logarithm is known.
-void weights_again(float logarithm, int64_t count, float* scores);
+// Of a query: its largest score, and 1 by the sum of e^(score - largest). Apart, since a sum's
+// logarithm is lost beside the scores of a query from which a large number hides everything.
+struct ScoreSum {
+  float largest = 0;
+  float share = 0;
+
+  // No key: its weights are 0.
+  bool sees_nothing() const { return largest == -std::numeric_limits<float>::infinity(); }
+};
+// Replaces `count` scores by e^(score - largest) * share.
+ScoreSum weights_of_scores(float* scores, int64_t count);
+// The same, with the same bits, where those are known.
+void weights_again(const ScoreSum& sum, int64_t count, float* scores);
 // From weights and their gradients to those of the scores, in the gradients' place.
 void score_gradients(const float* weights, int64_t count, float* gradients);
 

@@ -1,4 +1,7 @@
-// Conv on the CPU: one or two channels by hand, all else by oneDNN.
+// Conv and FusedConv on the CPU: one or two channels by hand, where nothing follows, all else by
+// oneDNN. A FusedConv's normalisation is folded into its weights when those are packed.
+#include <cmath>
+
 #include "ops/cpu/channel_rows.h"
 #include "ops/cpu/dnnl_conv.h"
 #include "ops/cpu/narrow_conv.h"
@@ -94,8 +97,105 @@ class ConvKernel final : public PlainKernel {
   DnnlConv dnnl_;
 };
 
+class FusedConvKernel final : public PlainKernel {
+ public:
+  explicit FusedConvKernel(const KernelSite& site)
+      : op_(site.as<FusedConv>()), largest_(site.largest) {
+    if (!site.iterations.empty()) window_ = op_.conv().local_window(site.iterations);
+  }
+
+  void forward(const Call& call) override {
+    const TensorView& y = call.outputs[0];
+    const float* added = data(call, FusedConv::kZ);
+    if (y.elements() == 0) return;
+    if (added != nullptr && added != y.f32()) std::copy_n(added, y.elements(), y.f32());
+    const TensorView& x = call.inputs[FusedConv::kX];
+    const TensorView& w = call.inputs[FusedConv::kW];
+    const ConvProblem problem = fused_problem(op_, window_, largest_, x.shape, w.shape);
+    Workspace workspace(call.workspace);
+    if (!op_.scales())
+      return dnnl_.forward(problem, x.f32(), w.f32(), data(call, FusedConv::kB), y.f32(),
+                           {call.packed, call.version}, workspace);
+    // The bias lies before the weights.
+    auto* bias = reinterpret_cast<float*>(call.packed.data());
+    const PackedWeights packed{call.packed.subspan(piece_bytes<float>(problem.filters)),
+                               call.version};
+    auto* weights = workspace.take<float>(w.elements());
+    if (dnnl_.reads_weights(problem, true, packed, workspace)) fold(call, weights, bias);
+    dnnl_.forward(problem, x.f32(), weights, bias, y.f32(), packed, workspace);
+  }
+
+  // As of Conv, with what follows it.
+  static ConvProblem fused_problem(const FusedConv& op, const Window& window, int64_t largest,
+                                   const Shape& x, const Shape& w) {
+    ConvProblem problem = problem_of(op.conv().images(), window, x, w);
+    problem.ending = {op.adds(), op.relu()};
+    problem.layout_samples = largest;
+    return problem;
+  }
+
+ protected:
+  void gradient(const Call& /*call*/, std::span<const GradientTarget> targets) override {
+    KERF_CHECK(targets.empty(), "nothing is trained through FusedConv");
+  }
+
+ private:
+  static const float* data(const Call& call, int input) {
+    const auto i = static_cast<size_t>(input);
+    return i < call.inputs.size() ? call.inputs[i].f32() : nullptr;
+  }
+
+  void fold(const Call& call, float* weights, float* bias) const {
+    const TensorView& w = call.inputs[FusedConv::kW];
+    const int64_t filters = w.shape[0];
+    const int64_t each = w.elements() / filters;
+    const float* b = data(call, FusedConv::kB);
+    for (int64_t o = 0; o < filters; ++o) {
+      const auto of = [&](int input) { return double{data(call, input)[o]}; };
+      const double scale =
+          of(FusedConv::kScale) / std::sqrt(of(FusedConv::kVariance) + op_.epsilon());
+      const double before = (b == nullptr ? 0.0 : double{b[o]}) - of(FusedConv::kMean);
+      bias[o] = static_cast<float>(before * scale + of(FusedConv::kShift));
+      const auto factor = static_cast<float>(scale);
+      for (int64_t i = 0; i < each; ++i) weights[o * each + i] = w.f32()[o * each + i] * factor;
+    }
+  }
+
+  const FusedConv& op_;
+  int64_t largest_;
+  Window window_;
+  DnnlConv dnnl_;
+};
+
 std::unique_ptr<Kernel> make_conv(const KernelSite& site) {
   return std::make_unique<ConvKernel>(site);
+}
+
+std::unique_ptr<Kernel> make_fused_conv(const KernelSite& site) {
+  return std::make_unique<FusedConvKernel>(site);
+}
+
+ConvProblem fused_problem(const FusedConv& op, const LocalSpecs& local) {
+  const Shape& x = local.inputs[FusedConv::kX].shape;
+  return FusedConvKernel::fused_problem(op, op.conv().local_window(local.iterations), x[0], x,
+                                        local.inputs[FusedConv::kW].shape);
+}
+
+size_t fused_conv_packed(const BoundOperator& bound, const LocalSpecs& local, int threads,
+                         bool /*gradients*/) {
+  const auto& op = static_cast<const FusedConv&>(bound);
+  if (local.outputs[0].shape.elements() == 0) return 0;
+  const ConvProblem problem = fused_problem(op, local);
+  return (op.scales() ? piece_bytes<float>(problem.filters) : 0) +
+         DnnlConv::packed_bytes(problem, threads, /*forward=*/true, /*input_gradient=*/false);
+}
+
+size_t fused_conv_workspace(const BoundOperator& bound, const LocalSpecs& local, int threads) {
+  const auto& op = static_cast<const FusedConv&>(bound);
+  if (local.outputs[0].shape.elements() == 0) return 0;
+  const int64_t weights = local.inputs[FusedConv::kW].shape.elements();
+  return (op.scales() ? piece_bytes<float>(weights) : 0) +
+         DnnlConv::workspace_bytes(fused_problem(op, local), threads, DnnlConv::Passes::kForward);
 }
 
 ConvProblem problem_of(const BoundOperator& op, const LocalSpecs& local) {
@@ -131,7 +231,8 @@ size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int thre
 
 KernelEntries register_conv() {
   return {{"Conv", make_conv, conv_workspace, conv_packed},
-          {kConvOfVolumes, make_conv, conv_workspace, conv_packed}};
+          {kConvOfVolumes, make_conv, conv_workspace, conv_packed},
+          {"FusedConv", make_fused_conv, fused_conv_workspace, fused_conv_packed}};
 }
 
 }  // namespace kerf::ops::cpu

@@ -21,7 +21,8 @@ struct Geometry {
         y{p.samples, p.filters},
         grouped(p.groups > 1),
         last(p.format == ImageFormat::kChannelsLast),
-        volumes(!p.window.flat()) {
+        volumes(!p.window.flat()),
+        adds(p.ending.adds) {
     w = grouped ? memory::dims{p.groups, p.filters / p.groups, p.channels / p.groups}
                 : memory::dims{p.filters, p.channels};
     if (volumes) add(p.window.depth);
@@ -44,8 +45,9 @@ struct Geometry {
     if (volumes) return memory::format_tag::ncdhw;
     return last ? memory::format_tag::nhwc : memory::format_tag::nchw;
   }
+  // What is added to must lie as it does.
   memory::format_tag chosen_images() const {
-    return last ? memory::format_tag::nhwc : memory::format_tag::any;
+    return last || adds ? plain_images() : memory::format_tag::any;
   }
   memory::format_tag plain_weights() const {
     if (volumes) return grouped ? memory::format_tag::goidhw : memory::format_tag::oidhw;
@@ -56,7 +58,17 @@ struct Geometry {
   bool grouped;
   bool last;
   bool volumes;
+  bool adds;
 };
+
+dnnl::primitive_attr attributes_of(const ConvEnding& ending) {
+  dnnl::primitive_attr attributes = scratchpad_by_user();
+  dnnl::post_ops operations;
+  if (ending.adds) operations.append_sum(1.0F);
+  if (ending.relu) operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+  attributes.set_post_ops(operations);
+  return attributes;
+}
 
 }  // namespace
 
@@ -95,7 +107,7 @@ std::optional<DnnlConv::Plan> DnnlConv::describe_in(Layouts layouts, Kind kind,
   const auto y = tensor(g.y, chosen ? g.chosen_images() : g.plain_images());
   const auto b = tensor({p.filters}, memory::format_tag::a);
   const auto method = dnnl::algorithm::convolution_direct;
-  const auto attributes = scratchpad_by_user();
+  const auto attributes = attributes_of(p.ending);
   const bool forward = kind == kForward || kind == kForwardBias;
   // By the accessors of this kind's description.
   const auto granted_one = [&](auto pd, auto in, auto weights, auto out) -> std::optional<Plan> {
@@ -149,7 +161,7 @@ std::optional<DnnlConv::Plan> DnnlConv::describe_in(Layouts layouts, Kind kind,
 DnnlConv::Kept DnnlConv::layout_to_keep(Kind kind, const ConvProblem& problem,
                                         const DnnlEngine& engine) {
   ConvProblem some = problem;
-  some.samples = kLayoutSamples;
+  some.samples = problem.layout_samples;
   const Side w = describe(kind, some, kAnyGrant, nullptr, engine).w;
   return {w.chosen, w.bytes()};
 }
@@ -166,6 +178,8 @@ DnnlConv::Key DnnlConv::key_of(int64_t first, const ConvProblem& p, size_t grant
   const Window& w = p.window;
   return {first,
           static_cast<int64_t>(p.format),
+          (p.ending.adds ? 1 : 0) + (p.ending.relu ? 2 : 0),
+          p.layout_samples,
           p.samples,
           p.channels,
           p.filters,
@@ -263,6 +277,15 @@ void DnnlConv::run(Kind kind, const ConvProblem& problem, const Operands& operan
   });
 }
 
+bool DnnlConv::reads_weights(const ConvProblem& problem, bool bias, const PackedWeights& packed,
+                             const Workspace& workspace) {
+  return guard("Conv", [&] {
+    const Kind kind = bias ? kForwardBias : kForward;
+    return !plan(kind, problem, workspace.bytes_left()).w.kept || packed.version == 0 ||
+           packed.version != kept(kind, problem)->version;
+  });
+}
+
 void DnnlConv::forward(const ConvProblem& problem, const float* x, const float* w,
                        const float* bias, float* y, const PackedWeights& packed,
                        const Workspace& workspace) {
@@ -291,15 +314,17 @@ size_t DnnlConv::described(const ConvProblem& problem, int threads, int asked,
 }
 
 size_t DnnlConv::workspace_bytes(const ConvProblem& problem, int threads, Passes passes) {
-  const bool all = passes == Passes::kAll;
-  return described(problem, threads, all ? 1 : 0, [&](const DnnlEngine& engine) {
-    const Kept forward = all ? layout_to_keep(kForward, problem, engine) : Kept{};
-    const Kept input = layout_to_keep(kInput, problem, engine);
+  const int asked = passes == Passes::kForward ? 6 : passes == Passes::kAll ? 1 : 0;
+  return described(problem, threads, asked, [&](const DnnlEngine& engine) {
     const auto bytes = [&](Kind kind, const Kept* kept) {
       return describe(kind, problem, kAnyGrant, kept, engine).bytes();
     };
+    if (passes == Passes::kForward)
+      return std::max(bytes(kForward, nullptr), bytes(kForwardBias, nullptr));
+    const Kept input = layout_to_keep(kInput, problem, engine);
     size_t most = bytes(kInput, &input);
-    if (!all) return most;
+    if (passes == Passes::kInputGradient) return most;
+    const Kept forward = layout_to_keep(kForward, problem, engine);
     for (const Kind kind : {kForwardBias, kForward}) most = std::max(most, bytes(kind, &forward));
     for (const Kind kind : {kWeightBias, kWeight}) most = std::max(most, bytes(kind, nullptr));
     return most;

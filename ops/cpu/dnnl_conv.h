@@ -3,7 +3,7 @@
 // Primitives are cached by shape.
 //
 // Weights that are read are kept packed, for as long as their version is the same, where the layout
-// is the one that the library likes for any number of samples (of kLayoutSamples, to say one).
+// is the one that the library likes for ConvProblem::layout_samples.
 //
 // Owned by a kernel; belongs to its thread. Other tensors in chosen layouts, and scratchpads, lie
 // in the workspace.
@@ -29,7 +29,10 @@ struct PackedWeights {
 
 class DnnlConv {
  public:
-  // bias may be null.
+  // Whether forward() reads w, instead of what is kept of it; `bias`: it has one.
+  bool reads_weights(const ConvProblem& problem, bool bias, const PackedWeights& packed,
+                     const Workspace& workspace);
+  // bias may be null. Where the problem's ending adds, y is read too.
   void forward(const ConvProblem& problem, const float* x, const float* w, const float* bias,
                float* y, const PackedWeights& packed, const Workspace& workspace);
   void input_gradient(const ConvProblem& problem, const float* w, const float* dy, float* dx,
@@ -37,9 +40,9 @@ class DnnlConv {
   // dbias may be null.
   void weight_gradient(const ConvProblem& problem, const float* x, const float* dy, float* dw,
                        float* dbias, const Workspace& workspace);
-  // What the one of the three takes that takes most, or the input's gradient alone, on so many
-  // threads.
-  enum class Passes : uint8_t { kAll, kInputGradient };
+  // What the one of the three takes that takes most, or one of them alone, on so many threads;
+  // forward alone with weights in another layout than the one that is kept.
+  enum class Passes : uint8_t { kAll, kInputGradient, kForward };
   static size_t workspace_bytes(const ConvProblem& problem, int threads,
                                 Passes passes = Passes::kAll);
   // Of those that a kernel calls.
@@ -47,7 +50,6 @@ class DnnlConv {
                              bool input_gradient);
 
  private:
-  static constexpr int64_t kLayoutSamples = 16;
   enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight, kWeightBias };
   // A tensor in the layout the primitive chose, and the way there from the plain one (or back).
   struct Side {
@@ -81,7 +83,7 @@ class DnnlConv {
       return x.bytes() + w.bytes() + y.bytes() + piece_bytes<std::byte>(scratch_bytes);
     }
   };
-  using Key = std::array<int64_t, 27>;
+  using Key = std::array<int64_t, 29>;
   // Of one call, beside the sides that enter and leave.
   struct Operands {
     const float* x = nullptr;

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "ops/cpu/element.h"
+#include "ops/cpu/number_lanes.h"
 #include "ops/cpu/walk.h"
+#include "ops/half.h"
 #include "ops/kernel.h"
 #include "ops/moved.h"
 
@@ -11,23 +13,17 @@ namespace {
 
 void fill(const TensorView& to, double value) {
   const int64_t count = to.elements();
-  if (to.dtype == DType::kBool) {
+  if (to.dtype == DType::kBool)
     std::fill_n(to.as<uint8_t>(), count, static_cast<uint8_t>(value != 0 ? 1 : 0));
-  } else if (to.dtype == DType::kFloat16) {
-    std::fill_n(to.as<_Float16>(), count, static_cast<_Float16>(value));
-  } else if (to.dtype == DType::kBFloat16) {
-    const auto single = static_cast<float>(value);
-    uint32_t bits = 0;
-    std::memcpy(&bits, &single, sizeof bits);
-    const uint32_t rounded = bits + 0x7FFF + (bits >> 16 & 1);  // to the nearest, ties to even
-    std::fill_n(to.as<uint16_t>(), count,
-                static_cast<uint16_t>((value == value ? rounded : bits) >> 16));
-  } else {
+  else if (to.dtype == DType::kFloat16)
+    std::fill_n(to.as<uint16_t>(), count, to_float16(static_cast<float>(value)));
+  else if (to.dtype == DType::kBFloat16)
+    std::fill_n(to.as<uint16_t>(), count, to_bfloat16(static_cast<float>(value)));
+  else
     with_number(to.dtype, [&](auto zero) {
       using T = decltype(zero);
-      std::fill_n(to.as<T>(), count, static_cast<T>(value));
+      std::fill_n(to.as<T>(), count, converted<T>(value));
     });
-  }
 }
 
 class MovedKernel final : public PlainKernel {

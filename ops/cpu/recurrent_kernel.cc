@@ -18,6 +18,7 @@ RecurrentKernel::RecurrentKernel(const KernelSite& site) : op_(site.as<Recurrent
 void RecurrentKernel::forward(const Call& call) {
   const Sequence q = sequence(call);
   if (q.rows() == 0) return;
+  check_lengths(call, q);
   Workspace workspace(call.workspace);
   const float* x = by_steps(q, call.inputs[Recurrent::kX].f32(), workspace);
   auto* bias = workspace.take<float>(q.gates());
@@ -108,8 +109,16 @@ void RecurrentKernel::run_step(const Call& call, const Sequence& q, const Direct
 int64_t RecurrentKernel::length_of(const Call& call, const Sequence& q, int64_t s) {
   if (call.inputs.size() <= Recurrent::kLengths) return q.steps;
   const TensorView& lengths = call.inputs[Recurrent::kLengths];
-  if (lengths.data == nullptr) return q.steps;
-  return lengths.dtype == DType::kInt64 ? lengths.i64()[s] : lengths.as<int32_t>()[s];
+  return lengths.data == nullptr ? q.steps : lengths.as<int32_t>()[s];
+}
+
+void RecurrentKernel::check_lengths(const Call& call, const Sequence& q) const {
+  for (int64_t s = 0; s < q.samples; ++s)
+    if (const int64_t length = length_of(call, q, s); length < 0 || length > q.steps)
+      throw Error(ErrorCode::kUsage,
+                  format("{}: sequence_lens of sample {} of those that its part looks at is {}, "
+                         "but X has {} steps",
+                         op_.name(), s, length, q.steps));
 }
 
 void RecurrentKernel::advance(const Call& call, const Direction& direction, float* gates, float* c,

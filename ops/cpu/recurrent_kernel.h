@@ -72,6 +72,7 @@ class RecurrentKernel final : public Kernel {
 
   // Steps that a sample has.
   static int64_t length_of(const Call& call, const Sequence& q, int64_t s);
+  void check_lengths(const Call& call, const Sequence& q) const;
   void advance(const Call& call, const Direction& direction, float* gates, float* c,
                float* h) const;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -89,6 +91,7 @@ void Attention::check_shapes(const NodeFacts& facts) {
         format("Attention: softcap {} must not be negative, nor the windows' sizes {} and {} "
                "less than -1",
                softcap_, left_, right_));
+  right_ = std::min(right_, whole_.keys);  // no query has more behind it
 }
 
 Attention::Extents Attention::extents(const Shape& q, const Shape& k) const {
@@ -104,6 +107,25 @@ Attention::Keys Attention::seen_by(int64_t t, int64_t keys) const {
   return seen;
 }
 
+// The ends of what queries see ascend from the first's by one until all keys are seen; their begins
+// ascend from the first that has left something behind. Beyond the keys nothing is seen.
+double Attention::seen_before(int64_t t, int64_t keys) const {
+  const auto ramp = [](int64_t count) {  // 1 + 2 + ... + count
+    const auto n = static_cast<double>(std::max<int64_t>(0, count));
+    return n * (n + 1) / 2;
+  };
+  const int64_t ahead = causal_ ? 0 : right_;
+  if (left_ >= 0 && left_ < t - keys) t = keys + left_;
+  double ends = static_cast<double>(t) * static_cast<double>(keys);
+  if (causal_ || right_ >= 0) {
+    const int64_t last = std::min(ahead + t, keys);  // where the ramp ends
+    ends = last <= ahead ? ends
+                         : ramp(last) - ramp(ahead) +
+                               static_cast<double>(t - (last - ahead)) * static_cast<double>(keys);
+  }
+  return left_ < 0 ? ends : ends - ramp(t - 1 - left_);
+}
+
 void Attention::set_space() {
   const auto add = [&](IterationAxis axis) {
     space_.axes.push_back(std::move(axis));
@@ -112,7 +134,7 @@ void Attention::set_space() {
   const auto whole = [&](const char* name, int64_t extent, const char* why) {
     return add({AxisKind::kOther, name, extent, 1, false, why});
   };
-  const int samples = add({AxisKind::kSample, "samples", whole_.samples});
+  const int samples = add(samples_axis(whole_.samples));
   const int heads = add({AxisKind::kFeature, "heads", whole_.key_heads});
   std::vector<int> of_query{heads};
   if (whole_.sharing() > 1)
@@ -153,8 +175,10 @@ OperandMap Attention::mask_axes(const std::vector<int>& heads, int keys) const {
     of_mask.push_back(repeated ? std::vector<int>{} : axes[static_cast<size_t>(i + missing)]);
   }
   if (!fits)
-    throw Error(ErrorCode::kUsage, format("Attention cannot repeat attn_mask {} over scores {}",
-                                          to_string(mask.shape), to_string(scores)));
+    throw Error(ErrorCode::kUsage,
+                format("Attention cannot repeat attn_mask {} over scores {}: one of fewer keys is "
+                       "to be padded to {}, with -inf or false",
+                       to_string(mask.shape), to_string(scores), whole_.keys));
   return operand_axes(of_mask);
 }
 
@@ -163,9 +187,7 @@ Cost Attention::cost(const LocalSpecs& local) const {
   int64_t first = 0;
   const IndexSet& queries = local.iterations.axes[static_cast<size_t>(queries_axis_)];
   if (!queries.empty()) first = queries.ranges(whole_.queries).front().begin;
-  double seen = 0;  // pairs of query and key
-  for (int64_t t = first; t < first + e.queries; ++t)
-    seen += static_cast<double>(seen_by(t, e.keys).count());
+  const double seen = seen_before(first + e.queries, e.keys) - seen_before(first, e.keys);
   const double pairs = seen * static_cast<double>(e.samples * e.query_heads);
   const double by_key = 2 * pairs * static_cast<double>(width_);
   const double by_value = 2 * pairs * static_cast<double>(value_width_);
@@ -189,7 +211,7 @@ BackwardReads Attention::backward_reads() const {
 
 size_t Attention::reserve_bytes(const LocalSpecs& local) const {
   const int64_t queries = local.outputs[0].shape.elements() / value_width_;
-  return static_cast<size_t>(queries) * sizeof(float);
+  return static_cast<size_t>(queries) * 2 * sizeof(float);
 }
 
 OperatorDefinitions define_attention() {

@@ -11,8 +11,8 @@
 //
 // Iterations: samples, heads (of keys), queries' heads of each (where there are several), queries;
 // keys and the width of a head stay whole. Scores are computed by blocks of queries and are not
-// kept: forward reserves the logarithm of each query's sum of exponentials, from which I computes
-// them again (Dao et al. 2022, "FlashAttention").
+// kept: forward reserves each query's largest score and its sum of exponentials, from which I
+// computes them again (Dao et al. 2022, "FlashAttention").
 #pragma once
 
 #include "ops/operator.h"
@@ -53,10 +53,12 @@ class Attention final : public BoundOperator {
 
   Cost cost(const LocalSpecs& local) const override;
   BackwardReads backward_reads() const override;
-  // Per sample, head and query the logarithm of its sum.
+  // Per sample, head and query its largest score, and 1 by its sum.
   size_t reserve_bytes(const LocalSpecs& local) const override;
 
  private:
+  // Pairs of a query before `t` and a key that it sees.
+  double seen_before(int64_t t, int64_t keys) const;
   void refuse(const NodeFacts& facts) const;
   void check_shapes(const NodeFacts& facts);
   void set_space();

@@ -22,6 +22,11 @@ AxisNormalization::AxisNormalization(Kind kind, const NodeFacts& facts)
           : std::vector<int64_t>{attribute_int(facts.attributes, "axis", -1)};
   for (const int64_t said : axes) {
     const int axis = resolved_axis(name(), said, x.rank());
+    if (x[axis] < 0)
+      throw Error(ErrorCode::kUsage,
+                  format("{} of {} over axis {}, the batch, of which a step has several "
+                         "micro-batches: name other axes",
+                         name(), to_string(x), axis));
     normalised_[static_cast<size_t>(axis)] = true;
     space_.axes[static_cast<size_t>(axis)].undivided = "its norm needs all of it";
   }

@@ -5,7 +5,8 @@
 //   MeanVarianceNormalization   Y = (X - mean) / (deviation + 1e-9) over attribute `axes` (default
 //                               0, 2 and 3)
 //
-// Where all is 0, so is Y. Iterations: the axes of X; those normalised over stay whole.
+// Where all is 0, so is Y. Iterations: the axes of X; those normalised over stay whole. The batch
+// is none of them: a step has several micro-batches.
 #pragma once
 
 #include "ops/operator.h"

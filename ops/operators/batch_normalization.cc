@@ -2,12 +2,19 @@
 
 namespace kerf::ops {
 
+float momentum_of(std::string_view op, const Attributes& attributes) {
+  const double momentum = attribute_float(attributes, "momentum", 0.9);
+  if (!(momentum >= 0 && momentum <= 1))
+    throw Error(ErrorCode::kUsage, format("{}: momentum {} must be within [0, 1]", op, momentum));
+  return static_cast<float>(momentum);
+}
+
 BatchNormalization::BatchNormalization(const NodeFacts& facts)
     : BoundOperator("BatchNormalization", facts),
       format_(image_format(facts)),
       training_mode_(attribute_int(facts.attributes, "training_mode", 0) != 0),
       epsilon_(static_cast<float>(attribute_float(facts.attributes, "epsilon", 1e-5))),
-      momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
+      momentum_(momentum_of("BatchNormalization", facts.attributes)) {
   const Shape x = onnx_shape(format_, shape(0));
   check(x);
   if (!training_mode_ && facts.outputs > 1)
@@ -50,11 +57,9 @@ void BatchNormalization::check(const Shape& x) const {
                        "input_var [C], not {}, {}, {}, {} and {}",
                        to_string(x), to_string(shape(1)), to_string(shape(2)), to_string(shape(3)),
                        to_string(shape(4))));
-  if (!(epsilon_ >= 0) || !(momentum_ >= 0 && momentum_ <= 1))
+  if (!(epsilon_ >= 0))
     throw Error(ErrorCode::kUsage,
-                format("BatchNormalization: epsilon {} must not be negative, momentum {} be within "
-                       "[0, 1]",
-                       epsilon_, momentum_));
+                format("BatchNormalization: epsilon {} must not be negative", epsilon_));
   for (int i = 3; i < 5; ++i)
     if (input(i).in_weight_gradient() || (training_mode_ && input(i).wants_gradient))
       throw Error(ErrorCode::kUsage,

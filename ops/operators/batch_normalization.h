@@ -20,6 +20,9 @@
 
 namespace kerf::ops {
 
+// The attribute: how much of its states' statistics an operator keeps. Throws Error{kUsage}.
+float momentum_of(std::string_view op, const Attributes& attributes);
+
 class BatchNormalization final : public BoundOperator {
  public:
   explicit BatchNormalization(const NodeFacts& facts);

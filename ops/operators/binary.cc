@@ -11,8 +11,8 @@ using Traits = BinaryOperator::Traits;
 template <size_t kIndex>
 constexpr Traits traits_of() {
   const auto& entry = std::get<kIndex>(kBinary);
-  Traits traits{entry.name,        entry.flops, entry.types, kGivesBool<kIndex>,
-                kIsSmooth<kIndex>, {},          entry.choice};
+  Traits traits{entry.name,        entry.flops, entry.types,  kGivesBool<kIndex>,
+                kIsSmooth<kIndex>, {},          entry.choice, entry.first_opset};
   if constexpr (kIsSmooth<kIndex>) {
     traits.reads[0] = entry.slope_a.reads;
     traits.reads[1] = entry.slope_b.reads;
@@ -134,7 +134,7 @@ OperatorDefinitions define_binary() {
       return bind_binary(facts, name);
     };
     definition.channels_last = repeated_channels_last;
-    definition.first_opset = 7;  // before it, `broadcast` was an attribute
+    definition.first_opset = traits.first_opset;
     all.push_back(std::move(definition));
   }
   return all;

@@ -23,6 +23,7 @@ class BinaryOperator final : public BoundOperator {
     bool smooth;
     unsigned reads[2];  // of the slopes of A and B
     Choice choice;
+    int first_opset;
   };
 
   // `entry` of kBinary.

@@ -1,5 +1,7 @@
 #include "ops/operators/channel_statistics.h"
 
+#include "ops/operators/batch_normalization.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -67,7 +69,7 @@ BackwardReads CenteredSquareSum::backward_reads() const {
 
 ChannelStatistics::ChannelStatistics(const NodeFacts& facts)
     : BoundOperator("ChannelStatistics", facts),
-      momentum_(static_cast<float>(attribute_float(facts.attributes, "momentum", 0.9))) {
+      momentum_(momentum_of("ChannelStatistics", facts.attributes)) {
   for (const Operand& operand : inputs()) want_float32("ChannelStatistics", operand, "all inputs");
   const Shape channels{shape(1).rank() == 1 ? shape(1)[0] : 0};
   want_shape("ChannelStatistics", "totals", shape(0), {2, channels[0]});

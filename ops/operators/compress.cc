@@ -16,6 +16,8 @@ std::unique_ptr<const BoundOperator> bind_compress(const NodeFacts& facts) {
                                           to_string(shape)));
   const int axis =
       resolved_axis("Compress", attribute_int(facts.attributes, "axis", 0), shape.rank());
+  if (!facts.attributes.contains("condition"))
+    throw Error(ErrorCode::kUsage, "Compress needs its attribute 'condition'");
   const auto condition = attribute_ints(facts.attributes, "condition", {});
   if (shape[axis] < 0 || condition.size() > static_cast<size_t>(shape[axis]))
     throw Error(ErrorCode::kUsage,

@@ -1,6 +1,9 @@
 #include "ops/operators/conv.h"
 
+#include <algorithm>
+
 #include "ops/grouped_axes.h"
+#include "ops/product_cost.h"
 
 namespace kerf::ops {
 namespace {
@@ -21,9 +24,29 @@ std::vector<int64_t> space_of(const Shape& shape) { return {shape.begin() + 2, s
 
 IterationAxis space_axis(const AxisWindow& window, const std::string& name) {
   IterationAxis result{AxisKind::kSpace, name, window.output, 1, true};
-  for (int64_t o = 0; o < window.output; ++o)
-    if (!sees_input(window, o)) result.undivided = "some of its windows see only padding";
+  if (blind_window(window) >= 0) result.undivided = "some of its windows see only padding";
   return result;
+}
+
+// What a FusedConv says of its convolution.
+NodeFacts conv_facts(const NodeFacts& facts) {
+  NodeFacts plain = facts;
+  plain.inputs.resize(std::min<size_t>(facts.inputs.size(), FusedConv::kB + 1));
+  return plain;
+}
+
+bool is_relu(const NodeFacts& facts) {
+  const std::string activation = attribute_string(facts.attributes, "activation", "");
+  if (activation.empty() || activation == "Relu") return !activation.empty();
+  throw Error(ErrorCode::kUsage,
+              format("FusedConv wants an activation \"\" or \"Relu\", not \"{}\"", activation));
+}
+
+std::optional<ChannelsLast> fused_channels_last(const NodeFacts& facts) {
+  std::optional<ChannelsLast> node = image_channels_last(facts);
+  if (node && facts.inputs.size() > FusedConv::kZ && facts.inputs[FusedConv::kZ].present)
+    node->images.push_back(FusedConv::kZ);
+  return node;
 }
 
 }  // namespace
@@ -72,21 +95,90 @@ Cost Conv::cost(const LocalSpecs& local) const {
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double terms = weights[0] == 0 ? 0 : w / static_cast<double>(weights[0]);
   const double flops = 2 * y * terms;
-  const double bias = has(2) && local.inputs[2].shape.elements() > 0 ? y : 0;
-  const double bytes = 4 * (x + w + y);
-  return {flops + bias, flops, flops + bias, bytes, bytes, bytes + 4 * bias};
+  Cost cost = product_cost(*this, flops, 4 * (x + w + y));
+  const double bias = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
+  if (bias > 0) add_bias_cost(input(2), y, 4 * bias, cost);
+  return cost;
+}
+
+FusedConv::FusedConv(const NodeFacts& facts)
+    : BoundOperator("FusedConv", facts),
+      conv_(conv_facts(facts)),
+      relu_(is_relu(facts)),
+      epsilon_(attribute_float(facts.attributes, "epsilon", 1e-5)) {
+  outputs_ = conv_.outputs();
+  check();
+  space_ = conv_.space();
+  space_.axes[static_cast<size_t>(space_.find("inputs"))].undivided =
+      "what follows the sums over them wants them whole";
+  OperandMap per_filter = operand_axes({space_.inputs[kW].axes[0].axes});
+  while (space_.inputs.size() < inputs().size())
+    space_.inputs.push_back(space_.inputs.size() == kZ ? space_.outputs[0] : per_filter);
+}
+
+void FusedConv::check() const {
+  if (shape(kX).rank() != 4)
+    throw Error(ErrorCode::kUsage,
+                format("FusedConv wants X with two axes of space, not {}", to_string(shape(kX))));
+  const auto fail = [](int input, std::string_view why) {
+    throw Error(ErrorCode::kUsage, format("FusedConv: its input {} {}", input + 1, why));
+  };
+  for (int i = 0; i < static_cast<int>(inputs().size()); ++i) {
+    if (!has(i)) continue;
+    const Operand& operand = input(i);
+    want_float32("FusedConv", operand, "all inputs");
+    if (operand.wants_gradient) fail(i, "is trained, but nothing is trained through it: use Conv");
+    if (i == kX || i == kZ) continue;
+    if (!is_kept(operand.role)) fail(i, "is computed, but must be kept by the model");
+    if (i > kW && !(operand.spec.shape == Shape{shape(kW)[0]}))
+      fail(i, format("must have the shape [{}], not {}", shape(kW)[0], to_string(shape(i))));
+  }
+  for (const int i : {kShift, kMean, kVariance})
+    if (has(i) != has(kScale)) fail(i, "and its input 4 must both be there, or neither");
+  if (has(kZ) && !(shape(kZ) == outputs_[0].shape))
+    fail(kZ, format("must have the shape {} of its output, not {}", to_string(outputs_[0].shape),
+                    to_string(shape(kZ))));
+  if (!(epsilon_ >= 0))
+    throw Error(ErrorCode::kUsage, format("FusedConv: epsilon {} is negative", epsilon_));
+}
+
+Cost FusedConv::cost(const LocalSpecs& local) const {
+  const Cost conv = conv_.cost(local);
+  const double y = static_cast<double>(local.outputs[0].shape.elements());
+  const double more = (relu_ ? y : 0) + (adds() ? y : 0) + (scales() && !has(kB) ? y : 0);
+  Cost cost;
+  cost.forward_flops = conv.forward_flops + more;
+  cost.forward_bytes = conv.forward_bytes + (adds() ? 4 * y : 0);
+  return cost;
 }
 
 OperatorDefinitions define_conv() {
   std::vector<FormalAttribute> attributes = window_attributes();
   attributes.push_back({"group"});
   attributes.push_back(format_attribute());
+  std::vector<FormalAttribute> fused = attributes;
+  fused.push_back({"activation", AttributeType::kString});
+  fused.push_back({"epsilon", AttributeType::kFloat});
+  constexpr auto kOptional = FormalOperand::Count::kOptional;
   return {{.name = "Conv",
-           .inputs = {{"X"}, {"W"}, {"B", FormalOperand::Count::kOptional}},
+           .inputs = {{"X"}, {"W"}, {"B", kOptional}},
            .outputs = {{"Y"}},
            .attributes = std::move(attributes),
            .bind = bind_as<Conv>,
-           .channels_last = image_channels_last}};
+           .channels_last = image_channels_last},
+          {.name = "FusedConv",
+           .inputs = {{"X"},
+                      {"W"},
+                      {"B", kOptional},
+                      {"scale", kOptional},
+                      {"shift", kOptional},
+                      {"mean", kOptional},
+                      {"variance", kOptional},
+                      {"Z", kOptional}},
+           .outputs = {{"Y"}},
+           .attributes = std::move(fused),
+           .bind = bind_as<FusedConv>,
+           .channels_last = fused_channels_last}};
 }
 
 }  // namespace kerf::ops

@@ -8,6 +8,17 @@
 // Iterations: samples, groups (if there are several), output channels of a group, input channels of
 // a group (summed), the axes of space of the output. Space is divided into ranges, whose windows
 // overlap in X (a halo). B is added by the call that has input channel 0.
+//
+// FusedConv (Kerf's own) is a convolution with what follows it, in one pass. Nothing is trained
+// through it.
+//
+//   Y = activation((conv(X, W) + B - mean) * scale / sqrt(variance + epsilon) + shift + Z)
+//
+//   X [N, C, H, W]   W, B as of Conv   scale, shift, mean, variance [O], all or none   Z as Y
+//   activation: "" or "Relu", which makes 0 of what is no number
+//
+// All but X and W are optional, and all but X and Z are kept by the model. It divides as Conv does,
+// but for the channels that are summed over.
 #pragma once
 
 #include "ops/image_format.h"
@@ -40,6 +51,30 @@ class Conv final : public BoundOperator {
   ImageFormat format_;
   int64_t groups_;
   std::vector<AxisWindow> windows_;  // of the whole
+};
+
+class FusedConv final : public BoundOperator {
+ public:
+  enum Input : int { kX, kW, kB, kScale, kShift, kMean, kVariance, kZ };
+
+  explicit FusedConv(const NodeFacts& facts);
+
+  const Conv& conv() const { return conv_; }
+  bool relu() const { return relu_; }
+  bool adds() const { return has(kZ); }
+  bool scales() const { return has(kScale); }
+  double epsilon() const { return epsilon_; }
+
+  Cost cost(const LocalSpecs& local) const override;
+  BackwardReads backward_reads() const override { return {}; }
+  bool may_overwrite(int input) const override { return input == kZ; }
+
+ private:
+  void check() const;
+
+  Conv conv_;
+  bool relu_;
+  double epsilon_;
 };
 
 }  // namespace kerf::ops

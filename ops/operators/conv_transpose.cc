@@ -1,6 +1,7 @@
 #include "ops/operators/conv_transpose.h"
 
 #include "ops/grouped_axes.h"
+#include "ops/product_cost.h"
 
 namespace kerf::ops {
 namespace {
@@ -31,6 +32,7 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
   if (attribute_ints(attributes, "kernel_shape", kernel) != kernel)
     throw Error(ErrorCode::kUsage,
                 format("ConvTranspose: kernel_shape is not that of W {}", to_string(w)));
+  for (size_t i = 0; i < axes; ++i) check_space(kConvTranspose, x[static_cast<int>(i) + 2], i + 2);
   const auto numbers = [&](const char* name, size_t count, int64_t least, int64_t otherwise) {
     return window_numbers(kConvTranspose, attributes, name, count, least, otherwise);
   };
@@ -111,9 +113,10 @@ Cost ConvTranspose::cost(const LocalSpecs& local) const {
   const double w = static_cast<double>(weights.elements());
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double flops = 2 * x * (weights[0] == 0 ? 0 : w / static_cast<double>(weights[0]));
-  const double bias = has(2) && local.inputs[2].shape.elements() > 0 ? y : 0;
-  const double bytes = 4 * (x + w + y);
-  return {flops + bias, flops, flops + bias, bytes, bytes, bytes + 4 * bias};
+  Cost cost = product_cost(*this, flops, 4 * (x + w + y));
+  const double bias = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
+  if (bias > 0) add_bias_cost(input(2), y, 4 * bias, cost);
+  return cost;
 }
 
 OperatorDefinitions define_conv_transpose() {

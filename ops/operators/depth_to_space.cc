@@ -6,6 +6,7 @@
 // channels, CRD as the faster. Iterations: samples, the channels of the larger image, the block's
 // rows and columns, height and width of the smaller image: all of them divide.
 #include "ops/operators/rearranged.h"
+#include "ops/samples_axis.h"
 
 namespace kerf::ops {
 namespace {
@@ -19,14 +20,15 @@ struct BlockShapes {
 
 BlockShapes block_shapes(std::string_view op, const Shape& x, int64_t block, bool to_space) {
   const int64_t area = block * block;
-  const bool fits = x.rank() == 4 && x[1] >= 0 && x[2] >= 0 && x[3] >= 0 &&
+  const bool fits = x.rank() == 4 && x.batch_axis() <= 0 &&
                     (to_space ? x[1] % area == 0 : x[2] % block == 0 && x[3] % block == 0);
   if (!fits)
     throw Error(ErrorCode::kUsage,
                 format("{} of {} by blocks of {}: it wants [N, C, H, W], with {}", op, to_string(x),
                        block, to_space ? "blocks of channels" : "whole blocks of pixels"));
   if (to_space) return {x, {x[0], x[1] / area, x[2] * block, x[3] * block}};
-  return {{x[0], x[1] * area, x[2] / block, x[3] / block}, x};
+  const int64_t channels = Shape{x[1], area}.elements();
+  return {{x[0], channels, x[2] / block, x[3] / block}, x};
 }
 
 std::unique_ptr<const BoundOperator> bind_blocks(std::string_view op, const NodeFacts& facts,
@@ -40,7 +42,7 @@ std::unique_ptr<const BoundOperator> bind_blocks(std::string_view op, const Node
     throw Error(ErrorCode::kUsage, format("{}: mode is 'DCR' or 'CRD', not '{}'", op, mode));
   const auto [deep, wide] = block_shapes(op, facts.inputs[0].spec.shape, block, to_space);
   IterationSpace space;
-  space.axes = {{deep[0] < 0 ? AxisKind::kSample : AxisKind::kOther, "samples", deep[0]},
+  space.axes = {samples_axis(deep[0]),
                 {AxisKind::kSpace, "block rows", block},
                 {AxisKind::kSpace, "block columns", block},
                 {AxisKind::kFeature, "features", wide[1]},

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/operators/indices.h"
+#include "ops/product_cost.h"
 
 namespace kerf::ops {
 namespace {
@@ -69,6 +70,8 @@ std::vector<Term> parse_equation(std::string equation, const std::vector<Operand
   terms.push_back(arrow == std::string::npos
                       ? implied_output(terms)
                       : parse_term(equation, equation.substr(arrow + 2), -1, further));
+  if (arrow != std::string::npos && further > 0 && equation.find("...", arrow) == std::string::npos)
+    refuse_equation(equation, "the output lacks '...'; name by letters what is to be summed");
   Term output = terms.back();
   std::sort(output.begin(), output.end());
   if (std::adjacent_find(output.begin(), output.end()) != output.end())
@@ -144,7 +147,7 @@ Cost Einsum::cost(const LocalSpecs& local) const {
   }
   double flops = local.inputs.size() == 2 ? 2 : 1;
   for (const int64_t extent : extents) flops *= static_cast<double>(extent);
-  return {flops, flops, flops, bytes, bytes, bytes};
+  return product_cost(*this, flops, bytes);
 }
 
 BackwardReads Einsum::backward_reads() const {

@@ -1,8 +1,8 @@
 // Einsum (ONNX, opset 28) of one or two operands: sums of products along named axes.
 //
 //   "bhqd,bhkd->bhqk"   every letter is an axis; those that the output lacks are summed
-//   "...ij,jk"          `...` stands for any further axes; without `->` the output has the letters
-//                       that stand once, in the alphabet's order, behind the further axes
+//   "...ij,jk"          `...` stands for any further axes, which the output has too; without `->`
+//                       it has the letters that stand once, in the alphabet's order, behind them
 //
 // An axis of one index is repeated along its letter. float32. A letter twice in one operand is its
 // diagonal. Iterations: the letters, Shape::kMaxRank at most, those of the output first; all divide

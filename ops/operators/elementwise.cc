@@ -8,27 +8,27 @@
 namespace kerf::ops {
 namespace {
 
-using Traits = ElementwiseOperator::Traits;
+using ElementTraits = ElementwiseOperator::Traits;
 
 template <size_t kIndex>
-constexpr Traits element_traits() {
+constexpr ElementTraits element_traits() {
   const auto& entry = std::get<kIndex>(kElementwise);
-  return {entry.name,         entry.flops, entry.types,      kAsks<kIndex>,
-          kIsDerived<kIndex>, entry.of,    entry.parameters, entry.choice};
+  return {entry.name, entry.flops,      entry.types,  kAsks<kIndex>,    kIsDerived<kIndex>,
+          entry.of,   entry.parameters, entry.choice, entry.first_opset};
 }
 
 template <size_t... kIndex>
-constexpr std::array<Traits, kElementwises> every_trait(std::index_sequence<kIndex...>) {
+constexpr std::array<ElementTraits, kElementwises> every_trait(std::index_sequence<kIndex...>) {
   return {element_traits<kIndex>()...};
 }
 
-constexpr std::array<Traits, kElementwises> kElements =
+constexpr std::array<ElementTraits, kElementwises> kElements =
     every_trait(std::make_index_sequence<kElementwises>());
 
 std::unique_ptr<const BoundOperator> bind_element(const NodeFacts& facts, std::string_view name) {
   std::vector<std::string_view> values;
   for (size_t entry = 0; entry < kElements.size(); ++entry) {
-    const Traits& traits = kElements[entry];
+    const ElementTraits& traits = kElements[entry];
     if (traits.name != name) continue;
     if (chosen(traits.choice, facts.attributes))
       return std::make_unique<ElementwiseOperator>(facts, entry, traits);
@@ -38,7 +38,7 @@ std::unique_ptr<const BoundOperator> bind_element(const NodeFacts& facts, std::s
                                         fmt::join(values, " or ")));
 }
 
-void add_attributes(const Traits& traits, OperatorDefinition& definition) {
+void add_attributes(const ElementTraits& traits, OperatorDefinition& definition) {
   for (size_t i = 0; i < kElementParameters; ++i) {
     const Parameter& parameter = traits.parameters[i];
     if (parameter.name == nullptr) continue;
@@ -51,7 +51,8 @@ void add_attributes(const Traits& traits, OperatorDefinition& definition) {
 
 }  // namespace
 
-ElementwiseOperator::ElementwiseOperator(const NodeFacts& facts, size_t entry, const Traits& traits)
+ElementwiseOperator::ElementwiseOperator(const NodeFacts& facts, size_t entry,
+                                         const ElementTraits& traits)
     : BoundOperator(traits.name, facts), entry_(entry), traits_(traits) {
   want_types(name(), input(0), "X", traits.types);
   for (size_t i = 0; i < kElementParameters; ++i) {
@@ -95,7 +96,7 @@ bool ElementwiseOperator::may_overwrite(int) const {
 
 OperatorDefinitions define_elementwise() {
   OperatorDefinitions all;
-  for (const Traits& traits : kElements) {
+  for (const ElementTraits& traits : kElements) {
     const bool again = std::any_of(all.begin(), all.end(), [&](const OperatorDefinition& each) {
       return each.name == traits.name;
     });
@@ -104,6 +105,7 @@ OperatorDefinitions define_elementwise() {
     definition.attributes = {format_attribute()};
     add_attributes(traits, definition);
     definition.channels_last = image_channels_last;
+    definition.first_opset = traits.first_opset;
     definition.bind = [name = traits.name](const NodeFacts& facts) {
       return bind_element(facts, name);
     };

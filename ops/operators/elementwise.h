@@ -17,6 +17,7 @@ class ElementwiseOperator final : public BoundOperator {
     DerivativeOf of;
     const Parameter* parameters;  // kElementParameters
     Choice choice;
+    int first_opset;
   };
 
   // `entry` of kElementwise.

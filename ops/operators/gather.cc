@@ -1,5 +1,7 @@
 #include "ops/operators/gather.h"
 
+#include "ops/operators/indices.h"
+
 namespace kerf::ops {
 
 Gather::Gather(const NodeFacts& facts)
@@ -7,10 +9,7 @@ Gather::Gather(const NodeFacts& facts)
       axis_(resolved_axis("Gather", attribute_int(facts.attributes, "axis", 0), shape(0).rank())) {
   const Shape& data = shape(0);
   const Shape& indices = shape(1);
-  const DType type = input(1).spec.dtype;
-  if (type != DType::kInt64 && type != DType::kInt32)
-    throw Error(ErrorCode::kUsage,
-                format("Gather wants int64 or int32 for indices, not {}", to_string(type)));
+  want_indices("Gather", input(1));
   if (data[axis_] < 1)
     throw Error(ErrorCode::kUsage,
                 format("Gather cannot pick along axis {} of {}", axis_, to_string(data)));

@@ -4,18 +4,18 @@
 
 namespace kerf::ops {
 
-GatherND::GatherND(const NodeFacts& facts)
-    : BoundOperator("GatherND", facts),
-      batch_axes_(static_cast<int>(attribute_int(facts.attributes, "batch_dims", 0))) {
+GatherND::GatherND(const NodeFacts& facts) : BoundOperator("GatherND", facts) {
+  const int64_t shared = attribute_int(facts.attributes, "batch_dims", 0);
   const Shape& data = shape(0);
   const Shape& indices = shape(1);
   want_indices("GatherND", input(1));
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kUsage, format("GatherND of {} with indices of {} and batch_dims {}: {}",
-                                          to_string(data), to_string(indices), batch_axes_, why));
+                                          to_string(data), to_string(indices), shared, why));
   };
-  if (batch_axes_ < 0 || batch_axes_ >= indices.rank() || batch_axes_ >= data.rank())
+  if (shared < 0 || shared >= indices.rank() || shared >= data.rank())
     refuse("there are not so many axes");
+  batch_axes_ = static_cast<int>(shared);
   const int64_t tuple = indices[indices.rank() - 1];
   if (tuple < 1 || tuple > data.rank() - batch_axes_)
     refuse(format("its tuples are of {} indices", tuple < 0 ? "the batch's" : format("{}", tuple)));

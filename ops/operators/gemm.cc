@@ -1,5 +1,8 @@
 #include "ops/operators/gemm.h"
 
+#include "ops/product_cost.h"
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -52,7 +55,7 @@ Gemm::Gemm(const NodeFacts& facts)
                                           transpose_b_ ? " transposed (transB)" : ""));
   outputs_ = {{DType::kFloat32, {rows, columns}}};
   enum : int { kRows, kColumns, kInner };
-  space_.axes = {{AxisKind::kSample, "samples", rows},
+  space_.axes = {samples_axis(rows),
                  {AxisKind::kFeature, "outputs", columns},
                  {AxisKind::kSummed, "inputs", inner}};
   const auto matrix = [](int first, int second, bool transposed) {
@@ -72,10 +75,9 @@ Cost Gemm::cost(const LocalSpecs& local) const {
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double c = has(2) ? static_cast<double>(local.inputs[2].shape.elements()) : 0;
   const double inner = static_cast<double>(local.inputs[0].shape[transpose_a_ ? 0 : 1]);
-  const double flops = 2 * y * inner;
-  const double bytes = 4 * (a + b + y);
-  const double bias = c > 0 ? y : 0;
-  return {flops + bias, flops, flops + bias, bytes + 4 * c, bytes, bytes + 4 * (c + bias)};
+  Cost cost = product_cost(*this, 2 * y * inner, 4 * (a + b + y));
+  if (c > 0) add_bias_cost(input(2), y, 4 * c, cost);
+  return cost;
 }
 
 BackwardReads Gemm::backward_reads() const { return product_reads(*this); }

@@ -1,5 +1,7 @@
 #include "ops/operators/global_pool.h"
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 
 GlobalPool::GlobalPool(std::string_view name, Kind kind, const NodeFacts& facts)
@@ -13,19 +15,19 @@ GlobalPool::GlobalPool(std::string_view name, Kind kind, const NodeFacts& facts)
     throw Error(ErrorCode::kUsage, format("{} wants X [N, C, ...], not {}", name, to_string(x)));
   if (power_ < 1) throw Error(ErrorCode::kUsage, format("{}: p {} is less than 1", name, power_));
   Shape y = x;
-  space_.axes = {{AxisKind::kSample, "samples", x[0]}, {AxisKind::kFeature, "channels", x[1]}};
+  space_.axes = {samples_axis(x[0]), {AxisKind::kFeature, "channels", x[1]}};
   std::vector<std::vector<int>> of_output = {{0}, {1}};
   for (int i = 2; i < x.rank(); ++i) {
     if (x[i] < 1)
       throw Error(ErrorCode::kUsage,
                   format("{} of {}: axis {} must have a known extent", name, to_string(x), i));
-    positions_ *= x[i];
     y[i] = 1;
     IterationAxis axis{AxisKind::kSpace, format("axis {}", i), x[i]};
     if (kind != Kind::kAverage) axis.undivided = "it is no sum over the positions";
     space_.axes.push_back(std::move(axis));
     of_output.emplace_back();
   }
+  positions_ = Shape(std::vector<int64_t>(x.begin() + 2, x.end())).elements();
   outputs_ = {{DType::kFloat32, stored_shape(format_, y)}};
   space_.inputs = {stored_axes(format_, same_axes(x.rank()))};
   space_.outputs = {stored_axes(format_, operand_axes(of_output))};

@@ -1,5 +1,7 @@
 #include "ops/operators/group_normalization.h"
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 
 GroupNormalization::GroupNormalization(std::string_view name, bool of_instances,
@@ -23,7 +25,7 @@ GroupNormalization::GroupNormalization(std::string_view name, bool of_instances,
       throw Error(ErrorCode::kUsage,
                   format("{} has gradients of scale and bias only as parameters", name));
   group_channels_ = x[1] / groups;
-  space_.axes = {{AxisKind::kSample, "samples", x[0]},
+  space_.axes = {samples_axis(x[0]),
                  {AxisKind::kFeature, of_instances ? "channels" : "groups", groups}};
   std::vector<int> channels{1};
   const char* why = "its statistics are those of all of them";

@@ -1,5 +1,7 @@
 #include "ops/operators/label_loss.h"
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -30,7 +32,7 @@ LabelLoss::LabelLoss(const NodeFacts& facts, const char* name, bool of_scores)
   const Shape& scores = shape(0);
   outputs_ = {{DType::kFloat32, reduction_ == LossReduction::kNone ? shape(1) : Shape{}}};
   if (facts.outputs > 1) outputs_.push_back(input(0).spec);
-  space_.axes = {{AxisKind::kSample, "samples", scores[0]},
+  space_.axes = {samples_axis(scores[0]),
                  {is_plain() ? AxisKind::kSummed : AxisKind::kOther, "classes", scores[1], 1, false,
                   "a row's denominator needs the scores of every class"}};
   std::vector<std::vector<int>> labels{{0}};

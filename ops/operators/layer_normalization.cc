@@ -11,12 +11,15 @@ LayerNormalization::LayerNormalization(const NodeFacts& facts)
   const Shape& x = shape(0);
   const Shape row(std::vector<int64_t>(x.begin() + axis_, x.end()));
   if (row.batched() || row.elements() < 1)
-    throw Error(ErrorCode::kUsage, format("LayerNormalization of {} cannot take axes {} and later "
-                                          "for a row: the batch is among them",
-                                          to_string(x), axis_));
+    throw Error(ErrorCode::kUsage,
+                format("LayerNormalization of {} cannot take axes {} and later "
+                       "for a row: {}",
+                       to_string(x), axis_,
+                       row.batched() ? "the batch is among them" : "it has no element"));
   if (!(shape(1) == row) || (has(2) && !(shape(2) == row)))
     throw Error(ErrorCode::kUsage,
-                format("LayerNormalization wants Scale and B of shape {}, not {} and {}",
+                format("LayerNormalization wants Scale and B of shape {}, not {} and {}: expand "
+                       "what ONNX would repeat, which is not done here",
                        to_string(row), to_string(shape(1)), has(2) ? to_string(shape(2)) : "none"));
   for (int i = 1; i < static_cast<int>(inputs().size()); ++i)
     if (has(i) && input(i).in_input_gradient())

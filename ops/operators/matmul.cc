@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ops/matmul_stacks.h"
+#include "ops/product_cost.h"
+#include "ops/samples_axis.h"
 
 namespace kerf::ops {
 namespace {
@@ -66,6 +68,12 @@ MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
     throw Error(ErrorCode::kUsage, format("MatMul cannot multiply {} by {}", to_string(shape(0)),
                                           to_string(shape(1))));
   std::vector<int64_t> extents = stacks_of(a, b);
+  if (extents.size() + 3 > static_cast<size_t>(Shape::kMaxRank))
+    throw Error(
+        ErrorCode::kUsage,
+        format("MatMul of {} by {} has {} stacks beside rows, columns and what is summed; "
+               "{} are the most: reshape them into fewer",
+               to_string(shape(0)), to_string(shape(1)), extents.size(), Shape::kMaxRank - 3));
   const auto stacks = static_cast<int>(extents.size());
   for (int i = 0; i < stacks; ++i) {
     const int64_t extent = extents[static_cast<size_t>(i)];
@@ -73,7 +81,7 @@ MatMul::MatMul(const NodeFacts& facts) : BoundOperator("MatMul", facts) {
     space_.axes.push_back({kind, extent < 0 ? "samples" : format("stack {}", i), extent});
   }
   const int64_t rows = a[a.rank() - 2];
-  space_.axes.push_back(rows < 0 ? IterationAxis{AxisKind::kSample, "samples", rows}
+  space_.axes.push_back(rows < 0 ? samples_axis(rows)
                                  : IterationAxis{AxisKind::kSpace, "rows", rows});
   space_.axes.push_back({AxisKind::kFeature, "columns", columns});
   space_.axes.push_back({AxisKind::kSummed, "inner", inner});
@@ -101,7 +109,7 @@ Cost MatMul::cost(const LocalSpecs& local) const {
   const double y = static_cast<double>(local.outputs[0].shape.elements());
   const double flops = 2 * y * static_cast<double>(a_shape[a_shape.rank() - 1]);
   const double bytes = static_cast<double>(size_of(local.outputs[0].dtype)) * (a + b + y);
-  return {flops, flops, flops, bytes, bytes, bytes};
+  return product_cost(*this, flops, bytes);
 }
 
 OperatorDefinitions define_matmul() {

@@ -20,6 +20,7 @@ MaxUnpool::MaxUnpool(const NodeFacts& facts) : BoundOperator("MaxUnpool", facts)
   const auto pads = numbers("pads", 2 * axes, 0, 0);
   pooled_ = x;
   for (size_t i = 0; i < axes; ++i) {
+    check_space("MaxUnpool", x[static_cast<int>(i) + 2], i + 2);
     int64_t& extent = pooled_[static_cast<int>(i) + 2];
     extent = (extent - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i];
   }
@@ -32,7 +33,8 @@ MaxUnpool::MaxUnpool(const NodeFacts& facts) : BoundOperator("MaxUnpool", facts)
   }
   if (!fits)
     throw Error(ErrorCode::kUsage,
-                format("MaxUnpool of {} makes {}, which does not fit into output_shape [{}]",
+                format("MaxUnpool of {}: its indices count the elements of {}, which lie at the "
+                       "begin of the output and must fit into it; output_shape is [{}]",
                        to_string(x), to_string(pooled_), fmt::join(wanted, ", ")));
   space_.axes = axes_of_tensor(x);
   for (IterationAxis& axis : space_.axes)

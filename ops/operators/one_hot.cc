@@ -38,9 +38,9 @@ OperatorDefinitions define_one_hot() {
            .inputs = {{"indices"}},
            .outputs = {{"output"}},
            .attributes = {{"axis"}, {"depth"}, {"values", AttributeType::kTensor}},
-           .input_attributes = {{"depth", 1, 9}, {"values", 2, 9}},
+           .input_attributes = {{"depth", 1, 11}, {"values", 2, 11}},
            .bind = bind_as<OneHot>,
-           .first_opset = 9}};
+           .first_opset = 11}};  // before it, negative indices had no place
 }
 
 }  // namespace kerf::ops

@@ -76,8 +76,12 @@ std::string mode_of(const NodeFacts& facts) {
 
 std::vector<int64_t> pads_of(const NodeFacts& facts) {
   auto pads = attribute_ints(facts.attributes, "pads", {});
-  if (pads.size() % 2 != 0)
-    throw Error(ErrorCode::kUsage, format("Pad wants two pads for each axis, not {}", pads.size()));
+  const auto rank = static_cast<size_t>(facts.inputs[0].spec.shape.rank());
+  const bool all = attribute_ints(facts.attributes, "axes", {}).empty();
+  if (pads.size() % 2 != 0 || (all && pads.size() != 2 * rank))
+    throw Error(ErrorCode::kUsage,
+                format("Pad wants two pads for each axis of {}, or of those in 'axes', not {}",
+                       to_string(facts.inputs[0].spec.shape), pads.size()));
   return pads;
 }
 

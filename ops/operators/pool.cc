@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -44,11 +46,10 @@ Pool::Pool(Kind kind, const NodeFacts& facts)
                                           "kernel_shape smaller",
                                           name, entries(), kMaxEntries));
   for (size_t i = 0; i < windows_.size(); ++i)
-    for (int64_t o = 0; o < windows_[i].output; ++o)
-      if (!sees_input(windows_[i], o))
-        throw Error(ErrorCode::kUsage,
-                    format("{}: window {} of axis {} sees only padding; make pads smaller", name, o,
-                           i + 2));
+    if (const int64_t blind = blind_window(windows_[i]); blind >= 0)
+      throw Error(ErrorCode::kUsage,
+                  format("{}: window {} of axis {} sees only padding; make pads smaller", name,
+                         blind, i + 2));
   Shape y = x;
   for (size_t i = 0; i < windows_.size(); ++i) y[static_cast<int>(i) + 2] = windows_[i].output;
   outputs_ = {{DType::kFloat32, stored_shape(format_, y)}};
@@ -57,8 +58,7 @@ Pool::Pool(Kind kind, const NodeFacts& facts)
 }
 
 void Pool::set_space(const Shape& image) {
-  space_.axes = {{AxisKind::kSample, "samples", image[0]},
-                 {AxisKind::kFeature, "channels", image[1]}};
+  space_.axes = {samples_axis(image[0]), {AxisKind::kFeature, "channels", image[1]}};
   const auto names = names_of_space(windows_.size());
   for (size_t i = 0; i < windows_.size(); ++i)
     space_.axes.push_back({AxisKind::kSpace, names[i], windows_[i].output, 1, true});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -175,8 +177,7 @@ void Recurrent::check_shapes(int64_t directions) const {
       samples_first_ ? Shape{samples, directions, h} : Shape{directions, samples, h};
   for (const int i : {kInitialH, kInitialC}) fits = fits && (!has(i) || shape(i) == state);
   fits = fits && (!has(kLengths) || shape(kLengths) == Shape{samples});
-  if (has(kLengths) && input(kLengths).spec.dtype != DType::kInt32 &&
-      input(kLengths).spec.dtype != DType::kInt64)
+  if (has(kLengths) && input(kLengths).spec.dtype != DType::kInt32)
     throw Error(ErrorCode::kUsage, format("{} wants int32 for sequence_lens, not {}", name(),
                                           to_string(input(kLengths).spec.dtype)));
   if (fits) return;
@@ -196,7 +197,7 @@ void Recurrent::set_space() {
   const int64_t steps = x[samples_first_ ? 1 : 0];
   const int64_t samples = x[samples_first_ ? 0 : 1];
   const int64_t directions = shape(kW)[0];
-  space_.axes = {{AxisKind::kSample, "samples", samples},
+  space_.axes = {samples_axis(samples),
                  {AxisKind::kFeature, "directions", directions},
                  {AxisKind::kSpace, "time", steps, 1, false, "each step needs the one before"},
                  {AxisKind::kOther, "hidden units", hidden_, 1, false,

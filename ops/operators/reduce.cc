@@ -64,6 +64,7 @@ Reduce::Reduce(std::string_view name, Reduction kind, const NodeFacts& facts)
   const Shape& x = shape(0);
   const bool keep = attribute_int(facts.attributes, "keepdims", 1) != 0;
   std::vector<int64_t> extents;
+  std::vector<int64_t> reduced;
   std::vector<std::vector<int>> kept;
   space_.axes = axes_of_image(image_format(facts), x);
   for (int i = 0; i < x.rank(); ++i) {
@@ -73,13 +74,14 @@ Reduce::Reduce(std::string_view name, Reduction kind, const NodeFacts& facts)
       kept.push_back({i});
       continue;
     }
-    terms_ *= x[i];
+    reduced.push_back(x[i]);
     space_.axes[axis].kind = AxisKind::kSummed;
     space_.axes[axis].undivided = undivided_reason(kind, input(0).spec.dtype);
     if (!keep) continue;
     extents.push_back(1);
     kept.emplace_back();
   }
+  terms_ = Shape(reduced).elements();
   outputs_ = {{input(0).spec.dtype, Shape(extents)}};
   space_.inputs = {same_axes(x.rank())};
   space_.outputs = {operand_axes(kept)};
@@ -117,7 +119,7 @@ std::optional<ChannelsLast> reduction_channels_last(const NodeFacts& facts) {
   std::vector<int64_t> stored;
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
   for (const int64_t each : attribute_ints(facts.attributes, "axes", {})) {
-    const int axis = resolved_axis("Reduce", each, rank);
+    const int axis = resolved_axis("A reduction", each, rank);
     reduced[static_cast<size_t>(axis)] = true;
     stored.push_back(stored_axis(ImageFormat::kChannelsLast, axis, rank));
   }

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace kerf::ops {
 namespace {
+
+// Of all axes together: what they are made of is listed.
+constexpr int64_t kMostTaps = int64_t{1} << 24;
 
 // An axis as the node wants it.
 struct Stretch {
@@ -51,17 +55,20 @@ std::vector<double> numbers_of(const Attributes& attributes, const std::string& 
   return at == attributes.end() ? std::vector<double>{} : std::get<std::vector<double>>(at->second);
 }
 
-// Sizes that keep the aspect, by the smallest or the largest of their scales.
-void keep_aspect(const std::string& policy, const Shape& x, const std::vector<int>& axes,
-                 std::vector<int64_t>& sizes) {
-  if (policy == "stretch") return;
-  std::vector<double> scales;
-  for (size_t i = 0; i < axes.size(); ++i)
-    scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(x[axes[i]]));
-  const double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
-                                              : *std::max_element(scales.begin(), scales.end());
-  for (size_t i = 0; i < axes.size(); ++i)
-    sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(x[axes[i]]) + 0.5));
+// Where the aspect is kept, the scale of all axes: the least or the greatest that `sizes` ask for.
+std::optional<double> common_scale(const Attributes& attributes, const Shape& x,
+                                   const std::vector<int>& axes,
+                                   const std::vector<int64_t>& sizes) {
+  const auto policy = one_of(attributes, "keep_aspect_ratio_policy", "stretch",
+                             {"stretch", "not_larger", "not_smaller"});
+  std::optional<double> common;
+  if (policy == "stretch") return common;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (x[axes[i]] < 1) continue;  // the batch is not resized
+    const double own = static_cast<double>(sizes[i]) / static_cast<double>(x[axes[i]]);
+    if (!common || (policy == "not_larger" ? own < *common : own > *common)) common = own;
+  }
+  return common;
 }
 
 std::vector<int> axes_of(const Attributes& attributes, int rank) {
@@ -75,25 +82,22 @@ std::vector<int> axes_of(const Attributes& attributes, int rank) {
 
 // By axis; those that keep their extent as they are.
 std::vector<Stretch> stretches_of(const Attributes& attributes, const Shape& x) {
-  constexpr int64_t kMost = int64_t{1} << 24;
   std::vector<Stretch> result;
   for (const int64_t extent : x) result.push_back({extent, extent, 1});
   const std::vector<int> axes = axes_of(attributes, x.rank());
   const std::vector<double> scales = numbers_of(attributes, "scales");
-  std::vector<int64_t> sizes = attribute_ints(attributes, "sizes", {});
+  const std::vector<int64_t> sizes = attribute_ints(attributes, "sizes", {});
   const std::vector<double> roi = numbers_of(attributes, "roi");
   const bool crops =
       attribute_string(attributes, "coordinate_transformation_mode", "") == "tf_crop_and_resize";
   if (crops && roi.size() != 2 * axes.size())
     throw Error(ErrorCode::kUsage, format("Resize of {} axes wants a roi of {} numbers, not {}",
                                           axes.size(), 2 * axes.size(), roi.size()));
-  const auto policy = one_of(attributes, "keep_aspect_ratio_policy", "stretch",
-                             {"stretch", "not_larger", "not_smaller"});
   if (sizes.size() != axes.size() && (!sizes.empty() || scales.size() != axes.size()))
     throw Error(ErrorCode::kUsage,
                 format("Resize of {} axes wants as many scales or sizes, not {} and {}",
                        axes.size(), scales.size(), sizes.size()));
-  if (!sizes.empty()) keep_aspect(policy, x, axes, sizes);
+  const std::optional<double> common = common_scale(attributes, x, axes, sizes);
   for (size_t i = 0; i < axes.size(); ++i) {
     Stretch& stretch = result[static_cast<size_t>(axes[i])];
     if (stretch.input < 0) {
@@ -101,15 +105,17 @@ std::vector<Stretch> stretches_of(const Attributes& attributes, const Shape& x) 
         throw Error(ErrorCode::kUsage, "Resize cannot change the number of samples");
       continue;
     }
-    const double wanted = sizes.empty() ? scales[i] * static_cast<double>(stretch.input)
-                                        : static_cast<double>(sizes[i]);
-    if (!(wanted >= 1 && wanted <= static_cast<double>(kMost)))
+    const double input = static_cast<double>(stretch.input);
+    const double wanted = common          ? std::floor(*common * input + 0.5)
+                          : sizes.empty() ? scales[i] * input
+                                          : static_cast<double>(sizes[i]);
+    if (stretch.input < 1 || !(wanted >= 1 && wanted <= static_cast<double>(kMostTaps)))
       throw Error(ErrorCode::kUsage, format("Resize makes {} of axis {} of {}: from 1 to {}",
-                                            wanted, axes[i], to_string(x), kMost));
+                                            wanted, axes[i], to_string(x), kMostTaps));
     stretch.output = static_cast<int64_t>(std::floor(wanted));
     if (crops) stretch.begin = roi[i];
     if (crops) stretch.end = roi[axes.size() + i];
-    stretch.scale = sizes.empty() ? scales[i] : wanted / static_cast<double>(stretch.input);
+    stretch.scale = common ? *common : sizes.empty() ? scales[i] : wanted / input;
   }
   return result;
 }
@@ -147,6 +153,32 @@ double weight_at(const ResizeRule& rule, double distance) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
+double shrink_of(const ResizeRule& rule, const Stretch& s) {
+  return rule.antialias ? std::min(s.scale, 1.0) : 1.0;
+}
+
+// How far off neighbours count.
+double reach_of(const ResizeRule& rule, const Stretch& s) {
+  return (rule.mode == "linear" ? 1 : 2) / shrink_of(rule, s);
+}
+
+bool changes(const Stretch& s) {
+  return s.output != s.input || s.scale != 1 || s.begin != 0 || s.end != 1;
+}
+
+// Before anything is listed.
+void check_taps(const ResizeRule& rule, const std::vector<Stretch>& stretches, const Shape& x) {
+  double taps = 0;
+  for (const Stretch& s : stretches)
+    if (changes(s))
+      taps += static_cast<double>(s.output) *
+              (rule.mode == "nearest" ? 1 : 2 * std::ceil(reach_of(rule, s)));
+  if (!(taps <= static_cast<double>(kMostTaps)))
+    throw Error(ErrorCode::kUsage, format("Resize of {} adds up {} neighbours along its axes; at "
+                                          "most {}: resize it by less, or in steps",
+                                          to_string(x), taps, kMostTaps));
+}
+
 // Appends what output index `o` is made of.
 void add_taps(const ResizeRule& rule, const Stretch& s, int64_t o, ResampledAxis& axis) {
   const double place = place_of(rule, s, o);
@@ -157,8 +189,8 @@ void add_taps(const ResizeRule& rule, const Stretch& s, int64_t o, ResampledAxis
   const bool cropped = rule.places == "tf_crop_and_resize";
   if (cropped && !(place >= 0 && place <= static_cast<double>(s.input - 1))) return;  // outside
   if (rule.mode == "nearest") return add(nearest_to(rule, place), 1);
-  const double shrink = rule.antialias ? std::min(s.scale, 1.0) : 1.0;
-  const double reach = (rule.mode == "linear" ? 1 : 2) / shrink;
+  const double shrink = shrink_of(rule, s);
+  const double reach = reach_of(rule, s);
   const auto base = static_cast<int64_t>(std::floor(place));
   const auto begin = base + static_cast<int64_t>(std::floor(-reach)) + 1;
   const auto end = base + static_cast<int64_t>(std::ceil(reach));
@@ -183,14 +215,14 @@ Resize::Resize(const NodeFacts& facts)
   const Shape& x = shape(0);
   const ResizeRule rule = rule_of(facts.attributes);
   const std::vector<Stretch> stretches = stretches_of(facts.attributes, x);
+  check_taps(rule, stretches, x);
   space_.axes = axes_of_tensor(x);
   Shape y = x;
   std::vector<std::vector<int>> of_input;
   for (int i = 0; i < x.rank(); ++i) of_input.push_back({i});
   for (int i = x.rank(); i-- > 0;) {
     const Stretch& stretch = stretches[static_cast<size_t>(i)];
-    const bool whole = stretch.begin == 0 && stretch.end == 1;
-    if (stretch.output == stretch.input && stretch.scale == 1 && whole) continue;
+    if (!changes(stretch)) continue;
     y[i] = stretch.output;
     IterationAxis& axis = space_.axes[static_cast<size_t>(i)];
     axis.extent = stretch.output;

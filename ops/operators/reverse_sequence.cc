@@ -4,20 +4,20 @@
 
 namespace kerf::ops {
 
-ReverseSequence::ReverseSequence(const NodeFacts& facts)
-    : BoundOperator("ReverseSequence", facts),
-      time_axis_(static_cast<int>(attribute_int(facts.attributes, "time_axis", 0))) {
+ReverseSequence::ReverseSequence(const NodeFacts& facts) : BoundOperator("ReverseSequence", facts) {
   const Shape& x = shape(0);
+  const int64_t time = attribute_int(facts.attributes, "time_axis", 0);
   const int64_t samples = attribute_int(facts.attributes, "batch_axis", 1);
   const Operand& lengths = input(1);
-  const bool axes = x.rank() >= 2 && (time_axis_ == 0 || time_axis_ == 1) &&
-                    samples == 1 - time_axis_ && x[time_axis_] >= 0;
+  time_axis_ = time == 0 ? 0 : 1;
+  const bool axes =
+      x.rank() >= 2 && time == time_axis_ && samples == 1 - time_axis_ && x[time_axis_] >= 0;
   if (!axes)
     throw Error(
         ErrorCode::kUsage,
         format("ReverseSequence of {} along time axis {} and batch axis {}: they are axes 0 "
                "and 1, and time is not the batch",
-               to_string(x), time_axis_, samples));
+               to_string(x), time, samples));
   if (lengths.spec.dtype != DType::kInt64 || lengths.spec.shape.rank() != 1 ||
       lengths.spec.shape[0] != x[1 - time_axis_])
     throw Error(ErrorCode::kUsage,

@@ -12,8 +12,9 @@ RmsNormalization::RmsNormalization(const NodeFacts& facts)
   const Shape row(std::vector<int64_t>(x.begin() + first, x.end()));
   if (row.batched() || row.elements() < 1 || !(shape(1) == row))
     throw Error(ErrorCode::kUsage,
-                format("RMSNormalization of {} from axis {} on wants a scale of {}, and no batch "
-                       "there, not {}",
+                format("RMSNormalization of {} from axis {} on wants a scale of {}, of an element "
+                       "at least and without the batch, not {}: expand what ONNX would repeat, "
+                       "which is not done here",
                        to_string(x), first, to_string(row), to_string(shape(1))));
   if (input(1).in_input_gradient())
     throw Error(ErrorCode::kUsage, "RMSNormalization has a gradient of scale only as a parameter");

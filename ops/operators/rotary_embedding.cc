@@ -1,5 +1,7 @@
 #include "ops/operators/rotary_embedding.h"
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 namespace {
 
@@ -33,7 +35,7 @@ RotaryEmbedding::RotaryEmbedding(const NodeFacts& facts)
   if (input(kTurned).in_weight_gradient() || input(kCosines).wants_gradient ||
       input(kSines).wants_gradient)
     throw Error(ErrorCode::kUsage, "RotaryEmbedding has a gradient of X only, as an activation");
-  space_.axes = {{AxisKind::kSample, "samples", x[0]},
+  space_.axes = {samples_axis(x[0]),
                  {AxisKind::kFeature, "heads", heads},
                  {AxisKind::kSpace, "positions", positions},
                  {AxisKind::kOther, "width", width_, 1, false, "pairs of a head are turned"}};

@@ -18,16 +18,19 @@ MovedAxis sliced(int64_t extent, int64_t start, int64_t end, int64_t step) {
     index = std::clamp(index, -kFar, kFar);
     return std::clamp(index < 0 ? index + extent : index, low, high);
   };
-  const int64_t first = step > 0 ? place(start, 0, extent) : place(start, 0, extent - 1);
+  const int64_t high = std::max<int64_t>(extent - 1, 0);
+  const int64_t first = step > 0 ? place(start, 0, extent) : place(start, 0, high);
   const int64_t last = step > 0 ? place(end, 0, extent) : place(end, -1, extent - 1);
   const int64_t length = step > 0 ? last - first : first - last;
   const int64_t stride = step > 0 ? step : -std::max(step, -kFar);
   const int64_t count = extent == 0 || length <= 0 ? 0 : (length - 1) / stride + 1;
+  if (step == 1 && count == extent) return {};  // it stays as it is
   MovedAxis axis{{{count == 0 ? 0 : first, 0, count, step}}, count, {}};
   if (step != 1) axis.undivided = format("it takes every index that is {} on", step);
   return axis;
 }
 
+// Of the batch, however many samples there are.
 bool is_whole(int64_t start, int64_t end, int64_t step) {
   return start == 0 && step == 1 && end >= std::numeric_limits<int32_t>::max();
 }
@@ -48,7 +51,7 @@ std::unique_ptr<const BoundOperator> bind_slice(const NodeFacts& facts) {
     const int axis = which[i];
     if (steps[i] == 0)
       throw Error(ErrorCode::kUsage, format("Slice has the step 0 along axis {}", axis));
-    if (is_whole(starts[i], ends[i], steps[i])) continue;
+    if (shape[axis] < 0 && is_whole(starts[i], ends[i], steps[i])) continue;
     if (shape[axis] < 0)
       throw Error(ErrorCode::kUsage,
                   format("Slice of {} along axis {}, the batch: name another axis",

@@ -3,7 +3,6 @@
 //
 // Squeeze without `axes` takes all axes of one index away. Iterations: the input's axes, one to
 // one; an axis of one index that only one side has is nothing to divide.
-#include <algorithm>
 #include <set>
 
 #include "ops/operators/alias.h"
@@ -43,8 +42,13 @@ std::unique_ptr<const BoundOperator> bind_squeeze(const NodeFacts& facts) {
 std::unique_ptr<const BoundOperator> bind_unsqueeze(const NodeFacts& facts) {
   const Shape& shape = facts.inputs[0].spec.shape;
   const auto count = attribute_ints(facts.attributes, "axes", {}).size();
-  if (count == 0) throw Error(ErrorCode::kUsage, "Unsqueeze needs its attribute 'axes'");
-  const int rank = shape.rank() + static_cast<int>(std::min<size_t>(count, Shape::kMaxRank));
+  if (!facts.attributes.contains("axes"))
+    throw Error(ErrorCode::kUsage, "Unsqueeze needs its attribute 'axes'");
+  if (count > static_cast<size_t>(Shape::kMaxRank - shape.rank()))
+    throw Error(ErrorCode::kUsage, format("Unsqueeze of {} by {} axes makes a tensor of more than "
+                                          "{}",
+                                          to_string(shape), count, Shape::kMaxRank));
+  const int rank = shape.rank() + static_cast<int>(count);
   const std::set<int> added = axis_set("Unsqueeze", facts, rank);
   std::vector<int64_t> extents;
   std::vector<std::vector<int>> axes;

@@ -28,12 +28,15 @@ class SumLoss final : public BoundOperator {
     outputs_ = {{DType::kFloat32, Shape{}}};
     space_ = {axes_of_tensor(x), {same_axes(x.rank())}, {operand_axes({})}};
     if (inputs().size() < 2) return;
-    space_.inputs.push_back(has(1) ? broadcast_axes(shape(1), x) : OperandMap{});
-    if (!has(1)) return;
+    if (!has(1)) {
+      space_.inputs.emplace_back();
+      return;
+    }
     want_float32("SumLoss", input(1), "weights");
     if (!weighs(shape(1), x))
       throw Error(ErrorCode::kUsage,
                   format("SumLoss cannot weigh {} by {}", to_string(x), to_string(shape(1))));
+    space_.inputs.push_back(broadcast_axes(shape(1), x));
     if (input(1).wants_gradient)
       throw Error(
           ErrorCode::kUsage,

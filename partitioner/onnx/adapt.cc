@@ -1,34 +1,17 @@
 #include "partitioner/onnx/adapt.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
-#include "runtime/error.h"
+#include "partitioner/onnx/adapting.h"
 
 namespace kerf::partitioner::onnx {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Nodes = std::vector<GraphNode>;
-
-struct Older {
-  GraphNode node;
-  int opset;
-  const ShapeOfInput& shape_of;
-
-  bool has(const std::string& attribute) const { return node.attributes.contains(attribute); }
-  int64_t taken_int(const std::string& attribute, int64_t otherwise) {
-    const int64_t value = ops::attribute_int(node.attributes, attribute, otherwise);
-    node.attributes.erase(attribute);
-    return value;
-  }
-  // A value between two of the nodes that stand for this one.
-  std::string inner(const std::string& what) const { return node.name + "." + what; }
-};
-
-[[noreturn]] void no_meaning(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+using Nodes = Adapted;
 
 GraphNode made(const Older& older, const std::string& what, const std::string& op,
                std::vector<std::string> inputs, std::vector<std::string> outputs,
@@ -95,15 +78,6 @@ Nodes softmax(Older older) {
   return nodes;
 }
 
-Nodes batch_normalization(Older older) {
-  if (older.taken_int("spatial", 1) == 0)
-    no_meaning("spatial 0, a mean for every position, is not known here");
-  older.node.attributes.erase("is_test");
-  if (older.opset < 14 && older.node.outputs.size() > 1)
-    no_meaning("its statistics as outputs are known from opset 14 on; export it for inference");
-  return {std::move(older.node)};
-}
-
 Nodes dropout(Older older) {
   older.node.attributes.erase("is_test");
   older.node.attributes.erase("seed");
@@ -150,6 +124,16 @@ Nodes resize(Older older) {
   return {std::move(older.node)};
 }
 
+// Before opset 11 its bounds were the last float32 where nothing was said.
+Nodes clip(Older older) {
+  constexpr double kLast = std::numeric_limits<float>::max();
+  if (older.opset < 11) {
+    older.node.attributes.try_emplace("min", -kLast);
+    older.node.attributes.try_emplace("max", kLast);
+  }
+  return {std::move(older.node)};
+}
+
 // From opset 18 on a number of parts may stand for their sizes.
 Nodes split(Older older) {
   if (!older.has("num_outputs")) return {std::move(older.node)};
@@ -159,6 +143,8 @@ Nodes split(Older older) {
   const int64_t given = ops::attribute_int(older.node.attributes, "axis", 0);
   const int64_t axis = given < 0 ? given + shape.rank() : given;
   if (axis < 0 || axis >= shape.rank() || parts < 1) no_meaning("it has no such parts");
+  if (static_cast<size_t>(parts) != older.node.outputs.size())
+    no_meaning(format("it has {} outputs, but num_outputs {}", older.node.outputs.size(), parts));
   const int64_t extent = shape[static_cast<int>(axis)];
   if (extent < 0) no_meaning("it divides the batch");
   const int64_t each = (extent + parts - 1) / parts;
@@ -179,23 +165,20 @@ Nodes gemm(Older older) {
   return {std::move(older.node)};
 }
 
-using Adapt = Nodes (*)(Older);
-
-const std::map<std::string, Adapt>& table() {
-  static const std::map<std::string, Adapt> rows{
-      {"Add", of_pair},     {"Sub", of_pair},
-      {"Mul", of_pair},     {"Div", of_pair},
-      {"Pow", of_pair},     {"And", of_pair},
-      {"Or", of_pair},      {"Xor", of_pair},
-      {"Equal", of_pair},   {"Less", of_pair},
-      {"Greater", of_pair}, {"Gemm", gemm},
-      {"Softmax", softmax}, {"LogSoftmax", softmax},
-      {"Hardmax", softmax}, {"BatchNormalization", batch_normalization},
-      {"Dropout", dropout}, {"PRelu", prelu},
-      {"Split", split},     {"Cast", cast},
-      {"Concat", concat},   {"Upsample", resize},
-      {"Resize", resize},   {"LSTM", recurrent},
-      {"GRU", recurrent},   {"RNN", recurrent}};
+const AdaptRows& table() {
+  static const AdaptRows rows = [] {
+    AdaptRows all{
+        {"Add", of_pair},     {"Sub", of_pair},        {"Mul", of_pair},     {"Div", of_pair},
+        {"Pow", of_pair},     {"And", of_pair},        {"Or", of_pair},      {"Xor", of_pair},
+        {"Equal", of_pair},   {"Less", of_pair},       {"Greater", of_pair}, {"Gemm", gemm},
+        {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax}, {"Dropout", dropout},
+        {"PRelu", prelu},     {"Split", split},        {"Cast", cast},       {"Clip", clip},
+        {"Concat", concat},   {"Upsample", resize},    {"Resize", resize},   {"LSTM", recurrent},
+        {"GRU", recurrent},   {"RNN", recurrent}};
+    all.insert(quantized_rows().begin(), quantized_rows().end());
+    all.insert(expanded_rows().begin(), expanded_rows().end());
+    return all;
+  }();
   return rows;
 }
 
@@ -203,11 +186,11 @@ const std::map<std::string, Adapt>& table() {
 
 bool is_adapted(const std::string& op) { return table().contains(op); }
 
-Nodes adapted(GraphNode node, int opset, const ShapeOfInput& shape_of) {
+Nodes adapted(GraphNode node, int opset, const SpecOfInput& spec_of) {
   node.attributes.erase("consumed_inputs");  // said what may be written over, before opset 6
   const auto row = table().find(node.op);
   if (row == table().end()) return {std::move(node)};
-  return row->second({std::move(node), opset, shape_of});
+  return row->second({std::move(node), opset, spec_of});
 }
 
 }  // namespace kerf::partitioner::onnx

@@ -9,13 +9,13 @@
 
 namespace kerf::partitioner::onnx {
 
-// The shape of a node's input, by its place; symbolic where it counts samples.
-using ShapeOfInput = std::function<ops::Shape(size_t input)>;
+// Type and shape of a node's input, by its place; symbolic where it counts samples.
+using SpecOfInput = std::function<ops::ValueSpec(size_t input)>;
 
 // What stands for a node of that opset: itself, or nodes of which the last gives its outputs. Names
 // that it adds begin with the node's. Throws Error{kUsage} without a place for what has no meaning
 // here.
-std::vector<GraphNode> adapted(GraphNode node, int opset, const ShapeOfInput& shape_of);
+std::vector<GraphNode> adapted(GraphNode node, int opset, const SpecOfInput& spec_of);
 // Whether every meaning that the operator had is known there.
 bool is_adapted(const std::string& op);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/arithmetic.h"
 #include "partitioner/onnx/weight_file.h"
 
 namespace kerf::partitioner::onnx {
@@ -13,6 +14,18 @@ using ops::TensorLiteral;
 using ops::TensorView;
 
 constexpr size_t kMostWeights = size_t{1} << 31;
+
+// The calling thread alone computes, as long as this lives.
+class OneThread {
+ public:
+  OneThread() : before_(ops::use_threads(1)) {}
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+  ~OneThread() { ops::use_threads(before_); }
+
+ private:
+  int before_;
+};
 
 // The contents of a value that the model keeps.
 TensorLiteral kept_literal(const Value& value) {
@@ -54,13 +67,16 @@ double normaliser_of(const ops::BoundOperator& op, const std::vector<const Tenso
 Evaluator::Evaluator()
     : device_(runtime::make_cpu_device()),
       stream_(device_->make_stream()),
-      bench_(ops::make_workbench(*device_, *stream_)) {}
+      bench_(ops::make_workbench(*device_, *stream_)) {
+  ops::use_threads(1);  // for which run() grants memory
+}
 
 Evaluator::~Evaluator() = default;
 
 std::vector<TensorLiteral> Evaluator::run(const ops::BoundOperator& op,
                                           const std::vector<const TensorLiteral*>& inputs,
                                           int64_t samples, uint32_t key) {
+  const OneThread alone;
   const int64_t largest = std::max<int64_t>(samples, 1);
   const ops::Box whole = ops::Box::whole(static_cast<int>(op.space().axes.size()));
   const auto kernel = ops::make_kernel({op, whole, largest, *bench_});
@@ -90,7 +106,8 @@ std::vector<TensorLiteral> Evaluator::run(const ops::BoundOperator& op,
   call.packed = span_of(ops::packed_bytes(op, kind, local, 1, /*gradients=*/false));
   call.samples = samples;
   call.key = {0, key, 0, 0};
-  call.training = false;
+  // What says that it trains has the statistics of its batch, as ONNX means it.
+  call.training = op.name() == "BatchNormalization";
   call.normaliser = normaliser_of(op, inputs, largest);
   bench_->forward(*kernel, call);
   stream_->synchronize();

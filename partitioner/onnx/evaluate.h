@@ -12,7 +12,7 @@
 
 namespace kerf::partitioner::onnx {
 
-// Used by one thread.
+// Used by one thread, whose kernels have no others from then on.
 class Evaluator {
  public:
   Evaluator();

@@ -17,8 +17,15 @@ using WeightsOf = std::function<std::string(const Value& value)>;
 
 // Writes what the model answers: its results; of a model with a loss, the scores before it.
 // Dropouts are left out, batch normalisations have their running statistics. The model's images lie
-// channels first. Atomic. Throws Error{kUsage} that names a node for which ONNX has nothing, and
-// for 2 GiB and more.
-void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path);
+// channels first. Throws Error{kUsage} that names a node for which ONNX has nothing.
+//
+// Weights lie in a file beside it, PATH.CHECKSUM.data, where that is asked for, and where the file
+// would be larger than any may be. Atomic: that file is there, whole, before the model is.
+struct ExportOptions {
+  bool data_beside = false;
+  size_t most_bytes = (size_t{1} << 31) - 1;  // of one file: as protobuf has it
+};
+void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path,
+                 const ExportOptions& options = {});
 
 }  // namespace kerf::partitioner::onnx

@@ -32,6 +32,7 @@ struct GraphNode {
   ops::Attributes attributes;
   std::vector<std::string> inputs;   // empty: absent
   std::vector<std::string> outputs;  // likewise
+  std::string scope = {};            // the module that it is of, where PyTorch's exporter says so
 };
 
 // An axis of an input: so many indices, or as many as a name says.

@@ -6,13 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/losses.h"
 #include "partitioner/model.h"
 #include "partitioner/onnx/graph.h"
 
 namespace kerf::partitioner::onnx {
-
-// The one loss that is added.
-inline constexpr const char* kCrossEntropy = "cross-entropy";
 
 struct ImportOptions {
   // Extents of axes that the file only names.
@@ -21,7 +19,8 @@ struct ImportOptions {
   // what is not; the second goes before.
   std::vector<std::string> train = {};
   std::vector<std::string> freeze = {};
-  // Added to the first output, before the Softmax that gives it if one does; empty: none.
+  // Added to the first output (partitioner/losses.h), before the Softmax or Sigmoid that gives it
+  // if the loss has it itself; empty: none.
   std::string loss = {};
   // Classes that the last Gemm or MatMul gets instead of its own; 0: it stays.
   int64_t head = 0;
@@ -31,6 +30,9 @@ struct ImportOptions {
   std::map<std::string, ops::TensorLiteral> constants = {};
   // Whether what an exporter wrote for one operator becomes it (fuse.h).
   bool fuse = true;
+  // The model is for answers only: what follows a convolution becomes a part of it (fuse.h), and
+  // nothing can be trained.
+  bool answers = false;
   // Nothing is a batch: every input is whole, as ONNX's tests have them.
   bool whole_inputs = false;
 };

@@ -6,6 +6,7 @@
 #include "partitioner/onnx/fuse.h"
 #include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
 #include "partitioner/onnx/weight_places.h"
@@ -28,6 +29,8 @@ void Importer::note(const std::string& text) {
 
 Imported Importer::import() {
   weights_ = weight_places(graph_);
+  read_.insert(graph_.outputs.begin(), graph_.outputs.end());
+  for (const GraphNode& node : graph_.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
   for (const GraphNode& node : graph_.nodes)
     if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
         ops::attribute_int(node.attributes, "training_mode", 0) != 0)
@@ -37,14 +40,16 @@ Imported Importer::import() {
   add_inputs();
   for (const GraphNode& node : graph_.nodes) add(node);
   options_.loss.empty() ? add_results() : add_loss();
+  check_all_fit();
   return std::move(result_);
 }
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
+  auto forms = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms[name]});
   }
   for (const auto& [dtype, count] : narrowed)
     note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
@@ -79,7 +84,7 @@ void Importer::find_batch() {
   if (first != nullptr && first->shape[0].extent > 0) fixed_batch_ = first->shape[0].extent;
 }
 
-ops::Shape Importer::shape_of_input(const GraphInput& input) const {
+ops::Shape Importer::shape_of_input(const GraphInput& input) {
   std::vector<int64_t> extents;
   for (size_t i = 0; i < input.shape.size(); ++i) {
     const Dimension& axis = input.shape[i];
@@ -88,8 +93,9 @@ ops::Shape Importer::shape_of_input(const GraphInput& input) const {
       continue;
     }
     const auto given = options_.dims.find(axis.symbol);
-    const int64_t extent =
-        axis.extent < 0 && given != options_.dims.end() ? given->second : axis.extent;
+    const bool asked = axis.extent < 0 && given != options_.dims.end();
+    if (asked) used_dims_.insert(axis.symbol);
+    const int64_t extent = asked ? given->second : axis.extent;
     if (extent < 0)
       refuse(axis.symbol.empty()
                  ? format("its axis {} has no extent and no name; export the model with one", i)
@@ -99,6 +105,36 @@ ops::Shape Importer::shape_of_input(const GraphInput& input) const {
     extents.push_back(extent);
   }
   return ops::Shape(extents);
+}
+
+// What a person asks for and nothing has is a slip of the pen.
+void Importer::check_all_fit() const {
+  std::set<std::string> symbols;
+  for (const GraphInput& input : graph_.inputs)
+    for (const Dimension& axis : input.shape)
+      if (axis.extent < 0 && !axis.symbol.empty()) symbols.insert(axis.symbol);
+  for (const auto& [name, extent] : options_.dims)
+    if (!used_dims_.contains(name))
+      refuse(symbols.contains(name)
+                 ? format("{} is its batch, of which --dim says nothing: leave it out", name)
+                 : format("no axis of its inputs is named {}, as --dim has it; there {}", name,
+                          symbols.empty() ? "is none with a name"
+                                          : format("is {}", fmt::join(symbols, ", "))));
+  for (const auto* patterns : {&options_.train, &options_.freeze})
+    for (const std::string& pattern : *patterns)
+      if (!fitting_.contains(pattern))
+        refuse(format("{} \"{}\" fits the name of none of its weights{}",
+                      patterns == &options_.train ? "--train" : "--freeze", pattern,
+                      some_weights()));
+}
+
+std::string Importer::some_weights() const {
+  constexpr size_t kFew = 8;
+  std::vector<std::string> names;
+  for (const ValueId id : result_.model.kept_values())
+    if (result_.model.value(id).role != Role::kConstant && names.size() < kFew)
+      names.push_back(result_.model.value(id).name);
+  return names.empty() ? "" : format(", as {}", fmt::join(names, ", "));
 }
 
 void Importer::add_inputs() {
@@ -112,6 +148,7 @@ void Importer::add_results() {
     const std::string where = format("{}: output {}", graph_.origin, output);
     if (is_constant(output)) {
       result_.constants[output] = literal(output, size_t{1} << 30);
+      note(format("output {} is the same for all inputs", output));
       continue;
     }
     const ValueId* value = std::get_if<ValueId>(&known(output));
@@ -122,45 +159,31 @@ void Importer::add_results() {
   }
 }
 
-// Scores [N, C], [N, T, C] as of language models, or [N, C, H, W] as of images: classes where those
-// have them, and a label for each of the other positions.
 void Importer::add_loss() {
   const std::string& output = graph_.outputs[0];
   const std::string where = format("{}: output {}", graph_.origin, output);
-  if (options_.loss != kCrossEntropy)
-    refuse(format("there is no loss \"{}\"; there is {}", options_.loss, kCrossEntropy), "--loss");
   const ValueId* found = std::get_if<ValueId>(&known(output));
   if (found == nullptr) refuse("it is the same for all inputs: there is nothing to train", where);
-  ValueId scores = *found;
+  const ValueId scores = *found;
   result_.model.add_result(output, scores);
-  const ops::Shape shape = result_.model.value(scores).spec.shape;
-  if (shape.rank() < 2 || shape[0] != ops::kBatch)
-    refuse(format("it has the shape {}, but scores are [N, classes], with positions or without",
-                  ops::to_string(shape)),
-           where);
-  std::vector<int64_t> label{shape[0]};
-  if (shape.rank() == 3) {
-    const NodeId turned = result_.model.add_node(
-        "scores.classes_first", "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {scores});
-    scores = result_.model.node(turned).outputs[0];
-    label.push_back(shape[1]);
-  }
-  for (int axis = 2; shape.rank() > 3 && axis < shape.rank(); ++axis) label.push_back(shape[axis]);
-  const ValueId labels = result_.model.add_label("label", {ops::DType::kInt64, ops::Shape(label)});
-  result_.model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {scores, labels});
+  partitioner::add_loss(result_.model, options_.loss, scores, where);
 }
 
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Graph formed = graph;
   std::vector<std::string> notes;
-  if (!options.loss.empty()) end_in_scores(formed, notes);
+  Joined joined;
+  if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();
+  if (!options.loss.empty())
+    check_joined(joined, imported.model.value(imported.model.results().front().value).spec.shape);
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
   imported.model = pruned(imported.model, imported.notes);
+  if (options.answers) imported.model = fused_for_answers(imported.model);
   return imported;
 }
 

@@ -29,6 +29,20 @@ std::optional<Integers> whole_numbers(const TensorLiteral& literal) {
   return whole;
 }
 
+// An attribute of one number is a double. What a double is beyond the integers is their last, so
+// that the last itself may be said.
+template <class T>
+double exact_number(T number) {
+  const auto kept = static_cast<double>(number);
+  constexpr T kLast = std::numeric_limits<T>::max();
+  const T back = kept >= static_cast<double>(kLast) ? kLast : static_cast<T>(kept);
+  if (back != number)
+    throw Error(
+        ErrorCode::kUsage,
+        format("{} has more digits than the 53 bits that are kept of a number here", number));
+  return kept;
+}
+
 std::vector<double> numbers_of(const TensorLiteral& literal) {
   std::vector<double> numbers;
   const auto count = static_cast<size_t>(literal.shape.elements());
@@ -37,14 +51,19 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
       float number = 0;
       std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
       numbers.push_back(static_cast<double>(number));
+    } else if (literal.dtype == DType::kUint64) {
+      uint64_t number = 0;
+      std::memcpy(&number, literal.bytes.data() + i * sizeof(number), sizeof(number));
+      numbers.push_back(exact_number(number));
     }
   }
-  if (literal.dtype == DType::kFloat32) return numbers;
+  // Of uint64 not every number is an integer of a shape.
+  if (literal.dtype == DType::kFloat32 || literal.dtype == DType::kUint64) return numbers;
   const auto integers = integers_of(literal);
   if (!integers)
     throw Error(ErrorCode::kUsage,
                 format("a constant of {} is no number here", ops::to_string(literal.dtype)));
-  for (const Affine& each : integers->elements) numbers.push_back(static_cast<double>(each.fixed));
+  for (const Affine& each : integers->elements) numbers.push_back(exact_number(each.fixed));
   return numbers;
 }
 

@@ -70,11 +70,11 @@ Ints with_axes(const Ints& shape, const Ints& axes) {
   return result;
 }
 
-Ints with_shape(const Ints& shape, Ints wanted) {
+Ints with_shape(const Ints& shape, Ints wanted, bool zeros) {
   int64_t known = 1;
   int64_t* inferred = nullptr;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == 0 && i < shape.size()) wanted[i] = shape[i];
+    if (wanted[i] == 0 && i < shape.size() && !zeros) wanted[i] = shape[i];
     if (wanted[i] == -1)
       inferred = &wanted[i];
     else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
@@ -230,6 +230,39 @@ bool Importer::fold_integers(const GraphNode& node) {
   return true;
 }
 
+std::shared_ptr<const StoredForm> Importer::stored_viewed(const Fixed& from) {
+  if (!graph_.initializers.contains(from.name)) return nullptr;
+  if (from.stored == nullptr)
+    return std::make_shared<const StoredForm>(stored_as(from.name, from.spec.shape));
+  const bool in_order = from.stored->axes.empty() && from.stored->rows.size() == 1;
+  if (!in_order) note(format("files of weights have {} in another shape", from.name));
+  return in_order ? from.stored : nullptr;
+}
+
+std::shared_ptr<const StoredForm> Importer::stored_turned_of(const Fixed& from,
+                                                             const GraphNode& transpose) {
+  if (!graph_.initializers.contains(from.name)) return nullptr;
+  const ops::Shape& shape = from.spec.shape;
+  Ints order = ops::attribute_ints(transpose.attributes, "perm", {});
+  for (int64_t i = shape.rank() - 1; i >= 0 && std::ssize(order) < shape.rank(); --i)
+    order.push_back(i);
+  std::vector<int> axes;
+  ops::Shape result = shape;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto axis = static_cast<int>(order[static_cast<size_t>(i)]);
+    result[i] = shape[axis];
+    const bool again = from.stored != nullptr && !from.stored->axes.empty();
+    axes.push_back(again ? from.stored->axes[static_cast<size_t>(axis)] : axis);
+  }
+  if (from.stored == nullptr)
+    return std::make_shared<const StoredForm>(stored_turned(from.name, result, axes));
+  if (!from.stored->axes.empty())
+    return std::make_shared<const StoredForm>(
+        stored_turned(from.stored->tensors[0].name, result, axes));
+  note(format("files of weights have {} in another shape", from.name));
+  return nullptr;
+}
+
 // A constant read with another shape: the same bytes.
 bool Importer::view_constant(const GraphNode& node) {
   if (node.inputs.empty() || node.inputs[0].empty() || node.outputs.empty()) return false;
@@ -246,7 +279,7 @@ bool Importer::view_constant(const GraphNode& node) {
   };
   Ints to;
   if (node.op == "Reshape")
-    to = with_shape(from, list("shape"));
+    to = with_shape(from, list("shape"), ops::attribute_int(node.attributes, "allowzero", 0) != 0);
   else if (node.op == "Squeeze")
     to = without_axes(from, list("axes"));
   else if (node.op == "Unsqueeze")
@@ -257,6 +290,7 @@ bool Importer::view_constant(const GraphNode& node) {
     return false;
   Fixed viewed = *fixed;
   viewed.spec.shape = ops::Shape(to);
+  viewed.stored = stored_viewed(*fixed);
   if (viewed.spec.shape.elements() != fixed->spec.shape.elements())
     refuse(format("{} has no shape {}", ops::to_string(fixed->spec.shape),
                   ops::to_string(viewed.spec.shape)));

@@ -16,35 +16,62 @@ constexpr size_t kMostEvaluated = size_t{256} << 20;  // bytes of a constant tha
 
 void Importer::add(const GraphNode& node) {
   try {
-    const auto shape_of_operand = [&](size_t input) {
+    const auto spec_of_operand = [&](size_t input) {
       if (input >= node.inputs.size() || node.inputs[input].empty())
         refuse(format("it has no input {}", input));
-      return shape_of(node.inputs[input]);
+      return spec_of(node.inputs[input]);
     };
-    for (GraphNode& one : adapted(node, graph_.opset, shape_of_operand)) add_newest(std::move(one));
+    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand)) {
+      // Where nothing says what it meant then, it is known as far as its definition says.
+      const bool newest = one.op != node.op || is_adapted(one.op);
+      add_newest(std::move(one), newest ? ops::kNewestOpset : graph_.opset);
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
-    throw Error(error.code(), error.message(), place_of(graph_, node));
+    throw Error(error.code(), error.message() + hint_on_batch(error.message()),
+                place_of(graph_, node));
   }
 }
 
-// Zeros copy extents; where a file has them as extents, nothing has any element.
-void Importer::check_zeros(GraphNode& node) {
-  const bool extents = ops::attribute_int(node.attributes, "allowzero", 0) != 0;
-  node.attributes.erase("allowzero");
-  if (!extents || node.inputs.size() < 2) return;
-  const auto shape = integers(node.inputs[1]);
-  if (shape &&
-      std::find(shape->elements.begin(), shape->elements.end(), Affine{}) != shape->elements.end())
-    refuse("its shape has an extent of 0, by allowzero");
+// Of an operator that cannot take a shape with a batch, in a file where no axis is called one.
+std::string Importer::hint_on_batch(const std::string& complaint) const {
+  if (!fixed_batch_ || complaint.find("N") == std::string::npos ||
+      complaint.find("[") == std::string::npos)
+    return {};
+  for (const GraphInput& input : graph_.inputs)
+    if (!options_.constants.contains(input.name))
+      return format(
+          "; N is the batch, for which the first axis of every input stands: that of {}, "
+          "of {}, too; a file whose batch has a name, as a dynamic axis has, says where it goes",
+          input.name, *fixed_batch_);
+  return {};
 }
 
-void Importer::add_newest(GraphNode node) {
+// Without the last outputs that nothing reads, of an operator that has more where it is trained.
+GraphNode Importer::as_read(GraphNode node) const {
+  const bool more = node.op == "Dropout" || (node.op == "BatchNormalization" && graph_.opset >= 14);
+  while (more && node.outputs.size() > 1 && !read_.contains(node.outputs.back()))
+    node.outputs.pop_back();
+  return node;
+}
+
+// Zeros copy extents, but for a file that has them as extents: then nothing has any element.
+void Importer::check_zeros(GraphNode& node) {
+  if (ops::attribute_int(node.attributes, "allowzero", 0) == 0 || node.inputs.size() < 2) return;
+  const auto shape = integers(node.inputs[1]);
+  const bool any = shape && std::find(shape->elements.begin(), shape->elements.end(), Affine{}) !=
+                                shape->elements.end();
+  if (!any) node.attributes.erase("allowzero");
+  if (any && shape_of(node.inputs[0]).batched())
+    refuse("its shape has an extent of 0, by allowzero, which no batch has");
+}
+
+void Importer::add_newest(GraphNode node, int opset) {
   if (node.op == "Reshape") check_zeros(node);
-  if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node)) return;
-  // Where nothing says what it meant then, it is known as far as its definition says.
-  const ops::OperatorDefinition& definition =
-      ops::find_operator(node.op, is_adapted(node.op) ? ops::kNewestOpset : graph_.opset);
+  if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node) ||
+      fold_sequence(node))
+    return;
+  const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);
   if (!evaluate_constant(node)) add_node(std::move(node));
@@ -84,11 +111,17 @@ bool Importer::evaluate_constant(const GraphNode& node) {
   const Fixed* turned =
       node.op == "Transpose" ? std::get_if<Fixed>(&known(node.inputs[0])) : nullptr;
   const bool named = turned != nullptr && weights_.contains(node.outputs[0]);
-  if (named) note(format("{} is kept with its axes turned over", turned->name));
+  if (named)
+    note(format("{} is kept with its axes turned over; files of weights have it as this file",
+                turned->name));
+  const auto stored = named ? stored_turned_of(*turned, node) : nullptr;
+  const std::string name = named ? turned->name : node.outputs[0];
   for (size_t i = 0; i < node.outputs.size(); ++i)
-    set(node.outputs[i], Fixed{named ? turned->name : node.outputs[i],
+    set(node.outputs[i], Fixed{i == 0 ? name : node.outputs[i],
                                {results[i].dtype, results[i].shape},
-                               contents_of(std::move(results[i].bytes), results[i].dtype)});
+                               contents_of(std::move(results[i].bytes), results[i].dtype),
+                               {},
+                               stored});
   return true;
 }
 

@@ -26,11 +26,6 @@ bool is_mask(const Fixed& fixed) {
   return false;
 }
 
-bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(name, pattern); });
-}
-
 }  // namespace
 
 const Known& Importer::known(const std::string& name) const {
@@ -43,11 +38,12 @@ void Importer::set(const std::string& name, Known value) {
   if (!name.empty()) known_[name] = std::move(value);
 }
 
-ops::Shape Importer::shape_of(const std::string& name) const {
+ops::ValueSpec Importer::spec_of(const std::string& name) const {
   const Known& value = known(name);
-  if (const auto* id = std::get_if<ValueId>(&value)) return result_.model.value(*id).spec.shape;
-  if (const auto* integers = std::get_if<Integers>(&value)) return ops::Shape(integers->shape);
-  if (const auto* fixed = std::get_if<Fixed>(&value)) return fixed->spec.shape;
+  if (const auto* id = std::get_if<ValueId>(&value)) return result_.model.value(*id).spec;
+  if (const auto* integers = std::get_if<Integers>(&value))
+    return {integers->dtype, ops::Shape(integers->shape)};
+  if (const auto* fixed = std::get_if<Fixed>(&value)) return fixed->spec;
   refuse(format("the shape of {} is not known", name));
 }
 
@@ -73,13 +69,28 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
   return *found;
 }
 
-bool Importer::is_trained(const std::string& name, const Fixed& fixed) const {
-  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) ||
-      fits_any(fixed.name, options_.freeze))
-    return false;
-  if (fits_any(fixed.name, options_.train)) return true;
-  return weights_.contains(name) && fixed.spec.shape.rank() > 0 &&
-         fixed.spec.shape.elements() > 1 && !is_mask(fixed);
+bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns) {
+  bool any = false;
+  for (const std::string& pattern : patterns) {
+    const bool one =
+        fits_pattern(fixed.name, pattern) ||
+        (fixed.stored != nullptr &&
+         std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
+                     [&](const StoredTensor& each) { return fits_pattern(each.name, pattern); }));
+    if (one) fitting_.insert(pattern);
+    any = any || one;
+  }
+  return any;
+}
+
+bool Importer::is_trained(const std::string& name, const Fixed& fixed) {
+  const bool frozen = fits(fixed, options_.freeze);
+  const bool asked = fits(fixed, options_.train);
+  if (fixed.spec.dtype != DType::kFloat32 || states_.contains(name) || frozen) return false;
+  if (asked) return true;
+  const bool placed = weights_.contains(name) || weights_.contains(fixed.name);
+  return placed && fixed.spec.shape.rank() > 0 && fixed.spec.shape.elements() > 1 &&
+         !is_mask(fixed);
 }
 
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {
@@ -95,6 +106,9 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed) {
                                                  : trained ? Role::kParameter
                                                            : Role::kFrozen);
   if (fixed.contents != nullptr) result_.model.set_contents(id, fixed.contents);
+  result_.model.set_stored(id, fixed.stored);
+  if (fixed.stored != nullptr && fixed.stored->tensors[0].name != fixed.name)
+    note(format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
   return id;
 }
 

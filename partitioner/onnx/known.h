@@ -38,6 +38,7 @@ struct Fixed {
   ops::ValueSpec spec;
   std::shared_ptr<const Contents> contents;  // null: it begins as `initializer` says
   ops::Initializer initializer = {};
+  std::shared_ptr<const StoredForm> stored = nullptr;  // null: files of weights have it as it is
 };
 
 using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;

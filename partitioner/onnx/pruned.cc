@@ -27,7 +27,12 @@ std::vector<bool> needed_nodes(const Model& model) {
 
 Model pruned(const Model& model, std::vector<std::string>& notes) {
   const std::vector<bool> needed = needed_nodes(model);
-  if (std::find(needed.begin(), needed.end(), false) == needed.end()) return model;
+  const auto is_idle = [&](ValueId id) {
+    return model.value(id).role == Role::kInput && model.uses(id).empty();
+  };
+  bool all = std::find(needed.begin(), needed.end(), false) == needed.end();
+  for (ValueId id = 0; id < model.values(); ++id) all = all && !is_idle(id);
+  if (all) return model;
   const auto is_needed = [&](const Use& use) { return needed[static_cast<size_t>(use.node)]; };
   Model made(model.name());
   if (model.has_whole_inputs()) made.take_whole_inputs();
@@ -37,7 +42,7 @@ Model pruned(const Model& model, std::vector<std::string>& notes) {
     const Value& value = model.value(id);
     if (value.producer < 0) {
       const auto& uses = model.uses(id);
-      if (uses.empty() || std::any_of(uses.begin(), uses.end(), is_needed))
+      if ((uses.empty() && !is_idle(id)) || std::any_of(uses.begin(), uses.end(), is_needed))
         now(id) = made.add_copy(value);
       else if (value.role == Role::kInput)
         notes.push_back(format("input {} has no part in what the model answers", value.name));

@@ -105,7 +105,30 @@ class Reader {
     for (const auto& attribute : proto.attribute())
       if (!node.attributes.emplace(attribute.name(), value_of(attribute, where)).second)
         refuse(format("attribute {} stands there twice", attribute.name()), where);
+    node.scope = scope_of(proto);
     graph_.nodes.push_back(std::move(node));
+  }
+
+  // "blocks.0.proj" of metadata "pkg.torch.onnx.name_scopes" that is "['', 'blocks.0',
+  // 'blocks.0.proj', 'linear_2']". Metadata of nodes is field 9, which ONNX has since 1.16.
+  static std::string scope_of(const ::onnx::NodeProto& proto) {
+    const auto& fields = proto.unknown_fields();
+    for (int i = 0; i < fields.field_count(); ++i) {
+      const auto& field = fields.field(i);
+      ::onnx::StringStringEntryProto entry;
+      if (field.number() != 9 ||
+          field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+          !entry.ParseFromString(field.length_delimited()) ||
+          entry.key() != "pkg.torch.onnx.name_scopes")
+        continue;
+      const std::string& list = entry.value();
+      const size_t last = list.rfind("', '");
+      const size_t before =
+          last == std::string::npos || last == 0 ? last : list.rfind('\'', last - 1);
+      if (before != std::string::npos && last > 0)
+        return list.substr(before + 1, last - before - 1);
+    }
+    return {};
   }
 
   // Its own where it is the first of that name.

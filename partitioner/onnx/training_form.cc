@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "partitioner/losses.h"
 #include "runtime/error.h"
 
 namespace kerf::partitioner::onnx {
@@ -40,6 +41,12 @@ bool keeps_classes(const std::string& op) {
   static const std::set<std::string> kOps{"Softmax", "LogSoftmax", "Identity", "Cast",
                                           "Sigmoid", "Relu",       "Dropout"};
   return kOps.contains(op);
+}
+
+// Whether the loss computes this of its scores itself.
+bool has_within(const std::string& loss, const std::string& op) {
+  if (loss == kCrossEntropy) return op == "Softmax" || op == "LogSoftmax";
+  return loss == kBinaryCrossEntropy && op == "Sigmoid";
 }
 
 Head find_head(Graph& graph) {
@@ -85,16 +92,36 @@ void begin_anew(Graph& graph, const std::string& name, const ops::Shape& shape, 
 
 }  // namespace
 
-void end_in_scores(Graph& graph, std::vector<std::string>& notes) {
+Joined end_in_scores(Graph& graph, const std::string& loss, std::vector<std::string>& notes) {
   if (graph.outputs.empty()) refuse("its graph has no output", graph.origin);
   graph.outputs.resize(1);
   const GraphNode* last = producer_of(graph, graph.outputs[0]);
-  if (last != nullptr && (last->op == "Softmax" || last->op == "LogSoftmax") &&
-      !last->inputs.empty()) {
-    notes.push_back(format("{} {} is joined with the loss", last->op, last->name));
+  Joined joined;
+  if (last != nullptr && has_within(loss, last->op) && !last->inputs.empty()) {
+    joined = {last->op, place_of(graph, *last),
+              ops::attribute_int(last->attributes, "axis", graph.opset < 13 ? 1 : -1),
+              graph.opset < 13};
+    notes.push_back(
+        format("{} {} is joined with the loss: an export gives {}, the scores before "
+               "it, instead of {}",
+               last->op, last->name, last->inputs[0], graph.outputs[0]));
     graph.outputs[0] = last->inputs[0];
   }
   put_in_order(graph);
+  return joined;
+}
+
+void check_joined(const Joined& joined, const ops::Shape& scores) {
+  if (joined.op != "Softmax" && joined.op != "LogSoftmax") return;
+  const int64_t classes = scores.rank() == 3 ? 2 : 1;
+  const int64_t axis = joined.axis < 0 ? joined.axis + scores.rank() : joined.axis;
+  if (axis != classes || (joined.to_the_last && axis + 1 != scores.rank()))
+    refuse(
+        format("it is over axis {}{} of {}, but the classes of cross-entropy are axis {}; export "
+               "the model without it",
+               axis, joined.to_the_last ? " and all after it" : "", ops::to_string(scores),
+               classes),
+        joined.where);
 }
 
 void replace_head(Graph& graph, int64_t classes, std::vector<std::string>& notes) {

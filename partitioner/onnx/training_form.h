@@ -8,9 +8,20 @@
 
 namespace kerf::partitioner::onnx {
 
-// Leaves the first output only, before the Softmax or LogSoftmax that gives it, if one does: a loss
-// has it itself. Says so in `notes`.
-void end_in_scores(Graph& graph, std::vector<std::string>& notes);
+// What computed the first output of the scores, and no more does.
+struct Joined {
+  std::string op = {};  // empty: nothing
+  std::string where = {};
+  int64_t axis = -1;
+  bool to_the_last = false;  // over all axes from that one on
+};
+
+// Leaves the first output only, before the Softmax or LogSoftmax that gives it where the loss is
+// cross-entropy, or the Sigmoid where it is that of yes and no: those have it themselves. Says so
+// in `notes`.
+Joined end_in_scores(Graph& graph, const std::string& loss, std::vector<std::string>& notes);
+// Throws Error{kUsage} unless what was joined with cross-entropy is over the axis of its classes.
+void check_joined(const Joined& joined, const ops::Shape& scores);
 
 // The last Gemm or MatMul before the first output gets a new weight, and bias where it has one, for
 // so many classes; they begin as PyTorch's layers do. Throws Error{kUsage} where there is none, or

@@ -36,16 +36,27 @@ bool is_view(const std::string& op) {
 
 bool shifts(const std::string& op) { return op == "Add" || op == "Mul"; }
 
+// Of two values that are computed: a layer normalisation in pieces centres and divides so.
+bool normalizes(const Graph& graph, const std::set<std::string>& constants, const GraphNode& node) {
+  const auto is_computed = [&](const std::string& name) {
+    return !graph.initializers.contains(name) && !constants.contains(name);
+  };
+  return (node.op == "Sub" || node.op == "Div") &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), is_computed);
+}
+
 }  // namespace
 
 std::set<std::string> weight_places(const Graph& graph) {
   std::set<std::string> weights;
   // Values that are computed with weights last: a constant added to them is a bias.
   std::set<std::string> weighted;
+  std::set<std::string> constants;
   const auto is_weighted = [&](const std::string& name) { return weighted.contains(name); };
   for (const GraphNode& node : graph.nodes) {
     const auto row = places().find(node.op);
     const bool has_weights = row != places().end();
+    if (node.op == "Constant") constants.insert(node.outputs.begin(), node.outputs.end());
     bool follows = has_weights;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (has_weights && row->second.contains(i)) weights.insert(node.inputs[i]);
@@ -53,7 +64,8 @@ std::set<std::string> weight_places(const Graph& graph) {
       follows = true;
       weights.insert(node.inputs.begin(), node.inputs.end());
     }
-    if (is_view(node.op) && !node.inputs.empty()) follows = is_weighted(node.inputs[0]);
+    if ((is_view(node.op) || normalizes(graph, constants, node)) && !node.inputs.empty())
+      follows = is_weighted(node.inputs[0]);
     if (follows && !node.outputs.empty()) weighted.insert(node.outputs[0]);
   }
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)

@@ -25,6 +25,7 @@ Model make_densenet(const std::string& name, const ZooOptions& options);
 Model make_squeezenet(const std::string& name, const ZooOptions& options);
 Model make_shufflenet(const std::string& name, const ZooOptions& options);
 Model make_lstm_lm(const std::string& name, const ZooOptions& options);
+Model make_seq2seq(const std::string& name, const ZooOptions& options);
 Model make_gpt(const std::string& name, const ZooOptions& options);
 Model make_vit(const std::string& name, const ZooOptions& options);
 

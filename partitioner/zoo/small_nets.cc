@@ -1,5 +1,6 @@
 // Small networks for small images and sequences: mlp, LeNet-5, a convolution net, an LSTM language
-// model.
+// model, an LSTM that reads one sequence and writes another.
+#include <array>
 #include <cmath>
 
 #include "partitioner/builder.h"
@@ -98,7 +99,39 @@ Model make_lstm_lm(const std::string& name, const ZooOptions& options) {
   const double scale = 1 / std::sqrt(static_cast<double>(sizes[3]));
   const ValueId weight =
       b.parameter("scores.weight", {sizes[3], sizes[1]}, {ops::Initializer::Kind::kUniform, scale});
+  b.store(weight, stored_turned("scores.weight", {sizes[3], sizes[1]}, {1, 0}));
   const ValueId scores = b.matmul(h, weight, "scores");  // [N, T, V]
+  b.loss(b.node("Transpose", {scores}, {{"perm", std::vector<int64_t>{0, 2, 1}}}, "by_token"));
+  return b.build();
+}
+
+// Sutskever et al. 2014, "Sequence to sequence learning with neural networks": each layer of the
+// decoder begins with what the encoder's layer ended with. The decoder reads the target that it is
+// to give, one token late (teacher forcing). The paper's turning over of the source is left to who
+// makes the rows.
+Model make_seq2seq(const std::string& name, const ZooOptions& options) {
+  const auto sizes = sizes_or(options, {16, 16, 32, 32, 64, 2}, name);
+  const auto [from, to, vocabulary, width, hidden, layers] =
+      std::array{sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]};
+  Builder b(name);
+  const ValueId source = b.input("source", {ops::kBatch, from}, ops::DType::kInt64);
+  const ValueId target = b.input("target", {ops::kBatch, to}, ops::DType::kInt64);
+  const auto sequence = [&, units = hidden](ValueId y, const char* module, int64_t layer) {
+    return b.reshape(y, {0, 0, units}, format("{}.l{}.sequence", module, layer));
+  };
+  ValueId x = b.embedding(source, vocabulary, width, "source_embedding");
+  std::vector<LstmStates> states;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const LstmOutputs encoded = b.lstm_layer(x, hidden, {}, "encoder", layer);
+    states.push_back(encoded.last);
+    if (layer + 1 < layers) x = sequence(encoded.y, "encoder", layer);
+  }
+  x = b.embedding(target, vocabulary, width, "target_embedding");
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const LstmStates& first = states[static_cast<size_t>(layer)];
+    x = sequence(b.lstm_layer(x, hidden, first, "decoder", layer).y, "decoder", layer);
+  }
+  const ValueId scores = b.linear(x, vocabulary, "scores");  // [N, T, V]
   b.loss(b.node("Transpose", {scores}, {{"perm", std::vector<int64_t>{0, 2, 1}}}, "by_token"));
   return b.build();
 }

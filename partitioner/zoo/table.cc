@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "partitioner/losses.h"
 #include "partitioner/zoo.h"
 #include "partitioner/zoo/families.h"
 #include "runtime/error.h"
@@ -48,6 +49,10 @@ constexpr std::array kModels = {
     ZooModel{"lstm-lm", "a language model: a score of every token follows each",
              "tokens in a row, vocabulary, embedding, hidden units: 16-32-32-64", false,
              make_lstm_lm},
+    ZooModel{"seq2seq", "an LSTM encoder whose last states begin a decoder (Sutskever et al. 2014)",
+             "tokens of a source, of a target, vocabulary, embedding, hidden units, layers: "
+             "16-16-32-32-64-2",
+             false, make_seq2seq},
     ZooModel{"gpt", "a decoder-only transformer, pre-norm, exact GELU (Radford et al. 2019)",
              "layers, features, heads, tokens in a row, vocabulary: 4-512-8-128-96", false,
              make_gpt},
@@ -107,7 +112,8 @@ const ZooModel& find_zoo_model(const std::string& name) {
 Model make_zoo_model(const std::string& name, const ZooOptions& options) {
   const ZooModel& model = find_zoo_model(name);
   check(model, options);
-  return model.make(name, options);
+  Model made = model.make(name, options);
+  return options.loss.empty() ? made : with_loss(made, options.loss);
 }
 
 std::vector<int64_t> parse_sizes(const std::string& text) {
@@ -137,6 +143,7 @@ std::string zoo_text(const std::string& name, const ZooOptions& options) {
   if (options.width != 1) text += format(" width={}", options.width);
   if (options.classes) text += format(" classes={}", *options.classes);
   if (options.image) text += format(" image={}", *options.image);
+  if (!options.loss.empty()) text += format(" loss={}", options.loss);
   return text;
 }
 
@@ -157,6 +164,8 @@ Model make_zoo_model_of(const std::string& text) {
       options.classes = number_of<int64_t>(value, text);
     else if (key == "image")
       options.image = number_of<int64_t>(value, text);
+    else if (key == "loss")
+      options.loss = value;
     else
       throw Error(ErrorCode::kUsage, format("a model has no option '{}'", key), text);
   }

@@ -16,7 +16,7 @@ constexpr ops::Initializer kZeroStart{Kind::kZero};
 
 // How a transformer's layers begin, and what they are called.
 struct Style {
-  std::string norm1, packed, output, norm2, widen, narrow;
+  std::string norm1, packed, packed_weight, packed_bias, output, norm2, widen, narrow;
   Start packed_start, output_start, widen_start, narrow_start;
   double epsilon;
   bool causal;
@@ -28,11 +28,25 @@ void check_heads(int64_t features, int64_t heads, const std::string& name) {
                 format("{} features are not divisible by {} heads", features, heads), name);
 }
 
+// Queries, keys and values [N, T, 3 features], whose parameters are called as no layer's are.
+ValueId packed_product(Builder& b, ValueId x, const Style& style, const std::string& name) {
+  const int64_t tokens = b.shape(x)[1];
+  const int64_t features = b.shape(x)[2];
+  const std::string as = name + style.packed;
+  const ValueId weight = b.parameter(name + style.packed_weight, {3 * features, features},
+                                     style.packed_start.weight.value());
+  const ValueId bias =
+      b.parameter(name + style.packed_bias, {3 * features}, style.packed_start.bias.value());
+  const ValueId rows = b.reshape(x, {-1, features}, as + ".rows");
+  const ValueId y = b.node("Gemm", {rows, weight, bias}, {{"transB", int64_t{1}}}, as);
+  return b.reshape(y, {-1, tokens, 3 * features}, as + ".sequences");
+}
+
 // x + attention(norm(x)): queries, keys and values from one product (Vaswani et al. 2017).
 ValueId attend(Builder& b, ValueId x, int64_t heads, const Style& style, const std::string& name) {
   const int64_t features = b.shape(x)[2];
   ValueId h = b.layer_norm(x, name + style.norm1, style.epsilon);
-  h = b.linear(h, 3 * features, name + style.packed, style.packed_start);
+  h = packed_product(b, h, style, name);
   const auto parts =
       b.nodes("Split", {h}, {{"axis", int64_t{2}}}, 3, name + style.packed + ".split");
   h = b.node("Attention", parts,
@@ -64,6 +78,8 @@ Style vit_style(int64_t features) {
   const ops::Initializer tiny{Kind::kNormal, 1e-6};
   return {.norm1 = ".ln_1",
           .packed = ".self_attention.in_proj",
+          .packed_weight = ".self_attention.in_proj_weight",
+          .packed_bias = ".self_attention.in_proj_bias",
           .output = ".self_attention.out_proj",
           .norm2 = ".ln_2",
           .widen = ".mlp.0",
@@ -80,6 +96,8 @@ Style gpt_style() {
   const Start start = normal_start(0.02);
   return {.norm1 = ".ln_1",
           .packed = ".attn.c_attn",
+          .packed_weight = ".attn.c_attn.weight",
+          .packed_bias = ".attn.c_attn.bias",
           .output = ".attn.c_proj",
           .norm2 = ".ln_2",
           .widen = ".mlp.c_fc",

@@ -44,6 +44,7 @@ class LoadingAhead final : public Dataset {
   }
   ops::Shape labels() const override { return data_->labels(); }
   int64_t classes() const override { return data_->classes(); }
+  std::optional<ops::Shape> targets() const override { return data_->targets(); }
   std::string fingerprint() const override { return data_->fingerprint(); }
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;

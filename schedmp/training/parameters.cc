@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/training/stored_weights.h"
 #include "schedmp/training/weight_slices.h"
 
 namespace kerf::schedmp {
@@ -199,7 +200,7 @@ void Parameters::load(const std::filesystem::path& safetensors) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
     fill(at, [&](const RowRange& rows, size_t /*row_bytes*/) {
-      return file.read(value.name, value.spec, rows);
+      return read_stored(file, value, rows);
     });
   }
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "partitioner/losses.h"
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -146,12 +147,19 @@ struct Training::SchedulerHalf {
     if (task.kind != TaskKind::kEvaluate) return;
     last_ns = runtime::now_ns();
     if (first_ns < 0) first_ns = begin;
-    evaluation_seconds.push_back(static_cast<double>(last_ns - begin) * 1e-9);
+    int64_t entered = begin;
+    if (std::ssize(evaluation_ends) >= plan.workers_bound()) {
+      entered = std::max(begin, evaluation_ends.front());
+      evaluation_ends.pop_front();
+    }
+    evaluation_ends.push_back(last_ns);
+    evaluation_seconds.push_back(static_cast<double>(last_ns - entered) * 1e-9);
   }
 
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
     if (task.first == 0) {
-      evaluations.push_back({task.epoch, 0, 0, 0, test->labels().elements_per_sample()});
+      evaluations.push_back({task.epoch, 0, 0, 0, kerf::schedmp::labels_per_row(*test, model)});
+      evaluations.back().of_classes = !partitioner::has_targets(model);
       if (counts_top()) evaluations.back().in_top = 0;
     }
     EvaluationRecord& record = evaluations.back();
@@ -193,6 +201,7 @@ struct Training::SchedulerHalf {
   int64_t first_ns = -1;
   int64_t last_ns = 0;
   std::vector<double> evaluation_seconds;
+  std::deque<int64_t> evaluation_ends;  // of the last, as many as there are workers
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
@@ -302,7 +311,7 @@ double Training::seconds_between() const {
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
 int64_t Training::labels_per_row() const {
-  return scheduler_->train->labels().elements_per_sample();
+  return kerf::schedmp::labels_per_row(*scheduler_->train, scheduler_->model);
 }
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }

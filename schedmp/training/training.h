@@ -79,7 +79,8 @@ struct EvaluationRecord {
   // Answers among the kTop largest scores, where there are more classes than that and the classes
   // are not divided.
   std::optional<int64_t> in_top = std::nullopt;
-  bool kept = false;  // its weights are those that the run leaves
+  bool kept = false;       // its weights are those that the run leaves
+  bool of_classes = true;  // answers are right or wrong; else they are near to numbers, or far
 
   int64_t labels() const { return rows * labels_per_row; }
   double share(int64_t of_labels) const {
@@ -144,8 +145,9 @@ class Training : public Program {
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;
   const std::vector<EvaluationRecord>& evaluations() const;
-  // Of each batch of evaluations, from when it was handed out to when its last result came in; and
-  // from the first's beginning to the last's end.
+  // Of each batch of evaluations, to when its last result came in: from when it was handed out, or,
+  // behind others, from when there were fewer under way than workers. And from the beginning of the
+  // first to the end of the last.
   const std::vector<double>& evaluation_seconds() const;
   double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;

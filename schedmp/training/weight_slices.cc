@@ -19,10 +19,12 @@ std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes) {
   return slices;
 }
 
-RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape) {
+RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape, int axis) {
   if (piece.axes.empty()) return {0, 1};
-  const int64_t begin = piece.axes[0].ranges(shape[0]).front().begin;
-  return {ops::clipped_size(share.axes[0], begin), piece.axes[0].size(shape[0])};
+  const ops::IndexSet& indices = piece.axes[static_cast<size_t>(axis)];
+  const int64_t begin = indices.ranges(shape[axis]).front().begin;
+  return {ops::clipped_size(share.axes[static_cast<size_t>(axis)], begin),
+          indices.size(shape[axis])};
 }
 
 }  // namespace kerf::schedmp

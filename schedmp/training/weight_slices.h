@@ -19,7 +19,8 @@ inline constexpr size_t kSliceBytes = size_t{4} << 20;
 std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes = kSliceBytes);
 
 // Where `piece`, a slice of `share`, lies in the dense tensor that holds the share; `shape`: the
-// whole tensor's.
-RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape);
+// whole tensor's. Slices of another axis than the first lie along that one.
+RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape,
+                 int axis = 0);
 
 }  // namespace kerf::schedmp

@@ -1,7 +1,10 @@
 // The weights of a run: the workers' shares joined into whole tensors.
+#include <set>
+
 #include "ops/pack.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/training/shards.h"
+#include "schedmp/training/stored_weights.h"
 #include "schedmp/training/training.h"
 #include "schedmp/training/weight_slices.h"
 
@@ -14,21 +17,31 @@ using partitioner::ValueId;
 
 namespace {
 
+// Indices `rows` of an axis.
+ops::Box index_slice(const ops::Shape& shape, const RowRange& rows, int axis) {
+  ops::Box slice = ops::Box::whole(shape.rank());
+  if (shape.rank() == 0) return slice;
+  slice.axes[static_cast<size_t>(axis)] =
+      ops::IndexSet::range(rows.first, rows.first + rows.count).normalized(shape[axis]);
+  return slice;
+}
+
 // A slice of a kept value, from the shares that parts left.
-void join_slice(const Value& value, const ops::Box& slice, const ops::Layout& layout,
-                std::vector<SafetensorsReader>& shards, std::string& bytes) {
+std::string joined(const Value& value, const ops::Box& slice, int axis, const ops::Layout& layout,
+                   std::vector<SafetensorsReader>& shards) {
   const ops::ValueSpec& spec = value.spec;
-  bytes.resize(ops::Selection(slice, slice, spec).bytes(1));
+  std::string bytes(ops::Selection(slice, slice, spec).bytes(1), '\0');
   for (const ops::Share& share : layout.shares) {
     const ops::Box piece = ops::normalized(ops::intersect(slice, share.box), spec.shape);
     if (piece.empty()) continue;
     const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
     const std::string rows = shards[static_cast<size_t>(share.part)].read(
-        value.name, local, rows_of(piece, share.box, spec.shape));
+        value.name, local, rows_of(piece, share.box, spec.shape, axis), axis);
     ops::Selection(slice, piece, spec)
         .unpack(reinterpret_cast<const std::byte*>(rows.data()),
                 reinterpret_cast<std::byte*>(bytes.data()), 1);
   }
+  return bytes;
 }
 
 }  // namespace
@@ -39,20 +52,26 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
   for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
   std::vector<ValueId> ids;
   std::vector<NamedSpec> specs;
+  std::set<std::string> names;
   for (const ValueId id : model.kept_values()) {
     const Value& value = model.value(id);
     if (value.literal != nullptr) continue;
+    const auto tensors = stored_tensors(value);
+    // A tensor that is two values, in two shapes, is frozen: they are equal.
+    if (!names.insert(tensors[0].name).second) continue;
     ids.push_back(id);
-    specs.push_back({value.name, value.spec});
+    specs.insert(specs.end(), tensors.begin(), tensors.end());
   }
   SafetensorsWriter writer(file, specs,
                            {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
-  std::string bytes;
-  for (const ValueId id : ids)
-    for (const ops::Box& slice : slices_of(model.value(id).spec)) {
-      join_slice(model.value(id), slice, plan.layouts[static_cast<size_t>(id)], open, bytes);
-      writer.write(bytes);
-    }
+  for (const ValueId id : ids) {
+    const Value& value = model.value(id);
+    const auto slice = [&](const RowRange& rows, int axis) {
+      return joined(value, index_slice(value.spec.shape, rows, axis), axis,
+                    plan.layouts[static_cast<size_t>(id)], open);
+    };
+    write_stored(value, slice, writer);
+  }
   writer.commit();
   for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
   std::filesystem::remove(shards);

@@ -121,7 +121,8 @@ TEST(ArrayRows, WhatDoesNotFitTogetherIsNamed) {
   save("y.npy", ops::DType::kInt64, {19});
   EXPECT_THAT(complaint(), AllOf(HasSubstr("y.npy"), HasSubstr("19 rows, but x has 20")));
   save("y.npy", ops::DType::kFloat32, {20});
-  EXPECT_THAT(complaint(), HasSubstr("labels are whole numbers, these are float32"));
+  EXPECT_THAT(complaint(),
+              HasSubstr("labels are whole numbers where they are classes, these are float32"));
   save("y.npy", ops::DType::kInt64, {20});
   EXPECT_THAT(complaint(), HasSubstr("label -1 of row 0 is no class"));
   save("y.npy", ops::DType::kInt64, {});

@@ -4,6 +4,8 @@ import pathlib
 import shutil
 import unittest
 
+import numpy
+
 from kerf_command import KerfTest, run
 
 FILES = pathlib.Path(__file__).parent / "files"
@@ -32,6 +34,16 @@ class DataOfFiles(KerfTest):
         self.assertEqual(again["losses"], report["losses"])
         straight = self.train("mlp", "--sizes", "6-8-8-8-5", "--data", report["data"], *BRIEFLY, "--epochs", 3, "--no-shuffle")
         self.assertNotEqual(straight["losses"], report["losses"])
+
+    def test_arrays_of_two_inputs_and_a_target(self):
+        draws = numpy.random.default_rng(5)
+        source, target = draws.integers(0, 9, (50, 4)), draws.integers(0, 9, (50, 3)).astype(numpy.int32)
+        file = self.folder / "pairs.npz"
+        numpy.savez(file, source=source, target=target, label=(target + source[:, :1]) % 9)
+        report = self.same_on_any_number("seq2seq", "--sizes", "4-3-9-8-16-1", "--data", file, "--epochs", 3)
+        self.assertEqual(report["evaluations"][-1]["labels_per_row"], 3)
+        numpy.savez(file, source=source, label=target)
+        self.assert_one_error(run("train", "seq2seq", "--sizes", "4-3-9-8-16-1", "--data", file), "target", "pairs.npz")
 
     def test_compressed_arrays(self):
         report = self.same_on_any_number("mlp", "--sizes", "6-8-8-8-5", "--data", f"npz:{FILES / 'deflated.npz'}", "--epochs", 2)

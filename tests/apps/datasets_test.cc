@@ -69,8 +69,33 @@ TEST(Tokens, CountAroundTheVocabularyAndAreLabelledWithWhatFollows) {
   EXPECT_EQ(tokens(*data, 6, false, {7, 3})[6], tokens(*data, 6, false, {3})[0]);
 }
 
+TEST(TokenPairs, TheTargetGoesOnWhereTheSourceEnds) {
+  const auto data = make_dataset("pairs:80x4x3x7", Split::kTrain);
+  EXPECT_EQ(data->input("source"), (ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, 4}}));
+  EXPECT_EQ(data->input("target"), (ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, 3}}));
+  EXPECT_FALSE(data->input("tokens"));
+  const auto read = [&](const char* name, int64_t length, int64_t row) {
+    std::vector<int64_t> values(static_cast<size_t>(length));
+    data->read_input(
+        name, std::vector{row},
+        {ops::DType::kInt64, {1, length}, reinterpret_cast<std::byte*>(values.data())});
+    return values;
+  };
+  for (int64_t row = 0; row < 80; ++row) {
+    const auto source = read("source", 4, row);
+    const auto target = read("target", 3, row);
+    const auto label = tokens(*data, 3, true, {row});
+    const int64_t step = (source[1] - source[0] + 7) % 7;
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_EQ(label[static_cast<size_t>(i)], (source[3] + (i + 1) * step) % 7) << row;
+    EXPECT_EQ(target, (std::vector<int64_t>{0, label[0], label[1]})) << row;
+  }
+}
+
 TEST(Tokens, BadSizesAreNamed) {
-  for (const char* bad : {"tokens:5x6", "tokens:5x6x7x", "tokens:0x6x7", "tokens:5xax7"})
+  for (const char* bad :
+       {"pairs:5", "pairs:5x6x7", "pairs:5x6x7x0", "pairs:0x6x7x8", "pairs:5x6x7x8x9", "tokens:5x6",
+        "tokens:5x6x7x", "tokens:0x6x7", "tokens:5xax7"})
     EXPECT_TRUE(error_of([&] { make_dataset(bad, Split::kTrain); })) << bad;
 }
 
@@ -124,6 +149,10 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("lenet5"), 512), "synthetic:512x784x10");
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("mlp 20-8-3"), 512),
             "synthetic:512x20x3");
+  EXPECT_EQ(complete_dataset_name("synthetic", make_model("lstm-lm 5-7-4-6"), 512),
+            "tokens:512x5x7");
+  EXPECT_EQ(complete_dataset_name("synthetic", make_model("seq2seq 5-3-7-4-6-1"), 512),
+            "pairs:512x5x3x7");
   EXPECT_EQ(complete_dataset_name("synthetic:9x9x9", make_model("lenet5"), 512), "synthetic:9x9x9");
   EXPECT_EQ(complete_dataset_name("fashion-mnist", make_model("lenet5"), 512), "fashion-mnist");
   // As workers find it that were started elsewhere.

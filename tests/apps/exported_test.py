@@ -53,7 +53,8 @@ class ExportedModels(KerfTest):
         """What others say of an exported file: nobody here, see peer_test.py."""
 
     def test_the_page_is_right(self):
-        commands = commands_of(PAGE)
+        # Those with "..." have weights or data that one has elsewhere.
+        commands = [words for words in commands_of(PAGE) if "..." not in words]
         self.assertEqual({words[1] for words in commands}, {"plan", "infer", "train", "eval", "export"})
         for exporter in EXPORTERS:
             with self.subTest(exporter=exporter):

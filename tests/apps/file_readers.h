@@ -1,5 +1,5 @@
-// The readers of data files over bytes in memory, as tests of hostile files call them: each reads all
-// that there is.
+// The readers of data files over bytes in memory, as tests of hostile files call them: each reads
+// all that there is.
 #pragma once
 
 #include <memory>

@@ -95,6 +95,17 @@ def read_safetensors(path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
+def write_safetensors(path, tensors):
+    """Of float32 arrays by name."""
+    header, at = {}, 0
+    for name, array in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(header).encode()
+    data = b"".join(array.astype("<f4").tobytes() for array in tensors.values())
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
 def write_images(folder, rows, test_rows=32):
     """A small data set in Fashion-MNIST's format whose classes can be told apart."""
     for split, count in (("train", rows), ("t10k", test_rows)):

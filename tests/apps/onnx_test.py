@@ -77,6 +77,24 @@ class OnnxFiles(KerfTest):
             numpy.testing.assert_array_equal(self.answers(out, name, rows, output=output),
                                              self.answers(model, name, rows, output=output))
 
+    def test_weights_may_lie_beside_an_export(self):
+        import onnx
+
+        rows = self.rows("x.npy", 3, 1, 8, 8)
+        out = self.folder / "out.onnx"
+        self.assertEqual(run("export", CONVOLUTIONS, "--out", out, "--external-data").returncode, 0)
+        beside = [each.name for each in self.folder.glob("out.onnx.*")]
+        self.assertRegex(" ".join(beside), r"^out\.onnx\.[0-9a-f]{8}\.data$")
+        onnx.checker.check_model(str(out))
+        outside = [each.name for each in onnx.load(str(out), load_external_data=False).graph.initializer if each.external_data]
+        self.assertEqual(outside, ["fc.weight"])
+        for name in ("fc.weight", "conv.weight"):
+            of = lambda path: next(onnx.numpy_helper.to_array(w) for w in onnx.load(str(path)).graph.initializer if w.name == name)
+            numpy.testing.assert_array_equal(of(out), of(CONVOLUTIONS))
+        numpy.testing.assert_array_equal(self.answers(out, "image", rows), self.answers(CONVOLUTIONS, "image", rows))
+        self.assertEqual(run("export", CONVOLUTIONS, "--out", out, "--external-data").returncode, 0)
+        self.assertEqual([each.name for each in self.folder.glob("out.onnx.*")], beside, "the same weights, the same file")
+
     def test_a_new_head_and_frozen_layers(self):
         report = self.train(CONVOLUTIONS, "--loss", "cross-entropy", "--head", 3, "--freeze", "conv.*", "--data",
                             "synthetic:64x64x3", "--steps", 2, "--workers", 2, out="head")
@@ -91,6 +109,35 @@ class OnnxFiles(KerfTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             json.loads(done.stdout)
 
+    def test_its_own_weights_are_measured(self):
+        data = ("--loss", "cross-entropy", "--data", "synthetic:64x64x10", "--json")
+        own = run("eval", CONVOLUTIONS, *data)
+        self.assertEqual(own.returncode, 0, own.stderr)
+        self.train(CONVOLUTIONS, *TRAINED[:2], "--data", "synthetic:64x64x10", "--steps", 1, "--lr", 1e-30, "--no-test", out="still")
+        saved = run("eval", CONVOLUTIONS, "--weights", self.folder / "still" / "weights.safetensors", *data)
+        self.assertEqual(json.loads(own.stdout)["loss"], json.loads(saved.stdout)["loss"])
+        headless = run("eval", CONVOLUTIONS, "--head", 3, *data)  # two notes before the error
+        self.assertEqual(headless.returncode, 2)
+        self.assertIn("fc.weight has no weights yet; give --weights", headless.stderr)
+        self.assert_one_error(run("eval", "lenet5"), "has no weights yet", "--weights")
+
+    def test_an_output_that_is_the_same_for_all_inputs_is_written(self):
+        import onnx
+        from onnx import TensorProto, helper
+
+        path = self.folder / "same.ONNX"
+        tensor = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        table = helper.make_tensor("table", TensorProto.FLOAT, [2, 3], range(6))
+        nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["table"], ["t"])]
+        graph = helper.make_graph(nodes, "same", [tensor("x", "N", 4)], [tensor("y", "N", 4), tensor("t", 2, 3)], [table])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), str(path))
+        folder = self.folder / "o"
+        done = run("infer", path, "--input", f"x={self.rows('x.npy', 5, 4)}", "--output", folder, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("output t is the same for all inputs", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"], [str(folder / "y.npy"), str(folder / "t.npy")])
+        numpy.testing.assert_array_equal(numpy.load(folder / "t.npy"), -numpy.arange(6, dtype=numpy.float32).reshape(2, 3))
+
     def test_what_is_wrong_is_named(self):
         rows = self.rows("x.npy", 2, 1, 8, 8)
         self.assert_one_error(run("plan", "missing.onnx"), "missing.onnx", "no such file")
@@ -98,7 +145,11 @@ class OnnxFiles(KerfTest):
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"picture={rows}", "--output", self.folder / "o"),
                               "nothing for image")
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "image=x.npy")
-        self.assert_one_error(run("plan", "lenet5", "--loss", "cross-entropy"), "--loss", "ONNX files only")
+        last = self.rows("last.npy", 2, 8, 8, 1)
+        self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"image={last}", "--output", self.folder / "o"),
+                              "--input", "image is given as [N, 8, 8, 1]", "has [N, 1, 8, 8]")
+        self.assert_one_error(run("plan", CONVOLUTIONS, "--freeze", "\udcff"), "fits the name of none of its weights")
+        self.assert_one_error(run("plan", "lenet5", "--freeze", "conv1.*"), "--freeze", "ONNX files only")
         broken = self.folder / "broken.onnx"
         broken.write_bytes(CONVOLUTIONS.read_bytes()[:3000])
         self.assert_one_error(run("plan", broken), "broken.onnx: byte", "cut short")

@@ -9,6 +9,39 @@ LM = ("lstm-lm", "--sizes", "8-12-16-32", "--data", "tokens:1024x8x12", "--batch
       "--lr", 0.5)
 
 
+PAIRS = ("seq2seq", "--batch", 64, "--micro-batches", 4)
+
+
+class SequenceToSequence(KerfTest):
+    def test_the_target_is_learnt_from_the_source(self):
+        flags = (*PAIRS, "--sizes", "4-3-8-16-48-1", "--data", "pairs:1024x4x3x8", "--optimizer", "adam", "--lr", 0.01,
+                 "--steps", 160)
+        alone = self.train(*flags, "--workers", 1, out="alone")
+        self.assertLess(abs(alone["losses"][0] - math.log(8)), 0.4, "it begins by guessing")
+        # The first of three tokens follows from the source only; without it the loss stays above a third of ln 8.
+        self.assertLess(alone["evaluations"][-1]["loss"], math.log(8) / 6)
+        for workers in (2, 3):
+            together = self.train(*flags, "--workers", workers, out="together")
+            self.assertEqual(together["losses"], alone["losses"], "bit for bit")
+            self.assertTrue(together["equal"])
+
+    def test_layers_over_workers(self):
+        flags = (*PAIRS, "--data", "synthetic", "--steps", 2, "--no-test")
+        alone = self.train(*flags, "--workers", 1, out="alone")
+        self.assertEqual(alone["data"], "pairs:8192x16x16x32")
+        for more in (("--workers", 3), ("--workers", 2, "--schedule", "gpipe")):
+            self.assertEqual(self.train(*flags, *more)["losses"], alone["losses"], "bit for bit")
+        batch = self.train(*flags, "--workers", 2, "--cut", "hybrid")
+        for mine, theirs in zip(batch["losses"], alone["losses"], strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=1e-5 * theirs)
+
+    def test_what_does_not_fit_is_named(self):
+        self.assert_one_error(run("train", "lstm-lm", "--data", "pairs"), "pairs", 'lstm-lm has no input "source"')
+        self.assert_one_error(run("train", *PAIRS, "--data", "pairs:64x16x9x32"), "pairs:64x16x9x32", "9 features of int64")
+        self.assert_one_error(run("train", *PAIRS, "--data", "pairs:64x16x16"), "ROWSxSOURCExTARGETxVOCABULARY")
+        self.assert_one_error(run("train", "seq2seq", "--sizes", "16-32"), "needs 6 sizes")
+
+
 class LanguageModel(KerfTest):
     def test_learns_more_than_one_token_can_tell(self):
         alone = self.train(*LM, "--workers", 1, out="alone")

@@ -9,7 +9,7 @@ import pathlib
 import sys
 import unittest
 
-from kerf_command import KerfTest, read_safetensors
+from kerf_command import KerfTest, read_safetensors, write_safetensors
 
 try:
     import numpy as np
@@ -59,6 +59,53 @@ class Mlp(torch.nn.Module):
         for i in range(1, self.count):
             x = torch.relu(getattr(self, f"fc{i}")(x))
         return getattr(self, f"fc{self.count}")(x)
+
+
+class Seq2Seq(torch.nn.Module):
+    def __init__(self, vocabulary, width, hidden, layers):
+        super().__init__()
+        self.source_embedding = torch.nn.Embedding(vocabulary, width)
+        self.encoder = torch.nn.LSTM(width, hidden, layers, batch_first=True)
+        self.target_embedding = torch.nn.Embedding(vocabulary, width)
+        self.decoder = torch.nn.LSTM(width, hidden, layers, batch_first=True)
+        self.scores = torch.nn.Linear(hidden, vocabulary)
+
+    def forward(self, source, target):
+        _, states = self.encoder(self.source_embedding(source))
+        return self.scores(self.decoder(self.target_embedding(target), states)[0]).transpose(1, 2)
+
+
+class SequenceAgreement(KerfTest):
+    def test_seq2seq_begins_with_the_weights_of_a_state_dict(self):
+        torch.manual_seed(1)
+        module = Seq2Seq(9, 8, 12, 2)
+        given = self.folder / "given.safetensors"
+        write_safetensors(given, {name: tensor.numpy() for name, tensor in module.state_dict().items()})
+        draws = np.random.default_rng(2)
+        source, target, label = (draws.integers(0, 9, (180, length)) for length in (6, 4, 4))
+        rows = self.folder / "rows.npz"
+        np.savez(rows, source=source, target=target, label=label)
+        flags = ("seq2seq", "--sizes", "6-4-9-8-12-2", "--data", rows, "--batch", 18, "--workers", 2, "--no-shuffle", "--no-test",
+                 "--lr", 0.5, "--momentum", MOMENTUM, "--weights", given)
+        self.train(*flags, "--steps", 0, out="same")
+        self.assertEqual(read_safetensors(self.folder / "same" / "weights.safetensors"), read_safetensors(given))
+        ours = self.train(*flags, "--steps", 9)["losses"]
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=MOMENTUM)
+        for step, mine in enumerate(ours):
+            at = slice(18 * step, 18 * step + 18)
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(module(torch.from_numpy(source[at]), torch.from_numpy(target[at])),
+                                                     torch.from_numpy(label[at]))
+            loss.backward()
+            optimizer.step()
+            self.assertLessEqual(abs(mine - loss.item()), 1e-4 * loss.item(), step)
+        trained = read_safetensors(self.folder / "run" / "weights.safetensors")
+        for name, parameter in module.named_parameters():
+            theirs = parameter.detach().numpy()
+            shape, data = trained[name]
+            self.assertEqual(shape, list(theirs.shape), name)
+            ours = np.frombuffer(data, dtype=np.float32)
+            self.assertLessEqual(np.linalg.norm(ours - theirs.ravel()), 1e-4 * np.linalg.norm(theirs), name)
 
 
 @unittest.skipUnless(DATA.exists(), "apt-get install dataset-fashion-mnist")

@@ -1,5 +1,5 @@
-// A channel over sockets between two workers, and an intruder who sends to the second in the name of
-// the first.
+// A channel over sockets between two workers, and an intruder who sends to the second in the name
+// of the first.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What a channel over sockets makes of strangers and garbage: it drops and counts them, and goes on.
+// What a channel over sockets makes of strangers and garbage: it drops and counts them, and goes
+// on.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,6 @@
 // Cases of attention and of what stands around it.
+#include <limits>
+
 #include "tests/conformance/operator_case.h"
 
 namespace kerf::ops {
@@ -46,6 +48,13 @@ OperatorCase attention(std::string name, const Heads& h, bool side_by_side, Attr
   return scene;
 }
 
+// So many pairs of a query and a key that it sees; going back, the scores are computed again.
+OperatorCase counted(OperatorCase scene, double pairs, double width) {
+  const double product = 2 * pairs * width;
+  scene.flops = {2 * product + 5 * pairs, 5 * product + 10 * pairs, 0};
+  return scene;
+}
+
 OperatorCase rotary(std::string name, bool side_by_side, bool by_position, Attributes attributes) {
   const int64_t turned = attribute_int(attributes, "rotary_embedding_dim", 6);
   OperatorCase scene{.name = "RotaryEmbedding_" + name,
@@ -66,8 +75,10 @@ OperatorCase rotary(std::string name, bool side_by_side, bool by_position, Attri
 std::vector<OperatorCase> attention_cases() {
   const Attributes causal{{"is_causal", int64_t{1}}};
   return {
-      attention("Attention", {}, false, {}),
-      attention("Attention_causal_side_by_side", {.query_heads = 3, .key_heads = 3}, true, causal),
+      counted(attention("Attention", {}, false, {}), 50, 3),
+      counted(attention("Attention_causal_side_by_side", {.query_heads = 3, .key_heads = 3}, true,
+                        causal),
+              45, 3),
       attention("Attention_of_several_blocks_of_queries", {.queries = 70, .keys = 70}, true,
                 causal),
       attention("Attention_of_other_keys", {.queries = 4, .keys = 7, .width = 5, .value_width = 2},
@@ -76,6 +87,9 @@ std::vector<OperatorCase> attention_cases() {
       attention("Attention_of_shared_heads_apart", {.query_heads = 4, .key_heads = 2}, false, {}),
       attention("Attention_in_a_window", {}, false,
                 {{"left_window_size", int64_t{1}}, {"right_window_size", int64_t{2}}}),
+      attention("Attention_in_a_window_without_an_end", {}, false,
+                {{"left_window_size", int64_t{2}},
+                 {"right_window_size", std::numeric_limits<int64_t>::max()}}),
       attention("Attention_with_a_mask_for_all", {}, false, {}, {given({5, 5})}),
       attention("Attention_with_a_mask_for_each_sample", {}, true, {{"softcap", 1.5}},
                 {given({kBatch, 1, 1, 5})}),

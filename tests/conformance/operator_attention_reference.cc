@@ -84,7 +84,7 @@ std::optional<Reference> attention_reference(const OperatorCase& scene,
   const int64_t left = number("left_window_size", -1);
   const int64_t right = number("is_causal", 0) != 0 ? 0 : number("right_window_size", -1);
   const auto score = [&](int64_t n, int64_t head, int64_t t, int64_t s) {
-    if ((left >= 0 && s < t - left) || (right >= 0 && s > t + right)) return kNothing;
+    if ((left >= 0 && s < t - left) || (right >= 0 && s - t > right)) return kNothing;
     double sum = 0;
     const int64_t of_keys = head / (q.extent(1) / k.extent(1));
     for (int64_t j = 0; j < q.extent(3); ++j) sum += q(n, head, t, j) * k(n, of_keys, s, j);

@@ -51,6 +51,8 @@ struct OperatorCase {
   int64_t samples = 3;
   double epsilon = 0.25;                  // of finite differences; any will do for what is linear
   std::vector<std::string> whole_axes{};  // names of the iteration axes that cannot be divided
+  // Counted by hand: floating-point operations of forward, I and W for one sample.
+  std::vector<double> flops{};
 };
 
 // One file each per family; operator_cases() has all of them.

@@ -128,7 +128,8 @@ std::vector<Asked> ask(const BoundOperator& op, const std::vector<HostTensor>& i
 
 double difference(const HostTensor& a, const HostTensor& b) {
   EXPECT_EQ(to_string(a.shape), to_string(b.shape));
-  if (a.floats.size() != b.floats.size()) return std::numeric_limits<double>::infinity();
+  if (a.floats.size() != b.floats.size() || a.integers != b.integers)
+    return std::numeric_limits<double>::infinity();
   double most = 1e-6;
   double apart = 0;
   for (size_t i = 0; i < a.floats.size(); ++i) {

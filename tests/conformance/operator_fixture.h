@@ -52,7 +52,7 @@ std::vector<Asked> ask(const BoundOperator& op, const std::vector<HostTensor>& i
                        Ask what = Ask::kAll);
 
 // The largest difference, relative to the largest entry; infinite where one has a NaN that the
-// other has not.
+// other has not, or another integer.
 double difference(const HostTensor& a, const HostTensor& b);
 
 class OperatorSuite : public testing::TestWithParam<OperatorParam> {

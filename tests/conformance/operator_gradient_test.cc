@@ -154,6 +154,14 @@ TEST_P(OperatorConformance, CostsGrowWithTheBatch) {
   }
 }
 
+TEST_P(OperatorConformance, CostsAreThoseThatWereCountedByHand) {
+  if (scene().flops.empty()) return;
+  const Box everything = Box::whole(static_cast<int>(op().space().axes.size()));
+  const Cost cost = op().cost(local_specs(op(), everything, 1, 1));
+  EXPECT_THAT(scene().flops, testing::ElementsAre(cost.forward_flops, cost.input_gradient_flops,
+                                                  cost.weight_gradient_flops));
+}
+
 // Stands for a device that nobody wrote kernels for.
 class StrangeDevice final : public runtime::Device {
  public:

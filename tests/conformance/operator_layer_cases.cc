@@ -52,6 +52,37 @@ void add_space_cases(std::vector<OperatorCase>& cases) {
   pool("AveragePool_of_volumes_counting_padding", "AveragePool", counting, {kBatch, 2, 4, 6, 4});
 }
 
+CaseInput kept(const Shape& shape, Draw draw = Draw::kUniform) {
+  return {{DType::kFloat32, shape}, Role::kFrozen, draw};
+}
+
+// A convolution with what may follow it, together and apart.
+void add_fused_cases(std::vector<OperatorCase>& cases) {
+  const auto image = [](const Shape& shape) { return numbers(DType::kFloat32, shape); };
+  const auto add = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+    cases.push_back({.name = "FusedConv_" + name,
+                     .op = "FusedConv",
+                     .attributes = std::move(attributes),
+                     .inputs = std::move(inputs),
+                     .samples = 2,
+                     .whole_axes = {"inputs"}});
+  };
+  const CaseInput none = absent();
+  const Attribute relu = std::string("Relu");
+  add("with_relu", {{"pads", Ints{1, 1, 1, 1}}, {"activation", relu}},
+      {image({kBatch, 3, 5, 6}), kept({4, 3, 3, 3}), kept({4})});
+  add("normalised", {{"strides", Ints{2, 1}}},
+      {image({kBatch, 16, 7, 5}), kept({16, 16, 3, 3}), none, kept({16}), kept({16}), kept({16}),
+       kept({16}, Draw::kPositive)});
+  add("added_to", {},
+      {image({kBatch, 16, 4, 5}), kept({32, 16, 1, 1}), kept({32}), none, none, none, none,
+       image({kBatch, 32, 4, 5})});
+  add("all_in_groups",
+      {{"pads", Ints{0, 1, 1, 2}}, {"group", int64_t{2}}, {"epsilon", 0.25}, {"activation", relu}},
+      {image({kBatch, 8, 5, 6}), kept({6, 4, 2, 3}), kept({6}), kept({6}), kept({6}), kept({6}),
+       kept({6}, Draw::kPositive), image({kBatch, 6, 5, 7})});
+}
+
 void add_more_pool_cases(std::vector<OperatorCase>& cases) {
   cases.push_back({.name = "MaxPool_with_indices",
                    .op = "MaxPool",
@@ -133,6 +164,7 @@ void add_transposed_cases(std::vector<OperatorCase>& cases) {
   };
   add("strided", {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 1, 2}}},
       {activation({kBatch, 3, 4, 5}), parameter({3, 4, 3, 3}), parameter({4})});
+  cases.back().flops = {2 * 60 * 36 + 364, 2 * 60 * 36, 2 * 60 * 36 + 364};
   add("in_groups", {{"group", int64_t{2}}, {"strides", Ints{2, 2}}, {"output_padding", Ints{1, 1}}},
       {activation({kBatch, 4, 3, 3}), parameter({4, 3, 2, 3}), parameter({6})});
   add("dilated", {{"dilations", Ints{2, 1}}, {"output_shape", Ints{7, 6}}},
@@ -217,6 +249,12 @@ void add_resize_cases(std::vector<OperatorCase>& cases) {
        {"extrapolation_value", 0.5},
        {"coordinate_transformation_mode", "tf_crop_and_resize"}},
       {kBatch, 2, 5, 4}, space);
+  add("keeping_the_aspect",
+      {{"mode", "linear"},
+       {"sizes", Ints{3, 5}},
+       {"axes", Ints{2, 3}},
+       {"keep_aspect_ratio_policy", "not_larger"}},
+      {kBatch, 2, 5, 10}, space);
   add("of_nothing", {{"scales", Floats{1, 1, 1}}}, {kBatch, 2, 3}, {});
 }
 
@@ -233,8 +271,10 @@ void add_norm_cases(std::vector<OperatorCase>& cases) {
   add("LpNormalization", "LpNormalization", {{"axis", int64_t{1}}}, {kBatch, 4, 3}, {"axis 1"});
   add("LpNormalization_of_absolutes", "LpNormalization", {{"p", int64_t{1}}}, {kBatch, 5},
       {"features"});
-  add("MeanVarianceNormalization", "MeanVarianceNormalization", {}, {kBatch, 3, 2, 3},
-      {"samples", "axis 2", "axis 3"});
+  add("MeanVarianceNormalization", "MeanVarianceNormalization", {}, {3, 3, 2, 3},
+      {"axis 0", "axis 2", "axis 3"});
+  add("MeanVarianceNormalization_of_pixels", "MeanVarianceNormalization", {{"axes", Ints{2, 3}}},
+      {kBatch, 2, 2, 3}, {"axis 2", "axis 3"});
   add("MeanVarianceNormalization_of_rows", "MeanVarianceNormalization", {{"axes", Ints{-1}}},
       {kBatch, 2, 5}, {"features"});
 }
@@ -244,6 +284,7 @@ void add_norm_cases(std::vector<OperatorCase>& cases) {
 std::vector<OperatorCase> layer_cases() {
   std::vector<OperatorCase> cases;
   add_space_cases(cases);
+  add_fused_cases(cases);
   add_more_pool_cases(cases);
   add_lrn_cases(cases);
   add_unpool_cases(cases);

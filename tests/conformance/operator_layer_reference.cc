@@ -69,6 +69,24 @@ Under under(const std::vector<Slide>& slides, const Index& i, int64_t channel, c
   return result;
 }
 
+bool is_given(const OperatorCase& scene, size_t input) {
+  return input < scene.inputs.size() && scene.inputs[input].present;
+}
+
+// What a FusedConv makes of the sum for element `i`.
+void end_of_fused(const OperatorCase& scene, const std::vector<HostTensor>& in, const Index& i,
+                  Sum& sum) {
+  const auto of = [&](size_t input) { return double{in[input].floats[static_cast<size_t>(i[1])]}; };
+  if (is_given(scene, 3)) {
+    sum.add(-of(5));
+    sum.scale(of(3) / std::sqrt(of(6) + attribute_float(scene.attributes, "epsilon", 1e-5)));
+    sum.add(of(4));
+  }
+  if (is_given(scene, 7)) sum.add(at(in[7], i));
+  const bool relu = scene.attributes.contains("activation");
+  sum.become(relu ? std::max(sum.value(), 0.0) : sum.value(), 8);
+}
+
 Reference conv(const OperatorCase& scene, const std::vector<HostTensor>& in, const Shape& y) {
   const HostTensor& x = in[0];
   const HostTensor& w = in[1];
@@ -86,6 +104,7 @@ Reference conv(const OperatorCase& scene, const std::vector<HostTensor>& in, con
         of_w.insert(of_w.end(), entry.begin(), entry.end());
         if (place.inside) sum.add(at(x, place.at) * at(w, of_w));
       });
+    if (scene.op == "FusedConv") end_of_fused(scene, in, i, sum);
     return sum;
   });
 }
@@ -284,7 +303,8 @@ Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y)
     const double in = static_cast<double>(x.shape[axis]);
     const double out = static_cast<double>(y[axis]);
     const double scale =
-        scales == scene.attributes.end()
+        text("keep_aspect_ratio_policy", "stretch") != "stretch" ? (axis < 2 ? 1 : 0.5)  // of all
+        : scales == scene.attributes.end()
             ? out / in
             : std::get<std::vector<double>>(scales->second)[static_cast<size_t>(axis)];
     double place = (static_cast<double>(o) + 0.5) / scale - 0.5;
@@ -319,7 +339,7 @@ Reference resize(const OperatorCase& scene, const HostTensor& x, const Shape& y)
 
 std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& in, const Shape& output) {
-  if (scene.op == "Conv") return conv(scene, in, output);
+  if (scene.op == "Conv" || scene.op == "FusedConv") return conv(scene, in, output);
   if (scene.op.ends_with("Pool")) return pool(scene, in[0], output);
   if (scene.op == "MaxUnpool") return max_unpool(scene, in, output);
   if (scene.op == "ConvTranspose") return conv_transpose(scene, in, output);

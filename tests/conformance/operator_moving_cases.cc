@@ -40,9 +40,13 @@ void add_alias_cases(Cases& cases) {
   cases.add("Identity_of_bytes", "Identity", {}, {values_of(DType::kUint8, {4, 3}, 200)});
   cases.add("Reshape_of_integers", "Reshape", {{"shape", Ints{0, 2, -1}}},
             {values_of(DType::kInt64, {kBatch, 6}, 50)});
+  cases.add("Reshape_to_axes_that_fit_in_part", "Reshape", {{"shape", Ints{0, 2, 6, 6}}},
+            {activation({kBatch, 8, 9})}, {"axis 1", "axis 2"});
+  cases.add("Reshape_from_axes_that_fit_in_part", "Reshape", {{"shape", Ints{0, 8, 9}}},
+            {activation({kBatch, 2, 6, 6})}, {"axis 1", "axis 2"});
   cases.add("Reshape_without_an_element", "Reshape",
             {{"shape", Ints{3, 4, 0}}, {"allowzero", int64_t{1}}},
-            {values_of(DType::kInt64, {0, 3, 4})}, {"axis 2"});
+            {values_of(DType::kInt64, {0, 3, 4})}, {"axis 0", "axis 1", "axis 2"});
 }
 
 void add_slice_cases(Cases& cases) {

@@ -19,7 +19,8 @@ std::vector<HostTensor> with_other_parameters(const BoundOperator& op,
                                               std::vector<HostTensor> values,
                                               const std::vector<HostTensor>& others) {
   for (size_t i = 0; i < values.size(); ++i)
-    if (op.inputs()[i].role == Role::kParameter) values[i] = others[i];
+    if (const Role role = op.inputs()[i].role; role == Role::kParameter || role == Role::kFrozen)
+      values[i] = others[i];
   return values;
 }
 

@@ -9,7 +9,8 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
                    .op = "Gemm",
                    .attributes = {{"transB", int64_t{1}}},
                    .inputs = {activation({kBatch, 7}), parameter({11, 7}), parameter({11})},
-                   .samples = 5});
+                   .samples = 5,
+                   .flops = {2 * 77 + 11, 2 * 77, 2 * 77 + 11}});
   cases.push_back({.name = "Gemm_scaled",
                    .op = "Gemm",
                    .attributes = {{"alpha", 0.5}, {"beta", -1.5}},
@@ -37,6 +38,7 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
       activation({5, kBatch}), parameter({4, 5}), activation({kBatch, 1}));
   add("Gemm_adding_a_matrix", {{"beta", 0.5}}, activation({kBatch, 3}), parameter({3, 4}),
       activation({kBatch, 4}));
+  cases.back().flops = {2 * 12 + 4, 2 * 12 + 4, 2 * 12};
   add("Gemm_adding_a_number", {}, activation({kBatch, 3}), parameter({3, 4}), parameter({}));
   cases.back().whole_axes = {"inputs"};
   add("Gemm_of_parameters", {{"transA", yes}}, parameter({5, 3}), parameter({5, 4}),
@@ -48,8 +50,10 @@ void add_matmul_cases(std::vector<OperatorCase>& cases) {
     cases.push_back({.name = std::move(name), .op = "MatMul", .inputs = {a, b}});
   };
   add("MatMul", activation({kBatch, 7}), parameter({7, 9}));
+  cases.back().flops = {2 * 63, 2 * 63, 2 * 63};
   add("MatMul_of_sequences", activation({kBatch, 4, 5}), parameter({5, 6}));
   add("MatMul_of_two_activations", activation({kBatch, 5, 3}), activation({kBatch, 3, 4}));
+  cases.back().flops = {2 * 60, 2 * 2 * 60, 0};  // I of either
   add("MatMul_of_heads", activation({kBatch, 2, 4, 3}), activation({kBatch, 2, 3, 5}));
   add("MatMul_repeating_the_first", parameter({4, 3}), activation({kBatch, 3, 5}));
   add("MatMul_repeating_heads_of_the_second", activation({kBatch, 3, 2, 4}),
@@ -74,9 +78,11 @@ void add_einsum_cases(std::vector<OperatorCase>& cases) {
   };
   add("Einsum_of_heads", "bqhd, bkhd -> bhqk",
       {activation({kBatch, 3, 2, 4}), activation({kBatch, 5, 2, 4})});
+  cases.back().flops = {2 * 120, 2 * 2 * 120, 0};
   add("Einsum_back_from_heads", "bhqk,bkhd->bqhd",
       {activation({kBatch, 2, 3, 5}), activation({kBatch, 5, 2, 4})});
   add("Einsum_of_further_axes", "...ij,jk", {activation({kBatch, 2, 3}), parameter({3, 4})});
+  cases.back().flops = {2 * 24, 2 * 24, 2 * 24};
   add("Einsum_of_transposed_matrices", "kb,nk->bn", {activation({5, kBatch}), parameter({4, 5})});
   add("Einsum_of_axes_that_one_has", "bij,kj->b", {activation({kBatch, 3, 4}), parameter({2, 4})});
   add("Einsum_of_an_outer_product", "i,j->ji", {parameter({3}), parameter({4})});

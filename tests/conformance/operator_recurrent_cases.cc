@@ -5,7 +5,8 @@ namespace kerf::ops {
 namespace {
 
 void add_lstm_cases(std::vector<OperatorCase>& cases) {
-  const auto lstm = [&](std::string name, std::string direction, int64_t layout, bool initial) {
+  const auto lstm = [&](std::string name, std::string direction, int64_t layout, bool initial,
+                        bool biased) {
     const int64_t d = direction == "bidirectional" ? 2 : 1;
     const Shape x = layout == 1 ? Shape{kBatch, 4, 3} : Shape{4, kBatch, 3};
     const Shape begin = layout == 1 ? Shape{kBatch, d, 5} : Shape{d, kBatch, 5};
@@ -17,16 +18,19 @@ void add_lstm_cases(std::vector<OperatorCase>& cases) {
                         {"direction", std::move(direction)},
                         {"layout", layout}},
          .inputs = {activation(x), parameter({d, 20, 3}), parameter({d, 20, 5}),
-                    initial ? none : parameter({d, 40}), none, initial ? activation(begin) : none,
+                    biased ? parameter({d, 40}) : none, none, initial ? activation(begin) : none,
                     initial ? activation(begin) : none},
          .outputs = 3,
          .samples = 3,
          .epsilon = 0.02,
          .whole_axes = {"time", "hidden units"}});
   };
-  lstm("LSTM_forward", "forward", 0, false);
-  lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true);
-  lstm("LSTM_reverse_samples_first", "reverse", 1, true);
+  lstm("LSTM_forward", "forward", 0, false, true);
+  // 20 hidden units over the steps, of 4 gates, each of 8 terms.
+  cases.back().flops = {80 * 16 + 80 * 8, 80 * 16 + 80 * 10, 80 * 16 + 80};
+  lstm("LSTM_both_ways_with_initial_states", "bidirectional", 0, true, false);
+  lstm("LSTM_reverse_samples_first", "reverse", 1, true, false);
+  lstm("LSTM_of_a_decoder", "forward", 1, true, true);
 }
 
 // Of an RNN (1 gate) or a GRU (3).
@@ -65,9 +69,11 @@ void add_other_cells(std::vector<OperatorCase>& cases) {
   const Attributes linear{{"linear_before_reset", int64_t{1}}};
   const Attributes relu{{"activations", Names{"Sigmoid"}}};
   cases.push_back(recurrence("RNN_forward", {"RNN"}));
+  cases.back().flops = {20 * 16 + 20 * 8, 20 * 16 + 20 * 10, 20 * 16 + 20};
   cases.push_back(recurrence("RNN_both_ways", {"RNN", 1, "bidirectional", 0, true}));
   cases.push_back(recurrence("RNN_of_sigmoids", {"RNN", 1, "reverse", 1, true, relu}));
   cases.push_back(recurrence("GRU_forward", {"GRU", 3}));
+  cases.back().flops = {60 * 16 + 60 * 8, 60 * 16 + 60 * 10, 60 * 16 + 60};
   cases.push_back(recurrence("GRU_both_ways", {"GRU", 3, "bidirectional", 0, true}));
   cases.push_back(recurrence("GRU_reverse_samples_first", {"GRU", 3, "reverse", 1, true}));
   cases.push_back(recurrence("GRU_linear_before_reset", {"GRU", 3, "forward", 0, false, linear}));

@@ -22,8 +22,12 @@ class Recurrence {
   int64_t steps() const { return in_[0].shape[first_ ? 1 : 0]; }
   bool samples_first() const { return first_; }
 
-  // Y of all steps.
-  std::vector<Row> run(int64_t sample, int64_t d) const {
+  struct Run {
+    std::vector<Row> y;  // of all steps
+    Row h;               // after the last
+    Row c;
+  };
+  Run run(int64_t sample, int64_t d) const {
     const std::string direction = attribute_string(scene_.attributes, "direction", "forward");
     const bool back = direction == "reverse" || d == 1;
     const bool counted = in_.size() > 4 && scene_.inputs[4].present;
@@ -36,7 +40,7 @@ class Recurrence {
       step(sample, d, t, h, c);
       y[static_cast<size_t>(t)] = h;
     }
-    return y;
+    return {y, h, c};
   }
 
  private:
@@ -135,15 +139,21 @@ class Recurrence {
 }  // namespace
 
 std::optional<Reference> recurrent_reference(const OperatorCase& scene,
-                                             const std::vector<HostTensor>& in, const Shape& y) {
+                                             const std::vector<HostTensor>& in, const Shape& output,
+                                             int which) {
   if (scene.op != "RNN" && scene.op != "GRU" && scene.op != "LSTM") return std::nullopt;
   const Recurrence recurrence(scene, in);
-  return for_each_element(y, [&](const Index& i) {
-    const bool first = recurrence.samples_first();
-    const auto all = first ? recurrence.run(i[0], i[2]) : recurrence.run(i[2], i[1]);
+  const bool first = recurrence.samples_first();
+  return for_each_element(output, [&](const Index& i) {
+    const bool state = which > 0;
+    const int64_t sample = first ? i[0] : i[state ? 1 : 2];
+    const Recurrence::Run run = recurrence.run(sample, state ? i[first ? 1 : 0] : i[first ? 2 : 1]);
+    const Row& row = which == 1   ? run.h
+                     : which == 2 ? run.c
+                                  : run.y[static_cast<size_t>(i[first ? 1 : 0])];
     Sum sum;
     sum.add(1);  // as large as a hidden unit may be
-    sum.become(all[static_cast<size_t>(first ? i[1] : i[0])][static_cast<size_t>(i[3])], 60);
+    sum.become(row[static_cast<size_t>(i.back())], 60);
     return sum;
   });
 }

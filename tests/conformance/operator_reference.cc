@@ -91,13 +91,16 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
   const auto order = [](const Index& onnx) { return Index{onnx[0], onnx[2], onnx[3], onnx[1]}; };
   OperatorCase plain = scene;
   plain.attributes.erase(kChannelsLastAttribute);
-  const HostTensor stored = in[0];
-  in[0].shape = onnx_shape(kLast, stored.shape);
-  for_each_element(in[0].shape, [&](const Index& i) {
-    in[0].floats[static_cast<size_t>(flat(i, in[0].shape))] =
-        static_cast<float>(at(stored, order(i)));
-    return Sum();
-  });
+  for (size_t image = 0; image < in.size(); ++image) {
+    if (is_kept(scene.inputs[image].role) || in[image].shape.rank() != 4) continue;
+    const HostTensor stored = in[image];
+    in[image].shape = onnx_shape(kLast, stored.shape);
+    for_each_element(in[image].shape, [&](const Index& i) {
+      in[image].floats[static_cast<size_t>(flat(i, in[image].shape))] =
+          static_cast<float>(at(stored, order(i)));
+      return Sum();
+    });
+  }
   const Shape onnx = onnx_shape(kLast, output);
   const std::optional<Reference> found = reference_of(plain, in, onnx);
   if (!found) return std::nullopt;
@@ -116,9 +119,11 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 }  // namespace
 
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
-                                      const Shape& output) {
+                                      const Shape& output, int which) {
+  if (which > 0) return further_reference(scene, in, output, which);
+  if (auto statistics = statistics_reference(scene, in, output, 0)) return statistics;
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
-  if (auto rows = row_reference(scene, in)) return rows;
+  if (auto rows = row_reference(scene, in, 0)) return rows;
   if (auto moving = moving_reference(scene, in, output)) return moving;
   if (auto reduction = reduction_reference(scene, in, output)) return reduction;
   const Attributes& attributes = scene.attributes;
@@ -126,7 +131,7 @@ std::optional<Reference> reference_of(const OperatorCase& scene, const std::vect
   if (image && image_format(attributes) == ImageFormat::kChannelsLast)
     return of_channels_last(scene, in, output);
   if (auto attention = attention_reference(scene, in, output)) return attention;
-  if (auto recurrent = recurrent_reference(scene, in, output)) return recurrent;
+  if (auto recurrent = recurrent_reference(scene, in, output, 0)) return recurrent;
   if (auto layer = layer_reference(scene, in, output)) return layer;
   if (scene.op == "Gemm") return gemm(scene, in, output);
   if (scene.op == "MatMul") return matmul(in, output);

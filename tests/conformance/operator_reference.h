@@ -15,16 +15,25 @@ struct Reference {
   int64_t terms = 1;               // of each sum, at most
 };
 
-// Output 0, straight from the case's attributes; nothing for operators that have no reference.
+// Output `which`, straight from the case's attributes; nothing where there is no reference.
 std::optional<Reference> reference_of(const OperatorCase& scene,
-                                      const std::vector<HostTensor>& inputs, const Shape& output);
+                                      const std::vector<HostTensor>& inputs, const Shape& output,
+                                      int which = 0);
+// Of outputs behind the first.
+std::optional<Reference> further_reference(const OperatorCase& scene,
+                                           const std::vector<HostTensor>& inputs,
+                                           const Shape& output, int which);
+// Of sums and normalisations over channels and rows.
+std::optional<Reference> statistics_reference(const OperatorCase& scene,
+                                              const std::vector<HostTensor>& inputs,
+                                              const Shape& output, int which);
 // The same for convolutions, pools and normalisations, all as ONNX has them.
 std::optional<Reference> layer_reference(const OperatorCase& scene,
                                          const std::vector<HostTensor>& inputs,
                                          const Shape& output);
 std::optional<Reference> recurrent_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
-                                             const Shape& output);
+                                             const Shape& output, int which);
 std::optional<Reference> attention_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& inputs,
                                              const Shape& output);
@@ -42,6 +51,6 @@ std::optional<Reference> reduction_reference(const OperatorCase& scene,
                                              const Shape& output);
 // The same for softmax and losses of labels.
 std::optional<Reference> row_reference(const OperatorCase& scene,
-                                       const std::vector<HostTensor>& inputs);
+                                       const std::vector<HostTensor>& inputs, int which);
 
 }  // namespace kerf::ops

@@ -21,6 +21,15 @@ TEST(OperatorRegistry, EveryOperatorHasACaseAndAKernelOnTheCpu) {
     EXPECT_TRUE(has_kernel(name, runtime::DeviceKind::kCpu)) << name;
 }
 
+// Those that take a model's time.
+TEST(OperatorRegistry, TheCostsOfHeavyOperatorsAreCountedByHand) {
+  std::set<std::string> counted;
+  for (const auto& scene : operator_cases())
+    if (!scene.flops.empty()) counted.insert(scene.op);
+  EXPECT_THAT(counted, testing::ElementsAre("Attention", "Conv", "ConvTranspose", "Einsum", "GRU",
+                                            "Gemm", "LSTM", "MatMul", "RNN"));
+}
+
 TEST(OperatorRegistry, AnUnknownNameIsAnsweredWithTheKnownOnes) {
   const auto error = error_of([] { (void)find_operator("Convolve"); });
   ASSERT_TRUE(error);

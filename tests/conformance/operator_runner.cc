@@ -173,6 +173,13 @@ void paste(const HostTensor& piece, const Box& box, HostTensor& whole, bool add)
     float& to = whole.floats[static_cast<size_t>(where[i])];
     to = add ? to + piece.floats[i] : piece.floats[i];
   }
+  if (piece.integers.empty()) return;
+  whole.integers.resize(whole.floats.size());
+  for (size_t i = 0; i < where.size(); ++i) {
+    int64_t& to = whole.integers[static_cast<size_t>(where[i])];
+    const uint64_t before = add ? static_cast<uint64_t>(to) : 0;  // sums wrap around
+    to = static_cast<int64_t>(before + static_cast<uint64_t>(piece.integers[i]));
+  }
 }
 
 // Tensors of one micro-batch on the device.

@@ -29,6 +29,7 @@ void add_conv_cases(std::vector<OperatorCase>& cases) {
   };
   add("Conv_padded", window({3, 3}, {1, 1}, {1, 1, 1, 1}),
       {activation({kBatch, 3, 7, 9}), parameter({5, 3, 3, 3}), parameter({5})});
+  cases.back().flops = {315 * 54 + 315, 315 * 54, 315 * 54 + 315};
   add("Conv_5x5_of_one_channel", {{"pads", Ints{2, 2, 2, 2}}},
       {activation({kBatch, 1, 12, 10}), parameter({6, 1, 5, 5}), parameter({6})});
   add("Conv_strided_uneven_pads", window({3, 2}, {2, 3}, {1, 0, 2, 1}),
@@ -37,6 +38,7 @@ void add_conv_cases(std::vector<OperatorCase>& cases) {
       {activation({kBatch, 2, 9, 8}), parameter({3, 2, 2, 3}), absent()});
   add("Conv_three_groups", with(window({3, 3}, {1, 1}, {1, 1, 1, 1}), "group", int64_t{3}),
       {activation({kBatch, 6, 5, 6}), parameter({9, 2, 3, 3}), parameter({9})});
+  cases.back().flops = {270 * 36 + 270, 270 * 36, 270 * 36 + 270};
   add("Conv_of_each_channel", with(window({3, 3}, {2, 2}, {1, 1, 1, 1}), "group", int64_t{8}),
       {activation({kBatch, 8, 6, 7}), parameter({8, 1, 3, 3}), parameter({8})});
   add("Conv_many_channels", with(window({3, 3}, {1, 1}, {0, 0, 0, 0}), "auto_pad", "SAME_UPPER"),
@@ -56,6 +58,11 @@ void add_conv_cases(std::vector<OperatorCase>& cases) {
   add("Conv_many_channels_in_groups",
       with(window({3, 3}, {1, 2}, {1, 1, 1, 1}), "group", int64_t{2}),
       {activation({kBatch, 16, 4, 5}), parameter({6, 8, 3, 3}), parameter({6})}, 2);
+  cases.push_back({.name = "Conv_whose_first_windows_see_padding",
+                   .op = "Conv",
+                   .attributes = {{"pads", Ints{4, 1, 0, 3}}},
+                   .inputs = {activation({kBatch, 2, 3, 4}), parameter({3, 2, 2, 2})},
+                   .whole_axes = {"rows", "columns"}});
   add("Conv_of_a_pixel_of_many_channels", window({1, 1}, {2, 1}, {0, 0, 0, 0}),
       {activation({kBatch, 70, 3, 4}), parameter({5, 70, 1, 1}), parameter({5})}, 2);
   // No window comes of more padding behind.

@@ -115,6 +115,46 @@ TEST(CommonAxes, SamplesThatLieApartStayWhole) {
   EXPECT_FALSE(space.axes[1].undivided.empty());
 }
 
+// Flat indices that a box holds.
+std::vector<int64_t> held(const Box& box, const Shape& shape) {
+  std::vector<int64_t> all{0};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    std::vector<int64_t> next;
+    for (const int64_t before : all)
+      for (const Range& range : box.axes[static_cast<size_t>(axis)].ranges(shape[axis]))
+        for (int64_t i = range.begin; i < range.end; ++i) next.push_back(before * shape[axis] + i);
+    all = std::move(next);
+  }
+  return all;
+}
+
+// A part of an axis that divides is the same elements of either shape.
+TEST(CommonAxes, BothSidesHaveWhatDivides) {
+  int dividable = 0;
+  for (int64_t a = 2; a <= 12; ++a)
+    for (int64_t b = 2; b <= 12; ++b)
+      for (int64_t c = 2; c <= 12; ++c)
+        for (int64_t d = 2; d <= 12; ++d) {
+          if (a * b % (c * d) != 0 || a * b == c * d) continue;
+          const Shape two{a, b};
+          const Shape three{c, d, a * b / c / d};
+          for (const auto& [from, to] : {std::pair{two, three}, std::pair{three, two}}) {
+            const IterationSpace space = common_axes(from, to);
+            for (size_t axis = 0; axis < space.axes.size(); ++axis) {
+              if (!space.axes[axis].undivided.empty()) continue;
+              ++dividable;
+              Box part = Box::whole(static_cast<int>(space.axes.size()));
+              part.axes[axis] =
+                  IndexSet::range(space.axes[axis].extent / 2, space.axes[axis].extent);
+              ASSERT_EQ(held(operand_box(space, space.inputs[0], from, part, 1), from),
+                        held(operand_box(space, space.outputs[0], to, part, 1), to))
+                  << to_string(from) << " to " << to_string(to) << ", axis " << axis;
+            }
+          }
+        }
+  EXPECT_GT(dividable, 1000);
+}
+
 TEST(CommonAxes, ShapesWithoutAnyStayWholeAndSayWhy) {
   const Shape from{kBatch, 4, 6};
   const Shape to{kBatch, 6, 4};

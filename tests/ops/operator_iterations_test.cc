@@ -13,7 +13,7 @@ using Ints = std::vector<int64_t>;
 
 constexpr int64_t kLargest = 6;
 
-ValueSpec floats(Shape shape) { return {DType::kFloat32, shape}; }
+ValueSpec float_values(Shape shape) { return {DType::kFloat32, shape}; }
 
 std::shared_ptr<const BoundOperator> bound_to(const std::string& op, const Attributes& attributes,
                                               const std::vector<ValueSpec>& inputs) {
@@ -49,8 +49,9 @@ std::string told(const BoundOperator& op, size_t axis, const std::string& set) {
 }
 
 TEST(Iterations, OfGemmAreRowsColumnsAndWhatIsSummed) {
-  const auto gemm = bound_to("Gemm", {{"transB", int64_t{1}}},
-                             {floats({kBatch, 8}), floats({10, 8}), floats({10})});
+  const auto gemm =
+      bound_to("Gemm", {{"transB", int64_t{1}}},
+               {float_values({kBatch, 8}), float_values({10, 8}), float_values({10})});
   EXPECT_EQ(told(*gemm, 0, "0-2,5"),
             "[0-2,5, all]; [all, all] partial; [all] partial -> "
             "[0-2,5, all]");
@@ -60,8 +61,9 @@ TEST(Iterations, OfGemmAreRowsColumnsAndWhatIsSummed) {
 }
 
 TEST(Iterations, OfConvAreFiltersChannelsAndSpace) {
-  const auto conv = bound_to("Conv", {{"pads", Ints{1, 1, 1, 1}}},
-                             {floats({kBatch, 3, 8, 8}), floats({6, 3, 3, 3}), floats({6})});
+  const auto conv =
+      bound_to("Conv", {{"pads", Ints{1, 1, 1, 1}}},
+               {float_values({kBatch, 3, 8, 8}), float_values({6, 3, 3, 3}), float_values({6})});
   EXPECT_EQ(told(*conv, 1, "1,4"),
             "[all, all, all, all] partial; [1,4, all, all, all]; [1,4] -> "
             "[all, 1,4, all, all]");
@@ -75,8 +77,8 @@ TEST(Iterations, OfConvAreFiltersChannelsAndSpace) {
 }
 
 TEST(Iterations, OfAGroupedConvKeepGroupsApart) {
-  const auto conv =
-      bound_to("Conv", {{"group", int64_t{3}}}, {floats({kBatch, 6, 8, 8}), floats({9, 2, 3, 3})});
+  const auto conv = bound_to("Conv", {{"group", int64_t{3}}},
+                             {float_values({kBatch, 6, 8, 8}), float_values({9, 2, 3, 3})});
   EXPECT_EQ(told(*conv, 1, "0,2"),
             "[all, 0-1,4-5, all, all]; [0-2,6-8, all, all, all] -> [all, 0-2,6-8, all, all]");
   EXPECT_EQ(told(*conv, 2, "0"),
@@ -86,46 +88,47 @@ TEST(Iterations, OfAGroupedConvKeepGroupsApart) {
 
 TEST(Iterations, OfPoolsAreRangesOfSpaceWhoseWindowsOverlap) {
   const auto pool = bound_to("MaxPool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}},
-                             {floats({kBatch, 3, 9, 9})});
+                             {float_values({kBatch, 3, 9, 9})});
   EXPECT_EQ(told(*pool, 2, "0-1"), "[all, all, 0-4, all] -> [all, all, 0-1, all]");
   EXPECT_EQ(told(*pool, 2, "2-3"), "[all, all, 4-8, all] -> [all, all, 2-3, all]");
   EXPECT_EQ(told(*pool, 1, "0,2"), "[all, 0,2, all, all] -> [all, 0,2, all, all]");
 }
 
 TEST(Iterations, OfFlattenAreThoseOfTheImage) {
-  const auto flatten = bound_to("Flatten", {}, {floats({kBatch, 4, 2, 3})});
+  const auto flatten = bound_to("Flatten", {}, {float_values({kBatch, 4, 2, 3})});
   EXPECT_EQ(told(*flatten, 1, "1"), "[all, 1, all, all] -> [all, 6-11]");
   EXPECT_EQ(told(*flatten, 2, "0"), "[all, all, 0, all] -> [all, 0-2,6-8,12-14,18-20]");
 }
 
 TEST(Iterations, OfAddLeaveWhatIsRepeatedPartial) {
-  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({8})}), 1, "2-3"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {float_values({kBatch, 8}), float_values({8})}), 1, "2-3"),
             "[all, 2-3]; [2-3] -> [all, 2-3]");
-  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({1})}), 1, "2-3"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {float_values({kBatch, 8}), float_values({1})}), 1, "2-3"),
             "[all, 2-3]; [all] partial -> [all, 2-3]");
-  EXPECT_EQ(told(*bound_to("Add", {}, {floats({kBatch, 8}), floats({8})}), 0, "0-1"),
+  EXPECT_EQ(told(*bound_to("Add", {}, {float_values({kBatch, 8}), float_values({8})}), 0, "0-1"),
             "[0-1, all]; [all] partial -> [0-1, all]");
 }
 
 TEST(Iterations, OfSoftmaxStayWholeAlongItsAxis) {
-  const auto softmax = bound_to("Softmax", {}, {floats({kBatch, 4, 6})});
+  const auto softmax = bound_to("Softmax", {}, {float_values({kBatch, 4, 6})});
   EXPECT_THAT(told(*softmax, 2, "0-2"), HasSubstr("Softmax sums along axis 2"));
   EXPECT_EQ(told(*softmax, 1, "0-2"), "[all, 0-2, all] -> [all, 0-2, all]");
 }
 
 TEST(Iterations, OfTheLossAreRowsWhoseSumIsPartial) {
-  const auto loss =
-      bound_to("SoftmaxCrossEntropyLoss", {}, {floats({kBatch, 10}), {DType::kInt64, {kBatch}}});
+  const auto loss = bound_to("SoftmaxCrossEntropyLoss", {},
+                             {float_values({kBatch, 10}), {DType::kInt64, {kBatch}}});
   EXPECT_EQ(told(*loss, 0, "0-1"), "[0-1, all]; [0-1] -> [] partial");
   EXPECT_THAT(told(*loss, 1, "0-4"), HasSubstr("denominator"));
 }
 
 TEST(Iterations, OfMatMulAreStacksRowsColumnsAndWhatIsSummed) {
-  const auto shared = bound_to("MatMul", {}, {floats({kBatch, 5, 3}), floats({3, 4})});
+  const auto shared = bound_to("MatMul", {}, {float_values({kBatch, 5, 3}), float_values({3, 4})});
   EXPECT_EQ(told(*shared, 1, "0-1"), "[all, 0-1, all]; [all, all] partial -> [all, 0-1, all]");
   EXPECT_EQ(told(*shared, 2, "0-1"), "[all, all, all] partial; [all, 0-1] -> [all, all, 0-1]");
   EXPECT_EQ(told(*shared, 3, "0"), "[all, all, 0]; [0, all] -> [all, all, all] partial");
-  const auto heads = bound_to("MatMul", {}, {floats({kBatch, 2, 5, 3}), floats({kBatch, 2, 3, 5})});
+  const auto heads =
+      bound_to("MatMul", {}, {float_values({kBatch, 2, 5, 3}), float_values({kBatch, 2, 3, 5})});
   EXPECT_EQ(told(*heads, 1, "1"), "[all, 1, all, all]; [all, 1, all, all] -> [all, 1, all, all]");
 }
 

@@ -52,6 +52,14 @@ TEST(Picture, IsWellFormedAndReproducible) {
   }
 }
 
+// A decoder's LSTM has no lengths, but the states behind them.
+TEST(Picture, AnInputThatIsAbsentIsNoEdge) {
+  const Model model = make_zoo_model("seq2seq", {{3, 4, 5, 6, 7, 2}});
+  const std::string svg = draw_svg(model, plan_of(model, request_of(Cut::kLayer, 2)));
+  EXPECT_EQ(unbalanced(svg), "");
+  EXPECT_THAT(svg, HasSubstr("decoder.l1"));
+}
+
 TEST(Picture, ShowsEveryShareOfEveryOperatorOnce) {
   for (const auto& [model, plan] : sample_plans()) {
     const std::string svg = draw_svg(model, plan);

@@ -43,7 +43,11 @@ std::vector<std::byte> kept_data(const Value& value, Numbers numbers) {
     return fill<float>(shape.elements(), [&](int64_t i) {
       return small_number(ops::kParameterPurpose + value.parameter, i);
     });
-  std::vector<std::byte> bytes(static_cast<size_t>(shape.elements()) * sizeof(float));
+  std::vector<std::byte> bytes(value.spec.bytes(0));
+  if (value.contents != nullptr) {
+    value.contents->read(0, bytes);
+    return bytes;
+  }
   ops::initialize({value.spec.dtype, shape, bytes.data()}, ops::Box::whole(shape.rank()), shape,
                   value.initializer, kSeed, value.parameter);
   return bytes;

@@ -51,6 +51,24 @@ TEST(Zoo, TheLanguageModelScoresEveryToken) {
   EXPECT_EQ(model.value(model.find_value("label")).spec.shape, (ops::Shape{ops::kBatch, 5}));
 }
 
+TEST(Zoo, TheDecoderBeginsWithWhatTheEncoderEndsWith) {
+  const Model model = make_zoo_model("seq2seq", {{5, 7, 11, 4, 6, 2}});
+  const auto lstm = [](int64_t from, int64_t h) { return 4 * h * (from + h) + 8 * h; };
+  EXPECT_EQ(count_parameters(model), 2 * (11 * 4 + lstm(4, 6) + lstm(6, 6)) + 11 * 6 + 11);
+  for (const char* layer : {"l0", "l1"}) {
+    const Node& encoder = model.node(model.find_node(format("encoder.{}", layer)));
+    const Node& decoder = model.node(model.find_node(format("decoder.{}", layer)));
+    ASSERT_EQ(decoder.inputs.size(), 7);
+    EXPECT_EQ(decoder.inputs[5], encoder.outputs[1]) << layer;
+    EXPECT_EQ(decoder.inputs[6], encoder.outputs[2]) << layer;
+    EXPECT_TRUE(model.needs_gradient(encoder.outputs[2]));
+  }
+  EXPECT_EQ(model.value(model.find_value("source")).spec.shape, (ops::Shape{ops::kBatch, 5}));
+  EXPECT_EQ(model.value(model.find_value("by_token.output")).spec.shape,
+            (ops::Shape{ops::kBatch, 11, 7}));
+  EXPECT_EQ(model.value(model.find_value("label")).spec.shape, (ops::Shape{ops::kBatch, 7}));
+}
+
 TEST(Zoo, LeNet5WithBatchNormalisationKeepsStatistics) {
   const Model model = make_zoo_model("lenet5-bn");
   EXPECT_EQ(count_parameters(model), 61706 + 2 * (6 + 16));

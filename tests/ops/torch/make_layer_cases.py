@@ -41,6 +41,14 @@ def pool(name, op, function, x_shape, **attributes):
     case.finish([(function(x), 0)])
 
 
+def mean_variance_normalization(shape):
+    """Over axis 0, too, which is not the batch then."""
+    case = Case("MeanVarianceNormalization", "MeanVarianceNormalization", shape[0])
+    x = case.input("activation", rounded(*shape))
+    axes = (0, 2, 3)
+    case.finish([((x - x.mean(axes, True)) / x.var(axes, False, True).sqrt(), None)])
+
+
 def group_normalization(name, x_shape, groups):
     case = Case(name, "GroupNormalization" if groups else "InstanceNormalization", x_shape[0])
     x = case.input("activation", (rounded(*x_shape) * 2 + 3).float().double(), 0)
@@ -166,8 +174,7 @@ def main():
     rotary("RotaryEmbedding_of_neighbours", True)
     pool("LpNormalization", "LpNormalization", lambda x: F.normalize(x, 2, 1), (2, 4, 3), axis=1)
     pool("LpNormalization_of_absolutes", "LpNormalization", lambda x: F.normalize(x, 1, -1), (2, 4, 3), p=1)
-    pool("MeanVarianceNormalization", "MeanVarianceNormalization",
-         lambda x: (x - x.mean((0, 2, 3), True)) / x.var((0, 2, 3), False, True).sqrt(), (3, 2, 4, 3))
+    mean_variance_normalization((3, 2, 4, 3))
 
 
 if __name__ == "__main__":

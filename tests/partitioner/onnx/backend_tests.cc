@@ -42,11 +42,20 @@ std::string difference(const TensorLiteral& got, const TensorLiteral& wanted) {
 
 TensorLiteral as_given(const fs::path& file) { return read_tensor(file); }
 
+// What other operators stand for.
+const std::set<std::string>& translated() {
+  static const std::set<std::string> kOps{"CastLike",    "QuantizeLinear", "DequantizeLinear",
+                                          "ConvInteger", "MatMulInteger",  "DynamicQuantizeLinear",
+                                          "QLinearConv", "QLinearMatMul"};
+  return kOps;
+}
+
 // What an operator of Kerf's has as an attribute is the same for every sample.
 std::set<std::string> attribute_inputs(const Graph& graph) {
   std::set<std::string> names;
   const auto known = ops::operator_names();
   for (const GraphNode& node : graph.nodes) {
+    if (translated().contains(node.op)) continue;
     if (std::find(known.begin(), known.end(), node.op) == known.end()) {
       names.insert(node.inputs.begin(), node.inputs.end());  // only ever folded
       continue;

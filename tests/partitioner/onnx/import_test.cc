@@ -7,9 +7,11 @@
 #include <cstring>
 #include <fstream>
 
+#include "partitioner/cut.h"
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/weight_file.h"
+#include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -35,15 +37,6 @@ std::string contents(const std::filesystem::path& path) {
 
 Role role_of(const Model& model, const std::string& value) {
   return model.value(model.find_value(value)).role;
-}
-
-ops::TensorLiteral ramp(const ops::Shape& shape) {
-  std::vector<float> numbers;
-  for (int64_t i = 0; i < shape.elements(); ++i)
-    numbers.push_back(static_cast<float>(i % 17) * 0.1F - 0.8F);
-  return {ops::DType::kFloat32,
-          shape,
-          {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)}};
 }
 
 TEST(Import, AFixedBatchIsFree) {
@@ -80,7 +73,7 @@ TEST(Import, WeightsAndBiasesAreTrainedAndRunningStatisticsAreNot) {
 }
 
 TEST(Import, ShapeArithmeticIsFolded) {
-  const Imported imported = import_file(model_file("shapes.onnx"));
+  const Imported imported = import_file(model_file("shapes.onnx"), {.fuse = false});
   EXPECT_EQ(imported.model.nodes(), 4);  // MatMul, Add, Reshape, MatMul
   EXPECT_THAT(imported.notes, testing::Contains(HasSubstr("head.weight is kept with its axes")));
   EXPECT_EQ(role_of(imported.model, "head.weight"), Role::kParameter);
@@ -104,7 +97,8 @@ TEST(Import, ALossTakesTheSoftmaxAndAHeadIsReplaced) {
   EXPECT_EQ(ops::to_string(model.value(model.find_value("fc.weight")).spec.shape), "[3, 128]");
   EXPECT_EQ(model.value(model.find_value("fc.weight")).contents, nullptr);
   EXPECT_NE(model.value(model.find_value("conv.weight")).contents, nullptr);
-  EXPECT_THAT(imported.notes, testing::Contains("Softmax softmax is joined with the loss"));
+  EXPECT_THAT(imported.notes,
+              testing::Contains(HasSubstr("Softmax softmax is joined with the loss")));
 }
 
 TEST(Import, RefusesAnAxisThatOnlyHasAName) {
@@ -113,7 +107,29 @@ TEST(Import, RefusesAnAxisThatOnlyHasAName) {
   const auto error = error_of([&] { import_graph(graph); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("input x: its axis 1 is as long as T says; say it"));
-  EXPECT_EQ(import_graph(graph, {.dims = {{"T", 6}}}).model.nodes(), 4);
+  EXPECT_EQ(import_graph(graph, {.dims = {{"T", 6}}, .fuse = false}).model.nodes(), 4);
+}
+
+TEST(Import, AWholeThatIsTakenForABatchIsRefusedByName) {
+  Graph graph = graph_of({16}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {16, 4})});
+  graph.inputs[0].shape = {{16, ""}};
+  const auto error = error_of([&] { import_graph(graph); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("y.node (MatMul"));
+  EXPECT_THAT(error->what(), HasSubstr("the first axis of every input stands: that of x, of 16"));
+  graph.inputs[0].shape.clear();
+  const auto scalar = error_of([&] { import_graph(graph); });
+  ASSERT_TRUE(scalar);
+  EXPECT_THAT(scalar->what(), HasSubstr("input x: it is a scalar, but the first axis"));
+}
+
+TEST(Import, WholeInputsHaveNoPlan) {
+  Graph graph = graph_of({16}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {16, 4})});
+  graph.inputs[0].shape = {{16, ""}};
+  const Model model = import_graph(graph, {.whole_inputs = true}).model;
+  const auto error = error_of([&] { make_plan(model, PlanRequest{}, *hold_everything()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("its input x [16] is a whole without a batch"));
 }
 
 TEST(Import, NamesTheNodeItsOperatorAndItsOpset) {
@@ -171,105 +187,6 @@ TEST(Read, ExternalDataStayInTheModelsFolder) {
   EXPECT_THAT(little->what(), HasSubstr("which has 10"));
 }
 
-// ---- fusions: the nodes of each are gone, and the numbers are the same
-
-Stored stored(const std::string& name, const ops::Shape& shape, const std::vector<float>& numbers) {
-  return {
-      name,
-      {ops::DType::kFloat32, shape},
-      ops::DType::kFloat32,
-      contents_of({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)},
-                  ops::DType::kFloat32)};
-}
-
-GraphNode node_of(const std::string& op, std::vector<std::string> inputs, const std::string& output,
-                  ops::Attributes attributes = {}) {
-  return {output + ".node", op, std::move(attributes), std::move(inputs), {output}};
-}
-
-Graph graph_of(std::vector<int64_t> sample, std::vector<GraphNode> nodes,
-               std::vector<Stored> weights) {
-  Graph graph{"made", 17, std::move(nodes), {{"x", ops::DType::kFloat32, {{-1, "N"}}}}, {"y"}, {}};
-  for (const int64_t extent : sample) graph.inputs[0].shape.push_back({extent, ""});
-  for (Stored& each : weights) graph.initializers.emplace(each.name, each);
-  return graph;
-}
-
-void expect_fused(const Graph& graph, const ops::Shape& x, const std::string& op) {
-  const Model whole = import_graph(graph).model;
-  ASSERT_EQ(whole.nodes(), 1);
-  EXPECT_EQ(whole.node(0).op, op);
-  Evaluator evaluator;
-  const std::map<std::string, ops::TensorLiteral> inputs{{"x", ramp(x)}};
-  const auto pieces = evaluate(import_graph(graph, {.fuse = false}).model, inputs, evaluator);
-  const auto one = evaluate(whole, inputs, evaluator);
-  ASSERT_EQ(pieces[0].shape, one[0].shape);
-  for (size_t at = 0; at < one[0].bytes.size(); at += sizeof(float)) {
-    float a = 0;
-    float b = 0;
-    std::memcpy(&a, one[0].bytes.data() + at, sizeof(a));
-    std::memcpy(&b, pieces[0].bytes.data() + at, sizeof(b));
-    EXPECT_NEAR(a, b, 1e-5F);
-  }
-}
-
-TEST(Fusions, ScaleAndShiftOfABatchNormalisation) {
-  expect_fused(
-      graph_of(
-          {2, 3, 3},
-          {node_of("BatchNormalization", {"x", "g", "b", "m", "v"}, "n"),
-           node_of("Unsqueeze", {"s", "axes"}, "s3"), node_of("Unsqueeze", {"t", "axes"}, "t3"),
-           node_of("Mul", {"n", "s3"}, "scaled"), node_of("Add", {"scaled", "t3"}, "y")},
-          {stored("g", {2}, {1.5F, 0.5F}),
-           stored("b", {2}, {0.25F, -1}),
-           stored("m", {2}, {0.1F, 0.2F}),
-           stored("v", {2}, {0.5F, 2}),
-           stored("s", {2}, {2, -3}),
-           stored("t", {2}, {1, 0.5F}),
-           {"axes",
-            {ops::DType::kInt64, {2}},
-            ops::DType::kInt64,
-            contents_of(std::string("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16), ops::DType::kInt64)}}),
-      {2, 2, 3, 3}, "BatchNormalization");
-}
-
-TEST(Fusions, LayerNormalization) {
-  const ops::Attributes last{{"axes", std::vector<int64_t>{-1}}};
-  expect_fused(
-      graph_of(
-          {3, 4},
-          {node_of("ReduceMean", {"x"}, "mean", last), node_of("Sub", {"x", "mean"}, "d"),
-           node_of("Pow", {"d", "two"}, "square"), node_of("ReduceMean", {"square"}, "v", last),
-           node_of("Add", {"v", "epsilon"}, "sum"), node_of("Sqrt", {"sum"}, "root"),
-           node_of("Div", {"d", "root"}, "ratio"), node_of("Mul", {"ratio", "g"}, "scaled"),
-           node_of("Add", {"scaled", "b"}, "y")},
-          {stored("two", {}, {2}), stored("epsilon", {}, {1e-5F}), stored("g", {4}, {1, 2, 3, 4}),
-           stored("b", {4}, {0.5F, 0, -1, 2})}),
-      {2, 3, 4}, "LayerNormalization");
-}
-
-TEST(Fusions, Gelu) {
-  expect_fused(
-      graph_of(
-          {6},
-          {node_of("Div", {"x", "root"}, "r"), node_of("Erf", {"r"}, "e"),
-           node_of("Add", {"e", "one"}, "bell"), node_of("Mul", {"x", "bell"}, "twice"),
-           node_of("Mul", {"twice", "half"}, "y")},
-          {stored("root", {}, {1.41421356F}), stored("one", {}, {1}), stored("half", {}, {0.5F})}),
-      {3, 6}, "Gelu");
-}
-
-TEST(Fusions, WhatSomebodyElseReadsStays) {
-  Graph graph = graph_of(
-      {6},
-      {node_of("Div", {"x", "root"}, "r"), node_of("Erf", {"r"}, "e"),
-       node_of("Add", {"e", "one"}, "bell"), node_of("Mul", {"x", "bell"}, "twice"),
-       node_of("Mul", {"twice", "half"}, "y")},
-      {stored("root", {}, {1.41421356F}), stored("one", {}, {1}), stored("half", {}, {0.5F})});
-  graph.outputs.emplace_back("bell");
-  EXPECT_EQ(import_graph(graph).model.nodes(), 5);
-}
-
 TEST(Patterns, StarsStandForAnything) {
   EXPECT_TRUE(fits_pattern("layer1.0.weight", "layer1.*"));
   EXPECT_TRUE(fits_pattern("layer1.0.weight", "*weight"));
@@ -277,6 +194,54 @@ TEST(Patterns, StarsStandForAnything) {
   EXPECT_FALSE(fits_pattern("layer10", "layer1"));
   EXPECT_FALSE(fits_pattern("layer2.weight", "layer1.*"));
   EXPECT_TRUE(fits_pattern("aXbXc", "a*b*c"));
+}
+
+Graph product_and(const std::string& op, int64_t axis) {
+  return graph_of({4, 6},
+                  {node_of("MatMul", {"x", "w"}, "z"), node_of(op, {"z"}, "y", {{"axis", axis}})},
+                  {stored_random("w", {6, 3})});
+}
+
+TEST(Import, ASoftmaxIsJoinedWhereItIsOverTheClasses) {
+  const Imported joined = import_graph(product_and("Softmax", 2), {.loss = kCrossEntropy});
+  EXPECT_EQ(joined.model.find_value("y"), -1);
+  EXPECT_EQ(joined.model.results().at(0).name, "z");
+  EXPECT_THAT(joined.notes, testing::Contains(testing::HasSubstr("an export gives z")));
+  for (const std::string op : {"Softmax", "LogSoftmax"}) {
+    const auto error = error_of([&] { import_graph(product_and(op, 1), {.loss = kCrossEntropy}); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), testing::HasSubstr("axis 1 of [N, 4, 3]"));
+  }
+  Graph old = product_and("Softmax", 1);
+  old.opset = 11;  // over all of a sample
+  EXPECT_TRUE(error_of([&] { import_graph(old, {.loss = kCrossEntropy}); }));
+}
+
+TEST(Import, WhatFitsNothingIsRefused) {
+  Graph graph = product_and("Softmax", 2);
+  graph.inputs[0].shape[0] = {-1, "N"};
+  graph.inputs[0].shape[1] = {-1, "T"};
+  const std::map<std::string, int64_t> right{{"T", 4}};
+  EXPECT_FALSE(error_of([&] { import_graph(graph, {.dims = right, .freeze = {"w*"}}); }));
+  const auto freeze = error_of([&] { import_graph(graph, {.dims = right, .freeze = {"v*"}}); });
+  ASSERT_TRUE(freeze);
+  EXPECT_THAT(freeze->what(), testing::HasSubstr("--freeze \"v*\" fits the name of none"));
+  EXPECT_TRUE(error_of([&] { import_graph(graph, {.dims = right, .train = {"v*"}}); }));
+  const auto dim = error_of([&] { import_graph(graph, {.dims = {{"T", 4}, {"FOO", 3}}}); });
+  ASSERT_TRUE(dim);
+  EXPECT_THAT(dim->what(), testing::HasSubstr("no axis of its inputs is named FOO"));
+  const auto batch = error_of([&] { import_graph(graph, {.dims = {{"T", 4}, {"N", 3}}}); });
+  ASSERT_TRUE(batch);
+  EXPECT_THAT(batch->what(), testing::HasSubstr("N is its batch"));
+}
+
+TEST(Import, AnInputThatNothingReadsIsLeftOut) {
+  Graph graph = product_and("Softmax", 2);
+  add_input(graph, "idle", {2});
+  const Imported imported = import_graph(graph);
+  EXPECT_EQ(imported.model.find_value("idle"), -1);
+  EXPECT_THAT(imported.notes, testing::Contains(testing::HasSubstr("input idle has no part")));
+  EXPECT_FALSE(error_of([&] { imported.model.check(); }));
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+#include "partitioner/onnx/torch_names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+constexpr std::string_view kBias = ".bias";
+
+class TorchForms {
+ public:
+  explicit TorchForms(const Graph& graph) : graph_(graph) {}
+
+  std::map<std::string, std::shared_ptr<const StoredForm>> find() {
+    for (const GraphNode& node : graph_.nodes) {
+      if (node.op == "MatMul" && node.inputs.size() == 2) add_linear(node);
+      if (node.op == "LSTM") add_cell(node, kLstmGates);
+      if (node.op == "GRU") add_cell(node, kGruGates);
+      if (node.op == "RNN") add_cell(node, kRnnGates);
+    }
+    return std::move(forms_);
+  }
+
+ private:
+  // The shape of an initializer of this rank that the exporter renamed; null of others.
+  const ops::Shape* renamed(const GraphNode& node, size_t input, int rank) const {
+    if (input >= node.inputs.size()) return nullptr;
+    const std::string& name = node.inputs[input];
+    const bool folded = !node.scope.empty() && name.starts_with("val_");
+    if (!folded && !name.starts_with("onnx::" + node.op + "_")) return nullptr;
+    const auto found = graph_.initializers.find(name);
+    if (found == graph_.initializers.end()) return nullptr;
+    const ops::Shape& shape = found->second.spec.shape;
+    return shape.rank() == rank ? &shape : nullptr;
+  }
+
+  // Unless another weight has the name.
+  void add(const std::string& initializer, StoredForm form) {
+    for (const StoredTensor& tensor : form.tensors)
+      if (graph_.initializers.contains(tensor.name) || taken_.contains(tensor.name)) return;
+    if (forms_.contains(initializer)) return;
+    for (const StoredTensor& tensor : form.tensors) taken_.emplace(tensor.name, initializer);
+    forms_.emplace(initializer, std::make_shared<const StoredForm>(std::move(form)));
+  }
+
+  // The module whose bias is added to the product; else as the node says.
+  std::string module_of_linear(const GraphNode& product) const {
+    for (const GraphNode& node : graph_.nodes) {
+      if (node.op != "Add" || node.inputs.size() != 2) continue;
+      const auto at = std::find(node.inputs.begin(), node.inputs.end(), product.outputs[0]);
+      if (at == node.inputs.end()) continue;
+      const std::string& other = at == node.inputs.begin() ? node.inputs[1] : node.inputs[0];
+      if (other.ends_with(kBias) && graph_.initializers.contains(other))
+        return other.substr(0, other.size() - kBias.size());
+    }
+    return product.scope.empty() ? module_of(product.name) : product.scope;
+  }
+
+  void add_linear(const GraphNode& node) {
+    const ops::Shape* shape = renamed(node, 1, 2);
+    if (shape == nullptr || node.outputs.empty()) return;
+    const std::string module = module_of_linear(node);
+    if (!module.empty()) add(node.inputs[1], stored_turned(module + ".weight", *shape, {1, 0}));
+  }
+
+  // Layers above the first are called LSTM_1 and on; where the module is known otherwise, they
+  // follow each other.
+  int64_t layer_of(const GraphNode& node) {
+    if (!node.scope.empty()) return layers_[node.scope]++;
+    const size_t line = node.name.rfind(node.op + "_");
+    if (line == std::string::npos) return 0;
+    const char* const begin = node.name.data() + line + node.op.size() + 1;
+    int64_t layer = 0;
+    std::from_chars(begin, node.name.data() + node.name.size(), layer);
+    return layer;
+  }
+
+  void add_cell(const GraphNode& node, std::span<const int64_t> gates) {
+    if (node.scope.empty() && !node.name.starts_with('/')) return;
+    const std::string module = node.scope.empty() ? module_of(node.name) : node.scope;
+    const int64_t layer = layer_of(node);
+    const auto add_weight = [&](size_t input, const char* name) {
+      const ops::Shape* shape = renamed(node, input, 3);
+      if (shape != nullptr && is_of(*shape, gates))
+        add(node.inputs[input], stored_cell_weight(module, name, layer, *shape, gates));
+    };
+    add_weight(1, "weight_ih");
+    add_weight(2, "weight_hh");
+    if (const ops::Shape* shape = renamed(node, 3, 2);
+        shape != nullptr && (*shape)[1] % 2 == 0 && is_of({(*shape)[0], (*shape)[1] / 2}, gates))
+      add(node.inputs[3], stored_cell_bias(module, layer, *shape, gates));
+  }
+
+  static bool is_of(const ops::Shape& shape, std::span<const int64_t> gates) {
+    return shape[0] <= 2 && shape.elements() > 0 && shape[1] % std::ssize(gates) == 0;
+  }
+
+  const Graph& graph_;
+  std::map<std::string, std::shared_ptr<const StoredForm>> forms_;
+  std::map<std::string, int64_t> layers_;     // so far, by module
+  std::map<std::string, std::string> taken_;  // the initializer, by name in files
+};
+
+}  // namespace
+
+std::map<std::string, std::shared_ptr<const StoredForm>> torch_forms(const Graph& graph) {
+  return TorchForms(graph).find();
+}
+
+std::string module_of(const std::string& node_name) {
+  if (!node_name.starts_with('/')) return {};
+  std::vector<std::string> parts;
+  size_t begin = 1;
+  for (size_t end = node_name.find('/', begin); end != std::string::npos;
+       end = node_name.find('/', begin)) {
+    std::string part = node_name.substr(begin, end - begin);
+    // What is in a list repeats its list's name.
+    if (!parts.empty() && part.starts_with(parts.back() + "."))
+      parts.back() = std::move(part);
+    else
+      parts.push_back(std::move(part));
+    begin = end + 1;
+  }
+  return format("{}", fmt::join(parts, "."));
+}
+
+}  // namespace kerf::partitioner::onnx

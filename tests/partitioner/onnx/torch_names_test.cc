@@ -1,0 +1,173 @@
+// Weights that an exporter turned over or renamed have their PyTorch names and axes in files.
+#include "partitioner/onnx/torch_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "partitioner/onnx/import.h"
+#include "partitioner/onnx/weight_file.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+void add_weight(Graph& graph, const std::string& name, const ops::Shape& shape) {
+  std::vector<float> numbers(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()),
+                          numbers.size() * sizeof(float));
+  Stored stored{name,
+                {ops::DType::kFloat32, shape},
+                ops::DType::kFloat32,
+                contents_of(bytes, ops::DType::kFloat32)};
+  graph.initializers.emplace(name, std::move(stored));
+}
+
+// x [N, 5, 3] -> layers.0.linear (3 -> 4, with a bias) -> layers.1.linear (4 -> 2, without).
+Graph linear_layers() {
+  Graph graph{"layers.onnx", 17, {}, {{"x", ops::DType::kFloat32, {{-1, "N"}, {5, ""}, {3, ""}}}},
+              {"y"},         {}};
+  add_weight(graph, "onnx::MatMul_7", {3, 4});
+  add_weight(graph, "layers.0.linear.bias", {4});
+  add_weight(graph, "onnx::MatMul_8", {4, 2});
+  graph.nodes = {{"/layers/layers.0/linear/MatMul", "MatMul", {}, {"x", "onnx::MatMul_7"}, {"a"}},
+                 {"/layers/layers.0/linear/Add", "Add", {}, {"layers.0.linear.bias", "a"}, {"b"}},
+                 {"/layers/layers.1/linear/MatMul", "MatMul", {}, {"b", "onnx::MatMul_8"}, {"y"}}};
+  return graph;
+}
+
+const StoredForm& form_of(const Model& model, const std::string& value) {
+  const auto& form = model.value(model.find_value(value)).stored;
+  if (form == nullptr) throw std::runtime_error(value + " is as it is");
+  return *form;
+}
+
+TEST(TorchNames, AModuleIsWhatItsNodesAreCalledAfter) {
+  EXPECT_EQ(module_of("/encoder/layers.0/linear1/MatMul"), "encoder.layers.0.linear1");
+  EXPECT_EQ(module_of("/layer1/layer1.0/conv1/Conv"), "layer1.0.conv1");
+  EXPECT_EQ(module_of("/MatMul"), "");
+  EXPECT_EQ(module_of("MatMul_3"), "");
+}
+
+TEST(TorchNames, WeightsOfLinearLayersHaveTheirNamesAndAxesBack) {
+  const Imported imported = import_graph(linear_layers());
+  const StoredForm& first = form_of(imported.model, "onnx::MatMul_7");
+  EXPECT_EQ(first.tensors[0].name, "layers.0.linear.weight");
+  EXPECT_EQ(first.tensors[0].shape, (ops::Shape{4, 3}));
+  EXPECT_EQ(form_of(imported.model, "onnx::MatMul_8").tensors[0].name, "layers.1.linear.weight");
+  EXPECT_EQ(imported.model.value(imported.model.find_value("layers.0.linear.bias")).stored,
+            nullptr);
+  EXPECT_THAT(imported.notes,
+              testing::Contains("onnx::MatMul_7 is layers.0.linear.weight in files of weights"));
+}
+
+// The newer exporter turns weights over too, and says of each node which module it is of.
+TEST(TorchNames, AModuleIsWhatMetadataSays) {
+  Graph graph = linear_layers();
+  graph.initializers.clear();
+  add_weight(graph, "val_7", {3, 4});
+  add_weight(graph, "layers.0.linear.bias", {4});
+  add_weight(graph, "val_8", {4, 2});
+  graph.nodes[0].inputs[1] = "val_7";
+  graph.nodes[2].inputs[1] = "val_8";
+  graph.nodes[2].name = "node_linear_2";
+  const Model silent = import_graph(graph).model;
+  EXPECT_EQ(silent.value(silent.find_value("val_7")).stored, nullptr);
+  graph.nodes[0].scope = "layers.0.linear";
+  graph.nodes[2].scope = "layers.1.linear";
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "val_7").tensors[0].name, "layers.0.linear.weight");
+  EXPECT_EQ(form_of(model, "val_8").tensors[0].name, "layers.1.linear.weight");
+}
+
+// A shape that is known needs nobody to compute what has it.
+TEST(TorchNames, WhatOnlyAShapeWasTakenOfGoes) {
+  Graph graph = linear_layers();
+  add_weight(graph, "spare", {3});
+  graph.nodes.push_back({"moved", "Add", {}, {"x", "spare"}, {"m"}});
+  graph.nodes.push_back({"shape", "Shape", {}, {"m"}, {"s"}});
+  graph.nodes.push_back({"as", "Reshape", {}, {"x", "s"}, {"r"}});
+  graph.nodes.push_back({"both", "Add", {}, {"x", "r"}, {"z"}});
+  graph.nodes[0].inputs[0] = "z";
+  std::rotate(graph.nodes.begin(), graph.nodes.begin() + 3, graph.nodes.end());
+  const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
+  EXPECT_EQ(model.find_node("moved"), -1);
+  EXPECT_EQ(model.find_value("spare"), -1);
+  EXPECT_NO_THROW(model.check());
+}
+
+TEST(TorchNames, PatternsMeanTheNamesOfFilesToo) {
+  const Model model = import_graph(linear_layers(), {.freeze = {"layers.0.*"}}).model;
+  EXPECT_EQ(model.value(model.find_value("onnx::MatMul_7")).role, Role::kFrozen);
+  EXPECT_EQ(model.value(model.find_value("onnx::MatMul_8")).role, Role::kParameter);
+}
+
+TEST(TorchNames, ANameThatAnotherWeightHasIsNotTaken) {
+  Graph graph = linear_layers();
+  add_weight(graph, "layers.1.linear.weight", {4});
+  graph.nodes[2].inputs[0] = "c";
+  graph.nodes.insert(graph.nodes.begin() + 2,
+                     {"shift", "Add", {}, {"b", "layers.1.linear.weight"}, {"c"}});
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(model.value(model.find_value("onnx::MatMul_8")).stored, nullptr);
+}
+
+// As the exporter of torch.export writes it: the weight as it is, and a node that turns it over.
+TEST(TorchNames, ATransposedWeightKeepsTheAxesOfTheFile) {
+  Graph graph = linear_layers();
+  add_weight(graph, "out.weight", {2, 4});
+  graph.nodes[2].inputs[1] = "turned";
+  graph.nodes.insert(graph.nodes.begin() + 2,
+                     {"turn", "Transpose", {{"perm", Ints{1, 0}}}, {"out.weight"}, {"turned"}});
+  const Model model = import_graph(graph).model;
+  const Value& value = model.value(model.find_value("out.weight"));
+  EXPECT_EQ(value.spec.shape, (ops::Shape{4, 2}));
+  EXPECT_EQ(value.stored->tensors[0].shape, (ops::Shape{2, 4}));
+  EXPECT_THAT(value.stored->axes, testing::ElementsAre(1, 0));
+  // Twice is as it was.
+  graph.nodes[2] = {"turn", "Transpose", {{"perm", Ints{1, 0}}}, {"out.weight"}, {"once"}};
+  graph.nodes.insert(graph.nodes.begin() + 3, {"back", "Transpose", {}, {"once"}, {"twice"}});
+  graph.nodes.insert(graph.nodes.begin() + 4, {"again", "Transpose", {}, {"twice"}, {"turned"}});
+  const Model thrice = import_graph(graph).model;
+  EXPECT_THAT(thrice.value(thrice.find_value("out.weight")).stored->axes,
+              testing::ElementsAre(1, 0));
+}
+
+TEST(TorchNames, AReshapedWeightKeepsTheShapeOfTheFile) {
+  Graph graph = linear_layers();
+  add_weight(graph, "scale", {2});
+  graph.nodes[2].outputs[0] = "z";
+  graph.nodes.push_back({"view", "Unsqueeze", {{"axes", Ints{0}}}, {"scale"}, {"row"}});
+  graph.opset = 12;
+  graph.nodes.push_back({"scaled", "Mul", {}, {"z", "row"}, {"y"}});
+  const Model model = import_graph(graph).model;
+  const Value& value = model.value(model.find_value("scale"));
+  EXPECT_EQ(value.spec.shape, (ops::Shape{1, 2}));
+  EXPECT_EQ(value.stored->tensors[0].shape, ops::Shape{2});
+}
+
+TEST(TorchNames, ALayerOfAnLstmHasFourTensors) {
+  Graph graph{"lstm.onnx", 17, {}, {{"x", ops::DType::kFloat32, {{5, ""}, {-1, "N"}, {3, ""}}}},
+              {"y"},       {}};
+  graph.inputs[0].shape = {{-1, "N"}, {5, ""}, {3, ""}};
+  add_weight(graph, "onnx::LSTM_20", {1, 8, 3});
+  add_weight(graph, "onnx::LSTM_21", {1, 8, 2});
+  add_weight(graph, "onnx::LSTM_22", {1, 16});
+  graph.nodes = {{"/rnn/LSTM_1",
+                  "LSTM",
+                  {{"hidden_size", int64_t{2}}, {"layout", int64_t{1}}},
+                  {"x", "onnx::LSTM_20", "onnx::LSTM_21", "onnx::LSTM_22"},
+                  {"y"}}};
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "onnx::LSTM_20").tensors[0].name, "rnn.weight_ih_l1");
+  EXPECT_EQ(form_of(model, "onnx::LSTM_21").tensors[0].shape, (ops::Shape{8, 2}));
+  const StoredForm& biases = form_of(model, "onnx::LSTM_22");
+  EXPECT_EQ(biases.tensors[1].name, "rnn.bias_hh_l1");
+  EXPECT_EQ(biases.tensors[1].shape, ops::Shape{8});
+}
+
+}  // namespace
+}  // namespace kerf::partitioner::onnx

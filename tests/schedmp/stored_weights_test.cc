@@ -1,0 +1,181 @@
+// Files of weights have PyTorch's names and axes, whatever the model has.
+#include "schedmp/training/stored_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <set>
+#include <sstream>
+
+#include "partitioner/zoo.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::StoredForm;
+using partitioner::Value;
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+
+Value value_of(const ops::Shape& shape, StoredForm form) {
+  Value value{"kept", {ops::DType::kFloat32, shape}, ops::Role::kParameter};
+  value.stored = std::make_shared<const StoredForm>(std::move(form));
+  return value;
+}
+
+std::vector<float> floats(const std::string& bytes) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(numbers.data()));
+  return numbers;
+}
+
+// Of a dense value of 0, 1, 2 ...
+std::string slice_of(const ops::Shape& shape, const RowRange& rows, int axis) {
+  std::string bytes;
+  int64_t inner = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  for (int64_t at = 0; at < shape.elements(); ++at) {
+    const int64_t index = at / inner % shape[axis];
+    if (index < rows.first || index >= rows.first + rows.count) continue;
+    const auto number = static_cast<float>(at);
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return bytes;
+}
+
+class StoredWeights : public testing::Test {
+ protected:
+  // What a file has, by name, of a value of 0, 1, 2 ...
+  std::map<std::string, std::vector<float>> written(const Value& value) {
+    SafetensorsWriter writer(file_, stored_tensors(value));
+    write_stored(
+        value,
+        [&](const RowRange& rows, int axis) { return slice_of(value.spec.shape, rows, axis); },
+        writer);
+    writer.commit();
+    std::map<std::string, std::vector<float>> found;
+    for (const NamedTensor& tensor : read_safetensors(file_))
+      found[tensor.name] = floats(tensor.bytes);
+    return found;
+  }
+
+  // It comes back, whole and in pieces.
+  void expect_read(const Value& value) {
+    SafetensorsReader reader(file_);
+    std::vector<float> all(static_cast<size_t>(value.spec.shape.elements()));
+    std::iota(all.begin(), all.end(), 0.0F);
+    EXPECT_THAT(floats(read_stored(reader, value)), ElementsAreArray(all));
+    const int64_t row = value.spec.shape.elements() / value.spec.shape[0];
+    for (int64_t first = 0; first < value.spec.shape[0]; ++first)
+      for (int64_t count = 0; count <= value.spec.shape[0] - first; ++count)
+        EXPECT_THAT(
+            floats(read_stored(reader, value, {first, count})),
+            ElementsAreArray(all.begin() + first * row, all.begin() + (first + count) * row))
+            << first << " " << count;
+  }
+
+  tests::TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_.path() / "w.safetensors";
+};
+
+TEST_F(StoredWeights, ATurnedWeightKeepsTheAxesOfItsFile) {
+  const Value value = value_of({2, 3}, partitioner::stored_turned("fc.weight", {2, 3}, {1, 0}));
+  EXPECT_EQ(stored_tensors(value)[0].spec.shape, (ops::Shape{3, 2}));
+  EXPECT_THAT(written(value)["fc.weight"], ElementsAre(0, 3, 1, 4, 2, 5));
+  expect_read(value);
+  const Value cube = value_of({2, 3, 4}, partitioner::stored_turned("w", {2, 3, 4}, {2, 0, 1}));
+  EXPECT_EQ(stored_tensors(cube)[0].spec.shape, (ops::Shape{3, 4, 2}));
+  const auto found = written(cube)["w"];
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 3; ++j)
+      for (int64_t k = 0; k < 4; ++k)
+        EXPECT_EQ(found[static_cast<size_t>((j * 4 + k) * 2 + i)],
+                  static_cast<float>((i * 3 + j) * 4 + k));
+  expect_read(cube);
+}
+
+TEST_F(StoredWeights, AnotherShapeIsTheSameNumbers) {
+  const Value value = value_of({3, 1, 1}, partitioner::stored_as("bn.weight", {3}));
+  EXPECT_EQ(stored_tensors(value)[0].spec.shape, ops::Shape{3});
+  EXPECT_THAT(written(value)["bn.weight"], ElementsAre(0, 1, 2));
+  expect_read(value);
+}
+
+// ONNX's i, o, f, g are PyTorch's i, f, g, o.
+TEST_F(StoredWeights, GatesOfAnLstmAreInPyTorchsOrder) {
+  const ops::Shape shape{2, 8, 1};
+  const Value weight = value_of(shape, partitioner::stored_cell_weight(
+                                           "lstm", "weight_ih", 1, shape, partitioner::kLstmGates));
+  auto found = written(weight);
+  EXPECT_THAT(found["lstm.weight_ih_l1"], ElementsAre(0, 1, 4, 5, 6, 7, 2, 3));
+  EXPECT_THAT(found["lstm.weight_ih_l1_reverse"], ElementsAre(8, 9, 12, 13, 14, 15, 10, 11));
+  expect_read(weight);
+  const ops::Shape biases{1, 8};
+  const Value bias =
+      value_of(biases, partitioner::stored_cell_bias("", 0, biases, partitioner::kLstmGates));
+  found = written(bias);
+  EXPECT_THAT(found["bias_ih_l0"], ElementsAre(0, 2, 3, 1));
+  EXPECT_THAT(found["bias_hh_l0"], ElementsAre(4, 6, 7, 5));
+  expect_read(bias);
+}
+
+// ONNX's z, r, n are PyTorch's r, z, n.
+TEST_F(StoredWeights, GatesOfAGruAreInPyTorchsOrder) {
+  const ops::Shape shape{1, 3, 2};
+  const Value weight = value_of(
+      shape, partitioner::stored_cell_weight("g", "weight_hh", 0, shape, partitioner::kGruGates));
+  EXPECT_THAT(written(weight)["g.weight_hh_l0"], ElementsAre(2, 3, 0, 1, 4, 5));
+  expect_read(weight);
+}
+
+// More than a slice: pieces of axes that lie apart are put together.
+TEST_F(StoredWeights, ALargeWeightIsTurnedInPieces) {
+  const ops::Shape shape{40, 70'000};
+  const Value value = value_of(shape, partitioner::stored_turned("w", shape, {1, 0}));
+  const auto found = written(value)["w"];
+  SafetensorsReader reader(file_);
+  EXPECT_EQ(found[40], 1.0F);
+  EXPECT_EQ(found[40 * 69'999 + 39], static_cast<float>(40 * 70'000 - 1));
+  const auto row = floats(read_stored(reader, value, {7, 1}));
+  for (size_t i = 0; i < row.size(); ++i)
+    ASSERT_EQ(row[i], static_cast<float>(7 * 70'000 + static_cast<int64_t>(i)));
+}
+
+using Names = std::set<std::string>;
+
+// "MODEL NAME 2x3" a line.
+std::map<std::string, Names> names_by_model() {
+  std::ifstream file(KERF_TORCH_NAMES);
+  std::map<std::string, Names> names;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    const size_t space = line.find(' ');
+    names[line.substr(0, space)].insert(line.substr(space + 1));
+  }
+  return names;
+}
+
+TEST(TorchNames, OfEveryModelAreThoseOfItsStateDict) {
+  const auto expected = names_by_model();
+  for (const partitioner::ZooModel& row : partitioner::zoo()) {
+    const std::string name(row.name);
+    if (name == "bvlc-alexnet" || name == "inception-v1") continue;  // Caffe's
+    const partitioner::Model model = partitioner::make_zoo_model(name);
+    Names mine;
+    for (const partitioner::ValueId id : model.kept_values()) {
+      if (model.value(id).literal != nullptr) continue;
+      for (const NamedSpec& tensor : stored_tensors(model.value(id)))
+        mine.insert(format("{} {}", tensor.name,
+                           fmt::join(tensor.spec.shape.begin(), tensor.spec.shape.end(), "x")));
+    }
+    ASSERT_TRUE(expected.contains(name)) << name << ": run torch_names/make_names.py";
+    EXPECT_THAT(mine, testing::ContainerEq(expected.at(name))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
