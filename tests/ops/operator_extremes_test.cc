@@ -55,6 +55,26 @@ TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
   EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
 }
 
+// Recurrences take several steps at once of few samples; of 63 they took two where 65 were granted
+// the memory of one.
+TEST_F(OperatorExtremes, ARecurrenceOfFewerSamplesTakesNoMoreMemory) {
+  constexpr int64_t kHidden = 256;
+  NodeFacts facts{{{"hidden_size", kHidden}}, {}, 1};
+  const auto add = [&](const Shape& shape, Role role) {
+    facts.inputs.push_back({{DType::kFloat32, shape}, role, true});
+  };
+  add({3, kBatch, 4}, Role::kActivation);
+  add({1, 4 * kHidden, 4}, Role::kParameter);
+  add({1, 4 * kHidden, kHidden}, Role::kParameter);
+  OperatorRunner runner(bind_operator(find_operator("LSTM"), facts), *device_, 65);
+  for (const int64_t samples : {1, 31, 33, 63, 64, 65}) {
+    const auto y = runner.forward({zeros({3, samples, 4}), zeros(facts.inputs[1].spec.shape),
+                                   zeros(facts.inputs[2].spec.shape)},
+                                  {.samples = samples});
+    EXPECT_THAT(y[0].floats, testing::Each(0)) << samples;
+  }
+}
+
 TEST_F(OperatorExtremes, AnEquationHasNoMoreLettersThanATensorHasAxes) {
   const Shape eight{2, 2, 2, 2, 2, 2, 2, 2};
   const auto refused = [&](const char* equation, const Shape& a, const Shape& b) {
