@@ -4,6 +4,7 @@
 #include "ops/folded.h"
 #include "ops/kernel.h"
 #include "ops/local_index.h"
+#include "ops/row_place.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -11,11 +12,11 @@ namespace {
 class PickLabelKernel final : public PlainKernel {
  public:
   explicit PickLabelKernel(const KernelSite& site)
-      : samples_(axis_of(site, 0)), classes_(axis_of(site, 1)) {}
+      : op_(site.op), iterations_(site.iterations), classes_(axis_of(site, 1)) {}
 
   void forward(const Call& call) override {
     const Folded scores = fold(call.inputs[0].shape, 1);
-    if (classes_.has_first()) check(call.inputs[1], scores.inner);
+    if (classes_.has_first()) check(call);
     const TensorView& picked = call.outputs[0];
     for (int64_t row = 0; row < picked.elements(); ++row) {
       const int64_t at = place(call.inputs[1], scores, row);
@@ -48,18 +49,23 @@ class PickLabelKernel final : public PlainKernel {
     return (row / scores.inner * scores.length + label) * scores.inner + row % scores.inner;
   }
 
-  void check(const TensorView& labels, int64_t positions) const {
+  void check(const Call& call) const {
+    const TensorView& labels = call.inputs[1];
     for (int64_t row = 0; row < labels.elements(); ++row) {
       const int64_t label = labels.i64()[row];
       if (label < 0 || label >= classes_.extent())
         throw Error(ErrorCode::kUsage,
-                    format("PickLabel: the label of sample {} of the micro-batch is {}, but there "
-                           "are {} classes",
-                           samples_.global(row / positions), label, classes_.extent()));
+                    format("PickLabel: the label of sample {} of the step is {}, but there are {} "
+                           "classes",
+                           row_place(iterations_, labels.shape,
+                                     op_.inputs()[1].spec.shape.with_batch(call.samples),
+                                     call.first_sample, row),
+                           label, classes_.extent()));
     }
   }
 
-  LocalIndex samples_;
+  const BoundOperator& op_;
+  Box iterations_;
   LocalIndex classes_;
 };
 

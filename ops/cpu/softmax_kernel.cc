@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ops/activation_kernel.h"
+#include "ops/cpu/description_cache.h"
 #include "ops/cpu/dnnl_engine.h"
 #include "ops/folded.h"
 #include "ops/operators/softmax.h"
@@ -92,13 +93,28 @@ class SoftmaxKernel final : public ActivationKernel {
     }
     guard("Softmax", [&] {
       const Folded f = fold(y.shape, axis_);
+      Workspace workspace(call.workspace);
       const std::array<int64_t, 3> key{f.outer, f.length, f.inner};
       auto at = plans_.find(key);
-      if (at == plans_.end()) at = plans_.emplace(key, make_plan(f)).first;
+      if (at == plans_.end()) at = plans_.emplace(key, make_plan(f, workspace.bytes_left())).first;
       Plan& plan = at->second;
       point(plan.from, call.inputs[0].data);
       point(plan.to, y.data);
-      engine_.run(plan.primitive, {{DNNL_ARG_SRC, plan.from}, {DNNL_ARG_DST, plan.to}});
+      point(plan.scratch, workspace.take<std::byte>(plan.scratch_bytes));
+      engine_.run(plan.primitive, {{DNNL_ARG_SRC, plan.from},
+                                   {DNNL_ARG_DST, plan.to},
+                                   {DNNL_ARG_SCRATCHPAD, plan.scratch}});
+    });
+  }
+
+  static size_t workspace(const Folded& f, int threads) {
+    static DescriptionCache<4> known;
+    return known.bytes({f.outer, f.length, f.inner, threads}, [&] {
+      return guard("Softmax", [&] {
+        return with_threads(threads, [&] {
+          return piece_bytes<std::byte>(scratch_bytes(describe(f, kAnyGrant, DnnlEngine())));
+        });
+      });
     });
   }
 
@@ -121,19 +137,34 @@ class SoftmaxKernel final : public ActivationKernel {
   }
 
  private:
+  using Forward = dnnl::softmax_v2_forward;
   struct Plan {
-    dnnl::softmax_v2_forward primitive;
-    memory from, to;
+    Forward primitive;
+    memory from, to, scratch;
+    int64_t scratch_bytes = 0;
   };
 
-  Plan make_plan(const Folded& f) const {
-    using Forward = dnnl::softmax_v2_forward;
-    const memory::desc desc({f.outer, f.length, f.inner}, memory::data_type::f32,
-                            memory::format_tag::abc);
+  static memory::desc lines(const Folded& f) {
+    return {{f.outer, f.length, f.inner}, memory::data_type::f32, memory::format_tag::abc};
+  }
+  static int64_t scratch_bytes(const Forward::primitive_desc& description) {
+    return static_cast<int64_t>(description.scratchpad_desc().get_size());
+  }
+
+  static Forward::primitive_desc describe(const Folded& f, size_t granted,
+                                          const DnnlEngine& engine) {
     const Forward::desc softmax(dnnl::prop_kind::forward_training,
-                                dnnl::algorithm::softmax_accurate, desc, desc, 1);
-    return {Forward(Forward::primitive_desc(softmax, engine_.engine())), engine_.room_for(desc),
-            engine_.room_for(desc)};
+                                dnnl::algorithm::softmax_accurate, lines(f), lines(f), 1);
+    Forward::primitive_desc made(softmax, scratchpad_by_user(), engine.engine());
+    const auto bytes = [&] { return piece_bytes<std::byte>(scratch_bytes(made)); };
+    if (!take_granted(made, granted, bytes)) throw_nothing_granted(granted);
+    return made;
+  }
+
+  Plan make_plan(const Folded& f, size_t granted) const {
+    const Forward::primitive_desc made = describe(f, granted, engine_);
+    return {Forward(made), engine_.room_for(lines(f)), engine_.room_for(lines(f)),
+            engine_.room_for(made.scratchpad_desc()), scratch_bytes(made)};
   }
 
   int axis_;
@@ -176,10 +207,18 @@ std::unique_ptr<Kernel> make_softmax(const KernelSite& site) {
   return std::make_unique<SoftmaxKernel>(op);
 }
 
+size_t softmax_workspace(const BoundOperator& bound, const LocalSpecs& local, int threads) {
+  const Shape& y = local.outputs[0].shape;
+  if (y.elements() == 0) return 0;
+  return SoftmaxKernel::workspace(fold(y, static_cast<const Softmax&>(bound).axis()), threads);
+}
+
 }  // namespace
 
 KernelEntries register_softmax() {
-  return {{"Softmax", make_softmax}, {"LogSoftmax", make_softmax}, {"Hardmax", make_softmax}};
+  return {{"Softmax", make_softmax, softmax_workspace},
+          {"LogSoftmax", make_softmax},
+          {"Hardmax", make_softmax}};
 }
 
 }  // namespace kerf::ops::cpu

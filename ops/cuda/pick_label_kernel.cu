@@ -5,6 +5,7 @@
 #include "ops/cuda/index_table.cuh"
 #include "ops/folded.h"
 #include "ops/local_index.h"
+#include "ops/row_place.h"
 
 namespace kerf::ops::cuda {
 namespace {
@@ -78,16 +79,13 @@ class PickLabelKernel final : public PlainKernel {
 
   [[noreturn]] static void refuse_label(const BoundOperator& op, const Box& box, int64_t largest,
                                         const Fault& fault) {
-    const auto extent = [&](size_t axis) {
-      return concrete_extent(op.space().axes[axis].extent, largest);
-    };
     const LocalSpecs local = local_specs(op, box, largest, fault.samples);
-    const int64_t positions = fold(local.inputs[0].shape, 1).inner;
+    const Shape whole = op.inputs()[1].spec.shape.with_batch(fault.samples);
     throw Error(ErrorCode::kUsage,
-                format("PickLabel: the label of sample {} of the micro-batch is {}, but there are "
-                       "{} classes",
-                       LocalIndex(box.axes[0], extent(0)).global(fault.at / positions), fault.value,
-                       extent(1)));
+                format("PickLabel: the label of sample {} of the step is {}, but there are {} "
+                       "classes",
+                       row_place(box, local.inputs[1].shape, whole, fault.first_sample, fault.at),
+                       fault.value, concrete_extent(op.space().axes[1].extent, largest)));
   }
 
   const Queue& queue_;

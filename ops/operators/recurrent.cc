@@ -229,7 +229,8 @@ void Recurrent::set_space() {
 // Hidden units, over steps, samples and directions.
 double Recurrent::cells(const LocalSpecs& local) const {
   const Shape& x = local.inputs[kX].shape;
-  return static_cast<double>(local.inputs[kW].shape[0] * x[0] * x[1] * hidden_);
+  return static_cast<double>(local.inputs[kW].shape[0]) * static_cast<double>(x[0]) *
+         static_cast<double>(x[1]) * static_cast<double>(hidden_);
 }
 
 Cost Recurrent::cost(const LocalSpecs& local) const {

@@ -79,10 +79,6 @@ void add_other_cells(std::vector<OperatorCase>& cases) {
   cases.push_back(recurrence("GRU_linear_before_reset", {"GRU", 3, "forward", 0, false, linear}));
   cases.push_back(recurrence("GRU_linear_before_reset_both_ways",
                              {"GRU", 3, "bidirectional", 1, true, linear}));
-  // Kernels that take several steps at once of few samples take fewer of the largest call's.
-  OperatorCase many = recurrence("RNN_of_many_samples", {"RNN"});
-  many.samples = 63;
-  cases.push_back(std::move(many));
 }
 
 // What gives answers only: nothing wants a gradient.

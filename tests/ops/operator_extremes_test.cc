@@ -55,6 +55,26 @@ TEST_F(OperatorExtremes, MeansOfIntegersAreOfTheirWholeSum) {
   EXPECT_EQ(mean(DType::kInt32, {2147483647, 2147483645}), 2147483646);
 }
 
+// Recurrences take several steps at once of few samples; of 63 they took two where 65 were granted
+// the memory of one.
+TEST_F(OperatorExtremes, ARecurrenceOfFewerSamplesTakesNoMoreMemory) {
+  constexpr int64_t kHidden = 256;
+  NodeFacts facts{{{"hidden_size", kHidden}}, {}, 1};
+  const auto add = [&](const Shape& shape, Role role) {
+    facts.inputs.push_back({{DType::kFloat32, shape}, role, true});
+  };
+  add({3, kBatch, 4}, Role::kActivation);
+  add({1, 4 * kHidden, 4}, Role::kParameter);
+  add({1, 4 * kHidden, kHidden}, Role::kParameter);
+  OperatorRunner runner(bind_operator(find_operator("LSTM"), facts), *device_, 65);
+  for (const int64_t samples : {1, 31, 33, 63, 64, 65}) {
+    const auto y = runner.forward({zeros({3, samples, 4}), zeros(facts.inputs[1].spec.shape),
+                                   zeros(facts.inputs[2].spec.shape)},
+                                  {.samples = samples});
+    EXPECT_THAT(y[0].floats, testing::Each(0)) << samples;
+  }
+}
+
 TEST_F(OperatorExtremes, AnEquationHasNoMoreLettersThanATensorHasAxes) {
   const Shape eight{2, 2, 2, 2, 2, 2, 2, 2};
   const auto refused = [&](const char* equation, const Shape& a, const Shape& b) {
@@ -194,6 +214,20 @@ TEST_F(OperatorExtremes, OneHotHasNoPlaceForNanOrAHugeIndex) {
               ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
   EXPECT_THAT(forward("OneHot", two, {integers(DType::kUint64, {2}, {-1, 1})}).integers,
               ElementsAre(0, 0, 0, 1));
+}
+
+TEST_F(OperatorExtremes, AnUnknownLabelIsNamedByItsPlaceInTheStep) {
+  NodeFacts facts;
+  facts.inputs.push_back({{DType::kFloat32, {kBatch, 2, 3}}, Role::kActivation, true});
+  facts.inputs.push_back({{DType::kInt64, {kBatch, 3}}, Role::kLabel});
+  const Box part{{IndexSet::of({1, 5}), IndexSet::all(), IndexSet::of({0, 2})}};
+  OperatorRunner runner(bind_operator(find_operator("PickLabel"), facts), *device_, part, 8);
+  const auto error = tests::error_of([&] {
+    (void)runner.forward({zeros({2, 2, 2}), integers(DType::kInt64, {2, 2}, {0, 0, 0, 4})},
+                         {.samples = 6});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("sample 5 at position [2]"));
 }
 
 }  // namespace

@@ -149,6 +149,22 @@ TEST(Model, CopiesAreIndependent) {
   EXPECT_NE(model.fingerprint(), copy.fingerprint());
 }
 
+TEST(Model, ANodeOfWhichAnyOutputIsReadHasAPartInTheLoss) {
+  Model model("m");
+  const auto parameter = [&](const char* name, const ops::Shape& shape) {
+    return model.add_parameter(name, {ops::DType::kFloat32, shape}, {});
+  };
+  const ValueId x = model.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 3, 2}});
+  const NodeId rnn =
+      model.add_node("rnn", "RNN", {{"hidden_size", int64_t{4}}, {"layout", int64_t{1}}},
+                     {x, parameter("w", {1, 4, 2}), parameter("r", {1, 4, 4})}, 2);
+  const NodeId last = model.add_node("last", "Squeeze", {{"axes", std::vector<int64_t>{1}}},
+                                     {model.node(rnn).outputs[1]});
+  const ValueId labels = model.add_label("labels", {ops::DType::kInt64, {ops::kBatch}});
+  model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {model.node(last).outputs[0], labels});
+  EXPECT_EQ(complaint([&] { model.check(); }), "");
+}
+
 TEST(Model, ChecksThatAllHasAPartInTheLoss) {
   EXPECT_THAT(complaint([] { Model("void").check(); }), HasSubstr("void"));
   Builder unread("m");
