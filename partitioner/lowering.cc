@@ -23,7 +23,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
       add_call(computation);
   const int64_t largest = sources_.largest();
   const CallSetting setting{largest, options_.threads, device_of(options_.devices, to_.worker),
-                            options_.gradients};
+                            options_.gradients, options_.gradients && plan_.micro_batches == 1};
   for (LocalCall& call : to_.calls) measure_call(model_, setting, call);
   if (options_.gradients) {
     add_gradients(interleaved);

@@ -207,11 +207,13 @@ DnnlConv::Key DnnlConv::key_of(int64_t first, const ConvProblem& p, size_t grant
           static_cast<int64_t>(granted)};
 }
 
-DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, size_t granted) {
+DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, const PackedWeights& packed,
+                               size_t granted) {
   const Key key = key_of(kind, p, granted);
   auto at = plans_.find(key);
   if (at == plans_.end()) {
-    at = plans_.emplace(key, describe(kind, p, granted, kept(kind, p), engine_)).first;
+    const Kept* to_keep = packed.memory.empty() ? nullptr : kept(kind, p);
+    at = plans_.emplace(key, describe(kind, p, granted, to_keep, engine_)).first;
     complete(at->second, p);
   }
   return at->second;
@@ -247,7 +249,7 @@ void DnnlConv::leave(Side& side) {
 void DnnlConv::run(Kind kind, const ConvProblem& problem, const Operands& operands,
                    const PackedWeights& packed, const Workspace& workspace) {
   guard("Conv", [&] {
-    Plan& plan = this->plan(kind, problem, workspace.bytes_left());
+    Plan& plan = this->plan(kind, problem, packed, workspace.bytes_left());
     Workspace own = workspace;
     const memory& x = enter(plan.x, operands.x, own);
     const memory& w = plan.w.kept
@@ -281,7 +283,7 @@ bool DnnlConv::reads_weights(const ConvProblem& problem, bool bias, const Packed
                              const Workspace& workspace) {
   return guard("Conv", [&] {
     const Kind kind = bias ? kForwardBias : kForward;
-    return !plan(kind, problem, workspace.bytes_left()).w.kept || packed.version == 0 ||
+    return !plan(kind, problem, packed, workspace.bytes_left()).w.kept || packed.version == 0 ||
            packed.version != kept(kind, problem)->version;
   });
 }
@@ -316,17 +318,15 @@ size_t DnnlConv::described(const ConvProblem& problem, int threads, int asked,
 size_t DnnlConv::workspace_bytes(const ConvProblem& problem, int threads, Passes passes) {
   const int asked = passes == Passes::kForward ? 6 : passes == Passes::kAll ? 1 : 0;
   return described(problem, threads, asked, [&](const DnnlEngine& engine) {
-    const auto bytes = [&](Kind kind, const Kept* kept) {
-      return describe(kind, problem, kAnyGrant, kept, engine).bytes();
+    const auto bytes = [&](Kind kind) {
+      return describe(kind, problem, kAnyGrant, nullptr, engine).bytes();
     };
-    if (passes == Passes::kForward)
-      return std::max(bytes(kForward, nullptr), bytes(kForwardBias, nullptr));
-    const Kept input = layout_to_keep(kInput, problem, engine);
-    size_t most = bytes(kInput, &input);
+    const size_t forward = std::max(bytes(kForward), bytes(kForwardBias));
+    if (passes == Passes::kForward) return forward;
+    size_t most = bytes(kInput);
     if (passes == Passes::kInputGradient) return most;
-    const Kept forward = layout_to_keep(kForward, problem, engine);
-    for (const Kind kind : {kForwardBias, kForward}) most = std::max(most, bytes(kind, &forward));
-    for (const Kind kind : {kWeightBias, kWeight}) most = std::max(most, bytes(kind, nullptr));
+    for (const Kind kind : {kWeightBias, kWeight}) most = std::max(most, bytes(kind));
+    most = std::max(most, forward);
     return most;
   });
 }

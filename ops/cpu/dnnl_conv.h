@@ -21,7 +21,8 @@
 namespace kerf::ops::cpu {
 
 // What a kernel keeps, of packed_bytes(), and the version of the weights (Call). The input
-// gradient's are at its start, forward's at its end.
+// gradient's are at its start, forward's at its end. Without memory, weights are packed call by
+// call.
 struct PackedWeights {
   std::span<std::byte> memory;
   int64_t version = 0;
@@ -40,8 +41,8 @@ class DnnlConv {
   // dbias may be null.
   void weight_gradient(const ConvProblem& problem, const float* x, const float* dy, float* dw,
                        float* dbias, const Workspace& workspace);
-  // What the one of the three takes that takes most, or one of them alone, on so many threads;
-  // forward alone with weights in another layout than the one that is kept.
+  // What the one of the three takes that takes most, or one of them alone, on so many threads. With
+  // room for weights in a layout that is not kept.
   enum class Passes : uint8_t { kAll, kInputGradient, kForward };
   static size_t workspace_bytes(const ConvProblem& problem, int threads,
                                 Passes passes = Passes::kAll);
@@ -96,7 +97,7 @@ class DnnlConv {
   static size_t described(const ConvProblem& problem, int threads, int asked,
                           const Describe& describe);
   static Key key_of(int64_t first, const ConvProblem& problem, size_t granted);
-  Plan& plan(Kind kind, const ConvProblem& problem, size_t granted);
+  Plan& plan(Kind kind, const ConvProblem& problem, const PackedWeights& packed, size_t granted);
   // Without primitives, which take long to make.
   static Plan describe(Kind kind, const ConvProblem& problem, size_t granted, const Kept* kept,
                        const DnnlEngine& engine);
