@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/name_pattern.h"
 #include "partitioner/onnx/importer.h"
 #include "partitioner/onnx/weight_file.h"
 
@@ -72,11 +73,12 @@ ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes)
 bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns) {
   bool any = false;
   for (const std::string& pattern : patterns) {
-    const bool one =
-        fits_pattern(fixed.name, pattern) ||
-        (fixed.stored != nullptr &&
-         std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
-                     [&](const StoredTensor& each) { return fits_pattern(each.name, pattern); }));
+    const bool one = ops::fits_pattern(fixed.name, pattern) ||
+                     (fixed.stored != nullptr &&
+                      std::any_of(fixed.stored->tensors.begin(), fixed.stored->tensors.end(),
+                                  [&](const StoredTensor& each) {
+                                    return ops::fits_pattern(each.name, pattern);
+                                  }));
     if (one) fitting_.insert(pattern);
     any = any || one;
   }
