@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/data/exact_json.h"
 #include "partitioner/channels_last.h"
 #include "partitioner/onnx/import.h"
 #include "partitioner/zoo.h"
@@ -114,7 +115,7 @@ std::string model_source(const OnnxSource& onnx) {
   if (onnx.head > 0) json["head"] = onnx.head;
   if (onnx.train_batch_norms) json["bn"] = "train";
   if (onnx.answers) json["answers"] = true;
-  return json_text(json);
+  return exact_json(json, onnx.file);
 }
 
 }  // namespace kerf::apps

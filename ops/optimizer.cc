@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/name_pattern.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops {
@@ -135,9 +136,7 @@ Optimizer::Optimizer(OptimizerOptions options) : options_(std::move(options)) {
 int Optimizer::states() const { return is_adam(options_) ? 2 : options_.momentum == 0 ? 0 : 1; }
 
 bool Optimizer::decays(const std::string& parameter) const {
-  return std::none_of(
-      options_.no_decay.begin(), options_.no_decay.end(),
-      [&](const std::string& pattern) { return matches_pattern(pattern, parameter); });
+  return !fits_any(parameter, options_.no_decay);
 }
 
 UpdateRule Optimizer::rule(const Pace& pace, bool decays) const {
@@ -164,22 +163,6 @@ UpdateRule Optimizer::rule(const Pace& pace, bool decays) const {
   rule.one_less_beta2 = static_cast<float>(1 - o.beta2);
   rule.epsilon = static_cast<float>(o.epsilon);
   return rule;
-}
-
-// The text before the first *, then each piece where it comes first, and the last one at the end.
-bool matches_pattern(std::string_view pattern, std::string_view name) {
-  size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (!name.starts_with(pattern.substr(0, star))) return false;
-  name.remove_prefix(star);
-  pattern.remove_prefix(star + 1);
-  for (star = pattern.find('*'); star != std::string_view::npos; star = pattern.find('*')) {
-    const size_t found = name.find(pattern.substr(0, star));
-    if (found == std::string_view::npos) return false;
-    name.remove_prefix(found + star);
-    pattern.remove_prefix(star + 1);
-  }
-  return name.ends_with(pattern);
 }
 
 }  // namespace kerf::ops

@@ -32,7 +32,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.0;
-  // Parameters that do not decay: patterns of names, in which * stands for any text.
+  // Parameters that do not decay: patterns of names (name_pattern.h).
   std::vector<std::string> no_decay = {};
   double most_norm = 0.0;  // of all gradients together; 0: whatever they are
 
@@ -92,8 +92,5 @@ class Optimizer {
  private:
   OptimizerOptions options_;
 };
-
-// Whether * for any text makes the pattern the name.
-bool matches_pattern(std::string_view pattern, std::string_view name);
 
 }  // namespace kerf::ops

@@ -18,6 +18,19 @@ bool same_rows(const ops::ValueSpec& a, const ops::ValueSpec& b) {
   return a.dtype == b.dtype && a.shape.elements_per_sample() == b.shape.elements_per_sample();
 }
 
+// Rows that answer to any name would be the rows of every input.
+void check_named(const Dataset& data, const std::string& name, const Model& model) {
+  const std::vector<std::string> inputs = input_names(model);
+  if (inputs.size() < 2) return;
+  for (const std::string& input : inputs)
+    if (data.input(input) && !data.named(input))
+      throw Error(ErrorCode::kUsage,
+                  format("it has nothing by the name of {}, and {} has {} inputs: {}; choose a "
+                         "data set that has each of them by its name",
+                         input, model.name(), inputs.size(), fmt::join(inputs, ", ")),
+                  name);
+}
+
 void check_input(const Dataset& data, const std::string& name, const Model& model,
                  const Value& value) {
   const auto has = data.input(value.name);
@@ -72,6 +85,13 @@ void check_labels(const Dataset& data, const std::string& name, const Model& mod
 
 }  // namespace
 
+std::vector<std::string> input_names(const Model& model) {
+  std::vector<std::string> names;
+  for (partitioner::ValueId id = 0; id < model.values(); ++id)
+    if (model.value(id).role == Role::kInput) names.push_back(model.value(id).name);
+  return names;
+}
+
 int64_t label_classes(const Model& model) {
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {
     if (model.value(id).role != Role::kLabel || partitioner::has_targets(model)) continue;
@@ -88,6 +108,7 @@ int64_t labels_per_row(const Dataset& data, const Model& model) {
 }
 
 void check_fits(const Dataset& data, const std::string& name, const Model& model) {
+  check_named(data, name, model);
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {
     const Value& value = model.value(id);
     if (value.role == Role::kInput) check_input(data, name, model, value);

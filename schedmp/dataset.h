@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "partitioner/model.h"
 
@@ -21,21 +22,25 @@ class Dataset {
   // What a row has for the model's input of this name, as [N, ...]: its element type, and its
   // shape, of which a model may read the elements in another. Empty where it has nothing for it.
   virtual std::optional<ops::ValueSpec> input(std::string_view name) const = 0;
+  // Whether it has that by this name; else its rows are one input, whatever a model calls it.
+  virtual bool named(std::string_view /*name*/) const { return true; }
   // Of each row: one label [N], or one for each of its positions [N, ...]. Below classes().
   virtual ops::Shape labels() const { return {ops::kBatch}; }
   virtual int64_t classes() const = 0;
   // Of each row numbers that a model is to come near to, as [N, ...]: what is read of float32
   // labels. Empty where it has none.
   virtual std::optional<ops::Shape> targets() const { return std::nullopt; }
-  // Over contents; compared between the scheduler and every worker before a run.
+  // Compared between the scheduler and every worker before a run: over contents, or over what
+  // changes with them where reading all would take long.
   virtual std::string fingerprint() const = 0;
   // Row `rows[i]` to row i of `to`, of the input's type; or of labels, int64, or float32 of
   // targets.
   virtual void read_input(std::string_view name, std::span<const int64_t> rows,
                           const ops::TensorView& to) const = 0;
   virtual void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const = 0;
-  // Does now what the first read of an input would do for all of them, so that no step pays for it.
-  virtual void prepare() const {}
+  // Does now what the first read of each of these inputs would do for all of its rows, so that no
+  // step pays for it.
+  virtual void prepare(std::span<const std::string> /*inputs*/) const {}
   // Of rows that lie in memory by now: no tensors, so in no proof.
   virtual int64_t held_bytes() const { return 0; }
   // Whether reading a row is worth a thread that does it beforehand: rows come from files, or are
@@ -52,6 +57,7 @@ class FeatureRows : public Dataset {
   std::optional<ops::ValueSpec> input(std::string_view) const final {
     return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, features()}};
   }
+  bool named(std::string_view) const final { return false; }
   void read_input(std::string_view, std::span<const int64_t> rows,
                   const ops::TensorView& to) const final {
     read_features(rows, to);
@@ -60,10 +66,16 @@ class FeatureRows : public Dataset {
 
 enum class Split : uint8_t { kTrain, kTest };
 
-// By name. Throws Error{kUsage} that names the file and the way out.
-using DatasetFactory =
-    std::function<std::shared_ptr<const Dataset>(const std::string& name, Split split)>;
+// Called again and again by what takes long, so that nobody takes it for stuck. May be empty.
+using Working = std::function<void()>;
 
+// By name. The data set may call `working` as long as it lives. Throws Error{kUsage} that names the
+// file and the way out.
+using DatasetFactory = std::function<std::shared_ptr<const Dataset>(
+    const std::string& name, Split split, const Working& working)>;
+
+// Of the model, in its order.
+std::vector<std::string> input_names(const partitioner::Model& model);
 // How many classes the model's labels may have, 0 if it reads none, or targets: the scores of the
 // node that reads them have one for each.
 int64_t label_classes(const partitioner::Model& model);
@@ -71,7 +83,8 @@ int64_t label_classes(const partitioner::Model& model);
 int64_t labels_per_row(const Dataset& data, const partitioner::Model& model);
 
 // Throws Error{kUsage} that names data set, model and value unless every input and label of the
-// model can be read from it. The model may have more classes than occur.
+// model can be read from it: of several inputs, each by its name. The model may have more classes
+// than occur.
 void check_fits(const Dataset& data, const std::string& name, const partitioner::Model& model);
 
 }  // namespace kerf::schedmp

@@ -18,9 +18,10 @@ using schedmp::Split;
 
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::array<std::string_view, 4> kInputNames{"x", "data", "images", "inputs"};
-constexpr std::array<std::string_view, 5> kLabelNames{"label", "y", "labels", "targets", "target"};
+constexpr std::string_view kLabelName = "label";  // of every model
+constexpr std::array<std::string_view, 4> kLabelNames{"y", "labels", "target", "targets"};
 constexpr int64_t kHeldOutShare = 10;  // one of so many
-constexpr int64_t kRowsOfAScan = 4096;
+constexpr int64_t kLabelsOfAScan = int64_t{1} << 20;
 
 bool is_whole(DType dtype) { return !ops::is_floating(dtype); }
 
@@ -90,9 +91,13 @@ void convert(DType type, const std::byte* from, int64_t count, To* to) {
 
 }  // namespace
 
-NamedArrays arrays_of_archive(const fs::path& file) {
-  auto archive = std::make_shared<const ZipArchive>(std::make_shared<FileBytes>(file));
-  NamedArrays arrays{file.string(), {}, {}};
+NamedArrays arrays_of_archive(const fs::path& file, const Working& working) {
+  return arrays_of_archive(std::make_shared<FileBytes>(file, working));
+}
+
+NamedArrays arrays_of_archive(std::shared_ptr<const ByteSource> file) {
+  NamedArrays arrays{file->origin(), {}, {}};
+  auto archive = std::make_shared<const ZipArchive>(std::move(file));
   for (const std::string& name : archive->names())
     if (name.ends_with(kNpySuffix))
       arrays.names.push_back(name.substr(0, name.size() - kNpySuffix.size()));
@@ -102,7 +107,7 @@ NamedArrays arrays_of_archive(const fs::path& file) {
   return arrays;
 }
 
-NamedArrays arrays_of_folder(const fs::path& folder) {
+NamedArrays arrays_of_folder(const fs::path& folder, const Working& working) {
   NamedArrays arrays{folder.string(), {}, {}};
   std::error_code fault;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
@@ -110,39 +115,28 @@ NamedArrays arrays_of_folder(const fs::path& folder) {
       arrays.names.push_back(entry.path().stem().string());
   if (fault) throw Error(ErrorCode::kUsage, "there is no such folder", folder.string());
   std::sort(arrays.names.begin(), arrays.names.end());
-  arrays.open = [folder](const std::string& name) {
-    return std::make_shared<FileBytes>(folder / (name + std::string(kNpySuffix)));
+  arrays.open = [folder, working](const std::string& name) {
+    return std::make_shared<FileBytes>(folder / (name + std::string(kNpySuffix)), working);
   };
   return arrays;
 }
 
 ArrayRows::ArrayRows(const NamedArrays& arrays, Split split) : origin_(arrays.origin) {
   const bool train = split == Split::kTrain;
-  const std::string mine = train ? "_train" : "_test";
-  const std::string theirs = train ? "_test" : "_train";
-  bool whole = true;  // both splits in one array
-  for (const std::string& name : arrays.names) whole = whole && !name.ends_with(mine);
-  int64_t rows = -1;
-  std::string first;
+  const std::string_view mine = train ? "_train" : "_test";
+  const std::string_view theirs = train ? "_test" : "_train";
+  const auto any = [&](std::string_view ending) {
+    return std::ranges::any_of(arrays.names,
+                               [&](const std::string& name) { return name.ends_with(ending); });
+  };
+  const bool divided = any(mine);
+  const bool whole = !divided && !any(theirs);  // both splits in one array
   for (const std::string& name : arrays.names) {
-    if (whole ? name.ends_with(theirs) : !name.ends_with(mine)) continue;
-    NpyArray array(arrays.open(name));
-    const NpyHeader& header = array.header();
-    const std::string& where = array.source().origin();
-    if (header.extents.empty()) throw Error(ErrorCode::kUsage, "it has no axis of rows", where);
-    if (rows >= 0 && header.extents[0] != rows)
-      throw Error(ErrorCode::kUsage,
-                  format("it has {} rows, but {} has {}", header.extents[0], first, rows), where);
-    if (rows < 0) first = name;
-    rows = header.extents[0];
-    std::vector<int64_t> extents(header.extents.begin() + 1, header.extents.end());
-    header.shape(where);
-    int64_t elements = 1;
-    for (const int64_t extent : extents) elements *= extent;
-    if (elements == 0) throw Error(ErrorCode::kUsage, "its rows are empty", where);
-    fingerprint_ += format(" {} {:08x}", name, array.source().checksum());
-    const std::string key = whole ? name : name.substr(0, name.size() - mine.size());
-    columns_.emplace(key, Column{std::move(array), std::move(extents), elements});
+    const bool plain = !name.ends_with(mine) && !name.ends_with(theirs);
+    if (plain ? divided || !(whole || train) : !name.ends_with(mine)) continue;
+    Column column = column_of(arrays.open(name));
+    fingerprint_ += format(" {} {:08x}", name, column.source->checksum());
+    columns_.emplace(plain ? name : name.substr(0, name.size() - mine.size()), std::move(column));
   }
   if (columns_.empty())
     throw Error(ErrorCode::kUsage,
@@ -150,40 +144,97 @@ ArrayRows::ArrayRows(const NamedArrays& arrays, Split split) : origin_(arrays.or
                        "found: {}",
                        train ? "training" : "tests", fmt::join(arrays.names, ", ")),
                 origin_);
+  const int64_t rows = leading().rows();
+  if (rows < (whole ? 2 : 1))
+    throw Error(ErrorCode::kUsage, format("{} are not enough", plural(rows, "row")),
+                leading().source->origin());
   const int64_t held_out = whole ? std::max<int64_t>(1, rows / kHeldOutShare) : 0;
-  first_ = train ? 0 : whole ? rows - held_out : 0;
+  first_ = whole && !train ? rows - held_out : 0;
   rows_ = !whole ? rows : train ? rows - held_out : held_out;
-  if (rows_ < 1)
-    throw Error(ErrorCode::kUsage, format("{} rows are not enough", std::max<int64_t>(rows, 0)),
-                origin_);
   fingerprint_ = format("arrays {} from {}{}", rows_, first_, fingerprint_);
 }
 
-const ArrayRows::Column* ArrayRows::column(std::string_view name) const {
-  const auto found = columns_.find(name);
-  return found == columns_.end() ? nullptr : &found->second;
+ArrayRows::Column ArrayRows::column_of(std::shared_ptr<const ByteSource> source) {
+  Column column;
+  column.source = std::move(source);
+  const std::string& where = column.source->origin();
+  try {
+    column.array.emplace(column.source);
+    const std::vector<int64_t>& extents = column.array->header().extents;
+    if (extents.empty()) throw Error(ErrorCode::kUsage, "it has no axis of rows", where);
+    column.array->header().shape(where);
+    column.extents.assign(extents.begin() + 1, extents.end());
+    for (const int64_t extent : column.extents) column.elements *= extent;
+    if (column.elements == 0) throw Error(ErrorCode::kUsage, "its rows are empty", where);
+  } catch (const Error& error) {
+    column.fault = error;
+  }
+  return column;
+}
+
+const ArrayRows::Column& ArrayRows::leading() const {
+  if (const Column* labels = find_labels(); labels != nullptr && !labels->fault) return *labels;
+  for (const auto& [name, column] : columns_)
+    if (!column.fault) return column;
+  throw Error(*columns_.begin()->second.fault);
+}
+
+const ArrayRows::Column* ArrayRows::one_of(std::span<const std::string_view> names,
+                                           std::string_view what) const {
+  const Column* one = nullptr;
+  std::string_view its_name;
+  for (const std::string_view name : names) {
+    const auto found = columns_.find(name);
+    if (found == columns_.end()) continue;
+    if (one != nullptr)
+      throw Error(ErrorCode::kUsage,
+                  format("both {} and {} could be its {}; give one of them another name", its_name,
+                         name, what),
+                  origin_);
+    one = &found->second;
+    its_name = name;
+  }
+  return one;
+}
+
+const ArrayRows::Column& ArrayRows::sound(const Column& column) const {
+  if (column.fault) throw Error(*column.fault);
+  const Column& first = leading();
+  if (column.rows() != first.rows())
+    throw Error(ErrorCode::kUsage,
+                format("it has {} rows, but {} has {}", column.rows(), first.source->origin(),
+                       first.rows()),
+                column.source->origin());
+  return column;
 }
 
 const ArrayRows::Column* ArrayRows::input_column(std::string_view name) const {
-  if (const Column* found = column(name)) return found;
-  for (const std::string_view usual : kInputNames)
-    if (const Column* found = column(usual)) return found;
-  return nullptr;
+  const auto own = columns_.find(name);
+  const Column* found =
+      own != columns_.end() ? &own->second : one_of(kInputNames, "input " + std::string(name));
+  return found == nullptr ? nullptr : &sound(*found);
+}
+
+const ArrayRows::Column* ArrayRows::find_labels() const {
+  const auto own = columns_.find(kLabelName);
+  return own != columns_.end() ? &own->second : one_of(kLabelNames, "labels");
 }
 
 const ArrayRows::Column& ArrayRows::label_column() const {
-  for (const std::string_view usual : kLabelNames)
-    if (const Column* found = column(usual)) return *found;
-  throw Error(ErrorCode::kUsage,
-              format("it has no labels: an array called {}", fmt::join(kLabelNames, ", ")),
-              origin_);
+  const Column* found = find_labels();
+  if (found == nullptr)
+    throw Error(ErrorCode::kUsage,
+                format("it has no labels: an array called {}, {}", kLabelName,
+                       fmt::join(kLabelNames, ", ")),
+                origin_);
+  return sound(*found);
 }
 
 // What models read: bytes are pixels.
 std::optional<ops::ValueSpec> ArrayRows::input(std::string_view name) const {
   const Column* found = input_column(name);
   if (found == nullptr) return std::nullopt;
-  const DType dtype = found->array.header().dtype;
+  const DType dtype = found->array->header().dtype;
   std::vector<int64_t> extents{ops::kBatch};
   extents.insert(extents.end(), found->extents.begin(), found->extents.end());
   const bool pixels = !is_whole(dtype) || ops::size_of(dtype) == 1;
@@ -200,26 +251,28 @@ ops::Shape ArrayRows::labels() const {
 int64_t ArrayRows::classes() const {
   std::call_once(classes_once_, [this] {
     const Column& of = label_column();
-    if (!is_whole(of.array.header().dtype))
+    if (const DType dtype = of.array->header().dtype; !is_whole(dtype))
       throw Error(ErrorCode::kUsage,
                   format("labels are whole numbers where they are classes, these are {}; a --loss "
                          "of numbers takes them",
-                         ops::to_string(of.array.header().dtype)),
-                  of.array.source().origin());
+                         ops::to_string(dtype)),
+                  of.source->origin());
     std::vector<int64_t> labels;
     std::vector<int64_t> rows;
-    for (int64_t row = 0; row < rows_; row += kRowsOfAScan) {
+    const int64_t at_once = std::max<int64_t>(1, kLabelsOfAScan / of.elements);
+    for (int64_t row = 0; row < rows_; row += at_once) {
       rows.clear();
-      for (int64_t i = row; i < std::min(rows_, row + kRowsOfAScan); ++i) rows.push_back(i);
+      for (int64_t i = row; i < std::min(rows_, row + at_once); ++i) rows.push_back(i);
       labels.resize(rows.size() * static_cast<size_t>(of.elements));
       read(of, rows,
            {DType::kInt64, {std::ssize(labels)}, reinterpret_cast<std::byte*>(labels.data())});
       const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
-      if (*least < 0)
+      const auto odd = *least < 0 ? least : most;
+      if (*least < 0 || *most == INT64_MAX)
         throw Error(ErrorCode::kUsage,
-                    format("label {} of row {} is no class", *least,
-                           first_ + row + (least - labels.begin()) / of.elements),
-                    of.array.source().origin());
+                    format("label {} of row {} is no class", *odd,
+                           first_ + row + (odd - labels.begin()) / of.elements),
+                    of.source->origin());
       classes_ = std::max(classes_, *most + 1);
     }
   });
@@ -242,7 +295,7 @@ void ArrayRows::read(const Column& column, std::span<const int64_t> rows,
                      const ops::TensorView& to) const {
   KERF_CHECK(to.elements() == std::ssize(rows) * column.elements, "{} elements for {} rows of {}",
              to.elements(), rows.size(), column.elements);
-  const DType stored = column.array.header().dtype;
+  const DType stored = column.array->header().dtype;
   const bool as_it_is = stored == to.dtype;
   std::vector<std::byte> piece;
   int64_t done = 0;
@@ -254,10 +307,10 @@ void ArrayRows::read(const Column& column, std::span<const int64_t> rows,
     const int64_t from = (first_ + rows[i]) * column.elements;
     std::byte* const at = to.data + static_cast<size_t>(done) * ops::size_of(to.dtype);
     if (as_it_is) {
-      column.array.read(from, count, at);
+      column.array->read(from, count, at);
     } else {
       piece.resize(static_cast<size_t>(count) * ops::size_of(stored));
-      column.array.read(from, count, piece.data());
+      column.array->read(from, count, piece.data());
       if (to.dtype == DType::kFloat32)
         convert(stored, piece.data(), count, reinterpret_cast<float*>(at));
       else
@@ -268,13 +321,14 @@ void ArrayRows::read(const Column& column, std::span<const int64_t> rows,
   }
 }
 
-void ArrayRows::prepare() const {
-  for (const auto& [name, column] : columns_) column.array.source().prepare();
+void ArrayRows::prepare(std::span<const std::string> inputs) const {
+  for (const std::string& name : inputs)
+    if (const Column* column = input_column(name)) column->source->prepare();
 }
 
 int64_t ArrayRows::held_bytes() const {
   int64_t held = 0;
-  for (const auto& [name, column] : columns_) held += column.array.source().held_bytes();
+  for (const auto& [name, column] : columns_) held += column.source->held_bytes();
   return held;
 }
 

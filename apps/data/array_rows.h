@@ -1,12 +1,15 @@
 // Data sets of arrays as NumPy saves them: an .npz archive, or a folder of .npy files. The first
 // axis of each array is the row.
 //
-//   NAME_train, NAME_test   of each split; or NAME alone, whose last tenth of rows is for tests
+//   NAME_train, NAME_test   of each split
+//   NAME                    for training where other names end in _test; where none ends so or in
+//                           _train, its last tenth of rows is for tests
 //
-// NAME is the model's name for an input, or one of x, data, images, inputs; and label, y, labels,
-// targets, target for labels. Inputs become float32, or int64 where they are whole numbers of more
-// than a byte, by value: whoever wants them normalised saves them so. Labels are whole numbers
-// where they are classes, and any where the loss is of numbers.
+// NAME is the model's name for an input, or of a model with one input one of x, data, images,
+// inputs; and label, or one of y, labels, target, targets, for labels. Inputs become float32, or
+// int64 where they are whole numbers of more than a byte, by value: whoever wants them normalised
+// saves them so. Labels are whole numbers where they are classes, and any where the loss is of
+// numbers. What else is there harms nobody: an array at fault is told to who asks for it.
 //
 // Arrays stay in their files and are read in pieces, but for compressed ones. Thread-safe.
 #pragma once
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "apps/data/npy.h"
+#include "runtime/error.h"
 #include "schedmp/dataset.h"
 
 namespace kerf::apps {
@@ -30,16 +34,19 @@ struct NamedArrays {
   std::function<std::shared_ptr<const ByteSource>(const std::string& name)> open;
 };
 // Throw Error{kUsage} that names the path.
-NamedArrays arrays_of_archive(const std::filesystem::path& file);
-NamedArrays arrays_of_folder(const std::filesystem::path& folder);
+NamedArrays arrays_of_archive(const std::filesystem::path& file, const Working& working = {});
+NamedArrays arrays_of_archive(std::shared_ptr<const ByteSource> file);
+NamedArrays arrays_of_folder(const std::filesystem::path& folder, const Working& working = {});
 
 class ArrayRows : public schedmp::Dataset {
  public:
-  // Throws Error{kUsage} that names the array at fault, or the names that there are.
+  // Throws Error{kUsage} that names the names that there are, or the array at fault where no other
+  // says how many rows there are.
   ArrayRows(const NamedArrays& arrays, schedmp::Split split);
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
+  bool named(std::string_view name) const override { return columns_.contains(name); }
   ops::Shape labels() const override;
   int64_t classes() const override;
   std::optional<ops::Shape> targets() const override { return labels(); }
@@ -47,20 +54,29 @@ class ArrayRows : public schedmp::Dataset {
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
-  void prepare() const override;
+  void prepare(std::span<const std::string> inputs) const override;
   int64_t held_bytes() const override;
   bool loads_ahead() const override { return true; }
 
  private:
   struct Column {
-    NpyArray array;
+    std::shared_ptr<const ByteSource> source;
+    std::optional<NpyArray> array;
     std::vector<int64_t> extents;  // of a row
     int64_t elements = 1;          // likewise
+    std::optional<Error> fault;    // then it is no rows
+    int64_t rows() const { return array->header().extents[0]; }
   };
-  // What is of this split among the names; null where there is none of the name.
-  const Column* column(std::string_view name) const;
+  static Column column_of(std::shared_ptr<const ByteSource> source);
+  // The one by whose rows those of the data set count: labels, or else the first without fault.
+  const Column& leading() const;
+  // The only one of this split that has one of the names; null where none has.
+  const Column* one_of(std::span<const std::string_view> names, std::string_view what) const;
+  // Throw what is at fault with it.
   const Column* input_column(std::string_view name) const;
+  const Column* find_labels() const;
   const Column& label_column() const;
+  const Column& sound(const Column& column) const;
   void read(const Column& column, std::span<const int64_t> rows, const ops::TensorView& to) const;
 
   std::string origin_;

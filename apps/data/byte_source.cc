@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime/error.h"
@@ -28,7 +29,8 @@ uint32_t checksum_of(uint32_t so_far, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-FileBytes::FileBytes(const std::filesystem::path& path) : origin_(path.string()) {
+FileBytes::FileBytes(const std::filesystem::path& path, Working working)
+    : origin_(path.string()), working_(std::move(working)) {
   const auto fail = [&](const std::string& what) {
     if (file_ >= 0) ::close(file_);
     throw Error(ErrorCode::kUsage, what, origin_);
@@ -44,6 +46,7 @@ FileBytes::FileBytes(const std::filesystem::path& path) : origin_(path.string())
 FileBytes::~FileBytes() { ::close(file_); }
 
 void FileBytes::read(size_t offset, std::span<std::byte> to) const {
+  if (working_) working_();
   while (!to.empty()) {
     const ssize_t got = ::pread(file_, to.data(), to.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;

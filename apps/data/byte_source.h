@@ -11,7 +11,11 @@
 #include <string>
 #include <string_view>
 
+#include "schedmp/dataset.h"
+
 namespace kerf::apps {
+
+using schedmp::Working;
 
 class ByteSource {
  public:
@@ -27,15 +31,18 @@ class ByteSource {
   virtual uint32_t checksum() const = 0;
   // Does now what the first read would do for all of them.
   virtual void prepare() const {}
+  // Whether each read goes to a file.
+  virtual bool in_file() const { return false; }
   // Of what lies in memory.
   virtual int64_t held_bytes() const { return 0; }
 };
 
-// A regular file, whose size is that when it was opened.
+// A regular file, whose size is that when it was opened. What takes long in its bytes reads many
+// pieces of them: each says `working`.
 class FileBytes : public ByteSource {
  public:
   // Throws Error{kUsage} that names the path.
-  explicit FileBytes(const std::filesystem::path& path);
+  explicit FileBytes(const std::filesystem::path& path, Working working = {});
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;
   ~FileBytes() override;
@@ -44,9 +51,11 @@ class FileBytes : public ByteSource {
   size_t size() const override { return size_; }
   void read(size_t offset, std::span<std::byte> to) const override;
   uint32_t checksum() const override;
+  bool in_file() const override { return true; }
 
  private:
   std::string origin_;
+  Working working_;
   int file_ = -1;
   size_t size_ = 0;
 };
@@ -62,6 +71,7 @@ class StretchOfBytes : public ByteSource {
   size_t size() const override { return size_; }
   void read(size_t offset, std::span<std::byte> to) const override;
   uint32_t checksum() const override { return checksum_; }
+  bool in_file() const override { return whole_->in_file(); }
 
  private:
   std::shared_ptr<const ByteSource> whole_;

@@ -1,9 +1,9 @@
 #include "apps/data/datasets.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "apps/data/array_rows.h"
-#include "apps/data/fashion_mnist.h"
 #include "apps/data/idx_folder.h"
 #include "apps/data/image_folder.h"
 #include "apps/data/synthetic.h"
@@ -16,7 +16,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr const char* kFashionMnist = "fashion-mnist";
 constexpr const char* kSynthetic = "synthetic";
 constexpr const char* kTokens = "tokens";
 constexpr const char* kPairs = "pairs";
@@ -110,33 +109,51 @@ bool shows_some_classes(const std::string& kind) {
   return kind == kIdx || kind == kNpz || kind == kNpy || kind == kText;
 }
 
-// Whether the sizes stand before the path already.
-bool has_sizes(const std::string& rest) {
+// Of "3x224x224:pictures", "3x224x224:"; empty where no sizes stand before the path.
+std::string sizes_of(const std::string& rest) {
   const size_t end = rest.find_first_not_of("0123456789x");
-  return end != 0 && end != std::string::npos && rest[end] == ':';
+  const bool sizes = end != 0 && end != std::string::npos && rest[end] == ':';
+  return sizes ? rest.substr(0, end + 1) : "";
+}
+
+bool is_cut_to_the_model(const std::string& kind) {
+  return kind == kImages || kind == kText || kind == kWords;
+}
+
+std::shared_ptr<const schedmp::Dataset> open_fashion_mnist(const std::string& folder,
+                                                           schedmp::Split split,
+                                                           const Working& working) {
+  if (!std::filesystem::is_directory(folder))
+    throw Error(
+        ErrorCode::kUsage,
+        "there is no such folder; apt-get install dataset-fashion-mnist brings the data, or "
+        "--data fashion-mnist:FOLDER names where it is",
+        folder);
+  return std::make_shared<IdxFolder>(folder, split, kFashionMnist, working);
 }
 
 bool is_of_files(const std::string& kind) {
-  return kind == kFashionMnist || kind == kImages || shows_some_classes(kind) || kind == kWords;
+  return kind == kFashionMnist.name || kind == kImages || shows_some_classes(kind) ||
+         kind == kWords;
 }
 
 }  // namespace
 
-std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name,
-                                                     schedmp::Split split) {
+std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split,
+                                                     const Working& working, OpenWords* open) {
   const auto [kind, rest] = split_name(name);
-  if (kind == kFashionMnist)
-    return std::make_shared<FashionMnist>(rest.empty() ? FashionMnist::kFolder : rest, split);
+  if (kind == kFashionMnist.name)
+    return open_fashion_mnist(rest.empty() ? kFashionMnistFolder : rest, split, working);
   if (kind == kSynthetic) return std::make_shared<Synthetic>(rest, split);
   if (kind == kTokens) return std::make_shared<Tokens>(rest, split);
   if (kind == kPairs) return std::make_shared<TokenPairs>(rest, split);
   if (!rest.empty()) {
-    if (kind == kIdx) return std::make_shared<IdxFolder>(rest, split);
-    if (kind == kImages) return std::make_shared<ImageFolder>(rest, split);
-    if (kind == kNpz) return std::make_shared<ArrayRows>(arrays_of_archive(rest), split);
-    if (kind == kNpy) return std::make_shared<ArrayRows>(arrays_of_folder(rest), split);
-    if (kind == kText) return std::make_shared<TextRows>(TokensOf::kBytes, rest, split);
-    if (kind == kWords) return std::make_shared<TextRows>(TokensOf::kWords, rest, split);
+    if (kind == kIdx) return std::make_shared<IdxFolder>(rest, split, IdxKind{}, working);
+    if (kind == kImages) return std::make_shared<ImageFolder>(rest, split, working);
+    if (kind == kNpz) return std::make_shared<ArrayRows>(arrays_of_archive(rest, working), split);
+    if (kind == kNpy) return std::make_shared<ArrayRows>(arrays_of_folder(rest, working), split);
+    if (kind == kText) return open_text(TokensOf::kBytes, rest, split, working);
+    if (kind == kWords) return open_text(TokensOf::kWords, rest, split, working, open);
   }
   throw Error(ErrorCode::kUsage,
               format("there is no data set \"{}\"; there are {}", name, dataset_forms()), "--data");
@@ -150,23 +167,26 @@ std::string dataset_forms() {
 }
 
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
-                                  int64_t rows) {
+                                  int64_t batch) {
   if (name.ends_with(".npz") && name.find(':') == std::string::npos)
-    return complete_dataset_name(format("{}:{}", kNpz, name), model, rows);
+    return complete_dataset_name(format("{}:{}", kNpz, name), model, batch);
   const auto [kind, rest] = split_name(name);
-  // Workers that were started elsewhere would look for files there.
-  if (is_of_files(kind) && !rest.empty() && !has_sizes(rest)) {
-    const std::string path = std::filesystem::absolute(rest).string();
-    if (kind == kImages) return format("{}:{}:{}", kind, picture_sizes(model, name), path);
-    if (kind == kText || kind == kWords)
-      return format("{}:{}:{}", kind, text_sizes(model, name), path);
-    return format("{}:{}", kind, path);
+  if (is_of_files(kind) && !rest.empty()) {
+    std::string sizes = is_cut_to_the_model(kind) ? sizes_of(rest) : "";
+    // Workers that were started elsewhere would look for files there.
+    const std::string path = std::filesystem::absolute(rest.substr(sizes.size())).string();
+    if (sizes.empty() && is_cut_to_the_model(kind))
+      sizes = (kind == kImages ? picture_sizes(model, name) : text_sizes(model, name)) + ":";
+    return format("{}:{}{}", kind, sizes, path);
   }
   if (name == kSynthetic && reads_tokens(model))
-    return complete_dataset_name(model.find_value("source") >= 0 ? kPairs : kTokens, model, rows);
+    return complete_dataset_name(model.find_value("source") >= 0 ? kPairs : kTokens, model, batch);
+  if (name != kSynthetic && name != kTokens && name != kPairs) return name;
+  const int64_t elements = input_elements(model);
+  const int64_t rows = std::clamp(kSyntheticValues / std::max<int64_t>(elements, 1), batch,
+                                  std::max(kSyntheticRows, batch));
   if (name == kPairs) return pairs_name(model, rows);
-  if (name != kSynthetic && name != kTokens) return name;
-  return format("{}:{}x{}x{}", name, rows, input_elements(model), answers_of(model));
+  return format("{}:{}x{}x{}", name, rows, elements, answers_of(model));
 }
 
 void check_dataset(const schedmp::Dataset& data, const std::string& name,

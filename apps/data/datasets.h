@@ -1,6 +1,6 @@
 // Data sets by name:
 //
-//   fashion-mnist[:FOLDER]                    the Debian package's folder unless another is named
+//   fashion-mnist[:FOLDER]                    IDX files; the Debian package's folder by default
 //   synthetic[:ROWSxFEATURESxCLASSES]         random numbers; the sizes follow the model, and
 //                                             one that reads tokens gets the next, or pairs
 //   tokens[:ROWSxLENGTHxVOCABULARY]           sequences of a counting language; likewise
@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/data/words.h"
 #include "partitioner/model.h"
 #include "schedmp/dataset.h"
 
@@ -26,16 +27,21 @@ namespace kerf::apps {
 
 // "fashion-mnist[:FOLDER], ...": all of them, for people.
 std::string dataset_forms();
-// Throws Error{kUsage} that lists the names, or names the file at fault.
-std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split);
+// `open`: where words are that both splits have in common. Throws Error{kUsage} that lists the
+// names, or names the file at fault.
+std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split,
+                                                     const Working& working = {},
+                                                     OpenWords* open = nullptr);
 
-// Of data made up, without sizes: enough for a few steps, little enough for every worker's memory.
+// Of data made up, without sizes: enough for a few steps, little enough for every worker's memory,
+// and a batch at least.
 inline constexpr int64_t kSyntheticRows = 8192;
+inline constexpr int64_t kSyntheticValues = int64_t{1} << 26;
 
-// The name with everything spelled out that follows from the model, as workers get it. `rows`: of
-// data made up, without sizes.
+// The name with everything spelled out that follows from the model and the batch, as workers get
+// it.
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
-                                  int64_t rows);
+                                  int64_t batch);
 
 // Throws Error{kUsage} that names data set and model unless rows and labels fit the model.
 void check_dataset(const schedmp::Dataset& data, const std::string& name,

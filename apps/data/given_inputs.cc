@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/json.h"
+#include "apps/data/exact_json.h"
 
 namespace kerf::apps {
 
@@ -58,18 +58,25 @@ void GivenInputs::read_labels(std::span<const int64_t>, const ops::TensorView&) 
   throw Error(ErrorCode::kUsage, "they have no labels", "--input");
 }
 
-std::string given_inputs_name(const std::vector<std::string>& inputs, const std::string& flag) {
+std::string given_inputs_name(const std::vector<std::string>& inputs,
+                              const partitioner::Model& model, const std::string& flag) {
+  const std::vector<std::string> known = schedmp::input_names(model);
   Json files = Json::object();
   for (const std::string& input : inputs) {
     const size_t equals = input.find('=');
     if (equals == std::string::npos || equals == 0)
       throw Error(ErrorCode::kUsage, format("\"{}\": write it as in image=x.npy", input), flag);
     const std::string name = input.substr(0, equals);
+    if (std::ranges::find(known, name) == known.end())
+      throw Error(ErrorCode::kUsage,
+                  format("{} has no input {}; its inputs are {}", model.name(), name,
+                         fmt::join(known, ", ")),
+                  flag);
     if (files.contains(name))
       throw Error(ErrorCode::kUsage, format("{} is given twice", name), flag);
     files[name] = std::filesystem::absolute(input.substr(equals + 1)).string();
   }
-  return json_text(files);
+  return exact_json(files, flag);
 }
 
 bool names_given_inputs(const std::string& name) { return name.starts_with('{'); }

@@ -5,8 +5,10 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "apps/data/npy.h"
+#include "partitioner/model.h"
 #include "schedmp/dataset.h"
 
 namespace kerf::apps {
@@ -30,8 +32,10 @@ class GivenInputs final : public schedmp::Dataset {
   std::map<std::string, NpyArray, std::less<>> arrays_;
 };
 
-// Of NAME=FILE as flags have them, with absolute paths. Throws Error{kUsage} at `flag`.
-std::string given_inputs_name(const std::vector<std::string>& inputs, const std::string& flag);
+// Of NAME=FILE as flags have them, with absolute paths. Throws Error{kUsage} at `flag`, also for
+// what is no input of the model.
+std::string given_inputs_name(const std::vector<std::string>& inputs,
+                              const partitioner::Model& model, const std::string& flag);
 bool names_given_inputs(const std::string& name);
 
 }  // namespace kerf::apps

@@ -43,11 +43,11 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split split) {
+ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split split,
+                         const schedmp::Working& working) {
   const size_t colon = sizes_and_folder.find(':');
-  const Sizes sizes =
-      parse_three_sizes(sizes_and_folder.substr(0, colon), "CHANNELSxHEIGHTxWIDTH:FOLDER",
-                        "images:3x224x224:pictures");
+  const auto sizes = parse_sizes(sizes_and_folder.substr(0, colon), 3,
+                                 "CHANNELSxHEIGHTxWIDTH:FOLDER", "images:3x224x224:pictures");
   channels_ = sizes[0];
   height_ = sizes[1];
   width_ = sizes[2];
@@ -66,10 +66,11 @@ ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split spl
   // The classes are those of training.
   for (const fs::path& entry : entries_of(divided ? folder_ / "train" : folder_))
     if (fs::is_directory(entry)) classes_.push_back(entry.filename().string());
-  list(divided ? folder_ / part : folder_, split, !divided);
+  list(divided ? folder_ / part : folder_, split, !divided, working);
 }
 
-void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_out) {
+void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_out,
+                       const schedmp::Working& working) {
   for (const fs::path& entry : entries_of(folder)) {
     if (!fs::is_directory(entry)) continue;
     const auto found =
@@ -79,6 +80,7 @@ void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_
                   entry.string());
     size_t number = 0;
     for (const fs::path& file : entries_of(entry)) {
+      if (working) working();
       if (!is_picture(file)) continue;
       const bool tests = ++number % kEveryTenth == 0;
       if (holds_out && tests != (split == schedmp::Split::kTest)) continue;

@@ -21,10 +21,12 @@ namespace kerf::apps {
 class ImageFolder : public schedmp::Dataset {
  public:
   // "CHANNELSxHEIGHTxWIDTH:FOLDER". Throws Error{kUsage} that names the folder or what is missing.
-  ImageFolder(const std::string& sizes_and_folder, schedmp::Split split);
+  ImageFolder(const std::string& sizes_and_folder, schedmp::Split split,
+              const schedmp::Working& working = {});
 
   int64_t rows() const override { return static_cast<int64_t>(pictures_.size()); }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
+  bool named(std::string_view /*name*/) const override { return false; }
   int64_t classes() const override { return static_cast<int64_t>(classes_.size()); }
   // Over names and sizes of all files.
   std::string fingerprint() const override;
@@ -39,7 +41,8 @@ class ImageFolder : public schedmp::Dataset {
     int64_t label = 0;
     uint64_t bytes = 0;
   };
-  void list(const std::filesystem::path& folder, schedmp::Split split, bool holds_out);
+  void list(const std::filesystem::path& folder, schedmp::Split split, bool holds_out,
+            const schedmp::Working& working);
   void read_picture(const File& file, float* to) const;
 
   int64_t channels_ = 3;

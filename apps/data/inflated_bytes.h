@@ -1,7 +1,8 @@
 // Bytes that a file has in compressed form, by zlib: a gzip file, or a member of a zip archive.
 //
 // The first kilobytes are inflated alone where no more is read, so that a header costs a header;
-// the first read beyond them inflates all into memory. Thread-safe.
+// the first read beyond them inflates all into memory, which grows with what there is, whatever the
+// file claims. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -33,8 +34,10 @@ class InflatedBytes : public ByteSource {
   int64_t held_bytes() const override { return held_; }
 
  private:
-  // The first `to.size()` bytes of the contents; all of them are checked as a whole.
-  void inflate(std::span<std::byte> to) const;
+  // Inflates the first `bytes` of the contents, those behind `made` of them into room(made); all of
+  // them are checked as a whole.
+  void inflate(size_t bytes, const std::function<std::span<std::byte>(size_t made)>& room) const;
+  [[noreturn]] void fail(const std::string& what) const;
 
   std::shared_ptr<const ByteSource> compressed_;
   size_t size_;
@@ -44,7 +47,7 @@ class InflatedBytes : public ByteSource {
   mutable std::once_flag head_once_;
   mutable std::once_flag all_once_;
   mutable std::vector<std::byte> head_;
-  mutable std::vector<std::byte> all_;
+  mutable std::vector<std::unique_ptr<std::byte[]>> all_;  // in pieces
   mutable std::atomic<int64_t> held_ = 0;
 };
 

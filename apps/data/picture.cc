@@ -4,6 +4,8 @@
 
 // Behind it:
 #include <jpeglib.h>
+// Behind that:
+#include <jerror.h>
 #include <png.h>
 
 #include <algorithm>
@@ -24,6 +26,10 @@ constexpr int64_t kMostPixelsOfAByte = 1032 * 8;
   throw Error(ErrorCode::kUsage, what, origin);
 }
 
+[[noreturn]] void refuse_damaged(const std::string& origin, const char* why) {
+  refuse_picture(origin, format("it is damaged: {}; save it anew, or take it away", why));
+}
+
 bool can_hold(std::span<const std::byte> file, int64_t width, int64_t height) {
   const int64_t most = std::min(kMostPixels, std::ssize(file) * kMostPixelsOfAByte);
   return width >= 1 && height >= 1 && width <= most / height;
@@ -36,7 +42,29 @@ void check_pixels(std::span<const std::byte> file, int64_t width, int64_t height
                                   height, file.size()));
 }
 
-// libpng's simplified interface ends by itself what it began, and never jumps.
+// As JPEG weighs red, green and blue (ITU-R BT.601), rounded.
+uint8_t grey_of(const uint8_t* rgb) {
+  return static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 0x8000) >> 16);
+}
+
+// Of pixels of so many bytes, the colours alone, or the grey of them, in place.
+void keep_channels(Picture& picture, int64_t each, int64_t channels) {
+  const int64_t pixels = picture.height * picture.width;
+  const int64_t colours = each >= 3 ? 3 : 1;
+  for (int64_t i = 0; i < pixels; ++i) {
+    const uint8_t* from = picture.bytes.data() + i * each;
+    uint8_t* to = picture.bytes.data() + i * channels;
+    if (colours == 3 && channels == 1)
+      *to = grey_of(from);
+    else
+      std::copy_n(from, channels, to);
+  }
+  picture.bytes.resize(static_cast<size_t>(pixels * channels));
+  picture.channels = channels;
+}
+
+// libpng's simplified interface ends by itself what it began, and never jumps. Transparency is read
+// where there is any: without, libpng would mix it with a background.
 Picture decode_png(std::span<const std::byte> file, int64_t channels, const std::string& origin) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -44,15 +72,17 @@ Picture decode_png(std::span<const std::byte> file, int64_t channels, const std:
     png_image& image;
     ~Free() { png_image_free(&image); }
   } const free{image};
-  const auto fail = [&] { refuse_picture(origin, format("it is damaged: {}", image.message)); };
+  const auto fail = [&] { refuse_damaged(origin, image.message); };
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail();
   check_pixels(file, image.width, image.height, origin);
-  // Transparent pixels are what is behind them: black.
-  const png_color black{0, 0, 0};
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  Picture picture{image.height, image.width, channels, {}};
-  picture.bytes.resize(static_cast<size_t>(picture.height * picture.width * channels));
-  if (png_image_finish_read(&image, &black, picture.bytes.data(), 0, nullptr) == 0) fail();
+  const bool colours = channels == 3 || (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
+  image.format =
+      (colours ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY) | (image.format & PNG_FORMAT_FLAG_ALPHA);
+  const auto each = static_cast<int64_t>(PNG_IMAGE_PIXEL_CHANNELS(image.format));
+  Picture picture{image.height, image.width, each, {}};
+  picture.bytes.resize(static_cast<size_t>(picture.height * picture.width * each));
+  if (png_image_finish_read(&image, nullptr, picture.bytes.data(), 0, nullptr) == 0) fail();
+  if (each != channels) keep_channels(picture, each, channels);
   return picture;
 }
 
@@ -69,9 +99,28 @@ void jump_out(j_common_ptr of) {
   std::longjmp(errors->out, 1);
 }
 
-// A warning is damage as well: the rest of the picture would be grey.
+// Of odd headers, and of bytes between the parts of a picture: the pixels are whole.
+bool is_harmless(int warning) {
+  return warning == JWRN_ADOBE_XFORM || warning == JWRN_JFIF_MAJOR ||
+         warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_TOO_MUCH_DATA;
+}
+
+// Other warnings are damage as well: the rest of the picture would be grey.
 void take_warning(j_common_ptr of, int level) {
-  if (level < 0) jump_out(of);
+  if (level < 0 && !is_harmless(of->err->msg_code)) jump_out(of);
+}
+
+// Cyan, magenta, yellow and black take their share of white each; Adobe writes what they leave of
+// it.
+void mix_inks(Picture& picture, bool inverted, int64_t channels) {
+  for (size_t at = 0; at < picture.bytes.size(); at += 4) {
+    uint8_t* inks = picture.bytes.data() + at;
+    const auto left = [&](int ink) { return inverted ? inks[ink] : 255 - inks[ink]; };
+    const int black = left(3);
+    for (int ink = 0; ink < 3; ++ink)
+      inks[ink] = static_cast<uint8_t>((left(ink) * black + 127) / 255);
+  }
+  keep_channels(picture, 4, channels);
 }
 
 // Whether it worked; else errors say why. `picture` is made outside, so that no jump skips it.
@@ -87,7 +136,9 @@ bool run_jpeg(std::span<const std::byte> file, Picture& picture, JpegErrors& err
   picture.height = jpeg.image_height;
   picture.width = jpeg.image_width;
   if (!can_hold(file, picture.width, picture.height)) return true;  // which is told outside
-  jpeg.out_color_space = picture.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  const bool inks = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
+  if (inks) picture.channels = 4;
+  jpeg.out_color_space = inks ? JCS_CMYK : picture.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&jpeg);
   const auto row_bytes = static_cast<size_t>(picture.width * picture.channels);
   picture.bytes.resize(static_cast<size_t>(picture.height) * row_bytes);
@@ -104,9 +155,11 @@ Picture decode_jpeg(std::span<const std::byte> file, int64_t channels, const std
   JpegErrors errors{};
   jpeg_decompress_struct jpeg{};
   const bool fine = run_jpeg(file, picture, errors, jpeg);
+  const bool inverted = jpeg.saw_Adobe_marker != 0;
   jpeg_destroy_decompress(&jpeg);
-  if (!fine) refuse_picture(origin, format("it is damaged: {}", errors.message));
+  if (!fine) refuse_damaged(origin, errors.message);
   check_pixels(file, picture.width, picture.height, origin);
+  if (picture.channels == 4) mix_inks(picture, inverted, channels);
   return picture;
 }
 

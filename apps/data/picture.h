@@ -20,7 +20,9 @@ struct Picture {
   std::vector<uint8_t> bytes;  // [height, width, channels]
 };
 
-// Transparency is left out, 16 bits become 8. Throws Error{kUsage} that names `origin`.
+// Transparency is left out: pixels have the colours that the file says, however little one would
+// see of them. 16 bits become 8; colours are weighed as grey alike in PNG and JPEG; four inks are
+// mixed. Throws Error{kUsage} that names `origin`.
 Picture decode_picture(std::span<const std::byte> file, int64_t channels,
                        const std::string& origin);
 

@@ -1,16 +1,17 @@
-// The sizes in the name of a data set that is made up: "4096x784x10".
+// The sizes in the name of a data set: "4096x784x10". Pure functions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kerf::apps {
 
-using Sizes = std::array<int64_t, 3>;
+inline constexpr int64_t kMostValues = int64_t{1} << 29;  // 2 GiB of float32
 
-// Rows, values per row, classes: each at least 1, and products small enough to hold. Throws
+// So many sizes, each at least 1, the product of each and the next at most kMostValues. Throws
 // Error{kUsage} that shows `form` and `example`.
-Sizes parse_three_sizes(const std::string& sizes, const char* form, const char* example);
+std::vector<int64_t> parse_sizes(const std::string& sizes, size_t count, const char* form,
+                                 const char* example);
 
 }  // namespace kerf::apps

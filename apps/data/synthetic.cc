@@ -1,6 +1,8 @@
 #include "apps/data/synthetic.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "apps/data/sizes.h"
 #include "ops/random.h"
@@ -25,7 +27,7 @@ std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int6
 }  // namespace
 
 Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(split) {
-  const Sizes three = parse_three_sizes(sizes, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
+  const auto three = parse_sizes(sizes, 3, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
   rows_ = three[0];
   features_ = three[1];
   classes_ = three[2];
@@ -42,25 +44,33 @@ int64_t Synthetic::label(int64_t row) const {
   return static_cast<int64_t>(word * static_cast<uint64_t>(classes_) >> 32);
 }
 
+// Class by class, of those that occur, so that there is one pattern at a time.
 void Synthetic::fill() const {
-  std::vector<float> patterns(static_cast<size_t>(classes_ * features_));
-  for (int64_t c = 0; c < classes_; ++c)
-    for (int64_t f = 0; f < features_; ++f)
-      patterns[static_cast<size_t>(c * features_ + f)] =
-          (draw(kPattern, 0, c, f)[0] & 1) == 0 ? -0.5F : 0.5F;
   values_.resize(static_cast<size_t>(rows_ * features_));
   held_ = rows_ * features_ * int64_t{sizeof(float)};
-  for (int64_t row = 0; row < rows_; ++row) {
-    float* out = values_.data() + row * features_;
-    const float* pattern = patterns.data() + label(row) * features_;
-    for (int64_t f = 0; f < features_; f += 4) {
-      const auto words = draw(kNoise, static_cast<uint32_t>(split_), row, f);
-      const int64_t last = std::min(f + 4, features_);
-      for (int64_t i = f; i < last; ++i)
-        out[i] = pattern[i] +
-                 static_cast<float>(words[static_cast<size_t>(i - f)] >> 8) * 0x1p-23F - 1.0F;
-    }
+  std::map<int64_t, std::vector<int64_t>> rows_of;
+  for (int64_t row = 0; row < rows_; ++row) rows_of[label(row)].push_back(row);
+  std::vector<float> pattern(static_cast<size_t>(features_));
+  for (const auto& [of_class, rows] : rows_of) {
+    for (int64_t f = 0; f < features_; ++f)
+      pattern[static_cast<size_t>(f)] = (draw(kPattern, 0, of_class, f)[0] & 1) == 0 ? -0.5F : 0.5F;
+    for (const int64_t row : rows) fill_row(row, pattern);
   }
+}
+
+void Synthetic::fill_row(int64_t row, std::span<const float> pattern) const {
+  float* out = values_.data() + row * features_;
+  for (int64_t f = 0; f < features_; f += 4) {
+    const auto words = draw(kNoise, static_cast<uint32_t>(split_), row, f);
+    const int64_t last = std::min(f + 4, features_);
+    for (int64_t i = f; i < last; ++i)
+      out[i] = pattern[static_cast<size_t>(i)] +
+               static_cast<float>(words[static_cast<size_t>(i - f)] >> 8) * 0x1p-23F - 1.0F;
+  }
+}
+
+void Synthetic::prepare(std::span<const std::string> inputs) const {
+  if (!inputs.empty()) std::call_once(fill_once_, [this] { fill(); });
 }
 
 void Synthetic::read_features(std::span<const int64_t> rows, const ops::TensorView& to) const {

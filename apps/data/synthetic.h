@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,14 @@ class Synthetic : public schedmp::FeatureRows {
   std::string fingerprint() const override;
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
+  void prepare(std::span<const std::string> inputs) const override;
   int64_t held_bytes() const override { return held_; }
 
  private:
   int64_t label(int64_t row) const;
   void read_targets(std::span<const int64_t> rows, const ops::TensorView& to) const;
   void fill() const;
+  void fill_row(int64_t row, std::span<const float> pattern) const;
 
   schedmp::Split split_;
   int64_t rows_ = 0;

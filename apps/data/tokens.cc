@@ -36,7 +36,7 @@ class Count {
 }  // namespace
 
 Tokens::Tokens(const std::string& sizes, schedmp::Split split) : split_(split) {
-  const Sizes three = parse_three_sizes(sizes, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32");
+  const auto three = parse_sizes(sizes, 3, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32");
   rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, three[0] / 8) : three[0];
   length_ = three[1];
   vocabulary_ = three[2];
@@ -74,14 +74,11 @@ void Tokens::read_labels(std::span<const int64_t> rows, const ops::TensorView& t
 TokenPairs::TokenPairs(const std::string& sizes, schedmp::Split split) : split_(split) {
   constexpr const char* kForm = "ROWSxSOURCExTARGETxVOCABULARY";
   constexpr const char* kExample = "pairs:4096x16x16x32";
-  const size_t cross = sizes.find('x');
-  const std::string rest = cross == std::string::npos ? "" : sizes.substr(cross + 1);
-  const Sizes rows = parse_three_sizes(sizes.substr(0, cross) + "x1x1", kForm, kExample);
-  const Sizes three = parse_three_sizes(rest, kForm, kExample);
-  rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, rows[0] / 8) : rows[0];
-  source_ = three[0];
-  target_ = three[1];
-  vocabulary_ = three[2];
+  const auto four = parse_sizes(sizes, 4, kForm, kExample);
+  rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, four[0] / 8) : four[0];
+  source_ = four[1];
+  target_ = four[2];
+  vocabulary_ = four[3];
 }
 
 std::optional<ops::ValueSpec> TokenPairs::input(std::string_view name) const {

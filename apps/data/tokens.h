@@ -25,6 +25,7 @@ class Tokens : public schedmp::Dataset {
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
+  bool named(std::string_view /*name*/) const override { return false; }
   ops::Shape labels() const override { return {ops::kBatch, length_}; }
   int64_t classes() const override { return vocabulary_; }
   std::string fingerprint() const override;

@@ -45,7 +45,8 @@ int EvalCommand::run() {
   if (given.empty()) check_has_weights(planned.model);
   crew_flags.threads = planned.setting.threads;
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
-  options.dataset = complete_dataset_name(data, planned.model, kSyntheticRows);
+  require_loss(planned.model);
+  options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
   options.weights = given;
   open_dataset(options.dataset, schedmp::Split::kTest, planned.model);
   const Outcome outcome =
@@ -63,7 +64,7 @@ int EvalCommand::run() {
                     {"correct", found.of_classes ? to_json(found.correct) : Json(nullptr)},
                     {"accuracy", to_json(found.accuracy())},
                     {"top5", to_json(found.top5())},
-                    {"loss", found.loss},
+                    {"loss", to_json(found.loss)},
                     {"perplexity", to_json(found.perplexity())}};
       },
       [&](bool colour) { return accuracy_text(record, colour); });

@@ -1,8 +1,7 @@
 // kerf infer: answers of an ONNX model for inputs in files, streamed through the pipeline.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "apps/data/given_inputs.h"
@@ -11,6 +10,7 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
+#include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
 
 namespace kerf::apps {
@@ -31,29 +31,9 @@ struct InferCommand {
   bool json = false;
 
   int run();
-};
-
-// A folder for the workers' shares, beside what they become.
-class SharesFolder {
- public:
-  explicit SharesFolder(const fs::path& output)
-      : path_(fs::absolute(output) / format(".kerf-infer-{}", getpid())) {
-    std::error_code failed;
-    fs::create_directories(path_, failed);
-    if (failed)
-      throw Error(ErrorCode::kUsage, format("cannot be made: {}", failed.message()),
-                  output.string());
-  }
-  SharesFolder(const SharesFolder&) = delete;
-  SharesFolder& operator=(const SharesFolder&) = delete;
-  ~SharesFolder() {
-    std::error_code ignored;  // what ended the run is the news
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  Planned plan();
 };
 
 // Outputs' names may have slashes.
@@ -69,6 +49,22 @@ bool may_fuse(const PlanFlags& flags, const std::string& plan_file) {
   return plan_file.empty() && flags.cut.value_or("layer") == "layer" &&
          std::all_of(flags.devices.begin(), flags.devices.end(),
                      [](auto kind) { return kind == runtime::DeviceKind::kCpu; });
+}
+
+// That every output has a file of its own.
+void check_files(const Planned& planned) {
+  std::map<std::string, std::string> by_file;
+  const auto check = [&](const std::string& output) {
+    const auto [before, fresh] = by_file.emplace(file_name(output), output);
+    if (!fresh)
+      throw Error(ErrorCode::kUsage,
+                  format("the outputs {} and {} would both be written to {}; rename one of them in "
+                         "the file",
+                         before->second, output, before->first),
+                  planned.model.name());
+  };
+  for (const partitioner::Result& result : planned.model.results()) check(result.name);
+  for (const auto& constant : planned.constants) check(constant.first);
 }
 
 void check_results(const Planned& planned) {
@@ -132,20 +128,49 @@ double median(std::vector<double> times) {
   return *middle;
 }
 
-int InferCommand::run() {
-  const std::string given = weights.empty() ? weights : existing_weights(weights);
+// Whether the flags ask for one stage: then there is nobody for whom to take a batch apart.
+bool asks_for_one_stage(const PlanFlags& flags) {
+  return flags.workers.value_or(flags.default_workers) == 1 || flags.cut == "feature" ||
+         flags.stages == 1;
+}
+
+Planned InferCommand::plan() {
   plan_flags.run_on(crew_flags);
   plan_flags.momentum = 0;  // nothing is updated
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;
-  if (plan_file.empty()) plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+  if (plan_file.empty()) {
+    plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+    if (!plan_flags.micro_batches && is_built_in(*plan_flags.schedule) &&
+        asks_for_one_stage(plan_flags))
+      plan_flags.micro_batches = 1;
+  }
   plan_flags.answers = may_fuse(plan_flags, plan_file);
-  const Planned planned = planned_by(plan_flags, plan_file);
+  Planned planned = planned_by(plan_flags, plan_file);
   check_results(planned);
+  check_files(planned);
   crew_flags.threads = planned.setting.threads;
-  const SharesFolder shares(output);
+  return planned;
+}
+
+// Where answers go.
+void make_folder(const fs::path& output) {
+  std::error_code failed;
+  fs::create_directories(output, failed);
+  if (!fs::is_directory(output))
+    throw Error(ErrorCode::kUsage,
+                format("this is no folder and cannot become one: {}", failed.message()),
+                output.string());
+}
+
+int InferCommand::run() {
+  const std::string given = existing_weights(weights);
+  const Planned planned = plan();
+  const std::string data = given_inputs_name(inputs, planned.model, "--input");
+  make_folder(output);
+  const ShareFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
-  options.dataset = given_inputs_name(inputs, "--input");
-  check_shapes(planned.model, GivenInputs(options.dataset));
+  check_shapes(planned.model, GivenInputs(data));
+  options.dataset = data;
   options.weights = given;
   options.results = shares.path();
   const Outcome outcome =
@@ -155,8 +180,7 @@ int InferCommand::run() {
   write_answers(planned, shares.path(), output, rows);
   check_traffic(record_of(planned, outcome));
 
-  const std::vector<double>& times = outcome.training->evaluation_seconds();
-  const double latency = median(times);
+  const double latency = median(batch_seconds(outcome));
   const double throughput = static_cast<double>(rows) / outcome.training->seconds_between();
   std::vector<std::string> files;
   for (const partitioner::Result& result : planned.model.results())
@@ -169,6 +193,7 @@ int InferCommand::run() {
         return Json{{"model", planned.model.name()},
                     {"rows", rows},
                     {"batch", planned.plan.batch},
+                    {"micro_batches", planned.plan.micro_batches},
                     {"workers", planned.plan.workers_bound()},
                     {"latency_seconds", latency},
                     {"rows_per_second", throughput},

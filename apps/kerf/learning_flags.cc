@@ -1,8 +1,10 @@
 #include "apps/kerf/learning_flags.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "apps/kerf/flag_values.h"
+#include "ops/name_pattern.h"
 #include "ops/optimizer.h"
 #include "runtime/error.h"
 
@@ -21,6 +23,15 @@ void check_options(const ops::OptimizerOptions& options, const char* flag) {
   } catch (const Error& error) {
     throw Error(error.code(), error.message(), flag);
   }
+}
+
+void check_fits_one(const partitioner::Model& model, const std::string& pattern) {
+  const auto& parameters = model.parameters();
+  require(std::ranges::any_of(parameters,
+                              [&](partitioner::ValueId id) {
+                                return ops::fits_pattern(model.value(id).name, pattern);
+                              }),
+          "--no-decay", format("no parameter of {} has a name like {}", model.name(), pattern));
 }
 
 }  // namespace
@@ -47,6 +58,7 @@ void LearningFlags::apply(const Planned& planned, schedmp::TrainingOptions& opti
   check_options(o, "--weight-decay");
   require(no_decay.empty() || o.weight_decay > 0, "--no-decay",
           "nothing decays: see --weight-decay");
+  for (const std::string& pattern : no_decay) check_fits_one(planned.model, pattern);
   o.no_decay = no_decay;
   o.most_norm = clip_norm.value_or(0);
   require(!clip_norm || *clip_norm > 0, "--clip-norm", format("{} is not positive", o.most_norm));
@@ -95,9 +107,10 @@ void add_learning_flags(CLI::App& command, LearningFlags& flags) {
       ->allow_extra_args(false)
       ->type_name("PATTERN");
   command
-      .add_option("--lr-schedule", flags.schedule,
-                  "constant, cosine (to 0 at the last step) or step:EVERY:FACTOR, of steps or "
-                  "epochs: step:1000:0.5, step:30e:0.1")
+      .add_option(
+          "--lr-schedule", flags.schedule,
+          "constant, cosine (down to 0 behind the last step) or step:EVERY:FACTOR, of steps or "
+          "epochs: step:1000:0.5, step:30e:0.1")
       ->check(parsed_by([](const std::string& text) { schedmp::parse_rate_schedule(text); }))
       ->capture_default_str();
   command

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <new>
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
@@ -98,6 +99,8 @@ int main_with_errors(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return complain(format("{}: {}", error.path1().string(), error.code().message()),
                     exit_code(ErrorCode::kUnavailable));
+  } catch (const std::bad_alloc&) {
+    return complain("this process gets no more memory", exit_code(ErrorCode::kUnavailable));
   } catch (const std::exception& error) {
     return complain(format("bug: {}", error.what()), exit_code(ErrorCode::kInternal));
   }

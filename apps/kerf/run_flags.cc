@@ -14,11 +14,14 @@ void add_data_flag(CLI::App& command, std::string& data) {
       ->capture_default_str();
 }
 
-std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
-                                                     const partitioner::Model& model) {
+void require_loss(const partitioner::Model& model) {
   if (model.loss() < 0)
     throw Error(ErrorCode::kUsage,
                 "there is no loss to train with; an ONNX file gets one by --loss", model.name());
+}
+
+std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
+                                                     const partitioner::Model& model) {
   auto rows = make_dataset(name, split);
   check_dataset(*rows, name, model);
   return rows;

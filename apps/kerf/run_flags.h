@@ -13,6 +13,8 @@
 namespace kerf::apps {
 
 void add_data_flag(CLI::App& command, std::string& data);
+// Before anything that follows from labels. Throws Error{kUsage} that names the flag.
+void require_loss(const partitioner::Model& model);
 // Opens the rows of a complete name and checks that they fit the model; throws Error{kUsage}.
 std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
                                                      const partitioner::Model& model);

@@ -46,10 +46,11 @@ class RunFolder {
   const std::string picture_;
 };
 
-// Where workers leave their shares of the weights: FOLDER/.shares-PID-XXXXXX. Gone when the run is
-// over, however it ends; after a SIGKILL, when the next one begins.
+// Where workers leave their shares of weights, or of answers: FOLDER/.shares-PID-XXXXXX. Gone when
+// the run is over, however it ends; after a SIGKILL, when the next one begins.
 class ShareFolder {
  public:
+  // In a folder that is there. Throws Error{kUnavailable}.
   explicit ShareFolder(const std::filesystem::path& folder);
   ShareFolder(const ShareFolder&) = delete;
   ShareFolder& operator=(const ShareFolder&) = delete;

@@ -12,8 +12,9 @@ namespace kerf::apps {
 
 namespace {
 
-// Rounds under way: enough that no worker waits for the scheduler.
-constexpr int kDepth = 4;
+// Rounds under way: enough that no worker waits for the scheduler, nor, of the batches of an
+// evaluation, for a batch.
+int rounds_under_way(int workers) { return std::max(4, workers + 1); }
 
 // What a worker computes for one micro-batch, at most: an action is a part of it.
 double longest_action_seconds(const partitioner::Plan& plan) {
@@ -115,13 +116,16 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   const auto& peaks = outcome.training->verdict().peak_bytes;
   check_host_memory(flags, {peaks.begin(), peaks.end()},
                     "use more --micro-batches, a smaller --batch or a smaller model");
+  if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
+    fmt::print(stderr, "kerf: note: the warm-up takes {}, and the run has {}\n",
+               plural(options.rates.warm_up, "step"), steps);
   Progress::Options how = progress_on_stderr();
   how.total_steps = outcome.training->total_steps();
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));
   outcome.driven = drive(*outcome.training, flags,
                          {.workers = planned.plan.workers_bound(),
-                          .depth = kDepth,
+                          .depth = rounds_under_way(planned.plan.workers_bound()),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);
   outcome.rows_per_second = progress->rows_per_second();
@@ -140,11 +144,14 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
     record.learning_rates.push_back(step.learning_rate);
     if (!step.skipped.empty()) record.skipped.push_back({step.step, step.skipped});
   }
+  const bool trained = !outcome.training->steps().empty();
   for (const auto& one : outcome.training->evaluations())
-    record.evaluations.push_back({one.after_epoch + 1, one.rows, one.correct, one.loss,
-                                  one.labels_per_row, one.in_top, one.kept, one.of_classes});
+    record.evaluations.push_back({trained ? one.after_epoch + 1 : 0, one.rows, one.correct,
+                                  if_finite(one.loss), one.labels_per_row, one.in_top, one.kept,
+                                  one.of_classes, one.label_axes});
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
   record.labels_per_row = outcome.training->labels_per_row();
+  record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;
   record.rows_per_second = if_known(outcome.rows_per_second);
   record.median_step_seconds = if_known(outcome.median_step_seconds);
@@ -156,6 +163,21 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .dropped = control.dropped};
   record.routes = routes_of(planned, outcome);
   return record;
+}
+
+std::vector<double> batch_seconds(const Outcome& outcome) {
+  std::vector<double> seconds;
+  for (const auto& workers : outcome.training->evaluation_times()) {
+    int64_t begin = INT64_MAX;
+    int64_t end = INT64_MIN;
+    for (size_t worker = 0; worker < workers.size(); ++worker) {
+      const int64_t offset = outcome.driven.crew[worker].clock_offset_ns;
+      begin = std::min(begin, workers[worker].begin_ns + offset);
+      end = std::max(end, workers[worker].end_ns + offset);
+    }
+    seconds.push_back(static_cast<double>(end - begin) * 1e-9);
+  }
+  return seconds;
 }
 
 std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome) {

@@ -1,4 +1,4 @@
-// One run of the training program, of either kind, for train and eval: what is asked of the
+// One run of the training program, of either kind, for train, eval and infer: what is asked of the
 // library, the run itself, and what came out.
 #pragma once
 
@@ -37,6 +37,9 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                      const schedmp::TrainingOptions& options, const CrewFlags& flags);
 
 RunRecord record_of(const Planned& planned, const Outcome& outcome);
+// Of each batch of an evaluation: from when the first worker began it to when the last had its part
+// of the answers.
+std::vector<double> batch_seconds(const Outcome& outcome);
 // On the scheduler's clock.
 std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome);
 

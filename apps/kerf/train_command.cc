@@ -25,7 +25,8 @@ namespace {
 // Epochs that so many steps touch, at least one.
 int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
   const int64_t per_epoch = (rows + batch - 1) / batch;
-  return static_cast<int>(std::clamp<int64_t>((steps + per_epoch - 1) / per_epoch, 1, INT32_MAX));
+  const int64_t begun = steps % per_epoch == 0 ? 0 : 1;
+  return static_cast<int>(std::clamp<int64_t>(steps / per_epoch + begun, 1, INT32_MAX));
 }
 
 struct TrainCommand {
@@ -57,8 +58,8 @@ void TrainCommand::check() const {
 
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   schedmp::TrainingOptions options = options_of(RunKind::kTrain, planned);
-  options.dataset = complete_dataset_name(data, planned.model,
-                                          std::max<int64_t>(kSyntheticRows, planned.plan.batch));
+  require_loss(planned.model);
+  options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
   const auto rows = open_dataset(options.dataset, schedmp::Split::kTrain, planned.model);
   options.epochs = steps ? epochs_of(*steps, rows->rows(), options.batch) : flags.epochs;
   options.steps = steps.value_or(-1);

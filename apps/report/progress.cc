@@ -144,8 +144,10 @@ void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
     line += format("{}test loss {:.4f}", line.empty() ? "" : ", ", evaluation->loss);
   if (evaluation != nullptr && evaluation->of_classes)
     line += format(", test accuracy {:.2f} %", evaluation->accuracy() * 100);
-  if (evaluation != nullptr && evaluation->labels_per_row > 1)
+  if (evaluation != nullptr && evaluation->label_axes == 1)
     line += format(", perplexity {:.2f}", std::exp(evaluation->loss));
+  if (evaluation != nullptr && evaluation->in_top)
+    line += format(", top-5 {:.2f} %", evaluation->share(*evaluation->in_top) * 100);
   if (any && rows_ > 0)
     line += format(", {} {}/s", human_count(static_cast<long long>(rows_per_second())),
                    options_.words.rows);

@@ -127,15 +127,20 @@ void check_traffic(const RunRecord& record) {
 std::string accuracy_text(const RunRecord& record, bool colour) {
   if (record.evaluations.empty()) return {};
   const RunRecord::Evaluation& kept = record.kept_evaluation();
+  const char* const noun = kept.of_tokens()           ? "token"
+                           : kept.labels_per_row == 1 ? "image"
+                                                      : "pixel";
   std::string text;
   if (const auto accuracy = kept.accuracy())
-    text = format("test accuracy {} ({} of {}), test loss {:.4f}",
+    text = format("test accuracy {} ({} of {}), test loss {}",
                   painted(format("{:.2f} %", *accuracy * 100), Ink::kBold, colour),
-                  human_count(kept.correct),
-                  plural(kept.labels(), kept.labels_per_row == 1 ? "image" : "token"), kept.loss);
+                  human_count(kept.correct), plural(kept.labels(), noun),
+                  kept.loss ? format("{:.4f}", *kept.loss) : "not finite");
   else
-    text = format("test loss {} of {}", painted(format("{:.6g}", kept.loss), Ink::kBold, colour),
-                  plural(kept.rows, "row"));
+    text =
+        format("test loss {} of {}",
+               painted(kept.loss ? format("{:.6g}", *kept.loss) : "not finite", Ink::kBold, colour),
+               plural(kept.rows, "row"));
   if (const auto perplexity = kept.perplexity()) text += format(", perplexity {:.2f}", *perplexity);
   if (const auto top5 = kept.top5()) text += format(", top-5 {:.2f} %", *top5 * 100);
   if (&kept != &record.evaluations.back())

@@ -17,16 +17,18 @@ namespace kerf::apps {
 
 struct RunRecord {
   struct Evaluation {
-    int64_t epoch = 0;  // from 1, as people count
+    int64_t epoch = 0;  // from 1, as people count; 0: before any
     int64_t rows = 0;
     int64_t correct = 0;
-    double loss = 0;
+    std::optional<double> loss = 0.0;  // empty: not finite
     int64_t labels_per_row = 1;
     // Answers among the five largest scores; empty where there are no more classes, or where they
     // are divided.
     std::optional<int64_t> in_top5 = std::nullopt;
     bool kept = true;        // its weights are those that the run left
     bool of_classes = true;  // answers are right or wrong; else near to numbers, or far
+    // Of a row's labels: 0 of one, 1 of a text's, 2 of an image's. Empty in older records.
+    std::optional<int64_t> label_axes = std::nullopt;
     int64_t labels() const { return rows * labels_per_row; }
     double share(int64_t answers) const {
       return rows == 0 ? 0 : static_cast<double>(answers) / static_cast<double>(labels());
@@ -38,8 +40,9 @@ struct RunRecord {
       return in_top5 ? std::optional(share(*in_top5)) : std::nullopt;
     }
     // Of models that answer token by token.
+    bool of_tokens() const { return label_axes ? *label_axes == 1 : labels_per_row > 1; }
     std::optional<double> perplexity() const {
-      return labels_per_row > 1 ? std::optional(std::exp(loss)) : std::nullopt;
+      return of_tokens() && loss ? std::optional(std::exp(*loss)) : std::nullopt;
     }
   };
   struct Worker {
@@ -103,6 +106,7 @@ struct RunRecord {
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
   int64_t labels_per_row = 1;
+  std::optional<int64_t> label_axes = std::nullopt;  // as of an evaluation
   std::optional<double> median_step_seconds;
   std::vector<Worker> workers;
   // What a worker's process may hold beside what was proved for it.
@@ -113,9 +117,10 @@ struct RunRecord {
   std::optional<double> accuracy() const;  // of the weights that the run left
   // Of those: the last of evaluations, of which there is one, unless training stopped early.
   const Evaluation& kept_evaluation() const;
-  // Where a row is more than one.
+  // Of models that answer token by token.
+  bool of_tokens() const { return label_axes ? *label_axes == 1 : labels_per_row > 1; }
   std::optional<double> tokens_per_second() const {
-    return labels_per_row > 1 && rows_per_second
+    return of_tokens() && rows_per_second
                ? std::optional(*rows_per_second * static_cast<double>(labels_per_row))
                : std::nullopt;
   }
@@ -149,6 +154,7 @@ void fields(Fields& f, RunRecord::Evaluation& evaluation) {
   f.newer("of_classes", evaluation.of_classes);
   f.newer("labels_per_row", evaluation.labels_per_row);
   f.derived("accuracy", evaluation.accuracy());
+  f.newer("label_axes", evaluation.label_axes);
   f.newer("in_top5", evaluation.in_top5);
   f.derived("top5", evaluation.top5());
   f.derived("perplexity", evaluation.perplexity());
@@ -222,6 +228,7 @@ void fields(Fields& f, RunRecord& run) {
   f("seconds", run.seconds);
   f("images_per_second", run.rows_per_second);
   f.newer("labels_per_row", run.labels_per_row);
+  f.newer("label_axes", run.label_axes);
   f.derived("tokens_per_second", run.tokens_per_second());
   f("median_step_seconds", run.median_step_seconds);
   f("workers", run.workers);

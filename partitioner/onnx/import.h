@@ -15,8 +15,8 @@ namespace kerf::partitioner::onnx {
 struct ImportOptions {
   // Extents of axes that the file only names.
   std::map<std::string, int64_t> dims = {};
-  // Patterns of names (* stands for anything) of what is trained beside weights and biases, and of
-  // what is not; the second goes before.
+  // Patterns of names (ops/name_pattern.h) of what is trained beside weights and biases, and of
+  // what is not; the second goes before. Each fits something.
   std::vector<std::string> train = {};
   std::vector<std::string> freeze = {};
   // Added to the first output (partitioner/losses.h), before the Softmax or Sigmoid that gives it
@@ -52,8 +52,5 @@ struct Imported {
 Imported import_file(const std::filesystem::path& path, const ImportOptions& options = {});
 // The same of a graph that was read.
 Imported import_graph(const Graph& graph, const ImportOptions& options = {});
-
-// Whether the name fits the pattern, in which * stands for any characters and ? for one.
-bool fits_pattern(const std::string& name, const std::string& pattern);
 
 }  // namespace kerf::partitioner::onnx

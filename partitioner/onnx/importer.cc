@@ -192,26 +192,4 @@ Imported import_file(const std::filesystem::path& path, const ImportOptions& opt
   return import_graph(read_graph(path), options);
 }
 
-bool fits_pattern(const std::string& name, const std::string& pattern) {
-  size_t n = 0;
-  size_t p = 0;
-  size_t star = std::string::npos;  // the last one, and where what it stands for may begin to grow
-  size_t from = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      n = ++from;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
-
 }  // namespace kerf::partitioner::onnx

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/name_pattern.h"
 #include "partitioner/onnx/importer.h"
 #include "partitioner/onnx/weight_file.h"
 
@@ -81,7 +82,7 @@ bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns
   bool any = false;
   for (const std::string& pattern : patterns) {
     const bool one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return fits_pattern(name, pattern);
+      return ops::fits_pattern(name, pattern);
     });
     if (one) fitting_.insert(pattern);
     any = any || one;

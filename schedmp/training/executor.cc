@@ -151,8 +151,8 @@ TrainingResult& Executor::run(const StepData& data) {
   result_.wait_ns = mailbox_.waited_ns();
   result_.compute_ns = runtime::now_ns() - begin_ns - result_.wait_ns;
   result_.kernel_bytes = static_cast<int64_t>(bench_->kernel_bytes());
-  result_.peak_bytes =
-      static_cast<int64_t>(workplace_.device.memory().peak + workplace_.endpoint.slot_bytes());
+  result_.peak_bytes = static_cast<int64_t>(workplace_.device.memory().peak +
+                                            workplace_.endpoint.slot_bytes() + given_bytes_);
   return result_;
 }
 

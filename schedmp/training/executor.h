@@ -120,6 +120,8 @@ class Executor final : private Machine {
   void copy_report();
   void report_step();
   void report_evaluation();
+  // For what an evaluation gives of the model's results.
+  void take_result_memory();
   // The entries of a step vector's local; null where the part has none.
   double* entries(size_t part, int local) const;
   // Whether the step changes anything, and how large its gradients are.
@@ -187,11 +189,11 @@ class Executor final : private Machine {
   std::span<double> report_;
   runtime::PinnedMemory report_memory_;
   partitioner::NodeId loss_node_ = -1;  // of an evaluation
-  void take_result_memory();
 
   StepData data_;
   TrainingResult result_;
   runtime::PinnedMemory given_memory_;
+  size_t given_bytes_ = 0;
   std::vector<std::vector<std::vector<size_t>>> given_places_;  // by part, local, micro-batch
   std::vector<GivenResult> given_;
 

@@ -107,7 +107,8 @@ void Executor::report_evaluation() {
     result_.loss += report_[static_cast<size_t>(micro_batch)];
   result_.correct = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_)]);
   result_.in_top = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_) + 1]);
-  if (!std::isfinite(result_.loss))
+  // While it trains that is one evaluation; of weights that were given nothing else is to be said.
+  if (!std::isfinite(result_.loss) && training_ == nullptr)
     throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
                 kerf::format("{}, step {}", model_.node(loss_node_).name, data_.step));
 }

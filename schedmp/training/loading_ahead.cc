@@ -26,19 +26,19 @@ void LoadingAhead::expect(std::span<const int64_t> rows, std::span<const int64_t
   order_.assign(rows.begin(), rows.end());
   order_.insert(order_.end(), next.begin(), next.end());
   next_ = 0;
-  held_ = 0;
+  int64_t expected = 0;  // bytes
   for (auto& [name, input] : inputs_) {
     if (!input.wanted) continue;
     std::map<int64_t, std::shared_ptr<Row>> before;
     before.swap(input.rows);
     const auto each = static_cast<int64_t>(input.spec.bytes(1));
     for (const int64_t row : order_) {
-      if (held_ + each > most_bytes_) break;
+      if (expected + each > most_bytes_) break;
       const auto known = before.find(row);
       const bool fresh =
           input.rows.emplace(row, known == before.end() ? std::make_shared<Row>() : known->second)
               .second;
-      if (fresh) held_ += each;
+      if (fresh) expected += each;
     }
   }
   changed_.notify_all();
@@ -81,6 +81,7 @@ void LoadingAhead::load(const std::stop_token& stop) {
     }
     lock.lock();
     row->state = state;
+    if (state == State::kFailed) row->bytes = {};
     changed_.notify_all();
   }
 }
@@ -138,7 +139,12 @@ int64_t LoadingAhead::missed() const {
 
 int64_t LoadingAhead::held_bytes() const {
   const std::lock_guard lock(mutex_);
-  return data_->held_bytes() + held_;
+  int64_t held = data_->held_bytes();
+  for (const auto& [name, input] : inputs_)
+    for (const auto& [number, row] : input.rows)
+      if (row->state == State::kReading || row->state == State::kThere)
+        held += static_cast<int64_t>(input.spec.bytes(1));
+  return held;
 }
 
 }  // namespace kerf::schedmp

@@ -42,6 +42,7 @@ class LoadingAhead final : public Dataset {
   std::optional<ops::ValueSpec> input(std::string_view name) const override {
     return data_->input(name);
   }
+  bool named(std::string_view name) const override { return data_->named(name); }
   ops::Shape labels() const override { return data_->labels(); }
   int64_t classes() const override { return data_->classes(); }
   std::optional<ops::Shape> targets() const override { return data_->targets(); }
@@ -51,7 +52,7 @@ class LoadingAhead final : public Dataset {
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override {
     data_->read_labels(rows, to);
   }
-  void prepare() const override { data_->prepare(); }
+  void prepare(std::span<const std::string> inputs) const override { data_->prepare(inputs); }
   int64_t held_bytes() const override;
 
  private:
@@ -81,8 +82,7 @@ class LoadingAhead final : public Dataset {
   mutable int64_t missed_ = 0;
   std::vector<int64_t> order_;  // of the rows expected
   size_t next_ = 0;             // of them
-  int64_t held_ = 0;
-  std::jthread thread_;  // the last: it works on the others
+  std::jthread thread_;         // the last: it works on the others
 };
 
 }  // namespace kerf::schedmp

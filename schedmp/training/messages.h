@@ -15,6 +15,8 @@ struct TrainingJob {
   std::string plan;      // text
   std::string schedule;  // text
   std::string dataset;
+  bool opens_train = true;  // which splits the run reads
+  bool opens_test = true;
   std::string train_fingerprint;
   std::string test_fingerprint;
   bool shuffle = true;
@@ -29,8 +31,9 @@ struct TrainingJob {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(model_source, plan, schedule, dataset, train_fingerprint, test_fingerprint, shuffle,
-            seed, optimizer, shards, weights, results, trains, credits, memory);
+    archive(model_source, plan, schedule, dataset, opens_train, opens_test, train_fingerprint,
+            test_fingerprint, shuffle, seed, optimizer, shards, weights, results, trains, credits,
+            memory);
   }
 };
 
@@ -75,6 +78,8 @@ struct TrainingResult {
   int64_t in_top = 0;       // of an evaluation: right answers among the kTop largest scores
   double squared_norm = 0;  // of the gradient
   int cause = 0;            // the entry of the step vector that is not finite; 0: none
+  int64_t begin_ns = 0;     // on the worker's clock, when its rows were loaded
+  int64_t end_ns = 0;
   int64_t compute_ns = 0;
   int64_t wait_ns = 0;
   int64_t peak_bytes = 0;
@@ -89,8 +94,8 @@ struct TrainingResult {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(has_loss, loss, correct, in_top, squared_norm, cause, compute_ns, wait_ns, peak_bytes,
-            kernel_bytes, resident_bytes, data_bytes, bytes_in, sent, spans);
+    archive(has_loss, loss, correct, in_top, squared_norm, cause, begin_ns, end_ns, compute_ns,
+            wait_ns, peak_bytes, kernel_bytes, resident_bytes, data_bytes, bytes_in, sent, spans);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
+#include "schedmp/training/result_memory.h"
 
 namespace kerf::schedmp {
 
@@ -26,7 +27,7 @@ TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner:
                 "it has no backward and no update, so nothing would be learnt; choose gpipe, "
                 "1f1b or a file with B and U",
                 "schedule " + schedule.name);
-  verdict_ = proved(schedule, schedule.trains());
+  verdict_ = proved(schedule, parts_of(schedule.trains()));
   prove_evaluation();
   alike_ = verdict_.peak_bytes;
   check_cap();
@@ -46,9 +47,12 @@ void TrainingProof::channels_go_over(const TransportTable& transports) {
   check_cap();
 }
 
-Verdict TrainingProof::proved(const Schedule& schedule, bool gradients,
+std::vector<partitioner::Part> TrainingProof::parts_of(bool gradients) const {
+  return lower(model_, plan_, {gradients, setting_.threads, setting_.devices});
+}
+
+Verdict TrainingProof::proved(const Schedule& schedule, const std::vector<partitioner::Part>& parts,
                               const std::vector<int>& least_held) const {
-  const auto parts = lower(model_, plan_, {gradients, setting_.threads, setting_.devices});
   Verdict result = verify(model_, plan_, parts, schedule, setting_, least_held);
   if (!result.ok())
     throw Error(ErrorCode::kUsage, kerf::format("not proved: {}", fmt::join(result.problems, "; ")),
@@ -57,22 +61,28 @@ Verdict TrainingProof::proved(const Schedule& schedule, bool gradients,
 }
 
 // Evaluation has an arena of its own plan in the same memory; a run that only evaluates has nothing
-// else.
+// else. What it gives lies beside both.
 void TrainingProof::prove_evaluation() {
-  Verdict evaluation = proved(forward_only(schedule_.groups, schedule_.micro_batches), false);
+  const auto parts = parts_of(false);
+  Verdict evaluation = proved(forward_only(schedule_.groups, schedule_.micro_batches), parts);
+  const auto count_results = [&] {
+    for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker)
+      verdict_.peak_bytes[worker] += result_bytes(parts, plan_, static_cast<int>(worker));
+  };
   if (!trains()) {
     verdict_ = std::move(evaluation);
-    return;
+    return count_results();
   }
   // The routes are the same.
   if (!std::ranges::equal(evaluation.held, verdict_.held, std::less_equal<>()))
-    verdict_ = proved(schedule_, schedule_.trains(), evaluation.held);
+    verdict_ = proved(schedule_, parts_of(schedule_.trains()), evaluation.held);
   for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker) {
     const int64_t more = evaluation.arena_bytes[worker] - verdict_.arena_bytes[worker];
     if (more <= 0) continue;
     verdict_.arena_bytes[worker] += more;
     verdict_.peak_bytes[worker] += more;
   }
+  count_results();
 }
 
 void TrainingProof::check_cap() const {

@@ -28,7 +28,8 @@ class TrainingProof {
   const Verdict& verdict() const { return verdict_; }
 
  private:
-  Verdict proved(const Schedule& schedule, bool gradients,
+  std::vector<partitioner::Part> parts_of(bool gradients) const;
+  Verdict proved(const Schedule& schedule, const std::vector<partitioner::Part>& parts,
                  const std::vector<int>& least_held = {}) const;
   void prove_evaluation();
   void check_cap() const;

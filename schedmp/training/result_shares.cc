@@ -90,8 +90,12 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
   }
   if (readers.empty()) cannot_join("no worker left the result", results / result.name);
   std::vector<std::byte> batch;
+  int64_t done = 0;
   while (readers[0].next()) {
     const ResultRecord& first = readers[0].record;
+    if (first.first != done)
+      cannot_join(kerf::format("row {} is missing", done), readers[0].path());
+    done += first.rows;
     batch.assign(value.spec.bytes(first.rows), std::byte{});
     for (size_t i = 0; i < readers.size(); ++i) {
       if (i > 0 && (!readers[i].next() || readers[i].record.first != first.first ||
@@ -103,6 +107,9 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
     }
     rows(batch);
   }
+  for (size_t i = 1; i < readers.size(); ++i)
+    if (readers[i].next())
+      cannot_join("the shares of the results differ in their rows", readers[i].path());
   for (const RecordReader& reader : readers) std::filesystem::remove(reader.path());
 }
 

@@ -73,8 +73,7 @@ std::optional<TrainingTask> Rounds::next_evaluation() {
 
 // With patience, the best weights were saved when they were found.
 std::optional<TrainingTask> Rounds::next_save() {
-  const bool has_best = lowest_ < std::numeric_limits<double>::infinity();
-  if (options_.shards.empty() || has_best || std::exchange(saved_, true)) return std::nullopt;
+  if (options_.shards.empty() || has_best() || std::exchange(saved_, true)) return std::nullopt;
   return save();
 }
 

@@ -22,6 +22,7 @@ class Rounds {
   bool waits() const { return waits_; }
   // The loss of that evaluation; says whether it is the lowest so far, whose weights are kept.
   bool judge(double loss);
+  bool has_best() const { return lowest_ < std::numeric_limits<double>::infinity(); }
 
   // Empty: the run is over.
   std::optional<TrainingTask> next();

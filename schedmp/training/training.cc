@@ -30,9 +30,9 @@ struct Training::SchedulerHalf {
         schedule(schedule_in),
         options(checked(std::move(options_in), plan)),
         observer(std::move(observer_in)),
-        train(factories.dataset(options.dataset, Split::kTrain)),
-        test(factories.dataset(options.dataset, Split::kTest)),
-        rounds(options, train->rows(), test->rows()),
+        train(open(factories, Split::kTrain)),
+        test(open(factories, Split::kTest)),
+        rounds(options, rows_of(train), rows_of(test)),
         proof(model, plan, schedule, options),
         workers(static_cast<size_t>(plan.workers_bound())),
         routes(plan.routes.size()),
@@ -54,6 +54,33 @@ struct Training::SchedulerHalf {
     return options;
   }
 
+  // Null where the run reads none of it: one that leaves weights reads training rows, were it in no
+  // step, so that what is wrong with them is found.
+  std::shared_ptr<const Dataset> open(const TrainingFactories& factories, Split split) const {
+    const bool trains = options.steps != 0 || !options.shards.empty();
+    if (split == Split::kTrain ? !trains : !options.evaluate) return nullptr;
+    return factories.dataset(options.dataset, split, {});
+  }
+  static int64_t rows_of(const std::shared_ptr<const Dataset>& data) {
+    return data == nullptr ? 0 : data->rows();
+  }
+  static std::string fingerprint_of(const std::shared_ptr<const Dataset>& data) {
+    return data == nullptr ? "" : data->fingerprint();
+  }
+  int64_t labels_per_row() const {
+    const Dataset* any = test != nullptr ? test.get() : train.get();
+    return any == nullptr ? 1 : schedmp::labels_per_row(*any, model);
+  }
+
+  // As the model has them.
+  int label_axes() const {
+    if (partitioner::has_targets(model)) return 0;
+    for (partitioner::ValueId id = 0; id < model.values(); ++id)
+      if (model.value(id).role == partitioner::Role::kLabel)
+        return model.value(id).spec.shape.rank() - 1;
+    return 0;
+  }
+
   // What each worker may take, as proved.
   void note_proof() {
     for (size_t worker = 0; worker < workers.size(); ++worker)
@@ -63,7 +90,8 @@ struct Training::SchedulerHalf {
   void check_data() const {
     if (model.loss() < 0 && options.results.empty())
       throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
-    check_fits(*train, options.dataset, model);
+    for (const auto& data : {train, test})
+      if (data != nullptr) check_fits(*data, options.dataset, model);
   }
 
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients) {
@@ -141,26 +169,12 @@ struct Training::SchedulerHalf {
                 kerf::format("{}, step {}", where, first.step));
   }
 
-  void note_time(const TrainingTask& task) {
-    const int64_t begin = handed_out.front();
-    handed_out.pop_front();
-    if (task.kind != TaskKind::kEvaluate) return;
-    last_ns = runtime::now_ns();
-    if (first_ns < 0) first_ns = begin;
-    int64_t entered = begin;
-    if (std::ssize(evaluation_ends) >= plan.workers_bound()) {
-      entered = std::max(begin, evaluation_ends.front());
-      evaluation_ends.pop_front();
-    }
-    evaluation_ends.push_back(last_ns);
-    evaluation_seconds.push_back(static_cast<double>(last_ns - entered) * 1e-9);
-  }
-
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
     if (task.first == 0) {
-      evaluations.push_back({task.epoch, 0, 0, 0, kerf::schedmp::labels_per_row(*test, model)});
+      evaluations.push_back({task.epoch, 0, 0, 0, labels_per_row()});
       evaluations.back().of_classes = !partitioner::has_targets(model);
       if (counts_top()) evaluations.back().in_top = 0;
+      evaluations.back().label_axes = label_axes();
     }
     EvaluationRecord& record = evaluations.back();
     record.loss = (record.loss * static_cast<double>(record.rows) +
@@ -180,9 +194,9 @@ struct Training::SchedulerHalf {
            label_classes(model) > kTop;
   }
 
-  // The last weights are kept, or with patience those of the lowest loss.
+  // The last weights are kept, or with patience those of the lowest loss, once one is finite.
   void note_kept() {
-    if (rounds.waits() && !rounds.judge(evaluations.back().loss)) return;
+    if (rounds.waits() && !rounds.judge(evaluations.back().loss) && rounds.has_best()) return;
     for (EvaluationRecord& each : evaluations) each.kept = false;
     evaluations.back().kept = true;
   }
@@ -197,11 +211,10 @@ struct Training::SchedulerHalf {
   Rounds rounds;
   TrainingProof proof;
   std::deque<TrainingTask> under_way;
-  std::deque<int64_t> handed_out;  // when, in nanoseconds
+  // Of evaluations: when the first batch was handed out, and when the last result came in.
   int64_t first_ns = -1;
   int64_t last_ns = 0;
-  std::vector<double> evaluation_seconds;
-  std::deque<int64_t> evaluation_ends;  // of the last, as many as there are workers
+  std::vector<std::vector<WorkerTime>> evaluation_times;
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
@@ -234,7 +247,8 @@ std::string Training::job(int worker) {
   const SchedulerHalf& half = *scheduler_;
   return runtime::encode(TrainingJob{
       half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
-      half.options.dataset, half.train->fingerprint(), half.test->fingerprint(),
+      half.options.dataset, half.train != nullptr, half.test != nullptr,
+      SchedulerHalf::fingerprint_of(half.train), SchedulerHalf::fingerprint_of(half.test),
       half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
       half.options.weights, half.options.results.string(), half.proof.trains(),
       credits_of(half.proof.verdict(), half.options.setting.slots),
@@ -254,7 +268,8 @@ std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
   const std::optional<TrainingTask> task = scheduler_->rounds.next();
   if (!task) return std::nullopt;
   scheduler_->under_way.push_back(*task);
-  scheduler_->handed_out.push_back(runtime::now_ns());
+  if (task->kind == TaskKind::kEvaluate && scheduler_->first_ns < 0)
+    scheduler_->first_ns = runtime::now_ns();
   const std::string payload = runtime::encode(*task);
   std::vector<Task> tasks;
   for (int worker = 0; worker < scheduler_->plan.workers_bound(); ++worker)
@@ -267,14 +282,15 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   SchedulerHalf& half = *scheduler_;
   const TrainingTask task = half.under_way.front();
   half.under_way.pop_front();
-  half.note_time(task);
   if (task.kind == TaskKind::kSave) return;
   TrainingResult
       sum;  // of an evaluation each worker has its share of the rows; of training, one all
   int reports = 0;
+  std::vector<WorkerTime> times;
   for (const Result& each : results) {
     auto result = runtime::decode<TrainingResult>(each.payload);
     half.count(task, each, result);
+    times.push_back({result.begin_ns, result.end_ns});
     if (!result.has_loss) continue;
     ++reports;
     sum.loss += result.loss;
@@ -284,7 +300,11 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
     sum.cause = result.cause;
   }
   half.predict(task);
-  if (task.kind == TaskKind::kEvaluate) return half.fold_evaluation(task, sum);
+  if (task.kind == TaskKind::kEvaluate) {
+    half.last_ns = runtime::now_ns();
+    half.evaluation_times.push_back(std::move(times));
+    return half.fold_evaluation(task, sum);
+  }
   KERF_CHECK(reports == 1, "{} workers concluded step {}", reports, task.step);
   half.fold_step(task, sum);
 }
@@ -302,17 +322,16 @@ const std::vector<StepRecord>& Training::steps() const { return scheduler_->step
 const std::vector<EvaluationRecord>& Training::evaluations() const {
   return scheduler_->evaluations;
 }
-const std::vector<double>& Training::evaluation_seconds() const {
-  return scheduler_->evaluation_seconds;
+const std::vector<std::vector<WorkerTime>>& Training::evaluation_times() const {
+  return scheduler_->evaluation_times;
 }
 double Training::seconds_between() const {
   return static_cast<double>(scheduler_->last_ns - scheduler_->first_ns) * 1e-9;
 }
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
-int64_t Training::labels_per_row() const {
-  return kerf::schedmp::labels_per_row(*scheduler_->train, scheduler_->model);
-}
+int64_t Training::labels_per_row() const { return scheduler_->labels_per_row(); }
+int Training::label_axes() const { return scheduler_->label_axes(); }
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }
 

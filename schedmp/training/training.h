@@ -74,13 +74,14 @@ struct EvaluationRecord {
   int64_t after_epoch = 0;
   int64_t rows = 0;
   int64_t correct = 0;
-  double loss = 0;
+  double loss = 0;  // of weights that training spoilt, no finite number
   int64_t labels_per_row = 1;
   // Answers among the kTop largest scores, where there are more classes than that and the classes
   // are not divided.
   std::optional<int64_t> in_top = std::nullopt;
   bool kept = false;       // its weights are those that the run leaves
   bool of_classes = true;  // answers are right or wrong; else they are near to numbers, or far
+  int label_axes = 0;      // of a row's labels: 0 of one, 1 of a text's, 2 of an image's
 
   int64_t labels() const { return rows * labels_per_row; }
   double share(int64_t of_labels) const {
@@ -105,6 +106,12 @@ struct WorkerFigures {
   // worker's own where it is the only one of its process. -1: unknown.
   int64_t resident_bytes = -1;
   int64_t data_bytes = 0;
+};
+
+// When a worker began a batch, and when its part of the answers was there: on its own clock.
+struct WorkerTime {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
 };
 
 struct RouteFigures {
@@ -145,14 +152,14 @@ class Training : public Program {
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;
   const std::vector<EvaluationRecord>& evaluations() const;
-  // Of each batch of evaluations, to when its last result came in: from when it was handed out, or,
-  // behind others, from when there were fewer under way than workers. And from the beginning of the
-  // first to the end of the last.
-  const std::vector<double>& evaluation_seconds() const;
+  // Of each batch of evaluations, each worker's in turn; and from when the first was handed out to
+  // when the last result came in.
+  const std::vector<std::vector<WorkerTime>>& evaluation_times() const;
   double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
   int64_t labels_per_row() const;
+  int label_axes() const;
   int64_t total_steps() const;  // that this run will make at most
   const Verdict& verdict() const;
   // Each worker's spans, on its own clock.

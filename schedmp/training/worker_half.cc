@@ -4,12 +4,15 @@
 #include <bit>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "ops/arithmetic.h"
 #include "ops/random.h"
 #include "partitioner/rewrite.h"
 #include "runtime/error.h"
+#include "runtime/time.h"
 #include "schedmp/schedules.h"
+#include "schedmp/training/result_memory.h"
 #include "schedmp/training/result_shares.h"
 #include "schedmp/training/shards.h"
 
@@ -30,44 +33,50 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                    {gradients, workplace.threads, {workplace.device.kind()}}),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
-  cap_memory();
+  Work evaluation = work_of(forward_only(training_.groups, training_.micro_batches), false);
+  cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
   executor_ = std::make_unique<Executor>(
       model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,
-      work_of(forward_only(training_.groups, training_.micro_batches), false), job.credits,
-      workplace, job.optimizer, job.seed);
+      std::move(evaluation), job.credits, workplace, job.optimizer, job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
   if (executor_->reads_data()) open_data(factories);
 }
 
 // What was proved is all there is: a step beyond it fails where it happens.
-void TrainingWorker::cap_memory() {
+void TrainingWorker::cap_memory(int64_t on_host) {
   const auto slots = static_cast<int64_t>(workplace_.endpoint.slot_bytes());
   if (slots > job_.memory)
     throw Error(ErrorCode::kProtocol,
                 kerf::format("its slots take {} bytes and it was proved to take {} in all", slots,
                              job_.memory),
                 kerf::format("worker {}", workplace_.worker));
-  workplace_.device.cap_memory(static_cast<size_t>(std::max<int64_t>(job_.memory - slots, 1)));
+  workplace_.device.cap_memory(
+      static_cast<size_t>(std::max<int64_t>(job_.memory - slots - on_host, 1)));
 }
 
 void TrainingWorker::open_data(const TrainingFactories& factories) {
+  if (executor_->reads_inputs()) inputs_ = input_names(model_);
   workplace_.activity.doing("opening data set " + job_.dataset);
-  train_ = factories.dataset(job_.dataset, Split::kTrain);
-  test_ = factories.dataset(job_.dataset, Split::kTest);
-  if (train_->fingerprint() != job_.train_fingerprint ||
-      test_->fingerprint() != job_.test_fingerprint)
-    throw Error(ErrorCode::kUsage,
-                kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
-                kerf::format("worker {}", workplace_.worker));
+  const auto open = [&](Split split, const std::string& fingerprint) {
+    auto data = factories.dataset(job_.dataset, split,
+                                  [&activity = workplace_.activity] { activity.progress(); });
+    if (data->fingerprint() != fingerprint)
+      throw Error(
+          ErrorCode::kUsage,
+          kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
+          kerf::format("worker {}", workplace_.worker));
+    return data;
+  };
+  if (job_.opens_train) train_ = open(Split::kTrain, job_.train_fingerprint);
+  if (job_.opens_test) test_ = open(Split::kTest, job_.test_fingerprint);
   train_ahead_ = load_ahead(train_);
   test_ahead_ = load_ahead(test_);
-  // A run that keeps no shares evaluates, and needs no training rows.
-  if (!job_.shards.empty()) prepare(train_.get());
+  prepare(train_.get());
 }
 
 std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
     std::shared_ptr<const Dataset>& data) const {
-  if (!data->loads_ahead() || !executor_->reads_inputs()) return nullptr;
+  if (data == nullptr || !data->loads_ahead() || !executor_->reads_inputs()) return nullptr;
   auto ahead = std::make_shared<LoadingAhead>(data, model_);
   data = ahead;
   return ahead;
@@ -77,6 +86,8 @@ std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
 void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows) {
   const bool training = task.kind == TaskKind::kTrain;
   const auto& ahead = training ? train_ahead_ : test_ahead_;
+  const auto& other = training ? test_ahead_ : train_ahead_;
+  if (other != nullptr) other->expect({}, {});
   if (ahead == nullptr) return;
   const int64_t behind = task.first + task.rows;
   const int64_t count = std::min(task.rows, ahead->rows() - behind);
@@ -89,9 +100,9 @@ void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64
 }
 
 void TrainingWorker::prepare(const Dataset* data) {
-  if (!executor_->reads_inputs()) return;
+  if (data == nullptr) return;
   workplace_.activity.doing("loading data set " + job_.dataset);
-  data->prepare();
+  data->prepare(inputs_);
   workplace_.activity.progress();
 }
 
@@ -128,10 +139,13 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
                       task.learning_rate};
   prepare(data.dataset);
   expect_rows(task, data.rows);
+  const int64_t begin = runtime::now_ns();
   TrainingResult& result = executor_->run(data);
   if (!job_.results.empty())
     for (const GivenResult& given : executor_->results())
       write_result(job_.results, model_, given, task.first);
+  result.begin_ns = begin;
+  result.end_ns = runtime::now_ns();
   measure_memory(task, result);
   result.spans.clear();
   if (task.trace) result.spans = workplace_.trace.take();

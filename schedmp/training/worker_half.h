@@ -24,9 +24,10 @@ class TrainingWorker {
   Executor& executor() { return *executor_; }
 
  private:
-  void cap_memory();
+  // All but slots, and what it proved to take on the host.
+  void cap_memory(int64_t on_host);
   void open_data(const TrainingFactories& factories);
-  // Before a step that reads it, so that loading is not taken for computing.
+  // Before a step that reads it, so that loading is not taken for computing. Of null, nothing.
   void prepare(const Dataset* data);
   // Reads this split's rows beforehand from now on, where that is worth a thread.
   std::shared_ptr<LoadingAhead> load_ahead(std::shared_ptr<const Dataset>& data) const;
@@ -43,6 +44,7 @@ class TrainingWorker {
   partitioner::Model model_;
   partitioner::Plan plan_;
   Schedule training_;
+  std::vector<std::string> inputs_;  // of the model, where this worker reads any
   std::shared_ptr<const Dataset> train_;
   std::shared_ptr<const Dataset> test_;
   std::shared_ptr<LoadingAhead> train_ahead_;  // is train_, or null

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "apps/data/array_rows.h"
@@ -64,6 +65,8 @@ TEST(ArrayRows, SplitsByTheNamesOfArrays) {
   EXPECT_EQ(test.rows(), 10);
   EXPECT_EQ(train.classes(), 5);
   EXPECT_EQ(train.input("anything"), (ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, 2, 3}}));
+  EXPECT_FALSE(train.named("anything")) << "it fits a model of one input";
+  EXPECT_TRUE(train.named("x"));
   // x[i] counts by eighths, y[i] is i * 7 mod 5.
   EXPECT_THAT(inputs_of(train, {29, 0, 1}),
               ElementsAre(21.75, 21.875, 22, 22.125, 22.25, 22.375, 0, 0.125, 0.25, 0.375, 0.5,
@@ -113,13 +116,12 @@ TEST(ArrayRows, WhatDoesNotFitTogetherIsNamed) {
     const auto error = error_of([&] {
       const ArrayRows data(arrays_of_folder(folder.path()), Split::kTrain);
       data.classes();
+      data.input("x");
     });
     return error ? std::string(error->what()) : "";
   };
   save("x.npy", ops::DType::kFloat32, {20, 3});
   EXPECT_THAT(complaint(), HasSubstr("it has no labels: an array called label, y"));
-  save("y.npy", ops::DType::kInt64, {19});
-  EXPECT_THAT(complaint(), AllOf(HasSubstr("y.npy"), HasSubstr("19 rows, but x has 20")));
   save("y.npy", ops::DType::kFloat32, {20});
   EXPECT_THAT(complaint(),
               HasSubstr("labels are whole numbers where they are classes, these are float32"));
@@ -127,6 +129,84 @@ TEST(ArrayRows, WhatDoesNotFitTogetherIsNamed) {
   EXPECT_THAT(complaint(), HasSubstr("label -1 of row 0 is no class"));
   save("y.npy", ops::DType::kInt64, {});
   EXPECT_THAT(complaint(), HasSubstr("no axis of rows"));
+  save("y.npy", ops::DType::kUint64, {20});
+  EXPECT_THAT(complaint(), HasSubstr("is no class"));
+  std::vector<int64_t> most(20);
+  most[3] = INT64_MAX;
+  write_npy(folder / "y.npy",
+            {ops::DType::kInt64, {20}, reinterpret_cast<std::byte*>(most.data())});
+  EXPECT_THAT(complaint(), HasSubstr("label 9223372036854775807 of row 3 is no class"));
+}
+
+// Saves zeros by name, and opens them.
+class SavedArrays : public testing::Test {
+ protected:
+  void save(const std::string& name, const ops::Shape& shape,
+            ops::DType dtype = ops::DType::kInt64) {
+    const std::vector<std::byte> bytes(static_cast<size_t>(shape.elements()) * ops::size_of(dtype));
+    write_npy(folder_ / (name + ".npy"), {dtype, shape, const_cast<std::byte*>(bytes.data())});
+  }
+  ArrayRows open(Split split = Split::kTrain) const {
+    return {arrays_of_folder(folder_.path()), split};
+  }
+  std::string complaint(const std::function<void(const ArrayRows&)>& act = {}) const {
+    const auto error = error_of([&] {
+      const ArrayRows data = open();
+      if (act) act(data);
+    });
+    return error ? error->what() : "";
+  }
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(SavedArrays, WhatHasTestsOfItsOwnIsForTrainingWhole) {
+  for (const char* name : {"x", "y"}) save(name, {20});
+  for (const char* name : {"x_test", "y_test"}) save(name, {6});
+  EXPECT_EQ(open().rows(), 20);
+  EXPECT_EQ(open(Split::kTest).rows(), 6);
+  for (const char* name : {"x_train", "y_train"}) save(name, {10});
+  EXPECT_EQ(open().rows(), 10);
+  fs::remove(folder_ / "x_test.npy");
+  fs::remove(folder_ / "y_test.npy");
+  EXPECT_THAT(error_of([&] { open(Split::kTest); })->what(), HasSubstr("no arrays for tests"));
+}
+
+TEST_F(SavedArrays, TooFewRowsAreRefused) {
+  for (const int64_t rows : {0, 1}) {
+    for (const char* name : {"x", "y"}) save(name, {rows});
+    EXPECT_THAT(complaint(), HasSubstr(plural(rows, "row") + " are not enough"));
+    EXPECT_TRUE(error_of([&] { open(Split::kTest); })) << rows;
+  }
+  for (const char* name : {"x", "y"}) save(name, {2});
+  EXPECT_EQ(open().rows() + open(Split::kTest).rows(), 2);
+}
+
+TEST_F(SavedArrays, AnArrayThatNobodyAsksForDoesNoHarm) {
+  for (const char* name : {"x", "y"}) save(name, {20});
+  save("mean", {});
+  save("rows_of_another", {7});
+  runtime::write_file_atomic(folder_ / "names.npy", "these are no numbers");
+  EXPECT_EQ(open().rows(), 18);
+  const auto asked = [&](const char* input) {
+    return complaint([&](const ArrayRows& data) { data.input(input); });
+  };
+  EXPECT_EQ(asked("image"), "");
+  EXPECT_THAT(asked("mean"), HasSubstr("mean.npy: it has no axis of rows"));
+  EXPECT_THAT(asked("names"), HasSubstr("no .npy file"));
+  EXPECT_THAT(asked("rows_of_another"), AllOf(HasSubstr("it has 7 rows, but"), HasSubstr("y.npy")));
+}
+
+TEST_F(SavedArrays, TwoThatCouldBeItAreRefused) {
+  for (const char* name : {"x", "y", "target"}) save(name, {20});
+  EXPECT_THAT(complaint(), HasSubstr("both y and target could be its labels"));
+  fs::remove(folder_ / "y.npy");
+  EXPECT_EQ(complaint([](const ArrayRows& data) { data.classes(); }), "");
+  for (const char* name : {"label", "y"}) save(name, {20});
+  EXPECT_EQ(complaint(), "") << "label is what models call it";
+  save("data", {20});
+  EXPECT_THAT(complaint([](const ArrayRows& data) { data.input("image"); }),
+              HasSubstr("both x and data could be its input image"));
+  EXPECT_EQ(complaint([](const ArrayRows& data) { data.input("data"); }), "");
 }
 
 // A flipped bit of an array, wherever it is: nothing else in the file says what its numbers were.
@@ -141,7 +221,7 @@ TEST(ArrayRows, DamagedNumbersAreRefused) {
     runtime::write_file_atomic(damaged, bytes);
     const auto error = error_of([&] {
       const ArrayRows data(arrays_of_archive(damaged), Split::kTrain);
-      data.prepare();
+      data.prepare(std::vector<std::string>{"x"});
     });
     ASSERT_TRUE(error) << name;
     EXPECT_THAT(error->what(), AllOf(HasSubstr(name + ": x"), HasSubstr("it is damaged")));
@@ -195,7 +275,7 @@ TEST(Pictures, AreWhatPyTorchMakesOfThem) {
       ASSERT_NEAR(each, value, allowed) << name << " " << channels;
     }
   }
-  EXPECT_EQ(compared, 9);
+  EXPECT_EQ(compared, 18);
 }
 
 std::string message_of_picture(const std::string& bytes) {
@@ -313,8 +393,10 @@ TEST_F(Text, OfBytesIsFollowedByBytes) {
   std::string text;
   for (int i = 0; i < 83; ++i) text += static_cast<char>(200 + i);
   const std::string of = name("4x256", text);
-  const TextRows train(TokensOf::kBytes, of, Split::kTrain);
-  const TextRows test(TokensOf::kBytes, of, Split::kTest);
+  const auto opened = open_text(TokensOf::kBytes, of, Split::kTrain);
+  const TextRows& train = *opened;
+  const auto tests = open_text(TokensOf::kBytes, of, Split::kTest);
+  const TextRows& test = *tests;
   EXPECT_EQ(train.rows(), 18);
   EXPECT_EQ(test.rows(), 2);
   EXPECT_EQ(train.classes(), 256);
@@ -327,8 +409,11 @@ TEST_F(Text, OfBytesIsFollowedByBytes) {
 // the 4 times, the line's end and cat 3 times, sat twice; the others once.
 TEST_F(Text, OfWordsIsNumberedByHowCommonTheyAre) {
   const std::string of = name("2x5", "the cat\tsat  the cat\nthe dog sat\nthe cat a\n");
-  const TextRows train(TokensOf::kWords, of, Split::kTrain);
-  const TextRows test(TokensOf::kWords, of, Split::kTest);
+  OpenWords words;
+  const auto opened = open_text(TokensOf::kWords, of, Split::kTrain, {}, &words);
+  const TextRows& train = *opened;
+  const auto tests = open_text(TokensOf::kWords, of, Split::kTest, {}, &words);
+  const TextRows& test = *tests;
   EXPECT_EQ(train.rows(), 5);
   EXPECT_EQ(train.held_bytes(), 0);
   EXPECT_THAT(whole_numbers(train, {0, 1, 2, 3, 4}, false),
@@ -337,17 +422,39 @@ TEST_F(Text, OfWordsIsNumberedByHowCommonTheyAre) {
   EXPECT_THAT(whole_numbers(test, {0}, false), ElementsAre(1, 3));
   EXPECT_THAT(whole_numbers(test, {0}), ElementsAre(3, 0));
   EXPECT_EQ(train.held_bytes(), 14 * 4);
+  EXPECT_EQ(test.held_bytes(), 0) << "they are the same words";
+}
+
+TEST_F(Text, OfWordsIsGoneThroughOnceForBothSplits) {
+  const std::string of = name("2x5", "the cat sat the cat the dog sat the cat a b c d\n");
+  OpenWords words;
+  int64_t reads = 0;
+  const Working working = [&] { ++reads; };
+  const auto open = [&](Split split) {
+    return open_text(TokensOf::kWords, of, split, working, &words);
+  };
+  const auto train = open(Split::kTrain);
+  EXPECT_EQ(reads, 1) << "it said that it was at work";
+  const auto test = open(Split::kTest);
+  EXPECT_EQ(reads, 1);
+  test->prepare({});
+  EXPECT_EQ(reads, 3) << "counted, and numbered";
+  whole_numbers(*train, {0}, false);
+  whole_numbers(*test, {0});
+  EXPECT_EQ(reads, 3);
+  EXPECT_EQ(train->held_bytes() + test->held_bytes(), 15 * 4);
 }
 
 TEST_F(Text, WhatIsTooShortIsNamed) {
   const auto complaint = [&](const std::string& of) {
-    const auto error = error_of([&] { TextRows(TokensOf::kBytes, of, Split::kTrain); });
+    const auto error = error_of([&] { open_text(TokensOf::kBytes, of, Split::kTrain); });
     return error ? std::string(error->what()) : "";
   };
   EXPECT_THAT(complaint(name("4x256", "12345678")), HasSubstr("it has 8 tokens"));
   EXPECT_THAT(complaint(name("4x256", "")), HasSubstr("it has 0 tokens"));
   EXPECT_EQ(complaint(name("4x256", "123456789")), "");
   EXPECT_THAT(complaint("4x256:/nowhere"), HasSubstr("/nowhere"));
+  EXPECT_THAT(complaint("4x0:/nowhere"), HasSubstr("\"4x0\": expected LENGTHxVOCABULARY:FILE"));
 }
 
 // ---- IDX
@@ -369,6 +476,8 @@ TEST(IdxFolder, ReadsPlainAndGzippedFilesAlike) {
   const IdxFolder plain(folder.path(), Split::kTrain);
   EXPECT_EQ(inputs_of(plain, {3, 0}), rows);
   EXPECT_EQ(plain.held_bytes(), 12);
+  EXPECT_TRUE(plain.loads_ahead()) << "its rows are read from the file";
+  EXPECT_FALSE(zipped.loads_ahead());
   EXPECT_THAT(error_of([&] { IdxFolder("/nowhere", Split::kTrain); })->what(),
               HasSubstr("/nowhere"));
 }
@@ -381,6 +490,8 @@ TEST(NamesOfData, SayWhatOfTheModelTheyNeed) {
   EXPECT_EQ(complete_dataset_name("images:/p", lenet, 1), "images:1x28x28:/p");
   EXPECT_EQ(complete_dataset_name("images:1x28x28:/p", lenet, 1), "images:1x28x28:/p");
   EXPECT_EQ(complete_dataset_name("words:/t", lstm, 1), "words:16x32:/t");
+  EXPECT_EQ(complete_dataset_name("words:8x9:t", lstm, 1),
+            "words:8x9:" + fs::absolute("t").string());
   EXPECT_EQ(complete_dataset_name("/d/a.npz", lenet, 1), "npz:/d/a.npz");
   EXPECT_EQ(complete_dataset_name("npy:d", lenet, 1), "npy:" + fs::absolute("d").string());
   EXPECT_THAT(error_of([&] { complete_dataset_name("text:/t", lenet, 1); })->what(),

@@ -1,5 +1,6 @@
 """Training out of files: the same losses on any number of workers, and in `run.json` what it read."""
 
+import json
 import pathlib
 import shutil
 import unittest
@@ -9,6 +10,7 @@ import numpy
 from kerf_command import KerfTest, run
 
 FILES = pathlib.Path(__file__).parent / "files"
+CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
 BRIEFLY = ("--batch", 8, "--micro-batches", 2, "--lr", 0.05)
 
 
@@ -76,6 +78,36 @@ class DataOfFiles(KerfTest):
             self.assertEqual(report["data"], f"{kind}:8x256:{text}")
             self.assertEqual(report["labels_per_row"], 8)
         self.assert_one_error(run("train", "lenet5", "--data", f"text:{text}"), "does not answer token by token")
+        self.assert_one_error(run("train", CONVOLUTIONS, "--data", f"text:{text}"), "gets one by --loss")
+
+    def save(self, **arrays):
+        path = self.folder / "arrays.npz"
+        numpy.savez(path, **arrays)
+        return path
+
+    def test_tests_that_do_not_fit_are_told_before_training(self):
+        x, y = numpy.zeros((30, 6), numpy.float32), numpy.arange(30) % 5
+        mlp = ("mlp", "--sizes", "6-8-5")
+        for tests, part in (((x[:10, :5], y[:10]), "5 features"), ((x[:10], y[:10] + 1), "6 classes")):
+            data = self.save(x_train=x, y_train=y, x_test=tests[0], y_test=tests[1])
+            answer = run("train", *mlp, "--data", data, *BRIEFLY, "--out", self.folder / "out")
+            self.assert_one_error(answer, "arrays.npz", part)
+            self.train(*mlp, "--data", data, *BRIEFLY, "--no-test", out="untested")
+
+    def test_an_evaluation_needs_no_training_rows(self):
+        x, y = numpy.random.default_rng(1).standard_normal((30, 6)).astype(numpy.float32), numpy.arange(30) % 5
+        mlp = ("mlp", "--sizes", "6-8-5")
+        report = self.train(*mlp, "--data", self.save(x_train=x, y_train=y, x_test=x, y_test=y), *BRIEFLY, "--steps", 0)
+        self.assertEqual([each["epoch"] for each in report["evaluations"]], [0])
+        weights = ("--weights", self.folder / "run" / "weights.safetensors", "--json")
+        answer = run("eval", *mlp, "--data", self.save(x_test=x, y_test=y), *weights)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertAlmostEqual(json.loads(answer.stdout)["loss"], report["evaluations"][0]["loss"], places=5)
+
+    def test_arrays_are_inputs_by_their_names(self):
+        x, y = numpy.zeros((30, 6), numpy.float32), numpy.arange(30) % 5
+        answer = run("train", "mlp", "--sizes", "6-8-5", "--data", self.save(x=x, data=x, y=y), *BRIEFLY, "--out", self.folder / "o")
+        self.assert_one_error(answer, "both x and data could be its input")
 
     def test_what_is_not_there_is_named(self):
         for data, parts in ((self.folder / "no.npz", ["no.npz", "cannot be opened"]),

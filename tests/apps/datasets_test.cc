@@ -146,13 +146,14 @@ TEST(Datasets, UnknownNameListsTheKnownOnes) {
 }
 
 TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
-  EXPECT_EQ(complete_dataset_name("synthetic", make_model("lenet5"), 512), "synthetic:512x784x10");
-  EXPECT_EQ(complete_dataset_name("synthetic", make_model("mlp 20-8-3"), 512),
-            "synthetic:512x20x3");
+  EXPECT_EQ(complete_dataset_name("synthetic", make_model("lenet5"), 512), "synthetic:8192x784x10");
+  EXPECT_EQ(complete_dataset_name("synthetic", make_model("mlp 20-8-3"), 9000),
+            "synthetic:9000x20x3")
+      << "a batch";
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("lstm-lm 5-7-4-6"), 512),
-            "tokens:512x5x7");
+            "tokens:8192x5x7");
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("seq2seq 5-3-7-4-6-1"), 512),
-            "pairs:512x5x3x7");
+            "pairs:8192x5x3x7");
   EXPECT_EQ(complete_dataset_name("synthetic:9x9x9", make_model("lenet5"), 512), "synthetic:9x9x9");
   EXPECT_EQ(complete_dataset_name("fashion-mnist", make_model("lenet5"), 512), "fashion-mnist");
   // As workers find it that were started elsewhere.
@@ -160,6 +161,15 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
             "fashion-mnist:" + (std::filesystem::current_path() / "here/there").string());
   EXPECT_EQ(complete_dataset_name("fashion-mnist:/there", make_model("lenet5"), 512),
             "fashion-mnist:/there");
+}
+
+// As many rows as are in 256 MiB.
+TEST(Datasets, SyntheticRowsOfLargeImagesAreFewer) {
+  const auto resnet = make_model("resnet50");
+  const std::string name = complete_dataset_name("synthetic", resnet, 32);
+  EXPECT_EQ(name, "synthetic:445x150528x1000");
+  EXPECT_EQ(make_dataset(name, Split::kTrain)->rows(), 445);
+  EXPECT_EQ(complete_dataset_name("synthetic", resnet, 512), "synthetic:512x150528x1000");
 }
 
 TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {

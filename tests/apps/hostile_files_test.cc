@@ -5,6 +5,10 @@
 #include <functional>
 #include <random>
 
+#include "apps/data/array_rows.h"
+#include "apps/data/idx_folder.h"
+#include "apps/data/inflated_bytes.h"
+#include "apps/data/text_rows.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "tests/apps/file_readers.h"
@@ -22,8 +26,8 @@ constexpr int kMutations = 1'000;
 constexpr int kMutations = 20'000;
 #endif
 
-// A byte of deflate makes at most 1032, which a picture has as three of eight bits, converted once.
-constexpr size_t kMostPerByte = 3 * 8 * 1032;
+// A byte of deflate makes at most 1032, which a picture has as four of eight bits, converted once.
+constexpr size_t kMostPerByte = 4 * 8 * 1032;
 constexpr size_t kMostAlways = size_t{8} << 20;
 constexpr size_t kHead = 80;  // of the longest header here
 
@@ -76,6 +80,71 @@ TEST(HostileFiles, Idx) {
   const std::string images = tests::idx_header(0x00000803, {4, 6, 6}) + std::string(4 * 36, 'p');
   survive(images, [&](const std::string& bytes) { tests::read_idx(bytes, labels); });
   survive(labels, [&](const std::string& bytes) { tests::read_idx(images, bytes); });
+}
+
+// As Fashion-MNIST comes.
+TEST(HostileFiles, GzippedIdx) {
+  const tests::TemporaryFolder folder;
+  const std::string labels = tests::idx_header(0x00000801, {4}) + std::string("\0\1\2\3", 4);
+  tests::write_gzip(folder / "a.gz",
+                    tests::idx_header(0x00000803, {4, 28, 28}) + std::string(4 * 784, 'p'));
+  survive(runtime::read_file(folder / "a.gz"), [&](const std::string& bytes) {
+    const IdxFolder data(open_gzip(tests::bytes_in_memory(bytes)), tests::bytes_in_memory(labels),
+                         kFashionMnist);
+    std::vector<float> row(784);
+    data.read_features(std::vector<int64_t>{3},
+                       {ops::DType::kFloat32, {1, 784}, reinterpret_cast<std::byte*>(row.data())});
+  });
+}
+
+// Labels, and the last row of the input.
+void read_rows(const std::string& bytes) {
+  for (const auto split : {schedmp::Split::kTrain, schedmp::Split::kTest}) {
+    const ArrayRows data(arrays_of_archive(tests::bytes_in_memory(bytes)), split);
+    data.classes();
+    const auto spec = data.input("x");
+    if (!spec) continue;
+    const ops::Shape row = spec->shape.with_batch(1);
+    std::vector<std::byte> to(static_cast<size_t>(row.elements()) * ops::size_of(spec->dtype));
+    data.read_input("x", std::vector<int64_t>{data.rows() - 1}, {spec->dtype, row, to.data()});
+  }
+}
+
+TEST(HostileFiles, RowsOfStoredArrays) { survive(file("stored.npz"), read_rows); }
+TEST(HostileFiles, RowsOfDeflatedArrays) { survive(file("deflated.npz"), read_rows); }
+
+TEST(HostileFiles, Text) {
+  const auto read = [](const schedmp::Dataset& data, int64_t length) {
+    std::vector<int64_t> row(static_cast<size_t>(length));
+    const ops::TensorView to{
+        ops::DType::kInt64, {1, length}, reinterpret_cast<std::byte*>(row.data())};
+    data.read_labels(std::vector<int64_t>{data.rows() - 1}, to);
+    data.read_input("tokens", std::vector<int64_t>{0}, to);
+  };
+  survive("the cat sat\non the mat", [&](const std::string& bytes) {
+    const auto words = std::make_shared<Words>(tests::bytes_in_memory(bytes), 4);
+    read(TextRows(words, 3, 4, schedmp::Split::kTrain), 3);
+  });
+  survive("twenty-five letters or so", [&](const std::string& bytes) {
+    read(TextRows(tests::bytes_in_memory(bytes), 12, schedmp::Split::kTest), 12);
+  });
+}
+
+// The last four bytes of a gzip file say how much there is.
+TEST(HostileFiles, WhatAGzipFileClaimsCostsNothing) {
+  const tests::TemporaryFolder folder;
+  std::mt19937_64 random(3);
+  std::string noise(60'000, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random());
+  tests::write_gzip(folder / "a.gz", noise);
+  std::string bytes = runtime::read_file(folder / "a.gz");
+  const uint32_t claim = 60'000'000;
+  for (size_t i = 0; i < 4; ++i)
+    bytes[bytes.size() - 4 + i] = static_cast<char>(claim >> 8 * i & 0xff);
+  const auto contents = open_gzip(tests::bytes_in_memory(bytes));
+  const size_t before = tests::allocated_bytes();
+  EXPECT_THROW(contents->prepare(), Error);
+  EXPECT_LT(tests::allocated_bytes() - before, size_t{4} << 20);
 }
 
 }  // namespace

@@ -31,6 +31,20 @@ def torch_answers(x):
     return torch.softmax(functional.linear(p, weights["fc.weight"], weights["fc.bias"]), 1).numpy()
 
 
+def sum_of(inputs, outputs, path):
+    """A file whose outputs are each the sum of its inputs [N, 4]."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4])
+
+    nodes = [helper.make_node("Sum", inputs, [output]) for output in outputs]
+    graph = helper.make_graph(nodes, "sums", [value(name) for name in inputs], [value(name) for name in outputs])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), str(path))
+    return path
+
+
 class OnnxFiles(KerfTest):
     def rows(self, name, *shape):
         path = self.folder / name
@@ -53,6 +67,56 @@ class OnnxFiles(KerfTest):
         self.assertTrue(numpy.array_equal(piped, alone), "bit for bit")
         divided = self.answers(CONVOLUTIONS, "image", rows, "--batch", 4, "--workers", 2, "--cut", "feature")
         numpy.testing.assert_allclose(divided, alone, rtol=1e-5, atol=1e-7)
+
+    def test_a_batch_takes_no_longer_than_it_is_under_way(self):
+        rows = self.rows("x.npy", 96, 1, 8, 8)
+        for workers in (1, 2):
+            done = run("infer", CONVOLUTIONS, "--input", f"image={rows}", "--output", self.folder / "o", "--batch", 1,
+                       "--workers", workers, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["rows"], told["batch"], told["workers"]), (96, 1, workers))
+            self.assertEqual(told["outputs"], [str(self.folder / "o" / "probabilities.npy")])
+            self.assertGreater(told["latency_seconds"], 0)
+            if workers == 1:  # which has one batch at a time
+                self.assertLess(told["latency_seconds"] * told["rows_per_second"], 1.5)
+        self.assertEqual(os.listdir(self.folder / "o"), ["probabilities.npy"])
+
+    def test_one_stage_takes_a_batch_whole(self):
+        rows = self.rows("x.npy", 16, 1, 8, 8)
+        common = ("infer", CONVOLUTIONS, "--input", f"image={rows}", "--output", self.folder / "o", "--json")
+        for flags, expected in (((), 1), (("--workers", 2), 8), (("--micro-batches", 2), 2)):
+            self.assertEqual(json.loads(run(*common, *flags).stdout)["micro_batches"], expected, flags)
+
+    def test_answers_as_a_plan_says(self):
+        rows = self.rows("x.npy", 11, 1, 8, 8)
+        plan = self.folder / "plan.json"
+        done = run("plan", CONVOLUTIONS, "--workers", 2, "--batch", 4, "--out", plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(numpy.array_equal(self.answers(CONVOLUTIONS, "image", rows, "--plan", plan),
+                                          self.answers(CONVOLUTIONS, "image", rows, "--batch", 1)))
+
+    def test_several_inputs_and_outputs_have_files_of_their_names(self):
+        model = sum_of(["a", "b"], ["first/sum", "second"], self.folder / "sums.onnx")
+        a, b = self.rows("a.npy", 9, 4), self.folder / "b.npy"
+        numpy.save(b, numpy.arange(36, dtype=numpy.float32).reshape(9, 4))
+        out = self.folder / "o"
+        done = run("infer", model, "--input", f"a={a}", "--input", f"b={b}", "--output", out, "--workers", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for output in ("first_sum", "second"):
+            self.assertTrue(numpy.array_equal(numpy.load(out / f"{output}.npy"), numpy.load(a) + numpy.load(b)))
+        refused = ((("--input", f"a={a}"), "nothing for b"),
+                   (("--input", f"a={a}", "--input", f"b={b}", "--input", f"c={b}"), "has no input c; its inputs are a, b"),
+                   (("--input", f"a={a}", "--input", f"a={b}"), "a is given twice"))
+        for flags, part in refused:
+            self.assert_one_error(run("infer", model, *flags, "--output", out), part)
+        odd = os.fsdecode(bytes(out) + b"\xff.npy")
+        numpy.save(odd, numpy.load(b))
+        self.assert_one_error(run("infer", model, "--input", f"a={a}", "--input", f"b={odd}", "--output", out), "--input", "UTF-8")
+        both = sum_of(["a", "b"], ["s/t", "s_t"], self.folder / "both.onnx")
+        self.assert_one_error(run("infer", both, "--input", f"a={a}", "--input", f"b={b}", "--output", out),
+                              "the outputs s/t and s_t would both be written to s_t.npy")
+        self.assertEqual(sorted(os.listdir(out)), ["first_sum.npy", "second.npy"])
 
     def test_training_is_the_same_over_workers_and_goes_out_again(self):
         alone = self.train(CONVOLUTIONS, *TRAINED, "--workers", 1, out="alone")
@@ -143,7 +207,7 @@ class OnnxFiles(KerfTest):
         self.assert_one_error(run("plan", "missing.onnx"), "missing.onnx", "no such file")
         self.assert_one_error(run("train", CONVOLUTIONS, "--data", "synthetic:64x64x10"), "no loss to train with")
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"picture={rows}", "--output", self.folder / "o"),
-                              "nothing for image")
+                              "has no input picture; its inputs are image")
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "image=x.npy")
         last = self.rows("last.npy", 2, 8, 8, 1)
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"image={last}", "--output", self.folder / "o"),

@@ -202,6 +202,19 @@ TEST(Progress, TellsTheTestAccuracyOfAnEpochOnItsLine) {
   EXPECT_THAT(screen.written, testing::ElementsAre(HasSubstr("test accuracy 75.00 %")));
 }
 
+TEST(Progress, TellsWhatElseATestSays) {
+  Screen screen;
+  Progress progress(screen.options(false, 2, 1));
+  schedmp::EvaluationRecord of_words{0, 2, 6, 1.0, 4, 7};
+  of_words.label_axes = 1;
+  progress.evaluation(of_words);
+  progress.evaluation({0, 2, 6, 1.0, 4});
+  progress.finish();
+  ASSERT_EQ(screen.written.size(), 2U);
+  EXPECT_THAT(screen.written[0], HasSubstr("75.00 %, perplexity 2.72, top-5 87.50 %"));
+  EXPECT_THAT(screen.written[1], Not(HasSubstr("perplexity"))) << "nor of an image's pixels";
+}
+
 TEST(Progress, CountsInTheWordsOfTheProgram) {
   Screen screen;
   screen.now += 1h;

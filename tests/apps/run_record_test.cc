@@ -14,6 +14,7 @@
 namespace kerf::apps {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -117,6 +118,31 @@ TEST(RunRecord, TellsWhichWeightsStayedAndWhatTheyAreWorth) {
   EXPECT_THAT(text, HasSubstr("these weights are of epoch 1: its test loss is the lowest of 2"));
   EXPECT_THAT(run_text(sample(), false), Not(HasSubstr("these weights")));
   EXPECT_TRUE(parse_json(write_run_record(sample()), "")["evaluations"][0]["top5"].is_null());
+}
+
+TEST(RunRecord, CountsWhatARowHasLabelsOf) {
+  const auto told = [](int64_t labels, int64_t axes) {
+    RunRecord record = sample();
+    record.labels_per_row = labels;
+    record.label_axes = axes;
+    record.evaluations = {{1, 8, 6, 0.5, labels, std::nullopt, true, true, axes}};
+    const std::string written = write_run_record(record);
+    EXPECT_EQ(write_run_record(read_run_record(written, "run.json")), written);
+    return run_text(record, false);
+  };
+  EXPECT_THAT(told(1, 0), AllOf(HasSubstr("of 8 images"), Not(HasSubstr("perplexity"))));
+  EXPECT_THAT(told(1, 1), AllOf(HasSubstr("of 8 tokens"), HasSubstr("perplexity 1.65")));
+  EXPECT_THAT(told(16, 2), AllOf(HasSubstr("of 128 pixels"), Not(HasSubstr("perplexity")),
+                                 Not(HasSubstr("tokens/s"))));
+}
+
+TEST(RunRecord, ATestLossThatIsNotFiniteIsTold) {
+  RunRecord record = sample();
+  record.evaluations = {{1, 8, 6, std::nullopt}};
+  const std::string written = write_run_record(record);
+  EXPECT_TRUE(parse_json(written, "")["evaluations"][0]["loss"].is_null());
+  EXPECT_EQ(write_run_record(read_run_record(written, "run.json")), written);
+  EXPECT_THAT(run_text(record, false), HasSubstr("test loss not finite"));
 }
 
 TEST(RunRecord, HasNoGapWithoutABound) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "partitioner/builder.h"
 #include "partitioner/zoo.h"
 #include "runtime/error.h"
 
@@ -114,6 +115,43 @@ TEST_F(Ahead, KeepsNoMoreThanItMay) {
   EXPECT_EQ(ahead.held_bytes(), 5 + 3 * 32);
   EXPECT_EQ(ask(ahead, rows), floats(rows));
   EXPECT_EQ(ahead.missed(), 1 + 2);
+}
+
+TEST_F(Ahead, WhatNobodyHasReadYetIsNotHeld) {
+  LoadingAhead ahead(numbers_, model_);
+  ask(ahead, {0});
+  const std::vector<int64_t> rows{12, 13, 14};
+  ahead.expect(rows, {});
+  wait_for(1 + 2);
+  EXPECT_THROW(ask(ahead, {13}), Error) << "and the thread is behind it";
+  EXPECT_EQ(ask(ahead, {14}), floats({14}));
+  EXPECT_EQ(ahead.held_bytes(), 5 + 2 * 32) << "13 could not be read";
+  ahead.expect({}, {});
+  EXPECT_EQ(ahead.held_bytes(), 5);
+}
+
+// Two inputs have one bound in common.
+TEST(AheadOfTwo, InputsShareWhatMayBeHeld) {
+  partitioner::Builder b("two");
+  b.loss(b.gemm(b.add(b.input("a", {ops::kBatch, 8}), b.input("b", {ops::kBatch, 8})), 2));
+  const partitioner::Model model = b.build();
+  const auto numbers = std::make_shared<Numbers>();
+  LoadingAhead ahead(numbers, model, 5 * 32);
+  std::vector<float> values(4 * 8);
+  const std::vector<int64_t> rows{1, 2, 3, 4};
+  const ops::TensorView to{
+      ops::DType::kFloat32, {4, 8}, reinterpret_cast<std::byte*>(values.data())};
+  for (const char* input : {"a", "b"}) ahead.read_input(input, rows, to);
+  ahead.expect(rows, {});
+  for (int i = 0; i < 5000 && numbers->read() < 8 + 5; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(numbers->read(), 8 + 5);
+  EXPECT_EQ(ahead.held_bytes(), 5 + 5 * 32);
+  for (const char* input : {"a", "b"}) {
+    ahead.read_input(input, rows, to);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], rows[i / 8]) << input;
+  }
+  EXPECT_EQ(ahead.found(), 5);
+  EXPECT_EQ(ahead.missed(), 8 + 3);
 }
 
 TEST_F(Ahead, ARowThatCannotBeReadIsToldToWhoAsks) {

@@ -138,7 +138,8 @@ struct RunOf {
 };
 
 TrainingFactories factories() {
-  return {make_model, [](const std::string& name, Split) -> std::shared_ptr<const Dataset> {
+  return {make_model,
+          [](const std::string& name, Split, const Working&) -> std::shared_ptr<const Dataset> {
             const float bad = name == "nan"   ? NAN
                               : name == "inf" ? INFINITY
                               : name == "big" ? 1e30F

@@ -12,6 +12,7 @@
 #include "schedmp/schedules.h"
 #include "schedmp/training/training.h"
 #include "tests/partitioner/wide_models.h"
+#include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
 #include "tests/support/random_dataset.h"
 
@@ -73,10 +74,12 @@ Model make_model(const std::string& source) {
 }
 
 TrainingFactories factories() {
-  return {make_model, [](const std::string& name, Split split) -> std::shared_ptr<const Dataset> {
-            if (name == "tokens") return std::make_shared<TokenRows>();
-            return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 46 : 20, 12, 5);
-          }};
+  return {
+      make_model,
+      [](const std::string& name, Split split, const Working&) -> std::shared_ptr<const Dataset> {
+        if (name == "tokens") return std::make_shared<TokenRows>();
+        return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 46 : 20, 12, 5);
+      }};
 }
 
 struct Answer {
@@ -225,6 +228,19 @@ TEST(Dataset, WhatItCannotFeedIsNamed) {
       testing::HasSubstr("5 features of int64, but tokens, an input of m, has 20 of float32"));
   EXPECT_THAT(complaint(model("tokens", {kBatch, kLength}, kInt64, kVocabulary - 1)),
               testing::HasSubstr("it has 9 classes, but m gives 8 scores"));
+}
+
+// Rows that fit any name would be both inputs.
+TEST(Dataset, FeedsSeveralInputsByTheirNamesOnly) {
+  partitioner::Builder b("two");
+  const partitioner::ValueId ids = b.input("ids", {ops::kBatch, 12});
+  const partitioner::ValueId mask = b.input("mask", {ops::kBatch, 12});
+  b.loss(b.gemm(b.add(ids, mask), 5));
+  const auto error =
+      tests::error_of([&] { check_fits(tests::RandomDataset(8, 12, 5), "rows", b.build()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), testing::HasSubstr("rows: it has nothing by the name of ids, and two "
+                                                "has 2 inputs: ids, mask"));
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ partitioner::Model make_model(const std::string& /*source*/) {
 
 int main(int argc, char** argv) {
   const schedmp::TrainingFactories factories{
-      make_model, [](const std::string&, schedmp::Split) { return std::make_shared<Stripes>(); }};
+      make_model, [](const std::string&, schedmp::Split, const schedmp::Working&) {
+        return std::make_shared<Stripes>();
+      }};
   const schedmp::ProgramFactories programs{
       {"training", [&] { return std::make_unique<schedmp::Training>(factories); }}};
   if (const auto code = schedmp::serve_if_worker(argc, argv, programs)) return *code;

@@ -187,15 +187,6 @@ TEST(Read, ExternalDataStayInTheModelsFolder) {
   EXPECT_THAT(little->what(), HasSubstr("which has 10"));
 }
 
-TEST(Patterns, StarsStandForAnything) {
-  EXPECT_TRUE(fits_pattern("layer1.0.weight", "layer1.*"));
-  EXPECT_TRUE(fits_pattern("layer1.0.weight", "*weight"));
-  EXPECT_TRUE(fits_pattern("fc", "f?"));
-  EXPECT_FALSE(fits_pattern("layer10", "layer1"));
-  EXPECT_FALSE(fits_pattern("layer2.weight", "layer1.*"));
-  EXPECT_TRUE(fits_pattern("aXbXc", "a*b*c"));
-}
-
 Graph product_and(const std::string& op, int64_t axis) {
   return graph_of({4, 6},
                   {node_of("MatMul", {"x", "w"}, "z"), node_of(op, {"z"}, "y", {{"axis", axis}})},
