@@ -86,12 +86,17 @@ def shared_memory():
     return {path.name for path in folder.iterdir() if "kerf" in path.name} if folder.exists() else set()
 
 
-def read_safetensors(path):
-    """name -> (shape, bytes)."""
+def safetensors_header(path):
+    """The header, and what lies behind it."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from("<Q", data)
-    header = json.loads(data[8:8 + length])
-    return {name: (entry["shape"], data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
+    return json.loads(data[8:8 + length]), data[8 + length:]
+
+
+def read_safetensors(path):
+    """name -> (shape, bytes)."""
+    header, data = safetensors_header(path)
+    return {name: (entry["shape"], data[entry["data_offsets"][0]:entry["data_offsets"][1]])
             for name, entry in header.items() if name != "__metadata__"}
 
 
