@@ -32,6 +32,13 @@ def start(*arguments, **more):
                             stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 
 
+def shared_data(part):
+    """A folder of files that belong to nobody's checkout, as tests/support/shared_data.h has it; None where it is not there."""
+    named = os.environ.get("KERF_DATA")
+    places = [pathlib.Path(named)] if named else [above / "shared/data" for above in pathlib.Path(__file__).resolve().parents]
+    return next((place / part for place in places if (place / part).is_dir()), None)
+
+
 def processes_of(session):
     """pid -> command line of every live process of a session."""
     found = {}

@@ -7,12 +7,10 @@ import unittest
 
 import numpy
 
-from kerf_command import KerfTest, run
+from kerf_command import KerfTest, run, shared_data
 
 MODELS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models"
 CONVOLUTIONS = MODELS / "convolutions.onnx"
-# Topologies without weights: planned where somebody has them.
-LIGHT = os.environ.get("KERF_LIGHT_MODELS")
 TRAINED = ("--loss", "cross-entropy", "--data", "synthetic:96x64x10", "--batch", 32, "--micro-batches", 4, "--steps", 6)
 
 
@@ -190,9 +188,11 @@ class OnnxFiles(KerfTest):
         self.assertEqual(len(report["losses"]), 2)
 
     def test_light_models_plan_for_inference(self):
-        found = sorted(pathlib.Path(LIGHT).glob("light_*.onnx")) if LIGHT else []
-        if not found:
-            self.skipTest("KERF_LIGHT_MODELS names no folder of light_*.onnx")
+        light = shared_data("onnx")
+        if light is None:
+            self.skipTest("there is no shared/data/onnx above the sources, and KERF_DATA names none")
+        found = sorted(light.glob("light_*.onnx"))  # topologies, without weights
+        self.assertTrue(found, light)
         for model in found:
             done = run("plan", model, "--cut", "layer", "--workers", 3, "--batch", 1, "--objective", "forward-flops", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
