@@ -52,7 +52,8 @@ class NormSets {
 
 class AxisNormalizationKernel final : public ActivationKernel {
  public:
-  explicit AxisNormalizationKernel(const KernelSite& site) : op_(site.as<AxisNormalization>()) {}
+  explicit AxisNormalizationKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<AxisNormalization>()) {}
 
   void forward(const Call& call) override {
     const NormSets sets(call.inputs[0].shape, op_.normalised());

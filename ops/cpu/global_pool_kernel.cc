@@ -48,7 +48,8 @@ KERF_CLONES void spread_side_by_side(const float* dy, const GlobalPlaces& p, flo
 
 class GlobalPoolKernel final : public ActivationKernel {
  public:
-  explicit GlobalPoolKernel(const KernelSite& site) : op_(site.as<GlobalPool>()) {}
+  explicit GlobalPoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<GlobalPool>()) {}
 
   void forward(const Call& call) override {
     const GlobalPlaces p = global_places(op_.images(), call.inputs[0].shape);

@@ -9,7 +9,8 @@ namespace {
 
 class MaxUnpoolKernel final : public ActivationKernel {
  public:
-  explicit MaxUnpoolKernel(const KernelSite& site) : op_(site.as<MaxUnpool>()) {}
+  explicit MaxUnpoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<MaxUnpool>()) {}
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];

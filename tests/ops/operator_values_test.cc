@@ -241,6 +241,17 @@ TEST_F(OperatorValues, TheLastUpdateOfAPlaceStaysAndHasTheGradient) {
   EXPECT_THAT(gradients[1].floats, ElementsAre(0, 4, 2));
 }
 
+TEST_F(OperatorValues, WhatHasNoGradientOfParametersIsNamed) {
+  NodeFacts facts;
+  facts.inputs.push_back({{DType::kFloat32, {2}}, Role::kParameter, true});
+  OperatorRunner runner(bind_operator(find_operator("Tanh"), facts), *device_, 0);
+  const auto error = tests::error_of([&] {
+    (void)runner.gradients({zeros({2})}, {}, {zeros({2})}, {{0, false, zeros({2})}});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("through Tanh"));
+}
+
 TEST_F(OperatorValues, OneHotHasNoPlaceForAnIndexOutOfRange) {
   TensorLiteral pair{DType::kInt8, {2}, {5, 7}};
   const auto y =
