@@ -130,7 +130,8 @@ std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
           ->type_name("784-512-512-10"),
       command
           .add_option("--width", flags.width,
-                      "Of networks of images: this times the published channels (default 1)")
+                      "Of built-in models: this times their channels, features and hidden units "
+                      "(default 1)")
           ->type_name("FACTOR"),
       command.add_option("--classes", flags.classes, "Of networks of images (default 1000)")
           ->check(whole_number<int64_t>())
