@@ -2,6 +2,7 @@
 // in memory in proportion to them, and comes to an end.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -25,6 +26,8 @@ struct Case {
   std::string name;
   std::string bytes;
 };
+
+void PrintTo(const Case& of, std::ostream* to) { *to << of.reader->name << " " << of.name; }
 
 // Of each reader all sound bytes; none means that nobody tries it.
 std::vector<Case> cases() {

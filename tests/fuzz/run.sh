@@ -17,7 +17,7 @@ for reader in "${readers[@]}"; do
   mkdir -p "build/fuzz/corpus/$reader"
   echo "== $reader"
   KERF_READER=$reader ASAN_OPTIONS=quarantine_size_mb=16 OMP_NUM_THREADS=1 "$programs/fuzz_reader" \
-    -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=3000 -print_final_stats=0 -verbosity=1 \
+    -max_total_time="$seconds" -max_len=65536 -timeout=60 -rss_limit_mb=3000 -print_final_stats=0 -verbosity=1 \
     -artifact_prefix="build/fuzz/faults/$reader-" "build/fuzz/corpus/$reader" "build/fuzz/seeds/$reader" \
     >"build/fuzz/$reader.log" 2>&1 || failed+=("$reader")
   # How much of the code the seeds reached, and how much what came of them.

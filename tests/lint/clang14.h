@@ -10,11 +10,17 @@
 
 namespace std {
 
-// GCC makes its <source_location> from a builtin.
+// GCC makes its <source_location> from a builtin that clang 14 has not.
 struct source_location {
-  static constexpr source_location current() noexcept { return {}; }
-  constexpr const char* file_name() const noexcept { return ""; }
-  constexpr unsigned line() const noexcept { return 0; }
+  static constexpr source_location current(const char* file = __builtin_FILE(),
+                                           unsigned line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+  constexpr const char* file_name() const noexcept { return file_; }
+  constexpr unsigned line() const noexcept { return line_; }
+
+  const char* file_ = "";
+  unsigned line_ = 0;
 };
 
 }  // namespace std
