@@ -3,7 +3,7 @@
 #
 #   ./setup.sh                    what the kerf command needs; Release
 #   ./setup.sh --tests [PRESET]   also what the tests need, and the tests and benchmarks themselves;
-#                                 PRESET is release (default), dev, asan or tsan
+#                                 PRESET is release (default), dev, asan, tsan or fuzz
 #
 # Needs no input, and changes nothing that is already there.
 set -euo pipefail
@@ -22,6 +22,9 @@ case "${1:-}" in
       clang-format clang-tidy git util-linux)
     preset=${2:-release}
     target=()  # what the preset says
+    if [[ $preset == fuzz ]]; then
+      packages+=(clang libclang-rt-14-dev libomp-dev)
+    fi
     ;;
   *)
     echo "setup.sh: error: unknown argument '$1' (there is only --tests)" >&2

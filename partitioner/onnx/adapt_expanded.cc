@@ -48,7 +48,8 @@ Adapted group_normalization(Older older) {
   const ops::Shape shape = older.shape_of(0);
   const int64_t groups = ops::attribute_int(older.node.attributes, "num_groups", 0);
   const bool of_groups = older.opset < 21 && older.node.inputs.size() == 3 && shape.rank() >= 2 &&
-                         older.shape_of(1) == ops::Shape{groups} && groups != shape[1];
+                         groups > 0 && older.shape_of(1) == ops::Shape{groups} &&
+                         groups != shape[1];
   if (older.opset < 21 && older.node.inputs.size() == 3 && !of_groups && groups != shape[1])
     no_meaning("before opset 21 it has a scale and a bias for each group");
   if (!of_groups) return {std::move(older.node)};
@@ -91,7 +92,7 @@ Adapted compress(Older older) {
   if (older.has("axis") || shape.rank() == 1 || shape.batched()) return {std::move(older.node)};
   NodeChain made(older);
   const std::string flat =
-      made.add("Reshape", {older.node.inputs.at(0)}, {{"shape", Ints{shape.elements()}}});
+      made.add("Reshape", {older.input(0)}, {{"shape", Ints{shape.elements()}}});
   GraphNode node = older.node;
   node.inputs[0] = flat;
   node.attributes["axis"] = int64_t{0};
@@ -115,6 +116,9 @@ Adapted max_pool(Older older) {
 }  // namespace
 
 std::string NodeChain::filled(const ops::Shape& shape, float number) {
+  constexpr int64_t kMost = 1 << 24;
+  if (shape.batched() || shape.elements() > kMost)
+    no_meaning(format("it needs a constant of shape {}", to_string(shape)));
   std::string bytes;
   for (int64_t i = 0; i < shape.elements(); ++i)
     bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));

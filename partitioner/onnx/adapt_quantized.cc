@@ -78,7 +78,7 @@ Adapted quantize_linear(Older older) {
   const int64_t axis = scale_axis(older);
   const int rank = older.shape_of(0).rank();
   Quantizing made(older);
-  const std::string scale = made.along(older.node.inputs.at(1), older.shape_of(1), rank, axis);
+  const std::string scale = made.along(older.input(1), older.shape_of(1), rank, axis);
   const auto output = ops::dtype_of_onnx(older.taken_int("output_dtype", 0));
   DType to = output.value_or(DType::kUint8);
   std::string zero;
@@ -94,15 +94,15 @@ Adapted dequantize_linear(Older older) {
   const int64_t axis = scale_axis(older);
   Quantizing made(older);
   const std::string centred = made.centred(0, 2, axis);
-  made.add("Mul", {centred, made.along(older.node.inputs.at(1), older.shape_of(1),
-                                       older.shape_of(0).rank(), axis)});
+  made.add("Mul", {centred,
+                   made.along(older.input(1), older.shape_of(1), older.shape_of(0).rank(), axis)});
   return made.end();
 }
 
 // 0 to 255 from the least to the greatest number, and 0 among them. Gives scale and zero point too.
 Adapted dynamic_quantize_linear(Older older) {
   Quantizing made(older);
-  const std::string& x = older.node.inputs.at(0);
+  const std::string& x = older.input(0);
   const std::string nothing = made.filled({}, 0);
   const std::string steps = made.filled({}, 255);
   const ops::Attributes one{{"keepdims", int64_t{0}}};
@@ -142,14 +142,16 @@ Adapted conv_integer(Older older) {
 // A product of whole numbers by what they mean in those of the result.
 Adapted requantized(Older& older, Quantizing& made, const std::string& product,
                     const std::string& other_scale) {
-  const auto& in = older.node.inputs;
-  const std::string step = made.add("Div", {made.add("Mul", {in.at(1), other_scale}), in.at(6)});
-  made.quantize(made.add("Mul", {product, step}), made.as_float(in.at(7)), older.spec_of(7).dtype);
+  const std::string of_both = made.add("Mul", {older.input(1), other_scale});
+  const std::string step = made.add("Div", {of_both, older.input(6)});
+  made.quantize(made.add("Mul", {product, step}), made.as_float(older.input(7)),
+                older.spec_of(7).dtype);
   return made.end();
 }
 
 void want_one_scale(const Older& older, size_t input) {
-  if (older.shape_of(input).elements() != 1)
+  const ops::Shape shape = older.shape_of(input);
+  if (shape.batched() || shape.elements() != 1)
     no_meaning(
         format("its input {} has a scale for each row or column, which is not known here", input));
 }
@@ -170,7 +172,7 @@ Adapted qlinear_conv(Older older) {
   std::vector<std::string> inputs{made.centred(0, 2, 0), made.centred(3, 5, 0)};
   if (older.has_input(8)) inputs.push_back(made.as_float(older.node.inputs[8]));
   const std::string sum = made.add("Conv", inputs, older.node.attributes);
-  const std::string scale = made.along(older.node.inputs.at(4), older.shape_of(4), rank, 1);
+  const std::string scale = made.along(older.input(4), older.shape_of(4), rank, 1);
   return requantized(older, made, sum, scale);
 }
 

@@ -21,6 +21,11 @@ struct Older {
   bool has_input(size_t input) const {
     return input < node.inputs.size() && !node.inputs[input].empty();
   }
+  // Its name. Refused as its spec is where it is not there.
+  const std::string& input(size_t number) const {
+    spec_of(number);
+    return node.inputs[number];
+  }
   ops::Shape shape_of(size_t input) const { return spec_of(input).shape; }
   int64_t taken_int(const std::string& attribute, int64_t otherwise) {
     const int64_t value = ops::attribute_int(node.attributes, attribute, otherwise);
@@ -51,7 +56,7 @@ class NodeChain {
     return output;
   }
   void add(GraphNode node) { nodes_.push_back(std::move(node)); }
-  // A constant of so many elements that are all this number.
+  // A constant of so many elements, at most 2^24, that are all this number.
   std::string filled(const ops::Shape& shape, float number);
   // The last gives what the older node gave, and has its name.
   Adapted end() {

@@ -205,11 +205,11 @@ void Parameters::load(const std::filesystem::path& safetensors) {
 
 Parameters::Tensor Parameters::holder(const std::vector<Tensor>& all, partitioner::ValueId value,
                                       const ops::Box& box) const {
-  const auto of_value = std::ranges::equal_range(
-      all, value, {}, [&](const Tensor& each) { return local(each).value; });
+  const auto value_of = [&](const Tensor& each) { return local(each).value; };
   std::optional<Tensor> found;
-  for (const Tensor& at : of_value)
-    if (local(at).box.contains(box) && (!found || local(at).trained)) found = at;
+  for (auto at = std::ranges::lower_bound(all, value, {}, value_of);
+       at != all.end() && value_of(*at) == value; ++at)
+    if (local(*at).box.contains(box) && (!found || local(*at).trained)) found = *at;
   KERF_CHECK(found.has_value(), "no tensor of this worker holds {} of {}", ops::to_string(box),
              model_.value(value).name);
   return *found;

@@ -180,6 +180,39 @@ TEST(HostileGraphs, AnOutputThatNoSuchNodeHas) {
   expect_refused(with_constant({filled}, "c", {8}), "none.node", "it gives no output c");
 }
 
+TEST(HostileGraphs, AScaleForEachSample) {
+  for (const std::string op : {"QLinearMatMul", "QLinearConv"})
+    expect_refused(graph_of({8}, {node_of(op, std::vector<std::string>(9, "x"), "y")}, {}),
+                   "y.node", "its input 1 has a scale for each row or column");
+}
+
+TEST(HostileGraphs, QuantizedNodesWithoutTheirInputs) {
+  const auto refuse = [](const std::string& op, size_t inputs, const std::string& why) {
+    std::vector<std::string> names{"x", "one", "zero", "x", "one", "zero", "one", "zero"};
+    names.resize(inputs);
+    expect_refused(
+        graph_of({8}, {node_of(op, names, "y")}, {stored("one", {}, {1}), stored("zero", {}, {0})}),
+        "y.node", why);
+  };
+  refuse("DynamicQuantizeLinear", 0, "it has no input 0");
+  refuse("QuantizeLinear", 1, "it has no input 1");
+  refuse("QLinearMatMul", 6, "it has no input 6");
+  refuse("QLinearMatMul", 7, "it has no input 7");
+}
+
+TEST(HostileGraphs, GroupsThatAreNone) {
+  const auto refuse = [](const Ints& sample, int64_t groups, const std::string& why) {
+    const std::vector<float> scales(static_cast<size_t>(groups), 1.0F);
+    Graph graph = graph_of(
+        sample, {node_of("GroupNormalization", {"x", "s", "s"}, "y", {{"num_groups", groups}})},
+        {stored("s", {groups}, scales)});
+    graph.opset = 18;
+    expect_refused(graph, "y.node", why);
+  };
+  refuse({4, 6}, 0, "group");
+  refuse({int64_t{1} << 40, 1}, 2, "it needs a constant of shape");
+}
+
 TEST(HostileGraphs, APipeIsNoFile) {
   const tests::TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe.onnx").c_str(), 0600), 0);

@@ -1,0 +1,75 @@
+// Bytes from strangers: whatever they are, a reader takes them or refuses them by the file's name,
+// in memory in proportion to them, and comes to an end.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/fuzz/readers.h"
+#include "tests/support/allocation_meter.h"
+#include "tests/support/mutated.h"
+
+namespace kerf::tests {
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kMutations = 1'000;
+#else
+constexpr int kMutations = 20'000;
+#endif
+constexpr size_t kHead = 80;  // of the longest header here
+
+struct Case {
+  const Reader* reader;
+  std::string name;
+  std::string bytes;
+};
+
+void PrintTo(const Case& of, std::ostream* to) { *to << of.reader->name << " " << of.name; }
+
+// Of each reader all sound bytes; none means that nobody tries it.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Reader& reader : readers()) {
+    const auto sound = sound_bytes(reader.name);
+    if (sound.empty()) throw std::logic_error("nothing to begin with for " + reader.name);
+    for (const auto& [name, bytes] : sound) all.push_back({&reader, name, bytes});
+  }
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& of) {
+  std::string name = of.param.reader->name + "_" + of.param.name;
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  return name;
+}
+
+class Mutations : public testing::TestWithParam<Case> {};
+
+TEST_P(Mutations, AreTakenOrRefused) {
+  const auto& [reader, name, sound] = GetParam();
+  ASSERT_NO_THROW(reader->read(sound));
+  int refused = 0;
+  for (int seed = 0; seed < kMutations && !HasFailure(); ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    const std::string bytes = mutated(sound, random, kHead);
+    const size_t before = allocated_bytes();
+    try {
+      refused += takes(*reader, bytes) ? 0 : 1;
+    } catch (const std::exception& fault) {
+      ADD_FAILURE() << "seed " << seed << ": " << fault.what();
+    }
+    EXPECT_LE(allocated_bytes() - before,
+              reader->most_always + reader->most_per_byte * bytes.size())
+        << "seed " << seed;
+  }
+  EXPECT_GT(refused, kMutations / 50);  // otherwise the mutations miss
+}
+
+INSTANTIATE_TEST_SUITE_P(Readers, Mutations, testing::ValuesIn(cases()), name_of);
+
+}  // namespace
+}  // namespace kerf::tests

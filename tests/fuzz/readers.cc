@@ -1,0 +1,181 @@
+#include "tests/fuzz/readers.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+
+#include "apps/report/run_record.h"
+#include "partitioner/graph_formats.h"
+#include "partitioner/onnx/import.h"
+#include "partitioner/onnx/read.h"
+#include "partitioner/plan.h"
+#include "runtime/activity.h"
+#include "runtime/channel.h"
+#include "runtime/trace.h"
+#include "runtime/wire.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/schedule.h"
+#include "tests/fuzz/data_readers.h"
+#include "tests/partitioner/sample_models.h"
+#include "tests/runtime/wire_sample.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::tests {
+
+namespace {
+
+const std::string kOrigin = "the file";
+constexpr size_t kLongestRefusal = 4000;  // beside names out of the file
+
+// The bytes as a file, for readers that take a path; the next ones take its place. Beside it lies
+// the data that external.onnx has there.
+std::filesystem::path as_file(const std::string& bytes) {
+  static const TemporaryFolder folder;
+  static const bool beside = std::filesystem::copy_file(
+      KERF_TESTS "/partitioner/onnx/models/external.bin", folder / "external.bin");
+  KERF_CHECK(beside);
+  const std::filesystem::path path = folder / kOrigin;
+  std::filesystem::remove(path);  // to write over it, file systems wait for the disk
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+// For training; as answers with inputs that are whole, as ONNX's own tests have them; for answers.
+void read_onnx(const std::string& bytes) {
+  using partitioner::onnx::ImportOptions;
+  const partitioner::onnx::Graph graph = partitioner::onnx::read_graph(as_file(bytes));
+  std::optional<Error> refused;
+  bool taken = false;
+  for (const ImportOptions& options : {ImportOptions{}, ImportOptions{.whole_inputs = true}}) {
+    try {
+      import_graph(graph, options);
+      taken = true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage) throw;
+      if (!refused) refused = error;
+    }
+  }
+  if (!taken) throw Error(*refused);
+  try {
+    import_graph(graph, {.answers = true});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+  }
+}
+
+void read_tensor_message(const std::string& bytes) {
+  partitioner::onnx::read_tensor(as_file(bytes));
+}
+
+void read_safetensors_file(const std::string& bytes) { schedmp::read_safetensors(as_file(bytes)); }
+
+// What was read is written as a text that is read as the same.
+void read_schedule(const std::string& bytes) {
+  const schedmp::Schedule schedule = schedmp::parse_schedule(bytes, kOrigin);
+  KERF_CHECK(schedmp::parse_schedule(write_schedule(schedule), kOrigin) == schedule);
+}
+
+const partitioner::Model& planned_model() {
+  static const partitioner::Model model = partitioner::testing::small_mlp();
+  return model;
+}
+
+void read_plan_text(const std::string& bytes) {
+  partitioner::read_plan(planned_model(), bytes, kOrigin);
+}
+
+void read_shares(const std::string& bytes) {
+  if (bytes.empty()) throw Error(ErrorCode::kUsage, "it is empty", kOrigin);  // as the command does
+  partitioner::PlanRequest request = partitioner::testing::request_of(partitioner::Cut::kFree, 2);
+  request.shares = bytes;
+  request.shares_origin = kOrigin;
+  make_plan(model_for(planned_model(), request), request, *partitioner::hold_everything());
+}
+
+void read_placement_graph(const std::string& bytes) { partitioner::read_placement(bytes, kOrigin); }
+void read_pipedream_graph(const std::string& bytes) { partitioner::read_pipedream(bytes, kOrigin); }
+
+// And told, as `kerf report` does.
+void read_record(const std::string& bytes) {
+  run_text(apps::read_run_record(bytes, kOrigin), false);
+}
+
+// What was taken says again what arrived.
+template <class T>
+bool decodes(const std::string& bytes) {
+  try {
+    const T value = runtime::decode<T>(bytes);
+    KERF_CHECK(runtime::encode(value) == bytes, "the value has other bytes");
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kProtocol) throw;
+    return false;
+  }
+}
+
+void read_messages(const std::string& bytes) {
+  runtime::FrameFault fault{};
+  const std::array taken{runtime::parse_frame(bytes, fault).has_value(),
+                         decodes<runtime::Sample>(bytes), decodes<runtime::ActivityReport>(bytes),
+                         decodes<runtime::Span>(bytes), decodes<runtime::Wiring>(bytes)};
+  if (std::ranges::find(taken, true) == taken.end())
+    throw Error(ErrorCode::kProtocol, "it is no message", kOrigin);
+}
+
+constexpr size_t kMiB = size_t{1} << 20;
+// A byte of deflate makes at most 1032, which a picture has as four of eight bits, converted once.
+constexpr size_t kInflated = 4 * 8 * 1032;
+
+}  // namespace
+
+const std::vector<Reader>& readers() {
+  static const std::vector<Reader> all{
+      {"npy", read_npy, 8 * kMiB, kInflated},
+      {"npz", read_npz, 8 * kMiB, kInflated},
+      {"rows", read_rows, 8 * kMiB, kInflated},
+      {"gzip", read_gzip, 8 * kMiB, kInflated},
+      {"picture", read_picture, 8 * kMiB, kInflated},
+      {"idx", read_idx_file, 8 * kMiB, kInflated},
+      {"text", read_bytes_of_text, kMiB, 64},
+      {"words", read_words_of_text, kMiB, 64},
+      // Constants that are computed are the most of it, each bounded.
+      {"onnx", read_onnx, 3072 * kMiB, 0},
+      {"tensor", read_tensor_message, kMiB, 64},
+      {"safetensors", read_safetensors_file, kMiB, 256},
+      {"plan", read_plan_text, 16 * kMiB, 4096},
+      {"shares", read_shares, 16 * kMiB, 4096},
+      {"schedule", read_schedule, kMiB, 1024},
+      {"placement", read_placement_graph, kMiB, 1024},
+      {"pipedream", read_pipedream_graph, kMiB, 1024},
+      {"record", read_record, kMiB, 1024},
+      // An element takes up to 360 bytes in memory for at least 62, a growing vector three times
+      // that; of four types.
+      {"messages", read_messages, 65536, 128, ErrorCode::kProtocol},
+  };
+  return all;
+}
+
+const Reader& find_reader(const std::string& name) {
+  const auto found = std::ranges::find(readers(), name, &Reader::name);
+  if (found == readers().end()) throw std::out_of_range("no reader is named " + name);
+  return *found;
+}
+
+bool takes(const Reader& reader, const std::string& bytes) {
+  try {
+    reader.read(bytes);
+    return true;
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (error.code() != reader.refusal) throw std::logic_error("of another kind: " + what);
+    if (what.find(kOrigin) == std::string::npos) throw std::logic_error("names no file: " + what);
+    if (what.size() > kLongestRefusal + 4 * bytes.size())
+      throw std::logic_error("is long: " + what.substr(0, kLongestRefusal));
+    return false;
+  }
+}
+
+}  // namespace kerf::tests

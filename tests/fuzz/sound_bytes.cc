@@ -1,0 +1,187 @@
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "apps/report/run_record.h"
+#include "runtime/activity.h"
+#include "runtime/channel.h"
+#include "runtime/file.h"
+#include "runtime/trace.h"
+#include "runtime/wire.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/schedules.h"
+#include "tests/apps/gzip.h"
+#include "tests/fuzz/readers.h"
+#include "tests/partitioner/sample_models.h"
+#include "tests/runtime/wire_sample.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Sound = std::map<std::string, std::string>;
+
+// Files of the folder that end so.
+Sound files(const fs::path& folder, const std::set<std::string>& endings) {
+  Sound sound;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (endings.contains(entry.path().extension().string()))
+      sound.emplace(entry.path().filename().string(), runtime::read_file(entry.path()));
+  return sound;
+}
+
+// What `write` puts into a file.
+template <class Write>
+std::string written(const Write& write) {
+  const TemporaryFolder folder;
+  write(folder / "file");
+  return runtime::read_file(folder / "file");
+}
+
+std::string gzipped(const std::string& text) {
+  return written([&](const fs::path& path) { write_gzip(path, text); });
+}
+
+std::string repetitive_text() {
+  std::string text;
+  for (int i = 0; i < 600; ++i) text += i % 7 == 0 ? "some text" : "aaaaaaaaaa";
+  return text;
+}
+
+Sound idx() {
+  return {{"labels", idx_header(0x00000801, {4}) + std::string("\0\1\2\3", 4)},
+          {"images", idx_header(0x00000803, {4, 6, 6}) + std::string(144, 'p')},
+          {"gzipped", gzipped(idx_header(0x00000803, {4, 28, 28}) + std::string(3136, 'p'))}};
+}
+
+Sound safetensors() {
+  return {{"two", written([](const fs::path& path) {
+             schedmp::write_safetensors(path,
+                                        {{"a", ops::DType::kFloat32, {2, 2}, std::string(16, 'a')},
+                                         {"b.c", ops::DType::kInt64, {}, std::string(8, 'b')}},
+                                        {{"format", "pt"}});
+           })}};
+}
+
+// Messages of ONNX: extents, a type, raw data or typed ones, a name.
+Sound tensors() {
+  return {{"raw", "\x08\x02\x08\x02\x10\x01\x42\x01t\x4a\x10" + std::string(16, 'a')},
+          {"typed", "\x08\x03\x10\x07\x3a\x03\x01\x02\x03"}};
+}
+
+const std::string kShares = R"({"kerf_shares": 1, "shares": {
+    "fc1": {"0": {"inputs": "0-9,19"}, "1": {"inputs": "10-18"}},
+    "relu1": {"0": {"samples": "0,2,4-5"}, "1": {"samples": "1,3,6-7"}},
+    "fc3": {"0": {"outputs": "0-3,9", "inputs": "0-11"}, "1": "4-8"},
+    "loss": {"0": {"samples": "0-6"}, "1": {"samples": "7"}}}})";
+
+Sound plans() {
+  using partitioner::testing::plan_of;
+  using partitioner::testing::request_of;
+  const partitioner::Model model = partitioner::testing::small_mlp();
+  const partitioner::Plan layers = plan_of(model, request_of(partitioner::Cut::kLayer, 3));
+  partitioner::PlanRequest free = request_of(partitioner::Cut::kFree, 2);
+  free.shares = kShares;
+  const partitioner::Plan divided = plan_of(model, free);
+  const partitioner::Plan hybrid = plan_of(model, request_of(partitioner::Cut::kHybrid, 3));
+  return {{"layers", write_plan(model, layers)},
+          {"divided", write_plan(model, divided)},
+          {"hybrid_decisions", write_plan(model, hybrid, partitioner::PlanText::kDecisions)},
+          {"divided_decisions", write_plan(model, divided, partitioner::PlanText::kDecisions)}};
+}
+
+Sound schedules() {
+  return {{"gpipe", write_schedule(schedmp::gpipe({{0}, {1}}, 4))},
+          {"one_f_one_b", write_schedule(schedmp::one_f_one_b({{0}, {1, 2}}, 3))}};
+}
+
+Sound placements() {
+  return {{"small", R"({"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [
+ {"name": "a", "id": 7, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2,
+  "isBackwardNode": 0, "colorClass": 1, "size": 10},
+ {"name": "b", "id": 8, "supportedOnFpga": true, "cpuLatency": 9, "fpgaLatency": 4.5,
+  "isBackwardNode": false, "size": 20},
+ {"name": "c", "id": 9, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1,
+  "isBackwardNode": 1, "colorClass": 1, "size": 0}],
+ "edges": [{"sourceId": 7, "destId": 8, "cost": 0.5, "size": 64},
+ {"sourceId": 8, "destId": 9, "cost": 1, "size": 16}]})"}};
+}
+
+Sound profiles() {
+  return {{"small",
+           "node1 -- Input0 -- forward_compute_time=0.000, backward_compute_time=0.000, "
+           "activation_size=0.0, parameter_size=0.000\n"
+           "node4 -- LSTM(2048, 1024) -- forward_compute_time=3.5, backward_compute_time=5.25, "
+           "activation_size=[6291456.0; 131072.0], parameter_size=50364416.000 -- stage_id=2\n"
+           "\tnode1 -- node4\n"}};
+}
+
+Sound records() {
+  apps::RunRecord record;
+  record.data = "synthetic:64x8x2";
+  record.plan.model = "mlp";
+  record.plan.cut = "layer";
+  record.plan.schedule = "1f1b";
+  record.plan.batch = 32;
+  record.plan.micro_batches = 4;
+  record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.3}};
+  record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
+  record.plan.routes = {
+      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400}};
+  record.plan.bottleneck = 3;
+  record.plan.bound = 2;
+  record.losses = {0.5, std::nullopt, 0.25};
+  record.evaluations = {{1, 8, 6, 0.5}};
+  record.seconds = 12;
+  record.rows_per_second = 345;
+  record.workers = {{.worker = 0, .pid = 77, .device = "cpu", .messages = 4, .proved_bytes = 9}};
+  record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
+  return {{"small", write_run_record(record)}};
+}
+
+Sound messages() {
+  runtime::SampleMaker maker(5);
+  Sound sound;
+  for (const char* name : {"one", "two", "three"}) sound[name] = runtime::encode(maker.make());
+  runtime::Wiring wiring;
+  for (int32_t i = 0; i < 4; ++i) {
+    wiring.addresses[i] = "tcp://somewhere";
+    wiring.transports[i] = static_cast<runtime::TransportKind>(i);
+    wiring.send[i].resize(2);
+    wiring.receive[i].resize(1);
+  }
+  sound["wiring"] = runtime::encode(wiring);
+  sound["activity"] = runtime::encode(runtime::ActivityReport{"a", "b", "c", 1, 2, 3});
+  sound["span"] = runtime::encode(runtime::Span{"a", runtime::Span::Kind::kSend, 2, 5, 9, 100});
+  sound["frame"] = runtime::make_frame({1, 2, 3}, "payload");
+  return sound;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> sound_bytes(const std::string& reader) {
+  const fs::path tests = KERF_TESTS;
+  const fs::path data = tests / "apps" / "files";
+  if (reader == "npy") return files(data, {".npy"});
+  if (reader == "npz" || reader == "rows") return files(data, {".npz"});
+  if (reader == "picture") return files(data, {".png", ".jpg"});
+  if (reader == "gzip") return {{"text", gzipped(repetitive_text())}};
+  if (reader == "idx") return idx();
+  if (reader == "text") return {{"letters", "twenty-five letters or so"}};
+  if (reader == "words") return {{"lines", "the cat sat\non the mat"}};
+  if (reader == "onnx") return files(tests / "partitioner" / "onnx" / "models", {".onnx"});
+  if (reader == "tensor") return tensors();
+  if (reader == "safetensors") return safetensors();
+  if (reader == "plan") return plans();
+  if (reader == "shares") return {{"divided", kShares}};
+  if (reader == "schedule") return schedules();
+  if (reader == "placement") return placements();
+  if (reader == "pipedream") return profiles();
+  if (reader == "record") return records();
+  if (reader == "messages") return messages();
+  return {};
+}
+
+}  // namespace kerf::tests
