@@ -129,5 +129,34 @@ class ExportedModels(KerfTest):
         self.assertAlmostEqual(losses[1], losses[0], places=5)
 
 
+class FixedBatches(KerfTest):
+    """Files that were exported for so many samples and no other (exported/make_fixed_batch.py)."""
+
+    exported = HERE / "exported" / "fixed_batch"
+
+    def test_any_number_of_rows_is_answered_and_trained_with(self):
+        files = sorted(self.exported.glob("*.onnx"))
+        self.assertEqual(len(files), 16)
+        for file in files:
+            with self.subTest(file=file.name):
+                arrays = numpy.load(self.exported / f"{file.name.split('.')[0]}.npz")
+                x, answers, labels = (arrays[key] for key in ("x", "answers", "labels"))
+                numpy.save(self.folder / "x.npy", x)
+                numpy.savez(self.folder / "rows.npz", x_train=x, label_train=labels, x_test=x, label_test=labels)
+                for flags in (("--batch", 1), ("--batch", 3, "--workers", 2)):
+                    done = run("infer", file, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "answers", *flags)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    got = numpy.load(self.folder / "answers" / "scores.npy")
+                    numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+                report = self.train(file, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--batch", 5,
+                                    "--micro-batches", 2, "--workers", 2, "--steps", 2, "--no-shuffle", "--lr", 0.1,
+                                    out=file.name)
+                flat = answers.reshape(-1, answers.shape[-1])
+                chosen = flat[numpy.arange(len(flat)), labels.flatten()]
+                loss = (numpy.log(numpy.exp(flat).sum(1)) - chosen).mean()
+                self.assertAlmostEqual(report["losses"][0], loss, places=4)
+                self.assertLess(report["losses"][1], report["losses"][0])
+
+
 if __name__ == "__main__":
     unittest.main()
