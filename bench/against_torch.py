@@ -27,6 +27,8 @@ IMAGE_WAYS = ("eager", "channels-last", "compile")
 
 
 class Case:
+    """`model`: Kerf's; a FILE.onnx is what PyTorch exports of torch_model."""
+
     def __init__(self, name, model, batch, steps, data, ways=("eager",), torch_model=None):
         self.name, self.model, self.batch, self.steps, self.data = name, model, batch, steps, data
         self.ways, self.torch_model = ways, torch_model or model
@@ -36,6 +38,7 @@ CASES = [
     Case("LeNet-5, batch 256", ["lenet5"], 256, 60, "784x10", IMAGE_WAYS),
     Case("convnet 32-64, batch 64", ["convnet"], 64, 12, "784x10", IMAGE_WAYS),
     Case("convnet 32-64, batch 256", ["convnet"], 256, 5, "784x10", IMAGE_WAYS),
+    Case("CNN 32-64-128, batch 256", ["cnn.onnx"], 256, 8, "784x10", IMAGE_WAYS, ["cnn"]),
     Case("MLP 784-4096-4096-10, batch 256", ["mlp", "--sizes", "784-4096-4096-10"], 256, 8, "784x10", ("eager", "compile")),
     Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"]),
     Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
@@ -67,9 +70,15 @@ def answer(command):
 
 def kerf_command(kerf, case, folder):
     data = f"synthetic:{case.batch * 4}x{case.data}" if case.data else f"tokens:{case.batch * 4}x128x96"
-    return [kerf, "train", *case.model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1", "--batch",
+    model = case.model
+    if model[0].endswith(".onnx"):
+        file = os.path.join(folder, model[0])
+        subprocess.run([TORCH_PYTHON, str(HERE / "peer_torch.py"), *case.torch_model, "--export", file], check=True,
+                       stdout=subprocess.DEVNULL)
+        model = [file, "--loss", "cross-entropy"]
+    return [kerf, "train", *model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1", "--batch",
             str(case.batch), "--micro-batches", "1", "--steps", str(case.steps), "--lr", "0.001", "--no-test",
-            "--trace-steps", "0", "--json", "--out", folder]
+            "--trace-steps", "0", "--json", "--out", os.path.join(folder, "run")]
 
 
 def torch_command(python, case, way):

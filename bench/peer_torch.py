@@ -1,10 +1,11 @@
 """Training steps in PyTorch, for comparison: prints {"step_seconds": [...], "torch": VERSION} as JSON.
 
-    peer_torch.py lenet5|convnet|mlp|resnet50|vgg16|gpt [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1]
-                  [--mode eager|channels-last|compile] [--start]
+    peer_torch.py lenet5|convnet|cnn|mlp|resnet50|vgg16|gpt [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1]
+                  [--mode eager|channels-last|compile] [--start] [--export FILE.onnx]
 
 A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in memory. resnet50 and
-vgg16 are torchvision's, for images of 64 rows and columns; gpt has the sizes of `kerf train gpt`.
+vgg16 are torchvision's, for images of 64 rows and columns; gpt has the sizes of `kerf train gpt`; cnn is PyTorch's own example
+for handwritten digits. --export writes the model and takes no step.
 """
 
 import argparse
@@ -31,6 +32,11 @@ def convnet(sizes):
                    nn.MaxPool2d(2)]
         channels, side = width, side // 2
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def cnn():
+    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 def mlp(sizes):
@@ -80,7 +86,8 @@ def make(name, sizes):
     if name in NETWORKS:
         import torchvision
         return getattr(torchvision.models, name)()
-    return {"lenet5": lenet5, "convnet": lambda: convnet(sizes), "mlp": lambda: mlp(sizes), "gpt": lambda: Gpt(*sizes)}[name]()
+    return {"lenet5": lenet5, "cnn": cnn, "convnet": lambda: convnet(sizes), "mlp": lambda: mlp(sizes),
+            "gpt": lambda: Gpt(*sizes)}[name]()
 
 
 def rows(name, sizes, batch):
@@ -89,18 +96,21 @@ def rows(name, sizes, batch):
     if name == "gpt":
         tokens, vocabulary = sizes[3:]
         return torch.randint(0, vocabulary, (batch, tokens)), torch.randint(0, vocabulary, (batch * tokens,))
+    if name == "cnn":
+        return torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
     return torch.randn(batch, sizes[0] if name == "mlp" else 784), torch.randint(0, 10, (batch,))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", choices=["lenet5", "convnet", "mlp", "resnet50", "vgg16", "gpt"])
+    parser.add_argument("model", choices=["lenet5", "convnet", "cnn", "mlp", "resnet50", "vgg16", "gpt"])
     parser.add_argument("--sizes", default=None, help="default 784-4096-4096-10, 32-64 of convnet, 4-512-8-128-96 of gpt")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode", choices=["eager", "channels-last", "compile"], default="eager")
     parser.add_argument("--start", action="store_true", help="end before the model is made")
+    parser.add_argument("--export", metavar="FILE.onnx", help="write the model, and end")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
@@ -112,6 +122,9 @@ def main():
     sizes = [int(size) for size in sizes.split("-")] if sizes else []
     model = make(arguments.model, sizes)
     x, y = rows(arguments.model, sizes, arguments.batch)
+    if arguments.export:
+        torch.onnx.export(model, x, arguments.export, input_names=["x"], dynamic_axes={"x": {0: "N"}})
+        return
     if arguments.mode == "channels-last":
         model = model.to(memory_format=torch.channels_last)
         x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
