@@ -1,6 +1,7 @@
 #include "apps/data/tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/data/sizes.h"
 #include "ops/random.h"
@@ -35,83 +36,69 @@ class Count {
 
 }  // namespace
 
-Tokens::Tokens(const std::string& sizes, schedmp::Split split) : split_(split) {
-  const auto three = parse_sizes(sizes, 3, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32");
-  rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, three[0] / 8) : three[0];
-  length_ = three[1];
-  vocabulary_ = three[2];
+CountingRows::CountingRows(std::string kind, std::vector<int64_t> sizes, schedmp::Split split,
+                           int64_t begin, int64_t length)
+    : kind_(std::move(kind)),
+      sizes_(std::move(sizes)),
+      split_(split),
+      rows_(split == schedmp::Split::kTest ? std::max<int64_t>(1, sizes_.front() / 8)
+                                           : sizes_.front()),
+      vocabulary_(sizes_.back()),
+      begin_(begin),
+      labels_(length) {}
+
+std::string CountingRows::fingerprint() const {
+  return format("{} {} {}", kind_, fmt::join(sizes_, "x"),
+                split_ == schedmp::Split::kTrain ? "train" : "test");
 }
+
+void CountingRows::count(std::span<const int64_t> rows, int64_t begin, int64_t length,
+                         const ops::TensorView& to) const {
+  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows) * length);
+  int64_t* out = to.i64();
+  for (const int64_t row : rows) {
+    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
+    const Count of_row(row, split_, vocabulary_);
+    for (int64_t i = begin; i < begin + length; ++i) *out++ = of_row[i];
+  }
+}
+
+void CountingRows::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
+  count(rows, begin_, labels_, to);
+}
+
+Tokens::Tokens(const std::string& sizes, schedmp::Split split)
+    : Tokens(parse_sizes(sizes, 3, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32"), split) {}
+Tokens::Tokens(std::vector<int64_t> sizes, schedmp::Split split)
+    : CountingRows("tokens", sizes, split, 1, sizes[1]), length_(sizes[1]) {}
 
 std::optional<ops::ValueSpec> Tokens::input(std::string_view /*name*/) const {
   return ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, length_}};
 }
 
-std::string Tokens::fingerprint() const {
-  return format("tokens {}x{}x{} {}", rows_, length_, vocabulary_,
-                split_ == schedmp::Split::kTrain ? "train" : "test");
-}
-
-void Tokens::read(std::span<const int64_t> rows, int64_t shift, const ops::TensorView& to) const {
-  KERF_CHECK(to.dtype == ops::DType::kInt64 &&
-             to.elements() == static_cast<int64_t>(rows.size()) * length_);
-  int64_t* out = to.i64();
-  for (const int64_t row : rows) {
-    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
-    const Count count(row, split_, vocabulary_);
-    for (int64_t i = shift; i < shift + length_; ++i) *out++ = count[i];
-  }
-}
-
 void Tokens::read_input(std::string_view /*name*/, std::span<const int64_t> rows,
                         const ops::TensorView& to) const {
-  read(rows, 0, to);
+  count(rows, 0, length_, to);
 }
 
-void Tokens::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
-  read(rows, 1, to);
-}
-
-TokenPairs::TokenPairs(const std::string& sizes, schedmp::Split split) : split_(split) {
-  constexpr const char* kForm = "ROWSxSOURCExTARGETxVOCABULARY";
-  constexpr const char* kExample = "pairs:4096x16x16x32";
-  const auto four = parse_sizes(sizes, 4, kForm, kExample);
-  rows_ = split == schedmp::Split::kTest ? std::max<int64_t>(1, four[0] / 8) : four[0];
-  source_ = four[1];
-  target_ = four[2];
-  vocabulary_ = four[3];
-}
+TokenPairs::TokenPairs(const std::string& sizes, schedmp::Split split)
+    : TokenPairs(parse_sizes(sizes, 4, "ROWSxSOURCExTARGETxVOCABULARY", "pairs:4096x16x16x32"),
+                 split) {}
+TokenPairs::TokenPairs(std::vector<int64_t> sizes, schedmp::Split split)
+    : CountingRows("pairs", sizes, split, sizes[1], sizes[2]),
+      source_(sizes[1]),
+      target_(sizes[2]) {}
 
 std::optional<ops::ValueSpec> TokenPairs::input(std::string_view name) const {
   if (name != kSource && name != kTarget) return std::nullopt;
   return ops::ValueSpec{ops::DType::kInt64, {ops::kBatch, name == kSource ? source_ : target_}};
 }
 
-std::string TokenPairs::fingerprint() const {
-  return format("pairs {}x{}x{}x{} {}", rows_, source_, target_, vocabulary_,
-                split_ == schedmp::Split::kTrain ? "train" : "test");
-}
-
 void TokenPairs::read_input(std::string_view name, std::span<const int64_t> rows,
                             const ops::TensorView& to) const {
-  const int64_t length = name == kSource ? source_ : target_;
-  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows) * length);
-  int64_t* out = to.i64();
-  for (const int64_t row : rows) {
-    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
-    const Count count(row, split_, vocabulary_);
-    for (int64_t i = 0; i < length; ++i)
-      *out++ = name == kSource ? count[i] : i == 0 ? 0 : count[source_ + i - 1];
-  }
-}
-
-void TokenPairs::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
-  KERF_CHECK(to.dtype == ops::DType::kInt64 && to.elements() == std::ssize(rows) * target_);
-  int64_t* out = to.i64();
-  for (const int64_t row : rows) {
-    KERF_CHECK(row >= 0 && row < rows_, "row {} of {}", row, rows_);
-    const Count count(row, split_, vocabulary_);
-    for (int64_t i = 0; i < target_; ++i) *out++ = count[source_ + i];
-  }
+  if (name == kSource) return count(rows, 0, source_, to);
+  count(rows, source_ - 1, target_, to);
+  for (int64_t i = 0; i < std::ssize(rows); ++i) to.i64()[i * target_] = 0;
 }
 
 }  // namespace kerf::apps

@@ -13,58 +13,71 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "schedmp/dataset.h"
 
 namespace kerf::apps {
 
-class Tokens : public schedmp::Dataset {
+// Rows that count, and whose labels go on counting.
+class CountingRows : public schedmp::Dataset {
  public:
-  // "ROWSxLENGTHxVOCABULARY"; the test split has an eighth of the rows. Throws Error{kUsage}.
-  Tokens(const std::string& sizes, schedmp::Split split);
+  int64_t rows() const final { return rows_; }
+  ops::Shape labels() const final { return {ops::kBatch, labels_}; }
+  int64_t classes() const final { return vocabulary_; }
+  std::string fingerprint() const final;
+  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const final;
 
-  int64_t rows() const override { return rows_; }
-  std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  bool named(std::string_view /*name*/) const override { return false; }
-  ops::Shape labels() const override { return {ops::kBatch, length_}; }
-  int64_t classes() const override { return vocabulary_; }
-  std::string fingerprint() const override;
-  void read_input(std::string_view name, std::span<const int64_t> rows,
-                  const ops::TensorView& to) const override;
-  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
+ protected:
+  // `kind` and the sizes in its name: the rows first, of which the test split has an eighth, the
+  // vocabulary last. Labels are the numbers from `begin` on of what a row counts, `length` of them.
+  CountingRows(std::string kind, std::vector<int64_t> sizes, schedmp::Split split, int64_t begin,
+               int64_t length);
+  // The same of other numbers.
+  void count(std::span<const int64_t> rows, int64_t begin, int64_t length,
+             const ops::TensorView& to) const;
 
  private:
-  // Tokens `shift` to `shift` + length of each row.
-  void read(std::span<const int64_t> rows, int64_t shift, const ops::TensorView& to) const;
-
-  schedmp::Split split_;
-  int64_t rows_ = 0;
-  int64_t length_ = 0;
-  int64_t vocabulary_ = 0;
+  const std::string kind_;
+  const std::vector<int64_t> sizes_;
+  const schedmp::Split split_;
+  const int64_t rows_;
+  const int64_t vocabulary_;
+  const int64_t begin_;  // of labels
+  const int64_t labels_;
 };
 
-class TokenPairs : public schedmp::Dataset {
+class Tokens final : public CountingRows {
  public:
-  // "ROWSxSOURCExTARGETxVOCABULARY"; the test split has an eighth of the rows. Throws
-  // Error{kUsage}.
-  TokenPairs(const std::string& sizes, schedmp::Split split);
+  // "ROWSxLENGTHxVOCABULARY". Throws Error{kUsage}.
+  Tokens(const std::string& sizes, schedmp::Split split);
 
-  int64_t rows() const override { return rows_; }
-  // Of "source" and "target".
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  ops::Shape labels() const override { return {ops::kBatch, target_}; }
-  int64_t classes() const override { return vocabulary_; }
-  std::string fingerprint() const override;
+  bool named(std::string_view /*name*/) const override { return false; }
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;
-  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
 
  private:
-  schedmp::Split split_;
-  int64_t rows_ = 0;
-  int64_t source_ = 0;  // tokens
-  int64_t target_ = 0;
-  int64_t vocabulary_ = 0;
+  Tokens(std::vector<int64_t> sizes, schedmp::Split split);
+
+  const int64_t length_;
+};
+
+class TokenPairs final : public CountingRows {
+ public:
+  // "ROWSxSOURCExTARGETxVOCABULARY". Throws Error{kUsage}.
+  TokenPairs(const std::string& sizes, schedmp::Split split);
+
+  // Of "source" and "target".
+  std::optional<ops::ValueSpec> input(std::string_view name) const override;
+  void read_input(std::string_view name, std::span<const int64_t> rows,
+                  const ops::TensorView& to) const override;
+
+ private:
+  TokenPairs(std::vector<int64_t> sizes, schedmp::Split split);
+
+  const int64_t source_;  // tokens
+  const int64_t target_;
 };
 
 }  // namespace kerf::apps

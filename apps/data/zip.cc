@@ -134,7 +134,10 @@ std::shared_ptr<const ByteSource> ZipArchive::open(const std::string& name) cons
   if (begin > file_->size() || member.compressed > file_->size() - begin)
     refuse_zip(origin, format("it is truncated: its {} bytes begin at byte {} of {}",
                               member.compressed, begin, file_->size()));
-  if (member.method == kStored && member.size == member.compressed)
+  if (member.method == kStored && member.size != member.compressed)
+    refuse_zip(origin, format("it is stored as it is, but takes {} bytes and has {}",
+                              member.compressed, member.size));
+  if (member.method == kStored)
     return std::make_shared<StoredBytes>(file_, begin, member.size, origin, member.checksum);
   if (member.method != kDeflated)
     refuse_zip(origin,

@@ -15,7 +15,8 @@ inline constexpr int kExportedOpset = 18;
 // All bytes of a value that the model keeps (no constant).
 using WeightsOf = std::function<std::string(const Value& value)>;
 
-// Writes what the model answers: its results; of a model with a loss, the scores before it.
+// Writes what the model answers: its results; of a model with a loss, the scores before it, of a
+// language model [N, positions, classes].
 // Dropouts are left out, batch normalisations have their running statistics. The model's images lie
 // channels first. Throws Error{kUsage} that names a node for which ONNX has nothing.
 //

@@ -18,6 +18,17 @@ int opset_of_attributes(const Node& node) {
   return 1;
 }
 
+// What the loss is given; where that is turned for it, [N, classes, positions], what is turned, as
+// language models have it.
+ValueId scores_of(const Model& model) {
+  const ValueId given = model.node(model.loss()).inputs[0];
+  const NodeId producer = model.value(given).producer;
+  if (producer < 0 || model.node(producer).op != "Transpose") return given;
+  const bool turned = ops::attribute_ints(model.node(producer).attributes, "perm", {}) ==
+                      std::vector<int64_t>{0, 2, 1};
+  return turned ? model.node(producer).inputs[0] : given;
+}
+
 }  // namespace
 
 std::string place_of(const Model& model, const Node& node) {
@@ -26,8 +37,7 @@ std::string place_of(const Model& model, const Node& node) {
 
 ExportScope::ExportScope(const Model& model)
     : model_(model), opset_(kExportedOpset), results_(model.results()) {
-  if (!model.names_results() && model.loss() >= 0)
-    results_ = {{"scores", model.node(model.loss()).inputs[0]}};
+  if (!model.names_results() && model.loss() >= 0) results_ = {{"scores", scores_of(model)}};
   for (Result& result : results_) result.value = behind_dropouts(result.value);
   mark_needed();
   choose_opset();

@@ -39,6 +39,19 @@ struct TrainingJob {
 
 enum class TaskKind : uint8_t { kTrain, kEvaluate, kSave };
 
+// Rows [first, first + rows) of the order of an epoch of training, or of the tests.
+struct TaskRows {
+  TaskKind kind = TaskKind::kTrain;
+  int64_t epoch = 0;
+  int64_t first = 0;
+  int64_t rows = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(kind, epoch, first, rows);
+  }
+};
+
 // One step: rows [first, first + rows) of the epoch's order.
 struct TrainingTask {
   TaskKind kind = TaskKind::kTrain;
@@ -49,10 +62,11 @@ struct TrainingTask {
   int64_t rows = 0;
   bool trace = false;
   double learning_rate = 0;  // of a step of training
+  TaskRows next = {};        // of the task behind it; none where that is not known yet
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(kind, sequence, step, epoch, first, rows, trace, learning_rate);
+    archive(kind, sequence, step, epoch, first, rows, trace, learning_rate, next);
   }
 };
 

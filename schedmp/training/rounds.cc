@@ -6,7 +6,7 @@
 namespace kerf::schedmp {
 
 Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
-    : options_(options),
+    : options_(&options),
       train_rows_(train_rows),
       test_rows_(test_rows),
       steps_per_epoch_((train_rows + options.batch - 1) / options.batch),
@@ -14,8 +14,17 @@ Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_
 
 std::optional<TrainingTask> Rounds::next() {
   std::optional<TrainingTask> task = next_round();
-  if (task) task->sequence = sequence_++;
+  if (!task) return task;
+  task->sequence = sequence_++;
+  task->next = rows_behind();
   return task;
+}
+
+TaskRows Rounds::rows_behind() const {
+  if (waits_) return {};
+  Rounds ahead = *this;
+  const std::optional<TrainingTask> task = ahead.next_round();
+  return task ? TaskRows{task->kind, task->epoch, task->first, task->rows} : TaskRows{};
 }
 
 bool Rounds::judge(double loss) {
@@ -23,7 +32,7 @@ bool Rounds::judge(double loss) {
   const bool lower = loss < lowest_;
   in_vain_ = lower ? 0 : in_vain_ + 1;
   if (lower) lowest_ = loss;
-  keeps_ = lower && !options_.shards.empty();
+  keeps_ = lower && !options_->shards.empty();
   return lower;
 }
 
@@ -37,8 +46,8 @@ std::optional<TrainingTask> Rounds::next_round() {
 }
 
 std::optional<TrainingTask> Rounds::next_step() {
-  if (step_ >= total_ || (options_.patience > 0 && in_vain_ >= options_.patience)) {
-    if (!options_.evaluate || evaluated_ || test_rows_ == 0) return next_save();
+  if (step_ >= total_ || (options_->patience > 0 && in_vain_ >= options_->patience)) {
+    if (!options_->evaluate || evaluated_ || test_rows_ == 0) return next_save();
     begin_evaluation();
     return next_evaluation();
   }
@@ -46,14 +55,14 @@ std::optional<TrainingTask> Rounds::next_step() {
     ++epoch_;
     first_ = 0;
   }
-  TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_.trace_steps};
-  task.rows = std::min(options_.batch, train_rows_ - first_);
-  task.learning_rate = learning_rate_of(options_.rates, options_.optimizer.learning_rate, step_,
+  TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_->trace_steps};
+  task.rows = std::min(options_->batch, train_rows_ - first_);
+  task.learning_rate = learning_rate_of(options_->rates, options_->optimizer.learning_rate, step_,
                                         total_, steps_per_epoch_);
   first_ += task.rows;
   ++step_;
   evaluated_ = false;
-  if (first_ >= train_rows_ && options_.evaluate) begin_evaluation();
+  if (first_ >= train_rows_ && options_->evaluate) begin_evaluation();
   return task;
 }
 
@@ -65,15 +74,15 @@ void Rounds::begin_evaluation() {
 std::optional<TrainingTask> Rounds::next_evaluation() {
   if (test_first_ >= test_rows_) return std::nullopt;
   TrainingTask task{TaskKind::kEvaluate, 0, step_, epoch_, test_first_, 0, false};
-  task.rows = std::min(options_.batch, test_rows_ - test_first_);
+  task.rows = std::min(options_->batch, test_rows_ - test_first_);
   test_first_ += task.rows;
-  waits_ = options_.patience > 0 && test_first_ >= test_rows_;
+  waits_ = options_->patience > 0 && test_first_ >= test_rows_;
   return task;
 }
 
 // With patience, the best weights were saved when they were found.
 std::optional<TrainingTask> Rounds::next_save() {
-  if (options_.shards.empty() || has_best() || std::exchange(saved_, true)) return std::nullopt;
+  if (options_->shards.empty() || has_best() || std::exchange(saved_, true)) return std::nullopt;
   return save();
 }
 

@@ -24,10 +24,12 @@ class Rounds {
   bool judge(double loss);
   bool has_best() const { return lowest_ < std::numeric_limits<double>::infinity(); }
 
-  // Empty: the run is over.
+  // Empty: the run is over. The task says which rows are next.
   std::optional<TrainingTask> next();
 
  private:
+  // Of the task that next() will give, if that is certain.
+  TaskRows rows_behind() const;
   std::optional<TrainingTask> next_round();
   std::optional<TrainingTask> next_step();
   std::optional<TrainingTask> next_evaluation();
@@ -35,7 +37,7 @@ class Rounds {
   void begin_evaluation();
   TrainingTask save() const;
 
-  const TrainingOptions& options_;
+  const TrainingOptions* options_;  // Rounds are copied to look ahead
   int64_t train_rows_;
   int64_t test_rows_;
   int64_t steps_per_epoch_;

@@ -82,21 +82,16 @@ std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
   return ahead;
 }
 
-// The rows behind these: of the same epoch, or the same evaluation.
 void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows) {
-  const bool training = task.kind == TaskKind::kTrain;
-  const auto& ahead = training ? train_ahead_ : test_ahead_;
-  const auto& other = training ? test_ahead_ : train_ahead_;
-  if (other != nullptr) other->expect({}, {});
-  if (ahead == nullptr) return;
-  const int64_t behind = task.first + task.rows;
-  const int64_t count = std::min(task.rows, ahead->rows() - behind);
-  std::vector<int64_t> next(static_cast<size_t>(std::max<int64_t>(count, 0)));
-  if (training && job_.shuffle)
-    std::copy_n(order_.begin() + behind, next.size(), next.begin());
-  else
-    std::iota(next.begin(), next.end(), behind);
-  ahead->expect(rows, next);
+  if (train_ahead_ == nullptr && test_ahead_ == nullptr) return;
+  const std::span<const int64_t> next = numbers_of(task.next, next_rows_);
+  const auto if_of = [](bool kind, std::span<const int64_t> some) {
+    return kind ? some : std::span<const int64_t>();
+  };
+  for (const auto& [ahead, kind] : {std::pair(train_ahead_.get(), TaskKind::kTrain),
+                                    std::pair(test_ahead_.get(), TaskKind::kEvaluate)})
+    if (ahead != nullptr)
+      ahead->expect(if_of(task.kind == kind, rows), if_of(task.next.kind == kind, next));
 }
 
 void TrainingWorker::prepare(const Dataset* data) {
@@ -106,18 +101,19 @@ void TrainingWorker::prepare(const Dataset* data) {
   workplace_.activity.progress();
 }
 
-std::span<const int64_t> TrainingWorker::rows_of(const TrainingTask& task) {
-  if (task.kind == TaskKind::kEvaluate || !job_.shuffle || train_ == nullptr) {
-    rows_.resize(static_cast<size_t>(task.rows));
-    std::iota(rows_.begin(), rows_.end(), task.first);
-    return rows_;
+std::span<const int64_t> TrainingWorker::numbers_of(const TaskRows& rows,
+                                                    std::vector<int64_t>& plain) {
+  if (rows.rows == 0) return {};
+  if (rows.kind != TaskKind::kTrain || !job_.shuffle || train_ == nullptr) {
+    plain.resize(static_cast<size_t>(rows.rows));
+    std::iota(plain.begin(), plain.end(), rows.first);
+    return plain;
   }
-  if (task.epoch != epoch_) {
-    order_ = ops::permutation(train_->rows(), job_.seed, task.epoch);
-    epoch_ = task.epoch;
-  }
-  return std::span<const int64_t>(order_).subspan(static_cast<size_t>(task.first),
-                                                  static_cast<size_t>(task.rows));
+  Order& order = orders_[rows.epoch % 2];
+  if (order.epoch != rows.epoch)
+    order = {rows.epoch, ops::permutation(train_->rows(), job_.seed, rows.epoch)};
+  return std::span<const int64_t>(order.rows)
+      .subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.rows));
 }
 
 const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
@@ -130,9 +126,10 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
     return nothing_;
   }
   const bool training = task.kind == TaskKind::kTrain;
+  if (Order& other = orders_[(task.epoch + 1) % 2]; other.epoch < task.epoch) other = {};
   workplace_.trace.enable(task.trace);
   const StepData data{training ? train_.get() : test_.get(),
-                      rows_of(task),
+                      numbers_of({task.kind, task.epoch, task.first, task.rows}, rows_),
                       task.sequence,
                       task.step,
                       training,

@@ -31,9 +31,9 @@ class TrainingWorker {
   void prepare(const Dataset* data);
   // Reads this split's rows beforehand from now on, where that is worth a thread.
   std::shared_ptr<LoadingAhead> load_ahead(std::shared_ptr<const Dataset>& data) const;
-  // Row numbers of the task's rows, in the order of its epoch.
-  std::span<const int64_t> rows_of(const TrainingTask& task);
-  // And, most probably, of the next task's.
+  // Numbers of rows, in the order of their epoch; of those that are not shuffled, in `plain`.
+  std::span<const int64_t> numbers_of(const TaskRows& rows, std::vector<int64_t>& plain);
+  // The task's rows, and behind them the next task's, be it of another epoch or of the tests.
   void expect_rows(const TrainingTask& task, std::span<const int64_t> rows);
 
   void measure_memory(const TrainingTask& task, TrainingResult& result) const;
@@ -49,9 +49,13 @@ class TrainingWorker {
   std::shared_ptr<const Dataset> test_;
   std::shared_ptr<LoadingAhead> train_ahead_;  // is train_, or null
   std::shared_ptr<LoadingAhead> test_ahead_;
-  std::vector<int64_t> order_;  // of the training rows in `epoch_`
-  int64_t epoch_ = -1;
-  std::vector<int64_t> rows_;  // scratch: rows of an evaluation
+  struct Order {
+    int64_t epoch = -1;
+    std::vector<int64_t> rows = {};
+  };
+  Order orders_[2];            // of the training rows, in this epoch and the next
+  std::vector<int64_t> rows_;  // scratch: rows that are not shuffled
+  std::vector<int64_t> next_rows_;
   const TrainingResult nothing_;
   std::unique_ptr<Executor> executor_;  // the last: what it has under way reads the others
 };

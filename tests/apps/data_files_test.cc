@@ -228,6 +228,18 @@ TEST(ArrayRows, DamagedNumbersAreRefused) {
   }
 }
 
+TEST(ZipArchive, AStoredMemberHasOneSize) {
+  const tests::TemporaryFolder folder;
+  std::string bytes = runtime::read_file(kFiles / "stored.npz");
+  const size_t entry = bytes.find("PK\1\2");
+  ++bytes[entry + 24];  // its size, as the directory has it
+  runtime::write_file_atomic(folder / "a.npz", bytes);
+  const auto error =
+      error_of([&] { const ArrayRows data(arrays_of_archive(folder / "a.npz"), Split::kTrain); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("it is stored as it is, but takes "));
+}
+
 TEST(StoredArrays, AreCheckedOnceMoreThanTheirHeadIsRead) {
   constexpr size_t kBytes = 700'000;
   const tests::TemporaryFolder folder;

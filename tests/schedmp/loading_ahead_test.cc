@@ -5,12 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <set>
 #include <thread>
 
+#include "ops/random.h"
 #include "partitioner/builder.h"
 #include "partitioner/zoo.h"
 #include "runtime/error.h"
+#include "schedmp/scheduler.h"
+#include "schedmp/schedules.h"
+#include "tests/schedmp/trained.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/random_dataset.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -163,6 +172,96 @@ TEST_F(Ahead, ARowThatCannotBeReadIsToldToWhoAsks) {
   EXPECT_EQ(ask(ahead, {12, 14}), floats({12, 14}));
   EXPECT_THROW(ask(ahead, rows), Error);
   EXPECT_EQ(ask(ahead, {14}), floats({14})) << "and it goes on";
+}
+
+// How many rows of each split were read in a run; and whether, at each of its label reads, so many
+// came to be.
+struct Meter {
+  std::atomic<int64_t> read[2] = {};
+  std::atomic<int> labels = 0;                         // reads
+  std::map<int, std::pair<Split, int64_t>> wanted_by;  // the read of labels; both splits together
+  std::atomic<int> in_time = 0;
+};
+
+class Metered final : public kerf::tests::RandomDataset {
+ public:
+  Metered(Split split, Meter& meter)
+      : RandomDataset(split == Split::kTrain ? 8 : 4, 12, 5), split_(split), meter_(meter) {}
+  bool loads_ahead() const override { return true; }
+  void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    RandomDataset::read_features(rows, to);
+    meter_.read[static_cast<int>(split_)] += std::ssize(rows);
+  }
+  void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override {
+    RandomDataset::read_labels(rows, to);
+    const auto wanted = meter_.wanted_by.find(meter_.labels++);
+    if (wanted == meter_.wanted_by.end()) return;
+    const auto& [split, count] = wanted->second;
+    for (int i = 0; i < 5000 && meter_.read[static_cast<int>(split)] < count; ++i)
+      std::this_thread::sleep_for(1ms);
+    meter_.in_time += meter_.read[static_cast<int>(split)] == count ? 1 : 0;
+  }
+
+ private:
+  Split split_;
+  Meter& meter_;
+};
+
+// Two epochs of two steps of 4 rows.
+void train_metered(bool evaluate, bool shuffle, Meter& meter) {
+  const tests::Case c{.source = "12-5", .batch = 4, .micro_batches = 1};
+  const partitioner::Model model = tests::make_model(c.source);
+  const TrainingFactories factories{tests::make_model,
+                                    [&meter](const std::string&, Split split, const Working&) {
+                                      return std::make_shared<Metered>(split, meter);
+                                    }};
+  const partitioner::Plan plan = tests::plan_of(model, c);
+  TrainingOptions options;
+  options.model_source = c.source;
+  options.batch = c.batch;
+  options.epochs = 2;
+  options.evaluate = evaluate;
+  options.shuffle = shuffle;
+  Training program(factories, model, plan, make_schedule(c.schedule, groups_of(plan), 1), options);
+  const auto crew = kerf::tests::inproc_crew(
+      1, {{"training", [&] { return std::make_unique<Training>(factories); }}},
+      [](const std::string&) { return runtime::make_device("cpu"); });
+  run(program, *crew, {3, 1});
+  crew->stop();
+}
+
+// Inputs are known to be wanted from the first step on. Until the labels of the second are read,
+// the rows of the third came too, though it is of another epoch.
+TEST(AheadOfEpochs, TheNextEpochsRowsAreExpected) {
+  Meter meter;
+  meter.wanted_by = {{1, {Split::kTrain, 8 + 4}}};
+  train_metered(false, false, meter);
+  EXPECT_EQ(meter.in_time, 1);
+  EXPECT_EQ(meter.read[0], 12) << "the other rows were held since the second step";
+}
+
+// Steps 0 and 1, a test, steps 2 and 3, a test.
+TEST(AheadOfEpochs, TestsRowsAreExpectedBeforeThemAndTrainingRowsWithinThem) {
+  Meter meter;
+  meter.wanted_by = {{2, {Split::kTrain, 8 + 4}}, {4, {Split::kTest, 4 + 4}}};
+  train_metered(true, false, meter);
+  EXPECT_EQ(meter.in_time, 2);
+  EXPECT_EQ(meter.read[0], 16);
+  EXPECT_EQ(meter.read[1], 8);
+}
+
+TEST(AheadOfEpochs, ShuffledRowsAreThoseOfTheirEpoch) {
+  Meter meter;
+  const std::vector<int64_t> first = ops::permutation(8, 1, 0);
+  const std::vector<int64_t> second = ops::permutation(8, 1, 1);
+  ASSERT_NE(first, second);
+  // What both have is read once.
+  const std::set<int64_t> held(first.begin() + 4, first.end());
+  const auto more = std::count_if(second.begin(), second.begin() + 4,
+                                  [&](int64_t row) { return !held.contains(row); });
+  meter.wanted_by = {{1, {Split::kTrain, 8 + more}}};
+  train_metered(false, true, meter);
+  EXPECT_EQ(meter.in_time, 1);
 }
 
 }  // namespace

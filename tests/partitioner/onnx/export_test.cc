@@ -6,6 +6,7 @@
 
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/zoo.h"
 #include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -123,6 +124,21 @@ TEST(Export, RefusesWhatIsKerfsOwn) {
   const auto error = error_of([&] { export_file(model, bytes_of_value, folder / "a.onnx"); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::HasSubstr("(FusedConv): ONNX has no such operator"));
+}
+
+TEST(Export, ScoresOfLanguageModelsHaveTheirClassesLast) {
+  const Model model = make_zoo_model("lstm-lm");
+  EXPECT_EQ(model.value(model.node(model.loss()).inputs[0]).spec.shape,
+            (ops::Shape{ops::kBatch, 32, 16}));
+  const TemporaryFolder folder;
+  export_file(
+      model, [](const Value& value) { return std::string(value.spec.bytes(0), '\0'); },
+      folder / "lm.onnx");
+  const Model plain = import_file(folder / "lm.onnx").model;
+  EXPECT_EQ(plain.value(plain.results().at(0).value).spec.shape, (ops::Shape{ops::kBatch, 16, 32}));
+  const Model trained = import_file(folder / "lm.onnx", {.loss = kCrossEntropy}).model;
+  EXPECT_EQ(trained.value(trained.node(trained.loss()).inputs[1]).spec.shape,
+            (ops::Shape{ops::kBatch, 16}));
 }
 
 TEST(Export, RecurrentNetworksHaveStepsFirst) {
