@@ -9,6 +9,7 @@ namespace kerf::partitioner::onnx {
 namespace {
 
 std::string text_of(const std::vector<Affine>& shape) {
+  if (shape.size() > ops::Shape::kMaxRank) return format("a shape of {} axes", shape.size());
   std::vector<std::string> extents;
   for (const Affine& extent : shape)
     extents.push_back(extent.is_fixed() ? std::to_string(extent.fixed)
@@ -93,7 +94,8 @@ class Freed {
   // The batch stays behind as many elements as it was.
   std::vector<int64_t> with_place() {
     int64_t before = 1;
-    for (int axis = 0; axis < from_.batch_axis(); ++axis) before *= from_[axis];
+    for (int axis = 0; axis < from_.batch_axis(); ++axis)
+      if (__builtin_mul_overflow(before, from_[axis], &before)) refuse();
     int64_t at = 1;
     for (auto axis = shape_.begin(); axis != shape_.end() && at <= before; ++axis) {
       const int64_t extent = axis->fixed;
