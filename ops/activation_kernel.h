@@ -7,14 +7,20 @@ namespace kerf::ops {
 
 class ActivationKernel : public Kernel {
  public:
+  explicit ActivationKernel(const BoundOperator& op) : of_(op) {}
+
   // Throws Error{kUsage}: a gradient that W adds up over micro-batches is not among what these
   // operators give.
   void weight_gradient(const Call&, std::span<const GradientTarget> targets) final {
     if (!targets.empty())
       throw Error(ErrorCode::kUsage,
-                  "a parameter goes through an operator that has gradients of activations only; "
-                  "compute the parameter beforehand, or freeze it");
+                  format("a parameter goes through {}, which has gradients of activations only: "
+                         "compute the parameter beforehand, or freeze it",
+                         of_.name()));
   }
+
+ private:
+  const BoundOperator& of_;
 };
 
 }  // namespace kerf::ops

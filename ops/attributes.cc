@@ -41,6 +41,12 @@ std::vector<int64_t> attribute_ints(const Attributes& attributes, const std::str
                                                                   std::move(otherwise));
 }
 
+std::vector<double> attribute_floats(const Attributes& attributes, const std::string& name,
+                                     std::vector<double> otherwise) {
+  return attribute_as<std::vector<double>, AttributeType::kFloats>(attributes, name,
+                                                                   std::move(otherwise));
+}
+
 std::vector<std::string> attribute_strings(const Attributes& attributes, const std::string& name,
                                            std::vector<std::string> otherwise) {
   return attribute_as<std::vector<std::string>, AttributeType::kStrings>(attributes, name,

@@ -35,6 +35,8 @@ std::string attribute_string(const Attributes& attributes, const std::string& na
                              std::string otherwise);
 std::vector<int64_t> attribute_ints(const Attributes& attributes, const std::string& name,
                                     std::vector<int64_t> otherwise);
+std::vector<double> attribute_floats(const Attributes& attributes, const std::string& name,
+                                     std::vector<double> otherwise);
 std::vector<std::string> attribute_strings(const Attributes& attributes, const std::string& name,
                                            std::vector<std::string> otherwise);
 

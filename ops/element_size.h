@@ -1,16 +1,17 @@
 // Elements by their size alone, whatever they stand for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/tensor.h"
 
 namespace kerf::ops {
 
-// Calls work(an unsigned zero of the type's size): for what moves and does not compute.
+// Calls work(an unsigned zero of so many bytes): for what moves and does not compute.
 template <class Work>
-void with_element(DType dtype, const Work& work) {
-  switch (size_of(dtype)) {
+void with_element_of(size_t bytes, const Work& work) {
+  switch (bytes) {
     case 1:
       return work(uint8_t{});
     case 2:
@@ -20,6 +21,12 @@ void with_element(DType dtype, const Work& work) {
     default:
       return work(uint64_t{});
   }
+}
+
+// The same for elements of this type.
+template <class Work>
+void with_element(DType dtype, const Work& work) {
+  with_element_of(size_of(dtype), work);
 }
 
 }  // namespace kerf::ops

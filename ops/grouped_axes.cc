@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ops/samples_axis.h"
+
 namespace kerf::ops {
 
 int add_axis(IterationSpace& space, IterationAxis axis) {
@@ -11,7 +13,7 @@ int add_axis(IterationSpace& space, IterationAxis axis) {
 
 GroupedAxes add_grouped_axes(IterationSpace& space, int64_t samples, int64_t groups,
                              int64_t outputs, int64_t inputs) {
-  add_axis(space, {AxisKind::kSample, "samples", samples});
+  add_axis(space, samples_axis(samples));
   GroupedAxes axes;
   const bool grouped = groups > 1;
   if (grouped) axes.groups = add_axis(space, {AxisKind::kFeature, "groups", groups});

@@ -23,8 +23,8 @@ bool uses_handed(const LocalCall& call, Pass pass);
 // Output 0 is input 0 with another shape, and nothing is computed.
 bool shares_memory(const Model& model, NodeId node);
 // Fills in the call's bytes on such a device, in blocks, for micro-batches of up to `largest`;
-// `gradients`: of a part that has them. Parameters that `change` before every micro-batch, as where a
-// step has one, are not kept packed.
+// `gradients`: of a part that has them. Parameters that `change` before every micro-batch, as where
+// a step has one, are not kept packed.
 struct CallSetting {
   int64_t largest = 0;
   int threads = 1;

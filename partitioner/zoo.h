@@ -19,7 +19,7 @@ namespace kerf::partitioner {
 // What may be asked of a model; what is not said is as published.
 struct ZooOptions {
   std::vector<int64_t> sizes = {};      // of models whose row says what they mean
-  double width = 1;                     // channels and features times this, and at least 1
+  double width = 1;                     // channels, features and hidden units times this
   std::optional<int64_t> classes = {};  // of images
   std::optional<int64_t> image = {};    // rows and columns of images
   std::string loss = {};                // by name (losses.h); empty: cross-entropy
@@ -32,7 +32,7 @@ struct ZooModel {
   std::string_view name;
   std::string_view help;   // one line: what it is, whose
   std::string_view sizes;  // what --sizes means, with its default; empty: it has none
-  bool images = false;     // has width, classes and image
+  bool images = false;     // has classes and image
   Model (*make)(const std::string& name, const ZooOptions& options);
 };
 

@@ -14,6 +14,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 namespace {
 
 constexpr size_t kMaxHeader = size_t{100} << 20;
+constexpr const char* kMetadata = "__metadata__";
 
 // In the order of ops::DType.
 constexpr std::array<std::string_view, 13> kTypes{"F32", "F64", "F16", "BF16", "I32", "I64", "BOOL",
@@ -60,7 +61,10 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : origin
   const Json header = parse_json(read_header(), origin_);
   if (!header.is_object()) refuse("the header is no JSON object");
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
+    if (name == kMetadata) {
+      read_metadata(entry);
+      continue;
+    }
     const std::string where = kerf::format("{}: {}", origin_, name);
     if (!entry.is_object()) throw Error(ErrorCode::kUsage, "no JSON object", where);
     const ops::ValueSpec spec{parse_type(json_string(entry, "dtype", where), where),
@@ -89,6 +93,14 @@ std::string SafetensorsReader::read_header() {
   data_begin_ = sizeof length + length;
   data_bytes_ -= length;
   return header;
+}
+
+void SafetensorsReader::read_metadata(const Json& metadata) {
+  if (!metadata.is_object()) refuse("its metadata is no JSON object");
+  for (const auto& [key, text] : metadata.items()) {
+    if (!text.is_string()) refuse(kerf::format("its metadata has no text for '{}'", key));
+    metadata_[key] = text.get<std::string>();
+  }
 }
 
 SafetensorsReader::Extent SafetensorsReader::parse_extent(const Json& entry,
@@ -125,8 +137,13 @@ void SafetensorsReader::refuse(const std::string& why) const {
   throw Error(ErrorCode::kUsage, why, origin_);
 }
 
-SafetensorsReader::Extent SafetensorsReader::find(const std::string& name,
-                                                  const ops::ValueSpec& spec) const {
+const ops::ValueSpec* SafetensorsReader::find(const std::string& name) const {
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? nullptr : &tensors_[found->second].spec;
+}
+
+SafetensorsReader::Extent SafetensorsReader::extent_of(const std::string& name,
+                                                       const ops::ValueSpec& spec) const {
   const auto found = numbers_.find(name);
   if (found == numbers_.end()) refuse(kerf::format("there is no tensor '{}'", name));
   const ops::ValueSpec& stored = tensors_[found->second].spec;
@@ -144,13 +161,13 @@ std::string SafetensorsReader::take(size_t begin, size_t end) {
 }
 
 std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec) {
-  const Extent extent = find(name, spec);
+  const Extent extent = extent_of(name, spec);
   return take(extent.begin, extent.end);
 }
 
 std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec,
                                     const RowRange& rows, int axis) {
-  const Extent extent = find(name, spec);
+  const Extent extent = extent_of(name, spec);
   const int rank = spec.shape.rank();
   const int64_t all = rank == 0 ? 1 : spec.shape[axis];
   KERF_CHECK(rows.first >= 0 && rows.count >= 0 && rows.count <= all - rows.first,
@@ -170,7 +187,7 @@ std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpe
 
 std::string SafetensorsReader::read_elements(const std::string& name, const ops::ValueSpec& spec,
                                              int64_t first, int64_t count) {
-  const Extent extent = find(name, spec);
+  const Extent extent = extent_of(name, spec);
   const size_t size = ops::size_of(spec.dtype);
   KERF_CHECK(first >= 0 && count >= 0 && count <= spec.shape.elements() - first,
              "elements {} to {} of {}", first, first + count, spec.shape.elements());
@@ -183,7 +200,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      const std::map<std::string, std::string>& metadata)
     : file_(path) {
   Json header = Json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  if (!metadata.empty()) header[kMetadata] = metadata;
   size_t at = 0;
   for (const auto& [name, spec] : tensors) {
     sizes_.push_back(spec.bytes(0));

@@ -44,7 +44,11 @@ class SafetensorsReader {
   // Reads and checks the header; no tensor is read.
   explicit SafetensorsReader(const std::filesystem::path& path);
 
+  const std::string& origin() const { return origin_; }
   const std::vector<NamedSpec>& tensors() const { return tensors_; }
+  // Null if there is none of this name.
+  const ops::ValueSpec* find(const std::string& name) const;
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it is not of
   // `spec`.
   std::string read(const std::string& name, const ops::ValueSpec& spec);
@@ -64,7 +68,8 @@ class SafetensorsReader {
 
   std::string read_header();
   Extent parse_extent(const Json& entry, const std::string& where) const;
-  Extent find(const std::string& name, const ops::ValueSpec& spec) const;
+  void read_metadata(const Json& metadata);
+  Extent extent_of(const std::string& name, const ops::ValueSpec& spec) const;
   std::string take(size_t begin, size_t end);
   void check_cover() const;
   void take(char* to, size_t bytes);
@@ -77,6 +82,7 @@ class SafetensorsReader {
   std::vector<NamedSpec> tensors_;
   std::vector<Extent> extents_;
   std::unordered_map<std::string, size_t> numbers_;  // by name
+  std::map<std::string, std::string> metadata_;
 };
 
 // Atomic: without commit() nothing is left.

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/report/terminal.h"
+#include "runtime/format.h"
 
 namespace kerf::apps {
 
@@ -17,6 +18,10 @@ void answer(bool json, const std::function<Json()>& for_programs,
   const std::string text =
       json ? json_text(for_programs(), 2) + "\n" : for_people(wants_colour(STDOUT_FILENO));
   std::fputs(text.c_str(), stdout);
+}
+
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "kerf: note: {}\n", note);
 }
 
 }  // namespace kerf::apps

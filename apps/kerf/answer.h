@@ -1,10 +1,12 @@
 // A command's answer on the standard output: a text for people or JSON for programs, as --json
-// says. Only what was asked for is made.
+// says. Only what was asked for is made. What else a person should know goes to the standard error
+// output.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/json.h"
 
@@ -14,5 +16,8 @@ void add_json_flag(CLI::App& command, bool& json);
 
 void answer(bool json, const std::function<Json()>& for_programs,
             const std::function<std::string(bool colour)>& for_people);
+
+// "kerf: note: ..." a line.
+void tell_notes(const std::vector<std::string>& notes);
 
 }  // namespace kerf::apps

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
@@ -32,9 +33,14 @@ struct ExportCommand {
   std::string source;
 };
 
-// A run's folder says which model it was, and has the weights.
+// A run's folder says which model it was and how it was read, and has the weights.
 void ExportCommand::take_run() {
   const fs::path folder = *flags.model;
+  for (const std::string& flag : flags.given_flags())
+    require(false, flag,
+            format("{} is a run's folder, which says how its model was read; leave the flag out, "
+                   "or name the model in its place, with --weights",
+                   *flags.model));
   const std::string plan_file = (folder / "plan.json").string();
   const Json plan = parse_json(runtime::read_file(plan_file, kMaxText), plan_file);
   if (!plan.is_object() || !plan.contains("request"))
@@ -50,14 +56,14 @@ int ExportCommand::run() {
     take_run();
   else
     source = flags.source();
-  const partitioner::Model model = make_plain_model(source).model;
-  std::unique_ptr<schedmp::SafetensorsReader> file;
-  if (!weights.empty())
-    file = std::make_unique<schedmp::SafetensorsReader>(existing_weights(weights));
+  const MadeModel made = make_plain_model(source);
+  const partitioner::Model& model = made.model;
+  std::unique_ptr<schedmp::StoredWeights> file;
+  if (!weights.empty()) file = std::make_unique<schedmp::StoredWeights>(existing_weights(weights));
   partitioner::onnx::export_file(
       model,
       [&](const partitioner::Value& value) {
-        if (file != nullptr) return schedmp::read_stored(*file, value);
+        if (file != nullptr) return file->read(value);
         if (value.contents == nullptr)
           throw Error(
               ErrorCode::kUsage,
@@ -68,6 +74,7 @@ int ExportCommand::run() {
         return bytes;
       },
       out, {.data_beside = data_beside});
+  tell_notes(made.notes);
   return 0;
 }
 

@@ -1,5 +1,8 @@
 #include "apps/kerf/model_flags.h"
 
+#include <utility>
+
+#include "apps/data/exact_json.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/models.h"
 #include "partitioner/losses.h"
@@ -21,9 +24,22 @@ void refuse_where(bool given, const char* flag, const char* why) { require(!give
 
 }  // namespace
 
-bool ModelFlags::says_model() const {
-  return model || !sizes.empty() || width || classes || image || !dims.empty() || !train.empty() ||
-         !freeze.empty() || !loss.empty() || head || norms;
+std::vector<std::string> ModelFlags::given_flags() const {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const char* flag) {
+    if (is_given) given.emplace_back(flag);
+  };
+  add(!loss.empty(), "--loss");
+  add(!sizes.empty(), "--sizes");
+  add(width.has_value(), "--width");
+  add(classes.has_value(), "--classes");
+  add(image.has_value(), "--image-size");
+  add(!dims.empty(), "--dim");
+  add(!train.empty(), "--train");
+  add(!freeze.empty(), "--freeze");
+  add(head.has_value(), "--head");
+  add(norms.has_value(), "--bn");
+  return given;
 }
 
 std::string ModelFlags::source() const {
@@ -55,6 +71,8 @@ std::string ModelFlags::onnx_source(const std::string& file) const {
   refuse_where(image.has_value(), "--image-size", kWhy);
   OnnxSource source{.file = file, .train = train, .freeze = freeze, .loss = loss};
   check_range(head, "--head", kMostClasses);
+  for (const auto& [flag, patterns] : {std::pair("--train", &train), {"--freeze", &freeze}})
+    for (const std::string& pattern : *patterns) exact_json(pattern, flag);
   source.head = head.value_or(0);
   source.train_batch_norms = norms == "train";
   source.answers = answers;
@@ -112,7 +130,8 @@ std::vector<CLI::Option*> add_size_flags(CLI::App& command, ModelFlags& flags) {
           ->type_name("784-512-512-10"),
       command
           .add_option("--width", flags.width,
-                      "Of networks of images: this times the published channels (default 1)")
+                      "Of built-in models: this times their channels, features and hidden units "
+                      "(default 1)")
           ->type_name("FACTOR"),
       command.add_option("--classes", flags.classes, "Of networks of images (default 1000)")
           ->check(whole_number<int64_t>())

@@ -29,8 +29,10 @@ struct ModelFlags {
   // The text by which the model travels (apps/models.h). Throws Error{kUsage} that names a flag
   // which the model has no use for.
   std::string source() const;
-  // Whether any of them says something of the model.
-  bool says_model() const;
+  // The flags that were given, by name; MODEL is none.
+  std::vector<std::string> given_flags() const;
+  // Whether anything says something of the model.
+  bool says_model() const { return model || !given_flags().empty(); }
 
  private:
   std::string zoo_source(const std::string& name) const;

@@ -65,8 +65,8 @@ int ModelsCommand::run() const {
       },
       [&](bool colour) {
         return format(
-            "{}\nWhat --sizes means, with its default:\n{}\nNetworks of images [N, 3, ...] also "
-            "take --width, --classes and --image-size.\n",
+            "{}\nWhat --sizes means, with its default:\n{}\nAll take --width; networks of images "
+            "[N, 3, ...] also --classes and --image-size.\n",
             table.text(colour), sizes);
       });
   return 0;

@@ -1,10 +1,10 @@
 #include "apps/kerf/planned.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
+#include "apps/kerf/answer.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/models.h"
@@ -220,8 +220,7 @@ Planned make_plan_of(const PlanFlags& flags) {
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
   forget_devices(planned.plan);
-  for (const std::string& note : made.notes)
-    std::fputs(format("kerf: note: {}\n", note).c_str(), stderr);
+  tell_notes(made.notes);
   return planned;
 }
 
@@ -251,6 +250,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   run_under(flags, planned);
   check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);
   check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);
+  tell_notes(made.notes);
   return planned;
 }
 

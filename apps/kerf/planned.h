@@ -28,8 +28,9 @@ struct Planned {
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
 };
 
-// Makes the plan that the flags ask for; what a person should know of how the model was read goes
-// to the standard error output. Throws Error{kUsage} or Error{kInfeasible}.
+// What a person should know of how the model was read goes to the standard error output.
+//
+// Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
 // flag says of schedule, slots, transport, threads and optimizer goes before what the plan's

@@ -118,7 +118,8 @@ bool transposes_b(AttentionProduct which) {
 
 class AttentionKernel final : public ActivationKernel {
  public:
-  explicit AttentionKernel(const KernelSite& site) : op_(site.as<Attention>()) {
+  explicit AttentionKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<Attention>()) {
     if (site.iterations.empty()) return;
     const auto axis = static_cast<size_t>(op_.queries_axis());
     const IterationAxis& queries = op_.space().axes[axis];

@@ -24,7 +24,8 @@ KERF_CLONES void add_stretch(const float* from, int64_t count, float scale, floa
 
 class AveragePoolKernel final : public ActivationKernel {
  public:
-  explicit AveragePoolKernel(const KernelSite& site) : pool_(site.as<Pool>()) {
+  explicit AveragePoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), pool_(site.as<Pool>()) {
     if (site.iterations.empty()) return;
     window_ = pool_.local_window(site.iterations);
     whole_ = pool_.window();

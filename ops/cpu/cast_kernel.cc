@@ -8,6 +8,8 @@ namespace {
 
 class CastKernel final : public ActivationKernel {
  public:
+  using ActivationKernel::ActivationKernel;
+
   void forward(const Call& call) override { convert(call.inputs[0], call.outputs[0]); }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
@@ -30,7 +32,9 @@ class CastKernel final : public ActivationKernel {
   }
 };
 
-std::unique_ptr<Kernel> make_cast(const KernelSite&) { return std::make_unique<CastKernel>(); }
+std::unique_ptr<Kernel> make_cast(const KernelSite& site) {
+  return std::make_unique<CastKernel>(site.op);
+}
 
 }  // namespace
 

@@ -6,10 +6,6 @@ namespace kerf::ops::cpu {
 
 // ---- one row of one channel
 
-KERF_CLONES float sum_row(const float* x, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return x[i]; });
-}
-
 KERF_CLONES float sum_row_centred_squares(const float* x, float mean, int64_t count) {
   return simd::sum_in_lanes(count, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
 }
@@ -173,7 +169,7 @@ Channels channels_of(const Shape& shape, ImageFormat format) {
 
 ChannelSums sum_channels(const Channels& c, const ChannelBlock& block, const float* x) {
   return sums_of(
-      c, block, [&](size_t, int64_t at) { return sum_row(x + at, c.inner); },
+      c, block, [&](size_t, int64_t at) { return simd::sum_of(x + at, c.inner); },
       [&](const Lines& lines, int64_t at, double* sums) { add_lines(lines, x + at, sums); });
 }
 

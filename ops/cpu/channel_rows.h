@@ -68,7 +68,6 @@ void for_rows(const Channels& c, const ChannelBlock& block, const Row& row) {
 }
 
 // Of one row of `count` numbers.
-float sum_row(const float* x, int64_t count);
 float sum_row_centred_squares(const float* x, float mean, int64_t count);  // (x - mean)^2
 // y = (x - mean) * scale + shift
 void map_row(const float* x, float mean, float scale, float shift, int64_t count, float* y);

@@ -92,7 +92,7 @@ template <size_t kIndex>
 class GradientKernel : public ActivationKernel {
  public:
   explicit GradientKernel(const ElementwiseOperator& op)
-      : parameters_(parameters_as<float>(op.parameters())) {}
+      : ActivationKernel(op), parameters_(parameters_as<float>(op.parameters())) {}
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     constexpr DerivativeOf kOf = std::get<kIndex>(kElementwise).of;
@@ -171,7 +171,7 @@ class LibraryKernel final : public GradientKernel<kIndex> {
 template <size_t kIndex>
 class TypedKernel final : public ActivationKernel {
  public:
-  explicit TypedKernel(const ElementwiseOperator& op) : op_(op) {}
+  explicit TypedKernel(const ElementwiseOperator& op) : ActivationKernel(op), op_(op) {}
 
   void forward(const Call& call) override {
     with_lane(call.inputs[0].dtype, [&](auto lane) {

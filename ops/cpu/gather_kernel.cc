@@ -10,11 +10,6 @@
 namespace kerf::ops::cpu {
 namespace {
 
-KERF_CLONES void add_elements(const float* from, int64_t count, float* to) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 class GatherKernel final : public PlainKernel {
  public:
   explicit GatherKernel(const KernelSite& site)
@@ -99,8 +94,8 @@ class GatherKernel final : public PlainKernel {
     for (int64_t i = 0; i < table.outer * picks; ++i) {
       const int64_t row = local_row(call.inputs[1], i % picks);
       if (row < 0) continue;
-      add_elements(dy + i * table.inner, columns.size(),
-                   to + (i / picks * table.length + row) * table.inner + columns.begin);
+      simd::add(dy + i * table.inner, columns.size(),
+                to + (i / picks * table.length + row) * table.inner + columns.begin);
     }
   }
 

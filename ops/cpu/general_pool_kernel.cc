@@ -47,7 +47,8 @@ void for_entries_of_window(const PoolAxes& axes, int64_t o, const Visit& visit) 
 
 class GeneralPoolKernel final : public ActivationKernel {
  public:
-  explicit GeneralPoolKernel(const KernelSite& site) : pool_(site.as<Pool>()) {
+  explicit GeneralPoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), pool_(site.as<Pool>()) {
     if (site.iterations.empty()) return;
     std::vector<AxisWindow> local;
     const std::vector<AxisWindow>& whole = pool_.windows();

@@ -6,7 +6,6 @@
 
 #include "ops/activation_kernel.h"
 #include "ops/operators/global_pool.h"
-#include "ops/simd/lanes.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
@@ -26,10 +25,6 @@ GlobalPlaces global_places(ImageFormat images, const Shape& stored) {
   for (int i = 2; i < x.rank(); ++i) p.positions *= x[i];
   if (images == ImageFormat::kChannelsLast) p = {x[0], p.positions, x[1]};
   return p;
-}
-
-KERF_CLONES float sum_of_line(const float* x, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return x[i]; });
 }
 
 KERF_CLONES void sum_side_by_side(const float* x, const GlobalPlaces& p, float scale, float* y) {
@@ -53,7 +48,8 @@ KERF_CLONES void spread_side_by_side(const float* dy, const GlobalPlaces& p, flo
 
 class GlobalPoolKernel final : public ActivationKernel {
  public:
-  explicit GlobalPoolKernel(const KernelSite& site) : op_(site.as<GlobalPool>()) {}
+  explicit GlobalPoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<GlobalPool>()) {}
 
   void forward(const Call& call) override {
     const GlobalPlaces p = global_places(op_.images(), call.inputs[0].shape);
@@ -110,7 +106,7 @@ class GlobalPoolKernel final : public ActivationKernel {
 
   void average(const GlobalPlaces& p, const float* x, float* y) const {
     if (p.inner == 1 && op_.images() == ImageFormat::kChannelsFirst)
-      *y = sum_of_line(x, p.positions) * share();
+      *y = simd::sum_of(x, p.positions) * share();
     else
       sum_side_by_side(x, p, share(), y);
   }

@@ -7,6 +7,7 @@
 #include "ops/cpu/normalized_rows.h"
 #include "ops/kernel.h"
 #include "ops/operators/group_normalization.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -38,7 +39,7 @@ class GroupNormalizationKernel final : public Kernel {
       const float* x = call.inputs[0].f32() + number * e.length();
       float* y = call.outputs[0].f32() + number * e.length();
       const auto count = static_cast<float>(e.length());
-      const float mean = sum_row(x, e.length()) / count;
+      const float mean = simd::sum_of(x, e.length()) / count;
       const float variance = sum_row_centred_squares(x, mean, e.length()) / count;
       const float inverse = 1.0F / std::sqrt(variance + op_.epsilon());
       for (int64_t i = 0; i < e.channels; ++i) {
@@ -102,7 +103,7 @@ class GroupNormalizationKernel final : public Kernel {
     float sum = 0;      // of dY * scale
     float product = 0;  // of that times n
     for (int64_t i = 0; i < e.channels; ++i) {
-      const float of_dy = sum_row(dy + i * e.inner, e.inner);
+      const float of_dy = simd::sum_of(dy + i * e.inner, e.inner);
       const float of_both =
           sum_centred_product(dy + i * e.inner, x + i * e.inner, mean, e.inner) * inverse;
       if (products != nullptr) products[g * e.channels + i] += of_both;

@@ -39,7 +39,7 @@ double log_sum_exp(const float* scores, int64_t classes, int64_t stride) {
 class LabelLossKernel final : public ActivationKernel {
  public:
   explicit LabelLossKernel(const KernelSite& site)
-      : op_(site.as<LabelLoss>()), iterations_(site.iterations) {}
+      : ActivationKernel(site.op), op_(site.as<LabelLoss>()), iterations_(site.iterations) {}
 
   void forward(const Call& call) override {
     const ScoreRows rows(call.inputs[0].shape);

@@ -8,6 +8,7 @@
 #include "ops/kernel.h"
 #include "ops/operators/layer_normalization.h"
 #include "ops/simd/lanes.h"
+#include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 namespace {
@@ -63,7 +64,7 @@ class LayerNormalizationKernel final : public Kernel {
       for (int64_t row = begin; row < end; ++row) {
         const float* x = call.inputs[0].f32() + row * length;
         const auto count = static_cast<float>(length);
-        const float mean = sum_row(x, length) / count;
+        const float mean = simd::sum_of(x, length) / count;
         const float variance = sum_row_centred_squares(x, mean, length) / count;
         const float inverse = 1.0F / std::sqrt(variance + epsilon_);
         normalise(x, mean, inverse, call.inputs[1].f32(), bias, length,

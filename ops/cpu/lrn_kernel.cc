@@ -70,7 +70,9 @@ KERF_CLONES void lrn_window_gradient(const float* x, const float* shares, int64_
 class LrnKernel final : public ActivationKernel {
  public:
   explicit LrnKernel(const KernelSite& site)
-      : op_(site.as<Lrn>()), rule_{op_.bias(), op_.factor(), op_.beta()} {
+      : ActivationKernel(site.op),
+        op_(site.as<Lrn>()),
+        rule_{op_.bias(), op_.factor(), op_.beta()} {
     if (site.iterations.empty()) return;
     const int64_t first = site.iterations.axes[1].ranges(op_.channels()).front().begin;
     ahead_ = std::min(first, op_.before());

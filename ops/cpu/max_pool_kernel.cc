@@ -26,7 +26,9 @@ void add_max_plane_gradient(const Window& w, const float* dy, const Index* index
 class MaxPoolKernel final : public ActivationKernel {
  public:
   explicit MaxPoolKernel(const KernelSite& site)
-      : format_(site.as<Pool>().images()), index_bytes_(site.as<Pool>().index_bytes()) {
+      : ActivationKernel(site.op),
+        format_(site.as<Pool>().images()),
+        index_bytes_(site.as<Pool>().index_bytes()) {
     if (!site.iterations.empty()) window_ = site.as<Pool>().local_window(site.iterations);
   }
 

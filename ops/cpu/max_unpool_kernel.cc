@@ -3,13 +3,15 @@
 
 #include "ops/activation_kernel.h"
 #include "ops/operators/max_unpool.h"
+#include "ops/workspace.h"
 
 namespace kerf::ops::cpu {
 namespace {
 
 class MaxUnpoolKernel final : public ActivationKernel {
  public:
-  explicit MaxUnpoolKernel(const KernelSite& site) : op_(site.as<MaxUnpool>()) {}
+  explicit MaxUnpoolKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<MaxUnpool>()) {}
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
@@ -20,9 +22,21 @@ class MaxUnpoolKernel final : public ActivationKernel {
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const TensorView& dy = call.output_gradients[0];
+    const int64_t* indices = call.inputs[1].i64();
+    const int64_t count = call.inputs[1].elements();
+    Workspace workspace(call.workspace);
+    auto* last = workspace.take<int64_t>(dy.elements());  // of those that meet at a place
+    for (int64_t i = 0; i < count; ++i) last[place(indices[i], dy.shape)] = i;
     for (const GradientTarget& target : targets)
-      for (int64_t i = 0; i < target.to.elements(); ++i)
-        target.to.f32()[i] = dy.f32()[place(call.inputs[1].i64()[i], dy.shape)];
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = place(indices[i], dy.shape);
+        target.to.f32()[i] = last[at] == i ? dy.f32()[at] : 0.0F;
+      }
+  }
+
+  static size_t workspace(const BoundOperator& op, const LocalSpecs& local, int /*threads*/) {
+    if (!op.inputs()[0].wants_gradient) return 0;
+    return piece_bytes<int64_t>(local.outputs[0].shape.elements());
   }
 
  private:
@@ -49,9 +63,11 @@ class MaxUnpoolKernel final : public ActivationKernel {
 }  // namespace
 
 KernelEntries register_max_unpool() {
-  return {{"MaxUnpool", [](const KernelSite& site) -> std::unique_ptr<Kernel> {
+  return {{.op = "MaxUnpool",
+           .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
              return std::make_unique<MaxUnpoolKernel>(site);
-           }}};
+           },
+           .workspace = MaxUnpoolKernel::workspace}};
 }
 
 }  // namespace kerf::ops::cpu

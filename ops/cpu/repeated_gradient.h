@@ -3,19 +3,12 @@
 
 #include "ops/cpu/repeated_rows.h"
 #include "ops/kernel.h"
-#include "ops/simd/lanes.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops::cpu {
 
 // So many elements are shared out at once.
 inline constexpr int64_t kShared = 256;
-
-// to[i] += x[i].
-KERF_CLONES inline void add_shares(const float* x, int64_t count, float* to) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) to[i] += x[i];
-}
 
 // Sums into the target, aligned as `own`, what fill(at, count, shares) says of elements
 // [at, at + count) of an output of shape `whole`. In ascending order, and in one thread where the
@@ -34,7 +27,7 @@ void sum_shares(const Shape& whole, const Shape& own, const GradientTarget& targ
       fill(at, some, shares);
       rows.visit(at, at + some, [&](int64_t place, const auto& from, int64_t count) {
         if (rows.stride(0) == 1)
-          add_shares(shares + (place - at), count, to + from[0]);
+          simd::add(shares + (place - at), count, to + from[0]);
         else
           to[from[0]] += simd::sum_of(shares + (place - at), count);
       });

@@ -129,7 +129,8 @@ void fill_outside(const Resize& op, const Shape& y, float value, float* to) {
 
 class ResizeKernel final : public ActivationKernel {
  public:
-  explicit ResizeKernel(const KernelSite& site) : op_(site.as<Resize>()) {}
+  explicit ResizeKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<Resize>()) {}
 
   void forward(const Call& call) override {
     run(call, Way::kForward, call.inputs[0].shape, call.inputs[0].f32(), call.outputs[0].f32());

@@ -28,7 +28,8 @@ void turn_neighbours(const float* x, const float* cosines, const float* sines, f
 
 class RotaryEmbeddingKernel final : public ActivationKernel {
  public:
-  explicit RotaryEmbeddingKernel(const KernelSite& site) : op_(site.as<RotaryEmbedding>()) {}
+  explicit RotaryEmbeddingKernel(const KernelSite& site)
+      : ActivationKernel(site.op), op_(site.as<RotaryEmbedding>()) {}
 
   void forward(const Call& call) override {
     turn(call, 1, call.inputs[0].shape, call.inputs[0].f32(), call.outputs[0].f32());

@@ -80,7 +80,7 @@ void for_lines(const Folded& f, const Work& work) {
 class SoftmaxKernel final : public ActivationKernel {
  public:
   explicit SoftmaxKernel(const Softmax& op)
-      : axis_(op.axis()), logarithm_(op.kind() == SoftmaxKind::kLogSoftmax) {}
+      : ActivationKernel(op), axis_(op.axis()), logarithm_(op.kind() == SoftmaxKind::kLogSoftmax) {}
 
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
@@ -175,7 +175,7 @@ class SoftmaxKernel final : public ActivationKernel {
 
 class HardmaxKernel final : public ActivationKernel {
  public:
-  explicit HardmaxKernel(int axis) : axis_(axis) {}
+  explicit HardmaxKernel(const Softmax& op) : ActivationKernel(op), axis_(op.axis()) {}
 
   void forward(const Call& call) override {
     const float* x = call.inputs[0].f32();
@@ -203,7 +203,7 @@ class HardmaxKernel final : public ActivationKernel {
 
 std::unique_ptr<Kernel> make_softmax(const KernelSite& site) {
   const auto& op = site.as<Softmax>();
-  if (op.kind() == SoftmaxKind::kHardmax) return std::make_unique<HardmaxKernel>(op.axis());
+  if (op.kind() == SoftmaxKind::kHardmax) return std::make_unique<HardmaxKernel>(op);
   return std::make_unique<SoftmaxKernel>(op);
 }
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ops/element_size.h"
+
 namespace kerf::ops::cpu {
 namespace {
 
@@ -54,18 +56,13 @@ void copy_tiles(const T* from, const WalkAxis& tile, const WalkAxis& last, int64
   }
 }
 
-KERF_CLONES void add_row(const float* from, int64_t count, float* to) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 // One row, along the walk's last axis.
 template <class T, bool kAdd>
 void move_row(const T* from, const WalkAxis& row, T* to) {
   constexpr int64_t kFew = 16;  // a call would cost more than they do
   if (row.from == 1 && row.to == 1 && row.extent > kFew) {
     if constexpr (kAdd)
-      add_row(from, row.extent, to);
+      simd::add(from, row.extent, to);
     else
       std::memcpy(to, from, static_cast<size_t>(row.extent) * sizeof(T));
   } else if (row.from == 0 && row.to == 1) {
@@ -193,20 +190,10 @@ void WalkPlace::next() {
 
 void copy(const Walk& walk, const std::byte* from, std::byte* to, size_t element) {
   if (walk.empty()) return;
-  const auto as = [&](auto zero) {
+  with_element_of(element, [&](auto zero) {
     using T = decltype(zero);
     move<T, false>(walk, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to));
-  };
-  switch (element) {
-    case 1:
-      return as(uint8_t{});
-    case 2:
-      return as(uint16_t{});
-    case 4:
-      return as(uint32_t{});
-    default:
-      return as(uint64_t{});
-  }
+  });
 }
 
 void add(const Walk& walk, const float* from, float* to) {

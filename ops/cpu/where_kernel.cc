@@ -1,5 +1,6 @@
 // Where on the CPU: bits are moved, whatever their type; the gradients are of float32.
 #include "ops/cpu/repeated_gradient.h"
+#include "ops/element_size.h"
 #include "ops/operators/where.h"
 
 namespace kerf::ops::cpu {
@@ -33,16 +34,7 @@ class WhereKernel final : public PlainKernel {
   explicit WhereKernel(const Where& op) : op_(op) {}
 
   void forward(const Call& call) override {
-    switch (size_of(call.outputs[0].dtype)) {
-      case 1:
-        return forward_as<uint8_t>(call);
-      case 2:
-        return forward_as<uint16_t>(call);
-      case 4:
-        return forward_as<uint32_t>(call);
-      default:
-        return forward_as<uint64_t>(call);
-    }
+    with_element(call.outputs[0].dtype, [&](auto zero) { forward_as<decltype(zero)>(call); });
   }
 
  protected:

@@ -82,7 +82,7 @@ struct AverageGradient {
 class AveragePoolKernel final : public ActivationKernel {
  public:
   explicit AveragePoolKernel(const KernelSite& site)
-      : queue_(queue_of(site)), format_(site.as<Pool>().images()) {
+      : ActivationKernel(site.op), queue_(queue_of(site)), format_(site.as<Pool>().images()) {
     if (site.iterations.empty()) return;
     const Pool& pool = site.as<Pool>();
     const Window whole = pool.window();

@@ -41,7 +41,8 @@ struct ElementwiseGradient {
 template <size_t kIndex>
 class ElementwiseKernel final : public ActivationKernel {
  public:
-  ElementwiseKernel(const ElementwiseOperator& op, const Queue& queue) : queue_(queue) {
+  ElementwiseKernel(const ElementwiseOperator& op, const Queue& queue)
+      : ActivationKernel(op), queue_(queue) {
     for (size_t i = 0; i < kElementParameters; ++i)
       parameters_.of[i] = static_cast<float>(op.parameters()[i]);
   }

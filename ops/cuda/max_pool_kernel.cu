@@ -64,7 +64,8 @@ struct GiveToTaken {
 class MaxPoolKernel final : public ActivationKernel {
  public:
   explicit MaxPoolKernel(const KernelSite& site)
-      : queue_(queue_of(site)),
+      : ActivationKernel(site.op),
+        queue_(queue_of(site)),
         format_(site.as<Pool>().images()),
         index_bytes_(site.as<Pool>().index_bytes()) {
     if (!site.iterations.empty())

@@ -92,7 +92,8 @@ struct ScoreGradient {
 class SoftmaxCrossEntropyKernel final : public ActivationKernel {
  public:
   explicit SoftmaxCrossEntropyKernel(const KernelSite& site)
-      : queue_(queue_of(site)),
+      : ActivationKernel(site.op),
+        queue_(queue_of(site)),
         report_(workbench_of(site),
                 [&op = site.op, box = site.iterations, largest = site.largest](const Fault& fault) {
                   refuse_label(op, box, largest, fault);

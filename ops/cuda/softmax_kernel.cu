@@ -51,7 +51,8 @@ struct SoftmaxGradient : Adding<float> {
 
 class SoftmaxKernel final : public ActivationKernel {
  public:
-  SoftmaxKernel(const Queue& queue, int axis) : queue_(queue), axis_(axis) {}
+  explicit SoftmaxKernel(const KernelSite& site)
+      : ActivationKernel(site.op), queue_(queue_of(site)), axis_(site.as<Softmax>().axis()) {}
 
   void forward(const Call& call) override {
     const Folded folded = fold(call.outputs[0].shape, axis_);
@@ -83,7 +84,7 @@ class SoftmaxKernel final : public ActivationKernel {
 
 KernelEntries register_softmax() {
   return {{.op = "Softmax", .make = [](const KernelSite& site) -> std::unique_ptr<Kernel> {
-             return std::make_unique<SoftmaxKernel>(queue_of(site), site.as<Softmax>().axis());
+             return std::make_unique<SoftmaxKernel>(site);
            }}};
 }
 

@@ -6,7 +6,8 @@
 // (n - 1) * stride - pads + kernel. With `output_shape`, an input of ONNX, Y may be larger than
 // that; the numbers lie at its begin. (ONNX says in words that pads are ignored beside it, and
 // counts as is done here.) It is not less: indices would have no place. Where an index occurs
-// again, the last one stays. Indices are of all of X, so that nothing is divided.
+// again, the last number stays and has the gradient. Indices are of all of X, so that nothing is
+// divided.
 #pragma once
 
 #include "ops/operator.h"

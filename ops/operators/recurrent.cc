@@ -44,11 +44,6 @@ std::vector<std::string> usual_functions(Recurrent::Kind kind) {
   return {"Sigmoid", "Tanh", "Tanh"};
 }
 
-std::vector<double> floats_of(const Attributes& attributes, const std::string& name) {
-  const auto at = attributes.find(name);
-  return at == attributes.end() ? std::vector<double>{} : std::get<std::vector<double>>(at->second);
-}
-
 }  // namespace
 
 float GateFunction::operator()(float x) const {
@@ -115,8 +110,8 @@ void Recurrent::read_functions(const NodeFacts& facts, int64_t directions) {
     throw Error(ErrorCode::kUsage,
                 format("{}: attribute 'activations' must be {} names, not {}", name(),
                        usual.size() * static_cast<size_t>(directions), names.size()));
-  auto alphas = floats_of(facts.attributes, "activation_alpha");
-  auto betas = floats_of(facts.attributes, "activation_beta");
+  auto alphas = attribute_floats(facts.attributes, "activation_alpha", {});
+  auto betas = attribute_floats(facts.attributes, "activation_beta", {});
   // Of those that have one, in order.
   const auto next = [](std::vector<double>& list, float otherwise) {
     if (list.empty()) return otherwise;

@@ -50,11 +50,6 @@ ResizeRule rule_of(const Attributes& attributes) {
           attribute_int(attributes, "antialias", 0) != 0};
 }
 
-std::vector<double> numbers_of(const Attributes& attributes, const std::string& name) {
-  const auto at = attributes.find(name);
-  return at == attributes.end() ? std::vector<double>{} : std::get<std::vector<double>>(at->second);
-}
-
 // Where the aspect is kept, the scale of all axes: the least or the greatest that `sizes` ask for.
 std::optional<double> common_scale(const Attributes& attributes, const Shape& x,
                                    const std::vector<int>& axes,
@@ -85,9 +80,9 @@ std::vector<Stretch> stretches_of(const Attributes& attributes, const Shape& x) 
   std::vector<Stretch> result;
   for (const int64_t extent : x) result.push_back({extent, extent, 1});
   const std::vector<int> axes = axes_of(attributes, x.rank());
-  const std::vector<double> scales = numbers_of(attributes, "scales");
+  const std::vector<double> scales = attribute_floats(attributes, "scales", {});
   const std::vector<int64_t> sizes = attribute_ints(attributes, "sizes", {});
-  const std::vector<double> roi = numbers_of(attributes, "roi");
+  const std::vector<double> roi = attribute_floats(attributes, "roi", {});
   const bool crops =
       attribute_string(attributes, "coordinate_transformation_mode", "") == "tf_crop_and_resize";
   if (crops && roi.size() != 2 * axes.size())

@@ -49,6 +49,8 @@ void parallel_pieces(int64_t count, int64_t least, const Work& work) {
 // Below this many elements a second thread costs more than it saves.
 inline constexpr int64_t kLeastElements = 1 << 14;
 
+// to += from, in the caller's thread.
+void add(const float* from, int64_t count, float* to);
 // to (+)= from.
 void copy_or_add(const float* from, int64_t count, float* to, bool accumulate);
 // The sum of `count` numbers, in an order that depends on `count` only.

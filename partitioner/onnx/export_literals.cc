@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <variant>
 
+#include "ops/cpu/element.h"
 #include "partitioner/onnx/graph.h"
 
 namespace kerf::partitioner::onnx {
@@ -11,48 +13,29 @@ namespace {
 
 using ops::DType;
 
-// As the nearest values of an integer type, or as float32.
 template <class T>
-std::string bytes_as(const std::vector<double>& numbers) {
-  constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::lowest());
-  constexpr auto kMost = static_cast<double>(std::numeric_limits<T>::max());
-  std::vector<T> values;
-  for (const double number : numbers)
-    values.push_back(number >= kMost    ? std::numeric_limits<T>::max()
-                     : number <= kLeast ? std::numeric_limits<T>::lowest()
-                                        : static_cast<T>(number));
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+T nearest(double number) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::lowest());
+    constexpr auto kMost = static_cast<double>(std::numeric_limits<T>::max());
+    if (number >= kMost) return std::numeric_limits<T>::max();
+    if (number <= kLeast) return std::numeric_limits<T>::lowest();
+  }
+  return static_cast<T>(number);
 }
 
 // Of a node of numbers of this type, whose bounds and fillings ONNX wants of the same.
 ops::TensorLiteral literal_of_numbers(const std::vector<double>& numbers, const ops::Shape& shape,
                                       DType dtype) {
-  switch (dtype) {
-    case DType::kInt8:
-      return {dtype, shape, bytes_as<int8_t>(numbers)};
-    case DType::kInt16:
-      return {dtype, shape, bytes_as<int16_t>(numbers)};
-    case DType::kInt32:
-      return {dtype, shape, bytes_as<int32_t>(numbers)};
-    case DType::kInt64:
-      return {dtype, shape, bytes_as<int64_t>(numbers)};
-    case DType::kUint8:
-      return {dtype, shape, bytes_as<uint8_t>(numbers)};
-    case DType::kUint16:
-      return {dtype, shape, bytes_as<uint16_t>(numbers)};
-    case DType::kUint32:
-      return {dtype, shape, bytes_as<uint32_t>(numbers)};
-    case DType::kUint64:
-      return {dtype, shape, bytes_as<uint64_t>(numbers)};
-    default:
-      break;
-  }
-  std::string bytes;
-  for (const double number : numbers) {
-    const auto value = static_cast<float>(number);
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  return {DType::kFloat32, shape, bytes};
+  const bool integers = ops::cpu::is_number(dtype) && !ops::is_floating(dtype);
+  ops::TensorLiteral literal{integers ? dtype : DType::kFloat32, shape, {}};
+  ops::cpu::with_number(literal.dtype, [&](auto zero) {
+    for (const double number : numbers) {
+      const auto value = nearest<decltype(zero)>(number);
+      literal.bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+  });
+  return literal;
 }
 
 }  // namespace

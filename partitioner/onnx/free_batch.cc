@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "runtime/error.h"
 
@@ -19,8 +20,9 @@ std::string text_of(const std::vector<Affine>& shape) {
 
 class Freed {
  public:
-  Freed(const ops::Shape& from, const std::vector<Affine>& wanted, std::optional<int64_t> batch)
-      : from_(from), wanted_(wanted), batch_(batch) {}
+  Freed(const ops::Shape& from, int64_t outer, const std::vector<Affine>& wanted,
+        std::optional<int64_t> batch)
+      : from_(from), outer_(outer), wanted_(wanted), batch_(batch) {}
 
   std::vector<int64_t> shape() {
     copy_zeros();
@@ -91,25 +93,41 @@ class Freed {
     inferred->fixed = all / known;
   }
 
-  // The batch stays behind as many elements as it was.
+  // The batch stays behind as many elements as it was. Where the file's is 1, several axes may have
+  // it: one of its own if there is any, else one with what is inside of a sample (heads), else with
+  // what is outside (positions), and what the last axis has, features, last of all.
   std::vector<int64_t> with_place() {
-    int64_t before = 1;
-    for (int axis = 0; axis < from_.batch_axis(); ++axis)
-      if (__builtin_mul_overflow(before, from_[axis], &before)) refuse();
+    const int64_t before = before_batch(from_, outer_);
+    std::optional<size_t> best;
+    int best_rank = 0;
     int64_t at = 1;
-    for (auto axis = shape_.begin(); axis != shape_.end() && at <= before; ++axis) {
-      const int64_t extent = axis->fixed;
-      if (at == before && extent > 0 && extent % *batch_ == 0 &&
-          product_but(axis, extent / *batch_) == from_.elements_per_sample()) {
-        *axis = {0, -1};
-        return fixed();
+    for (size_t i = 0; i < shape_.size(); ++i) {
+      const int64_t extent = shape_[i].fixed;
+      if (const auto rank = rank_of(i, extent, at, before); rank && (!best || *rank < best_rank)) {
+        best = i;
+        best_rank = *rank;
       }
       if (extent < 1 || __builtin_mul_overflow(at, extent, &at)) refuse();
     }
-    return refuse();
+    if (!best || at % *batch_ != 0 || at / *batch_ != from_.elements_per_sample()) refuse();
+    shape_[*best] = {0, -1};
+    return fixed();
+  }
+
+  // Of an axis with `at` elements of the shape before it; nothing where the batch is not within.
+  std::optional<int> rank_of(size_t axis, int64_t extent, int64_t at, int64_t before) const {
+    if (before % at != 0) return std::nullopt;
+    const int64_t outer = before / at;
+    int64_t least = 0;
+    if (__builtin_mul_overflow(outer, *batch_, &least) || least == 0 || extent % least != 0)
+      return std::nullopt;
+    if (extent == *batch_) return static_cast<int>(axis) == from_.batch_axis() ? 0 : 1;
+    if (axis + 1 == shape_.size()) return 4;
+    return outer == 1 ? 2 : 3;
   }
 
   const ops::Shape& from_;
+  int64_t outer_;
   const std::vector<Affine>& wanted_;
   std::optional<int64_t> batch_;  // of the file
   std::vector<Affine> shape_;
@@ -117,9 +135,57 @@ class Freed {
 
 }  // namespace
 
-std::vector<int64_t> reshape_to(const ops::Shape& from, const std::vector<Affine>& wanted,
+int64_t before_batch(const ops::Shape& shape, int64_t outer) {
+  int64_t before = outer;
+  for (int axis = 0; axis < shape.batch_axis(); ++axis)
+    if (__builtin_mul_overflow(before, shape[axis], &before))
+      throw Error(ErrorCode::kUsage, format("{} has more elements before its batch than can be "
+                                            "counted",
+                                            ops::to_string(shape)));
+  return before;
+}
+
+std::optional<int64_t> outer_in(const ops::Shape& shape, int64_t before) {
+  const int axis = shape.batch_axis();
+  if (axis < 0) return 1;
+  const int64_t ahead = before_batch(shape, 1);
+  if (ahead == 0 || before % ahead != 0) return std::nullopt;
+  const int64_t outer = before / ahead;
+  return outer != 0 && -shape[axis] % outer == 0 ? std::optional(outer) : std::nullopt;
+}
+
+std::vector<int64_t> reshape_to(const ops::Shape& from, int64_t outer,
+                                const std::vector<Affine>& wanted,
                                 std::optional<int64_t> fixed_batch) {
-  return Freed(from, wanted, fixed_batch).shape();
+  return Freed(from, outer, wanted, fixed_batch).shape();
+}
+
+bool is_repeated(const std::string& op, size_t input) {
+  static const std::set<std::string> kAll{"Add",
+                                          "And",
+                                          "BitwiseAnd",
+                                          "BitwiseOr",
+                                          "BitwiseXor",
+                                          "Div",
+                                          "Equal",
+                                          "Greater",
+                                          "Less",
+                                          "Max",
+                                          "Mean",
+                                          "Min",
+                                          "GreaterOrEqual",
+                                          "LessOrEqual",
+                                          "MatMul",
+                                          "Mod",
+                                          "Mul",
+                                          "Or",
+                                          "Pow",
+                                          "PRelu",
+                                          "Sub",
+                                          "Sum",
+                                          "Where",
+                                          "Xor"};
+  return kAll.contains(op) || (op == "Gemm" && input == 2);
 }
 
 }  // namespace kerf::partitioner::onnx

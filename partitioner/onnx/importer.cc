@@ -156,6 +156,11 @@ void Importer::add_results() {
     if (value == nullptr) refuse("it is the same for all inputs", where);
     if (result_.model.value(*value).producer < 0)
       refuse("it is an input of the model, which computes nothing for it", where);
+    if (outer_of(*value) != 1)
+      refuse(format("it is {}, with {} rows of each sample that lie apart; let the batch be its "
+                    "first axis, as [N, ...]",
+                    ops::to_string(result_.model.value(*value).spec.shape), outer_of(*value)),
+             where);
     result_.model.add_result(output, *value);
   }
 }

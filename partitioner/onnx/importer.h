@@ -63,6 +63,23 @@ class Importer {
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);
 
+  // ---- importer_batch.cc: where the batch lies
+  // Rows of a constant that a file has for each of its samples.
+  struct RowsOf {
+    int axis = -1;
+    int64_t each = 1;       // for each sample
+    int64_t outer = 1;      // of those, before the samples (free_batch.h)
+    bool repeated = false;  // where one is for all of them
+  };
+  int64_t outer_of(ValueId value) const;
+  void place_batch(NodeId id);
+  ValueId batched_operand(const GraphNode& node) const;
+  void free_constants(GraphNode& node);
+  void free_expanded(GraphNode& node);
+  std::string with_free_rows(const GraphNode& node, const std::string& name, const RowsOf& rows);
+  std::string made_of(const GraphNode& node, const std::string& input, const char* op,
+                      ops::Attributes attributes);
+
   // ---- importer_values.cc
   const Known& known(const std::string& name) const;
   void set(const std::string& name, Known value);
@@ -109,6 +126,7 @@ class Importer {
   std::map<std::string, int> readers_;         // of values, the graph's outputs among them
   std::map<std::string, std::string> turned_;  // by name, the matrix that was turned over
   Budget budget_;
+  std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
   std::set<std::string> used_dims_;
   std::set<std::string> fitting_;  // patterns that a name fits

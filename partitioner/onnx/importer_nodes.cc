@@ -42,14 +42,15 @@ void Importer::add(const GraphNode& node) {
 
 // Of an operator that cannot take a shape with a batch, in a file where no axis is called one.
 std::string Importer::hint_on_batch(const std::string& complaint) const {
-  if (!fixed_batch_ || complaint.find("N") == std::string::npos ||
-      complaint.find("[") == std::string::npos)
-    return {};
+  const auto says = [&](const char* word) { return complaint.find(word) != std::string::npos; };
+  const bool about_batch = says("batch") || (says("N") && says("["));
+  if (!fixed_batch_ || !about_batch || says("dynamic_axes")) return {};
   for (const GraphInput& input : graph_.inputs)
     if (!options_.constants.contains(input.name))
       return format(
           "; N is the batch, for which the first axis of every input stands: that of {}, "
-          "of {}, too; a file whose batch has a name, as a dynamic axis has, says where it goes",
+          "of {}, too; a file whose batch has a name says where it goes: export it with "
+          "dynamic_shapes (of PyTorch; dynamic_axes where dynamo is False)",
           input.name, *fixed_batch_);
   return {};
 }
@@ -81,6 +82,7 @@ void Importer::add_newest(GraphNode node, int opset) {
   const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);
+  free_constants(node);
   if (!evaluate_constant(node) && !add_tied_product(node)) add_node(std::move(node));
 }
 
@@ -136,6 +138,7 @@ void Importer::add_node(GraphNode node) {
   for (const std::string& input : node.inputs) inputs.push_back(in_model(input));
   const NodeId id = result_.model.add_node(node.name, node.op, node.attributes, inputs,
                                            std::max(1, static_cast<int>(node.outputs.size())));
+  place_batch(id);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     set(node.outputs[i], result_.model.node(id).outputs[i]);
 }

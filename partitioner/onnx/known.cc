@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
+#include "ops/cpu/element.h"
 #include "partitioner/onnx/weight_file.h"
 
 namespace kerf::partitioner::onnx {
@@ -12,35 +14,16 @@ namespace {
 
 using ops::DType;
 
-// Calls visit(zero of the C++ type) for types of integers and truth values; false for others.
+// Calls visit(a zero of the C++ type) for types of integers and truth values; false for others.
 template <class Visit>
 bool visit_integer_type(DType dtype, const Visit& visit) {
-  switch (dtype) {
-    case DType::kInt8:
-      visit(int8_t{});
-      return true;
-    case DType::kInt16:
-      visit(int16_t{});
-      return true;
-    case DType::kInt32:
-      visit(int32_t{});
-      return true;
-    case DType::kInt64:
-      visit(int64_t{});
-      return true;
-    case DType::kBool:
-    case DType::kUint8:
-      visit(uint8_t{});
-      return true;
-    case DType::kUint16:
-      visit(uint16_t{});
-      return true;
-    case DType::kUint32:
-      visit(uint32_t{});
-      return true;
-    default:
-      return false;  // of uint64 not every number is an int64
-  }
+  if (dtype == DType::kBool) dtype = DType::kUint8;
+  if (dtype == DType::kUint64) return false;  // of which not every number is an int64
+  if (!ops::cpu::is_number(dtype) || ops::is_floating(dtype)) return false;
+  ops::cpu::with_number(dtype, [&](auto zero) {
+    if constexpr (std::is_integral_v<decltype(zero)>) visit(zero);
+  });
+  return true;
 }
 
 template <class T>

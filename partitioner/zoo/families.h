@@ -34,4 +34,8 @@ Model make_vit(const std::string& name, const ZooOptions& options);
 std::vector<int64_t> sizes_or(const ZooOptions& options, std::vector<int64_t> otherwise,
                               const std::string& name);
 
+// So many channels, features or hidden units as `width` times those make: a multiple of `unit`, and
+// one at least.
+int64_t scaled_units(double width, int64_t units, int64_t unit = 1);
+
 }  // namespace kerf::partitioner

@@ -1,6 +1,5 @@
 #include "partitioner/zoo/image_net.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -40,8 +39,7 @@ ImageNet::ImageNet(const std::string& name, const ZooOptions& options, int64_t i
 ValueId ImageNet::image() { return input("image", {ops::kBatch, 3, image_, image_}); }
 
 int64_t ImageNet::scaled(int64_t channels, int64_t unit) const {
-  const double units = static_cast<double>(channels) * width_ / static_cast<double>(unit);
-  return std::max<int64_t>(1, std::llround(units)) * unit;
+  return scaled_units(width_, channels, unit);
 }
 
 ValueId ImageNet::plain_conv(ValueId x, int64_t channels, int64_t kernel, int64_t stride,

@@ -1,5 +1,6 @@
 // Small networks for small images and sequences: mlp, LeNet-5, a convolution net, an LSTM language
 // model, an LSTM that reads one sequence and writes another.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -31,12 +32,19 @@ std::vector<int64_t> sizes_or(const ZooOptions& options, std::vector<int64_t> ot
   return options.sizes;
 }
 
+int64_t scaled_units(double width, int64_t units, int64_t unit) {
+  const double wanted = static_cast<double>(units) * width / static_cast<double>(unit);
+  return std::max<int64_t>(1, std::llround(wanted)) * unit;
+}
+
 Model make_mlp(const std::string& name, const ZooOptions& options) {
   std::vector<int64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {784, 512, 512, 10};
   if (sizes.size() < 2)
     throw Error(ErrorCode::kUsage, "needs an input and an output size, as in --sizes 784-10", name);
   check_sizes(sizes, name);
+  for (size_t layer = 1; layer + 1 < sizes.size(); ++layer)
+    sizes[layer] = scaled_units(options.width, sizes[layer]);
   Builder b(name);
   ValueId x = b.input("image", {ops::kBatch, sizes.front()});
   for (size_t layer = 1; layer < sizes.size(); ++layer) {
@@ -47,19 +55,20 @@ Model make_mlp(const std::string& name, const ZooOptions& options) {
   return b.build();
 }
 
-Model make_lenet5(const std::string& name, const ZooOptions&) {
+Model make_lenet5(const std::string& name, const ZooOptions& options) {
   Builder b(name);
+  const auto scaled = [&](int64_t units) { return scaled_units(options.width, units); };
   const auto normalized = [&](ValueId value, const char* as) {
     return name == "lenet5-bn" ? b.batch_norm(value, as) : value;
   };
   ValueId x = b.input("image", {ops::kBatch, 1, 28, 28});
-  x = b.relu(normalized(b.conv(x, 6, 5, 1, 2, "conv1"), "bn1"), "relu1");
+  x = b.relu(normalized(b.conv(x, scaled(6), 5, 1, 2, "conv1"), "bn1"), "relu1");
   x = b.max_pool(x, 2, 2, "pool1");
-  x = b.relu(normalized(b.conv(x, 16, 5, 1, 0, "conv2"), "bn2"), "relu2");
+  x = b.relu(normalized(b.conv(x, scaled(16), 5, 1, 0, "conv2"), "bn2"), "relu2");
   x = b.max_pool(x, 2, 2, "pool2");
   x = b.flatten(x, "flatten");
-  x = b.relu(b.gemm(x, 120, "fc1"), "relu3");
-  x = b.relu(b.gemm(x, 84, "fc2"), "relu4");
+  x = b.relu(b.gemm(x, scaled(120), "fc1"), "relu3");
+  x = b.relu(b.gemm(x, scaled(84), "fc2"), "relu4");
   b.loss(b.gemm(x, 10, "fc3"));
   return b.build();
 }
@@ -76,30 +85,34 @@ Model make_convnet(const std::string& name, const ZooOptions& options) {
                        kMostBlocks),
                 name);
   check_sizes(sizes, name);
+  const auto scaled = [&](int64_t units) { return scaled_units(options.width, units); };
   Builder b(name);
   ValueId x = b.input("image", {ops::kBatch, 1, 28, 28});
   for (size_t block = 1; block <= sizes.size(); ++block) {
     for (const char* half : {"a", "b"}) {
       const std::string number = std::to_string(block) + half;
-      x = b.relu(b.conv(x, sizes[block - 1], 3, 1, 1, "conv" + number), "relu" + number);
+      x = b.relu(b.conv(x, scaled(sizes[block - 1]), 3, 1, 1, "conv" + number), "relu" + number);
     }
     x = b.max_pool(x, 2, 2, format("pool{}", block));
   }
-  x = b.relu(b.gemm(b.flatten(x, "flatten"), 128, "fc1"), "relu");
+  x = b.relu(b.gemm(b.flatten(x, "flatten"), scaled(128), "fc1"), "relu");
   b.loss(b.gemm(x, 10, "fc2"));
   return b.build();
 }
 
 Model make_lstm_lm(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {16, 32, 32, 64}, name);
+  const auto [length, vocabulary] = std::array{sizes[0], sizes[1]};
+  const int64_t width = scaled_units(options.width, sizes[2]);
+  const int64_t hidden = scaled_units(options.width, sizes[3]);
   Builder b(name);
-  const ValueId tokens = b.input("tokens", {ops::kBatch, sizes[0]}, ops::DType::kInt64);
-  const ValueId x = b.embedding(tokens, sizes[1], sizes[2], "embedding");
-  const ValueId h = b.lstm(x, sizes[3], "lstm");
-  const double scale = 1 / std::sqrt(static_cast<double>(sizes[3]));
+  const ValueId tokens = b.input("tokens", {ops::kBatch, length}, ops::DType::kInt64);
+  const ValueId x = b.embedding(tokens, vocabulary, width, "embedding");
+  const ValueId h = b.lstm(x, hidden, "lstm");
+  const double scale = 1 / std::sqrt(static_cast<double>(hidden));
   const ValueId weight =
-      b.parameter("scores.weight", {sizes[3], sizes[1]}, {ops::Initializer::Kind::kUniform, scale});
-  b.store(weight, stored_turned("scores.weight", {sizes[3], sizes[1]}, {1, 0}));
+      b.parameter("scores.weight", {hidden, vocabulary}, {ops::Initializer::Kind::kUniform, scale});
+  b.store(weight, stored_turned("scores.weight", {hidden, vocabulary}, {1, 0}));
   const ValueId scores = b.matmul(h, weight, "scores");  // [N, T, V]
   b.loss(b.node("Transpose", {scores}, {{"perm", std::vector<int64_t>{0, 2, 1}}}, "by_token"));
   return b.build();
@@ -111,13 +124,14 @@ Model make_lstm_lm(const std::string& name, const ZooOptions& options) {
 // makes the rows.
 Model make_seq2seq(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {16, 16, 32, 32, 64, 2}, name);
-  const auto [from, to, vocabulary, width, hidden, layers] =
-      std::array{sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]};
+  const auto [from, to, vocabulary, layers] = std::array{sizes[0], sizes[1], sizes[2], sizes[5]};
+  const int64_t width = scaled_units(options.width, sizes[3]);
+  const int64_t hidden = scaled_units(options.width, sizes[4]);
   Builder b(name);
   const ValueId source = b.input("source", {ops::kBatch, from}, ops::DType::kInt64);
   const ValueId target = b.input("target", {ops::kBatch, to}, ops::DType::kInt64);
-  const auto sequence = [&, units = hidden](ValueId y, const char* module, int64_t layer) {
-    return b.reshape(y, {0, 0, units}, format("{}.l{}.sequence", module, layer));
+  const auto sequence = [&](ValueId y, const char* module, int64_t layer) {
+    return b.reshape(y, {0, 0, hidden}, format("{}.l{}.sequence", module, layer));
   };
   ValueId x = b.embedding(source, vocabulary, width, "source_embedding");
   std::vector<LstmStates> states;

@@ -70,9 +70,8 @@ void check(const ZooModel& model, const ZooOptions& options) {
       if (!other.sizes.empty()) others.push_back(other.name);
     refuse(format("its sizes are fixed; --sizes is for {}", fmt::join(others, ", ")));
   }
-  const bool of_images = options.width != 1 || options.classes || options.image;
-  if (of_images && !model.images)
-    refuse("--width, --classes and --image-size are for the models of colour images");
+  if ((options.classes || options.image) && !model.images)
+    refuse("--classes and --image-size are for the models of colour images");
   if (!(options.width > 0 && options.width <= 16))
     refuse(format("the width {} is not above 0 and at most 16", options.width));
   if (options.classes && (*options.classes < 1 || *options.classes > kMostUnits))

@@ -144,9 +144,10 @@ ValueId placed(ImageNet& net, ValueId tokens) {
 // Positions are learned and the scores' weights are not the embedding's.
 Model make_gpt(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {4, 512, 8, 128, 96}, name);
-  const auto [layers, features, heads, tokens, vocabulary] =
-      std::array{sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]};
-  check_heads(features, heads, name);
+  const auto [layers, heads, tokens, vocabulary] =
+      std::array{sizes[0], sizes[2], sizes[3], sizes[4]};
+  check_heads(sizes[1], heads, name);
+  const int64_t features = scaled_units(options.width, sizes[1], heads);
   Builder b(name);
   const ValueId input = b.input("tokens", {ops::kBatch, tokens}, ops::DType::kInt64);
   const ValueId places = b.parameter("wpe.weight", {tokens, features}, {Kind::kNormal, 0.02});

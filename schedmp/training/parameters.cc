@@ -195,13 +195,11 @@ void Parameters::update(size_t part, int home, const TensorView& gradient,
 
 void Parameters::load(const std::filesystem::path& safetensors) {
   changed();
-  SafetensorsReader file(safetensors);
+  StoredWeights file(safetensors);
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
-    fill(at, [&](const RowRange& rows, size_t /*row_bytes*/) {
-      return read_stored(file, value, rows);
-    });
+    fill(at, [&](const RowRange& rows, size_t /*row_bytes*/) { return file.read(value, rows); });
   }
 }
 

@@ -1,6 +1,7 @@
 #include "schedmp/training/stored_weights.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/error.h"
 #include "schedmp/training/weight_slices.h"
@@ -25,8 +26,8 @@ ops::Shape cut_down(ops::Shape shape, int axis, int64_t count) {
   return shape;
 }
 
-std::string read_turned(SafetensorsReader& file, const Value& value, const RowRange& rows) {
-  const StoredForm& form = *value.stored;
+std::string read_turned(SafetensorsReader& file, const Value& value, const StoredForm& form,
+                        const RowRange& rows) {
   const auto& [name, shape] = form.tensors[0];
   const int axis = form.axes[0];
   const std::string bytes = file.read(name, {value.spec.dtype, shape}, rows, axis);
@@ -34,8 +35,8 @@ std::string read_turned(SafetensorsReader& file, const Value& value, const RowRa
                              cut_down(shape, axis, rows.count), form.axes);
 }
 
-std::string read_rows(SafetensorsReader& file, const Value& value, const RowRange& rows) {
-  const StoredForm& form = *value.stored;
+std::string read_rows(SafetensorsReader& file, const Value& value, const StoredForm& form,
+                      const RowRange& rows) {
   if (value.spec.shape.elements() == 0) return {};
   const int64_t columns = value.spec.shape.elements() / form.row_count();
   const int64_t per_index = form.row_count() / first_extent(value.spec.shape);
@@ -96,14 +97,25 @@ std::vector<NamedSpec> stored_tensors(const Value& value) {
   return tensors;
 }
 
-std::string read_stored(SafetensorsReader& file, const Value& value, const RowRange& rows) {
-  if (value.stored == nullptr) return file.read(value.name, value.spec, rows);
-  if (!value.stored->axes.empty()) return read_turned(file, value, rows);
-  return read_rows(file, value, rows);
+// Null: the file has the value as it is.
+const StoredForm* StoredWeights::form_of(const Value& value) {
+  const std::string& name = value.stored == nullptr ? value.name : value.stored->tensors[0].name;
+  if (file_.find(name) != nullptr) return value.stored.get();
+  if (const auto known = found_.find(value.name); known != found_.end()) return &known->second;
+  auto said = names_.form_of(value);
+  if (!said) return value.stored.get();
+  return &found_.emplace(value.name, std::move(*said)).first->second;
 }
 
-std::string read_stored(SafetensorsReader& file, const Value& value) {
-  return read_stored(file, value, {0, first_extent(value.spec.shape)});
+std::string StoredWeights::read(const Value& value, const RowRange& rows) {
+  const StoredForm* form = form_of(value);
+  if (form == nullptr) return file_.read(value.name, value.spec, rows);
+  if (!form->axes.empty()) return read_turned(file_, value, *form, rows);
+  return read_rows(file_, value, *form, rows);
+}
+
+std::string StoredWeights::read(const Value& value) {
+  return read(value, {0, first_extent(value.spec.shape)});
 }
 
 void write_stored(const Value& value, const SliceOf& slice_of, SafetensorsWriter& file) {

@@ -1,5 +1,7 @@
 // The weights of a run: the workers' shares joined into whole tensors.
+#include <map>
 #include <set>
+#include <utility>
 
 #include "ops/pack.h"
 #include "schedmp/safetensors.h"
@@ -62,8 +64,10 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
     ids.push_back(id);
     specs.insert(specs.end(), tensors.begin(), tensors.end());
   }
-  SafetensorsWriter writer(file, specs,
-                           {{"model", model.name()}, {"fingerprint", model.fingerprint()}});
+  std::map<std::string, std::string> metadata{{"model", model.name()},
+                                              {"fingerprint", model.fingerprint()}};
+  if (std::string map = stored_names(model); !map.empty()) metadata[kNamesKey] = std::move(map);
+  SafetensorsWriter writer(file, specs, metadata);
   for (const ValueId id : ids) {
     const Value& value = model.value(id);
     const auto slice = [&](const RowRange& rows, int axis) {

@@ -1,6 +1,7 @@
 """Brings models as docs/howto/bring-your-model.md says: what PyTorch exported (exported/make_exported.py) is planned, answered,
 fine-tuned over three workers and taken back, and says what PyTorch says of it."""
 
+import json
 import pathlib
 import shlex
 import shutil
@@ -8,7 +9,7 @@ import unittest
 
 import numpy
 
-from kerf_command import KerfTest, run
+from kerf_command import KerfTest, run, safetensors_header
 
 HERE = pathlib.Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "howto" / "bring-your-model.md"
@@ -23,6 +24,24 @@ FINE_TUNING = ("--loss", "cross-entropy", "--no-shuffle", "--steps", 3, "--batch
 def commands_of(page):
     """The kerf commands that a page shows."""
     return [shlex.split(line) for line in page.read_text().splitlines() if line.startswith("    kerf ")]
+
+
+def unknown_layers(path, to):
+    """The same file, of which nobody can tell what PyTorch called the weights of its layers."""
+    import onnx
+
+    model = onnx.load(str(path))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    for node in nodes:
+        model.graph.node.append(node)
+        if node.op_type != "MatMul":
+            continue
+        product = f"product{len(model.graph.node)}"
+        model.graph.node[-1].name = ""
+        model.graph.node[-1].output[0] = product
+        model.graph.node.append(onnx.helper.make_node("Identity", [product], node.output))
+    onnx.save(model, str(to))
 
 
 class ExportedModels(KerfTest):
@@ -91,6 +110,52 @@ class ExportedModels(KerfTest):
                 self.assert_same(tuned, rows[f"{exporter}_tuned"], "PyTorch's answers after the same steps")
                 self.assertGreater(abs(tuned - rows["answers"]).max(), 0.05, "it learnt something")
                 self.check_elsewhere("tuned.onnx", name, tuned)
+
+    def test_weights_are_found_under_the_names_of_the_file(self):
+        self.bring("transformer", "torchscript")
+        data = ("--loss", "cross-entropy", "--data", "texts.npz")
+        self.kerf("train", "transformer.onnx", *data, "--steps", 1, "--out", "run")
+        header, _ = safetensors_header(self.folder / "run" / "weights.safetensors")
+        names = json.loads(header["__metadata__"]["names"])
+        renamed = {name for name in names if name.startswith("onnx::MatMul_")}
+        self.assertTrue(renamed)
+        self.assertLessEqual({tensor for name in names for tensor in names[name]["tensors"]}, header.keys())
+        self.assertEqual(names[min(renamed)]["axes"], [1, 0])
+        unknown_layers(self.folder / "transformer.onnx", self.folder / "anonymous.onnx")
+        evaluations = [self.kerf("eval", model, *data, "--weights", "run/weights.safetensors", "--json")
+                       for model in ("transformer.onnx", "anonymous.onnx")]
+        self.assertNotIn("in files of weights", evaluations[1].stderr)
+        losses = [json.loads(each.stdout)["loss"] for each in evaluations]
+        self.assertAlmostEqual(losses[1], losses[0], places=5)
+
+
+class FixedBatches(KerfTest):
+    """Files that were exported for so many samples and no other (exported/make_fixed_batch.py)."""
+
+    exported = HERE / "exported" / "fixed_batch"
+
+    def test_any_number_of_rows_is_answered_and_trained_with(self):
+        files = sorted(self.exported.glob("*.onnx"))
+        self.assertEqual(len(files), 16)
+        for file in files:
+            with self.subTest(file=file.name):
+                arrays = numpy.load(self.exported / f"{file.name.split('.')[0]}.npz")
+                x, answers, labels = (arrays[key] for key in ("x", "answers", "labels"))
+                numpy.save(self.folder / "x.npy", x)
+                numpy.savez(self.folder / "rows.npz", x_train=x, label_train=labels, x_test=x, label_test=labels)
+                for flags in (("--batch", 1), ("--batch", 3, "--workers", 2)):
+                    done = run("infer", file, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "answers", *flags)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    got = numpy.load(self.folder / "answers" / "scores.npy")
+                    numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+                report = self.train(file, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--batch", 5,
+                                    "--micro-batches", 2, "--workers", 2, "--steps", 2, "--no-shuffle", "--lr", 0.1,
+                                    out=file.name)
+                flat = answers.reshape(-1, answers.shape[-1])
+                chosen = flat[numpy.arange(len(flat)), labels.flatten()]
+                loss = (numpy.log(numpy.exp(flat).sum(1)) - chosen).mean()
+                self.assertAlmostEqual(report["losses"][0], loss, places=4)
+                self.assertLess(report["losses"][1], report["losses"][0])
 
 
 if __name__ == "__main__":

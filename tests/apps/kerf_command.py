@@ -32,6 +32,13 @@ def start(*arguments, **more):
                             stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 
 
+def shared_data(part):
+    """A folder of files that belong to nobody's checkout, as tests/support/shared_data.h has it; None where it is not there."""
+    named = os.environ.get("KERF_DATA")
+    places = [pathlib.Path(named)] if named else [above / "shared/data" for above in pathlib.Path(__file__).resolve().parents]
+    return next((place / part for place in places if (place / part).is_dir()), None)
+
+
 def processes_of(session):
     """pid -> command line of every live process of a session."""
     found = {}
@@ -86,12 +93,17 @@ def shared_memory():
     return {path.name for path in folder.iterdir() if "kerf" in path.name} if folder.exists() else set()
 
 
-def read_safetensors(path):
-    """name -> (shape, bytes)."""
+def safetensors_header(path):
+    """The header, and what lies behind it."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from("<Q", data)
-    header = json.loads(data[8:8 + length])
-    return {name: (entry["shape"], data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
+    return json.loads(data[8:8 + length]), data[8 + length:]
+
+
+def read_safetensors(path):
+    """name -> (shape, bytes)."""
+    header, data = safetensors_header(path)
+    return {name: (entry["shape"], data[entry["data_offsets"][0]:entry["data_offsets"][1]])
             for name, entry in header.items() if name != "__metadata__"}
 
 

@@ -7,12 +7,10 @@ import unittest
 
 import numpy
 
-from kerf_command import KerfTest, run
+from kerf_command import KerfTest, run, shared_data
 
 MODELS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models"
 CONVOLUTIONS = MODELS / "convolutions.onnx"
-# Topologies without weights: planned where somebody has them.
-LIGHT = os.environ.get("KERF_LIGHT_MODELS")
 TRAINED = ("--loss", "cross-entropy", "--data", "synthetic:96x64x10", "--batch", 32, "--micro-batches", 4, "--steps", 6)
 
 
@@ -126,11 +124,36 @@ class OnnxFiles(KerfTest):
         out = self.folder / "tuned.onnx"
         done = run("export", self.folder / "together", "--out", out)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("an export gives s, the scores before it, instead of probabilities", done.stderr)
         rows = self.rows("x.npy", 5, 1, 8, 8)
         tuned = self.answers(out, "image", rows, output="s")
         before = self.answers(CONVOLUTIONS, "image", rows)
         odds = numpy.exp(tuned) / numpy.exp(tuned).sum(1, keepdims=True)
         self.assertGreater(abs(odds - before).max(), 1e-3, "it learnt something")
+
+    def test_a_runs_folder_says_how_its_model_was_read(self):
+        self.train(CONVOLUTIONS, *TRAINED[:4], "--steps", 1, "--no-test", "--workers", 1, out="run")
+        folder, out = self.folder / "run", self.folder / "out.onnx"
+        for flag, value in (("--head", 3), ("--freeze", "conv.*"), ("--train", "bn.*"), ("--sizes", "8-4"), ("--dim", "T=3"),
+                            ("--loss", "cross-entropy"), ("--bn", "train"), ("--width", 1), ("--classes", 3), ("--image-size", 8)):
+            self.assert_one_error(run("export", folder, flag, value, "--out", out), flag, "says how its model was read", "--weights")
+        self.assertFalse(out.exists())
+        self.assertEqual(run("export", CONVOLUTIONS, *TRAINED[:2], "--weights", folder / "weights.safetensors", "--out", out).returncode, 0)
+        by_file = out.read_bytes()
+        self.assertEqual(run("export", folder, "--out", out).returncode, 0)
+        self.assertEqual(out.read_bytes(), by_file)
+
+    def test_notes_are_told_with_a_plan_too(self):
+        plan = self.folder / "plan.json"
+        data = (*TRAINED[:4], "--batch", 32)
+        notes = []
+        for command in (("plan", CONVOLUTIONS, *data[:2], "--batch", 32, "--out", plan),
+                        ("train", "--plan", plan, *data[2:4], "--steps", 1, "--no-test", "--out", self.folder / "run")):
+            done = run(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            notes.append([line for line in done.stderr.splitlines() if line.startswith("kerf: note: ")])
+        self.assertIn("joined with the loss", notes[0][0])
+        self.assertEqual(notes[1], notes[0])
 
     def test_an_export_says_the_same(self):
         rows = self.rows("x.npy", 7, 6, 16)
@@ -165,9 +188,11 @@ class OnnxFiles(KerfTest):
         self.assertEqual(len(report["losses"]), 2)
 
     def test_light_models_plan_for_inference(self):
-        found = sorted(pathlib.Path(LIGHT).glob("light_*.onnx")) if LIGHT else []
-        if not found:
-            self.skipTest("KERF_LIGHT_MODELS names no folder of light_*.onnx")
+        light = shared_data("onnx")
+        if light is None:
+            self.skipTest("there is no shared/data/onnx above the sources, and KERF_DATA names none")
+        found = sorted(light.glob("light_*.onnx"))  # topologies, without weights
+        self.assertTrue(found, light)
         for model in found:
             done = run("plan", model, "--cut", "layer", "--workers", 3, "--batch", 1, "--objective", "forward-flops", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -212,7 +237,7 @@ class OnnxFiles(KerfTest):
         last = self.rows("last.npy", 2, 8, 8, 1)
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"image={last}", "--output", self.folder / "o"),
                               "--input", "image is given as [N, 8, 8, 1]", "has [N, 1, 8, 8]")
-        self.assert_one_error(run("plan", CONVOLUTIONS, "--freeze", "\udcff"), "fits the name of none of its weights")
+        self.assert_one_error(run("plan", CONVOLUTIONS, "--freeze", "\udcff"), "--freeze", "no UTF-8")
         self.assert_one_error(run("plan", "lenet5", "--freeze", "conv1.*"), "--freeze", "ONNX files only")
         broken = self.folder / "broken.onnx"
         broken.write_bytes(CONVOLUTIONS.read_bytes()[:3000])

@@ -12,7 +12,7 @@ import unittest
 
 import numpy
 
-from exported_test import HERE, INPUTS, ExportedModels
+from exported_test import HERE, INPUTS, ExportedModels, FixedBatches
 
 PYTHON = os.environ.get("KERF_PEER_PYTHON") or shutil.which("python3")
 NEEDED = ("torch", "torchvision", "onnxscript", "onnx", "onnxruntime")
@@ -51,11 +51,19 @@ class LivePeers(ExportedModels):
         self.assert_same(numpy.load(answers), wanted, "ONNX Runtime's answers")
 
 
+class LiveFixedBatches(FixedBatches):
+    @classmethod
+    def setUpClass(cls):
+        cls.exported = pathlib.Path(tempfile.mkdtemp(prefix="kerf-peer-"))
+        cls.addClassCleanup(shutil.rmtree, cls.exported)
+        run_peer(HERE / "exported" / "make_fixed_batch.py", "--to", cls.exported, "--width", 32)
+
+
 if __name__ == "__main__":
     why = missing()
     if why:
         print(f"skipped: {why}")
         sys.exit(77)
     print(run_peer("-c", "import torch, onnxruntime; print('PyTorch', torch.__version__, 'and ONNX Runtime', onnxruntime.__version__)"))
-    del ExportedModels  # which is run by itself
+    del ExportedModels, FixedBatches  # which are run by themselves
     unittest.main()

@@ -86,6 +86,19 @@ TEST(Iterations, OfAGroupedConvKeepGroupsApart) {
             "[all, 0,3,6, all, all]");
 }
 
+// As many rows as a number says are no samples, which a step has micro-batches of.
+TEST(Iterations, OfImagesHaveSamplesWhereTheBatchIs) {
+  const Attributes kernel{{"kernel_shape", Ints{1, 1}}};
+  for (const char* op : {"Conv", "ConvTranspose", "MaxPool"})
+    for (const int64_t rows : {kBatch, int64_t{2}}) {
+      std::vector<ValueSpec> inputs{float_values({rows, 3, 4, 4})};
+      if (op != std::string("MaxPool")) inputs.push_back(float_values({3, 3, 1, 1}));
+      EXPECT_EQ(bound_to(op, kernel, inputs)->space().axes[0].kind,
+                rows == kBatch ? AxisKind::kSample : AxisKind::kSpace)
+          << op;
+    }
+}
+
 TEST(Iterations, OfPoolsAreRangesOfSpaceWhoseWindowsOverlap) {
   const auto pool = bound_to("MaxPool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}},
                              {float_values({kBatch, 3, 9, 9})});

@@ -241,6 +241,28 @@ TEST_F(OperatorValues, TheLastUpdateOfAPlaceStaysAndHasTheGradient) {
   EXPECT_THAT(gradients[1].floats, ElementsAre(0, 4, 2));
 }
 
+TEST_F(OperatorValues, TheLastNumberUnpooledToAPlaceStaysAndHasTheGradient) {
+  const Attributes pairs{{"kernel_shape", std::vector<int64_t>{2}},
+                         {"strides", std::vector<int64_t>{2}}};
+  const std::vector<HostTensor> inputs{floats({1, 1, 3}, {7, 8, 9}),
+                                       integers(DType::kInt64, {1, 1, 3}, {4, 1, 4})};
+  EXPECT_THAT(forward("MaxUnpool", pairs, inputs).floats, ElementsAre(0, 8, 0, 0, 9, 0));
+  EXPECT_THAT(
+      gradient("MaxUnpool", pairs, inputs, floats({1, 1, 6}, {10, 11, 12, 13, 14, 15})).floats,
+      ElementsAre(0, 11, 14));
+}
+
+TEST_F(OperatorValues, WhatHasNoGradientOfParametersIsNamed) {
+  NodeFacts facts;
+  facts.inputs.push_back({{DType::kFloat32, {2}}, Role::kParameter, true});
+  OperatorRunner runner(bind_operator(find_operator("Tanh"), facts), *device_, 0);
+  const auto error = tests::error_of([&] {
+    (void)runner.gradients({zeros({2})}, {}, {zeros({2})}, {{0, false, zeros({2})}});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("through Tanh"));
+}
+
 TEST_F(OperatorValues, OneHotHasNoPlaceForAnIndexOutOfRange) {
   TensorLiteral pair{DType::kInt8, {2}, {5, 7}};
   const auto y =

@@ -10,6 +10,7 @@
 #include "partitioner/graph_plan.h"
 #include "runtime/file.h"
 #include "tests/partitioner/sample_models.h"
+#include "tests/support/shared_data.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -182,14 +183,6 @@ TEST(GraphFormats, AnUnknownOneIsAnsweredWithThoseThereAre) {
               AllOf(HasSubstr("dot"), HasSubstr("placement"), HasSubstr("pipedream")));
 }
 
-// The real graphs lie beside the checkout, where they are at all: shared/data in a folder above.
-std::filesystem::path find_data() {
-  for (std::filesystem::path folder = KERF_SOURCE_DIR; folder != folder.root_path();
-       folder = folder.parent_path())
-    if (auto data = folder / "shared" / "data"; std::filesystem::is_directory(data)) return data;
-  return {};
-}
-
 struct Published {
   const char* file;
   const char* format;
@@ -204,9 +197,9 @@ std::ostream& operator<<(std::ostream& out, const Published& known) {
 class RealGraph : public ::testing::TestWithParam<Published> {
  protected:
   void SetUp() override {
-    const std::filesystem::path data = find_data();
-    if (data.empty()) GTEST_SKIP() << "there is no shared/data above " << KERF_SOURCE_DIR;
-    const std::string file = (data / GetParam().format / GetParam().file).string();
+    const std::filesystem::path data = tests::shared_data(KERF_SOURCE_DIR, GetParam().format);
+    if (data.empty()) GTEST_SKIP() << tests::kNoSharedData;
+    const std::string file = (data / GetParam().file).string();
     read_ = find_graph_format(GetParam().format).read(runtime::read_file(file), file);
   }
   std::optional<ReadGraph> read_;

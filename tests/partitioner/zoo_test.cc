@@ -124,6 +124,44 @@ TEST(Zoo, NetworksOfImagesCanBeNarrowAndSmall) {
   }
 }
 
+// By an eighth; what is read and what is answered stay as they are.
+TEST(Zoo, NetworksOfOtherThingsCanBeNarrow) {
+  const auto lstm = [](int64_t from, int64_t h) { return 4 * h * (from + h) + 8 * h; };
+  const auto linear = [](int64_t from, int64_t to) { return from * to + to; };
+  const int64_t lenet5 =
+      linear(25, 1) + linear(25, 2) + linear(50, 15) + linear(15, 11) + linear(11, 10);
+  const Published narrow[] = {
+      {"mlp", linear(784, 64) + linear(64, 64) + linear(64, 10)},
+      {"lenet5", lenet5},
+      {"lenet5-bn", lenet5 + 2 * (1 + 2)},
+      {"convnet", linear(9, 4) + linear(4 * 9, 4) + linear(4 * 9, 8) + linear(8 * 9, 8) +
+                      linear(8 * 49, 16) + linear(16, 10)},
+      {"lstm-lm", 32 * 4 + lstm(4, 8) + 8 * 32},
+      {"seq2seq", 2 * (32 * 4 + lstm(4, 8) + lstm(8, 8)) + linear(8, 32)},
+      {"gpt", 4 * (12 * 64 * 64 + 13 * 64) + (96 + 128 + 2) * 64 + linear(64, 96)}};
+  size_t others = 0;
+  for (const ZooModel& row : zoo()) others += row.images ? 0 : 1;
+  EXPECT_EQ(std::size(narrow), others);
+  for (const auto& [name, parameters] : narrow) {
+    const Model model = make_zoo_model(name, {.width = 0.125});
+    EXPECT_EQ(count_parameters(model), parameters) << name;
+    EXPECT_NO_THROW(model.check()) << name;
+  }
+}
+
+TEST(Zoo, HeadsOfANarrowTransformerStayWhole) {
+  for (const double width : {0.001, 0.125, 0.3, 1.1}) {
+    const Model gpt = make_zoo_model("gpt", {.sizes = {1, 24, 3, 5, 7}, .width = width});
+    const Node& node = gpt.node(gpt.find_node("h.0.attention"));
+    EXPECT_EQ(gpt.value(node.outputs[0]).spec.shape[2] % 3, 0) << width;
+    EXPECT_GE(gpt.value(node.outputs[0]).spec.shape[2], 3) << width;
+    const Model vit =
+        make_zoo_model("vit", {.sizes = {1, 36, 12, 16}, .width = width, .image = 32});
+    const Node& encoder = vit.node(vit.find_node("encoder.layers.encoder_layer_0.attention"));
+    EXPECT_EQ(vit.value(encoder.outputs[0]).spec.shape[2] % 12, 0) << width;
+  }
+}
+
 // torchvision's VGG-16 keeps its 138 million parameters whatever the images.
 TEST(Zoo, AdaptivePoolingKeepsTheClassifier) {
   EXPECT_EQ(count_parameters(make_zoo_model("vgg16", {.image = 64})), 138'357'544);
@@ -148,7 +186,7 @@ TEST(Zoo, OptionsTravelAsAText) {
             make_zoo_model("resnet18", narrow).fingerprint());
   EXPECT_EQ(zoo_text("mlp", {.sizes = {784, 10}}), "mlp 784-10");
   for (const char* bad : {"resnet18 width=0", "resnet18 width=x", "resnet18 classes=0",
-                          "resnet18 image=-1", "resnet18 depth=3", "lenet5 width=0.5",
+                          "resnet18 image=-1", "resnet18 depth=3", "lenet5 classes=5",
                           "resnet18 64-64", "resnet18 width=nan", "resnet18 image=99999999"})
     EXPECT_NE(complaint([&] { make_zoo_model_of(bad); }), "") << bad;
 }

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "partitioner/zoo.h"
+#include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace kerf::schedmp {
@@ -47,7 +48,7 @@ std::string slice_of(const ops::Shape& shape, const RowRange& rows, int axis) {
   return bytes;
 }
 
-class StoredWeights : public testing::Test {
+class WeightsInFiles : public testing::Test {
  protected:
   // What a file has, by name, of a value of 0, 1, 2 ...
   std::map<std::string, std::vector<float>> written(const Value& value) {
@@ -65,15 +66,15 @@ class StoredWeights : public testing::Test {
 
   // It comes back, whole and in pieces.
   void expect_read(const Value& value) {
-    SafetensorsReader reader(file_);
+    StoredWeights reader(file_);
     std::vector<float> all(static_cast<size_t>(value.spec.shape.elements()));
     std::iota(all.begin(), all.end(), 0.0F);
-    EXPECT_THAT(floats(read_stored(reader, value)), ElementsAreArray(all));
+    EXPECT_THAT(floats(reader.read(value)), ElementsAreArray(all));
     const int64_t row = value.spec.shape.elements() / value.spec.shape[0];
     for (int64_t first = 0; first < value.spec.shape[0]; ++first)
       for (int64_t count = 0; count <= value.spec.shape[0] - first; ++count)
         EXPECT_THAT(
-            floats(read_stored(reader, value, {first, count})),
+            floats(reader.read(value, {first, count})),
             ElementsAreArray(all.begin() + first * row, all.begin() + (first + count) * row))
             << first << " " << count;
   }
@@ -82,7 +83,7 @@ class StoredWeights : public testing::Test {
   const std::filesystem::path file_ = folder_.path() / "w.safetensors";
 };
 
-TEST_F(StoredWeights, ATurnedWeightKeepsTheAxesOfItsFile) {
+TEST_F(WeightsInFiles, ATurnedWeightKeepsTheAxesOfItsFile) {
   const Value value = value_of({2, 3}, partitioner::stored_turned("fc.weight", {2, 3}, {1, 0}));
   EXPECT_EQ(stored_tensors(value)[0].spec.shape, (ops::Shape{3, 2}));
   EXPECT_THAT(written(value)["fc.weight"], ElementsAre(0, 3, 1, 4, 2, 5));
@@ -98,7 +99,7 @@ TEST_F(StoredWeights, ATurnedWeightKeepsTheAxesOfItsFile) {
   expect_read(cube);
 }
 
-TEST_F(StoredWeights, AnotherShapeIsTheSameNumbers) {
+TEST_F(WeightsInFiles, AnotherShapeIsTheSameNumbers) {
   const Value value = value_of({3, 1, 1}, partitioner::stored_as("bn.weight", {3}));
   EXPECT_EQ(stored_tensors(value)[0].spec.shape, ops::Shape{3});
   EXPECT_THAT(written(value)["bn.weight"], ElementsAre(0, 1, 2));
@@ -106,7 +107,7 @@ TEST_F(StoredWeights, AnotherShapeIsTheSameNumbers) {
 }
 
 // ONNX's i, o, f, g are PyTorch's i, f, g, o.
-TEST_F(StoredWeights, GatesOfAnLstmAreInPyTorchsOrder) {
+TEST_F(WeightsInFiles, GatesOfAnLstmAreInPyTorchsOrder) {
   const ops::Shape shape{2, 8, 1};
   const Value weight = value_of(shape, partitioner::stored_cell_weight(
                                            "lstm", "weight_ih", 1, shape, partitioner::kLstmGates));
@@ -124,7 +125,7 @@ TEST_F(StoredWeights, GatesOfAnLstmAreInPyTorchsOrder) {
 }
 
 // ONNX's z, r, n are PyTorch's r, z, n.
-TEST_F(StoredWeights, GatesOfAGruAreInPyTorchsOrder) {
+TEST_F(WeightsInFiles, GatesOfAGruAreInPyTorchsOrder) {
   const ops::Shape shape{1, 3, 2};
   const Value weight = value_of(
       shape, partitioner::stored_cell_weight("g", "weight_hh", 0, shape, partitioner::kGruGates));
@@ -133,16 +134,88 @@ TEST_F(StoredWeights, GatesOfAGruAreInPyTorchsOrder) {
 }
 
 // More than a slice: pieces of axes that lie apart are put together.
-TEST_F(StoredWeights, ALargeWeightIsTurnedInPieces) {
+TEST_F(WeightsInFiles, ALargeWeightIsTurnedInPieces) {
   const ops::Shape shape{40, 70'000};
   const Value value = value_of(shape, partitioner::stored_turned("w", shape, {1, 0}));
   const auto found = written(value)["w"];
-  SafetensorsReader reader(file_);
+  StoredWeights reader(file_);
   EXPECT_EQ(found[40], 1.0F);
   EXPECT_EQ(found[40 * 69'999 + 39], static_cast<float>(40 * 70'000 - 1));
-  const auto row = floats(read_stored(reader, value, {7, 1}));
+  const auto row = floats(reader.read(value, {7, 1}));
   for (size_t i = 0; i < row.size(); ++i)
     ASSERT_EQ(row[i], static_cast<float>(7 * 70'000 + static_cast<int64_t>(i)));
+}
+
+// A file under PyTorch's names, and what it is read by, of values that the model calls otherwise.
+class WeightsByMap : public WeightsInFiles {
+ protected:
+  const Value& add(const std::string& name, const ops::Shape& shape, StoredForm form) {
+    const partitioner::ValueId id =
+        model_.add_parameter(name, {ops::DType::kFloat32, shape}, {}, ops::Role::kParameter);
+    model_.set_stored(id, std::make_shared<const StoredForm>(std::move(form)));
+    return model_.value(id);
+  }
+  void write(const std::string& names) {
+    std::vector<NamedSpec> specs;
+    for (const partitioner::ValueId id : model_.kept_values())
+      for (const NamedSpec& spec : stored_tensors(model_.value(id))) specs.push_back(spec);
+    SafetensorsWriter writer(file_, specs, {{kNamesKey, names}});
+    for (const partitioner::ValueId id : model_.kept_values()) {
+      const Value& value = model_.value(id);
+      write_stored(
+          value,
+          [&](const RowRange& rows, int axis) { return slice_of(value.spec.shape, rows, axis); },
+          writer);
+    }
+    writer.commit();
+  }
+
+  partitioner::Model model_{"renamed.onnx"};
+};
+
+TEST_F(WeightsByMap, AreFoundUnderOtherNames) {
+  add("onnx::MatMul_7", {2, 3}, partitioner::stored_turned("fc.weight", {2, 3}, {1, 0}));
+  const ops::Shape cell{2, 8, 1};
+  add("onnx::LSTM_20", cell,
+      partitioner::stored_cell_weight("lstm", "weight_ih", 0, cell, partitioner::kLstmGates));
+  write(stored_names(model_));
+  for (const partitioner::ValueId id : model_.kept_values()) {
+    Value value = model_.value(id);
+    expect_read(value);
+    value.stored = nullptr;  // who reads it knows no names of PyTorch's
+    expect_read(value);
+    value.stored =
+        std::make_shared<const StoredForm>(partitioner::stored_as("unlike", value.spec.shape));
+    expect_read(value);
+  }
+}
+
+TEST_F(WeightsByMap, RefuseWhatCannotBe) {
+  Value value = add("w", {2, 3}, partitioner::stored_turned("fc.weight", {2, 3}, {1, 0}));
+  value.stored = nullptr;
+  const std::map<std::string, std::string> refused{
+      {R"(no JSON)", "its map of names:1:2"},
+      {R"([])", "its map of names is no JSON object"},
+      {R"({"w": {"tensors": ["other"]}})", "it names no tensor of the file"},
+      {R"({"w": {"tensors": ["fc.weight"]}})", "\"rows\" is missing"},
+      {R"({"w": {"tensors": ["fc.weight"], "axes": [0, 1]}})", "is not [2, 3] turned over"},
+      {R"({"w": {"tensors": ["fc.weight"], "axes": [0, 0]}})", "each once"},
+      {R"({"w": {"tensors": ["fc.weight"], "axes": [-1, 0]}})", "each once"},
+      {R"({"w": {"tensors": ["fc.weight"], "rows": [[0, 0]]}})", "[tensor, first, count]"},
+      {R"({"w": {"tensors": ["fc.weight"], "rows": [[1, 0, 6]]}})", "[tensor, first, count]"},
+      {R"({"w": {"tensors": ["fc.weight"], "rows": [[0, 0, 4]]}})", "4 rows are not those of"},
+      {R"({"w": {"tensors": ["fc.weight"], "rows": [[0, 0, 2], [0, 1, 1]]}})", "overlap"},
+      {R"({"w": {"tensors": ["fc.weight", "fc.weight"], "rows": [[0, 0, 6]]}})", "other rows"},
+      {R"({"w": {"tensors": ["fc.weight"],
+            "rows": [[0, 0, 9223372036854775807], [0, 0, 9223372036854775807]]}})",
+       "[tensor, first, count]"}};
+  for (const auto& [names, part] : refused) {
+    write(names);
+    const auto error = tests::error_of([&] { StoredWeights(file_).read(value); });
+    ASSERT_TRUE(error) << names;
+    EXPECT_THAT(error->what(), testing::HasSubstr(part)) << names;
+    EXPECT_THAT(error->what(), testing::HasSubstr(file_.string())) << names;
+  }
 }
 
 using Names = std::set<std::string>;

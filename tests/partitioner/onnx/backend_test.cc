@@ -4,7 +4,8 @@
 //   onnx_backend_test PASSING.txt [--update] [--data FOLDER] [--operators PAGE.md]
 //                     [--same-operators PAGE.md]
 //
-// --operators writes the page of operators (docs/operators.md), --same-operators fails where it
+// --update writes the list anew, unless a test of it is lost: who gives one up takes its line out by
+// hand. --operators writes the page of operators (docs/operators.md), --same-operators fails where it
 // would be another.
 #include <cstdio>
 #include <fstream>
@@ -59,49 +60,75 @@ struct Pages {
   fs::path compared;
 };
 
-int run(const fs::path& list, const fs::path& data, bool update, const Pages& pages) {
-  const std::set<std::string> before = lines_of(list);
+struct Found {
   std::map<std::string, Count> counts;
   std::set<std::string> passing;
   std::map<std::string, std::string> failures;
   std::vector<BackendResult> results;
+};
+
+Found run_all(const fs::path& data) {
+  Found found;
   kerf::partitioner::onnx::Evaluator evaluator;
   for (const fs::path& folder : kerf::partitioner::onnx::backend_tests(data)) {
-    results.push_back(run_backend_test(folder, evaluator));
-    const BackendResult& result = results.back();
-    Count& count = counts[folder.parent_path().filename().string()];
+    found.results.push_back(run_backend_test(folder, evaluator));
+    const BackendResult& result = found.results.back();
+    Count& count = found.counts[folder.parent_path().filename().string()];
     ++count.all;
     if (!result.failure.empty()) {
-      failures[result.name] = result.failure;
+      found.failures[result.name] = result.failure;
       continue;
     }
     ++count.passed;
-    passing.insert(result.name);
+    found.passing.insert(result.name);
   }
-  for (const auto& [name, why] : failures) std::cout << kerf::format("{}: {}\n", name, why);
+  return found;
+}
+
+int print_lost(const std::set<std::string>& before, const Found& found) {
   int lost = 0;
-  for (const std::string& name : before)
-    if (!passing.contains(name)) {
-      ++lost;
-      std::cout << kerf::format("LOST {}: {}\n", name,
-                                failures.contains(name) ? failures[name] : "there is no such test");
-    }
-  for (const auto& [kind, count] : counts)
-    std::cout << kerf::format("{}: {} of {} pass\n", kind, count.passed, count.all);
-  const std::string page = kerf::partitioner::onnx::operators_page(results);
-  if (!pages.written.empty()) std::ofstream(pages.written) << page;
-  if (!pages.compared.empty()) lost += changed_lines(pages.compared, page);
-  if (update) {
+  for (const std::string& name : before) {
+    if (found.passing.contains(name)) continue;
+    ++lost;
+    const auto why = found.failures.find(name);
+    std::cout << kerf::format("LOST {}: {}\n", name,
+                              why == found.failures.end() ? "there is no such test" : why->second);
+  }
+  return lost;
+}
+
+// Whether the list is as it should be.
+bool keep_list(const fs::path& list, bool update, const std::set<std::string>& before, int lost,
+               const std::set<std::string>& passing) {
+  if (update && lost > 0) {
+    std::cout << kerf::format("{} stays as it is: it only grows\n", list.string());
+  } else if (update) {
     std::ofstream out(list);
     out << "# ONNX's backend tests that pass. The list only grows: onnx_backend_test FILE "
            "--update\n";
     for (const std::string& name : passing) out << name << '\n';
+    return true;
+  } else if (before.empty()) {
+    std::cout << "the list is empty\n";
+    return false;
   } else if (passing.size() > before.size()) {
     std::cout << kerf::format("{} more pass than the list has: add them by --update\n",
                               passing.size() - before.size());
   }
-  if (before.empty() && !update) std::cout << "the list is empty\n";
-  return lost > 0 || (before.empty() && !update) ? 1 : 0;
+  return lost == 0;
+}
+
+int run(const fs::path& list, const fs::path& data, bool update, const Pages& pages) {
+  const std::set<std::string> before = lines_of(list);
+  const Found found = run_all(data);
+  for (const auto& [name, why] : found.failures) std::cout << kerf::format("{}: {}\n", name, why);
+  const int lost = print_lost(before, found);
+  for (const auto& [kind, count] : found.counts)
+    std::cout << kerf::format("{}: {} of {} pass\n", kind, count.passed, count.all);
+  const std::string page = kerf::partitioner::onnx::operators_page(found.results);
+  if (!pages.written.empty()) std::ofstream(pages.written) << page;
+  const bool same = pages.compared.empty() || changed_lines(pages.compared, page) == 0;
+  return keep_list(list, update, before, lost, found.passing) && same ? 0 : 1;
 }
 
 }  // namespace

@@ -102,6 +102,27 @@ TEST(Export, IsOfTheOpsetThatHasItsAttributes) {
   EXPECT_EQ(written(graph).opset, 18);
   graph.nodes[0].attributes["dilations"] = Ints{2, 2};
   EXPECT_EQ(written(graph).opset, 19);
+  Graph pad = graph_of({4}, {node_of("Pad", {"x"}, "y", {{"pads", Ints{0, 1, 0, 1}}})}, {});
+  pad.opset = 10;  // which has them as an attribute
+  pad.nodes[0].attributes["mode"] = std::string("edge");
+  EXPECT_EQ(written(pad).opset, 18);
+  pad.nodes[0].attributes["mode"] = std::string("wrap");
+  EXPECT_EQ(written(pad).opset, 19);
+  Graph gelu = graph_of({4}, {node_of("Gelu", {"x"}, "y")}, {});
+  gelu.opset = 20;
+  EXPECT_EQ(written(gelu).opset, 20);
+}
+
+TEST(Export, RefusesWhatIsKerfsOwn) {
+  const Graph graph =
+      graph_of({3, 8, 8}, {node_of("Conv", {"x", "w"}, "c"), node_of("Relu", {"c"}, "y")},
+               {stored_random("w", {4, 3, 3, 3})});
+  const Model model = import_graph(graph, {.answers = true}).model;
+  ASSERT_EQ(count_of(model, "FusedConv"), 1);
+  const TemporaryFolder folder;
+  const auto error = error_of([&] { export_file(model, bytes_of_value, folder / "a.onnx"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), testing::HasSubstr("(FusedConv): ONNX has no such operator"));
 }
 
 TEST(Export, RecurrentNetworksHaveStepsFirst) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/onnx/adapt.h"
+#include "partitioner/onnx/own_operators.h"
 #include "tests/conformance/operator_case.h"
 
 namespace kerf::partitioner::onnx {
@@ -21,8 +23,12 @@ std::string list_of_names(const std::set<std::string>& names) {
   return names.empty() ? "-" : format("{}", fmt::join(names, ", "));
 }
 
+// Those of ONNX whose meaning is the definition's; older ones may be translated to it.
 std::string opsets(const ops::OperatorDefinition& definition) {
-  return format("{}-{}", definition.first_opset, definition.last_opset);
+  if (is_own_operator(definition.name)) return "Kerf's own";
+  const bool translated = definition.first_opset > 1 && is_adapted(definition.name);
+  return format("{}-{}{}", definition.first_opset, definition.last_opset,
+                translated ? ", older translated" : "");
 }
 
 std::string kernels(const std::string& op) {
@@ -56,6 +62,8 @@ std::string operators_page(const std::vector<BackendResult>& results) {
     }
   std::string page =
       "# Operators\n\nMade by `onnx_backend_test PASSING --operators docs/operators.md`. "
+      "*Opsets*: those in which the name means what Kerf's node does; *older translated*: what it "
+      "meant before, where ONNX had it, is told in such nodes when a file is read. "
       "*Divided*: "
       "iteration axes that a cut may divide in some conformance case; *whole*: those that some "
       "case "

@@ -1,29 +1,19 @@
 // Models of the zoo equal what was published of them as ONNX files: the convolutions and products,
 // in order, and the number of learnable parameters.
 //
-// Needs the "light" files of ONNX's model zoo, which have no weights: KERF_LIGHT_MODELS names their
-// folder, else it is shared/data/onnx above the sources. Where there is none the test is skipped.
+// Needs the "light" files of ONNX's model zoo, which have no weights, in onnx/ of the shared data.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "partitioner/onnx/import.h"
 #include "partitioner/zoo.h"
+#include "tests/support/shared_data.h"
 
 namespace kerf::partitioner::onnx {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-std::filesystem::path light_models() {
-  if (const char* named = std::getenv("KERF_LIGHT_MODELS")) return named;
-  for (std::filesystem::path folder = KERF_SOURCE_DIR; folder != folder.root_path();
-       folder = folder.parent_path())
-    if (auto data = folder / "shared" / "data" / "onnx"; std::filesystem::is_directory(data))
-      return data;
-  return {};
-}
 
 int64_t learnable(const Model& model) {
   int64_t count = 0;
@@ -68,10 +58,8 @@ std::ostream& operator<<(std::ostream& out, const Twin& twin) { return out << tw
 class ZooTwins : public ::testing::TestWithParam<Twin> {};
 
 TEST_P(ZooTwins, HaveTheSameWeightsInTheSamePlaces) {
-  const std::filesystem::path folder = light_models();
-  if (folder.empty())
-    GTEST_SKIP() << "KERF_LIGHT_MODELS names no folder, and there is no shared/data/onnx above "
-                 << KERF_SOURCE_DIR;
+  const std::filesystem::path folder = tests::shared_data(KERF_SOURCE_DIR, "onnx");
+  if (folder.empty()) GTEST_SKIP() << tests::kNoSharedData;
   const std::filesystem::path file = folder / GetParam().file;
   ASSERT_TRUE(std::filesystem::exists(file)) << file;
   const Model published = import_file(file).model;
