@@ -188,8 +188,10 @@ const Affine& broadcast_element(const Integers& from, const std::vector<int64_t>
 // Sizes are bounded by the caller's: shapes of folded values broadcast to at most so many.
 Integers shaped(DType dtype, const std::vector<int64_t>& shape) {
   Integers result{dtype, shape, {}};
-  if (elements_in(shape) > static_cast<int64_t>(kMostIntegers))
+  const int64_t elements = elements_in(shape);
+  if (elements > static_cast<int64_t>(kMostIntegers))
     throw Error(ErrorCode::kUsage, "a computed shape is too large");
+  result.elements.reserve(static_cast<size_t>(elements));
   return result;
 }
 
@@ -234,6 +236,7 @@ Folded fold_where(const FoldInputs& inputs) {
 template <class Of>
 Folded fold_each(const Integers& input, const Of& of) {
   Integers result{input.dtype, input.shape, {}};
+  result.elements.reserve(input.elements.size());
   for (const Affine& element : input.elements) {
     const std::optional<Affine> one = of(element);
     if (!one) return std::nullopt;

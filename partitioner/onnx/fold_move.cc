@@ -200,9 +200,10 @@ Folded fold_split(const GraphNode& node, const FoldInputs& inputs) {
     for (int64_t left = from.shape[axis]; static_cast<int64_t>(sizes->size()) < count; left -= each)
       sizes->push_back(std::clamp<int64_t>(left, 0, each));
   }
+  const auto none = [&](int64_t size) { return size < 0 || size > from.shape[axis]; };
   if (static_cast<int64_t>(sizes->size()) < count ||
-      std::accumulate(sizes->begin(), sizes->end(), int64_t{0}) != from.shape[axis] ||
-      std::any_of(sizes->begin(), sizes->end(), [](int64_t size) { return size < 0; }))
+      std::any_of(sizes->begin(), sizes->end(), none) ||
+      std::accumulate(sizes->begin(), sizes->end(), int64_t{0}) != from.shape[axis])
     no_such("its parts are not the whole");
   std::vector<Integers> parts;
   int64_t begin = 0;

@@ -10,6 +10,7 @@ namespace kerf::partitioner::onnx {
 namespace {
 
 std::string text_of(const std::vector<Affine>& shape) {
+  if (shape.size() > ops::Shape::kMaxRank) return format("a shape of {} axes", shape.size());
   std::vector<std::string> extents;
   for (const Affine& extent : shape)
     extents.push_back(extent.is_fixed() ? std::to_string(extent.fixed)
@@ -136,7 +137,11 @@ class Freed {
 
 int64_t before_batch(const ops::Shape& shape, int64_t outer) {
   int64_t before = outer;
-  for (int axis = 0; axis < shape.batch_axis(); ++axis) before *= shape[axis];
+  for (int axis = 0; axis < shape.batch_axis(); ++axis)
+    if (__builtin_mul_overflow(before, shape[axis], &before))
+      throw Error(ErrorCode::kUsage, format("{} has more elements before its batch than can be "
+                                            "counted",
+                                            ops::to_string(shape)));
   return before;
 }
 

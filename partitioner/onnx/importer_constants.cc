@@ -236,9 +236,13 @@ bool Importer::fold_facts(const GraphNode& node) {
 // Whether it is quick to have all its inputs at hand.
 bool Importer::is_small(const GraphNode& node) const {
   size_t elements = 0;
-  for (const std::string& input : node.inputs)
-    if (!input.empty() && is_constant(input))
-      elements += static_cast<size_t>(spec_of(input).shape.elements());
+  for (const std::string& input : node.inputs) {
+    if (input.empty()) continue;
+    const Known& value = known(input);
+    if (const auto* integers = std::get_if<Integers>(&value)) elements += integers->elements.size();
+    if (const auto* fixed = std::get_if<Fixed>(&value))
+      elements += static_cast<size_t>(fixed->spec.shape.elements());
+  }
   return elements <= 4 * kMostIntegers;
 }
 
@@ -246,15 +250,19 @@ bool Importer::fold_integers(const GraphNode& node) {
   if (!is_small(node)) return false;
   std::vector<Integers> held;
   held.reserve(node.inputs.size());
+  size_t elements = 0;
   FoldInputs inputs;
   for (const std::string& input : node.inputs) {
     auto found = input.empty() ? std::nullopt : integers(input);
     if (!found && !input.empty()) return false;
+    if (found) elements += found->elements.size();
     if (found) held.push_back(std::move(*found));
     inputs.push_back(found ? &held.back() : nullptr);
   }
   auto results = fold(node, inputs);
   if (!results || results->size() < node.outputs.size()) return false;
+  for (const Integers& result : *results) elements += result.elements.size();
+  budget_.take(elements * sizeof(Affine), 0);
   for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move((*results)[i]));
   return true;
 }

@@ -150,7 +150,8 @@ std::shared_ptr<const Contents> contents_of(std::string bytes, DType in_file) {
       [kept](uint64_t at, std::span<std::byte> to) {
         KERF_CHECK(at + to.size() <= kept->size(), "bytes {} to {} of {}", at, at + to.size(),
                    kept->size());
-        std::memcpy(to.data(), kept->data() + at, to.size());
+        std::copy_n(std::as_bytes(std::span(*kept)).begin() + static_cast<ptrdiff_t>(at), to.size(),
+                    to.begin());
       },
       in_file,
       [kept] {

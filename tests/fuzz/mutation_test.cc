@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/fuzz/onnx_mutator.h"
 #include "tests/fuzz/readers.h"
 #include "tests/support/allocation_meter.h"
 #include "tests/support/mutated.h"
@@ -15,9 +16,9 @@ namespace kerf::tests {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kMutations = 1'000;
+constexpr uint64_t kMutations = 1'000;
 #else
-constexpr int kMutations = 20'000;
+constexpr uint64_t kMutations = 20'000;
 #endif
 constexpr size_t kHead = 80;  // of the longest header here
 
@@ -49,27 +50,48 @@ std::string name_of(const testing::TestParamInfo<Case>& of) {
 
 class Mutations : public testing::TestWithParam<Case> {};
 
-TEST_P(Mutations, AreTakenOrRefused) {
-  const auto& [reader, name, sound] = GetParam();
-  ASSERT_NO_THROW(reader->read(sound));
-  int refused = 0;
-  for (int seed = 0; seed < kMutations && !HasFailure(); ++seed) {
-    std::mt19937_64 random(static_cast<uint64_t>(seed));
-    const std::string bytes = mutated(sound, random, kHead);
+// Offers what `mutate` makes of each seed.
+template <class Mutate>
+void survive(const Reader& reader, const std::string& sound, uint64_t mutations,
+             const Mutate& mutate) {
+  ASSERT_NO_THROW(reader.read(sound));
+  uint64_t refused = 0;
+  for (uint64_t seed = 0; seed < mutations && !testing::Test::HasFailure(); ++seed) {
+    const std::string bytes = mutate(seed);
     const size_t before = allocated_bytes();
     try {
-      refused += takes(*reader, bytes) ? 0 : 1;
+      refused += takes(reader, bytes) ? 0 : 1;
     } catch (const std::exception& fault) {
       ADD_FAILURE() << "seed " << seed << ": " << fault.what();
     }
-    EXPECT_LE(allocated_bytes() - before,
-              reader->most_always + reader->most_per_byte * bytes.size())
+    EXPECT_LE(allocated_bytes() - before, reader.most_always + reader.most_per_byte * bytes.size())
         << "seed " << seed;
   }
-  EXPECT_GT(refused, kMutations / 50);  // otherwise the mutations miss
+  EXPECT_GT(refused, mutations / 50);  // otherwise the mutations miss
+}
+
+TEST_P(Mutations, AreTakenOrRefused) {
+  const auto& [reader, name, sound] = GetParam();
+  survive(*reader, sound, kMutations, [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    return mutated(sound, random, kHead);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, Mutations, testing::ValuesIn(cases()), name_of);
+
+// Changed as messages, most models are still some: this goes further in.
+TEST(ModelMutations, AreTakenOrRefused) {
+  const Reader& reader = find_reader("onnx");
+  const auto models = sound_bytes("onnx");
+  ModelMutator mutator;
+  for (const auto& [name, sound] : models) mutator.learn(sound);
+  for (const auto& [name, sound] : models) {
+    SCOPED_TRACE(name);
+    survive(reader, sound, kMutations / 8,
+            [&](uint64_t seed) { return *mutator.changed(sound, seed); });
+  }
+}
 
 }  // namespace
 }  // namespace kerf::tests

@@ -17,20 +17,18 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr size_t kMostSeen = 4000;
+constexpr size_t kMostLearnt = 4000;
+
+using Nodes = std::vector<onnx::NodeProto>;
 
 class ModelChanger {
  public:
-  ModelChanger(onnx::ModelProto& model, uint64_t seed) : model_(model), random_(seed) {
+  ModelChanger(onnx::ModelProto& model, const Nodes& others, uint64_t seed)
+      : model_(model), others_(others), random_(seed) {
     for (const auto& input : model.graph().input()) names_.push_back(input.name());
     for (const auto& weight : model.graph().initializer()) names_.push_back(weight.name());
-    for (const auto& node : model.graph().node()) {
+    for (const auto& node : model.graph().node())
       names_.insert(names_.end(), node.output().begin(), node.output().end());
-      if (seen().size() < kMostSeen)
-        seen().push_back(node);
-      else
-        seen()[below(kMostSeen)] = node;
-    }
   }
 
   void change() {
@@ -48,17 +46,13 @@ class ModelChanger {
   }
 
  private:
-  static std::vector<onnx::NodeProto>& seen() {
-    static std::vector<onnx::NodeProto> nodes;
-    return nodes;
-  }
   size_t below(size_t bound) { return random_() % bound; }
   std::string any_name() { return names_.empty() ? "x" : names_[below(names_.size())]; }
 
   // One of another model, between two values of this one.
   void add_node() {
-    if (seen().empty()) return;
-    onnx::NodeProto node = seen()[below(seen().size())];
+    if (others_.empty()) return;
+    onnx::NodeProto node = others_[below(others_.size())];
     for (std::string& input : *node.mutable_input())
       if (!input.empty()) input = any_name();
     const std::string made = "made" + std::to_string(model_.graph().node_size());
@@ -86,12 +80,12 @@ class ModelChanger {
     auto& node = *model_.mutable_graph()->mutable_node(
         static_cast<int>(below(static_cast<size_t>(model_.graph().node_size()))));
     const size_t kind = below(4);
-    if (kind == 0 && !seen().empty())
-      node.set_op_type(seen()[below(seen().size())].op_type());
+    if (kind == 0 && !others_.empty())
+      node.set_op_type(others_[below(others_.size())].op_type());
     else if (kind == 1)
       node.add_input(any_name());
-    else if (kind == 2 && !seen().empty()) {
-      const auto& other = seen()[below(seen().size())];
+    else if (kind == 2 && !others_.empty()) {
+      const auto& other = others_[below(others_.size())];
       if (other.attribute_size() > 0)
         *node.add_attribute() =
             other.attribute(static_cast<int>(below(static_cast<size_t>(other.attribute_size()))));
@@ -227,16 +221,36 @@ class ModelChanger {
   }
 
   onnx::ModelProto& model_;
+  const Nodes& others_;
   std::mt19937_64 random_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::optional<std::string> changed_model(const std::string& bytes, uint64_t seed) {
+struct ModelMutator::Learnt {
+  Nodes nodes;
+  size_t next = 0;  // that a new one takes the place of, once there are many
+};
+
+ModelMutator::ModelMutator() : learnt_(std::make_unique<Learnt>()) {}
+ModelMutator::~ModelMutator() = default;
+
+void ModelMutator::learn(const std::string& bytes) {
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return;
+  for (const auto& node : model.graph().node()) {
+    if (learnt_->nodes.size() < kMostLearnt)
+      learnt_->nodes.push_back(node);
+    else
+      learnt_->nodes[learnt_->next++ % kMostLearnt] = node;
+  }
+}
+
+std::optional<std::string> ModelMutator::changed(const std::string& bytes, uint64_t seed) const {
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes) || !model.has_graph()) return std::nullopt;
-  ModelChanger(model, seed).change();
+  ModelChanger(model, learnt_->nodes, seed).change();
   return model.SerializeAsString();
 }
 

@@ -2,14 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace kerf::tests {
 
-// The model with one to four changes: fields of its messages, its nodes, names among those that it
-// has, nodes of models that were seen before. Empty if it is no model. The same seed and history
-// give the same.
-std::optional<std::string> changed_model(const std::string& bytes, uint64_t seed);
+class ModelMutator {
+ public:
+  ModelMutator();
+  ~ModelMutator();
+
+  // Nodes of this model may come into others. What is no model teaches nothing.
+  void learn(const std::string& bytes);
+  // The model with one to four changes: of the fields of its messages, of its nodes, of names to
+  // others that it has; with nodes that were learnt. Empty if it is no model. The same seed changes
+  // in the same way.
+  std::optional<std::string> changed(const std::string& bytes, uint64_t seed) const;
+
+ private:
+  struct Learnt;
+  std::unique_ptr<Learnt> learnt_;
+};
 
 }  // namespace kerf::tests

@@ -68,6 +68,7 @@ Sound safetensors() {
 // Messages of ONNX: extents, a type, raw data or typed ones, a name.
 Sound tensors() {
   return {{"raw", "\x08\x02\x08\x02\x10\x01\x42\x01t\x4a\x10" + std::string(16, 'a')},
+          {"empty", std::string("\x08\x00\x10\x01", 4)},
           {"typed", "\x08\x03\x10\x07\x3a\x03\x01\x02\x03"}};
 }
 

@@ -32,8 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 // A quarter of the changes of models are of bytes.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
   if (fuzzed().name == "onnx" && seed % 4 != 0) {
-    const auto changed =
-        kerf::tests::changed_model(std::string(reinterpret_cast<const char*>(data), size), seed);
+    static kerf::tests::ModelMutator mutator;
+    const std::string model(reinterpret_cast<const char*>(data), size);
+    mutator.learn(model);
+    const auto changed = mutator.changed(model, seed);
     if (changed && changed->size() <= most) {
       std::ranges::copy(*changed, reinterpret_cast<char*>(data));
       return changed->size();

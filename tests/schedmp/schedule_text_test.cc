@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 
@@ -68,21 +66,6 @@ TEST(ScheduleText, ErrorsNameFileLineAndColumn) {
   EXPECT_THAT(complaint("hello\n"), HasSubstr("begins with"));
   EXPECT_THAT(complaint("kerf-schedule 1\nname x\nworkers 99999999999999999999\n"),
               HasSubstr("workers"));
-}
-
-TEST(ScheduleText, AnyMutationIsReadOrRefusedNeverWorse) {
-  const std::string text = write_schedule(one_f_one_b({{0}, {1, 2}}, 3));
-  std::mt19937 random(7);
-  for (int round = 0; round < 5000; ++round) {
-    std::string mutated = text;
-    mutated[random() % mutated.size()] = static_cast<char>(random() % 256);
-    try {
-      const Schedule schedule = parse_schedule(mutated, "s.txt");
-      EXPECT_EQ(parse_schedule(write_schedule(schedule), "again"), schedule);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    }
-  }
 }
 
 }  // namespace

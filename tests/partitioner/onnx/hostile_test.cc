@@ -133,6 +133,47 @@ TEST(HostileGraphs, ManyIntegers) {
       "all.node", "");
 }
 
+TEST(HostileGraphs, ManyIntegersOfTheBatch) {
+  std::vector<GraphNode> nodes{
+      node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kInt64, 1)),
+      node_of("Shape", {"x"}, "s"), node_of("Slice", {"s", "zero", "one"}, "n"),
+      node_of("Mul", {"c", "n"}, "rows")};
+  const auto refuse = [](std::vector<GraphNode> of, const std::string& last,
+                         const std::string& why) {
+    of.push_back(node_of("Reshape", {"x", last}, "y"));
+    expect_refused(graph_of({8}, std::move(of),
+                            {stored_integers("extents", {65536}), stored_integers("zero", {0}),
+                             stored_integers("one", {1})}),
+                   "", why);
+  };
+  std::vector<GraphNode> often = nodes;
+  often.push_back(
+      node_of("Concat", std::vector<std::string>(3000, "rows"), "all", {{"axis", int64_t{0}}}));
+  refuse(often, "all", "");
+  for (int i = 0; i < 1500; ++i)
+    nodes.push_back(node_of("Neg", {i == 0 ? "rows" : format("r{}", i - 1)}, format("r{}", i)));
+  refuse(nodes, "r1499", "are left for all of them");
+}
+
+TEST(HostileGraphs, PartsThatOverflow) {
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  GraphNode split = node_of("Split", {"whole", "parts"}, "a", {{"axis", int64_t{0}}});
+  split.outputs = {"a", "b", "c"};
+  const Graph graph =
+      graph_of({8}, {split, node_of("Reshape", {"x", "c"}, "y")},
+               {stored_integers("whole", {1, -1, 4}), stored_integers("parts", {kLast, kLast, 5})});
+  expect_refused(graph, "a.node", "its parts are not the whole");
+}
+
+TEST(HostileGraphs, AShapeOfManyAxesIsNotListed) {
+  const Graph graph =
+      graph_of({8},
+               {node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kInt64, 1)),
+                node_of("Reshape", {"x", "c"}, "y")},
+               {stored_integers("extents", {65536})});
+  expect_refused(graph, "y.node", "a shape of 65536 axes");
+}
+
 TEST(HostileGraphs, LongProducts) {
   const GraphNode filled =
       node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kFloat32, 1));
