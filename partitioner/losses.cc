@@ -16,13 +16,26 @@ std::string bytes_of_number(float number) {
   return {reinterpret_cast<const char*>(&number), sizeof(number)};
 }
 
+// A file may have what it likes by any name.
+std::string unused(const Model& model, const std::string& wanted) {
+  const auto is_used = [&](const std::string& name) {
+    return model.find_node(name) >= 0 || model.find_value(name) >= 0 ||
+           model.find_value(name + ".output") >= 0;
+  };
+  std::string name = wanted;
+  for (int count = 2; is_used(name); ++count) name = format("{}_{}", wanted, count);
+  return name;
+}
+
+ValueId add_labels(Model& model, const ops::ValueSpec& spec) {
+  return model.add_label(unused(model, kLabels), spec);
+}
+
 // Adds the nodes of one loss, which are called "loss.STEP".
 class LossOfTargets {
  public:
   LossOfTargets(Model& model, ValueId scores)
-      : model_(model),
-        scores_(scores),
-        targets_(model.add_label("label", model.value(scores).spec)) {}
+      : model_(model), scores_(scores), targets_(add_labels(model, model.value(scores).spec)) {}
 
   void add(const std::string& name) {
     const ValueId each = name == "mse"     ? squared()
@@ -32,16 +45,18 @@ class LossOfTargets {
     std::vector<ValueId> inputs{each};
     const int64_t count = model_.value(scores_).spec.shape.elements_per_sample();
     if (count > 1) inputs.push_back(number("share", 1.0F / static_cast<float>(count)));
-    model_.add_node("loss", "SumLoss", {}, inputs);
+    model_.add_node(unused(model_, "loss"), "SumLoss", {}, inputs);
   }
 
  private:
   ValueId node(const std::string& step, const std::string& op, const std::vector<ValueId>& inputs,
                const ops::Attributes& attributes = {}) {
-    return model_.node(model_.add_node("loss." + step, op, attributes, inputs)).outputs[0];
+    const std::string name = unused(model_, "loss." + step);
+    return model_.node(model_.add_node(name, op, attributes, inputs)).outputs[0];
   }
   ValueId number(const std::string& step, float value) {
-    return model_.add_constant("loss." + step, {ops::DType::kFloat32, {1}, bytes_of_number(value)});
+    return model_.add_constant(unused(model_, "loss." + step),
+                               {ops::DType::kFloat32, {1}, bytes_of_number(value)});
   }
 
   ValueId difference() { return node("difference", "Sub", {scores_, targets_}); }
@@ -77,14 +92,14 @@ void add_cross_entropy(Model& model, ValueId scores, const std::string& where) {
                 where);
   std::vector<int64_t> label{shape[0]};
   if (shape.rank() == 3) {
-    const NodeId turned = model.add_node("scores.classes_first", "Transpose",
+    const NodeId turned = model.add_node(unused(model, "scores.classes_first"), "Transpose",
                                          {{"perm", std::vector<int64_t>{0, 2, 1}}}, {scores});
     scores = model.node(turned).outputs[0];
     label.push_back(shape[1]);
   }
   for (int axis = 2; shape.rank() > 3 && axis < shape.rank(); ++axis) label.push_back(shape[axis]);
-  const ValueId labels = model.add_label("label", {ops::DType::kInt64, ops::Shape(label)});
-  model.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {scores, labels});
+  const ValueId labels = add_labels(model, {ops::DType::kInt64, ops::Shape(label)});
+  model.add_node(unused(model, "loss"), "SoftmaxCrossEntropyLoss", {}, {scores, labels});
 }
 
 }  // namespace

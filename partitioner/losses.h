@@ -8,7 +8,8 @@
 //   bce-with-logits  the mean of log(1 + exp(score)) - score * target: cross-entropy of yes and no,
 //                    targets from 0 to 1
 //
-// What the labels are called is "label". Those of numbers are put together of operators that divide
+// What the labels are called is "label", and the loss "loss", or as that with a number where the
+// model has something by that name. Those of numbers are put together of operators that divide
 // along every axis and end in a SumLoss. Pure functions.
 #pragma once
 
@@ -21,6 +22,7 @@
 namespace kerf::partitioner {
 
 inline constexpr const char* kCrossEntropy = "cross-entropy";
+inline constexpr const char* kLabels = "label";
 inline constexpr const char* kBinaryCrossEntropy = "bce-with-logits";
 
 std::span<const std::string_view> loss_names();

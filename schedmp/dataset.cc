@@ -68,6 +68,13 @@ void check_targets(const Dataset& data, const std::string& name, const Model& mo
 
 void check_labels(const Dataset& data, const std::string& name, const Model& model,
                   const Value& value) {
+  const partitioner::ValueId other = model.find_value(partitioner::kLabels);
+  if (other >= 0 && model.value(other).role == Role::kInput && data.named(partitioner::kLabels))
+    throw Error(ErrorCode::kUsage,
+                format("its {0} would be both labels and {0}, an input of {1}; rename the input in "
+                       "the model's file",
+                       partitioner::kLabels, model.name()),
+                name);
   if (value.spec.dtype == ops::DType::kFloat32) return check_targets(data, name, model, value);
   const ops::ValueSpec has{ops::DType::kInt64, data.labels()};
   if (!same_rows(has, value.spec))

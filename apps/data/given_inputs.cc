@@ -1,11 +1,41 @@
 #include "apps/data/given_inputs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "apps/data/exact_json.h"
+#include "ops/half.h"
 
 namespace kerf::apps {
+
+namespace {
+
+// Models have float32 for numbers of any such type.
+ops::DType read_as(ops::DType dtype) {
+  return ops::is_floating(dtype) ? ops::DType::kFloat32 : dtype;
+}
+
+template <class From, class Convert>
+void widen(std::span<const std::byte> from, std::byte* to, const Convert& one) {
+  for (size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(float)) {
+    From value;
+    std::memcpy(&value, from.data() + at, sizeof(From));
+    const float number = one(value);
+    std::memcpy(to, &number, sizeof(number));
+  }
+}
+
+void to_float32(ops::DType dtype, std::span<const std::byte> from, std::byte* to) {
+  if (dtype == ops::DType::kFloat64)
+    widen<double>(from, to, [](double value) { return static_cast<float>(value); });
+  else if (dtype == ops::DType::kFloat16)
+    widen<uint16_t>(from, to, ops::from_float16);
+  else
+    widen<uint16_t>(from, to, ops::from_bfloat16);
+}
+
+}  // namespace
 
 GivenInputs::GivenInputs(const std::string& name) {
   const Json files = parse_json(name, "--input");
@@ -35,7 +65,7 @@ std::optional<ops::ValueSpec> GivenInputs::input(std::string_view name) const {
   const NpyHeader& header = array->second.header();
   ops::Shape shape = header.shape(array->second.source().origin());
   shape[0] = ops::kBatch;
-  return ops::ValueSpec{header.dtype, shape};
+  return ops::ValueSpec{read_as(header.dtype), shape};
 }
 
 std::string GivenInputs::fingerprint() const {
@@ -49,9 +79,15 @@ void GivenInputs::read_input(std::string_view name, std::span<const int64_t> row
                              const ops::TensorView& to) const {
   const NpyArray& array = arrays_.find(name)->second;
   const int64_t per_row = array.header().elements() / rows_;
-  const auto row_bytes = static_cast<size_t>(per_row) * ops::size_of(array.header().dtype);
-  for (size_t i = 0; i < rows.size(); ++i)
-    array.read(rows[i] * per_row, per_row, to.data + i * row_bytes);
+  const ops::DType dtype = array.header().dtype;
+  const auto elements = static_cast<size_t>(per_row);
+  const size_t row_bytes = elements * ops::size_of(read_as(dtype));
+  std::vector<std::byte> row(read_as(dtype) == dtype ? 0 : elements * ops::size_of(dtype));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::byte* const at = to.data + i * row_bytes;
+    array.read(rows[i] * per_row, per_row, row.empty() ? at : row.data());
+    if (!row.empty()) to_float32(dtype, row, at);
+  }
 }
 
 void GivenInputs::read_labels(std::span<const int64_t>, const ops::TensorView&) const {

@@ -88,18 +88,23 @@ void check_results(const Planned& planned) {
   }
 }
 
-// A data set of its own kind has rows of as many features; what is named for an input has its axes.
-void check_shapes(const partitioner::Model& model, const GivenInputs& given) {
+// A data set of its own kind has rows of as many features; what is named for an input has its axes
+// and its element type.
+void check_given(const partitioner::Model& model, const GivenInputs& given) {
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {
     const partitioner::Value& value = model.value(id);
     if (value.role != ops::Role::kInput) continue;
     const auto has = given.input(value.name);
-    if (has && has->shape != value.spec.shape)
-      throw Error(
-          ErrorCode::kUsage,
-          format("{} is given as {}, but {} has {}; give the axes in that order", value.name,
-                 ops::to_string(has->shape), model.name(), ops::to_string(value.spec.shape)),
-          "--input");
+    if (!has || *has == value.spec) continue;
+    const bool axes = has->shape != value.spec.shape;
+    throw Error(
+        ErrorCode::kUsage,
+        format("{} is given as {} {}, but {} has {} {}; {}", value.name, ops::to_string(has->dtype),
+               ops::to_string(has->shape), model.name(), ops::to_string(value.spec.dtype),
+               ops::to_string(value.spec.shape),
+               axes ? "give the axes in that order"
+                    : format("save it by .astype(\"{}\")", ops::to_string(value.spec.dtype))),
+        "--input");
   }
 }
 
@@ -169,7 +174,7 @@ int InferCommand::run() {
   make_folder(output);
   const ShareFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
-  check_shapes(planned.model, GivenInputs(data));
+  check_given(planned.model, GivenInputs(data));
   options.dataset = data;
   options.weights = given;
   options.results = shares.path();

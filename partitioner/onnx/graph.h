@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ struct Dimension {
 
 struct GraphInput {
   std::string name;
-  ops::DType dtype = ops::DType::kFloat32;
+  ops::DType dtype = ops::DType::kFloat32;  // as it is read
   std::vector<Dimension> shape;
+  std::optional<ops::DType> in_file = std::nullopt;  // where that is another
 };
 
 struct Graph {

@@ -139,9 +139,13 @@ std::string Importer::some_weights() const {
 }
 
 void Importer::add_inputs() {
-  for (const GraphInput& input : graph_.inputs)
-    if (!options_.constants.contains(input.name))
-      set(input.name, result_.model.add_input(input.name, {input.dtype, shape_of_input(input)}));
+  for (const GraphInput& input : graph_.inputs) {
+    if (options_.constants.contains(input.name)) continue;
+    set(input.name, result_.model.add_input(input.name, {input.dtype, shape_of_input(input)}));
+    if (input.in_file)
+      note(format("input {} is {} in the file: it is read as {}, as all is that is computed of it",
+                  input.name, ops::to_string(*input.in_file), ops::to_string(input.dtype)));
+  }
 }
 
 void Importer::add_results() {

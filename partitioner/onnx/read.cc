@@ -82,6 +82,7 @@ class Reader {
           format("it has {} axes; {} are the most", type.shape().dim_size(), ops::Shape::kMaxRank),
           where);
     GraphInput input{info.name(), given_as(*dtype), {}};
+    if (input.dtype != *dtype) input.in_file = *dtype;
     for (const auto& dim : type.shape().dim()) {
       Dimension& axis = input.shape.emplace_back();
       if (!dim.has_dim_value()) {

@@ -227,6 +227,56 @@ class OnnxFiles(KerfTest):
         self.assertEqual(json.loads(done.stdout)["outputs"], [str(folder / "y.npy"), str(folder / "t.npy")])
         numpy.testing.assert_array_equal(numpy.load(folder / "t.npy"), -numpy.arange(6, dtype=numpy.float32).reshape(2, 3))
 
+    def test_inputs_of_other_floating_types_are_read_as_float32(self):
+        import onnx
+        from onnx import TensorProto, helper
+
+        numbers = (numpy.arange(24, dtype=numpy.float32).reshape(6, 4) - 12) / 8  # that all of the types have
+        as_bfloat16 = (numbers.view(numpy.uint32) >> 16).astype(numpy.uint16).view("V2")
+        given = {"FLOAT16": numbers.astype(numpy.float16), "BFLOAT16": as_bfloat16, "DOUBLE": numbers.astype(numpy.float64),
+                 "FLOAT": numbers}
+        for declared, named in (("FLOAT16", "float16"), ("BFLOAT16", "bfloat16"), ("DOUBLE", "float64"), ("FLOAT", "")):
+            kind = getattr(TensorProto, declared)
+            x, y = (helper.make_tensor_value_info(name, kind, ["N", 4]) for name in "xy")
+            graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "negative", [x], [y])
+            path = self.folder / f"{declared}.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+            for array in (given[declared], numbers):
+                numpy.save(self.folder / "x.npy", array)
+                done = run("infer", path, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "o", "--batch", 4)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(f"input x is {named} in the file" in done.stderr, named != "", done.stderr)
+                numpy.testing.assert_array_equal(numpy.load(self.folder / "o" / "y.npy"), -numbers)
+        numpy.save(self.folder / "x.npy", numbers.astype(numpy.int64))
+        self.assert_one_error(run("infer", path, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "o"),
+                              "--input: x is given as int64 [N, 4]", "has float32 [N, 4]", '.astype("float32")')
+
+    def test_a_loss_and_labels_get_names_that_are_free(self):
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        weight = numpy_helper.from_array(numpy.eye(4, dtype=numpy.float32), "label_2")
+        for name in ("label", "x"):
+            nodes = [helper.make_node("MatMul", [name, "label_2"], ["h"], "loss"), helper.make_node("Relu", ["h"], ["y"], "loss.square")]
+            value = [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["N", 4]) for each in (name, "y")]
+            graph = helper.make_graph(nodes, "clashes", value[:1], value[1:], [weight])
+            path = self.folder / f"{name}.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+            for loss in ("cross-entropy", "mse"):
+                done = run("plan", path, "--loss", loss, "--workers", 1)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            self.train(path, "--loss", "cross-entropy", "--data", "synthetic:32x4x4", "--batch", 8, "--steps", 2, out=f"{name}-run")
+        rows = numpy.zeros((8, 4), dtype=numpy.float32)
+        numpy.savez(self.folder / "rows.npz", label_train=rows, label_test=rows)
+        self.assert_one_error(run("train", self.folder / "label.onnx", "--loss", "mse", "--data", self.folder / "rows.npz", "--steps", 1),
+                              "its label would be both labels and label, an input of", "rename the input")
+
+    def test_files_are_known_by_their_suffix_in_capitals_too(self):
+        path = self.folder / "MODEL.ONNX"
+        path.write_bytes(CONVOLUTIONS.read_bytes())
+        done = run("plan", path, "--workers", 1, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_what_is_wrong_is_named(self):
         rows = self.rows("x.npy", 2, 1, 8, 8)
         self.assert_one_error(run("plan", "missing.onnx"), "missing.onnx", "no such file")
@@ -236,7 +286,7 @@ class OnnxFiles(KerfTest):
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", rows, "--output", self.folder / "o"), "image=x.npy")
         last = self.rows("last.npy", 2, 8, 8, 1)
         self.assert_one_error(run("infer", CONVOLUTIONS, "--input", f"image={last}", "--output", self.folder / "o"),
-                              "--input", "image is given as [N, 8, 8, 1]", "has [N, 1, 8, 8]")
+                              "--input", "image is given as float32 [N, 8, 8, 1]", "has float32 [N, 1, 8, 8]", "axes")
         self.assert_one_error(run("plan", CONVOLUTIONS, "--freeze", "\udcff"), "--freeze", "no UTF-8")
         self.assert_one_error(run("plan", "lenet5", "--freeze", "conv1.*"), "--freeze", "ONNX files only")
         broken = self.folder / "broken.onnx"
