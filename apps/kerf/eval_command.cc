@@ -25,14 +25,8 @@ struct EvalCommand {
 };
 
 void check_has_weights(const partitioner::Model& model) {
-  for (const partitioner::ValueId id : model.kept_values()) {
-    const partitioner::Value& value = model.value(id);
-    if (value.contents == nullptr && value.literal == nullptr)
-      throw Error(
-          ErrorCode::kUsage,
-          format("{} has no weights yet; give --weights, as kerf train wrote them", value.name),
-          model.name());
-  }
+  for (const partitioner::ValueId id : model.kept_values())
+    if (!has_contents(model.value(id))) throw_no_weights(model, model.value(id));
 }
 
 int EvalCommand::run() {

@@ -9,6 +9,7 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/models.h"
+#include "ops/initializer.h"
 #include "partitioner/onnx/export.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
@@ -50,6 +51,19 @@ void ExportCommand::take_run() {
   if (weights.empty()) weights = (folder / "weights.safetensors").string();
 }
 
+std::string own_contents(const partitioner::Model& model, const partitioner::Value& value) {
+  if (!has_contents(value)) throw_no_weights(model, value);
+  std::string bytes(value.spec.bytes(0), '\0');
+  auto* const data = reinterpret_cast<std::byte*>(bytes.data());
+  const ops::Shape& shape = value.spec.shape;
+  if (value.contents != nullptr)
+    value.contents->read(0, {data, bytes.size()});
+  else
+    ops::initialize({value.spec.dtype, shape, data}, ops::Box::whole(shape.rank()), shape,
+                    value.initializer, 0, 0);
+  return bytes;
+}
+
 int ExportCommand::run() {
   std::error_code absent;
   if (flags.model && fs::is_directory(*flags.model, absent))
@@ -60,20 +74,12 @@ int ExportCommand::run() {
   const partitioner::Model& model = made.model;
   std::unique_ptr<schedmp::StoredWeights> file;
   if (!weights.empty()) file = std::make_unique<schedmp::StoredWeights>(existing_weights(weights));
-  partitioner::onnx::export_file(
-      model,
-      [&](const partitioner::Value& value) {
-        if (file != nullptr) return file->read(value);
-        if (value.contents == nullptr)
-          throw Error(
-              ErrorCode::kUsage,
-              format("{} has no weights yet; give --weights, or the folder of a run", value.name),
-              model.name());
-        std::string bytes(value.spec.bytes(0), '\0');
-        value.contents->read(0, std::as_writable_bytes(std::span(bytes)));
-        return bytes;
-      },
-      out, {.data_beside = data_beside});
+  partitioner::onnx::export_file(model,
+                                 [&](const partitioner::Value& value) {
+                                   return file != nullptr ? file->read(value)
+                                                          : own_contents(model, value);
+                                 },
+                                 out, {.data_beside = data_beside});
   tell_notes(made.notes);
   return 0;
 }

@@ -38,6 +38,17 @@ std::string existing_weights(const std::string& weights) {
   return std::filesystem::absolute(weights).string();
 }
 
+bool has_contents(const partitioner::Value& value) {
+  return value.contents != nullptr || value.literal != nullptr ||
+         value.initializer.kind == ops::Initializer::Kind::kConstant;
+}
+
+void throw_no_weights(const partitioner::Model& model, const partitioner::Value& value) {
+  throw Error(ErrorCode::kUsage,
+              format("{} has no weights yet; give --weights, as kerf train wrote them", value.name),
+              model.name());
+}
+
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help) {
   command.add_option("--seed", seed, help)->check(whole_number<uint64_t>())->capture_default_str();
 }

@@ -24,6 +24,11 @@ CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std
 // file.
 std::string existing_weights(const std::string& weights);
 
+// Whether the model says itself what the value holds: numbers of its file, or one all over.
+bool has_contents(const partitioner::Value& value);
+[[noreturn]] void throw_no_weights(const partitioner::Model& model,
+                                   const partitioner::Value& value);
+
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
 
 }  // namespace kerf::apps

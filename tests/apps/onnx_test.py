@@ -197,6 +197,11 @@ class OnnxFiles(KerfTest):
             done = run("plan", model, "--cut", "layer", "--workers", 3, "--batch", 1, "--objective", "forward-flops", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             json.loads(done.stdout)
+        # Their weights are all one number, which is a weight as any other.
+        out = self.folder / "out.onnx"
+        done = run("export", light / "light_squeezenet.onnx", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(out.stat().st_size, 4 * 1235496)
 
     def test_its_own_weights_are_measured(self):
         data = ("--loss", "cross-entropy", "--data", "synthetic:64x64x10", "--json")
