@@ -13,29 +13,10 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-[[gnu::always_inline]] inline float larger_score(float most, float score) {
-  return (score > most) | (score != score) ? score : most;  // NaN stays
-}
-
-[[gnu::always_inline]] inline float largest_score(const float* scores, int64_t count) {
-  constexpr int64_t kLanes = 16;
-  float most[kLanes];
-  for (float& one : most) one = kNothing;
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-#pragma omp simd
-    for (int64_t lane = 0; lane < kLanes; ++lane)
-      most[lane] = larger_score(most[lane], scores[i + lane]);
-  float result = kNothing;
-  for (; i < count; ++i) result = larger_score(result, scores[i]);
-  for (const float one : most) result = larger_score(result, one);
-  return result;
-}
-
 }  // namespace
 
 KERF_CLONES ScoreSum weights_of_scores(float* scores, int64_t count) {
-  const float most = largest_score(scores, count);
+  const float most = simd::largest_in_lanes(scores, count);
   if (most == kNothing) {
     std::fill_n(scores, count, 0.0F);
     return {kNothing, 0};

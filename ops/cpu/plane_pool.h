@@ -11,7 +11,7 @@
 namespace kerf::ops::cpu {
 
 // `narrow` or `wide`, or neither, gets the number of the entry that each window took: the first of
-// equal ones, in row-major order. NaN wins.
+// equal ones, in row-major order. NaN wins, the last of several.
 void max_of_plane(const Window& window, const float* x, float* y, uint8_t* narrow, int32_t* wide);
 void average_of_plane(const Window& window, const AveragedEntries& entries, const float* x,
                       float* y);

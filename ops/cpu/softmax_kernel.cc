@@ -1,7 +1,10 @@
 // Softmax, its logarithm and Hardmax on the CPU: the first forward by oneDNN, whose logarithms are
 // 3e-6 wrong. Gradients are dx = y * (dy - sum(dy * y)), and dx = dy - exp(y) * sum(dy) of the
 // logarithm.
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "ops/activation_kernel.h"
@@ -46,9 +49,11 @@ void log_line(const float* x, int64_t count, int64_t stride, float* y) {
     sum = sum_of_exponentials(x, count, most);
   else
     for (int64_t j = 0; j < count; ++j) sum += std::exp(x[j * stride] - most);
-  const double total = static_cast<double>(most) + std::log(static_cast<double>(sum));
+  // One after the other: beside a large number the logarithm of the sum would be lost.
+  const double largest = static_cast<double>(most);
+  const double logarithm = std::log(static_cast<double>(sum));
   for (int64_t j = 0; j < count; ++j)
-    y[j * stride] = static_cast<float>(static_cast<double>(x[j * stride]) - total);
+    y[j * stride] = static_cast<float>((static_cast<double>(x[j * stride]) - largest) - logarithm);
 }
 
 // The gradient of the logarithms.
@@ -74,6 +79,43 @@ void for_lines(const Folded& f, const Work& work) {
                         [&](int64_t begin, int64_t end) {
                           for (int64_t line = begin; line < end; ++line)
                             work(line / f.inner * f.length * f.inner + line % f.inner);
+                        });
+}
+
+KERF_CLONES float largest_of_line(const float* x, int64_t count) {
+  return simd::largest_in_lanes(x, count);
+}
+
+// Of `count` lines side by side, whose elements are `stride` apart.
+KERF_CLONES void largest_of_lines(const float* x, int64_t length, int64_t stride, int64_t count,
+                                  float* most) {
+  std::copy_n(x, count, most);
+  for (int64_t j = 1; j < length; ++j)
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) most[i] = simd::larger(most[i], x[j * stride + i]);
+}
+
+// Lines with a NaN or of which the largest is infinite have no share that is a number; oneDNN takes
+// a NaN for the least of all.
+void spoil_lines(const Folded& f, const float* x, float* y) {
+  constexpr int64_t kBeside = 64;
+  const int64_t blocks = (f.inner + kBeside - 1) / kBeside;
+  const int64_t elements = f.length * std::min(kBeside, f.inner);
+  simd::parallel_pieces(f.outer * blocks, 1 + simd::kLeastElements / elements,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t block = begin; block < end; ++block) {
+                            const int64_t first = block % blocks * kBeside;
+                            const int64_t at = block / blocks * f.length * f.inner + first;
+                            const int64_t count = std::min(kBeside, f.inner - first);
+                            float most[kBeside];
+                            if (f.inner == 1)
+                              most[0] = largest_of_line(x + at, f.length);
+                            else
+                              largest_of_lines(x + at, f.length, f.inner, count, most);
+                            for (int64_t i = 0; i < count; ++i)
+                              for (int64_t j = 0; j < f.length && !std::isfinite(most[i]); ++j)
+                                y[at + i + j * f.inner] = std::numeric_limits<float>::quiet_NaN();
+                          }
                         });
 }
 
@@ -104,6 +146,7 @@ class SoftmaxKernel final : public ActivationKernel {
       engine_.run(plan.primitive, {{DNNL_ARG_SRC, plan.from},
                                    {DNNL_ARG_DST, plan.to},
                                    {DNNL_ARG_SCRATCHPAD, plan.scratch}});
+      spoil_lines(f, call.inputs[0].f32(), y.f32());
     });
   }
 

@@ -10,7 +10,8 @@
 // totals and squares lack samples and space, over which they are partial sums; the numbers travel
 // with the sums because shares and micro-batches differ in size. One round of sums of x and x^2
 // would cancel where the mean is large (Chan, Golub, LeVeque 1983, "Algorithms for computing the
-// sample variance"). ChannelStatistics carries the states: in evaluation its outputs are they.
+// sample variance"). Beyond 2^24 elements their number is rounded to a part in 2^24, as the sum is
+// that it divides. ChannelStatistics carries the states: in evaluation its outputs are they.
 #pragma once
 
 #include "ops/image_format.h"

@@ -23,6 +23,7 @@ enum class Draw : uint8_t {
   kSigned,    // integers in [-classes, classes)
   kHalves,    // k / 2 with integers k in [-8, 8]: exact in every type of floating-point numbers
   kSpread,    // distinct integers: one of each `classes` that follow each other
+  kExtreme,   // NaN, infinities, both zeros, large and small numbers; the ends of integers
 };
 
 struct CaseInput {
@@ -68,6 +69,9 @@ std::vector<OperatorCase> layer_cases();
 std::vector<OperatorCase> attention_cases();
 std::vector<OperatorCase> recurrent_cases();
 std::vector<OperatorCase> operator_cases();
+// Those of them of which extreme numbers have one right answer, of such numbers: to be compared
+// with a reference, not for gradients.
+std::vector<OperatorCase> extreme_cases();
 // Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
 // sum over the samples between the threads and rounds otherwise.
 struct ThreadCase {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "ops/arithmetic.h"
@@ -45,6 +46,43 @@ bool has_kernel_for(const BoundOperator& op, runtime::Device& device) {
   return !error;
 }
 
+// Of 16 bits those of which sums are exact.
+static float extreme_float(DType dtype, Dice& dice) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kAll[] = {std::numeric_limits<float>::quiet_NaN(),
+                            kInfinity,
+                            -kInfinity,
+                            0,
+                            -0.0F,
+                            1,
+                            -1,
+                            0.5F,
+                            -2.5F,
+                            1000,
+                            -1000,
+                            1e30F,
+                            -1e30F,
+                            1e-30F,
+                            -1e-30F};
+  constexpr int64_t kOfShort = 9;
+  return kAll[dice.below(size_of(dtype) == 2 ? kOfShort : std::ssize(kAll))];
+}
+
+// Its bits, of uint64.
+static int64_t extreme_integer(DType dtype, Dice& dice) {
+  const auto bits = static_cast<int>(8 * size_of(dtype));
+  if (dtype == DType::kBool) return dice.below(2);
+  const bool has_sign = dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
+                        dtype == DType::kInt64;
+  const int64_t most = has_sign    ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits))
+                       : bits < 64 ? (int64_t{1} << bits) - 1
+                                   : -1;
+  const int64_t least = has_sign ? -most - 1 : 0;
+  const int64_t near = bits < 64 ? 1 : 4096;  // apart in float64 too
+  const int64_t all[] = {most, most - near, least, least + near, 0, 1, 2, 5, has_sign ? -1 : 3};
+  return all[dice.below(std::ssize(all))];
+}
+
 HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
   HostTensor tensor{input.spec.dtype, input.spec.shape.with_batch(samples), {}, {}};
   const int64_t count = tensor.shape.elements();
@@ -76,6 +114,12 @@ HostTensor draw(const CaseInput& input, int64_t samples, Dice& dice) {
         break;
       case Draw::kAboveOne:
         tensor.floats.push_back(2 + dice.uniform() / 2);
+        break;
+      case Draw::kExtreme:
+        if (is_floating(input.spec.dtype))
+          tensor.floats.push_back(extreme_float(input.spec.dtype, dice));
+        else
+          tensor.integers.push_back(extreme_integer(input.spec.dtype, dice));
         break;
       case Draw::kApart:
         tensor.floats.push_back(0.1F * (static_cast<float>(i - middle) + 0.5F));

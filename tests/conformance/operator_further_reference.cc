@@ -41,12 +41,17 @@ Reference places_of_top(const OperatorCase& scene, const HostTensor& x, const Sh
     Index own = i;
     for (own[axis] = 0; own[axis] < x.shape[static_cast<int>(axis)]; ++own[axis])
       line.emplace_back(largest ? -at(x, own) : at(x, own), own[axis]);
-    std::sort(line.begin(), line.end());
+    std::sort(line.begin(), line.end(), [&](const auto& a, const auto& b) {
+      const bool no_a = std::isnan(a.first);
+      const bool no_b = std::isnan(b.first);  // the greatest of all
+      if (no_a != no_b) return largest ? no_a : no_b;
+      return no_a || a.first == b.first ? a.second < b.second : a.first < b.first;
+    });
     return exactly(line[static_cast<size_t>(i[axis])].second);
   });
 }
 
-// Of windows without padding over images.
+// Of windows without padding over images; of several NaN the last, as PyTorch has it.
 Reference places_of_largest(const OperatorCase& scene, const HostTensor& x, const Shape& output) {
   const Ints kernel = attribute_ints(scene.attributes, "kernel_shape", {});
   const Ints strides = attribute_ints(scene.attributes, "strides", {1, 1});
@@ -55,7 +60,8 @@ Reference places_of_largest(const OperatorCase& scene, const HostTensor& x, cons
     for (int64_t row = 0; row < kernel[0]; ++row)
       for (int64_t column = 0; column < kernel[1]; ++column) {
         const Index entry{i[0], i[1], i[2] * strides[0] + row, i[3] * strides[1] + column};
-        if (largest.empty() || at(x, entry) > at(x, largest)) largest = entry;
+        if (largest.empty() || at(x, entry) > at(x, largest) || std::isnan(at(x, entry)))
+          largest = entry;
       }
     return exactly(flat(largest, x.shape));
   });

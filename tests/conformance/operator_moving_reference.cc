@@ -11,7 +11,7 @@ using Inputs = std::vector<HostTensor>;
 
 Sum only(double value) {
   Sum sum;
-  sum.add(value);
+  sum.become(value, 1);
   return sum;
 }
 
@@ -47,10 +47,12 @@ int64_t picked(const HostTensor& indices, const Index& index, int64_t extent) {
 // Calls `from`, which turns an output's index into the input's; false: there is none.
 template <class From>
 Reference moved(const HostTensor& x, const Shape& y, double otherwise, const From& from) {
-  return for_each_element(y, [&](const Index& i) {
+  Reference reference = for_each_element(y, [&](const Index& i) {
     Index own = i;
     return only(from(own) ? at(x, own) : otherwise);
   });
+  reference.keeps_sign = true;
+  return reference;
 }
 
 Reference slice(const OperatorCase& scene, const HostTensor& x, const Shape& y) {
@@ -214,12 +216,12 @@ Reference scattered(const OperatorCase& scene, const Inputs& in, const Shape& y)
       }
       if (to != i) return Sum();
       const double update = at(in[2], u);
-      magnitude += std::abs(update);
+      if (rule == "add" || rule == "mul") magnitude += std::abs(update);
       value = rule == "none"  ? update
               : rule == "add" ? value + update
               : rule == "mul" ? value * update
-              : rule == "max" ? std::max(value, update)
-                              : std::min(value, update);
+              : rule == "max" ? larger(value, update)
+                              : smaller(value, update);
       return Sum();
     });
     Sum sum = only(magnitude);

@@ -1,4 +1,4 @@
-// Element-wise operators by their formulas, in float64.
+// Element-wise operators of floating-point numbers by their formulas, in float64.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "ops/image_format.h"
 #include "tests/conformance/operator_reference.h"
+#include "tests/conformance/reference_loops.h"
 
 namespace kerf::ops {
 namespace {
@@ -16,79 +17,61 @@ namespace {
 struct Element {
   const OperatorCase& scene;
   const std::vector<double>& in;
+  DType output;
 
   double operator[](size_t input) const { return in[input]; }
-  bool integers() const { return !is_floating(scene.inputs[0].spec.dtype); }
-  double mean() const {
-    return std::accumulate(in.begin(), in.end(), 0.0) / static_cast<double>(in.size());
-  }
+  double sum() const { return std::accumulate(in.begin(), in.end(), 0.0); }
   double attribute(const char* name, double otherwise) const {
     return attribute_float(scene.attributes, name, otherwise);
-  }
-  int64_t number(const char* name, int64_t otherwise) const {
-    return attribute_int(scene.attributes, name, otherwise);
   }
   std::string text(const char* name) const { return attribute_string(scene.attributes, name, ""); }
 };
 using Formula = std::function<double(const Element&)>;
 
-int64_t whole(double x) { return static_cast<int64_t>(x); }
+// A number as one of another type, as the kernels convert it.
+double as_type(double x, DType to) {
+  if (to == DType::kBool) return x != 0 ? 1 : 0;
+  if (is_floating(to)) return x;
+  if (std::isnan(x)) return 0;
+  const auto bits = static_cast<int>(8 * size_of(to));
+  const bool has_sign =
+      to == DType::kInt8 || to == DType::kInt16 || to == DType::kInt32 || to == DType::kInt64;
+  const double most = std::ldexp(1, has_sign ? bits - 1 : bits);
+  return std::clamp(std::trunc(x), has_sign ? -most : 0.0, bits < 64 ? most - 1 : most);
+}
 
 std::map<std::string, Formula> formulas_of_two() {
   return {
       {"Add", [](const Element& e) { return e[0] + e[1]; }},
       {"Sub", [](const Element& e) { return e[0] - e[1]; }},
       {"Mul", [](const Element& e) { return e[0] * e[1]; }},
-      {"Div",
-       [](const Element& e) { return e.integers() ? std::trunc(e[0] / e[1]) : e[0] / e[1]; }},
-      {"Pow",
-       [](const Element& e) {
-         const double power = std::pow(e[0], e[1]);
-         return e.integers() ? std::trunc(power) : power;
-       }},
+      {"Div", [](const Element& e) { return e[0] / e[1]; }},
+      {"Pow", [](const Element& e) { return std::pow(e[0], e[1]); }},
       {"PRelu", [](const Element& e) { return e[0] < 0 ? e[0] * e[1] : e[0]; }},
-      {"Mod",
-       [](const Element& e) {
-         if (e.number("fmod", 0) == 1) return std::fmod(e[0], e[1]);
-         return e[0] - std::floor(e[0] / e[1]) * e[1];
-       }},
-      {"BitwiseAnd", [](const Element& e) { return double(whole(e[0]) & whole(e[1])); }},
-      {"BitwiseOr", [](const Element& e) { return double(whole(e[0]) | whole(e[1])); }},
-      {"BitwiseXor", [](const Element& e) { return double(whole(e[0]) ^ whole(e[1])); }},
-      {"BitShift",
-       [](const Element& e) {
-         const double factor = std::ldexp(1, static_cast<int>(e[1]));
-         return e.text("direction") == "LEFT" ? e[0] * factor : std::floor(e[0] / factor);
-       }},
       {"Equal", [](const Element& e) { return e[0] == e[1] ? 1 : 0; }},
       {"Less", [](const Element& e) { return e[0] < e[1] ? 1 : 0; }},
       {"LessOrEqual", [](const Element& e) { return e[0] <= e[1] ? 1 : 0; }},
       {"Greater", [](const Element& e) { return e[0] > e[1] ? 1 : 0; }},
       {"GreaterOrEqual", [](const Element& e) { return e[0] >= e[1] ? 1 : 0; }},
-      {"And", [](const Element& e) { return e[0] * e[1]; }},
-      {"Or", [](const Element& e) { return e[0] + e[1] > 0 ? 1 : 0; }},
-      {"Xor", [](const Element& e) { return e[0] == e[1] ? 0 : 1; }},
   };
 }
 
 std::map<std::string, Formula> formulas_of_many() {
   return {
-      {"Sum", [](const Element& e) { return e.mean() * static_cast<double>(e.in.size()); }},
-      {"Mean", [](const Element& e) { return e.mean(); }},
-      {"Max", [](const Element& e) { return *std::max_element(e.in.begin(), e.in.end()); }},
-      {"Min", [](const Element& e) { return *std::min_element(e.in.begin(), e.in.end()); }},
-      {"Where", [](const Element& e) { return e[0] != 0 ? e[1] : e[2]; }},
-      {"Cast",
+      {"Sum", [](const Element& e) { return e.sum(); }},
+      {"Mean", [](const Element& e) { return e.sum() / static_cast<double>(e.in.size()); }},
+      {"Max", [](const Element& e) { return reference::largest(e.in); }},
+      {"Min",
        [](const Element& e) {
-         const int64_t to = e.number("to", 0);
-         if (to == 9) return e[0] != 0 ? 1.0 : 0.0;
-         return to == 1 || to == 10 || to == 11 || to == 16 ? e[0] : std::trunc(e[0]);
+         return std::accumulate(e.in.begin(), e.in.end(), e[0], reference::smaller);
        }},
+      {"Where", [](const Element& e) { return e[0] != 0 ? e[1] : e[2]; }},
+      {"Cast", [](const Element& e) { return as_type(e[0], e.output); }},
   };
 }
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
-double soft_step(double x) { return std::log1p(std::exp(x)); }
+double soft_step(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double clipped(double x, double least, double most) { return std::min(std::max(x, least), most); }
 
 std::map<std::string, Formula> activation_formulas() {
@@ -98,7 +81,7 @@ std::map<std::string, Formula> activation_formulas() {
       {"LeakyRelu",
        [](const Element& e) { return e[0] < 0 ? e.attribute("alpha", 0.01) * e[0] : e[0]; }},
       {"ThresholdedRelu",
-       [](const Element& e) { return e[0] > e.attribute("alpha", 1) ? e[0] : 0; }},
+       [](const Element& e) { return e[0] <= e.attribute("alpha", 1) ? 0 : e[0]; }},
       {"Clip",
        [](const Element& e) {
          return clipped(e[0], e.attribute("min", -kInfinite), e.attribute("max", kInfinite));
@@ -123,18 +106,18 @@ std::map<std::string, Formula> activation_formulas() {
       {"Swish", [](const Element& e) { return e[0] * logistic(e.attribute("alpha", 1) * e[0]); }},
       {"Elu",
        [](const Element& e) {
-         return e[0] < 0 ? e.attribute("alpha", 1) * (std::exp(e[0]) - 1) : e[0];
+         return e[0] < 0 ? e.attribute("alpha", 1) * std::expm1(e[0]) : e[0];
        }},
       {"Selu",
        [](const Element& e) {
          const double alpha = e.attribute("alpha", 1.67326319217681884765625);
          return e.attribute("gamma", 1.05070102214813232421875) *
-                (e[0] < 0 ? alpha * (std::exp(e[0]) - 1) : e[0]);
+                (e[0] < 0 ? alpha * std::expm1(e[0]) : e[0]);
        }},
       {"Celu",
        [](const Element& e) {
          const double alpha = e.attribute("alpha", 1);
-         return std::max(0.0, e[0]) + std::min(0.0, alpha * (std::exp(e[0] / alpha) - 1));
+         return e[0] < 0 ? alpha * std::expm1(e[0] / alpha) : e[0];
        }},
       {"Softplus", [](const Element& e) { return soft_step(e[0]); }},
       {"Softsign", [](const Element& e) { return e[0] / (1 + std::abs(e[0])); }},
@@ -172,11 +155,9 @@ std::map<std::string, Formula> formulas_of_one() {
       {"Reciprocal", [](const Element& e) { return 1 / e[0]; }},
       {"Sign", [](const Element& e) { return e[0] > 0   ? 1
                                              : e[0] < 0 ? -1
-                                                        : 0; }},
-      {"IsNaN", [](const Element&) { return 0; }},  // what is drawn is finite
-      {"IsInf", [](const Element&) { return 0; }},
-      {"Not", [](const Element& e) { return 1 - e[0]; }},
-      {"BitwiseNot", [](const Element& e) { return -e[0] - 1; }},
+                                                        : e[0]; }},
+      {"IsNaN", [](const Element& e) { return std::isnan(e[0]) ? 1 : 0; }},
+      {"IsInf", [](const Element& e) { return std::isinf(e[0]) ? 1 : 0; }},
   };
 }
 
@@ -191,21 +172,12 @@ const std::map<std::string, Formula>& formulas() {
   return all;
 }
 
-// `tensor` as it is repeated over element `at` of an output, by ONNX's axes.
 double repeated_element(const HostTensor& tensor, const Shape& output, int64_t at) {
-  int64_t from = 0;
-  int64_t stride = 1;
-  for (int axis = output.rank() - 1; axis >= 0; --axis) {
-    const int own = axis - output.rank() + tensor.shape.rank();
-    const int64_t index = at % output[axis];
-    at /= output[axis];
-    if (own < 0) continue;
-    if (tensor.shape[own] != 1) from += index * stride;
-    stride *= tensor.shape[own];
-  }
-  const auto place = static_cast<size_t>(from);
-  return tensor.integers.empty() ? double{tensor.floats[place]}
-                                 : static_cast<double>(tensor.integers[place]);
+  const size_t place = reference::repeated_place(tensor.shape, output, at);
+  if (tensor.integers.empty()) return double{tensor.floats[place]};
+  const int64_t whole = tensor.integers[place];
+  return tensor.dtype == DType::kUint64 ? static_cast<double>(static_cast<uint64_t>(whole))
+                                        : static_cast<double>(whole);
 }
 
 // What has channels last beside images has them there; [C, 1, 1] is [1, 1, C] then.
@@ -227,6 +199,7 @@ std::optional<Reference> pointwise_reference(const OperatorCase& scene,
   const bool last = image_format(scene.attributes) == ImageFormat::kChannelsLast;
   for (size_t i = 0; i < operands.size(); ++i)
     if (last && is_kept(scene.inputs[i].role)) operands[i] = turned_over(operands[i]);
+  const DType type = bind(scene)->outputs()[0].dtype;
   Reference reference;
   reference.terms = 30;  // of functions, each of a few roundings
   std::vector<double> in(operands.size());
@@ -234,9 +207,9 @@ std::optional<Reference> pointwise_reference(const OperatorCase& scene,
     double largest = 1;
     for (size_t i = 0; i < operands.size(); ++i) {
       in[i] = scene.inputs[i].present ? repeated_element(operands[i], output, at) : 0;
-      largest = std::max(largest, std::abs(in[i]));
+      if (std::isfinite(in[i])) largest = std::max(largest, std::abs(in[i]));
     }
-    reference.values.push_back(formula->second({scene, in}));
+    reference.values.push_back(formula->second({scene, in, type}));
     reference.magnitudes.push_back(std::max(largest, std::abs(reference.values.back())));
   }
   return reference;

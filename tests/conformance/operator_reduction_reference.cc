@@ -1,6 +1,8 @@
 // Reductions, one result after another, and what picks the greatest by looking at all.
-#include <limits>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "tests/conformance/operator_reference.h"
 #include "tests/conformance/reference_loops.h"
@@ -10,37 +12,40 @@ namespace {
 
 using namespace reference;  // NOLINT(google-build-using-namespace)
 
-// Puts the numbers together, and makes the result of them.
-struct ByHand {
-  double begin;
-  double (*join)(double, double);
-  double (*finish)(double value, double count);
-};
+double plain_sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 
-double as_it_is(double value, double) { return value; }
+template <class Term>
+double plain_sum_of(const std::vector<double>& x, const Term& term) {
+  double sum = 0;
+  for (const double each : x) sum += term(each);
+  return sum;
+}
+
+double log_of_exponentials(const std::vector<double>& x) {
+  const double most = largest(x);
+  if (!std::isfinite(most)) return most;
+  return most + std::log(plain_sum_of(x, [&](double each) { return std::exp(each - most); }));
+}
+
+// The result of the numbers that become one.
+using ByHand = std::function<double(const std::vector<double>&)>;
 
 const std::map<std::string, ByHand>& by_hand() {
+  const auto square = [](double x) { return x * x; };
   static const std::map<std::string, ByHand> kAll{
-      {"ReduceSum", {0, [](double a, double x) { return a + x; }, as_it_is}},
-      {"ReduceMean",
-       {0, [](double a, double x) { return a + x; }, [](double a, double n) { return a / n; }}},
-      {"ReduceMax",
-       {-std::numeric_limits<double>::infinity(), [](double a, double x) { return std::max(a, x); },
-        as_it_is}},
+      {"ReduceSum", plain_sum},
+      {"ReduceMean", [](const auto& x) { return plain_sum(x) / static_cast<double>(x.size()); }},
+      {"ReduceMax", largest},
       {"ReduceMin",
-       {std::numeric_limits<double>::infinity(), [](double a, double x) { return std::min(a, x); },
-        as_it_is}},
-      {"ReduceProd", {1, [](double a, double x) { return a * x; }, as_it_is}},
-      {"ReduceL1", {0, [](double a, double x) { return a + std::abs(x); }, as_it_is}},
-      {"ReduceL2",
-       {0, [](double a, double x) { return a + x * x; },
-        [](double a, double) { return std::sqrt(a); }}},
-      {"ReduceLogSum",
-       {0, [](double a, double x) { return a + x; }, [](double a, double) { return std::log(a); }}},
-      {"ReduceLogSumExp",
-       {0, [](double a, double x) { return a + std::exp(x); },
-        [](double a, double) { return std::log(a); }}},
-      {"ReduceSumSquare", {0, [](double a, double x) { return a + x * x; }, as_it_is}}};
+       [](const auto& x) { return std::accumulate(x.begin(), x.end(), x[0], smaller); }},
+      {"ReduceProd",
+       [](const auto& x) { return std::accumulate(x.begin(), x.end(), 1.0, std::multiplies()); }},
+      {"ReduceL1",
+       [](const auto& x) { return plain_sum_of(x, [](double each) { return std::abs(each); }); }},
+      {"ReduceL2", [=](const auto& x) { return std::sqrt(plain_sum_of(x, square)); }},
+      {"ReduceLogSum", [](const auto& x) { return std::log(plain_sum(x)); }},
+      {"ReduceLogSumExp", log_of_exponentials},
+      {"ReduceSumSquare", [=](const auto& x) { return plain_sum_of(x, square); }}};
   return kAll;
 }
 
@@ -58,24 +63,20 @@ Reference reduced_by_hand(const OperatorCase& scene, const HostTensor& x, const 
   const std::vector<bool> reduced = reduced_axes_of(scene, x.shape);
   const bool keep = attribute_int(scene.attributes, "keepdims", 1) != 0;
   return for_each_element(y, [&](const Index& i) {
-    double value = rule.begin;
+    std::vector<double> together;
     double magnitude = 0;
-    int64_t count = 0;
     for_each_element(x.shape, [&](const Index& own) {
       Index to;
       for (size_t a = 0; a < own.size(); ++a)
         if (!reduced[a] || keep) to.push_back(reduced[a] ? 0 : own[a]);
       if (to != i) return Sum();
-      value = rule.join(value, at(x, own));
-      magnitude += std::abs(at(x, own)) + 1;
-      ++count;
+      together.push_back(at(x, own));
+      if (std::isfinite(together.back())) magnitude += std::abs(together.back()) + 1;
       return Sum();
     });
-    double result = rule.finish(value, static_cast<double>(count));
-    if (!is_floating(x.dtype)) result = std::trunc(result);
     Sum sum;
-    sum.add(std::max(magnitude, std::abs(value)));
-    sum.become(result, count);
+    sum.add(scene.op == "ReduceMax" || scene.op == "ReduceMin" ? 0 : magnitude);
+    sum.become(rule(together), std::ssize(together));
     return sum;
   });
 }
@@ -89,6 +90,11 @@ Reference ranked(const OperatorCase& scene, const HostTensor& x, const Shape& y)
   const bool last = attribute_int(scene.attributes, "select_last_index", 0) != 0;
   const bool largest =
       picks ? scene.op == "ArgMax" : attribute_int(scene.attributes, "largest", 1) != 0;
+  // NaN is the first that is picked, and the greatest of a line.
+  const auto ahead = [&](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(picks || largest ? a : b);
+    return largest ? a > b : a < b;
+  };
   return for_each_element(y, [&](const Index& i) {
     Index own = i;
     if (!keep) own.insert(own.begin() + static_cast<std::ptrdiff_t>(axis), 0);
@@ -104,7 +110,8 @@ Reference ranked(const OperatorCase& scene, const HostTensor& x, const Shape& y)
       for (int64_t other = 0; other < extent; ++other) {
         const double a = value(other);
         const double b = value(place);
-        if (a == b ? (last ? other > place : other < place) : (largest ? a > b : a < b)) ++better;
+        const bool equal = a == b || (std::isnan(a) && std::isnan(b));
+        if (equal ? (last ? other > place : other < place) : ahead(a, b)) ++better;
       }
       if (better == rank) sum.add(picks ? static_cast<double>(place) : value(place));
     }

@@ -121,6 +121,7 @@ std::optional<Reference> of_channels_last(const OperatorCase& scene, std::vector
 std::optional<Reference> reference_of(const OperatorCase& scene, const std::vector<HostTensor>& in,
                                       const Shape& output, int which) {
   if (which > 0) return further_reference(scene, in, output, which);
+  if (auto integers = integer_reference(scene, in, output)) return integers;
   if (auto statistics = statistics_reference(scene, in, output, 0)) return statistics;
   if (auto pointwise = pointwise_reference(scene, in, output)) return pointwise;
   if (auto rows = row_reference(scene, in, 0)) return rows;

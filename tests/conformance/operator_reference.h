@@ -13,12 +13,18 @@ struct Reference {
   std::vector<double> values;
   std::vector<double> magnitudes;  // the sum of the absolute values of each element's terms
   int64_t terms = 1;               // of each sum, at most
+  std::vector<int64_t> integers;   // instead, where no rounding is allowed; of uint64 the bits
+  bool keeps_sign = false;         // of zeros too: nothing is computed
 };
 
 // Output `which`, straight from the case's attributes; nothing where there is no reference.
 std::optional<Reference> reference_of(const OperatorCase& scene,
                                       const std::vector<HostTensor>& inputs, const Shape& output,
                                       int which = 0);
+// Of integers, exactly.
+std::optional<Reference> integer_reference(const OperatorCase& scene,
+                                           const std::vector<HostTensor>& inputs,
+                                           const Shape& output);
 // Of outputs behind the first.
 std::optional<Reference> further_reference(const OperatorCase& scene,
                                            const std::vector<HostTensor>& inputs,

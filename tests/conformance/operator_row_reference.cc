@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/conformance/operator_reference.h"
+#include "tests/conformance/reference_loops.h"
 
 namespace kerf::ops {
 namespace {
@@ -31,9 +32,10 @@ std::vector<double> row_of(const HostTensor& tensor, const ClassRows& lines, int
 }
 
 double log_of_sum(const std::vector<double>& row) {
+  const double most = reference::largest(row);
   double sum = 0;
-  for (const double x : row) sum += std::exp(x);
-  return std::log(sum);
+  for (const double x : row) sum += std::exp(x - most);
+  return most + std::log(sum);
 }
 
 Reference softmax_reference(const OperatorCase& scene, const HostTensor& x) {
@@ -44,13 +46,18 @@ Reference softmax_reference(const OperatorCase& scene, const HostTensor& x) {
   reference.values.resize(x.floats.size());
   for (int64_t row = 0; row < lines.rows(); ++row) {
     const std::vector<double> values = row_of(x, lines, row);
-    const double total = log_of_sum(values);
-    const auto largest = std::max_element(values.begin(), values.end()) - values.begin();
+    const double most = reference::largest(values);
+    double sum = 0;
+    for (const double each : values) sum += std::exp(each - most);
+    const auto chosen =
+        std::find_if(values.begin(), values.end(),
+                     [&](double each) { return std::isnan(each) || each == most; }) -
+        values.begin();
     for (int64_t c = 0; c < lines.length; ++c) {
-      const double logarithm = values[static_cast<size_t>(c)] - total;
-      reference.values[lines.at(row, c)] = scene.op == "LogSoftmax" ? logarithm
-                                           : scene.op == "Softmax"  ? std::exp(logarithm)
-                                                                    : (c == largest ? 1 : 0);
+      const double lower = values[static_cast<size_t>(c)] - most;
+      reference.values[lines.at(row, c)] = scene.op == "LogSoftmax" ? lower - std::log(sum)
+                                           : scene.op == "Softmax"  ? std::exp(lower) / sum
+                                                                    : (c == chosen ? 1 : 0);
     }
   }
   for (const double value : reference.values)

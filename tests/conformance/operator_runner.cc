@@ -27,7 +27,10 @@ struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
   explicit Float16(float x) {
-    if (x == 0) return;
+    if (x == 0) {
+      bits = std::signbit(x) ? 0x8000 : 0;
+      return;
+    }
     if (!std::isfinite(x)) {
       bits = std::isnan(x) ? 0x7E00 : x < 0 ? 0xFC00 : 0x7C00;
       return;

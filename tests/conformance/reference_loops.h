@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "tests/conformance/operator_reference.h"
@@ -23,6 +24,28 @@ inline int64_t flat(const Index& index, const Shape& shape) {
 inline double at(const HostTensor& tensor, const Index& index) {
   const auto i = static_cast<size_t>(flat(index, tensor.shape));
   return tensor.floats.empty() ? static_cast<double>(tensor.integers[i]) : double{tensor.floats[i]};
+}
+
+// NaN is larger and smaller than any number.
+inline double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+inline double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+inline double largest(const std::vector<double>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), numbers.front(), larger);
+}
+
+// The place in a tensor of shape `own` of what NumPy repeats over element `place` of `output`.
+inline size_t repeated_place(const Shape& own, const Shape& output, int64_t place) {
+  int64_t from = 0;
+  int64_t stride = 1;
+  for (int axis = output.rank() - 1; axis >= 0; --axis) {
+    const int i = axis - output.rank() + own.rank();
+    const int64_t index = place % output[axis];
+    place /= output[axis];
+    if (i < 0) continue;
+    if (own[i] != 1) from += index * stride;
+    stride *= own[i];
+  }
+  return static_cast<size_t>(from);
 }
 
 // `index`, of a larger shape, as NumPy broadcasts `tensor` over it.
@@ -47,7 +70,7 @@ class Sum {
     magnitude_ *= std::abs(factor);
   }
   void take_larger(double value) {
-    value_ = terms_ == 0 ? value : std::max(value_, value);
+    value_ = terms_ == 0 ? value : larger(value_, value);
     ++terms_;
   }
   // A function of the sum, computed in so many roundings more.

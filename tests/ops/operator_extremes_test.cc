@@ -201,6 +201,27 @@ TEST_F(OperatorExtremes, AQueryThatSeesNoKeyGetsNothingWhateverThereIs) {
               ElementsAre(0, IsNan()));
 }
 
+TEST_F(OperatorExtremes, SoftmaxHasNoSharesWhereNoneIsANumber) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const int64_t axis : {0, 1}) {  // apart, and side by side
+    const Shape shape = axis == 1 ? Shape{1, 3} : Shape{3, 1};
+    const auto shares = [&](std::vector<float> x) {
+      return forward("Softmax", {{"axis", axis}}, {floats(shape, std::move(x))}).floats;
+    };
+    EXPECT_THAT(shares({1, kNan, 2}), testing::Each(IsNan()));
+    EXPECT_THAT(shares({1, infinity, 2}), testing::Each(IsNan()));
+    EXPECT_THAT(shares({-infinity, -infinity, -infinity}), testing::Each(IsNan()));
+    EXPECT_THAT(shares({-infinity, 5, 5}), ElementsAre(0, 0.5F, 0.5F));
+  }
+  EXPECT_THAT(forward("Softmax", {{"axis", int64_t{0}}}, {floats({2, 2}, {kNan, 3, 1, 3})}).floats,
+              ElementsAre(IsNan(), 0.5F, IsNan(), 0.5F));
+}
+
+TEST_F(OperatorExtremes, LogarithmsOfSharesAreKeptBesideALargeNumber) {
+  const auto y = forward("LogSoftmax", {{"axis", int64_t{1}}}, {floats({1, 2}, {1e30F, 1e30F})});
+  EXPECT_THAT(y.floats, testing::Each(testing::FloatEq(-0.69314718F)));
+}
+
 TEST_F(OperatorExtremes, HardmaxPicksTheFirstNan) {
   const Attributes rows{{"axis", int64_t{1}}};
   EXPECT_THAT(forward("Hardmax", rows, {floats({1, 4}, {1, kNan, 3, kNan})}).floats,
