@@ -69,6 +69,16 @@ OnnxSource read_source(const std::string& text) {
   return source;
 }
 
+// Names of weights are UTF-8, as all in an ONNX file is.
+void check_patterns(const std::vector<std::string>& patterns, const char* flag) {
+  for (const std::string& pattern : patterns) {
+    const std::string text = json_text(Json(pattern));
+    if (parse_json(text, flag) != Json(pattern))
+      throw Error(ErrorCode::kUsage,
+                  format("{} is no UTF-8, so it fits the name of none of its weights", text), flag);
+  }
+}
+
 }  // namespace
 
 MadeModel make_plain_model(const std::string& source) {
@@ -83,7 +93,8 @@ MadeModel make_plain_model(const std::string& source) {
                                                  .train_batch_norms = onnx.train_batch_norms,
                                                  .answers = onnx.answers});
   imported.model.check();
-  return {std::move(imported.model), std::move(imported.notes), std::move(imported.constants)};
+  return {std::move(imported.model), std::move(imported.notes), std::move(imported.constants),
+          std::move(imported.folded)};
 }
 
 MadeModel make_model_with_notes(const std::string& source) {
@@ -104,9 +115,15 @@ bool names_onnx_file(const std::string& model) {
 }
 
 std::string model_source(const OnnxSource& onnx) {
+  namespace fs = std::filesystem;
   std::error_code absent;
-  const auto path = std::filesystem::canonical(onnx.file, absent);
-  if (absent) throw Error(ErrorCode::kUsage, "there is no such file", onnx.file);
+  // A link stays one: external data may lie beside it.
+  const fs::path given = fs::absolute(onnx.file);
+  const fs::path path = fs::canonical(given.parent_path(), absent) / given.filename();
+  if (absent || !fs::exists(path))
+    throw Error(ErrorCode::kUsage, "there is no such file", onnx.file);
+  check_patterns(onnx.train, "--train");
+  check_patterns(onnx.freeze, "--freeze");
   Json json{{"onnx", path.string()}};
   if (!onnx.dims.empty()) json["dims"] = onnx.dims;
   if (!onnx.train.empty()) json["train"] = onnx.train;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partitioner/model.h"
+#include "partitioner/onnx/import.h"
 
 namespace kerf::apps {
 
@@ -28,6 +29,8 @@ struct MadeModel {
   std::vector<std::string> notes;
   // Outputs of an ONNX file that are the same for all inputs, by name.
   std::map<std::string, ops::TensorLiteral> constants = {};
+  // Weights of an ONNX file that are in constants of the model only.
+  partitioner::onnx::FoldedWeights folded = {};
 };
 
 // Its images lie channels last (partitioner/channels_last.h). Throws Error{kUsage} that lists the

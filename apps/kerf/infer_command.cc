@@ -170,6 +170,7 @@ void make_folder(const fs::path& output) {
 int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
+  check_folded(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
   make_folder(output);
   const ShareFolder shares(output);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "apps/kerf/answer.h"
@@ -14,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "schedmp/safetensors.h"
 #include "schedmp/training/proof.h"
 
 namespace kerf::apps {
@@ -182,6 +184,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   MadeModel made = make_model_with_notes(flags.source());
   Planned planned{flags.source(), std::move(made.model), {}, {}, flags.memory};
   planned.constants = std::move(made.constants);
+  planned.folded = std::move(made.folded);
   partitioner::PlanRequest request;
   request.source = planned.source;
   request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
@@ -235,6 +238,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   MadeModel made = model_of_plan(source, text, file);
   Planned planned{source, std::move(made.model), {}, {}, {}};
   planned.constants = std::move(made.constants);
+  planned.folded = std::move(made.folded);
   planned.plan =
       partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
         return in_flight_of_plan(flags, beside(file, schedule));
@@ -252,6 +256,25 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);
   tell_notes(made.notes);
   return planned;
+}
+
+void check_folded(const Planned& planned, const std::string& weights) {
+  if (weights.empty() || planned.folded.empty()) return;
+  schedmp::SafetensorsReader file(weights);
+  for (const schedmp::NamedSpec& tensor : file.tensors()) {
+    const auto found = planned.folded.find(tensor.name);
+    if (found == planned.folded.end()) continue;
+    const auto& [spec, contents] = found->second;
+    std::string bytes(spec.bytes(0), '\0');
+    contents->read(0, std::as_writable_bytes(std::span(bytes)));
+    if (tensor.spec.shape != spec.shape || tensor.spec.dtype != spec.dtype ||
+        file.read(tensor.name, spec) != bytes)
+      throw Error(ErrorCode::kUsage,
+                  format("its {} is not that of {}, which has it in constants that are computed "
+                         "when the file is read: export the model with these weights",
+                         tensor.name, planned.model.name()),
+                  weights);
+  }
 }
 
 Planned planned_by(const PlanFlags& flags, const std::string& file) {

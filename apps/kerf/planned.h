@@ -8,6 +8,7 @@
 
 #include "apps/kerf/plan_flags.h"
 #include "partitioner/cut.h"
+#include "partitioner/onnx/import.h"
 
 namespace kerf::apps {
 
@@ -26,11 +27,15 @@ struct Planned {
   // Of the optimizer, more or fewer than the plan was made for, because flags say so.
   int more_states = 0;
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
+  partitioner::onnx::FoldedWeights folded = {};              // that no file of weights can change
 };
 
-// What a person should know of how the model was read goes to the standard error output.
-//
-// Makes the plan that the flags ask for. Throws Error{kUsage} or Error{kInfeasible}.
+// Throws Error{kUsage} that names the file of weights (empty: none) where it has other numbers for
+// one that constants of the model were made of.
+void check_folded(const Planned& planned, const std::string& weights);
+
+// Makes the plan that the flags ask for; what a person should know of how the model was read goes
+// to the standard error output. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
 // flag says of schedule, slots, transport, threads and optimizer goes before what the plan's

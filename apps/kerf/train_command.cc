@@ -69,6 +69,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
   options.weights = existing_weights(flags.weights);
+  check_folded(planned, options.weights);
   return options;
 }
 

@@ -85,6 +85,13 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
   return kinds.empty() ? std::string() : "\n" + table.text(colour);
 }
 
+std::vector<std::string> kept_names(const Model& model, ops::Role role) {
+  std::vector<std::string> names;
+  for (const partitioner::ValueId id : model.kept_values())
+    if (model.value(id).role == role) names.push_back(model.value(id).name);
+  return names;
+}
+
 }  // namespace
 
 PlanRecord::StepTraffic PlanRecord::per_step() const {
@@ -130,7 +137,9 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .routes = routes_of(model, plan),
           .bottleneck = plan.bottleneck,
           .bound = plan.bound,
-          .acyclic = feeds_forward_only(model, plan)};
+          .acyclic = feeds_forward_only(model, plan),
+          .trained = kept_names(model, ops::Role::kParameter),
+          .frozen = kept_names(model, ops::Role::kFrozen)};
 }
 
 std::string plan_text(const PlanRecord& record, bool colour) {

@@ -60,6 +60,9 @@ struct PlanRecord {
   double bottleneck = 0;
   std::optional<double> bound;
   bool acyclic = true;  // the graph of stages
+  // Names of the weights that are updated, and of those that stay.
+  std::vector<std::string> trained;
+  std::vector<std::string> frozen;
 
   StepTraffic per_step() const;
   Connectors connectors() const;
@@ -148,6 +151,8 @@ void fields(Fields& f, PlanRecord& plan) {
   f.derived("gap", plan.gap());
   f.derived("cut_bytes", plan.cut_bytes());
   f.newer("acyclic", plan.acyclic);
+  f.newer("trained", plan.trained);
+  f.newer("frozen", plan.frozen);
 }
 
 }  // namespace kerf::apps

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,19 @@ struct ImportOptions {
   bool whole_inputs = false;
 };
 
+struct FoldedWeight {
+  ops::ValueSpec spec;
+  std::shared_ptr<const Contents> contents;
+};
+using FoldedWeights = std::map<std::string, FoldedWeight>;
+
 struct Imported {
   Model model;  // its results have the names of the file's outputs
   // Outputs that are the same for all inputs, by name; they are no results.
   std::map<std::string, ops::TensorLiteral> constants = {};
+  // Weights of the file that constants were made of, by name: no value of the model is one of them,
+  // and files of weights with other numbers cannot say so.
+  FoldedWeights folded = {};
   // What a person should know: weights that became float32, operators that do nothing here.
   std::vector<std::string> notes = {};
 };

@@ -36,9 +36,14 @@ Imported Importer::import() {
   add_initializers();
   find_batch();
   add_inputs();
-  for (const GraphNode& node : graph_.nodes) add(node);
+  between_.clear();
+  for (const GraphNode& node : graph_.nodes) {
+    add(node);
+    release(node);
+  }
   options_.loss.empty() ? add_results() : add_loss();
   check_all_fit();
+  list_folded();
   return std::move(result_);
 }
 
@@ -129,6 +134,21 @@ void Importer::check_all_fit() const {
                       some_weights()));
 }
 
+// Weights of the file that are read, but no value of the model: constants are made of them.
+void Importer::list_folded() {
+  std::set<std::string> kept;
+  for (const auto& [name, in_model] : in_model_) {
+    if (result_.model.value(in_model.id).role == Role::kConstant) continue;
+    kept.insert(name);
+    if (in_model.fixed.stored != nullptr)
+      for (const StoredTensor& tensor : in_model.fixed.stored->tensors) kept.insert(tensor.name);
+  }
+  for (const auto& [name, stored] : graph_.initializers)
+    if (readers_.contains(name) && !kept.contains(name) && stored.contents != nullptr &&
+        stored.spec.dtype == ops::DType::kFloat32)
+      result_.folded[name] = {stored.spec, stored.contents};
+}
+
 std::string Importer::some_weights() const {
   constexpr size_t kFew = 8;
   std::vector<std::string> names;
@@ -179,6 +199,25 @@ void Importer::add_loss() {
   partitioner::add_loss(result_.model, options_.loss, scores, where);
 }
 
+namespace {
+
+// Which weights those are is in `trained` and `frozen` of a plan as JSON.
+std::string trained_note(const Model& model) {
+  const auto text_of = [&](Role role) {
+    int64_t tensors = 0;
+    int64_t numbers = 0;
+    for (const ValueId id : model.kept_values()) {
+      if (model.value(id).role != role) continue;
+      ++tensors;
+      numbers += model.value(id).spec.shape.elements();
+    }
+    return format("{} of {}", plural(tensors, "tensor"), plural(numbers, "number"));
+  };
+  return format("trained are {}; frozen, {}", text_of(Role::kParameter), text_of(Role::kFrozen));
+}
+
+}  // namespace
+
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Graph formed = graph;
   std::vector<std::string> notes;
@@ -194,6 +233,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   if (options.fuse) imported.model = fused(imported.model, imported.notes);
   imported.model = pruned(imported.model, imported.notes);
   if (options.answers) imported.model = fused_for_answers(imported.model);
+  if (!options.loss.empty()) imported.notes.push_back(trained_note(imported.model));
   return imported;
 }
 

@@ -35,6 +35,7 @@ class Importer {
   void add_results();
   void add_loss();
   void check_all_fit() const;
+  void list_folded();
   std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
@@ -83,6 +84,8 @@ class Importer {
   // ---- importer_values.cc
   const Known& known(const std::string& name) const;
   void set(const std::string& name, Known value);
+  // Forgets what only this node read, and what stood between its translations.
+  void release(const GraphNode& node);
   ops::ValueSpec spec_of(const std::string& name) const;  // symbolic where it counts samples
   ops::Shape shape_of(const std::string& name) const { return spec_of(name).shape; }
   bool is_constant(const std::string& name) const;
@@ -108,6 +111,8 @@ class Importer {
   std::shared_ptr<const StoredForm> stored_turned_of(const Fixed& from, const GraphNode& transpose);
   Fixed made_of_weight(const GraphNode& node, size_t output, Fixed made);
   void remember_turned(const GraphNode& node);
+  // A matrix that begins anew has no numbers yet that could be turned over.
+  bool turn_anew(const GraphNode& node);
   bool add_tied_product(const GraphNode& node);
   ValueId add_fixed(const std::string& name, const Fixed& fixed, bool may_train);
   ValueId add_fixed_once(const std::string& name, Fixed fixed);
@@ -124,6 +129,8 @@ class Importer {
   std::set<std::string> states_;             // of batch normalisations that train
   WeightPlaces weights_;
   std::map<std::string, int> readers_;         // of values, the graph's outputs among them
+  std::map<std::string, int> left_;            // of those, that are still to come
+  std::vector<std::string> between_;           // values that no node of the graph reads
   std::map<std::string, std::string> turned_;  // by name, the matrix that was turned over
   Budget budget_;
   std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there

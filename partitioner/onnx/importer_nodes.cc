@@ -94,6 +94,7 @@ bool Importer::evaluate_constant(const GraphNode& node) {
     literals[input] = {};
   }
   if (literals.empty()) return false;
+  if (turn_anew(node)) return true;
   size_t read = 0;
   for (const std::string& input : node.inputs)
     if (!input.empty()) read += spec_of(input).bytes(0);

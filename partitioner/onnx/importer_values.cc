@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "partitioner/onnx/importer.h"
@@ -11,7 +12,22 @@ const Known& Importer::known(const std::string& name) const {
 }
 
 void Importer::set(const std::string& name, Known value) {
-  if (!name.empty()) known_[name] = std::move(value);
+  if (name.empty()) return;
+  if (!left_.contains(name)) between_.push_back(name);
+  known_[name] = std::move(value);
+}
+
+void Importer::release(const GraphNode& node) {
+  // Products may read what was turned over as it was.
+  const auto is_turned = [this](const std::string& name) {
+    return std::any_of(turned_.begin(), turned_.end(),
+                       [&](const auto& each) { return each.second == name; });
+  };
+  for (const std::string& name : between_)
+    if (!is_turned(name)) known_.erase(name);
+  between_.clear();
+  for (const std::string& input : node.inputs)
+    if (!input.empty() && --left_[input] == 0 && !is_turned(input)) known_.erase(input);
 }
 
 ops::ValueSpec Importer::spec_of(const std::string& name) const {

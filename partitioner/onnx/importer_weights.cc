@@ -101,6 +101,7 @@ void Importer::count_readers() {
   for (const std::string& output : graph_.outputs) ++readers_[output];
   for (const GraphNode& node : graph_.nodes)
     for (const std::string& input : node.inputs) ++readers_[input];
+  left_ = readers_;
 }
 
 // Exporters give equal tensors one initializer, and the others' names to Identities of it: what
@@ -233,6 +234,20 @@ void Importer::remember_turned(const GraphNode& node) {
   if (const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
       fixed != nullptr && turns_over(node, fixed->spec.shape) && may_be_weight(*fixed))
     turned_[node.outputs[0]] = node.inputs[0];
+}
+
+bool Importer::turn_anew(const GraphNode& node) {
+  const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
+  if (fixed == nullptr || fixed->contents != nullptr || !may_be_weight(*fixed) ||
+      fixed->initializer.kind == ops::Initializer::Kind::kConstant ||
+      !turns_over(node, fixed->spec.shape))
+    return false;
+  Fixed turned = *fixed;
+  turned.name = node.outputs[0];
+  turned.spec.shape = {fixed->spec.shape[1], fixed->spec.shape[0]};
+  set(node.outputs[0], made_of_weight(node, 0, std::move(turned)));
+  remember_turned(node);
+  return true;
 }
 
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool may_train) {

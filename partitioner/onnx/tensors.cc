@@ -115,7 +115,11 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 
 WeightFiles::WeightFiles(const fs::path& model) : model_(std::make_shared<WeightFile>(model)) {
   std::error_code unknown;
-  folder_ = fs::canonical(fs::absolute(model), unknown).parent_path();
+  const fs::path given = fs::absolute(model);
+  for (const fs::path& folder :
+       {fs::canonical(given.parent_path(), unknown), fs::canonical(given, unknown).parent_path()})
+    if (std::find(folders_.begin(), folders_.end(), folder) == folders_.end())
+      folders_.push_back(folder);
 }
 
 std::shared_ptr<const WeightFile> WeightFiles::external(const std::string& location,
@@ -123,15 +127,26 @@ std::shared_ptr<const WeightFile> WeightFiles::external(const std::string& locat
   const auto known = external_.find(location);
   if (known != external_.end()) return known->second;
   const fs::path wanted(location);
-  std::error_code absent;
   if (location.empty() || location.find('\0') != std::string::npos || wanted.is_absolute())
     refuse(format("external data at \"{}\": it must be a path within the model's folder", location),
            where);
-  const fs::path path = fs::canonical(folder_ / wanted, absent);
-  if (absent) refuse(format("its external data are not there: {}", location), where);
-  if (!is_within(path, folder_))
-    refuse(format("external data at \"{}\" lie outside the model's folder", location), where);
-  return external_.emplace(location, std::make_shared<WeightFile>(path)).first->second;
+  bool any = false;
+  for (const fs::path& folder : folders_) {
+    std::error_code absent;
+    const fs::path path = fs::canonical(folder / wanted, absent);
+    any = any || !absent;
+    const bool within =
+        !absent && std::any_of(folders_.begin(), folders_.end(),
+                               [&](const auto& each) { return is_within(path, each); });
+    if (!within) continue;
+    const auto keep =
+        external_.size() < kMostOpen ? WeightFile::Keep::kOpen : WeightFile::Keep::kPath;
+    return external_.emplace(location, std::make_shared<WeightFile>(path, keep)).first->second;
+  }
+  if (!any)
+    refuse(format("its external data are not there: {}; put the file beside the model", location),
+           where);
+  refuse(format("external data at \"{}\" lie outside the model's folder", location), where);
 }
 
 std::string type_name(int32_t onnx_type) {

@@ -7,24 +7,28 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "partitioner/onnx/graph.h"
 #include "partitioner/onnx/stripped.h"
 
 namespace kerf::partitioner::onnx {
 
-// Opens the files of a model's weights: the model's own, and those in its folder.
+// Opens the files of a model's weights: the model's own, and those in its folder; where the model
+// is a link to a file in another, in that too. Links within a folder may lead to the other, as
+// those of caches do that have all files in one.
 class WeightFiles {
  public:
-  // `model`: the file itself.
   explicit WeightFiles(const std::filesystem::path& model);
 
   const std::shared_ptr<const WeightFile>& model() const { return model_; }
-  // Of external data. Throws Error{kUsage} at `where` for a place that is not in the folder.
+  // Of external data. Throws Error{kUsage} at `where` for a place that is in none of the folders.
   std::shared_ptr<const WeightFile> external(const std::string& location, const std::string& where);
 
  private:
-  std::filesystem::path folder_;
+  static constexpr size_t kMostOpen = 64;  // of external files: processes may have some hundreds
+
+  std::vector<std::filesystem::path> folders_;  // without links
   std::shared_ptr<const WeightFile> model_;
   std::map<std::string, std::shared_ptr<const WeightFile>> external_;
 };

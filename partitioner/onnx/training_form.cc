@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <utility>
+#include <variant>
 
 #include "partitioner/losses.h"
 #include "runtime/error.h"
@@ -28,12 +31,59 @@ bool is_stored(const Graph& graph, const std::string& value) {
   return graph.initializers.contains(value);
 }
 
+// Of a Constant of numbers; null of other nodes.
+const ops::ValueSpec* spec_in(const GraphNode& node, ops::ValueSpec& room) {
+  if (node.op != "Constant" || node.attributes.size() != 1 || node.outputs.empty()) return nullptr;
+  const ops::Attribute& value = node.attributes.begin()->second;
+  if (const auto* tensor = std::get_if<ops::TensorLiteral>(&value))
+    room = {tensor->dtype, tensor->shape};
+  else if (const auto* list = std::get_if<std::vector<double>>(&value))
+    room = {ops::DType::kFloat32, {static_cast<int64_t>(list->size())}};
+  else
+    return nullptr;
+  return room.dtype == ops::DType::kFloat32 ? &room : nullptr;
+}
+
+// A weight as an operand has it: behind nodes that pass it on or turn it over.
+struct Operand {
+  std::vector<std::string> values;  // from the operand to what is stored
+  ops::Shape shape;                 // of what is stored
+  bool turned = false;
+};
+
+bool turns_a_matrix(const GraphNode& node) {
+  return node.op == "Transpose" &&
+         ops::attribute_ints(node.attributes, "perm", {1, 0}) == std::vector<int64_t>{1, 0};
+}
+
+std::optional<Operand> stored_operand(Graph& graph, std::string value) {
+  Operand operand;
+  while (true) {
+    operand.values.push_back(value);
+    if (is_stored(graph, value)) {
+      operand.shape = graph.initializers.at(value).spec.shape;
+      return operand;
+    }
+    const GraphNode* node = producer_of(graph, value);
+    if (node == nullptr) return std::nullopt;
+    ops::ValueSpec room;
+    if (const ops::ValueSpec* constant = spec_in(*node, room)) {
+      operand.shape = constant->shape;
+      return operand;
+    }
+    const bool turns = turns_a_matrix(*node);
+    if ((!turns && node->op != "Identity") || node->inputs.empty()) return std::nullopt;
+    operand.turned = operand.turned != turns;
+    value = node->inputs[0];
+  }
+}
+
 // The layer that gives an output: its product, and what adds its bias if that is another node.
 struct Head {
-  GraphNode* product = nullptr;
-  std::string weight;
-  size_t outputs_axis = 0;  // of the weight
-  std::string bias;         // empty: none
+  std::string product;
+  Operand weight;
+  size_t outputs_axis = 0;           // of the weight as it is stored
+  std::optional<Operand> bias = {};  // nothing: it has none that is stored
 };
 
 // What lies between a layer and an output without changing how many classes there are.
@@ -52,22 +102,23 @@ bool has_within(const std::string& loss, const std::string& op) {
 Head find_head(Graph& graph) {
   std::string value = graph.outputs.front();
   Head head;
-  while (GraphNode* node = producer_of(graph, value)) {
-    if ((node->op == "Gemm" || node->op == "MatMul") && node->inputs.size() >= 2 &&
-        is_stored(graph, node->inputs[1])) {
-      head.product = node;
-      head.weight = node->inputs[1];
+  while (const GraphNode* node = producer_of(graph, value)) {
+    const bool product = (node->op == "Gemm" || node->op == "MatMul") && node->inputs.size() >= 2;
+    if (auto weight = product ? stored_operand(graph, node->inputs[1]) : std::nullopt) {
+      head.product = node->name;
       const bool turned =
           node->op == "Gemm" && ops::attribute_int(node->attributes, "transB", 0) != 0;
-      head.outputs_axis = turned ? 0 : 1;
-      if (node->inputs.size() > 2) head.bias = node->inputs[2];
+      head.outputs_axis = turned != weight->turned ? 0 : 1;
+      head.weight = std::move(*weight);
+      if (node->inputs.size() > 2) head.bias = stored_operand(graph, node->inputs[2]);
       return head;
     }
-    if (node->op == "Add" && node->inputs.size() == 2 && head.bias.empty()) {
-      const size_t stored = is_stored(graph, node->inputs[1]) ? 1 : 0;
-      if (!is_stored(graph, node->inputs[stored])) break;
-      head.bias = node->inputs[stored];
-      value = node->inputs[1 - stored];
+    if (node->op == "Add" && node->inputs.size() == 2 && !head.bias) {
+      size_t at = 1;
+      head.bias = stored_operand(graph, node->inputs[at]);
+      if (!head.bias) head.bias = stored_operand(graph, node->inputs[at = 0]);
+      if (!head.bias) break;
+      value = node->inputs[1 - at];
     } else if (keeps_classes(node->op) && !node->inputs.empty()) {
       value = node->inputs[0];
     } else {
@@ -79,15 +130,26 @@ Head find_head(Graph& graph) {
          graph.origin);
 }
 
-void begin_anew(Graph& graph, const std::string& name, const ops::Shape& shape, int64_t fan_in) {
-  if (uses_of(graph, name) != 1)
-    refuse(format("{} is used elsewhere too, so the head cannot be replaced", name), graph.origin);
-  Stored& stored = graph.initializers.at(name);
-  stored.spec = {ops::DType::kFloat32, shape};
-  stored.in_file = ops::DType::kFloat32;
-  stored.contents = nullptr;
-  stored.initializer = {ops::Initializer::Kind::kUniform,
-                        1.0 / std::sqrt(static_cast<double>(fan_in))};
+// What is used elsewhere, too, is left to that where an Identity of it is the head's own, as
+// exporters write tensors that were equal.
+void begin_anew(Graph& graph, const Operand& operand, const ops::Shape& shape, int64_t fan_in) {
+  std::string name = operand.values.back();
+  for (size_t i = 0; i < operand.values.size(); ++i) {
+    const std::string& value = operand.values[i];
+    if (uses_of(graph, value) == 1) continue;
+    const GraphNode* above = i == 0 ? nullptr : producer_of(graph, operand.values[i - 1]);
+    if (above == nullptr || above->op != "Identity" || i + 1 != operand.values.size())
+      refuse(format("{} is used elsewhere too, so the head cannot be replaced", value),
+             graph.origin);
+    name = operand.values[i - 1];
+  }
+  std::erase_if(graph.nodes, [&](const GraphNode& node) {
+    return !node.outputs.empty() && node.outputs[0] == name;
+  });
+  const ops::Initializer uniform{ops::Initializer::Kind::kUniform,
+                                 1.0 / std::sqrt(static_cast<double>(fan_in))};
+  graph.initializers[name] = {
+      name, {ops::DType::kFloat32, shape}, ops::DType::kFloat32, nullptr, uniform};
 }
 
 }  // namespace
@@ -126,19 +188,19 @@ void check_joined(const Joined& joined, const ops::Shape& scores) {
 
 void replace_head(Graph& graph, int64_t classes, std::vector<std::string>& notes) {
   const Head head = find_head(graph);
-  ops::Shape shape = graph.initializers.at(head.weight).spec.shape;
+  ops::Shape shape = head.weight.shape;
   if (shape.rank() != 2)
-    refuse(format("{} has the shape {}, but a head's weight has two axes", head.weight,
-                  ops::to_string(shape)),
+    refuse(format("{} has the shape {}, but a head's weight has two axes",
+                  head.weight.values.back(), ops::to_string(shape)),
            graph.origin);
   const int64_t before = shape[static_cast<int>(head.outputs_axis)];
   const int64_t fan_in = shape[1 - static_cast<int>(head.outputs_axis)];
   shape[static_cast<int>(head.outputs_axis)] = classes;
   begin_anew(graph, head.weight, shape, fan_in);
-  if (!head.bias.empty() && is_stored(graph, head.bias))
-    begin_anew(graph, head.bias, {classes}, fan_in);
+  if (head.bias && head.bias->shape.elements() == before)  // else it is one number for all
+    begin_anew(graph, *head.bias, {classes}, fan_in);
   notes.push_back(
-      format("the head {} has {} classes instead of {}", head.product->name, classes, before));
+      format("the head {} has {} classes instead of {}", head.product, classes, before));
 }
 
 void train_batch_norms(Graph& graph) {

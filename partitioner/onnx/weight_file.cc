@@ -90,35 +90,66 @@ class Given final : public Contents {
   std::function<std::string()> identity_;
 };
 
-}  // namespace
-
-WeightFile::WeightFile(const std::filesystem::path& path) : origin_(path.string()) {
-  // O_NONBLOCK: opening a pipe must not wait for its writer.
-  file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0)
-    throw Error(ErrorCode::kUsage, format("cannot be read: {}", std::strerror(errno)), origin_);
-  struct stat facts {};
-  if (fstat(file_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+// A file as it is now, open as long as this lives unless it is kept.
+class OpenFile {
+ public:
+  OpenFile(const std::string& origin, struct stat& facts)
+      // O_NONBLOCK: opening a pipe must not wait for its writer.
+      : file_(open(origin.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (file_ < 0)
+      throw Error(ErrorCode::kUsage, format("cannot be read: {}", std::strerror(errno)), origin);
+    if (fstat(file_, &facts) == 0 && S_ISREG(facts.st_mode)) return;
     close(file_);
-    throw Error(ErrorCode::kUsage, "it is no regular file", origin_);
+    throw Error(ErrorCode::kUsage, "it is no regular file", origin);
   }
-  bytes_ = static_cast<uint64_t>(facts.st_size);
-}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (file_ >= 0) close(file_);
+  }
 
-WeightFile::~WeightFile() { close(file_); }
+  int number() const { return file_; }
+  int kept() { return std::exchange(file_, -1); }
 
-void WeightFile::read(uint64_t first, std::span<std::byte> to) const {
+ private:
+  int file_;
+};
+
+void read_from(int file, const std::string& origin, uint64_t first, std::span<std::byte> to) {
   while (!to.empty()) {
-    const ssize_t got = pread(file_, to.data(), to.size(), static_cast<off_t>(first));
+    const ssize_t got = pread(file, to.data(), to.size(), static_cast<off_t>(first));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
       throw Error(ErrorCode::kUnavailable,
                   got == 0 ? format("it ends before byte {}", first)
                            : format("cannot be read: {}", std::strerror(errno)),
-                  origin_);
+                  origin);
     to = to.subspan(static_cast<size_t>(got));
     first += static_cast<uint64_t>(got);
   }
+}
+
+}  // namespace
+
+WeightFile::WeightFile(const std::filesystem::path& path, Keep keep) : origin_(path.string()) {
+  struct stat facts {};
+  OpenFile file(origin_, facts);
+  bytes_ = static_cast<uint64_t>(facts.st_size);
+  which_ = {facts.st_dev, facts.st_ino};
+  if (keep == Keep::kOpen) file_ = file.kept();
+}
+
+WeightFile::~WeightFile() {
+  if (file_ >= 0) close(file_);
+}
+
+void WeightFile::read(uint64_t first, std::span<std::byte> to) const {
+  if (file_ >= 0) return read_from(file_, origin_, first, to);
+  struct stat facts {};
+  const OpenFile file(origin_, facts);
+  if (which_ != std::pair<uint64_t, uint64_t>(facts.st_dev, facts.st_ino))
+    throw Error(ErrorCode::kUnavailable, "another file has this name by now", origin_);
+  read_from(file.number(), origin_, first, to);
 }
 
 std::string WeightFile::identity() const {

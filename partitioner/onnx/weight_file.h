@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "ops/attributes.h"
 #include "partitioner/contents.h"
@@ -18,22 +19,27 @@ namespace kerf::partitioner::onnx {
 
 class WeightFile {
  public:
+  // A file that is kept open stays what it is though another gets its name; of many, all cannot be.
+  enum class Keep : uint8_t { kOpen, kPath };
+
   // Throws Error{kUsage} naming the path if it is absent or no regular file.
-  explicit WeightFile(const std::filesystem::path& path);
+  explicit WeightFile(const std::filesystem::path& path, Keep keep = Keep::kOpen);
   WeightFile(const WeightFile&) = delete;
   WeightFile& operator=(const WeightFile&) = delete;
   ~WeightFile();
 
   const std::string& origin() const { return origin_; }
   uint64_t bytes() const { return bytes_; }
-  // Throws Error{kUnavailable} where the file is shorter by now.
+  // Throws Error{kUnavailable} where the file is shorter by now, or was not kept open and is
+  // another.
   void read(uint64_t first, std::span<std::byte> to) const;
   // Over all of it; read once.
   std::string identity() const;
 
  private:
   std::string origin_;
-  int file_ = -1;
+  int file_ = -1;                        // -1: not kept open
+  std::pair<uint64_t, uint64_t> which_;  // device and file, which no other has
   uint64_t bytes_ = 0;
   mutable std::once_flag summed_;
   mutable std::string identity_;

@@ -3,11 +3,12 @@
 import json
 import os
 import pathlib
+import subprocess
 import unittest
 
 import numpy
 
-from kerf_command import KerfTest, run, shared_data
+from kerf_command import KERF, KerfTest, run, shared_data
 
 MODELS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models"
 CONVOLUTIONS = MODELS / "convolutions.onnx"
@@ -41,6 +42,16 @@ def sum_of(inputs, outputs, path):
     graph = helper.make_graph(nodes, "sums", [value(name) for name in inputs], [value(name) for name in outputs])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), str(path))
     return path
+
+
+def safetensors(**arrays):
+    """A file of float32 tensors."""
+    header, data = {}, b""
+    for name, array in arrays.items():
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
 
 
 class OnnxFiles(KerfTest):
@@ -210,7 +221,7 @@ class OnnxFiles(KerfTest):
         self.train(CONVOLUTIONS, *TRAINED[:2], "--data", "synthetic:64x64x10", "--steps", 1, "--lr", 1e-30, "--no-test", out="still")
         saved = run("eval", CONVOLUTIONS, "--weights", self.folder / "still" / "weights.safetensors", *data)
         self.assertEqual(json.loads(own.stdout)["loss"], json.loads(saved.stdout)["loss"])
-        headless = run("eval", CONVOLUTIONS, "--head", 3, *data)  # two notes before the error
+        headless = run("eval", CONVOLUTIONS, "--head", 3, *data)  # notes before the error
         self.assertEqual(headless.returncode, 2)
         self.assertIn("fc.weight has no weights yet; give --weights", headless.stderr)
         self.assert_one_error(run("eval", "lenet5"), "has no weights yet", "--weights")
@@ -281,6 +292,76 @@ class OnnxFiles(KerfTest):
         path.write_bytes(CONVOLUTIONS.read_bytes())
         done = run("plan", path, "--workers", 1, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_external_data_lie_beside_the_path_that_is_given_or_where_links_lead(self):
+        rows = self.rows("x.npy", 5, 6, 16)
+        wanted = self.answers(MODELS / "external.onnx", "x", rows, output="scores")
+        # As caches have it: all files in one folder, a link to each of a snapshot's in another.
+        blobs, snapshot, elsewhere = (self.folder / name for name in ("blobs", "snapshot", "elsewhere"))
+        for folder in (blobs, snapshot, elsewhere):
+            folder.mkdir()
+        (blobs / "1a").write_bytes((MODELS / "external.onnx").read_bytes())
+        (blobs / "2b").write_bytes((MODELS / "external.bin").read_bytes())
+        (snapshot / "model.onnx").symlink_to("../blobs/1a")
+        (snapshot / "external.bin").symlink_to("../blobs/2b")
+        self.assertTrue(numpy.array_equal(self.answers(snapshot / "model.onnx", "x", rows, output="scores"), wanted))
+        # A link to a model that has its data beside it.
+        (elsewhere / "model.onnx").symlink_to(MODELS / "external.onnx")
+        self.assertTrue(numpy.array_equal(self.answers(elsewhere / "model.onnx", "x", rows, output="scores"), wanted))
+        (snapshot / "external.bin").unlink()
+        self.assert_one_error(run("plan", snapshot / "model.onnx"), "its external data are not there: external.bin")
+        (elsewhere / "external.bin").write_bytes((MODELS / "external.bin").read_bytes())
+        (snapshot / "external.bin").symlink_to(elsewhere / "external.bin")
+        self.assert_one_error(run("plan", snapshot / "model.onnx"), "external data", "lie outside the model's folder")
+
+    def test_many_external_files_are_not_all_open_at_once(self):
+        import onnx
+        from onnx import TensorProto, helper
+
+        names = [f"w{i}" for i in range(300)]
+        weights = []
+        for i, name in enumerate(names):
+            (self.folder / f"{name}.bin").write_bytes(numpy.full(4, i, dtype=numpy.float32).tobytes())
+            tensor = TensorProto(name=name, dims=[4], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+            tensor.external_data.add(key="location", value=f"{name}.bin")
+            weights.append(tensor)
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Sum", ["x", *names], ["y"])], "many", [x], [y], weights)
+        path = self.folder / "many.onnx"
+        path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
+        rows = self.rows("x.npy", 3, 4)
+        limit = ("bash", "-c", 'ulimit -n 200; exec "$0" "$@"', KERF)
+        done = subprocess.run([*limit, "infer", path, "--input", f"x={rows}", "--output", self.folder / "o"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        numpy.testing.assert_allclose(numpy.load(self.folder / "o" / "y.npy"), numpy.load(rows) + sum(range(300)), rtol=1e-5)
+
+    def test_what_is_trained_is_listed(self):
+        done = run("plan", CONVOLUTIONS, "--loss", "cross-entropy", "--freeze", "conv.*", "--workers", 1, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["trained"], ["bn.weight", "bn.bias", "fc.weight", "fc.bias"])
+        self.assertEqual(told["frozen"], ["conv.weight", "conv.bias", "bn.mean", "bn.var"])
+        numbers = 8 + 8 + 1280 + 10
+        self.assertIn(f"note: trained are 4 tensors of {numbers:,} numbers; frozen, 4 tensors of 96 numbers", done.stderr)
+
+    def test_weights_that_constants_are_made_of_are_not_replaced_in_silence(self):
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        half, two = numpy.full(4, 0.5, dtype=numpy.float32), numpy.full(4, 2, dtype=numpy.float32)
+        nodes = [helper.make_node("Mul", ["half", "two"], ["scale"]), helper.make_node("Mul", ["x", "scale"], ["y"])]
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in "xy")
+        graph = helper.make_graph(nodes, "scaled", [x], [y],
+                                  [numpy_helper.from_array(half, "half"), numpy_helper.from_array(two, "two")])
+        path = self.folder / "scaled.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+        flags = ("infer", path, "--input", f"x={self.rows('x.npy', 3, 4)}", "--output", self.folder / "o", "--weights")
+        weights = self.folder / "w.safetensors"
+        weights.write_bytes(safetensors(half=half, two=two))
+        self.assertEqual(run(*flags, weights).returncode, 0)
+        weights.write_bytes(safetensors(half=two, two=two))
+        self.assert_one_error(run(*flags, weights), "w.safetensors: its half is not that of", "scaled.onnx", "export the model")
 
     def test_what_is_wrong_is_named(self):
         rows = self.rows("x.npy", 2, 1, 8, 8)

@@ -141,9 +141,9 @@ TEST(FreeBatch, WhatIsRepeatedToTheShapeOfTheFileIsToThatOfAll) {
 
 // ---- the batch within an axis
 
-// Positions first, heads beside the batch, and rows of positions and batch, as in
-// nn.MultiheadAttention: [N, 5, 4] to [5, N, 4], scores [2N, 5, 5], [5N, 4] and back. `mask` is
-// added to scores.
+// Positions first, heads beside the batch, and rows of positions and batch, as PyTorch's
+// MultiheadAttention has them: [N, 5, 4] to [5, N, 4], scores [2N, 5, 5], [5N, 4] and back. `mask`
+// is added to scores.
 Graph attention_graph(int64_t batch, const Stored& mask) {
   const Ints first{1, 0, 2};
   return with_batch(

@@ -1,9 +1,12 @@
 // Graphs that nobody exports: each is refused by the name of its node, at once, in little memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/weight_file.h"
@@ -122,6 +125,40 @@ TEST(HostileGraphs, ManyLargeConstants) {
   const std::vector<std::string> often(24, "c0");
   expect_refused(with_constant({chain[0], node_of("Sum", often, "sum")}, "sum", extents),
                  "sum.node", "");
+}
+
+// Tells how much of the heap is taken when it is read.
+class Probe final : public Contents {
+ public:
+  void read(size_t, std::span<std::byte> to) const override {
+    const auto heap = mallinfo2();
+    taken_ = heap.uordblks + heap.hblkhd;
+    std::fill(to.begin(), to.end(), std::byte{0});
+  }
+  std::string identity() const override { return "probe"; }
+  size_t taken() const { return taken_; }
+
+ private:
+  mutable size_t taken_ = 0;
+};
+
+TEST(HostileGraphs, ConstantsThatNobodyReadsAnyMoreAreForgotten) {
+  constexpr int64_t kNumbers = int64_t{8} << 20;
+  std::vector<GraphNode> chain{
+      node_of("ConstantOfShape", {"extents"}, "c0", fill(ops::DType::kFloat32, 1))};
+  for (int i = 0; i < 6; ++i)
+    chain.push_back(node_of("Neg", {format("c{}", i)}, format("c{}", i + 1)));
+  chain.push_back(node_of("ReduceMax", {"c6"}, "most", {{"keepdims", int64_t{0}}}));
+  chain.push_back(node_of("Add", {"most", "probe"}, "sum"));
+  Graph graph = with_constant(chain, "sum", {kNumbers});
+  const auto probe = std::make_shared<Probe>();
+  graph.initializers.emplace(
+      "probe", Stored{"probe", {ops::DType::kFloat32, {1}}, ops::DType::kFloat32, probe});
+  const auto before = mallinfo2();
+  import_graph(graph);
+  ASSERT_GT(probe->taken(), 0U);
+  // Of six constants none: what is left is the memory of the last evaluation.
+  EXPECT_LT(probe->taken(), before.uordblks + before.hblkhd + 3 * kNumbers * sizeof(float));
 }
 
 TEST(HostileGraphs, ManyIntegers) {
