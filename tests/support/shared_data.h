@@ -1,5 +1,5 @@
 // Files that belong to nobody's checkout: real graphs and models, which lie in shared/data of a
-// folder above the sources, or where KERF_DATA says. Tests of them are skipped where there are none.
+// folder above the sources, or where KERF_DATA says. Tests of them are skipped without them.
 #pragma once
 
 #include <cstdlib>

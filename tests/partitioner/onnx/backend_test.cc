@@ -4,9 +4,9 @@
 //   onnx_backend_test PASSING.txt [--update] [--data FOLDER] [--operators PAGE.md]
 //                     [--same-operators PAGE.md]
 //
-// --update writes the list anew, unless a test of it is lost: who gives one up takes its line out by
-// hand. --operators writes the page of operators (docs/operators.md), --same-operators fails where it
-// would be another.
+// --update writes the list anew, unless a test of it is lost: who gives one up takes its line out
+// by hand. --operators writes the page of operators (docs/operators.md), --same-operators fails
+// where it would be another.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
