@@ -21,11 +21,17 @@ int64_t source_of(const std::string& mode, int64_t place, int64_t extent) {
   return std::min(within, period - within) % extent;
 }
 
-// Output indices in order, as few moves as that takes.
+// Output indices in order, as few moves as that takes: an axis that is gone over thousands of times
+// is none that anyone pads.
 std::vector<AxisMove> moves_of(const std::string& mode, int64_t extent, int64_t before,
                                int64_t output) {
+  constexpr size_t kMostMoves = 1 << 12;
   std::vector<AxisMove> moves;
   for (int64_t i = 0; i < output; ++i) {
+    if (moves.size() > kMostMoves)
+      throw Error(ErrorCode::kUsage,
+                  format("Pad by '{}' goes over an axis of {} more than {} times", mode, extent,
+                         kMostMoves));
     const int64_t from = source_of(mode, i - before, extent);
     if (!moves.empty()) {
       AxisMove& last = moves.back();

@@ -9,6 +9,7 @@
 #include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
+#include "partitioner/plan.h"
 
 namespace kerf::partitioner::onnx {
 
@@ -77,6 +78,10 @@ void Importer::find_batch() {
       refuse("it is a scalar, but the first axis of every input must be the batch", where);
     const Dimension& batch = input.shape[0];
     if (batch.extent == 0) refuse("its first axis, the batch, has no index", where);
+    if (batch.extent > kMostRows)
+      refuse(format("its first axis, the batch, has {} indices; {} are the most", batch.extent,
+                    kMostRows),
+             where);
     if (first == nullptr) first = &input;
     const Dimension& of_first = first->shape[0];
     if (batch.extent != of_first.extent ||

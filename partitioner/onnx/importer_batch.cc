@@ -1,5 +1,6 @@
 // Where the batch lies in what is computed, and constants that a file has for a batch of its own.
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,13 @@ bool are_alike(std::string_view bytes, size_t count, size_t piece) {
     for (size_t i = 1; i < count; ++i)
       if (bytes.substr(first + i * piece, piece) != bytes.substr(first, piece)) return false;
   return true;
+}
+
+// Indices of the file's axis that counts `each` for a sample; nothing where no axis has so many.
+std::optional<int64_t> of_samples(int64_t each, int64_t samples) {
+  int64_t all = 0;
+  if (__builtin_mul_overflow(each, samples, &all)) return std::nullopt;
+  return all;
 }
 
 int64_t product_of(const Ints& extents, size_t from, size_t to) {
@@ -115,7 +123,8 @@ void Importer::free_expanded(GraphNode& node) {
   const int more = static_cast<int>(to.size()) - from.rank();
   if (from.batched()) {
     const int axis = from.batch_axis() + more;
-    if (axis >= 0 && to[static_cast<size_t>(axis)] == -from[from.batch_axis()] * *fixed_batch_)
+    if (axis >= 0 &&
+        to[static_cast<size_t>(axis)] == of_samples(-from[from.batch_axis()], *fixed_batch_))
       to[static_cast<size_t>(axis)] = 1;  // leaves what it has
     at->second = to;
     return;
@@ -135,7 +144,8 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
   const auto axis = static_cast<size_t>(rows.axis);
   const int64_t extent = all[axis];
   if (rows.repeated && extent == 1) return name;
-  if (extent != rows.each * *fixed_batch_) return name;  // the operator says what it wants
+  if (extent != of_samples(rows.each, *fixed_batch_))
+    return name;  // the operator says what it wants
   // [..., outer, samples, inner, ...]
   Ints apart(all.begin(), all.begin() + rows.axis);
   const Ints split{rows.outer, *fixed_batch_, rows.each / rows.outer};

@@ -18,6 +18,7 @@
 #include "runtime/wire.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedule.h"
+#include "schedmp/training/stored_names.h"
 #include "tests/fuzz/data_readers.h"
 #include "tests/partitioner/sample_models.h"
 #include "tests/runtime/wire_sample.h"
@@ -83,6 +84,14 @@ const partitioner::Model& planned_model() {
   return model;
 }
 
+// Of the model's values, as the file's map of names says how it has them.
+void read_names(const std::string& bytes) {
+  const schedmp::SafetensorsReader file(as_file(bytes));
+  const schedmp::StoredNames names(file);
+  for (const partitioner::ValueId value : planned_model().kept_values())
+    names.form_of(planned_model().value(value));
+}
+
 void read_plan_text(const std::string& bytes) {
   partitioner::read_plan(planned_model(), bytes, kOrigin);
 }
@@ -145,6 +154,7 @@ const std::vector<Reader>& readers() {
       {"onnx", read_onnx, 3072 * kMiB, 0},
       {"tensor", read_tensor_message, kMiB, 64},
       {"safetensors", read_safetensors_file, kMiB, 256},
+      {"names", read_names, kMiB, 1024},
       {"plan", read_plan_text, 16 * kMiB, 4096},
       {"shares", read_shares, 16 * kMiB, 4096},
       {"schedule", read_schedule, kMiB, 1024},

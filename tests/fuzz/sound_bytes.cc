@@ -65,6 +65,19 @@ Sound safetensors() {
            })}};
 }
 
+Sound names() {
+  const std::string map = R"({"fc1.weight": {"tensors": ["w"], "axes": [1, 0]},
+      "fc1.bias": {"tensors": ["b", "c"], "rows": [[0, 0, 4], [1, 0, 8], [0, 4, 4]]}})";
+  using ops::DType;
+  return {{"mlp", written([&](const fs::path& path) {
+             schedmp::write_safetensors(path,
+                                        {{"w", DType::kFloat32, {20, 16}, std::string(1280, 'w')},
+                                         {"b", DType::kFloat32, {8}, std::string(32, 'b')},
+                                         {"c", DType::kFloat32, {8}, std::string(32, 'c')}},
+                                        {{"names", map}});
+           })}};
+}
+
 // Messages of ONNX: extents, a type, raw data or typed ones, a name.
 Sound tensors() {
   return {{"raw", "\x08\x02\x08\x02\x10\x01\x42\x01t\x4a\x10" + std::string(16, 'a')},
@@ -175,6 +188,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "onnx") return files(tests / "partitioner" / "onnx" / "models", {".onnx"});
   if (reader == "tensor") return tensors();
   if (reader == "safetensors") return safetensors();
+  if (reader == "names") return names();
   if (reader == "plan") return plans();
   if (reader == "shares") return {{"divided", kShares}};
   if (reader == "schedule") return schedules();

@@ -211,6 +211,24 @@ TEST(HostileGraphs, AShapeOfManyAxesIsNotListed) {
   expect_refused(graph, "y.node", "a shape of 65536 axes");
 }
 
+TEST(HostileGraphs, ABatchOfMoreThanAnyoneHas) {
+  Graph graph = graph_of({8}, {node_of("Relu", {"x"}, "y")}, {});
+  graph.inputs[0].shape[0] = {std::numeric_limits<int64_t>::max(), ""};
+  const auto error = error_of([&] { import_graph(graph); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("input x"), HasSubstr("are the most")));
+}
+
+TEST(HostileGraphs, AnAxisThatIsReflectedForEver) {
+  const int64_t often = 10 << 20;
+  for (const std::string mode : {"reflect", "wrap"})
+    expect_refused(
+        graph_of({2},
+                 {node_of("Pad", {"x"}, "y", {{"mode", mode}, {"pads", Ints{0, 0, 0, often}}})},
+                 {}),
+        "y.node", "goes over an axis of 2 more than");
+}
+
 TEST(HostileGraphs, LongProducts) {
   const GraphNode filled =
       node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kFloat32, 1));
