@@ -51,6 +51,7 @@ class Importer {
   bool is_small(const GraphNode& node) const;
   bool fold_integers(const GraphNode& node);
   bool view_constant(const GraphNode& node);
+  bool expands_nothing(const GraphNode& node, const std::vector<int64_t>& from) const;
   bool fold_sequence(const GraphNode& node);
   bool evaluate_constant(const GraphNode& node);
   // Inputs that are attributes of Kerf's.

@@ -267,6 +267,17 @@ bool Importer::fold_integers(const GraphNode& node) {
   return true;
 }
 
+// Exporters write an Expand for any size of batch, of 1 too.
+bool Importer::expands_nothing(const GraphNode& node, const Ints& from) const {
+  const auto found =
+      node.inputs.size() > 1 && !node.inputs[1].empty() ? integers(node.inputs[1]) : std::nullopt;
+  const auto to = found ? fixed_elements(*found) : std::nullopt;
+  if (!to || to->size() > from.size()) return false;
+  const auto first = from.end() - static_cast<std::ptrdiff_t>(to->size());
+  return std::equal(to->begin(), to->end(), first,
+                    [](int64_t wanted, int64_t own) { return wanted == 1 || wanted == own; });
+}
+
 // A constant read with another shape: the same bytes.
 bool Importer::view_constant(const GraphNode& node) {
   if (node.inputs.empty() || node.inputs[0].empty() || node.outputs.empty()) return false;
@@ -290,6 +301,8 @@ bool Importer::view_constant(const GraphNode& node) {
     to = with_axes(from, list("axes"));
   else if (node.op == "Flatten")
     to = flattened(from, ops::attribute_int(node.attributes, "axis", 1));
+  else if (node.op == "Expand" && expands_nothing(node, from))
+    to = from;
   else
     return false;
   Fixed viewed = *fixed;

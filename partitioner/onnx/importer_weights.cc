@@ -178,7 +178,7 @@ Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made)
   if (read == nullptr || !may_be_weight(made)) return made;
   const Fixed& weight = std::get<Fixed>(known(*read));
   made.of = origin_of(weight);
-  if (!is_placed(made.name, made)) return made;
+  if (!is_placed(made.name, made) && !fits(made, options_.train)) return made;
   const bool alone = readers_[weight.name] == 1 && readers_[*read] == 1;
   if (node.op == "Transpose") {
     made.name = weight.name;

@@ -92,6 +92,9 @@ class PlaceFinder {
       return true;
     }
     if (standardizes(node)) return true;
+    if (node.op == "Concat")  // of rows of its own beside them, as a class token is
+      return std::any_of(node.inputs.begin(), node.inputs.end(),
+                         [this](const std::string& name) { return is_weighted(name); });
     return (is_view(node.op) || node.op == "Gather" || normalizes(node)) &&
            is_weighted(node.inputs[0]);
   }

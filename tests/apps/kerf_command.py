@@ -159,8 +159,9 @@ class KerfTest(unittest.TestCase):
         return json.loads(answer.stdout)
 
     def assert_one_error(self, answer, *parts, code=2):
-        """One error line, nothing that looks like a stack trace, and the exit code."""
-        lines = answer.stderr.splitlines()
+        """One error line, nothing before it but notes of how a file was read, nothing that looks like a stack trace, and the
+        exit code."""
+        lines = [line for line in answer.stderr.splitlines() if not line.startswith("kerf: note: ")]
         errors = [line for line in lines if ERROR_LINE.match(line)]
         self.assertEqual(len(errors), 1, answer.stderr)
         self.assertEqual(lines, errors, "more than the error line")

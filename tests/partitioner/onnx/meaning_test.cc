@@ -157,6 +157,31 @@ TEST(Meaning, AWeightThatIsPickedOfKeepsItsName) {
   EXPECT_EQ(role_in(frozen, "wpe"), Role::kFrozen);
 }
 
+// Rows of features behind a token of their own, and positions added to all.
+Graph token_graph(const Ints& repeated) {
+  return graph_of({2, 4},
+                  {node_of("MatMul", {"x", "w"}, "h"), node_of("Expand", {"token", "shape"}, "t"),
+                   node_of("Concat", {"t", "h"}, "rows", {{"axis", int64_t{1}}}),
+                   node_of("Add", {"rows", "positions"}, "e"), node_of("MatMul", {"e", "w2"}, "y")},
+                  {stored_random("w", {4, 4}), stored_random("token", {1, 1, 4}),
+                   stored_integers("shape", repeated), stored_random("positions", {1, 3, 4}),
+                   stored_random("w2", {4, 2})});
+}
+
+TEST(Meaning, PositionsBehindATokenAreTrainedAndTheTokenWhereThatIsSaid) {
+  for (const int64_t batch : {1, 2}) {
+    Graph graph = token_graph({batch, 1, 4});
+    graph.inputs[0].shape[0] = {batch, ""};
+    const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
+    EXPECT_EQ(role_in(model, "positions"), Role::kParameter);
+    if (batch == 1) {
+      EXPECT_EQ(role_in(model, "token"), Role::kFrozen);
+    }
+    const Model trained = import_graph(graph, {.train = {"token"}, .loss = kCrossEntropy}).model;
+    EXPECT_EQ(role_in(trained, "token"), Role::kParameter);
+  }
+}
+
 TEST(Meaning, PartsOfAWeightAreNamedAfterIt) {
   Graph graph = positions_graph();
   GraphNode split = node_of("Split", {"both"}, "a", {{"axis", int64_t{0}}});
