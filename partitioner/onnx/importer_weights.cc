@@ -231,12 +231,14 @@ bool Importer::add_tied_product(const GraphNode& node) {
 }
 
 void Importer::remember_turned(const GraphNode& node) {
+  if (node.inputs[0].empty()) return;
   if (const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
       fixed != nullptr && turns_over(node, fixed->spec.shape) && may_be_weight(*fixed))
     turned_[node.outputs[0]] = node.inputs[0];
 }
 
 bool Importer::turn_anew(const GraphNode& node) {
+  if (node.inputs[0].empty()) return false;
   const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
   if (fixed == nullptr || fixed->contents != nullptr || !may_be_weight(*fixed) ||
       fixed->initializer.kind == ops::Initializer::Kind::kConstant ||

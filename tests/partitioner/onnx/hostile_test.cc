@@ -61,6 +61,10 @@ TEST(HostileGraphs, ANodeWithoutItsInputs) {
   Graph identity = graph("Identity", {"", "x"});
   identity.nodes[0].attributes.clear();
   expect_refused(identity, "y.node", "Identity");
+  const Graph transpose =
+      graph_of({8}, {node_of("Transpose", {"", "w"}, "t"), node_of("Add", {"x", "t"}, "y")},
+               {stored("w", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  expect_refused(transpose, "t.node", "Transpose");
 }
 
 TEST(HostileGraphs, IntegersThatOverflow) {
