@@ -50,6 +50,12 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
                       .kernel = kernel[i],
                       .stride = strides[i],
                       .dilation = dilations[i]};
+    if (behind[i] >= mirror.stride)
+      throw Error(
+          ErrorCode::kUsage,
+          format("ConvTranspose: output_padding {} is not less than the stride {} (axis {}), "
+                 "which is not known here",
+                 behind[i], mirror.stride, i + 2));
     const int64_t natural = mirror.stride * (mirror.output - 1) + behind[i] + mirror.reach();
     if (shaped || same) {
       mirror.input = shaped ? shape[i] : mirror.output * mirror.stride;

@@ -233,6 +233,16 @@ TEST(HostileGraphs, AnAxisThatIsReflectedForEver) {
         "y.node", "goes over an axis of 2 more than");
 }
 
+TEST(HostileGraphs, PaddingBehindThatIsNoLessThanTheStride) {
+  expect_refused(
+      graph_of({3, 4, 5},
+               {node_of("ConvTranspose", {"w", "w"}, "c", {{"output_padding", Ints{2, 2}}}),
+                node_of("ReduceMax", {"c"}, "m", {{"keepdims", int64_t{0}}}),
+                node_of("Add", {"x", "m"}, "y")},
+               {stored_random("w", {3, 3, 3, 3})}),
+      "c.node", "output_padding 2 is not less than the stride 1");
+}
+
 TEST(HostileGraphs, LongProducts) {
   const GraphNode filled =
       node_of("ConstantOfShape", {"extents"}, "c", fill(ops::DType::kFloat32, 1));
