@@ -287,7 +287,7 @@ TEST(Pictures, AreWhatPyTorchMakesOfThem) {
       ASSERT_NEAR(each, value, allowed) << name << " " << channels;
     }
   }
-  EXPECT_EQ(compared, 18);
+  EXPECT_EQ(compared, 24);
 }
 
 std::string message_of_picture(const std::string& bytes) {
