@@ -171,10 +171,10 @@ int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
+  check_given(planned.model, GivenInputs(data));
   make_folder(output);
   const ShareFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
-  check_given(planned.model, GivenInputs(data));
   options.dataset = data;
   options.weights = given;
   options.results = shares.path();
