@@ -6,10 +6,11 @@
 //                           _train, its last tenth of rows is for tests
 //
 // NAME is the model's name for an input, or of a model with one input one of x, data, images,
-// inputs; and label, or one of y, labels, target, targets, for labels: not what a
-// model has for an input. Inputs become what the model reads, by value: whole numbers int64 or
-// float32, others float32: whoever wants them normalised saves them so. Labels are whole numbers where they are classes, and any where the loss is of
-// numbers. What else is there is not looked at; an array at fault is told to who asks for it.
+// inputs; and label, or one of y, labels, target, targets, for labels: not what a model has for an
+// input. Inputs become what the model reads, by value: whole numbers int64 or float32, others
+// float32: whoever wants them normalised saves them so. Labels are whole numbers where they are
+// classes, and any where the loss is of numbers. What else is there is not looked at; an array at
+// fault is told to who asks for it.
 //
 // Arrays stay in their files and are read in pieces, but for compressed ones. Thread-safe.
 #pragma once

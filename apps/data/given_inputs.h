@@ -1,7 +1,7 @@
 // Inputs that a person gives, an array of NumPy for each: rows without labels.
 //
-// By a name that is a JSON object: {"image": "/data/x.npy"}. Numbers of float16, bfloat16 and float64
-// are given as float32, which models have. Immutable; thread-safe.
+// By a name that is a JSON object: {"image": "/data/x.npy"}. Numbers of float16, bfloat16 and
+// float64 are given as float32, which models have. Immutable; thread-safe.
 #pragma once
 
 #include <map>
