@@ -16,12 +16,19 @@ namespace fs = std::filesystem;
 using ops::DType;
 using schedmp::Split;
 
+constexpr std::string_view kTrainEnding = "_train";
+constexpr std::string_view kTestEnding = "_test";
+constexpr std::string_view kValidationEnding = "_val";
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::array<std::string_view, 4> kInputNames{"x", "data", "images", "inputs"};
 constexpr std::string_view kLabelName = "label";  // of every model
 constexpr std::array<std::string_view, 4> kLabelNames{"y", "labels", "target", "targets"};
 constexpr int64_t kHeldOutShare = 10;  // one of so many
 constexpr int64_t kLabelsOfAScan = int64_t{1} << 20;
+
+std::string_view without(std::string_view name, std::string_view ending) {
+  return name.substr(0, name.size() - ending.size());
+}
 
 bool is_whole(DType dtype) { return !ops::is_floating(dtype); }
 
@@ -121,37 +128,69 @@ NamedArrays arrays_of_folder(const fs::path& folder, const Working& working) {
   return arrays;
 }
 
-ArrayRows::ArrayRows(const NamedArrays& arrays, Split split) : origin_(arrays.origin) {
+ArrayRows::ArrayRows(const NamedArrays& arrays, Split split, const partitioner::Model* model)
+    : origin_(arrays.origin) {
+  if (model != nullptr) needs_ = schedmp::input_needs(*model);
   const bool train = split == Split::kTrain;
-  const std::string_view mine = train ? "_train" : "_test";
-  const std::string_view theirs = train ? "_test" : "_train";
   const auto any = [&](std::string_view ending) {
-    return std::ranges::any_of(arrays.names,
-                               [&](const std::string& name) { return name.ends_with(ending); });
+    return std::ranges::any_of(arrays.names, [&](const std::string& name) {
+      return name.ends_with(ending) && is_wanted(without(name, ending));
+    });
   };
+  const std::string_view tests = any(kTestEnding) ? kTestEnding : kValidationEnding;
+  const std::string_view mine = train ? kTrainEnding : tests;
+  const std::string_view theirs = train ? tests : kTrainEnding;
   const bool divided = any(mine);
   const bool whole = !divided && !any(theirs);  // both splits in one array
   for (const std::string& name : arrays.names) {
     const bool plain = !name.ends_with(mine) && !name.ends_with(theirs);
-    if (plain ? divided || !(whole || train) : !name.ends_with(mine)) continue;
+    const std::string known_as = plain ? name : std::string(without(name, mine));
+    if (!name.ends_with(theirs) && !is_wanted(known_as)) continue;
+    if (plain ? divided || !(whole || train) : !name.ends_with(mine)) {
+      if (plain) passed_over_.push_back(name);
+      continue;
+    }
     Column column = column_of(arrays.open(name));
     fingerprint_ += format(" {} {:08x}", name, column.source->checksum());
-    columns_.emplace(plain ? name : name.substr(0, name.size() - mine.size()), std::move(column));
+    columns_.emplace(known_as, std::move(column));
   }
   if (columns_.empty())
-    throw Error(ErrorCode::kUsage,
-                format("it has no arrays for {}; name them as x_train, y_train, x_test, y_test; "
-                       "found: {}",
-                       train ? "training" : "tests", fmt::join(arrays.names, ", ")),
-                origin_);
+    throw Error(
+        ErrorCode::kUsage,
+        format("it has no arrays for {}{}; name them as x_train, y_train, x_test, y_test; "
+               "found: {}",
+               train ? "training" : "tests", needs_.empty() ? "" : format(" of {}", model->name()),
+               fmt::join(arrays.names, ", ")),
+        origin_);
+  divide(whole, train);
+}
+
+bool ArrayRows::is_wanted(std::string_view name) const {
+  const auto is = [&](std::string_view other) { return other == name; };
+  return needs_.empty() || needs_.contains(name) || name == kLabelName ||
+         std::ranges::any_of(kLabelNames, is) ||
+         (needs_.size() == 1 && std::ranges::any_of(kInputNames, is));
+}
+
+void ArrayRows::divide(bool whole, bool train) {
   const int64_t rows = leading().rows();
   if (rows < (whole ? 2 : 1))
-    throw Error(ErrorCode::kUsage, format("{} are not enough", plural(rows, "row")),
+    throw Error(ErrorCode::kUsage, format("it has {}, which is not enough", plural(rows, "row")),
                 leading().source->origin());
   const int64_t held_out = whole ? std::max<int64_t>(1, rows / kHeldOutShare) : 0;
   first_ = whole && !train ? rows - held_out : 0;
   rows_ = !whole ? rows : train ? rows - held_out : held_out;
   fingerprint_ = format("arrays {} from {}{}", rows_, first_, fingerprint_);
+}
+
+std::string ArrayRows::offers() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, column] : columns_) names.push_back(name);
+  std::string text = format("{}", fmt::join(names, ", "));
+  if (!passed_over_.empty())
+    text += format(" ({}: passed over, as other names end in _train or _test)",
+                   fmt::join(passed_over_, ", "));
+  return text;
 }
 
 ArrayRows::Column ArrayRows::column_of(std::shared_ptr<const ByteSource> source) {
@@ -185,7 +224,7 @@ const ArrayRows::Column* ArrayRows::one_of(std::span<const std::string_view> nam
   std::string_view its_name;
   for (const std::string_view name : names) {
     const auto found = columns_.find(name);
-    if (found == columns_.end()) continue;
+    if (found == columns_.end() || needs_.contains(name)) continue;
     if (one != nullptr)
       throw Error(ErrorCode::kUsage,
                   format("both {} and {} could be its {}; give one of them another name", its_name,
@@ -217,28 +256,35 @@ const ArrayRows::Column* ArrayRows::input_column(std::string_view name) const {
 
 const ArrayRows::Column* ArrayRows::find_labels() const {
   const auto own = columns_.find(kLabelName);
-  return own != columns_.end() ? &own->second : one_of(kLabelNames, "labels");
+  return own != columns_.end() && !needs_.contains(kLabelName) ? &own->second
+                                                               : one_of(kLabelNames, "labels");
 }
 
 const ArrayRows::Column& ArrayRows::label_column() const {
   const Column* found = find_labels();
   if (found == nullptr)
     throw Error(ErrorCode::kUsage,
-                format("it has no labels: an array called {}, {}", kLabelName,
-                       fmt::join(kLabelNames, ", ")),
+                format("it has no labels: an array called {}, {}, and not as an input of the "
+                       "model; it has {}",
+                       kLabelName, fmt::join(kLabelNames, ", "), offers()),
                 origin_);
   return sound(*found);
 }
 
-// What models read: bytes are pixels.
+// As the model reads it, where whole numbers can be that; else bytes are pixels.
 std::optional<ops::ValueSpec> ArrayRows::input(std::string_view name) const {
   const Column* found = input_column(name);
   if (found == nullptr) return std::nullopt;
   const DType dtype = found->array->header().dtype;
   std::vector<int64_t> extents{ops::kBatch};
   extents.insert(extents.end(), found->extents.begin(), found->extents.end());
-  const bool pixels = !is_whole(dtype) || ops::size_of(dtype) == 1;
-  return ops::ValueSpec{pixels ? DType::kFloat32 : DType::kInt64, ops::Shape(extents)};
+  const ops::Shape shape(extents);
+  if (!is_whole(dtype)) return ops::ValueSpec{DType::kFloat32, shape};
+  const auto need = needs_.find(name);
+  if (need != needs_.end() &&
+      (need->second.spec.dtype == DType::kFloat32 || need->second.spec.dtype == DType::kInt64))
+    return ops::ValueSpec{need->second.spec.dtype, shape};
+  return ops::ValueSpec{ops::size_of(dtype) == 1 ? DType::kFloat32 : DType::kInt64, shape};
 }
 
 ops::Shape ArrayRows::labels() const {
@@ -284,6 +330,8 @@ void ArrayRows::read_input(std::string_view name, std::span<const int64_t> rows,
   const Column* found = input_column(name);
   KERF_CHECK(found != nullptr, "no array for {}", name);
   read(*found, rows, to);
+  if (const auto need = needs_.find(name); need != needs_.end())
+    schedmp::check_indices(to, rows, first_, need->second.picks_from, found->source->origin());
 }
 
 void ArrayRows::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {

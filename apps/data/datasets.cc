@@ -26,6 +26,8 @@ constexpr const char* kNpy = "npy";
 constexpr const char* kText = "text";
 constexpr const char* kWords = "words";
 
+constexpr int64_t kBytesOfText = 256;
+
 struct Name {
   std::string kind;
   std::string rest;  // after the colon
@@ -69,19 +71,32 @@ std::string picture_sizes(const partitioner::Model& model, const std::string& na
   return format("{}x{}x{}", (*shape)[1], (*shape)[2], (*shape)[3]);
 }
 
+// Words that it may both read and answer.
+int64_t vocabulary_of(const partitioner::Model& model) {
+  const int64_t read = schedmp::least_picked_from(model);
+  const int64_t answered = schedmp::label_classes(model);
+  return read > 0 ? std::min(read, answered) : answered;
+}
+
 // Classes, or the numbers of a row's target.
 int64_t answers_of(const partitioner::Model& model) {
-  if (!partitioner::has_targets(model)) return schedmp::label_classes(model);
+  if (!partitioner::has_targets(model)) return vocabulary_of(model);
   return shape_of_first(model, partitioner::Role::kLabel)->elements_per_sample();
 }
 
-std::string text_sizes(const partitioner::Model& model, const std::string& name) {
+std::string text_sizes(const partitioner::Model& model, const std::string& kind,
+                       const std::string& name) {
   const auto shape = shape_of_first(model, partitioner::Role::kLabel);
-  const int64_t classes = schedmp::label_classes(model);
+  const int64_t classes = vocabulary_of(model);
   if (!shape || shape->elements_per_sample() < 2 || classes < 2)
     throw Error(ErrorCode::kUsage,
                 format("it is text, but {} does not answer token by token; choose a language model",
                        model.name()),
+                name);
+  if (kind == kText && classes < kBytesOfText)
+    throw Error(ErrorCode::kUsage,
+                format("it is bytes, of which there are {}, but {} reads or answers {}",
+                       kBytesOfText, model.name(), classes),
                 name);
   return format("{}x{}", shape->elements_per_sample(), classes);
 }
@@ -101,12 +116,7 @@ std::string pairs_name(const partitioner::Model& model, int64_t rows) {
   };
   const int64_t source = tokens("source");
   const int64_t target = tokens("target");
-  return format("{}:{}x{}x{}x{}", kPairs, rows, source, target, schedmp::label_classes(model));
-}
-
-// Whether the classes of a data set are those that occur in it, of as many as a model may have.
-bool shows_some_classes(const std::string& kind) {
-  return kind == kIdx || kind == kNpz || kind == kNpy || kind == kText;
+  return format("{}:{}x{}x{}x{}", kPairs, rows, source, target, vocabulary_of(model));
 }
 
 // Of "3x224x224:pictures", "3x224x224:"; empty where no sizes stand before the path.
@@ -133,15 +143,17 @@ std::shared_ptr<const schedmp::Dataset> open_fashion_mnist(const std::string& fo
 }
 
 bool is_of_files(const std::string& kind) {
-  return kind == kFashionMnist.name || kind == kImages || shows_some_classes(kind) ||
-         kind == kWords;
+  return kind == kFashionMnist.name || kind == kIdx || kind == kNpz || kind == kNpy ||
+         is_cut_to_the_model(kind);
 }
 
 }  // namespace
 
 std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split,
-                                                     const Working& working, OpenWords* open) {
+                                                     const schedmp::DataRequest& request,
+                                                     OpenWords* open) {
   const auto [kind, rest] = split_name(name);
+  const Working& working = request.working;
   if (kind == kFashionMnist.name)
     return open_fashion_mnist(rest.empty() ? kFashionMnistFolder : rest, split, working);
   if (kind == kSynthetic) return std::make_shared<Synthetic>(rest, split);
@@ -149,11 +161,13 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, sc
   if (kind == kPairs) return std::make_shared<TokenPairs>(rest, split);
   if (!rest.empty()) {
     if (kind == kIdx) return std::make_shared<IdxFolder>(rest, split, IdxKind{}, working);
-    if (kind == kImages) return std::make_shared<ImageFolder>(rest, split, working);
-    if (kind == kNpz) return std::make_shared<ArrayRows>(arrays_of_archive(rest, working), split);
-    if (kind == kNpy) return std::make_shared<ArrayRows>(arrays_of_folder(rest, working), split);
-    if (kind == kText) return open_text(TokensOf::kBytes, rest, split, working);
-    if (kind == kWords) return open_text(TokensOf::kWords, rest, split, working, open);
+    if (kind == kImages) return std::make_shared<ImageFolder>(rest, split, request);
+    if (kind == kNpz)
+      return std::make_shared<ArrayRows>(arrays_of_archive(rest, working), split, request.model);
+    if (kind == kNpy)
+      return std::make_shared<ArrayRows>(arrays_of_folder(rest, working), split, request.model);
+    if (kind == kText) return open_text(TokensOf::kBytes, rest, split, request);
+    if (kind == kWords) return open_text(TokensOf::kWords, rest, split, request, open);
   }
   throw Error(ErrorCode::kUsage,
               format("there is no data set \"{}\"; there are {}", name, dataset_forms()), "--data");
@@ -162,7 +176,7 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, sc
 std::string dataset_forms() {
   return "fashion-mnist[:FOLDER], synthetic[:ROWSxFEATURESxCLASSES], "
          "tokens[:ROWSxLENGTHxVOCABULARY], pairs[:ROWSxSOURCExTARGETxVOCABULARY], idx:FOLDER, "
-         "images:FOLDER, npz:FILE, npy:FOLDER, "
+         "images:FOLDER, npz:FILE or FILE.npz, npy:FOLDER, "
          "text:FILE and words:FILE";
 }
 
@@ -176,7 +190,7 @@ std::string complete_dataset_name(const std::string& name, const partitioner::Mo
     // Workers that were started elsewhere would look for files there.
     const std::string path = std::filesystem::absolute(rest.substr(sizes.size())).string();
     if (sizes.empty() && is_cut_to_the_model(kind))
-      sizes = (kind == kImages ? picture_sizes(model, name) : text_sizes(model, name)) + ":";
+      sizes = (kind == kImages ? picture_sizes(model, name) : text_sizes(model, kind, name)) + ":";
     return format("{}:{}{}", kind, sizes, path);
   }
   if (name == kSynthetic && reads_tokens(model))
@@ -187,18 +201,6 @@ std::string complete_dataset_name(const std::string& name, const partitioner::Mo
                                   std::max(kSyntheticRows, batch));
   if (name == kPairs) return pairs_name(model, rows);
   return format("{}:{}x{}x{}", name, rows, elements, answers_of(model));
-}
-
-void check_dataset(const schedmp::Dataset& data, const std::string& name,
-                   const partitioner::Model& model) {
-  schedmp::check_fits(data, name, model);
-  if (partitioner::has_targets(model)) return;
-  const int64_t scores = schedmp::label_classes(model);
-  if (data.classes() != scores && !shows_some_classes(split_name(name).kind))
-    throw Error(
-        ErrorCode::kUsage,
-        format("it has {} classes, but {} gives {} scores", data.classes(), model.name(), scores),
-        name);
 }
 
 }  // namespace kerf::apps

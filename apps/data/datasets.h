@@ -30,7 +30,7 @@ std::string dataset_forms();
 // `open`: where words are that both splits have in common. Throws Error{kUsage} that lists the
 // names, or names the file at fault.
 std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, schedmp::Split split,
-                                                     const Working& working = {},
+                                                     const schedmp::DataRequest& request = {},
                                                      OpenWords* open = nullptr);
 
 // Of data made up, without sizes: enough for a few steps, little enough for every worker's memory,
@@ -42,9 +42,5 @@ inline constexpr int64_t kSyntheticValues = int64_t{1} << 26;
 // it.
 std::string complete_dataset_name(const std::string& name, const partitioner::Model& model,
                                   int64_t batch);
-
-// Throws Error{kUsage} that names data set and model unless rows and labels fit the model.
-void check_dataset(const schedmp::Dataset& data, const std::string& name,
-                   const partitioner::Model& model);
 
 }  // namespace kerf::apps

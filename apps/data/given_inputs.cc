@@ -37,7 +37,8 @@ void to_float32(ops::DType dtype, std::span<const std::byte> from, std::byte* to
 
 }  // namespace
 
-GivenInputs::GivenInputs(const std::string& name) {
+GivenInputs::GivenInputs(const std::string& name, const partitioner::Model* model) {
+  if (model != nullptr) needs_ = schedmp::input_needs(*model);
   const Json files = parse_json(name, "--input");
   for (const auto& [input, file] : files.items()) {
     if (!file.is_string()) throw Error(ErrorCode::kUsage, "it must name a file", input);
@@ -88,6 +89,8 @@ void GivenInputs::read_input(std::string_view name, std::span<const int64_t> row
     array.read(rows[i] * per_row, per_row, row.empty() ? at : row.data());
     if (!row.empty()) to_float32(dtype, row, at);
   }
+  if (const auto need = needs_.find(name); need != needs_.end())
+    schedmp::check_indices(to, rows, 0, need->second.picks_from, array.source().origin());
 }
 
 void GivenInputs::read_labels(std::span<const int64_t>, const ops::TensorView&) const {
@@ -112,6 +115,12 @@ std::string given_inputs_name(const std::vector<std::string>& inputs,
       throw Error(ErrorCode::kUsage, format("{} is given twice", name), flag);
     files[name] = std::filesystem::absolute(input.substr(equals + 1)).string();
   }
+  for (const std::string& name : known)
+    if (!files.contains(name))
+      throw Error(ErrorCode::kUsage,
+                  format("nothing for {}, an input of {}: give it as {}=FILE.npy", name,
+                         model.name(), name),
+                  flag);
   return exact_json(files, flag);
 }
 

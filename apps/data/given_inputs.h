@@ -16,8 +16,9 @@ namespace kerf::apps {
 
 class GivenInputs final : public schedmp::Dataset {
  public:
-  // Throws Error{kUsage} that names the file at fault; all have the same number of rows.
-  explicit GivenInputs(const std::string& name);
+  // Throws Error{kUsage} that names the file at fault; all have the same number of rows. `model`:
+  // whose inputs they are; null: of any.
+  explicit GivenInputs(const std::string& name, const partitioner::Model* model = nullptr);
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
@@ -31,10 +32,11 @@ class GivenInputs final : public schedmp::Dataset {
  private:
   int64_t rows_ = 0;
   std::map<std::string, NpyArray, std::less<>> arrays_;
+  std::map<std::string, schedmp::InputNeed, std::less<>> needs_;
 };
 
 // Of NAME=FILE as flags have them, with absolute paths. Throws Error{kUsage} at `flag`, also for
-// what is no input of the model.
+// what is no input of the model, and for an input that none is given for.
 std::string given_inputs_name(const std::vector<std::string>& inputs,
                               const partitioner::Model& model, const std::string& flag);
 bool names_given_inputs(const std::string& name);

@@ -74,7 +74,8 @@ void IdxFolder::read_all_labels(const ByteSource& labels, const IdxKind& kind) {
                 format("label {} is {}; expected 0 to {}", most - labels_.begin(), occur - 1,
                        kind.classes - 1),
                 labels.origin());
-  classes_ = kind.classes != 0 ? kind.classes : occur;
+  classes_are_all_ = kind.classes != 0;
+  classes_ = classes_are_all_ ? kind.classes : occur;
 }
 
 std::string IdxFolder::fingerprint() const {

@@ -44,6 +44,7 @@ class IdxFolder : public schedmp::FeatureRows {
   int64_t rows() const override { return rows_; }
   int64_t features() const override { return features_; }
   int64_t classes() const override { return classes_; }
+  bool classes_are_all() const override { return classes_are_all_; }
   std::string fingerprint() const override;
   void prepare(std::span<const std::string> inputs) const override {
     if (!inputs.empty()) images_->prepare();
@@ -65,6 +66,7 @@ class IdxFolder : public schedmp::FeatureRows {
   int64_t rows_ = 0;
   int64_t features_ = 0;
   int64_t classes_ = 0;
+  bool classes_are_all_ = false;
   std::vector<std::byte> labels_;
   std::array<float, 256> value_of_{};
 };

@@ -28,12 +28,12 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-// In the order of their names.
+// In the order of their names, but for hidden ones.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code fault;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
-    entries.push_back(entry.path());
+    if (!entry.path().filename().string().starts_with('.')) entries.push_back(entry.path());
   if (fault)
     throw Error(ErrorCode::kUsage, format("it cannot be read: {}", fault.message()),
                 folder.string());
@@ -41,12 +41,17 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+bool holds_folders(const fs::path& folder) {
+  return std::ranges::any_of(entries_of(folder),
+                             [](const fs::path& entry) { return fs::is_directory(entry); });
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split split,
-                         const schedmp::Working& working) {
+                         const schedmp::DataRequest& request) {
   const size_t colon = sizes_and_folder.find(':');
-  const auto sizes = parse_sizes(sizes_and_folder.substr(0, colon), 3,
+  const auto sizes = parse_sizes(sizes_and_folder.substr(0, colon), 3, 3,
                                  "CHANNELSxHEIGHTxWIDTH:FOLDER", "images:3x224x224:pictures");
   channels_ = sizes[0];
   height_ = sizes[1];
@@ -59,33 +64,54 @@ ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split spl
   if (!fs::is_directory(folder_))
     throw Error(ErrorCode::kUsage, "there is no such folder of pictures", folder_.string());
   const auto has = [&](const char* name) { return fs::is_directory(folder_ / name); };
-  const bool divided = has("train");
-  if (divided && !has("test") && !has("val"))
-    throw Error(ErrorCode::kUsage, "beside train it has neither test nor val", folder_.string());
-  const char* const part = split == schedmp::Split::kTrain ? "train" : has("test") ? "test" : "val";
-  // The classes are those of training.
-  for (const fs::path& entry : entries_of(divided ? folder_ / "train" : folder_))
-    if (fs::is_directory(entry)) classes_.push_back(entry.filename().string());
-  list(divided ? folder_ / part : folder_, split, !divided, working);
+  const char* const tests = has("test") ? "test" : "val";
+  const bool divided = has("train") || (has(tests) && holds_folders(folder_ / tests));
+  const char* const part = split == schedmp::Split::kTrain ? "train" : tests;
+  if (divided && !has(part))
+    throw Error(ErrorCode::kUsage,
+                split == schedmp::Split::kTrain
+                    ? "it has no folder train, which the other one's tests are for"
+                    : "beside train it has neither test nor val; --no-test does without",
+                folder_.string());
+  if (request.numbering && request.numbering->what == "classes") {
+    classes_ = request.numbering->names;
+    known_ = true;
+  } else {
+    // The classes are those of training, where there is any.
+    const char* const whose = has("train") ? "train" : part;
+    for (const fs::path& entry : entries_of(divided ? folder_ / whose : folder_))
+      if (fs::is_directory(entry)) classes_.push_back(entry.filename().string());
+  }
+  list(divided ? folder_ / part : folder_, split, !divided, request.working);
+}
+
+int64_t ImageFolder::class_of(const fs::path& folder) const {
+  const auto found = std::find(classes_.begin(), classes_.end(), folder.filename().string());
+  if (found == classes_.end())
+    throw Error(ErrorCode::kUsage,
+                format("there is no class of that name among those {}: {}",
+                       known_ ? "that the weights were trained for" : "of training",
+                       fmt::join(classes_, ", ")),
+                folder.string());
+  return found - classes_.begin();
 }
 
 void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_out,
                        const schedmp::Working& working) {
   for (const fs::path& entry : entries_of(folder)) {
     if (!fs::is_directory(entry)) continue;
-    const auto found =
-        std::lower_bound(classes_.begin(), classes_.end(), entry.filename().string());
-    if (found == classes_.end() || *found != entry.filename().string())
-      throw Error(ErrorCode::kUsage, "there is no class of that name among those of training",
-                  entry.string());
+    const int64_t label = class_of(entry);
     size_t number = 0;
     for (const fs::path& file : entries_of(entry)) {
       if (working) working();
       if (!is_picture(file)) continue;
-      const bool tests = ++number % kEveryTenth == 0;
-      if (holds_out && tests != (split == schedmp::Split::kTest)) continue;
-      std::error_code absent;
-      pictures_.push_back({file, found - classes_.begin(), fs::file_size(file, absent)});
+      std::error_code fault;
+      if (!fs::is_regular_file(file, fault))
+        throw Error(ErrorCode::kUsage, "it is called a picture and is no file; take it away",
+                    file.string());
+      const bool is_test = ++number % kEveryTenth == 0;
+      if (holds_out && is_test != (split == schedmp::Split::kTest)) continue;
+      pictures_.push_back({file, label, fs::file_size(file)});
     }
   }
   if (pictures_.empty())
@@ -106,7 +132,8 @@ std::string ImageFolder::fingerprint() const {
     for (const char letter : text) sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
   };
   for (const File& file : pictures_)
-    add(format("{} {}\n", file.path.lexically_relative(folder_).string(), file.bytes));
+    add(format("{} {} {}\n", file.path.lexically_relative(folder_).string(), file.label,
+               file.bytes));
   return format("images {}x{}x{} {} {} {:016x}", channels_, height_, width_, pictures_.size(),
                 classes_.size(), sum);
 }

@@ -3,7 +3,9 @@
 //   FOLDER/train/CLASS/*.png, FOLDER/test/CLASS/*.png   test may be called val
 //   FOLDER/CLASS/*.png                                  every tenth of a class is for tests
 //
-// PNG and JPEG (.png .jpg .jpeg, in either case), classes and pictures in the order of their names.
+// PNG and JPEG (.png .jpg .jpeg, in either case), classes and pictures in the order of their names;
+// what begins with a dot is passed over. Where weights are told by which classes they were trained,
+// those are the classes, in that order.
 // A picture becomes [CHANNELS, HEIGHT, WIDTH] of the model's size, bilinear and without cropping.
 // Normalised are three channels as ImageNet's are by PyTorch's models, (x / 255 - mean) / deviation
 // with means 0.485 0.456 0.406 and deviations 0.229 0.224 0.225; one, with 0.5 and 0.5. Pictures
@@ -22,12 +24,14 @@ class ImageFolder : public schedmp::Dataset {
  public:
   // "CHANNELSxHEIGHTxWIDTH:FOLDER". Throws Error{kUsage} that names the folder or what is missing.
   ImageFolder(const std::string& sizes_and_folder, schedmp::Split split,
-              const schedmp::Working& working = {});
+              const schedmp::DataRequest& request = {});
 
   int64_t rows() const override { return static_cast<int64_t>(pictures_.size()); }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
   bool named(std::string_view /*name*/) const override { return false; }
   int64_t classes() const override { return static_cast<int64_t>(classes_.size()); }
+  bool classes_are_all() const override { return true; }
+  schedmp::Numbering numbering() const override { return {"classes", classes_}; }
   // Over names and sizes of all files.
   std::string fingerprint() const override;
   void read_input(std::string_view name, std::span<const int64_t> rows,
@@ -43,6 +47,8 @@ class ImageFolder : public schedmp::Dataset {
   };
   void list(const std::filesystem::path& folder, schedmp::Split split, bool holds_out,
             const schedmp::Working& working);
+  // By the folder's name. Throws Error{kUsage} where there is none.
+  int64_t class_of(const std::filesystem::path& folder) const;
   void read_picture(const File& file, float* to) const;
 
   int64_t channels_ = 3;
@@ -50,6 +56,7 @@ class ImageFolder : public schedmp::Dataset {
   int64_t width_ = 0;
   std::filesystem::path folder_;
   std::vector<std::string> classes_;
+  bool known_ = false;  // they are those of the weights
   std::vector<File> pictures_;
 };
 

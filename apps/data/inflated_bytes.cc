@@ -46,7 +46,12 @@ InflatedBytes::InflatedBytes(std::shared_ptr<const ByteSource> compressed, size_
 }
 
 void InflatedBytes::fail(const std::string& what) const {
-  throw Error(ErrorCode::kUsage, what + "; copy it anew", origin_);
+  throw Error(ErrorCode::kUsage,
+              what + "; copy it anew" +
+                  (wrapping_ == Wrapping::kGzip
+                       ? ", or gunzip it, if it has several members, as pigz and bgzip write them"
+                       : ""),
+              origin_);
 }
 
 void InflatedBytes::inflate(size_t bytes,

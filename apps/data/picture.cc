@@ -63,6 +63,29 @@ void keep_channels(Picture& picture, int64_t each, int64_t channels) {
   picture.channels = channels;
 }
 
+constexpr size_t kPngSignature = 8;
+constexpr size_t kPngChunk = 12;  // length, type and checksum
+
+// The file without what it says of the meaning of its colours, by which libpng would change them.
+std::vector<std::byte> without_colour_chunks(std::span<const std::byte> file) {
+  std::vector<std::byte> kept(file.begin(), file.begin() + kPngSignature);
+  size_t at = kPngSignature;
+  while (file.size() - at >= kPngChunk) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<size_t>(file[at + i]);
+    const std::string_view type(reinterpret_cast<const char*>(file.data()) + at + 4, 4);
+    const size_t bytes = std::min(length + kPngChunk, file.size() - at);
+    if (type != "gAMA" && type != "cHRM" && type != "sRGB" && type != "iCCP") {
+      const auto chunk = file.subspan(at, bytes);
+      kept.insert(kept.end(), chunk.begin(), chunk.end());
+    }
+    at += bytes;
+  }
+  const auto rest = file.subspan(at);
+  kept.insert(kept.end(), rest.begin(), rest.end());
+  return kept;
+}
+
 // libpng's simplified interface ends by itself what it began, and never jumps. Transparency is read
 // where there is any: without, libpng would mix it with a background.
 Picture decode_png(std::span<const std::byte> file, int64_t channels, const std::string& origin) {
@@ -73,7 +96,9 @@ Picture decode_png(std::span<const std::byte> file, int64_t channels, const std:
     ~Free() { png_image_free(&image); }
   } const free{image};
   const auto fail = [&] { refuse_damaged(origin, image.message); };
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail();
+  const std::vector<std::byte> plain = without_colour_chunks(file);
+  if (png_image_begin_read_from_memory(&image, plain.data(), plain.size()) == 0) fail();
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // and not linear light
   check_pixels(file, image.width, image.height, origin);
   const bool colours = channels == 3 || (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
   image.format =

@@ -21,7 +21,8 @@ struct Picture {
 };
 
 // Transparency is left out: pixels have the colours that the file says, however little one would
-// see of them. 16 bits become 8; colours are weighed as grey alike in PNG and JPEG; four inks are
+// see of them. 16 bits become 8, and pixels are taken as they are, whatever gamma a
+// file claims; colours are weighed as grey alike in PNG and JPEG; four inks are
 // mixed. Throws Error{kUsage} that names `origin`.
 Picture decode_picture(std::span<const std::byte> file, int64_t channels,
                        const std::string& origin);

@@ -6,14 +6,15 @@
 
 namespace kerf::apps {
 
-std::vector<int64_t> parse_sizes(const std::string& sizes, size_t count, const char* form,
-                                 const char* example) {
+std::vector<int64_t> parse_sizes(const std::string& sizes, size_t count, size_t held,
+                                 const char* form, const char* example) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kUsage, format("\"{}\": {}", sizes, why), "--data");
   };
   const std::string expected = format("expected {}, as in {}", form, example);
   const std::string too_many =
       format("a size is at most {}, and so is the number of values", kMostValues);
+  int64_t values = 1;
   std::vector<int64_t> parsed;
   const char* at = sizes.data();
   const char* const end = at + sizes.size();
@@ -24,7 +25,8 @@ std::vector<int64_t> parse_sizes(const std::string& sizes, size_t count, const c
     const bool last = parsed.size() + 1 == count;
     if (fault != std::errc() || size < 1 || (last ? next != end : next == end || *next != 'x'))
       refuse(expected);
-    if (!parsed.empty() && size > kMostValues / parsed.back()) refuse(too_many);
+    if (parsed.size() < held && size > kMostValues / values) refuse(too_many);
+    if (parsed.size() < held) values *= size;
     parsed.push_back(size);
     at = last ? next : next + 1;
   }

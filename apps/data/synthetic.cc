@@ -27,7 +27,7 @@ std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int6
 }  // namespace
 
 Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(split) {
-  const auto three = parse_sizes(sizes, 3, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
+  const auto three = parse_sizes(sizes, 3, 2, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
   rows_ = three[0];
   features_ = three[1];
   classes_ = three[2];

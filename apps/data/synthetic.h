@@ -24,6 +24,7 @@ class Synthetic : public schedmp::FeatureRows {
   int64_t rows() const override { return rows_; }
   int64_t features() const override { return features_; }
   int64_t classes() const override { return classes_; }
+  bool classes_are_all() const override { return true; }
   // 1 for the row's class, and 0 for the others.
   std::optional<ops::Shape> targets() const override { return ops::Shape{ops::kBatch, classes_}; }
   std::string fingerprint() const override;

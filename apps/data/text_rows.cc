@@ -44,8 +44,13 @@ std::optional<ops::ValueSpec> TextRows::input(std::string_view /*name*/) const {
 }
 
 std::string TextRows::fingerprint() const {
-  return format("{} {}x{} {} from {} {:08x}", words_ == nullptr ? "text" : "words", length_,
-                vocabulary_, rows_, first_, file().checksum());
+  return format("{} {}x{} {} from {} {:08x}{}", words_ == nullptr ? "text" : "words", length_,
+                vocabulary_, rows_, first_, file().checksum(),
+                words_ == nullptr ? "" : words_->given_text());
+}
+
+schedmp::Numbering TextRows::numbering() const {
+  return words_ == nullptr ? schedmp::Numbering{} : words_->numbering();
 }
 
 void TextRows::prepare(std::span<const std::string> /*inputs*/) const {
@@ -81,22 +86,23 @@ void TextRows::read_labels(std::span<const int64_t> rows, const ops::TensorView&
 }
 
 std::shared_ptr<const TextRows> open_text(TokensOf tokens, const std::string& sizes_and_file,
-                                          schedmp::Split split, const Working& working,
+                                          schedmp::Split split, const schedmp::DataRequest& request,
                                           OpenWords* open) {
   const char* const form = "LENGTHxVOCABULARY:FILE";
   const char* const example = "text:128x256:book.txt";
   const size_t colon = sizes_and_file.find(':');
   if (colon == std::string::npos)
     throw Error(ErrorCode::kUsage, format("expected {}, as in {}", form, example), "--data");
-  const auto sizes = parse_sizes(sizes_and_file.substr(0, colon), 2, form, example);
+  const auto sizes = parse_sizes(sizes_and_file.substr(0, colon), 2, 1, form, example);
   const int64_t length = sizes[0];
   const int64_t vocabulary = sizes[1];
   const std::string path = sizes_and_file.substr(colon + 1);
   if (tokens == TokensOf::kBytes)
-    return std::make_shared<TextRows>(std::make_shared<FileBytes>(path, working), length, split);
+    return std::make_shared<TextRows>(std::make_shared<FileBytes>(path, request.working), length,
+                                      split);
   OpenWords alone;
   return std::make_shared<TextRows>(
-      (open == nullptr ? alone : *open).open(path, vocabulary, working), length, vocabulary, split);
+      (open == nullptr ? alone : *open).open(path, vocabulary, request), length, vocabulary, split);
 }
 
 }  // namespace kerf::apps

@@ -33,6 +33,7 @@ class TextRows : public schedmp::Dataset {
   bool named(std::string_view /*name*/) const override { return false; }
   ops::Shape labels() const override { return {ops::kBatch, length_}; }
   int64_t classes() const override { return vocabulary_; }
+  schedmp::Numbering numbering() const override;
   std::string fingerprint() const override;
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;
@@ -59,7 +60,8 @@ class TextRows : public schedmp::Dataset {
 
 // "LENGTHxVOCABULARY:FILE". Throws Error{kUsage} that names the file.
 std::shared_ptr<const TextRows> open_text(TokensOf tokens, const std::string& sizes_and_file,
-                                          schedmp::Split split, const Working& working = {},
+                                          schedmp::Split split,
+                                          const schedmp::DataRequest& request = {},
                                           OpenWords* open = nullptr);
 
 }  // namespace kerf::apps

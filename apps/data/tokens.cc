@@ -68,7 +68,7 @@ void CountingRows::read_labels(std::span<const int64_t> rows, const ops::TensorV
 }
 
 Tokens::Tokens(const std::string& sizes, schedmp::Split split)
-    : Tokens(parse_sizes(sizes, 3, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32"), split) {}
+    : Tokens(parse_sizes(sizes, 3, 2, "ROWSxLENGTHxVOCABULARY", "tokens:4096x16x32"), split) {}
 Tokens::Tokens(std::vector<int64_t> sizes, schedmp::Split split)
     : CountingRows("tokens", sizes, split, 1, sizes[1]), length_(sizes[1]) {}
 
@@ -82,7 +82,7 @@ void Tokens::read_input(std::string_view /*name*/, std::span<const int64_t> rows
 }
 
 TokenPairs::TokenPairs(const std::string& sizes, schedmp::Split split)
-    : TokenPairs(parse_sizes(sizes, 4, "ROWSxSOURCExTARGETxVOCABULARY", "pairs:4096x16x16x32"),
+    : TokenPairs(parse_sizes(sizes, 4, 2, "ROWSxSOURCExTARGETxVOCABULARY", "pairs:4096x16x16x32"),
                  split) {}
 TokenPairs::TokenPairs(std::vector<int64_t> sizes, schedmp::Split split)
     : CountingRows("pairs", sizes, split, sizes[1], sizes[2]),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -43,15 +44,20 @@ void for_each_word(const ByteSource& file, const Act& act) {
 
 }  // namespace
 
-Words::Words(std::shared_ptr<const ByteSource> file, int64_t vocabulary)
-    : file_(std::move(file)), vocabulary_(vocabulary) {
+Words::Words(std::shared_ptr<const ByteSource> file, int64_t vocabulary,
+             std::vector<std::string> given)
+    : file_(std::move(file)), vocabulary_(vocabulary), given_(std::move(given)) {
+  if (std::ssize(given_) >= vocabulary_)
+    throw Error(ErrorCode::kUsage,
+                format("the weights were trained by {} words, but the model has numbers for {}",
+                       given_.size(), vocabulary_ - 1),
+                file_->origin());
   for_each_word(*file_, [&](const std::string&) { ++count_; });
 }
 
-// Once to count how common words are, and once to number them.
-bool Words::number() const {
-  bool now = false;
-  std::call_once(numbered_, [&] {
+const std::vector<std::string>& Words::names() const {
+  if (!given_.empty()) return given_;
+  std::call_once(named_, [&] {
     std::unordered_map<std::string, int64_t> counts;
     for_each_word(*file_, [&](const std::string& word) {
       ++counts[word];
@@ -64,9 +70,32 @@ bool Words::number() const {
     const auto kept = std::min<size_t>(common.size(), static_cast<size_t>(vocabulary_ - 1));
     std::partial_sort(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(kept),
                       common.end());
+    for (size_t i = 0; i < kept; ++i) names_.emplace_back(common[i].second);
+  });
+  return names_;
+}
+
+schedmp::Numbering Words::numbering() const { return {"words", names()}; }
+
+std::string Words::given_text() const {
+  if (given_.empty()) return {};
+  uint64_t sum = 14695981039346656037U;  // FNV-1a
+  const auto add = [&](char letter) {
+    sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
+  };
+  for (const std::string& name : given_) {
+    std::for_each(name.begin(), name.end(), add);
+    add(' ');
+  }
+  return format(" by {} words {:016x}", given_.size(), sum);
+}
+
+bool Words::number() const {
+  bool now = false;
+  std::call_once(numbered_, [&] {
     std::unordered_map<std::string_view, int32_t> number_of;
-    for (size_t i = 0; i < kept; ++i)
-      number_of.emplace(common[i].second, static_cast<int32_t>(i + 1));
+    for (const std::string& name : names())
+      number_of.emplace(name, static_cast<int32_t>(number_of.size() + 1));
     std::vector<int32_t> numbers;
     numbers.reserve(static_cast<size_t>(count_));
     for_each_word(*file_, [&](const std::string& word) {
@@ -84,12 +113,15 @@ bool Words::number() const {
 }
 
 std::shared_ptr<const Words> OpenWords::open(const std::filesystem::path& path, int64_t vocabulary,
-                                             const Working& working) {
+                                             const schedmp::DataRequest& request) {
+  const bool given = request.numbering && request.numbering->what == "words";
+  const auto names = given ? request.numbering->names : std::vector<std::string>();
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const Words>& known = words_[{path, vocabulary}];
+  std::weak_ptr<const Words>& known = words_[{path, vocabulary, names}];
   std::shared_ptr<const Words> words = known.lock();
   if (words == nullptr) {
-    words = std::make_shared<Words>(std::make_shared<FileBytes>(path, working), vocabulary);
+    words = std::make_shared<Words>(std::make_shared<FileBytes>(path, request.working), vocabulary,
+                                    names);
     known = words;
   }
   return words;

@@ -62,8 +62,13 @@ ZipArchive::ZipArchive(std::shared_ptr<const ByteSource> file) : file_(std::move
   const std::string& origin = file_->origin();
   const uint64_t tail_bytes = std::min<uint64_t>(file_->size(), kEndOfDirectory + kMostComment);
   const std::string tail = read_text(*file_, file_->size() - tail_bytes, tail_bytes);
+  // Whose comment ends with the file: the same bytes may be in the comment.
+  const auto ends_the_file = [&](size_t begin) {
+    return tail.size() - begin >= kEndOfDirectory &&
+           zip_number(tail, begin + 20, 2) == tail.size() - begin - kEndOfDirectory;
+  };
   size_t at = tail.rfind("PK\5\6");
-  while (at != std::string::npos && tail.size() - at < kEndOfDirectory)
+  while (at != std::string::npos && !ends_the_file(at))
     at = at == 0 ? std::string::npos : tail.rfind("PK\5\6", at - 1);
   if (at == std::string::npos)
     refuse_zip(origin, "it is no zip archive, or truncated: there is no end of a directory");

@@ -43,7 +43,7 @@ int EvalCommand::run() {
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
   options.weights = given;
-  open_dataset(options.dataset, schedmp::Split::kTest, planned.model);
+  open_dataset(options.dataset, schedmp::Split::kTest, planned.model, given);
   const Outcome outcome =
       run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned.plan),
                    options, crew_flags);

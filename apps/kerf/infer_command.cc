@@ -172,10 +172,10 @@ int InferCommand::run() {
   const Planned planned = plan();
   check_folded(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
+  check_given(planned.model, GivenInputs(data));
   make_folder(output);
   const ShareFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
-  check_given(planned.model, GivenInputs(data));
   options.dataset = data;
   options.weights = given;
   options.results = shares.path();

@@ -21,9 +21,16 @@ void require_loss(const partitioner::Model& model) {
 }
 
 std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
-                                                     const partitioner::Model& model) {
-  auto rows = make_dataset(name, split);
-  check_dataset(*rows, name, model);
+                                                     const partitioner::Model& model,
+                                                     const std::string& weights) {
+  const auto numbering = schedmp::numbering_of_weights(weights);
+  auto rows = make_dataset(name, split, {{}, &model, numbering});
+  schedmp::check_fits(*rows, name, model);
+  const bool begins = split == schedmp::Split::kTrain && weights.empty();
+  if (const std::string what = rows->numbering().what; !begins && !what.empty() && !numbering)
+    fmt::print(
+        stderr, "kerf: note: {} by which {} its numbers were trained; {} are numbered as in {}\n",
+        weights.empty() ? "the model does not say" : weights + " does not say", what, what, name);
   return rows;
 }
 

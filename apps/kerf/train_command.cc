@@ -60,7 +60,10 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   schedmp::TrainingOptions options = options_of(RunKind::kTrain, planned);
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
-  const auto rows = open_dataset(options.dataset, schedmp::Split::kTrain, planned.model);
+  options.weights = existing_weights(flags.weights);
+  check_folded(planned, options.weights);
+  const auto rows =
+      open_dataset(options.dataset, schedmp::Split::kTrain, planned.model, options.weights);
   options.epochs = steps ? epochs_of(*steps, rows->rows(), options.batch) : flags.epochs;
   options.steps = steps.value_or(-1);
   options.evaluate = !no_test;
@@ -68,8 +71,6 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.seed = flags.seed;
   learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
-  options.weights = existing_weights(flags.weights);
-  check_folded(planned, options.weights);
   return options;
 }
 
@@ -95,7 +96,8 @@ int TrainCommand::run() {
   const Outcome outcome = run_training(RunKind::kTrain, planned, schedule, options, crew_flags);
 
   folder.keep(planned, schedule);
-  schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights());
+  schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
+                        outcome.training->numbering());
   runtime::write_chrome_trace(folder.trace(), traces_of(outcome));
   const RunRecord record = record_of(planned, outcome);
   runtime::write_file_atomic(folder.report(), write_run_record(record));

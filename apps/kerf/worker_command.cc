@@ -97,9 +97,10 @@ struct WorkerCommand {
 }  // namespace
 
 void add_worker_command(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("worker",
-                                         "Joins a run that kerf train, eval or run began with "
-                                         "--listen ADDRESS, and computes its part.");
+  CLI::App* command =
+      app.add_subcommand("worker",
+                         "Joins a run that kerf train, eval, infer or run began with "
+                         "--listen ADDRESS, and computes its part.");
   auto state = std::make_shared<WorkerCommand>();
   state->process = &chosen;
   command

@@ -25,6 +25,10 @@ std::string bar_of(double done, int room) {
   return format("[{:<{}}] ", std::string(static_cast<size_t>(full), '='), cells);
 }
 
+std::string if_finite(double figure, int digits) {
+  return std::isfinite(figure) ? format("{:.{}f}", figure, digits) : "not finite";
+}
+
 }  // namespace
 
 Progress::Progress(Options options) : options_(std::move(options)) {
@@ -44,12 +48,13 @@ void Progress::step(const schedmp::StepRecord& record) {
   } else {
     if (skipped_++ == 0) first_skipped_ = record;
   }
+  const int64_t ended = ended_ns(record.end_ns, now);
   if (running_) {
-    intervals_.push_back(std::chrono::duration<double>(now - last_).count());
+    intervals_.push_back(static_cast<double>(ended - last_ns_) * 1e-9);
     seconds_ += intervals_.back();
     rows_ += record.rows;
   }
-  last_ = now;
+  last_ns_ = ended;
   running_ = true;
   const bool last_step = record.step + 1 == options_.total_steps;
   if (options_.terminal && (now - drawn_ >= kRedraw || last_step)) draw(record, now);
@@ -57,8 +62,14 @@ void Progress::step(const schedmp::StepRecord& record) {
 
 void Progress::evaluation(const schedmp::EvaluationRecord& record) {
   if (options_.total_steps == 0) return;  // it is all that there is to report
-  last_ = options_.now();
+  last_ns_ = ended_ns(record.end_ns, options_.now());
   close_epoch(&record);
+}
+
+// Results of several steps may come at once, so when they come says nothing of a step.
+int64_t Progress::ended_ns(int64_t on_worker, Time now) const {
+  if (on_worker != 0) return on_worker;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
 }
 
 // Of steps in a row one line, once they are over: a run that ends among them has an error to tell.
@@ -141,11 +152,11 @@ void Progress::close_epoch(const schedmp::EvaluationRecord* evaluation) {
     line = format("{} {}/{}: {} {:.4f}", options_.words.epoch, epoch_ + 1, options_.epochs,
                   options_.words.loss, loss);
   if (evaluation != nullptr)
-    line += format("{}test loss {:.4f}", line.empty() ? "" : ", ", evaluation->loss);
+    line += format("{}test loss {}", line.empty() ? "" : ", ", if_finite(evaluation->loss, 4));
   if (evaluation != nullptr && evaluation->of_classes)
     line += format(", test accuracy {:.2f} %", evaluation->accuracy() * 100);
   if (evaluation != nullptr && evaluation->label_axes == 1)
-    line += format(", perplexity {:.2f}", std::exp(evaluation->loss));
+    line += format(", perplexity {}", if_finite(std::exp(evaluation->loss), 2));
   if (evaluation != nullptr && evaluation->in_top)
     line += format(", top-5 {:.2f} %", evaluation->share(*evaluation->in_top) * 100);
   if (any && rows_ > 0)

@@ -39,7 +39,8 @@ class Progress {
   // The run ended before its time: no epoch did. Leaves the cursor likewise.
   void abandon();
 
-  // Training only: from the first step's end, without evaluations.
+  // Training only: from the first step's end, without evaluations; by the time that a worker took,
+  // where records have it.
   double rows_per_second() const;
   double median_step_seconds() const;
 
@@ -53,9 +54,12 @@ class Progress {
   void permanent_line(const std::string& line);
 
   Options options_;
-  Time last_{};
+  // When it was over, by the worker's clock; of a program whose workers do not say, by ours.
+  int64_t ended_ns(int64_t on_worker, Time now) const;
+
+  int64_t last_ns_ = 0;
   Time drawn_{};
-  bool running_ = false;           // last_ is the end of a step or of an evaluation
+  bool running_ = false;           // last_ns_ is the end of a step or of an evaluation
   bool bar_ = false;               // one is on the screen
   int width_ = 0;                  // of the terminal when bar_room_ was found
   int bar_room_ = 0;               // columns of the bar: shrinks only, so that it does not jump

@@ -66,6 +66,8 @@ class Executor final : private Machine {
   // Reads inputs or labels from the data set.
   bool reads_data() const;
   bool reads_inputs() const;
+  // Of a step of so many rows, the places of those whose inputs this worker reads, ascending.
+  std::vector<size_t> places_read(int64_t rows) const;
 
   // This worker's shares, and the numbers of its parts.
   Parameters& parameters() { return parameters_; }

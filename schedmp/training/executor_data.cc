@@ -23,6 +23,32 @@ void fetch(const Dataset& data, const partitioner::Value& value, std::span<const
 
 }  // namespace
 
+std::vector<size_t> Executor::places_read(int64_t rows) const {
+  std::vector<bool> mine(static_cast<size_t>(rows));
+  const auto take = [&](const Local& each) {
+    int64_t first = 0;
+    for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+      const int64_t count = rows / micro_batches_ + (micro_batch < rows % micro_batches_ ? 1 : 0);
+      const ops::Range all{0, count};
+      const ops::IndexSet& share = each.box.axes[0];
+      for (const ops::Range& range :
+           share.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(share.ranges()))
+        std::fill(mine.begin() + first + std::min(range.begin, count),
+                  mine.begin() + first + std::min(range.end, count), true);
+      first += count;
+    }
+  };
+  for (const partitioner::Part* each : current_->parts)
+    for (const Local& local : each->locals)
+      if (local.kind == partitioner::LocalKind::kData &&
+          model_.value(local.value).role == partitioner::Role::kInput)
+        take(local);
+  std::vector<size_t> places;
+  for (size_t place = 0; place < mine.size(); ++place)
+    if (mine[place]) places.push_back(place);
+  return places;
+}
+
 // The rows of this part's share of the micro-batch, range by range.
 void Executor::read(const Site& site, const Instruction& instruction) {
   TensorView to = view(site, instruction.local);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "partitioner/losses.h"
 #include "partitioner/step_vector.h"
@@ -12,8 +13,10 @@
 #include "runtime/wire.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/messages.h"
+#include "schedmp/training/odd_numbers.h"
 #include "schedmp/training/proof.h"
 #include "schedmp/training/rounds.h"
+#include "schedmp/training/row_order.h"
 #include "schedmp/training/worker_half.h"
 
 namespace kerf::schedmp {
@@ -41,6 +44,7 @@ struct Training::SchedulerHalf {
       workers[worker].worker = static_cast<int>(worker);
     note_proof();
     check_data();
+    if (train != nullptr && !options.shards.empty()) numbering = train->numbering();
   }
 
   static TrainingOptions checked(TrainingOptions options, const Plan& plan) {
@@ -59,7 +63,8 @@ struct Training::SchedulerHalf {
   std::shared_ptr<const Dataset> open(const TrainingFactories& factories, Split split) const {
     const bool trains = options.steps != 0 || !options.shards.empty();
     if (split == Split::kTrain ? !trains : !options.evaluate) return nullptr;
-    return factories.dataset(options.dataset, split, {});
+    return factories.dataset(options.dataset, split,
+                             {{}, &model, numbering_of_weights(options.weights)});
   }
   static int64_t rows_of(const std::shared_ptr<const Dataset>& data) {
     return data == nullptr ? 0 : data->rows();
@@ -133,7 +138,7 @@ struct Training::SchedulerHalf {
   }
 
   // Folds a finished round in: losses are means over its rows.
-  void fold_step(const TrainingTask& task, const TrainingResult& result) {
+  void fold_step(const TrainingTask& task, const TrainingResult& result, int64_t end_ns) {
     steps.push_back({task.step,
                      task.epoch,
                      task.rows,
@@ -141,12 +146,24 @@ struct Training::SchedulerHalf {
                      result.correct,
                      std::sqrt(result.squared_norm),
                      {},
-                     task.learning_rate});
+                     task.learning_rate,
+                     end_ns});
     if (result.cause != 0)
       steps.back().skipped =
           entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
     if (observer.step) observer.step(steps.back());
     check_skipped();
+  }
+
+  std::vector<int64_t> rows_of_step(const StepRecord& step) const {
+    const int64_t in_an_epoch = (train->rows() + options.batch - 1) / options.batch;
+    const int64_t first = step.step % in_an_epoch * options.batch;
+    std::vector<int64_t> rows(static_cast<size_t>(step.rows));
+    std::iota(rows.begin(), rows.end(), first);
+    if (!options.shuffle) return rows;
+    const RowOrder order(train->rows(), options.seed, step.epoch);
+    for (int64_t& row : rows) row = order[row];
+    return rows;
   }
 
   // A run that learns nothing any more ends: after so many steps in a row that were not finite, and
@@ -162,6 +179,11 @@ struct Training::SchedulerHalf {
     const StepRecord& first = steps[steps.size() - static_cast<size_t>(in_a_row)];
     const std::string where =
         first.skipped == "the loss" ? model.node(model.loss()).name : plan.model;
+    if (const std::string odd = odd_number(*train, model, rows_of_step(first)); !odd.empty())
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("{} of the training rows is not finite, so {} is not either", odd,
+                               first.skipped),
+                  options.dataset);
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} is no longer a finite number; a smaller --lr may help ({} from "
                              "this one on, nothing was updated)",
@@ -169,7 +191,7 @@ struct Training::SchedulerHalf {
                 kerf::format("{}, step {}", where, first.step));
   }
 
-  void fold_evaluation(const TrainingTask& task, const TrainingResult& sum) {
+  void fold_evaluation(const TrainingTask& task, const TrainingResult& sum, int64_t end_ns) {
     if (task.first == 0) {
       evaluations.push_back({task.epoch, 0, 0, 0, labels_per_row()});
       evaluations.back().of_classes = !partitioner::has_targets(model);
@@ -181,6 +203,7 @@ struct Training::SchedulerHalf {
                    sum.loss * static_cast<double>(task.rows)) /
                   static_cast<double>(record.rows + task.rows);
     record.rows += task.rows;
+    record.end_ns = end_ns;
     record.correct += sum.correct;
     if (record.in_top) *record.in_top += sum.in_top;
     if (record.rows < test->rows()) return;
@@ -208,6 +231,7 @@ struct Training::SchedulerHalf {
   const TrainingObserver observer;
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  Numbering numbering;
   Rounds rounds;
   TrainingProof proof;
   std::deque<TrainingTask> under_way;
@@ -300,13 +324,14 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
     sum.cause = result.cause;
   }
   half.predict(task);
+  const int64_t end_ns = times.front().end_ns;
   if (task.kind == TaskKind::kEvaluate) {
     half.last_ns = runtime::now_ns();
     half.evaluation_times.push_back(std::move(times));
-    return half.fold_evaluation(task, sum);
+    return half.fold_evaluation(task, sum, end_ns);
   }
   KERF_CHECK(reports == 1, "{} workers concluded step {}", reports, task.step);
-  half.fold_step(task, sum);
+  half.fold_step(task, sum, end_ns);
 }
 
 void Training::start(runtime::Workplace& workplace, std::string_view job) {
@@ -330,6 +355,7 @@ double Training::seconds_between() const {
 }
 const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
+const Numbering& Training::numbering() const { return scheduler_->numbering; }
 int64_t Training::labels_per_row() const { return scheduler_->labels_per_row(); }
 int Training::label_axes() const { return scheduler_->label_axes(); }
 int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }

@@ -69,6 +69,7 @@ struct StepRecord {
   // was.
   std::string skipped = {};
   double learning_rate = 0;
+  int64_t end_ns = 0;  // when the first worker was done with it, on its own clock
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;
@@ -81,6 +82,7 @@ struct EvaluationRecord {
   std::optional<int64_t> in_top = std::nullopt;
   bool kept = false;       // its weights are those that the run leaves
   bool of_classes = true;  // answers are right or wrong; else they are near to numbers, or far
+  int64_t end_ns = 0;      // as of a step, of its last batch
   int label_axes = 0;      // of a row's labels: 0 of one, 1 of a text's, 2 of an image's
 
   int64_t labels() const { return rows * labels_per_row; }
@@ -158,6 +160,8 @@ class Training : public Program {
   double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
+  // Of the training rows, where the run leaves weights.
+  const Numbering& numbering() const;
   int64_t labels_per_row() const;
   int label_axes() const;
   int64_t total_steps() const;  // that this run will make at most
@@ -180,8 +184,10 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
                  const std::function<void(std::span<const std::byte> rows)>& rows);
 
 // Joins the shares that workers left in `shards` into one safetensors file of whole tensors,
-// atomically, and removes the shares. Throws Error{kUnavailable} naming what is missing.
+// atomically, and removes the shares. The file says by which numbering they were trained, if any.
+// Throws Error{kUnavailable} naming what is missing.
 void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
-                  const std::filesystem::path& shards, const std::filesystem::path& file);
+                  const std::filesystem::path& shards, const std::filesystem::path& file,
+                  const Numbering& numbering = {});
 
 }  // namespace kerf::schedmp

@@ -49,7 +49,7 @@ std::string joined(const Value& value, const ops::Box& slice, int axis, const op
 }  // namespace
 
 void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
-                  const std::filesystem::path& file) {
+                  const std::filesystem::path& file, const Numbering& numbering) {
   std::vector<SafetensorsReader> open;
   for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
   std::vector<ValueId> ids;
@@ -67,6 +67,7 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
   std::map<std::string, std::string> metadata{{"model", model.name()},
                                               {"fingerprint", model.fingerprint()}};
   if (std::string map = stored_names(model); !map.empty()) metadata[kNamesKey] = std::move(map);
+  if (!numbering.names.empty()) metadata[kNumberingKey] = write_numbering(numbering);
   SafetensorsWriter writer(file, specs, metadata);
   for (const ValueId id : ids) {
     const Value& value = model.value(id);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "ops/arithmetic.h"
-#include "ops/random.h"
 #include "partitioner/rewrite.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -59,7 +58,8 @@ void TrainingWorker::open_data(const TrainingFactories& factories) {
   workplace_.activity.doing("opening data set " + job_.dataset);
   const auto open = [&](Split split, const std::string& fingerprint) {
     auto data = factories.dataset(job_.dataset, split,
-                                  [&activity = workplace_.activity] { activity.progress(); });
+                                  {[&activity = workplace_.activity] { activity.progress(); },
+                                   &model_, numbering_of_weights(job_.weights)});
     if (data->fingerprint() != fingerprint)
       throw Error(
           ErrorCode::kUsage,
@@ -85,13 +85,20 @@ std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
 void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows) {
   if (train_ahead_ == nullptr && test_ahead_ == nullptr) return;
   const std::span<const int64_t> next = numbers_of(task.next, next_rows_);
+  const auto mine = [&](std::span<const int64_t> all) {
+    std::vector<int64_t> some;
+    for (const size_t place : executor_->places_read(std::ssize(all))) some.push_back(all[place]);
+    return some;
+  };
+  const std::vector<int64_t> now = mine(rows);
+  const std::vector<int64_t> later = mine(next);
   const auto if_of = [](bool kind, std::span<const int64_t> some) {
     return kind ? some : std::span<const int64_t>();
   };
   for (const auto& [ahead, kind] : {std::pair(train_ahead_.get(), TaskKind::kTrain),
                                     std::pair(test_ahead_.get(), TaskKind::kEvaluate)})
     if (ahead != nullptr)
-      ahead->expect(if_of(task.kind == kind, rows), if_of(task.next.kind == kind, next));
+      ahead->expect(if_of(task.kind == kind, now), if_of(task.next.kind == kind, later));
 }
 
 void TrainingWorker::prepare(const Dataset* data) {
@@ -102,18 +109,16 @@ void TrainingWorker::prepare(const Dataset* data) {
 }
 
 std::span<const int64_t> TrainingWorker::numbers_of(const TaskRows& rows,
-                                                    std::vector<int64_t>& plain) {
-  if (rows.rows == 0) return {};
-  if (rows.kind != TaskKind::kTrain || !job_.shuffle || train_ == nullptr) {
-    plain.resize(static_cast<size_t>(rows.rows));
-    std::iota(plain.begin(), plain.end(), rows.first);
-    return plain;
-  }
+                                                    std::vector<int64_t>& numbers) {
+  numbers.resize(static_cast<size_t>(rows.rows));
+  std::iota(numbers.begin(), numbers.end(), rows.first);
+  if (rows.rows == 0 || rows.kind != TaskKind::kTrain || !job_.shuffle || train_ == nullptr)
+    return numbers;
   Order& order = orders_[rows.epoch % 2];
   if (order.epoch != rows.epoch)
-    order = {rows.epoch, ops::permutation(train_->rows(), job_.seed, rows.epoch)};
-  return std::span<const int64_t>(order.rows)
-      .subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.rows));
+    order = {rows.epoch, RowOrder(train_->rows(), job_.seed, rows.epoch)};
+  for (int64_t& number : numbers) number = (*order.rows)[number];
+  return numbers;
 }
 
 const TrainingResult& TrainingWorker::update(const TrainingTask& task) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "runtime/resident_memory.h"
 #include "schedmp/training/executor.h"
 #include "schedmp/training/loading_ahead.h"
+#include "schedmp/training/row_order.h"
 #include "schedmp/training/training.h"
 
 namespace kerf::schedmp {
@@ -31,8 +33,8 @@ class TrainingWorker {
   void prepare(const Dataset* data);
   // Reads this split's rows beforehand from now on, where that is worth a thread.
   std::shared_ptr<LoadingAhead> load_ahead(std::shared_ptr<const Dataset>& data) const;
-  // Numbers of rows, in the order of their epoch; of those that are not shuffled, in `plain`.
-  std::span<const int64_t> numbers_of(const TaskRows& rows, std::vector<int64_t>& plain);
+  // Numbers of rows, in the order of their epoch, in `numbers`.
+  std::span<const int64_t> numbers_of(const TaskRows& rows, std::vector<int64_t>& numbers);
   // The task's rows, and behind them the next task's, be it of another epoch or of the tests.
   void expect_rows(const TrainingTask& task, std::span<const int64_t> rows);
 
@@ -51,10 +53,10 @@ class TrainingWorker {
   std::shared_ptr<LoadingAhead> test_ahead_;
   struct Order {
     int64_t epoch = -1;
-    std::vector<int64_t> rows = {};
+    std::optional<RowOrder> rows = {};
   };
   Order orders_[2];            // of the training rows, in this epoch and the next
-  std::vector<int64_t> rows_;  // scratch: rows that are not shuffled
+  std::vector<int64_t> rows_;  // scratch
   std::vector<int64_t> next_rows_;
   const TrainingResult nothing_;
   std::unique_ptr<Executor> executor_;  // the last: what it has under way reads the others

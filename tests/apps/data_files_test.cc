@@ -174,7 +174,7 @@ TEST_F(SavedArrays, WhatHasTestsOfItsOwnIsForTrainingWhole) {
 TEST_F(SavedArrays, TooFewRowsAreRefused) {
   for (const int64_t rows : {0, 1}) {
     for (const char* name : {"x", "y"}) save(name, {rows});
-    EXPECT_THAT(complaint(), HasSubstr(plural(rows, "row") + " are not enough"));
+    EXPECT_THAT(complaint(), HasSubstr("it has " + plural(rows, "row") + ", which is not enough"));
     EXPECT_TRUE(error_of([&] { open(Split::kTest); })) << rows;
   }
   for (const char* name : {"x", "y"}) save(name, {2});
@@ -209,6 +209,98 @@ TEST_F(SavedArrays, TwoThatCouldBeItAreRefused) {
   EXPECT_EQ(complaint([](const ArrayRows& data) { data.input("data"); }), "");
 }
 
+TEST_F(SavedArrays, AxesAreThoseOfTheModelOrOne) {
+  const auto complaint_of = [&](const ops::Shape& shape) {
+    save("image", shape, ops::DType::kFloat32);
+    const auto lenet = make_model("lenet5");
+    const auto error = error_of([&] {
+      schedmp::check_fits(ArrayRows(arrays_of_folder(folder_.path()), Split::kTrain, &lenet),
+                          "rows", lenet);
+    });
+    return error ? std::string(error->what()) : "";
+  };
+  save("label", {20});
+  for (const ops::Shape& shape :
+       {ops::Shape{20, 1, 28, 28}, {20, 28, 28, 1}, {20, 28, 28}, {20, 784}})
+    EXPECT_EQ(complaint_of(shape), "") << ops::to_string(shape);
+  for (const auto& [shape, told] : {std::pair(ops::Shape{20, 28, 14, 2}, "[N, 28, 14, 2]"),
+                                    {ops::Shape{20, 14, 56}, "[N, 14, 56]"}})
+    EXPECT_THAT(complaint_of(shape),
+                AllOf(HasSubstr(format("rows: its rows are {}", told)),
+                      HasSubstr("[N, 1, 28, 28]; give the axes in that order")));
+}
+
+// seq2seq reads source and target.
+TEST_F(SavedArrays, WhatTheModelReadsIsNoLabel) {
+  const auto model = make_model("seq2seq 4-3-9-8-16-1");
+  const auto complaint_of = [&] {
+    const auto error = error_of([&] {
+      schedmp::check_fits(ArrayRows(arrays_of_folder(folder_.path()), Split::kTrain, &model),
+                          "rows", model);
+    });
+    return error ? std::string(error->what()) : "";
+  };
+  save("source", {20, 4});
+  save("target", {20, 3});
+  EXPECT_THAT(complaint_of(), AllOf(HasSubstr("it has no labels"), HasSubstr("source, target")));
+  save("labels", {20, 3});
+  EXPECT_EQ(complaint_of(), "");
+}
+
+TEST_F(SavedArrays, ThatTheModelDoesNotReadDecideNothing) {
+  const auto model = make_model("mlp 6-4-3");
+  const auto rows_of = [&](Split split) {
+    return ArrayRows(arrays_of_folder(folder_.path()), split, &model).rows();
+  };
+  save("x", {20, 6}, ops::DType::kFloat32);
+  save("y", {20});
+  save("another_test", {5});
+  save("mean", {1});
+  EXPECT_EQ(rows_of(Split::kTrain), 18);
+  EXPECT_EQ(rows_of(Split::kTest), 2);
+  save("x_val", {7, 6}, ops::DType::kFloat32);
+  save("y_val", {7});
+  EXPECT_EQ(rows_of(Split::kTrain), 20);
+  EXPECT_EQ(rows_of(Split::kTest), 7) << "they are tests where no others are";
+  save("x_train", {9, 6}, ops::DType::kFloat32);
+  const ArrayRows data(arrays_of_folder(folder_.path()), Split::kTrain, &model);
+  EXPECT_THAT(error_of([&] { data.classes(); })->what(),
+              AllOf(HasSubstr("it has no labels"), HasSubstr("y: passed over")));
+}
+
+TEST_F(SavedArrays, AreOfTheTypeThatTheModelReads) {
+  const auto model = make_model("mlp 2-4-3");
+  std::vector<uint16_t> deep{1, 60000, 3, 4};
+  write_npy(folder_ / "x.npy",
+            {ops::DType::kUint16, {2, 2}, reinterpret_cast<std::byte*>(deep.data())});
+  save("y", {2});
+  const ArrayRows data(arrays_of_folder(folder_.path()), Split::kTrain, &model);
+  schedmp::check_fits(data, "rows", model);
+  EXPECT_THAT(inputs_of(data, {0}), ElementsAre(1, 60000));
+}
+
+TEST_F(SavedArrays, TokensBeyondTheVocabularyAreNamedWithTheirRow) {
+  const auto model = make_model("lstm-lm 3-7-4-6");
+  for (const int64_t odd : {int64_t{7}, int64_t{-1}}) {
+    std::vector<int64_t> tokens(60);
+    tokens[3 * 19 + 1] = odd;  // the first row of tests is 18
+    write_npy(folder_ / "tokens.npy",
+              {ops::DType::kInt64, {20, 3}, reinterpret_cast<std::byte*>(tokens.data())});
+    save("label", {20, 3});
+    const ArrayRows data(arrays_of_folder(folder_.path()), Split::kTest, &model);
+    std::vector<int64_t> row(3);
+    const auto error = error_of([&] {
+      data.read_input("tokens", std::vector<int64_t>{1},
+                      {ops::DType::kInt64, {1, 3}, reinterpret_cast<std::byte*>(row.data())});
+    });
+    ASSERT_TRUE(error) << odd;
+    EXPECT_THAT(
+        error->what(),
+        AllOf(HasSubstr("tokens.npy"),
+              HasSubstr(format("row 19 has the number {}, but the model picks from 7", odd))));
+  }
+}
+
 // A flipped bit of an array, wherever it is: nothing else in the file says what its numbers were.
 TEST(ArrayRows, DamagedNumbersAreRefused) {
   const tests::TemporaryFolder folder;
@@ -226,6 +318,15 @@ TEST(ArrayRows, DamagedNumbersAreRefused) {
     ASSERT_TRUE(error) << name;
     EXPECT_THAT(error->what(), AllOf(HasSubstr(name + ": x"), HasSubstr("it is damaged")));
   }
+}
+
+TEST(ZipArchive, ACommentMayHoldWhatItsEndBeginsWith) {
+  const tests::TemporaryFolder folder;
+  std::string bytes = runtime::read_file(kFiles / "stored.npz");
+  const std::string comment = "PK\5\6" + std::string(18, '\0') + "and more";
+  bytes[bytes.size() - 2] = static_cast<char>(comment.size());
+  runtime::write_file_atomic(folder / "a.npz", bytes + comment);
+  EXPECT_EQ(ArrayRows(arrays_of_archive(folder / "a.npz"), Split::kTrain).rows(), 30);
 }
 
 TEST(ZipArchive, AStoredMemberHasOneSize) {
@@ -287,7 +388,7 @@ TEST(Pictures, AreWhatPyTorchMakesOfThem) {
       ASSERT_NEAR(each, value, allowed) << name << " " << channels;
     }
   }
-  EXPECT_EQ(compared, 18);
+  EXPECT_EQ(compared, 24);
 }
 
 std::string message_of_picture(const std::string& bytes) {
@@ -375,10 +476,45 @@ TEST_F(PictureFolder, EveryTenthIsForTestsWhereNobodySaysWhich) {
   EXPECT_EQ(ImageFolder(name("3x2x2"), Split::kTest).rows(), 2);
 }
 
+TEST_F(PictureFolder, WhatIsHiddenIsPassedOver) {
+  put("train/dog/a.png", "waves.png");
+  put("train/dog/._a.png", "expected.txt");
+  put("train/.ipynb_checkpoints/a.png", "waves.png");
+  const ImageFolder train(name("3x3x2"), Split::kTrain);
+  EXPECT_EQ(train.rows(), 1);
+  EXPECT_EQ(train.classes(), 1);
+  fs::create_directories(folder_ / "train/dog/b.png");
+  EXPECT_THAT(complaint(), AllOf(HasSubstr("dog/b.png"), HasSubstr("is no file")));
+}
+
+TEST_F(PictureFolder, TestsAloneHaveClasses) {
+  put("test/dog/a.png", "waves.png");
+  put("test/cat/b.png", "waves.png");
+  const ImageFolder test(name("3x3x2"), Split::kTest);
+  EXPECT_THAT(whole_numbers(test, {0, 1}), ElementsAre(0, 1));
+  EXPECT_THAT(complaint(), HasSubstr("it has no folder train"));
+}
+
+// Those that weights were trained by, however many of them are here.
+TEST_F(PictureFolder, ClassesAreThoseOfTheWeights) {
+  put("train/dog/a.png", "waves.png");
+  const schedmp::DataRequest request{
+      {}, nullptr, schedmp::Numbering{"classes", {"dog", "ant", "cat"}}};
+  EXPECT_EQ(ImageFolder(name("3x3x2"), Split::kTrain, request).classes(), 3);
+  put("train/cat/a.png", "waves.png");
+  EXPECT_THAT(whole_numbers(ImageFolder(name("3x3x2"), Split::kTrain, request), {0, 1}),
+              ElementsAre(2, 0));
+  put("train/zebra/a.png", "waves.png");
+  const auto error = error_of([&] { ImageFolder(name("3x3x2"), Split::kTrain, request); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("zebra"), HasSubstr("trained for: dog, ant, cat")));
+}
+
 TEST_F(PictureFolder, WhatIsWrongIsNamed) {
   EXPECT_THAT(complaint(), HasSubstr("no pictures for training"));
   put("train/dog/a.png", "waves.png");
-  EXPECT_THAT(complaint(), HasSubstr("neither test nor val"));
+  EXPECT_EQ(complaint(), "") << "nobody asks for tests";
+  EXPECT_THAT(complaint(Split::kTest), HasSubstr("neither test nor val; --no-test"));
   put("test/cat/a.png", "waves.png");
   EXPECT_THAT(complaint(Split::kTest), HasSubstr("no class of that name"));
   EXPECT_EQ(complaint(), "");
@@ -441,9 +577,9 @@ TEST_F(Text, OfWordsIsGoneThroughOnceForBothSplits) {
   const std::string of = name("2x5", "the cat sat the cat the dog sat the cat a b c d\n");
   OpenWords words;
   int64_t reads = 0;
-  const Working working = [&] { ++reads; };
+  const schedmp::DataRequest request{[&] { ++reads; }};
   const auto open = [&](Split split) {
-    return open_text(TokensOf::kWords, of, split, working, &words);
+    return open_text(TokensOf::kWords, of, split, request, &words);
   };
   const auto train = open(Split::kTrain);
   EXPECT_EQ(reads, 1) << "it said that it was at work";
@@ -455,6 +591,25 @@ TEST_F(Text, OfWordsIsGoneThroughOnceForBothSplits) {
   whole_numbers(*test, {0});
   EXPECT_EQ(reads, 3);
   EXPECT_EQ(train->held_bytes() + test->held_bytes(), 15 * 4);
+}
+
+TEST_F(Text, OfWordsIsNumberedAsTheWeightsWere) {
+  const std::string of = name("2x5", "the cat sat\nthe \xff cat sat on\n");
+  const auto plain = open_text(TokensOf::kWords, of, Split::kTrain);
+  const schedmp::Numbering mine = plain->numbering();
+  EXPECT_EQ(mine.what, "words");
+  EXPECT_THAT(mine.names, ElementsAre("\n", "cat", "sat", "the"));
+  const schedmp::Numbering odd{"words", {"sat", "\xff", "the", "\n"}};
+  EXPECT_EQ(schedmp::read_numbering(schedmp::write_numbering(odd), "here"), odd);
+  const auto given = open_text(TokensOf::kWords, of, Split::kTrain, {{}, nullptr, odd});
+  EXPECT_EQ(given->numbering(), odd);
+  EXPECT_NE(given->fingerprint(), plain->fingerprint());
+  EXPECT_THAT(whole_numbers(*given, {0, 1, 2}, false), ElementsAre(3, 0, 1, 4, 3, 2));
+  const schedmp::Numbering many{"words", {"a", "b", "c", "d", "e"}};
+  EXPECT_THAT(error_of([&] {
+                open_text(TokensOf::kWords, of, Split::kTrain, {{}, nullptr, many});
+              })->what(),
+              HasSubstr("the weights were trained by 5 words, but the model has numbers for 4"));
 }
 
 TEST_F(Text, WhatIsTooShortIsNamed) {
@@ -492,6 +647,18 @@ TEST(IdxFolder, ReadsPlainAndGzippedFilesAlike) {
   EXPECT_FALSE(zipped.loads_ahead());
   EXPECT_THAT(error_of([&] { IdxFolder("/nowhere", Split::kTrain); })->what(),
               HasSubstr("/nowhere"));
+}
+
+TEST(IdxFolder, GzipFilesOfSeveralMembersAreToldOf) {
+  const tests::TemporaryFolder folder;
+  tests::write_fashion_mnist(folder.path(), 12, 6);
+  const fs::path file = folder / "train-labels-idx1-ubyte.gz";
+  const std::string first = runtime::read_file(file);
+  tests::write_gzip(file, "and more");
+  runtime::write_file_atomic(file, first + runtime::read_file(file));
+  const auto error = error_of([&] { IdxFolder(folder.path(), Split::kTrain); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("or gunzip it, if it has several members"));
 }
 
 // ---- names

@@ -7,7 +7,7 @@ import unittest
 
 import numpy
 
-from kerf_command import KerfTest, run
+from kerf_command import KerfTest, read_safetensors, run, safetensors_header, write_safetensors
 
 FILES = pathlib.Path(__file__).parent / "files"
 CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
@@ -44,6 +44,8 @@ class DataOfFiles(KerfTest):
         numpy.savez(file, source=source, target=target, label=(target + source[:, :1]) % 9)
         report = self.same_on_any_number("seq2seq", "--sizes", "4-3-9-8-16-1", "--data", file, "--epochs", 3)
         self.assertEqual(report["evaluations"][-1]["labels_per_row"], 3)
+        numpy.savez(file, source=source, target=target)
+        self.assert_one_error(run("train", "seq2seq", "--sizes", "4-3-9-8-16-1", "--data", file), "it has no labels", "source, target")
         numpy.savez(file, source=source, label=target)
         self.assert_one_error(run("train", "seq2seq", "--sizes", "4-3-9-8-16-1", "--data", file), "target", "pairs.npz")
 
@@ -60,7 +62,7 @@ class DataOfFiles(KerfTest):
         for i in range(10):
             (folder / "train" / f"c{i}").mkdir()
         answer = run("train", "lenet5", "--data", f"images:{folder}", "--out", self.folder / "out")
-        self.assert_one_error(answer, "it has 12 classes, but lenet5 gives 10 scores")
+        self.assert_one_error(answer, "it has 12 classes, but lenet5 gives 10 scores: a, b, c0, c1")
         for i in range(2, 4):
             (folder / "train" / f"c{i}").rmdir()
         report = self.same_on_any_number("lenet5", "--data", f"images:{folder}", "--epochs", 4)
@@ -79,6 +81,76 @@ class DataOfFiles(KerfTest):
             self.assertEqual(report["labels_per_row"], 8)
         self.assert_one_error(run("train", "lenet5", "--data", f"text:{text}"), "does not answer token by token")
         self.assert_one_error(run("train", CONVOLUTIONS, "--data", f"text:{text}"), "gets one by --loss")
+
+    def evaluated(self, *flags, note=None):
+        answer = run("eval", *flags, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        if note is None:
+            self.assertNotIn("note", answer.stderr)
+        else:
+            self.assertIn(note, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_words_keep_their_numbers_with_the_weights(self):
+        text, other = self.folder / "text", self.folder / "other"
+        text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 40)
+        other.write_text("mat mat mat mat " * 200 + "the cat sat on the mat and the dog sat on the cat\n" * 40)
+        model = ("lstm-lm", "--sizes", "8-12-8-16")
+        self.train(*model, "--data", f"words:{text}", "--batch", 8, "--micro-batches", 2, "--lr", 0.5, "--epochs", 30, "--workers", 2)
+        weights = self.folder / "run" / "weights.safetensors"
+        numbering = json.loads(safetensors_header(weights)[0]["__metadata__"]["numbering"])
+        self.assertEqual((numbering["what"], numbering["names"][0]), ("words", "the"))
+        mine = self.evaluated(*model, "--data", f"words:{text}", "--weights", weights)
+        self.assertGreater(mine["accuracy"], 0.9)
+        theirs = self.evaluated(*model, "--data", f"words:{other}", "--weights", weights, "--workers", 2)
+        self.assertGreater(theirs["accuracy"], 0.9, "its commonest word is another")
+        # Weights that say nothing of it.
+        contents = {name: numpy.frombuffer(data, "<f4").reshape(shape) for name, (shape, data) in read_safetensors(weights).items()}
+        write_safetensors(weights, contents)
+        theirs = self.evaluated(*model, "--data", f"words:{other}", "--weights", weights,
+                                note="does not say by which words its numbers were trained")
+        self.assertLess(theirs["accuracy"], 0.9)
+
+    def test_classes_keep_their_numbers_with_the_weights(self):
+        folder = self.folder / "pictures"
+        for i in range(10):
+            (folder / f"c{i}").mkdir(parents=True)
+            for j in range(10):
+                shutil.copy(FILES / ("waves.png" if i % 2 else "grey.png"), folder / f"c{i}" / f"{j}.png")
+        model = ("lenet5", "--data", f"images:{folder}")
+        self.train(*model, *BRIEFLY, "--epochs", 1, "--workers", 1)
+        weights = self.folder / "run" / "weights.safetensors"
+        self.evaluated(*model, "--weights", weights)
+        (folder / "c0").rename(folder / "z0")
+        self.assert_one_error(run("eval", *model, "--weights", weights), "z0", "the weights were trained for: c0, c1")
+        self.assert_one_error(run("train", *model, "--weights", weights, "--out", self.folder / "o"), "z0", "trained for: c0, c1")
+
+    def test_numbers_that_are_not_finite_are_told_of(self):
+        x, y = numpy.zeros((20, 6), numpy.float32), numpy.arange(20) % 5
+        x[7, 3] = numpy.inf
+        answer = run("train", "mlp", "--sizes", "6-8-5", "--data", self.save(x=x, y=y), "--batch", 18, "--steps", 3, "--workers", 1,
+                     "--out", self.folder / "out")
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertIn("row 7 of", answer.stderr)
+        self.assertIn("is not finite, so", answer.stderr)
+        self.assertNotIn("--lr", answer.stderr)
+
+    def test_workers_of_some_samples_read_no_others(self):
+        x, y = numpy.random.default_rng(1).standard_normal((80, 6)).astype(numpy.float32), numpy.arange(80) % 5
+        shares = self.folder / "shares.json"
+        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}}}}))
+        report = self.train("mlp", "--sizes", "6-8-5", "--data", self.save(x=x, y=y), "--batch", 16, "--micro-batches", 2, "--steps", 3,
+                            "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
+        for worker in report["workers"]:
+            # Of the step and of the next; all of them would be twice as much.
+            self.assertGreater(worker["data_bytes"], 0)
+            self.assertLessEqual(worker["data_bytes"], 16 * 6 * 4)
+
+    def test_axes_in_another_order_are_refused(self):
+        x, y = numpy.zeros((20, 32, 32, 3), numpy.float32), numpy.arange(20) % 10
+        network = ("resnet18", "--width", 0.125, "--image-size", 32, "--classes", 10)
+        answer = run("train", *network, "--data", self.save(image=x, label=y), *BRIEFLY, "--out", self.folder / "out")
+        self.assert_one_error(answer, "[N, 32, 32, 3]", "[N, 3, 32, 32]; give the axes in that order")
 
     def save(self, **arrays):
         path = self.folder / "arrays.npz"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "apps/models.h"
+#include "partitioner/builder.h"
 #include "tests/support/errors.h"
 
 namespace kerf::apps {
@@ -96,7 +97,10 @@ TEST(Tokens, BadSizesAreNamed) {
   for (const char* bad :
        {"pairs:5", "pairs:5x6x7", "pairs:5x6x7x0", "pairs:0x6x7x8", "pairs:5x6x7x8x9", "tokens:5x6",
         "tokens:5x6x7x", "tokens:0x6x7", "tokens:5xax7"})
-    EXPECT_TRUE(error_of([&] { make_dataset(bad, Split::kTrain); })) << bad;
+    EXPECT_THAT(error_of([&] { make_dataset(bad, Split::kTrain); })->what(),
+                HasSubstr(format("\"{}\": expected ROWSx",
+                                 std::string(bad).substr(std::string(bad).find(':') + 1))))
+        << bad;
 }
 
 TEST(Synthetic, IsTheSameForEverybodyAndAnyOrderOfReading) {
@@ -163,6 +167,26 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
             "fashion-mnist:/there");
 }
 
+// An embedding of 20 tokens and 300 scores: what it reads it has rows for.
+TEST(Synthetic, TokensAreThoseThatTheModelPicksFrom) {
+  partitioner::Builder b("lm");
+  const auto words = b.embedding(b.input("tokens", {ops::kBatch, 5}, ops::DType::kInt64), 20, 4);
+  const auto scores = b.matmul(words, b.parameter("w", {4, 300}, {}));
+  b.loss(b.node("Transpose", {scores}, {{"perm", std::vector<int64_t>{0, 2, 1}}}));
+  const partitioner::Model model = b.build();
+  EXPECT_EQ(complete_dataset_name("synthetic", model, 8), "tokens:8192x5x20");
+  EXPECT_EQ(complete_dataset_name("words:/t", model, 8), "words:5x20:/t");
+  const auto error = error_of([&] { complete_dataset_name("text:/t", model, 8); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("it is bytes, of which there are 256, but lm reads or "
+                                       "answers 20"));
+}
+
+// Features by answers lie nowhere.
+TEST(Synthetic, TargetsMayBeAsManyAsFeatures) {
+  EXPECT_EQ(make_dataset("synthetic:1365x49152x49152", Split::kTrain)->rows(), 1365);
+}
+
 // As many rows as are in 256 MiB.
 TEST(Datasets, SyntheticRowsOfLargeImagesAreFewer) {
   const auto resnet = make_model("resnet50");
@@ -175,11 +199,11 @@ TEST(Datasets, SyntheticRowsOfLargeImagesAreFewer) {
 TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {
   const auto model = make_model("mlp 20-8-3");
   const auto wide = make_dataset("synthetic:4x21x3", Split::kTrain);
-  const auto error = error_of([&] { check_dataset(*wide, "synthetic:4x21x3", model); });
+  const auto error = error_of([&] { schedmp::check_fits(*wide, "synthetic:4x21x3", model); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("21 features"));
   const auto many = make_dataset("synthetic:4x20x4", Split::kTrain);
-  EXPECT_TRUE(error_of([&] { check_dataset(*many, "synthetic:4x20x4", model); }));
+  EXPECT_TRUE(error_of([&] { schedmp::check_fits(*many, "synthetic:4x20x4", model); }));
 }
 
 TEST(Models, SourceTextReadsBack) {

@@ -256,6 +256,20 @@ TEST(Progress, RateLeavesOutStartUpAndTests) {
   EXPECT_DOUBLE_EQ(progress.median_step_seconds(), 1.0);
 }
 
+// Of records that say when a worker was done; when they come says nothing.
+TEST(Progress, RateIsThatOfTheWorkers) {
+  Screen screen;
+  Progress progress(screen.options(false, 4, 1));
+  for (int step = 0; step < 4; ++step)
+    progress.step({.step = step, .rows = 10, .loss = 1, .end_ns = 1'000'000'000LL * (step + 5)});
+  EXPECT_DOUBLE_EQ(progress.rows_per_second(), 10.0);
+  EXPECT_DOUBLE_EQ(progress.median_step_seconds(), 1.0);
+  progress.evaluation({.rows = 1, .loss = std::nan(""), .label_axes = 1});
+  ASSERT_FALSE(screen.written.empty());
+  EXPECT_THAT(screen.written.back(), HasSubstr("test loss not finite"));
+  EXPECT_THAT(screen.written.back(), HasSubstr("perplexity not finite"));
+}
+
 TEST(Terminal, ShowsControlCharactersInsteadOfObeyingThem) {
   EXPECT_EQ(printable("x\n\x1b[31m\x7f\t"), "x\\x0a\\x1b[31m\\x7f\\x09");
   EXPECT_EQ(printable("größe"), "größe");

@@ -54,7 +54,7 @@ std::shared_ptr<const tests::RandomDataset> make_rows() {
 }
 
 TrainingFactories factories() {
-  return {make_model, [](const std::string&, Split, const Working&) { return make_rows(); }};
+  return {make_model, [](const std::string&, Split, const DataRequest&) { return make_rows(); }};
 }
 
 // A parameter as plain loops have it.

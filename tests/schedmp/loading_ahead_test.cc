@@ -212,7 +212,7 @@ void train_metered(bool evaluate, bool shuffle, Meter& meter) {
   const tests::Case c{.source = "12-5", .batch = 4, .micro_batches = 1};
   const partitioner::Model model = tests::make_model(c.source);
   const TrainingFactories factories{tests::make_model,
-                                    [&meter](const std::string&, Split split, const Working&) {
+                                    [&meter](const std::string&, Split split, const DataRequest&) {
                                       return std::make_shared<Metered>(split, meter);
                                     }};
   const partitioner::Plan plan = tests::plan_of(model, c);

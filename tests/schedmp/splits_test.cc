@@ -60,11 +60,11 @@ TrainingFactories factories(std::shared_ptr<Opened> opened = std::make_shared<Op
             return partitioner::make_zoo_model("mlp", {{12, 8, 5}});
           },
           [opened](const std::string& name, Split split,
-                   const Working& working) -> std::shared_ptr<const Dataset> {
+                   const DataRequest& request) -> std::shared_ptr<const Dataset> {
             const std::lock_guard lock(opened->mutex);
             opened->splits.push_back(split);
-            if (working) working();
-            if (working) ++opened->worked;
+            if (request.working) request.working();
+            if (request.working) ++opened->worked;
             if (split == Split::kTrain) return std::make_shared<Rows>(40, 12, 5);
             if (name == "wide tests") return std::make_shared<Rows>(10, 13, 5);
             if (name == "many classes") return std::make_shared<Rows>(10, 12, 6);
@@ -181,12 +181,21 @@ TEST_F(Splits, WeightsThatOnlyGiveNoFiniteLossAreRefused) {
 
 // Workers have a batch each, and wait for the next while the scheduler has handed out more.
 TEST_F(Splits, ABatchTakesAsLongAsWorkersHaveIt) {
-  const auto training = program(options_of({.steps = 0}));
+  TrainingOptions options = options_of({.steps = 0});
+  options.batch = 2;
+  const auto training = program(options);
   run_with_crew(*training);
   const auto& times = training->evaluation_times();
-  ASSERT_EQ(times.size(), 1U);
-  ASSERT_EQ(times[0].size(), 2U);
-  for (const WorkerTime& worker : times[0]) EXPECT_LT(worker.begin_ns, worker.end_ns);
+  ASSERT_GE(times.size(), 2U);
+  for (size_t batch = 0; batch < times.size(); ++batch) {
+    ASSERT_EQ(times[batch].size(), 2U);
+    for (size_t worker = 0; worker < 2; ++worker) {
+      EXPECT_LT(times[batch][worker].begin_ns, times[batch][worker].end_ns);
+      if (batch > 0) {
+        EXPECT_GE(times[batch][worker].begin_ns, times[batch - 1][worker].end_ns);
+      }
+    }
+  }
   EXPECT_GT(training->seconds_between(), 0);
 }
 

@@ -139,7 +139,7 @@ struct RunOf {
 
 TrainingFactories factories() {
   return {make_model,
-          [](const std::string& name, Split, const Working&) -> std::shared_ptr<const Dataset> {
+          [](const std::string& name, Split, const DataRequest&) -> std::shared_ptr<const Dataset> {
             const float bad = name == "nan"   ? NAN
                               : name == "inf" ? INFINITY
                               : name == "big" ? 1e30F

@@ -61,7 +61,7 @@ Model make_model(const std::string& source) {
 }
 
 TrainingFactories factories() {
-  return {make_model, [](const std::string& name, Split split, const Working&) {
+  return {make_model, [](const std::string& name, Split split, const DataRequest&) {
             const int64_t features = name == "images" ? 784 : 12;
             const int64_t classes = name == "images" ? 10 : 5;
             return std::make_shared<kerf::tests::RandomDataset>(split == Split::kTrain ? 70 : 33,

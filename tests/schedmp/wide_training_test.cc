@@ -74,12 +74,12 @@ Model make_model(const std::string& source) {
 }
 
 TrainingFactories factories() {
-  return {
-      make_model,
-      [](const std::string& name, Split split, const Working&) -> std::shared_ptr<const Dataset> {
-        if (name == "tokens") return std::make_shared<TokenRows>();
-        return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 46 : 20, 12, 5);
-      }};
+  return {make_model,
+          [](const std::string& name, Split split,
+             const DataRequest&) -> std::shared_ptr<const Dataset> {
+            if (name == "tokens") return std::make_shared<TokenRows>();
+            return std::make_shared<tests::RandomDataset>(split == Split::kTrain ? 46 : 20, 12, 5);
+          }};
 }
 
 struct Answer {

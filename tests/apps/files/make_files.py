@@ -7,6 +7,8 @@ Of each picture one line: `NAME CHANNELS HEIGHT WIDTH VALUES`, bilinear to 5x7 f
 """
 
 import pathlib
+import struct
+import zlib
 
 import numpy as np
 import torch
@@ -21,8 +23,20 @@ def waves(height, width):
     return np.stack([127 + 120 * np.sin(x / 3), 127 + 120 * np.cos(y / 4), (x * 5 + y * 3) % 256], axis=2).astype(np.uint8)
 
 
-def line(name, channels):
-    picture = np.array(Image.open(HERE / name).convert("RGB" if channels == 3 else "L"), dtype=np.float32)
+def write_png(name, pixels, extra=b""):
+    """Of [height, width, 3] or [height, width], of 8 or 16 bits, with a chunk before the pixels: what Pillow cannot write."""
+    def chunk(kind, contents):
+        return struct.pack(">I", len(contents)) + kind + contents + struct.pack(">I", zlib.crc32(kind + contents))
+    height, width = pixels.shape[:2]
+    header = struct.pack(">IIBBBBB", width, height, 8 * pixels.itemsize, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(row.dtype.newbyteorder(">")).tobytes() for row in pixels)
+    (HERE / name).write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + (chunk(b"gAMA", extra) if extra else b"")
+                              + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def line(name, channels, same_as=None):
+    """`same_as`: a picture of 8 bits that it is to be read as."""
+    picture = np.array(Image.open(HERE / (same_as or name)).convert("RGB" if channels == 3 else "L"), dtype=np.float32)
     tensor = torch.from_numpy(picture.reshape(*picture.shape[:2], channels).transpose(2, 0, 1)[None])
     small = torch.nn.functional.interpolate(tensor, size=(HEIGHT, WIDTH), mode="bilinear", align_corners=False)
     return f"{name} {channels} {HEIGHT} {WIDTH} " + " ".join(f"{value:.7g}" for value in small.flatten().tolist())
@@ -40,6 +54,12 @@ for name, picture in pictures.items():
     picture.save(HERE / name)
 Image.fromarray(waves(24, 20)).save(HERE / "progressive.jpg", progressive=True)
 lines = [line(name, channels) for name in [*pictures, "progressive.jpg"] for channels in (3, 1)]
+# Their pixels are those of another file, in 16 bits or with a gamma of 1.
+write_png("deep.png", waves(12, 17).astype(np.uint16) * 257)
+write_png("deep_grey.png", waves(9, 9)[:, :, 0].astype(np.uint16) * 257)
+write_png("gamma.png", waves(12, 17), struct.pack(">I", 100000))
+lines += [line(name, channels, same_as) for name, same_as in (("deep.png", "waves.png"), ("deep_grey.png", "grey.png"),
+                                                              ("gamma.png", "waves.png")) for channels in (3, 1)]
 (HERE / "expected.txt").write_text("\n".join(lines) + "\n")
 
 x = np.arange(40 * 6, dtype=np.float64).reshape(40, 2, 3) / 8

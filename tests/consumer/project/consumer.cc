@@ -43,7 +43,7 @@ partitioner::Model make_model(const std::string& /*source*/) {
 
 int main(int argc, char** argv) {
   const schedmp::TrainingFactories factories{
-      make_model, [](const std::string&, schedmp::Split, const schedmp::Working&) {
+      make_model, [](const std::string&, schedmp::Split, const schedmp::DataRequest&) {
         return std::make_shared<Stripes>();
       }};
   const schedmp::ProgramFactories programs{
