@@ -2,9 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
-#endif
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,6 +14,10 @@
 #include "tests/support/allocation_meter.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+extern "C" size_t __sanitizer_get_current_allocated_bytes();  // whose header GCC leaves out
+#endif
 
 namespace kerf::partitioner::onnx {
 namespace {
