@@ -225,22 +225,10 @@ Folded fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
   if (type == kTypes.end() || node.op != "Cast") return std::nullopt;
   Integers result = from;
   result.dtype = type->second;
-  if (result.dtype == DType::kInt64) return {{std::move(result)}};
-  const int bits = static_cast<int>(ops::size_of(result.dtype)) * 8;
-  const bool is_signed = result.dtype == DType::kInt32 || result.dtype == DType::kInt16 ||
-                         result.dtype == DType::kInt8;
-  for (Affine& each : result.elements) {
-    if (result.dtype == DType::kBool) {
-      if (!each.is_fixed()) return std::nullopt;
-      each.fixed = each.fixed != 0 ? 1 : 0;
-      continue;
-    }
-    const uint64_t mask = (uint64_t{1} << bits) - 1;
-    if (!each.is_fixed()) continue;  // a number of rows
-    const auto low = static_cast<int64_t>(static_cast<uint64_t>(each.fixed) & mask);
-    const bool negative = is_signed && (low >> (bits - 1)) != 0;
-    each.fixed = negative ? low - (int64_t{1} << bits) : low;
-  }
+  const auto of_batch = [](const Affine& each) { return !each.is_fixed(); };
+  if (result.dtype == DType::kBool &&
+      std::any_of(result.elements.begin(), result.elements.end(), of_batch))
+    return std::nullopt;
   return {{std::move(result)}};
 }
 

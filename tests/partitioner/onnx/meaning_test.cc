@@ -56,6 +56,31 @@ TEST(Meaning, SumsOfIntegersAreOverTheAxesOfTheInput) {
   EXPECT_THAT(answers(graph, floats({1, 2}, {0, 0})), testing::ElementsAre(4, 6));
 }
 
+// Of nodes on constants a and b, each of one integer: what is left once it is a float.
+float integer_of(const std::string& op, ops::DType dtype, int64_t a, int64_t b) {
+  const auto constant = [&](int64_t number, const std::string& name) {
+    const std::string bytes(reinterpret_cast<const char*>(&number), ops::size_of(dtype));
+    return node_of("Constant", {}, name, {{"value", ops::TensorLiteral{dtype, {1}, bytes}}});
+  };
+  std::vector<std::string> operands{"a"};
+  if (op != "Neg") operands.emplace_back("b");
+  const Graph graph = graph_of({1},
+                               {constant(a, "a"), constant(b, "b"), node_of(op, operands, "c"),
+                                node_of("Cast", {"c"}, "wide", {{"to", int64_t{7}}}),
+                                node_of("Cast", {"wide"}, "floats", {{"to", int64_t{1}}}),
+                                node_of("Add", {"x", "floats"}, "y")},
+                               {});
+  return answers(graph, floats({1, 1}, {0})).at(0);
+}
+
+TEST(Meaning, IntegersGoRoundAsTheirTypeDoes) {
+  EXPECT_EQ(integer_of("Mul", ops::DType::kInt32, 1 << 20, 1 << 12), 0);
+  EXPECT_EQ(integer_of("Sub", ops::DType::kUint8, 3, 5), 254);
+  EXPECT_EQ(integer_of("Neg", ops::DType::kInt8, -128, 0), -128);
+  EXPECT_EQ(integer_of("Add", ops::DType::kInt16, 32767, 1), -32768);
+  EXPECT_EQ(integer_of("Sub", ops::DType::kInt64, 3, 5), -2);
+}
+
 Graph slice_to_batch(const std::string& data, int64_t axis) {
   std::vector<GraphNode> nodes{node_of("Shape", {"x"}, "shape"),
                                node_of("Slice", {"shape", "zero", "one"}, "n"),
