@@ -14,7 +14,7 @@
 namespace kerf::partitioner::onnx {
 
 Importer::Importer(const Graph& graph, const ImportOptions& options)
-    : graph_(graph), options_(options), result_{Model(graph.origin)} {
+    : graph_(graph), options_(options), names_(names_of(graph)), result_{Model(graph.origin)} {
   if (options.whole_inputs) result_.model.take_whole_inputs();
 }
 

@@ -83,6 +83,10 @@ class Importer {
                       ops::Attributes attributes);
 
   // ---- importer_values.cc
+  // What is made of a node: nothing of the file is called so.
+  std::string inner(const GraphNode& node, const std::string& what) const {
+    return free_name(node.name + "." + what, names_);
+  }
   const Known& known(const std::string& name) const;
   void set(const std::string& name, Known value);
   // Forgets what only this node read, and what stood between its translations.
@@ -120,6 +124,7 @@ class Importer {
 
   const Graph& graph_;
   const ImportOptions& options_;
+  const std::set<std::string> names_;  // of the file's values and nodes
   Imported result_;
   std::map<std::string, Known> known_;
   struct InModel {

@@ -182,7 +182,7 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
 
 std::string Importer::made_of(const GraphNode& node, const std::string& input, const char* op,
                               ops::Attributes attributes) {
-  const std::string name = format("{}.{}.{}", node.name, input, op);
+  const std::string name = inner(node, format("{}.{}", input, op));
   if (known_.contains(name)) return name;  // read twice by this node
   readers_[name] = 1;
   add_newest({name, op, std::move(attributes), {input}, {name}}, ops::kNewestOpset);

@@ -223,7 +223,7 @@ bool Importer::fold_facts(const GraphNode& node) {
     return true;
   }
   // One row, repeated for every sample.
-  const std::string row = output + ".row";
+  const std::string row = inner(node, "row");
   filled.name = row;
   set(row, std::move(filled));
   Ints rows;

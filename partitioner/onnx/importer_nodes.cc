@@ -25,7 +25,7 @@ void Importer::add(const GraphNode& node) {
         refuse(format("it has no input {}", input));
       return spec_of(node.inputs[input]);
     };
-    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand)) {
+    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand, names_)) {
       // Where nothing says what it meant then, it is known as far as its definition says.
       const bool newest = one.op != node.op || is_adapted(one.op);
       add_newest(std::move(one), newest ? ops::kNewestOpset : graph_.opset);

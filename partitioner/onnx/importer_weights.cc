@@ -218,8 +218,8 @@ bool Importer::add_tied_product(const GraphNode& node) {
     add_node({node.name, "Gemm", as_stored, {node.inputs[0], turned->second}, node.outputs});
     return true;
   }
-  const std::string rows = node.name + ".rows";
-  const std::string product = node.name + ".of_rows";
+  const std::string rows = inner(node, "rows");
+  const std::string product = inner(node, "of_rows");
   std::vector<int64_t> back;
   for (const int64_t extent : shape) back.push_back(extent < 0 ? -1 : extent);
   const std::vector<int64_t> matrix{-1, back.back()};

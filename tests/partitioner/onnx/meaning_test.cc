@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "partitioner/onnx/evaluate.h"
+#include "partitioner/onnx/weight_file.h"
 #include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 
@@ -54,6 +55,28 @@ TEST(Meaning, SumsOfIntegersAreOverTheAxesOfTheInput) {
                {stored_integers("list", {1, 2, 3, 4}), stored_integers("square", {2, 2}),
                 stored_integers("first", {0})});
   EXPECT_THAT(answers(graph, floats({1, 2}, {0, 0})), testing::ElementsAre(4, 6));
+}
+
+// What the importer makes is named beside the file's names, and stands for none of them.
+TEST(Meaning, NamesOfTheFileStayTheFiles) {
+  const std::vector<GraphNode> zeros{node_of("Shape", {"x"}, "shape"),
+                                     {"z", "ConstantOfShape", {}, {"shape"}, {"z"}},
+                                     {"z.row", "Add", {}, {"x", "z.row"}, {"t"}},
+                                     node_of("Add", {"t", "z"}, "y")};
+  EXPECT_THAT(
+      answers(graph_of({2}, zeros, {stored("z.row", {1, 2}, {7, 7})}), floats({1, 2}, {1, 2})),
+      testing::ElementsAre(8, 9));
+  const std::vector<GraphNode> quantized{
+      {"q", "QuantizeLinear", {}, {"x", "half", "zero"}, {"q"}},
+      {"dq", "DequantizeLinear", {}, {"q", "half", "zero"}, {"t"}},
+      node_of("Add", {"t", "dq.0"}, "y")};
+  Graph graph =
+      graph_of({2}, quantized, {stored("half", {}, {0.5F}), stored("dq.0", {2}, {100, 200})});
+  graph.initializers.emplace("zero", Stored{"zero",
+                                            {ops::DType::kUint8, {}},
+                                            ops::DType::kUint8,
+                                            contents_of("\x80", ops::DType::kUint8)});
+  EXPECT_THAT(answers(graph, floats({1, 2}, {1, 2})), testing::ElementsAre(101, 202));
 }
 
 // Of nodes on constants a and b, each of one integer: what is left once it is a float.
