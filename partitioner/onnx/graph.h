@@ -34,7 +34,10 @@ struct GraphNode {
   ops::Attributes attributes;
   std::vector<std::string> inputs;   // empty: absent
   std::vector<std::string> outputs;  // likewise
-  std::string scope = {};            // the module that it is of, where PyTorch's exporter says so
+  // The module that it is of, "encoder.linear1", and the class of that, "torch.nn...linear.Linear",
+  // where PyTorch's exporter says so.
+  std::string scope = {};
+  std::string scope_class = {};
 };
 
 // An axis of an input: so many indices, or as many as a name says.

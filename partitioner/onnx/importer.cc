@@ -51,10 +51,10 @@ Imported Importer::import() {
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
   size_t bytes = 0;
-  auto forms = torch_forms(graph_);
+  forms_ = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms[name]});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms_[name]});
     bytes += stored.spec.bytes(0);
   }
   budget_.begin(bytes);

@@ -134,6 +134,7 @@ class Importer {
   std::map<std::string, InModel> in_model_;  // constants, by the name that they have there
   std::set<std::string> states_;             // of batch normalisations that train
   WeightPlaces weights_;
+  std::map<std::string, std::shared_ptr<const StoredForm>> forms_;  // torch_names.h
   std::map<std::string, int> readers_;         // of values, the graph's outputs among them
   std::map<std::string, int> left_;            // of those, that are still to come
   std::vector<std::string> between_;           // values that no node of the graph reads

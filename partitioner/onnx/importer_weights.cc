@@ -120,7 +120,8 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
   if (tied) return;
   fixed.name = output;
   fixed.of.clear();
-  fixed.stored = nullptr;
+  const auto form = forms_.find(output);
+  fixed.stored = form == forms_.end() ? nullptr : form->second;
 }
 
 // The weight of the file that a constant node's results are made of, if it is one.
