@@ -109,7 +109,9 @@ void Importer::free_constants(GraphNode& node) {
       rows.axis = rank - (shape.rank() - shape.batch_axis());
       rows.repeated = true;
     }
-    if (rows.axis >= 0 && rows.axis < rank)
+    // The last two of a product's are of matrices, and are not repeated.
+    const int last = node.op == "MatMul" ? rank - 2 : rank;
+    if (rows.axis >= 0 && rows.axis < last)
       node.inputs[i] = with_free_rows(node, node.inputs[i], rows);
   }
 }

@@ -185,6 +185,17 @@ TEST(FreeBatch, ANumberForEachHeadIsForThatOfEverySample) {
   }
 }
 
+// That has as many rows as the file has samples.
+TEST(FreeBatch, AMatrixIsNoRowOfEachSample) {
+  expect_free(with_batch(
+      2, graph_of({2}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {2, 3})})));
+  expect_free(with_batch(8, graph_of({5, 8},
+                                     {node_of("Transpose", {"x"}, "t", {{"perm", Ints{1, 0, 2}}}),
+                                      node_of("MatMul", {"t", "w"}, "u"),
+                                      node_of("Transpose", {"u"}, "y", {{"perm", Ints{1, 0, 2}}})},
+                                     {stored_random("w", {8, 3})})));
+}
+
 // [N, 5, 4] to [5, N, 4] to [5N, 4], whose rows are no longer those of one sample after the other.
 Graph positions_first(int64_t batch, const Ints& to) {
   return with_batch(
