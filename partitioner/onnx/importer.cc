@@ -174,6 +174,7 @@ void Importer::add_inputs() {
 }
 
 void Importer::add_results() {
+  std::set<ValueId> given;
   for (const std::string& output : graph_.outputs) {
     const std::string where = format("{}: output {}", graph_.origin, output);
     if (is_constant(output)) {
@@ -190,7 +191,10 @@ void Importer::add_results() {
                     "first axis, as [N, ...]",
                     ops::to_string(result_.model.value(*value).spec.shape), outer_of(*value)),
              where);
-    result_.model.add_result(output, *value);
+    // Each has a value of its own, which is written under its name.
+    if (!given.insert(*value).second)
+      add_node({free_name(output + ".copy", names_), "Identity", {}, {output}, {output}});
+    result_.model.add_result(output, std::get<ValueId>(known(output)));
   }
 }
 

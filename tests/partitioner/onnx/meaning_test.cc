@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/weight_file.h"
@@ -77,6 +78,21 @@ TEST(Meaning, NamesOfTheFileStayTheFiles) {
                                             ops::DType::kUint8,
                                             contents_of("\x80", ops::DType::kUint8)});
   EXPECT_THAT(answers(graph, floats({1, 2}, {1, 2})), testing::ElementsAre(101, 202));
+}
+
+TEST(Meaning, OutputsThatAreOneValueAreTwo) {
+  Graph graph = graph_of({2},
+                         {node_of("Neg", {"x"}, "y"), node_of("Identity", {"y"}, "again"),
+                          node_of("Dropout", {"y"}, "third")},
+                         {});
+  graph.outputs = {"y", "again", "third"};
+  const Model model = import_graph(graph, {.answers = true}).model;
+  std::set<ValueId> values;
+  for (const Result& result : model.results()) values.insert(result.value);
+  EXPECT_EQ(values.size(), 3U);
+  Evaluator evaluator;
+  for (const auto& each : evaluate(model, {{"x", floats({1, 2}, {1, 2})}}, evaluator))
+    EXPECT_THAT(numbers_of(each), testing::ElementsAre(-1, -2));
 }
 
 // Of nodes on constants a and b, each of one integer: what is left once it is a float.
