@@ -29,4 +29,7 @@ std::vector<int64_t> reshape_to(const ops::Shape& from, int64_t outer,
 // The operands of a node that are repeated to the shape of others, as NumPy does it.
 bool is_repeated(const std::string& op, size_t input);
 
+// Of a Resize: those that it says something of.
+std::vector<int64_t> resized_axes(const GraphNode& resize, int rank);
+
 }  // namespace kerf::partitioner::onnx

@@ -62,6 +62,8 @@ class Importer {
   double ratio_of(const GraphNode& dropout) const;
   void take_dropout_ratio(GraphNode& node);
   bool ends_with_batch(const GraphNode& node, size_t place, const Affine& end) const;
+  bool keeps_samples(const GraphNode& node, const std::string& attribute, size_t place,
+                     const Affine& extent) const;
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);
 
@@ -78,6 +80,7 @@ class Importer {
   ValueId batched_operand(const GraphNode& node) const;
   void free_constants(GraphNode& node);
   void free_expanded(GraphNode& node);
+  void leave_samples_out(GraphNode& resize) const;
   std::string with_free_rows(const GraphNode& node, const std::string& name, const RowsOf& rows);
   std::string made_of(const GraphNode& node, const std::string& input, const char* op,
                       ops::Attributes attributes);

@@ -138,6 +138,28 @@ void Importer::free_expanded(GraphNode& node) {
         with_free_rows(node, node.inputs[0], {.axis = axis, .each = 1, .repeated = true});
 }
 
+// It makes no other samples: of its sizes are left those of the other axes.
+void Importer::leave_samples_out(GraphNode& resize) const {
+  const auto found = resize.attributes.find("sizes");
+  if (found == resize.attributes.end() || !is_computed(resize, 0)) return;
+  const ops::Shape shape = shape_of(resize.inputs[0]);
+  Ints sizes = ops::attribute_ints(resize.attributes, "sizes", {});
+  Ints axes = resized_axes(resize, shape.rank());
+  if (!shape.batched() || axes.size() != sizes.size() || resize.attributes.contains("roi")) return;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (ops::resolved_axis("Resize", axes[i], shape.rank()) != shape.batch_axis()) continue;
+    const bool as_the_file =
+        fixed_batch_ && sizes[i] == of_samples(-shape[shape.batch_axis()], *fixed_batch_);
+    if (sizes[i] != ops::kBatch && !as_the_file)
+      refuse(format("it makes {} of its samples: their number cannot change", sizes[i]));
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(i));
+    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  found->second = sizes;
+  resize.attributes["axes"] = axes;
+}
+
 // The name of a constant with one row for every sample instead of the file's, or of N times one.
 std::string Importer::with_free_rows(const GraphNode& node, const std::string& name,
                                      const RowsOf& rows) {

@@ -185,6 +185,39 @@ TEST(FreeBatch, ANumberForEachHeadIsForThatOfEverySample) {
   }
 }
 
+// [N, 2, 3, 3] to [N, 2, 4, 5], as an exporter says it where it computes the sizes.
+TEST(FreeBatch, SizesOfAResizeAreOfOneSample) {
+  const std::vector<GraphNode> computed{
+      node_of("Shape", {"x"}, "shape", {{"end", int64_t{2}}}),
+      node_of("Concat", {"shape", "image"}, "sizes", {{"axis", int64_t{0}}}),
+      node_of("Resize", {"x", "", "", "sizes"}, "y")};
+  const Graph named = graph_of({2, 3, 3}, computed, {stored_integers("image", {4, 5})});
+  expect_free(with_batch(2, named));
+  Evaluator evaluator;
+  const Model model = import_graph(named).model;
+  EXPECT_EQ(evaluate(model, {{"x", ramp({3, 2, 3, 3})}}, evaluator)[0].shape,
+            (ops::Shape{3, 2, 4, 5}));
+  EXPECT_EQ(ops::attribute_ints(model.node(0).attributes, "sizes", {}), (Ints{2, 4, 5}));
+  const Graph more = with_batch(2, graph_of({2, 3, 3}, {node_of("Resize", {"x", "", "", "s"}, "y")},
+                                            {stored_integers("s", {4, 2, 4, 5})}));
+  EXPECT_THAT(import_failure(more), HasSubstr("it makes 4 of its samples"));
+}
+
+// [2N, 1] to [2N, 4], by the shape of what it is for.
+TEST(FreeBatch, RowsThatThereAreAreNotExpanded) {
+  const Graph graph =
+      graph_of({2, 4},
+               {node_of("Reshape", {"x", "rows"}, "r"),
+                node_of("ReduceMax", {"r"}, "most", {{"axes", Ints{1}}}),
+                node_of("Shape", {"r"}, "shape"), node_of("Expand", {"most", "shape"}, "e"),
+                node_of("Div", {"r", "e"}, "d"), node_of("Reshape", {"d", "back"}, "y")},
+               {stored_integers("rows", {-1, 4}), stored_integers("back", {-1, 2, 4})});
+  Evaluator evaluator;
+  const Tensors x{{"x", floats({1, 2, 4}, {1, 2, 2, 4, 1, 0, 2, 1})}};
+  EXPECT_THAT(numbers_of(evaluate(import_graph(graph).model, x, evaluator)[0]),
+              testing::ElementsAre(0.25, 0.5, 0.5, 1, 0.5, 0, 1, 0.5));
+}
+
 // That has as many rows as the file has samples.
 TEST(FreeBatch, AMatrixIsNoRowOfEachSample) {
   expect_free(with_batch(
