@@ -42,6 +42,7 @@ class Importer {
   void add(const GraphNode& node);
   void add_newest(GraphNode node, int opset);
   std::string hint_on_batch(const std::string& complaint) const;
+  std::string way_out_of_batch() const;
   GraphNode as_read(GraphNode node) const;
   void check_zeros(GraphNode& node);
   void add_node(GraphNode node);
@@ -78,6 +79,8 @@ class Importer {
   int64_t outer_of(ValueId value) const;
   void place_batch(NodeId id);
   ValueId batched_operand(const GraphNode& node) const;
+  std::vector<int64_t> free_shape(const GraphNode& reshape,
+                                  const std::vector<Affine>& wanted) const;
   void free_constants(GraphNode& node);
   void free_expanded(GraphNode& node);
   void leave_samples_out(GraphNode& resize) const;

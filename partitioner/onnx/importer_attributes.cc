@@ -117,8 +117,7 @@ bool Importer::keeps_samples(const GraphNode& node, const std::string& attribute
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
   if (node.op == "Reshape" && !options_.whole_inputs && is_computed(node, 0))
-    return reshape_to(shape_of(node.inputs[0]), outer_of(std::get<ValueId>(known(node.inputs[0]))),
-                      integers.elements, fixed_batch_);
+    return free_shape(node, integers.elements);
   std::vector<int64_t> values;
   for (size_t i = 0; i < integers.elements.size(); ++i) {
     const Affine& each = integers.elements[i];
@@ -198,9 +197,7 @@ void Importer::take_input_attributes(const ops::OperatorDefinition& definition, 
   std::vector<Affine> wanted;
   for (const int64_t extent : ops::attribute_ints(node.attributes, "shape", {}))
     wanted.push_back({0, extent});
-  shape->second =
-      reshape_to(shape_of(node.inputs[0]), outer_of(std::get<ValueId>(known(node.inputs[0]))),
-                 wanted, fixed_batch_);
+  shape->second = free_shape(node, wanted);
 }
 
 }  // namespace kerf::partitioner::onnx

@@ -12,10 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr const char* kWayOut =
-    "export it with a batch that has a name (of PyTorch: dynamic_shapes, or dynamic_axes where "
-    "dynamo is False)";
-
 bool is_recurrence(const std::string& op) { return op == "LSTM" || op == "GRU" || op == "RNN"; }
 
 // Whether all of the `count` pieces of so many bytes, between which others lie, are alike: a
@@ -61,8 +57,9 @@ void Importer::place_batch(NodeId id) {
     if (alias && shape_in(node.inputs[0]).batched()) {
       outer = outer_in(to, before_batch(shape_in(node.inputs[0]), outer_of(node.inputs[0])));
       if (!outer)
-        refuse(format("it reads {} as {}, across its samples, for which N stands",
-                      ops::to_string(shape_in(node.inputs[0])), ops::to_string(to)));
+        refuse(format("it reads {} as {}, across its samples, for which N stands{}",
+                      ops::to_string(shape_in(node.inputs[0])), ops::to_string(to),
+                      way_out_of_batch()));
     }
     for (const ValueId input : node.inputs) {
       if (alias || input < 0) continue;
@@ -71,8 +68,8 @@ void Importer::place_batch(NodeId id) {
       if (outer && *outer != outer_of(input))
         refuse(
             format("it joins {} whose rows are of one sample after the other with such that are "
-                   "not",
-                   ops::to_string(from)));
+                   "not{}",
+                   ops::to_string(from), way_out_of_batch()));
       outer = outer_of(input);
     }
     if (outer.value_or(1) != 1) outer_[output] = *outer;
@@ -87,6 +84,16 @@ ValueId Importer::batched_operand(const GraphNode& node) const {
     if (id != nullptr && result_.model.value(*id).spec.shape.batched()) return *id;
   }
   return -1;
+}
+
+// The attribute `shape` of a Reshape of a computed value.
+Ints Importer::free_shape(const GraphNode& reshape, const std::vector<Affine>& wanted) const {
+  const ValueId from = std::get<ValueId>(known(reshape.inputs[0]));
+  try {
+    return reshape_to(result_.model.value(from).spec.shape, outer_of(from), wanted, fixed_batch_);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message() + way_out_of_batch());
+  }
 }
 
 // Constants of a file that fixes the batch may have a row for each of its samples: where these are
@@ -183,8 +190,8 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
     return made_of(node, name, "Slice",
                    {{"axes", Ints{rows.axis}}, {"starts", Ints{0}}, {"ends", Ints{1}}});
   if (!are_alike(bytes, static_cast<size_t>(*fixed_batch_), static_cast<size_t>(split[2]) * size))
-    refuse(format("{} is {}, with numbers for each of the {} samples of the file, which differ: {}",
-                  name, ops::to_string(shape), *fixed_batch_, kWayOut));
+    refuse(format("{} is {}, with numbers for each of the {} samples of the file, which differ{}",
+                  name, ops::to_string(shape), *fixed_batch_, way_out_of_batch()));
   std::string made = name;
   const auto add = [&](const char* op, ops::Attributes attributes) {
     made = made_of(node, made, op, std::move(attributes));

@@ -218,6 +218,23 @@ TEST(FreeBatch, RowsThatThereAreAreNotExpanded) {
               testing::ElementsAre(0.25, 0.5, 0.5, 1, 0.5, 0, 1, 0.5));
 }
 
+// What a file would say that names its batch is told where that would help, and only there.
+TEST(FreeBatch, TheWayOutIsOneOfThisFile) {
+  const std::string way_out = "export it with a batch that has a name";
+  const Graph lost = with_batch(
+      2, graph_of({4}, {node_of("Reshape", {"x", "s"}, "y")}, {stored_integers("s", {3, 3})}));
+  EXPECT_THAT(import_failure(lost), HasSubstr(way_out));
+  const std::vector<GraphNode> counted{node_of("Shape", {"x"}, "shape", {{"end", int64_t{1}}}),
+                                       node_of("Tile", {"x", "repeats"}, "t"),
+                                       node_of("Relu", {"t"}, "y")};
+  std::vector<GraphNode> tiled = counted;
+  tiled.insert(tiled.begin() + 1,
+               node_of("Concat", {"shape", "shape"}, "repeats", {{"axis", int64_t{0}}}));
+  const std::string failure = import_failure(with_batch(2, graph_of({4}, tiled, {})));
+  EXPECT_THAT(failure, AllOf(HasSubstr("depends on how large the batch N is"),
+                             testing::Not(HasSubstr(way_out))));
+}
+
 // That has as many rows as the file has samples.
 TEST(FreeBatch, AMatrixIsNoRowOfEachSample) {
   expect_free(with_batch(
