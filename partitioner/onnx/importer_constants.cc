@@ -118,6 +118,12 @@ bool Importer::pass_through(const GraphNode& node) {
     const bool same = id != nullptr ? ops::is_floating(result_.model.value(*id).spec.dtype)
                                     : fixed != nullptr && ops::is_floating(fixed->spec.dtype);
     if (!same) return false;
+    const int64_t to = ops::attribute_int(node.attributes, "to", 0);
+    if (to != 1)
+      note(format("casts to {} are none here: what is computed of them is computed in float32",
+                  to == 10   ? "float16"
+                  : to == 11 ? "float64"
+                             : "bfloat16"));
   }
   if (node.op == "Dropout" && !options_.loss.empty()) return false;
   if (node.op == "Dropout") {

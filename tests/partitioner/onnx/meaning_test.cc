@@ -95,6 +95,19 @@ TEST(Meaning, OutputsThatAreOneValueAreTwo) {
     EXPECT_THAT(numbers_of(each), testing::ElementsAre(-1, -2));
 }
 
+TEST(Meaning, ThatACastIsNoneIsSaid) {
+  const auto notes_to = [](int64_t type) {
+    return import_graph(graph_of({2},
+                                 {node_of("Cast", {"x"}, "c", {{"to", type}}),
+                                  node_of("Cast", {"c"}, "d", {{"to", int64_t{1}}}),
+                                  node_of("Neg", {"d"}, "y")},
+                                 {}))
+        .notes;
+  };
+  EXPECT_THAT(notes_to(10), testing::ElementsAre(HasSubstr("casts to float16 are none here")));
+  EXPECT_THAT(notes_to(1), testing::IsEmpty());
+}
+
 // Of nodes on constants a and b, each of one integer: what is left once it is a float.
 float integer_of(const std::string& op, ops::DType dtype, int64_t a, int64_t b) {
   const auto constant = [&](int64_t number, const std::string& name) {
