@@ -82,6 +82,7 @@ class Importer {
   std::vector<int64_t> free_shape(const GraphNode& reshape,
                                   const std::vector<Affine>& wanted) const;
   void free_constants(GraphNode& node);
+  std::optional<GraphNode> as_reshape(const GraphNode& gather) const;
   void free_expanded(GraphNode& node);
   void leave_samples_out(GraphNode& resize) const;
   std::string with_free_rows(const GraphNode& node, const std::string& name, const RowsOf& rows);

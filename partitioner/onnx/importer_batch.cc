@@ -123,6 +123,23 @@ void Importer::free_constants(GraphNode& node) {
   }
 }
 
+// Of a Gather of all numbers of all samples in their order, as an exporter views a tensor by its
+// strides; nothing of others.
+std::optional<GraphNode> Importer::as_reshape(const GraphNode& gather) const {
+  if (gather.op != "Gather" || gather.inputs.size() != 2 || !fixed_batch_ ||
+      !is_computed(gather, 0) || gather.inputs[1].empty())
+    return std::nullopt;
+  const ops::Shape from = shape_of(gather.inputs[0]);
+  const auto wanted = integers(gather.inputs[1]);
+  if (!from.batched() || from.rank() != 1 || !wanted ||
+      std::ssize(wanted->elements) != of_samples(-from[0], *fixed_batch_))
+    return std::nullopt;
+  for (size_t i = 0; i < wanted->elements.size(); ++i)
+    if (!(wanted->elements[i] == Affine{0, static_cast<int64_t>(i)})) return std::nullopt;
+  return GraphNode{
+      gather.name, "Reshape", {{"shape", wanted->shape}}, {gather.inputs[0]}, gather.outputs};
+}
+
 // Of a constant to the batch, or of what has it to the file's.
 void Importer::free_expanded(GraphNode& node) {
   const auto at = node.attributes.find("shape");

@@ -85,6 +85,7 @@ void Importer::add_newest(GraphNode node, int opset) {
   if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node) ||
       fold_sequence(node))
     return;
+  if (auto reshape = as_reshape(node)) node = std::move(*reshape);
   const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);

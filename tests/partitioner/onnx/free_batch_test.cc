@@ -218,6 +218,21 @@ TEST(FreeBatch, RowsThatThereAreAreNotExpanded) {
               testing::ElementsAre(0.25, 0.5, 0.5, 1, 0.5, 0, 1, 0.5));
 }
 
+// As an exporter views a tensor by its strides.
+TEST(FreeBatch, AGatherOfAllInTheirOrderIsAReshape) {
+  const auto graph = [](Ints order) {
+    return with_batch(
+        2, graph_of({3},
+                    {node_of("Reshape", {"x", "all"}, "flat"),
+                     node_of("Reshape", {"order", "to"}, "places"),
+                     node_of("Gather", {"flat", "places"}, "y")},
+                    {stored_integers("all", {-1}), stored_integers("order", std::move(order)),
+                     stored_integers("to", {2, 3, 1})}));
+  };
+  expect_free(graph({0, 1, 2, 3, 4, 5}));
+  EXPECT_NE(import_failure(graph({0, 1, 2, 3, 5, 4})), "");
+}
+
 // What a file would say that names its batch is told where that would help, and only there.
 TEST(FreeBatch, TheWayOutIsOneOfThisFile) {
   const std::string way_out = "export it with a batch that has a name";
