@@ -6,6 +6,7 @@
 #include "partitioner/onnx/fuse.h"
 #include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/tied_tables.h"
 #include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
@@ -233,6 +234,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Joined joined;
   if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
+  tie_tables(formed, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();

@@ -108,6 +108,28 @@ TEST(Meaning, ThatACastIsNoneIsSaid) {
   EXPECT_THAT(notes_to(1), testing::IsEmpty());
 }
 
+// x [N, 1] picks rows of e.weight [3, 2], which are multiplied with it, turned over.
+Graph tied_graph(const std::vector<float>& turned) {
+  return graph_of(
+      {1},
+      {node_of("Cast", {"x"}, "rows", {{"to", int64_t{7}}}),
+       node_of("Gather", {"e.weight", "rows"}, "picked"),
+       node_of("MatMul", {"picked", "onnx::MatMul_9"}, "y")},
+      {stored("e.weight", {3, 2}, {1, 2, 3, 4, 5, 6}), stored("onnx::MatMul_9", {2, 3}, turned)});
+}
+
+TEST(Meaning, ATableThatAnExporterTurnedOverIsOneWeight) {
+  const Imported tied = import_graph(tied_graph({1, 3, 5, 2, 4, 6}), {.loss = kCrossEntropy});
+  EXPECT_EQ(tied.model.find_value("onnx::MatMul_9"), -1);
+  EXPECT_EQ(role_in(tied.model, "e.weight"), Role::kParameter);
+  EXPECT_EQ(count_of(tied.model, "MatMul"), 0);
+  EXPECT_THAT(tied.notes, Contains("onnx::MatMul_9 is e.weight turned over, and stays tied to it"));
+  EXPECT_THAT(answers(tied_graph({1, 3, 5, 2, 4, 6}), floats({1, 1}, {2})),
+              testing::ElementsAre(17, 39, 61));
+  const Imported apart = import_graph(tied_graph({1, 3, 5, 2, 4, 7}), {.loss = kCrossEntropy});
+  EXPECT_EQ(role_in(apart.model, "onnx::MatMul_9"), Role::kParameter);
+}
+
 // Of nodes on constants a and b, each of one integer: what is left once it is a float.
 float integer_of(const std::string& op, ops::DType dtype, int64_t a, int64_t b) {
   const auto constant = [&](int64_t number, const std::string& name) {
