@@ -46,6 +46,7 @@ Imported Importer::import() {
   options_.loss.empty() ? add_results() : add_loss();
   check_all_fit();
   list_folded();
+  note_renamed();
   return std::move(result_);
 }
 
@@ -153,6 +154,15 @@ void Importer::list_folded() {
     if (readers_.contains(name) && !kept.contains(name) && stored.contents != nullptr &&
         stored.spec.dtype == ops::DType::kFloat32)
       result_.folded[name] = {stored.spec, stored.contents};
+}
+
+// All are in the metadata of a file of weights.
+void Importer::note_renamed() {
+  constexpr size_t kFew = 3;
+  if (renamed_.size() > kFew)
+    return note(format("{}, and {} others have other names there than in this file",
+                       renamed_.front(), renamed_.size() - 1));
+  for (const std::string& each : renamed_) note(each);
 }
 
 std::string Importer::some_weights() const {

@@ -36,6 +36,7 @@ class Importer {
   void add_loss();
   void check_all_fit() const;
   void list_folded();
+  void note_renamed();
   std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
@@ -150,7 +151,8 @@ class Importer {
   std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
   std::set<std::string> used_dims_;
-  std::set<std::string> fitting_;  // patterns that a name fits
+  std::set<std::string> fitting_;     // patterns that a name fits
+  std::vector<std::string> renamed_;  // weights, and what files of weights call them
   std::unique_ptr<Evaluator> evaluator_;
 };
 

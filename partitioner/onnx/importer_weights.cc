@@ -272,7 +272,8 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
   }
   result_.model.set_stored(id, fixed.stored);
   if (fixed.stored != nullptr && fixed.stored->tensors[0].name != fixed.name)
-    note(format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
+    renamed_.push_back(
+        format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
   return id;
 }
 

@@ -121,6 +121,27 @@ TEST(TorchNames, ACopyOfAWeightHasTheNameOfItsOwnLayer) {
   EXPECT_EQ(form_of(model, "onnx::MatMul_8").tensors[0].name, "layers.1.linear.weight");
 }
 
+TEST(TorchNames, ManyNamesAreOneNote) {
+  Graph graph = linear_layers();
+  graph.nodes.resize(2);
+  graph.outputs = {"y"};
+  std::string last = "b";
+  for (int i = 1; i < 5; ++i) {
+    const std::string weight = format("onnx::MatMul_{}", 10 + i);
+    add_weight(graph, weight, {4, 4});
+    graph.nodes.push_back({format("/layers/layers.{}/linear/MatMul", i),
+                           "MatMul",
+                           {},
+                           {last, weight},
+                           {i == 4 ? "y" : format("b{}", i)}});
+    last = graph.nodes.back().outputs[0];
+  }
+  EXPECT_THAT(import_graph(graph).notes,
+              testing::ElementsAre("onnx::MatMul_7 is layers.0.linear.weight in files of weights, "
+                                   "and 4 others have other names there than in this file",
+                                   "1 linear layer put together"));
+}
+
 TEST(TorchNames, PatternsMeanTheNamesOfFilesToo) {
   const Model model = import_graph(linear_layers(), {.freeze = {"layers.0.*"}}).model;
   EXPECT_EQ(model.value(model.find_value("onnx::MatMul_7")).role, Role::kFrozen);
