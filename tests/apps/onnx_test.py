@@ -174,8 +174,7 @@ class OnnxFiles(KerfTest):
         self.assertIn("joined with the loss", notes[0][0])
         self.assertEqual(notes[1], notes[0])
 
-    def test_an_export_says_the_same(self):
-        rows = self.rows("x.npy", 7, 6, 16)
+    def test_an_export_that_is_read_again_says_the_same(self):
         for model, name, output in ((CONVOLUTIONS, "image", "probabilities"), (MODELS / "shapes.onnx", "x", "scores")):
             rows = self.rows("x.npy", 7, *((1, 8, 8) if name == "image" else (6, 16)))
             out = self.folder / "out.onnx"
@@ -367,7 +366,12 @@ class OnnxFiles(KerfTest):
         flags = ("infer", path, "--input", f"x={self.rows('x.npy', 3, 4)}", "--output", self.folder / "o", "--weights")
         weights = self.folder / "w.safetensors"
         weights.write_bytes(safetensors(half=half, two=two))
-        self.assertEqual(run(*flags, weights).returncode, 0)
+        done = run(*flags, weights)
+        self.assertEqual((done.returncode, "is not read" in done.stderr), (0, False))
+        weights.write_bytes(safetensors(half=half, two=two, token=two))
+        done = run(*flags, weights)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("note: token of", done.stderr)
         weights.write_bytes(safetensors(half=two, two=two))
         self.assert_one_error(run(*flags, weights), "w.safetensors: its half is not that of", "scaled.onnx", "export the model")
 
