@@ -55,6 +55,7 @@ class Importer {
   bool view_constant(const GraphNode& node);
   bool expands_nothing(const GraphNode& node, const std::vector<int64_t>& from) const;
   bool fold_sequence(const GraphNode& node);
+  bool fold_places(const GraphNode& node);
   bool evaluate_constant(const GraphNode& node);
   // Inputs that are attributes of Kerf's.
   void take_input_attributes(const ops::OperatorDefinition& definition, GraphNode& node);

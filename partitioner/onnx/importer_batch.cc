@@ -23,13 +23,6 @@ bool are_alike(std::string_view bytes, size_t count, size_t piece) {
   return true;
 }
 
-// Indices of the file's axis that counts `each` for a sample; nothing where no axis has so many.
-std::optional<int64_t> of_samples(int64_t each, int64_t samples) {
-  int64_t all = 0;
-  if (__builtin_mul_overflow(each, samples, &all)) return std::nullopt;
-  return all;
-}
-
 int64_t product_of(const Ints& extents, size_t from, size_t to) {
   int64_t product = 1;
   for (size_t i = from; i < to; ++i) product *= extents[i];
@@ -37,6 +30,12 @@ int64_t product_of(const Ints& extents, size_t from, size_t to) {
 }
 
 }  // namespace
+
+std::optional<int64_t> of_samples(int64_t each, int64_t samples) {
+  int64_t all = 0;
+  if (__builtin_mul_overflow(each, samples, &all)) return std::nullopt;
+  return all;
+}
 
 int64_t Importer::outer_of(ValueId value) const {
   const auto at = outer_.find(value);
@@ -121,23 +120,6 @@ void Importer::free_constants(GraphNode& node) {
     if (rows.axis >= 0 && rows.axis < last)
       node.inputs[i] = with_free_rows(node, node.inputs[i], rows);
   }
-}
-
-// Of a Gather of all numbers of all samples in their order, as an exporter views a tensor by its
-// strides; nothing of others.
-std::optional<GraphNode> Importer::as_reshape(const GraphNode& gather) const {
-  if (gather.op != "Gather" || gather.inputs.size() != 2 || !fixed_batch_ ||
-      !is_computed(gather, 0) || gather.inputs[1].empty())
-    return std::nullopt;
-  const ops::Shape from = shape_of(gather.inputs[0]);
-  const auto wanted = integers(gather.inputs[1]);
-  if (!from.batched() || from.rank() != 1 || !wanted ||
-      std::ssize(wanted->elements) != of_samples(-from[0], *fixed_batch_))
-    return std::nullopt;
-  for (size_t i = 0; i < wanted->elements.size(); ++i)
-    if (!(wanted->elements[i] == Affine{0, static_cast<int64_t>(i)})) return std::nullopt;
-  return GraphNode{
-      gather.name, "Reshape", {{"shape", wanted->shape}}, {gather.inputs[0]}, gather.outputs};
 }
 
 // Of a constant to the batch, or of what has it to the file's.

@@ -83,7 +83,7 @@ void Importer::check_zeros(GraphNode& node) {
 void Importer::add_newest(GraphNode node, int opset) {
   if (node.op == "Reshape") check_zeros(node);
   if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node) ||
-      fold_sequence(node))
+      fold_places(node) || fold_sequence(node))
     return;
   if (auto reshape = as_reshape(node)) node = std::move(*reshape);
   const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);

@@ -42,7 +42,13 @@ struct Fixed {
   std::string of = {};  // the file's weight that it is made of, where that has another name
 };
 
-using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;
+// Integers with a row for every sample: that of sample n has these, and n times `stride` more.
+struct Places {
+  Integers first;  // without the axis of the samples, which is before its own
+  int64_t stride = 1;
+};
+
+using Known = std::variant<std::monostate, ValueId, Integers, Fixed, Places>;
 
 // Of a constant; nothing where it is no tensor of integers, or a large one.
 std::optional<Integers> integers_of(const Fixed& constant);

@@ -54,6 +54,12 @@ std::string import_failure(const Graph& graph) {
   return error ? error->what() : "";
 }
 
+Stored stored_integer(const std::string& name, int64_t integer) {
+  Stored one = stored_integers(name, {integer});
+  one.spec.shape = {};
+  return one;
+}
+
 Stored repeated(const std::string& name, ops::Shape shape, int axis, int64_t times) {
   const auto one = numbers_of(ramp(shape));
   int64_t outer = 1;
@@ -231,6 +237,33 @@ TEST(FreeBatch, AGatherOfAllInTheirOrderIsAReshape) {
   };
   expect_free(graph({0, 1, 2, 3, 4, 5}));
   EXPECT_NE(import_failure(graph({0, 1, 2, 3, 5, 4})), "");
+}
+
+// The same of a batch with a name: n * 6 + i * 2 + k, all numbers of sample n in their order.
+TEST(FreeBatch, AGatherOfAllOfEachSampleIsAReshape) {
+  const auto graph = [](int64_t of_sample, Ints within) {
+    return graph_of(
+        {6},
+        {node_of("Shape", {"x"}, "shape", {{"end", int64_t{1}}}),
+         node_of("Squeeze", {"shape"}, "n"), node_of("Range", {"zero", "n", "one"}, "samples"),
+         node_of("Mul", {"samples", "stride"}, "begins"),
+         node_of("Unsqueeze", {"begins", "axes"}, "column"),
+         node_of("Reshape", {"within", "matrix"}, "offsets"),
+         node_of("Add", {"column", "offsets"}, "places"), node_of("Reshape", {"x", "all"}, "flat"),
+         node_of("Gather", {"flat", "places"}, "y")},
+        {stored_integer("zero", 0), stored_integer("one", 1), stored_integer("stride", of_sample),
+         stored_integers("axes", {1, 2}), stored_integers("within", std::move(within)),
+         stored_integers("matrix", {1, 3, 2}), stored_integers("all", {-1})});
+  };
+  const Model model = import_graph(graph(6, {0, 1, 2, 3, 4, 5})).model;
+  EXPECT_EQ(count_of(model, "Gather"), 0);
+  Evaluator evaluator;
+  const ops::TensorLiteral x = ramp({2, 6});
+  const auto y = evaluate(model, {{"x", x}}, evaluator)[0];
+  EXPECT_EQ(y.shape, (ops::Shape{2, 3, 2}));
+  EXPECT_EQ(y.bytes, x.bytes);
+  EXPECT_THAT(import_failure(graph(6, {0, 1, 2, 3, 5, 4})), HasSubstr("Gather"));
+  EXPECT_THAT(import_failure(graph(5, {0, 1, 2, 3, 4, 5})), HasSubstr("Gather"));
 }
 
 // What a file would say that names its batch is told where that would help, and only there.
