@@ -30,4 +30,14 @@ std::optional<std::vector<int64_t>> ints_of(const GraphNode& node, const FoldInp
 // Throws Error{kUsage} for an axis that there is not.
 size_t axis_of(int64_t axis, size_t rank);
 
+// ---- shapes of what is read with another: the same elements
+
+// Of a Squeeze, without axes all of one index; of an Unsqueeze; of a Reshape, where `zeros` (its
+// allowzero) says whether a 0 is an extent. Throw Error{kUsage} for what is no shape.
+std::vector<int64_t> squeezed(const std::vector<int64_t>& shape, const std::vector<int64_t>& axes);
+std::vector<int64_t> unsqueezed(const std::vector<int64_t>& shape,
+                                const std::vector<int64_t>& axes);
+std::vector<int64_t> with_extents(const std::vector<int64_t>& shape, std::vector<int64_t> wanted,
+                                  bool zeros);
+
 }  // namespace kerf::partitioner::onnx

@@ -155,6 +155,22 @@ TEST(Meaning, IntegersGoRoundAsTheirTypeDoes) {
   EXPECT_EQ(integer_of("Sub", ops::DType::kInt64, 3, 5), -2);
 }
 
+TEST(Meaning, AZeroIsAnExtentWhereAReshapeOfIntegersSaysSo) {
+  const auto graph = [](int64_t zeros) {
+    return graph_of(
+        {2},
+        {node_of("Slice", {"list", "none", "none"}, "nothing"),
+         node_of("Unsqueeze", {"nothing", "none"}, "row"),
+         node_of("Reshape", {"row", "empty"}, "e", {{"allowzero", zeros}}),
+         node_of("Size", {"e"}, "size"), node_of("Cast", {"size"}, "floats", {{"to", int64_t{1}}}),
+         node_of("Add", {"x", "floats"}, "y")},
+        {stored_integers("list", {1, 2}), stored_integers("none", {0}),
+         stored_integers("empty", {0, 5})});
+  };
+  EXPECT_THAT(answers(graph(1), floats({1, 2}, {1, 2})), testing::ElementsAre(1, 2));
+  EXPECT_THAT(import_refusal(graph(0)), HasSubstr("e.node"));
+}
+
 Graph slice_to_batch(const std::string& data, int64_t axis) {
   std::vector<GraphNode> nodes{node_of("Shape", {"x"}, "shape"),
                                node_of("Slice", {"shape", "zero", "one"}, "n"),
