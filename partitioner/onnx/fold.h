@@ -11,9 +11,8 @@
 namespace kerf::partitioner::onnx {
 
 // What a node gives for inputs that are all known (absent ones null), of an operator in the newest
-// meaning, narrowed to its type; nothing where the operator is no such, or the result depends on how
-// large the batch is.
-// Throws Error{kUsage} for inputs that no such node has.
+// meaning, narrowed to its type; nothing where the operator is no such, or the result depends on
+// how large the batch is. Throws Error{kUsage} for inputs that no such node has.
 using FoldInputs = std::vector<const Integers*>;
 std::optional<std::vector<Integers>> fold(const GraphNode& node, const FoldInputs& inputs);
 

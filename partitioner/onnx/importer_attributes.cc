@@ -112,8 +112,8 @@ bool Importer::keeps_samples(const GraphNode& node, const std::string& attribute
   return wanted && static_cast<int64_t>(wanted->elements.size() - place) == behind;
 }
 
-// Extents that count samples: Reshape, Expand and Resize have -1 for them, and a slice to the end of
-// the batch ends where everything does.
+// Extents that count samples: Reshape, Expand and Resize have -1 for them, and a slice to the end
+// of the batch ends where everything does.
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
   if (node.op == "Reshape" && !options_.whole_inputs && is_computed(node, 0))

@@ -59,8 +59,8 @@ std::optional<ops::TensorLiteral> literal_of(const Integers& integers);
 ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
 // The numbers as they are; nothing for what is not fixed.
 std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
-// As its type has it: the low bits of what is too large, and truth of all but 0. What depends on the
-// batch stays.
+// As its type has it: the low bits of what is too large, and truth of all but 0. What depends on
+// the batch stays.
 Affine narrowed(const Affine& element, ops::DType dtype);
 // An int64 list of one axis.
 Integers list_of(std::vector<Affine> elements);

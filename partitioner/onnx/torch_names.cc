@@ -12,7 +12,7 @@
 namespace kerf::partitioner::onnx {
 namespace {
 
-// Of a bias that is added to a product, by its name's end: what the weight of the product is called.
+// By the end of a bias's name, what the weight of the product is called that it is added to.
 constexpr std::pair<std::string_view, std::string_view> kOfBias[] = {
     {".in_proj_bias", ".in_proj_weight"},  // of queries, keys and values together
     {".bias", ".weight"}};

@@ -16,7 +16,8 @@
 
 namespace kerf::partitioner::onnx {
 
-// By initializer, or what an Identity calls it: weights of Linear [in, out], of LSTM, GRU and RNN all gates and directions.
+// By initializer, or what an Identity calls it: weights of Linear [in, out], of LSTM, GRU and RNN
+// all gates and directions.
 std::map<std::string, std::shared_ptr<const StoredForm>> torch_forms(const Graph& graph);
 
 // "encoder.layers.0.linear1" of "/encoder/layers.0/linear1/MatMul"; empty of other names.
