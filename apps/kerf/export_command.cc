@@ -79,7 +79,7 @@ int ExportCommand::run() {
                                    return file != nullptr ? file->read(value)
                                                           : own_contents(model, value);
                                  },
-                                 out, {.data_beside = data_beside});
+                                 out, {.data_beside = data_beside, .constants = made.constants});
   tell_notes(made.notes);
   return 0;
 }

@@ -31,7 +31,7 @@ struct Planned {
 };
 
 // Throws Error{kUsage} that names the file of weights (empty: none) where it has other numbers for
-// one that constants of the model were made of.
+// one that constants of the model were made of; tells what of it nothing has the name of.
 void check_folded(const Planned& planned, const std::string& weights);
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes

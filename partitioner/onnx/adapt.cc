@@ -186,11 +186,12 @@ const AdaptRows& table() {
 
 bool is_adapted(const std::string& op) { return table().contains(op); }
 
-Nodes adapted(GraphNode node, int opset, const SpecOfInput& spec_of) {
+Nodes adapted(GraphNode node, int opset, const SpecOfInput& spec_of,
+              const std::set<std::string>& taken) {
   node.attributes.erase("consumed_inputs");  // said what may be written over, before opset 6
   const auto row = table().find(node.op);
   if (row == table().end()) return {std::move(node)};
-  return row->second({std::move(node), opset, spec_of});
+  return row->second({std::move(node), opset, spec_of, taken});
 }
 
 }  // namespace kerf::partitioner::onnx

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,10 @@ namespace kerf::partitioner::onnx {
 using SpecOfInput = std::function<ops::ValueSpec(size_t input)>;
 
 // What stands for a node of that opset: itself, or nodes of which the last gives its outputs. Names
-// that it adds begin with the node's. Throws Error{kUsage} without a place for what has no meaning
-// here.
-std::vector<GraphNode> adapted(GraphNode node, int opset, const SpecOfInput& spec_of);
+// that it adds begin with the node's, and are none of the taken. Throws Error{kUsage} without a
+// place for what has no meaning here.
+std::vector<GraphNode> adapted(GraphNode node, int opset, const SpecOfInput& spec_of,
+                               const std::set<std::string>& taken);
 // Whether every meaning that the operator had is known there.
 bool is_adapted(const std::string& op);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Older {
   GraphNode node;
   int opset;
   const SpecOfInput& spec_of;
+  const std::set<std::string>& taken;  // names of the file's
 
   bool has(const std::string& attribute) const { return node.attributes.contains(attribute); }
   bool has_input(size_t input) const {
@@ -32,8 +34,10 @@ struct Older {
     node.attributes.erase(attribute);
     return value;
   }
-  // A value between two of the nodes that stand for this one.
-  std::string inner(const std::string& what) const { return node.name + "." + what; }
+  // A value between two of the nodes that stand for this one, and the node that gives it.
+  std::string inner(const std::string& what) const {
+    return free_name(node.name + "." + what, taken);
+  }
 };
 
 using Adapted = std::vector<GraphNode>;

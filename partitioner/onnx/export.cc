@@ -18,9 +18,10 @@ bool may_lie_beside(const Value& value) {
 }
 
 // About what the file takes, weights and all.
-size_t expected_bytes(const Model& model, const ExportScope& scope) {
+size_t expected_bytes(const Model& model, const ExportScope& scope, const ExportOptions& options) {
   size_t all = static_cast<size_t>(model.nodes()) * kMostOfANode;
   for (const ValueId id : scope.kept()) all += model.value(id).spec.bytes(0);
+  for (const auto& [name, literal] : options.constants) all += literal.bytes.size();
   return all;
 }
 
@@ -45,9 +46,10 @@ void put_contents(const Value& value, const WeightsOf& weights, DataBeside* besi
 
 // The file. `beside`: null where weights are in it.
 std::string message_of(const Model& model, const ExportScope& scope, const WeightsOf& weights,
-                       DataBeside* beside, size_t most) {
+                       DataBeside* beside, const ExportOptions& options) {
   ExportMessage message(model);
   message.name_results(scope.results());
+  for (const auto& [name, literal] : options.constants) message.fresh(name);
   for (ValueId id = 0; id < model.values(); ++id) {
     const Value& value = model.value(id);
     if (!scope.has(id) || value.producer >= 0) continue;
@@ -59,7 +61,8 @@ std::string message_of(const Model& model, const ExportScope& scope, const Weigh
   for (NodeId id = 0; id < model.nodes(); ++id)
     if (scope.has(model.node(id))) add_node(model, scope, model.node(id), message);
   for (const Result& result : scope.results()) message.add_result(result);
-  return message.bytes(scope.opset(), most);
+  for (const auto& [name, literal] : options.constants) message.add_constant_result(name, literal);
+  return message.bytes(scope.opset(), options.most_bytes);
 }
 
 }  // namespace
@@ -67,11 +70,10 @@ std::string message_of(const Model& model, const ExportScope& scope, const Weigh
 void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path,
                  const ExportOptions& options) {
   const ExportScope scope(model);
-  if (!options.data_beside && expected_bytes(model, scope) <= options.most_bytes)
-    return runtime::write_file_atomic(
-        path, message_of(model, scope, weights, nullptr, options.most_bytes));
+  if (!options.data_beside && expected_bytes(model, scope, options) <= options.most_bytes)
+    return runtime::write_file_atomic(path, message_of(model, scope, weights, nullptr, options));
   DataBeside beside(path, checksum_of(model, scope, weights));
-  const std::string message = message_of(model, scope, weights, &beside, options.most_bytes);
+  const std::string message = message_of(model, scope, weights, &beside, options);
   beside.commit();
   runtime::write_file_atomic(path, message);
 }

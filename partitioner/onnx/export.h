@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "partitioner/model.h"
@@ -25,6 +26,8 @@ using WeightsOf = std::function<std::string(const Value& value)>;
 struct ExportOptions {
   bool data_beside = false;
   size_t most_bytes = (size_t{1} << 31) - 1;  // of one file: as protobuf has it
+  // Outputs that are the same for all inputs, by name, which follow the model's.
+  std::map<std::string, ops::TensorLiteral> constants = {};
 };
 void export_file(const Model& model, const WeightsOf& weights, const std::filesystem::path& path,
                  const ExportOptions& options = {});

@@ -115,6 +115,12 @@ void ExportMessage::add_result(const Result& result) {
   put_info(result.name, model_.value(result.value).spec, *graph().add_output());
 }
 
+void ExportMessage::add_constant_result(const std::string& name,
+                                        const ops::TensorLiteral& literal) {
+  add_node("Identity", name, {add_constant(name + ".value", literal)}, name);
+  put_info(name, {literal.dtype, literal.shape}, *graph().add_output());
+}
+
 ::onnx::TensorProto& ExportMessage::add_kept(ValueId id) {
   ::onnx::TensorProto& tensor = *graph().add_initializer();
   put_kind(name_of(id), model_.value(id).spec, tensor);

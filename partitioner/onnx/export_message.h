@@ -30,6 +30,8 @@ class ExportMessage {
   // `name` is the file's; values that several results name get it by an Identity. First of all.
   void name_results(const std::vector<Result>& results);
   void add_result(const Result& result);
+  // Of a name that nothing else has; the same for all inputs.
+  void add_constant_result(const std::string& name, const ops::TensorLiteral& literal);
   // Without contents.
   ::onnx::TensorProto& add_kept(ValueId id);
   // Under a fresh name, which it returns.

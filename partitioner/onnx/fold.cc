@@ -9,7 +9,10 @@ std::optional<std::vector<Integers>> fold(const GraphNode& node, const FoldInput
   auto folded = fold_move(node, inputs);
   if (!folded) folded = fold_arithmetic(node, inputs);
   if (folded)
-    for (const Integers& result : *folded) elements_in(result.shape);
+    for (Integers& result : *folded) {
+      elements_in(result.shape);
+      for (Affine& each : result.elements) each = narrowed(each, result.dtype);
+    }
   return folded;
 }
 

@@ -128,49 +128,20 @@ Folded reshaped(const Integers& from, Ints shape) {
 Folded fold_reshape(const GraphNode& node, const FoldInputs& inputs) {
   const auto wanted = ints_of(node, inputs, "shape", 1);
   if (!wanted) return std::nullopt;
-  Ints shape = *wanted;
-  const auto count = static_cast<int64_t>(inputs[0]->elements.size());
-  std::optional<size_t> inferred;
-  int64_t known = 1;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0 && i < inputs[0]->shape.size()) shape[i] = inputs[0]->shape[i];
-    if (shape[i] == -1) {
-      if (inferred) no_such("only one axis can be -1");
-      inferred = i;
-    } else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known)) {
-      no_such(format("axis {} is {}", i, shape[i]));
-    }
-  }
-  if (inferred) shape[*inferred] = known == 0 ? 0 : count / known;
-  return reshaped(*inputs[0], std::move(shape));
+  const bool zeros = ops::attribute_int(node.attributes, "allowzero", 0) != 0;
+  return reshaped(*inputs[0], with_extents(inputs[0]->shape, *wanted, zeros));
 }
 
 Folded fold_squeeze(const GraphNode& node, const FoldInputs& inputs) {
   const auto axes = ints_of(node, inputs, "axes", 1);
   if (!axes) return std::nullopt;
-  const Ints& from = inputs[0]->shape;
-  std::vector<bool> drop(from.size());
-  for (size_t i = 0; i < from.size(); ++i) drop[i] = axes->empty() && from[i] == 1;
-  for (const int64_t axis : *axes) drop[axis_of(axis, from.size())] = true;
-  Ints shape;
-  for (size_t i = 0; i < from.size(); ++i)
-    if (!drop[i]) shape.push_back(from[i]);
-  return reshaped(*inputs[0], std::move(shape));
+  return reshaped(*inputs[0], squeezed(inputs[0]->shape, *axes));
 }
 
 Folded fold_unsqueeze(const GraphNode& node, const FoldInputs& inputs) {
   const auto axes = ints_of(node, inputs, "axes", 1);
   if (!axes) return std::nullopt;
-  const Ints& from = inputs[0]->shape;
-  std::vector<bool> added(from.size() + axes->size());
-  for (const int64_t axis : *axes) added[axis_of(axis, added.size())] = true;
-  Ints shape;
-  auto next = from.begin();
-  for (const bool one : added) {
-    if (!one && next == from.end()) no_such("an axis is named twice");
-    shape.push_back(one ? 1 : *next++);
-  }
-  return reshaped(*inputs[0], std::move(shape));
+  return reshaped(*inputs[0], unsqueezed(inputs[0]->shape, *axes));
 }
 
 Folded fold_expand(const GraphNode& node, const FoldInputs& inputs) {
@@ -225,22 +196,10 @@ Folded fold_cast(const GraphNode& node, const Integers& from, int64_t to) {
   if (type == kTypes.end() || node.op != "Cast") return std::nullopt;
   Integers result = from;
   result.dtype = type->second;
-  if (result.dtype == DType::kInt64) return {{std::move(result)}};
-  const int bits = static_cast<int>(ops::size_of(result.dtype)) * 8;
-  const bool is_signed = result.dtype == DType::kInt32 || result.dtype == DType::kInt16 ||
-                         result.dtype == DType::kInt8;
-  for (Affine& each : result.elements) {
-    if (result.dtype == DType::kBool) {
-      if (!each.is_fixed()) return std::nullopt;
-      each.fixed = each.fixed != 0 ? 1 : 0;
-      continue;
-    }
-    const uint64_t mask = (uint64_t{1} << bits) - 1;
-    if (!each.is_fixed()) continue;  // a number of rows
-    const auto low = static_cast<int64_t>(static_cast<uint64_t>(each.fixed) & mask);
-    const bool negative = is_signed && (low >> (bits - 1)) != 0;
-    each.fixed = negative ? low - (int64_t{1} << bits) : low;
-  }
+  const auto of_batch = [](const Affine& each) { return !each.is_fixed(); };
+  if (result.dtype == DType::kBool &&
+      std::any_of(result.elements.begin(), result.elements.end(), of_batch))
+    return std::nullopt;
   return {{std::move(result)}};
 }
 
@@ -258,6 +217,42 @@ size_t axis_of(int64_t axis, size_t rank) {
   if (resolved < 0 || resolved >= static_cast<int64_t>(rank))
     no_such(format("there is no axis {} among {}", axis, rank));
   return static_cast<size_t>(resolved);
+}
+
+Ints squeezed(const Ints& shape, const Ints& axes) {
+  std::vector<bool> drop(shape.size(), false);
+  for (size_t i = 0; i < shape.size(); ++i) drop[i] = axes.empty() && shape[i] == 1;
+  for (const int64_t axis : axes) drop[axis_of(axis, shape.size())] = true;
+  Ints kept;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (!drop[i]) kept.push_back(shape[i]);
+  return kept;
+}
+
+Ints unsqueezed(const Ints& shape, const Ints& axes) {
+  std::vector<bool> added(shape.size() + axes.size(), false);
+  for (const int64_t axis : axes) added[axis_of(axis, added.size())] = true;
+  Ints result;
+  size_t next = 0;
+  for (const bool one : added) {
+    if (!one && next == shape.size()) no_such("an axis is named twice");
+    result.push_back(one ? 1 : shape[next++]);
+  }
+  return result;
+}
+
+Ints with_extents(const Ints& shape, Ints wanted, bool zeros) {
+  int64_t known = 1;
+  int64_t* inferred = nullptr;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == 0 && i < shape.size() && !zeros) wanted[i] = shape[i];
+    if (wanted[i] == -1 && inferred == nullptr)
+      inferred = &wanted[i];
+    else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
+      no_such(format("its shape has an extent of {}", wanted[i]));
+  }
+  if (inferred != nullptr) *inferred = known == 0 ? 0 : elements_in(shape) / known;
+  return wanted;
 }
 
 Folded fold_move(const GraphNode& node, const FoldInputs& inputs) {

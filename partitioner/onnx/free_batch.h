@@ -29,4 +29,9 @@ std::vector<int64_t> reshape_to(const ops::Shape& from, int64_t outer,
 // The operands of a node that are repeated to the shape of others, as NumPy does it.
 bool is_repeated(const std::string& op, size_t input);
 
+// Indices of the file's axis that counts `each` for a sample; nothing where no axis has so many.
+std::optional<int64_t> of_samples(int64_t each, int64_t samples);
+// Of a Resize: those that it says something of.
+std::vector<int64_t> resized_axes(const GraphNode& resize, int rank);
+
 }  // namespace kerf::partitioner::onnx

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,10 @@ struct GraphNode {
   ops::Attributes attributes;
   std::vector<std::string> inputs;   // empty: absent
   std::vector<std::string> outputs;  // likewise
-  std::string scope = {};            // the module that it is of, where PyTorch's exporter says so
+  // The module that it is of, "encoder.linear1", and the class of that, "torch.nn...linear.Linear",
+  // where PyTorch's exporter says so.
+  std::string scope = {};
+  std::string scope_class = {};
 };
 
 // An axis of an input: so many indices, or as many as a name says.
@@ -63,6 +67,11 @@ struct Graph {
 
 // "FILE: node NAME (OP, opset 9)".
 std::string place_of(const Graph& graph, const GraphNode& node);
+
+// Names of all its values and nodes.
+std::set<std::string> names_of(const Graph& graph);
+// `name`, or where it is taken such a one that is not.
+std::string free_name(std::string name, const std::set<std::string>& taken);
 
 // Drops absent outputs at the end, but of an operator to which their number says something.
 void drop_absent_outputs(GraphNode& node);

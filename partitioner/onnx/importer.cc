@@ -6,6 +6,7 @@
 #include "partitioner/onnx/fuse.h"
 #include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/tied_tables.h"
 #include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
@@ -14,7 +15,7 @@
 namespace kerf::partitioner::onnx {
 
 Importer::Importer(const Graph& graph, const ImportOptions& options)
-    : graph_(graph), options_(options), result_{Model(graph.origin)} {
+    : graph_(graph), options_(options), names_(names_of(graph)), result_{Model(graph.origin)} {
   if (options.whole_inputs) result_.model.take_whole_inputs();
 }
 
@@ -45,16 +46,17 @@ Imported Importer::import() {
   options_.loss.empty() ? add_results() : add_loss();
   check_all_fit();
   list_folded();
+  note_renamed();
   return std::move(result_);
 }
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
   size_t bytes = 0;
-  auto forms = torch_forms(graph_);
+  forms_ = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
-    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms[name]});
+    set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms_[name]});
     bytes += stored.spec.bytes(0);
   }
   budget_.begin(bytes);
@@ -154,6 +156,15 @@ void Importer::list_folded() {
       result_.folded[name] = {stored.spec, stored.contents};
 }
 
+// All are in the metadata of a file of weights.
+void Importer::note_renamed() {
+  constexpr size_t kFew = 3;
+  if (renamed_.size() > kFew)
+    return note(format("{}, and {} others have other names there than in this file",
+                       renamed_.front(), renamed_.size() - 1));
+  for (const std::string& each : renamed_) note(each);
+}
+
 std::string Importer::some_weights() const {
   constexpr size_t kFew = 8;
   std::vector<std::string> names;
@@ -174,6 +185,7 @@ void Importer::add_inputs() {
 }
 
 void Importer::add_results() {
+  std::set<ValueId> given;
   for (const std::string& output : graph_.outputs) {
     const std::string where = format("{}: output {}", graph_.origin, output);
     if (is_constant(output)) {
@@ -190,7 +202,10 @@ void Importer::add_results() {
                     "first axis, as [N, ...]",
                     ops::to_string(result_.model.value(*value).spec.shape), outer_of(*value)),
              where);
-    result_.model.add_result(output, *value);
+    // Each has a value of its own, which is written under its name.
+    if (!given.insert(*value).second)
+      add_node({free_name(output + ".copy", names_), "Identity", {}, {output}, {output}});
+    result_.model.add_result(output, std::get<ValueId>(known(output)));
   }
 }
 
@@ -229,6 +244,7 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Joined joined;
   if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
+  tie_tables(formed, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);
   Imported imported = Importer(formed, options).import();

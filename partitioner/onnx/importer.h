@@ -36,12 +36,14 @@ class Importer {
   void add_loss();
   void check_all_fit() const;
   void list_folded();
+  void note_renamed();
   std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
   void add(const GraphNode& node);
   void add_newest(GraphNode node, int opset);
   std::string hint_on_batch(const std::string& complaint) const;
+  std::string way_out_of_batch() const;
   GraphNode as_read(GraphNode node) const;
   void check_zeros(GraphNode& node);
   void add_node(GraphNode node);
@@ -53,6 +55,7 @@ class Importer {
   bool view_constant(const GraphNode& node);
   bool expands_nothing(const GraphNode& node, const std::vector<int64_t>& from) const;
   bool fold_sequence(const GraphNode& node);
+  bool fold_places(const GraphNode& node);
   bool evaluate_constant(const GraphNode& node);
   // Inputs that are attributes of Kerf's.
   void take_input_attributes(const ops::OperatorDefinition& definition, GraphNode& node);
@@ -62,6 +65,8 @@ class Importer {
   double ratio_of(const GraphNode& dropout) const;
   void take_dropout_ratio(GraphNode& node);
   bool ends_with_batch(const GraphNode& node, size_t place, const Affine& end) const;
+  bool keeps_samples(const GraphNode& node, const std::string& attribute, size_t place,
+                     const Affine& extent) const;
   std::vector<int64_t> ints_for(const GraphNode& node, const std::string& attribute,
                                 const Integers& integers);
 
@@ -76,13 +81,21 @@ class Importer {
   int64_t outer_of(ValueId value) const;
   void place_batch(NodeId id);
   ValueId batched_operand(const GraphNode& node) const;
+  std::vector<int64_t> free_shape(const GraphNode& reshape,
+                                  const std::vector<Affine>& wanted) const;
   void free_constants(GraphNode& node);
+  std::optional<GraphNode> as_reshape(const GraphNode& gather) const;
   void free_expanded(GraphNode& node);
+  void leave_samples_out(GraphNode& resize) const;
   std::string with_free_rows(const GraphNode& node, const std::string& name, const RowsOf& rows);
   std::string made_of(const GraphNode& node, const std::string& input, const char* op,
                       ops::Attributes attributes);
 
   // ---- importer_values.cc
+  // What is made of a node: nothing of the file is called so.
+  std::string inner(const GraphNode& node, const std::string& what) const {
+    return free_name(node.name + "." + what, names_);
+  }
   const Known& known(const std::string& name) const;
   void set(const std::string& name, Known value);
   // Forgets what only this node read, and what stood between its translations.
@@ -120,6 +133,7 @@ class Importer {
 
   const Graph& graph_;
   const ImportOptions& options_;
+  const std::set<std::string> names_;  // of the file's values and nodes
   Imported result_;
   std::map<std::string, Known> known_;
   struct InModel {
@@ -129,6 +143,7 @@ class Importer {
   std::map<std::string, InModel> in_model_;  // constants, by the name that they have there
   std::set<std::string> states_;             // of batch normalisations that train
   WeightPlaces weights_;
+  std::map<std::string, std::shared_ptr<const StoredForm>> forms_;  // torch_names.h
   std::map<std::string, int> readers_;         // of values, the graph's outputs among them
   std::map<std::string, int> left_;            // of those, that are still to come
   std::vector<std::string> between_;           // values that no node of the graph reads
@@ -137,7 +152,8 @@ class Importer {
   std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
   std::set<std::string> used_dims_;
-  std::set<std::string> fitting_;  // patterns that a name fits
+  std::set<std::string> fitting_;     // patterns that a name fits
+  std::vector<std::string> renamed_;  // weights, and what files of weights call them
   std::unique_ptr<Evaluator> evaluator_;
 };
 

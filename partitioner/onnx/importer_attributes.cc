@@ -70,6 +70,12 @@ std::vector<double> numbers_of(const TensorLiteral& literal) {
 
 }  // namespace
 
+std::vector<int64_t> resized_axes(const GraphNode& resize, int rank) {
+  std::vector<int64_t> all(static_cast<size_t>(rank));
+  std::iota(all.begin(), all.end(), 0);
+  return ops::attribute_ints(resize.attributes, "axes", all);
+}
+
 // Whether an end of a Slice, by its place, is that of the batch, and along it.
 bool Importer::ends_with_batch(const GraphNode& node, size_t place, const Affine& end) const {
   if (!is_computed(node, 0)) return false;
@@ -89,13 +95,29 @@ bool Importer::ends_with_batch(const GraphNode& node, size_t place, const Affine
   return axis == shape.batch_axis() && end == Affine{-shape[axis], 0};
 }
 
-// Extents that count samples: Reshape and Expand have -1 for them, and a slice to the end of the
-// batch ends where everything does.
+// Whether an extent that a node asks for is what its input has along the batch.
+bool Importer::keeps_samples(const GraphNode& node, const std::string& attribute, size_t place,
+                             const Affine& extent) const {
+  if (!is_computed(node, 0)) return false;
+  const ops::Shape shape = shape_of(node.inputs[0]);
+  if (!shape.batched() || !(extent == Affine{-shape[shape.batch_axis()], 0})) return false;
+  if (node.op == "Resize" && attribute == "sizes") {
+    const std::vector<int64_t> axes = resized_axes(node, shape.rank());
+    return place < axes.size() &&
+           ops::resolved_axis("Resize", axes[place], shape.rank()) == shape.batch_axis();
+  }
+  if (node.op != "Expand" || node.inputs.size() < 2) return false;
+  const auto wanted = integers(node.inputs[1]);
+  const auto behind = shape.rank() - shape.batch_axis();
+  return wanted && static_cast<int64_t>(wanted->elements.size() - place) == behind;
+}
+
+// Extents that count samples: Reshape, Expand and Resize have -1 for them, and a slice to the end
+// of the batch ends where everything does.
 std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string& attribute,
                                         const Integers& integers) {
   if (node.op == "Reshape" && !options_.whole_inputs && is_computed(node, 0))
-    return reshape_to(shape_of(node.inputs[0]), outer_of(std::get<ValueId>(known(node.inputs[0]))),
-                      integers.elements, fixed_batch_);
+    return free_shape(node, integers.elements);
   std::vector<int64_t> values;
   for (size_t i = 0; i < integers.elements.size(); ++i) {
     const Affine& each = integers.elements[i];
@@ -103,10 +125,13 @@ std::vector<int64_t> Importer::ints_for(const GraphNode& node, const std::string
       values.push_back(each.fixed);
     else if (node.op == "Expand" && each == Affine{1, 0})
       values.push_back(ops::kBatch);
+    else if (keeps_samples(node, attribute, i, each))
+      values.push_back(node.op == "Expand" ? 1 : ops::kBatch);
     else if (node.op == "Slice" && attribute == "ends" && ends_with_batch(node, i, each))
       values.push_back(std::numeric_limits<int64_t>::max());
     else
-      refuse(format("its {} depend on how large the batch is", attribute));
+      refuse(format("its {} has {}N + {} at {}, which depends on how large the batch N is",
+                    attribute, each.of_batch, each.fixed, i));
   }
   return values;
 }
@@ -164,6 +189,7 @@ void Importer::take_input_attributes(const ops::OperatorDefinition& definition, 
     node.inputs[at].clear();
   }
   while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
+  if (node.op == "Resize") leave_samples_out(node);
   if (node.op != "Reshape" || options_.whole_inputs) return;
   // An attribute's, of a file that fixes the batch, too.
   const auto shape = node.attributes.find("shape");
@@ -171,9 +197,7 @@ void Importer::take_input_attributes(const ops::OperatorDefinition& definition, 
   std::vector<Affine> wanted;
   for (const int64_t extent : ops::attribute_ints(node.attributes, "shape", {}))
     wanted.push_back({0, extent});
-  shape->second =
-      reshape_to(shape_of(node.inputs[0]), outer_of(std::get<ValueId>(known(node.inputs[0]))),
-                 wanted, fixed_batch_);
+  shape->second = free_shape(node, wanted);
 }
 
 }  // namespace kerf::partitioner::onnx

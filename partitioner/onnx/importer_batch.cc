@@ -12,10 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr const char* kWayOut =
-    "export it with a batch that has a name (of PyTorch: dynamic_shapes, or dynamic_axes where "
-    "dynamo is False)";
-
 bool is_recurrence(const std::string& op) { return op == "LSTM" || op == "GRU" || op == "RNN"; }
 
 // Whether all of the `count` pieces of so many bytes, between which others lie, are alike: a
@@ -27,13 +23,6 @@ bool are_alike(std::string_view bytes, size_t count, size_t piece) {
   return true;
 }
 
-// Indices of the file's axis that counts `each` for a sample; nothing where no axis has so many.
-std::optional<int64_t> of_samples(int64_t each, int64_t samples) {
-  int64_t all = 0;
-  if (__builtin_mul_overflow(each, samples, &all)) return std::nullopt;
-  return all;
-}
-
 int64_t product_of(const Ints& extents, size_t from, size_t to) {
   int64_t product = 1;
   for (size_t i = from; i < to; ++i) product *= extents[i];
@@ -41,6 +30,12 @@ int64_t product_of(const Ints& extents, size_t from, size_t to) {
 }
 
 }  // namespace
+
+std::optional<int64_t> of_samples(int64_t each, int64_t samples) {
+  int64_t all = 0;
+  if (__builtin_mul_overflow(each, samples, &all)) return std::nullopt;
+  return all;
+}
 
 int64_t Importer::outer_of(ValueId value) const {
   const auto at = outer_.find(value);
@@ -61,8 +56,9 @@ void Importer::place_batch(NodeId id) {
     if (alias && shape_in(node.inputs[0]).batched()) {
       outer = outer_in(to, before_batch(shape_in(node.inputs[0]), outer_of(node.inputs[0])));
       if (!outer)
-        refuse(format("it reads {} as {}, across its samples, for which N stands",
-                      ops::to_string(shape_in(node.inputs[0])), ops::to_string(to)));
+        refuse(format("it reads {} as {}, across its samples, for which N stands{}",
+                      ops::to_string(shape_in(node.inputs[0])), ops::to_string(to),
+                      way_out_of_batch()));
     }
     for (const ValueId input : node.inputs) {
       if (alias || input < 0) continue;
@@ -71,8 +67,8 @@ void Importer::place_batch(NodeId id) {
       if (outer && *outer != outer_of(input))
         refuse(
             format("it joins {} whose rows are of one sample after the other with such that are "
-                   "not",
-                   ops::to_string(from)));
+                   "not{}",
+                   ops::to_string(from), way_out_of_batch()));
       outer = outer_of(input);
     }
     if (outer.value_or(1) != 1) outer_[output] = *outer;
@@ -87,6 +83,16 @@ ValueId Importer::batched_operand(const GraphNode& node) const {
     if (id != nullptr && result_.model.value(*id).spec.shape.batched()) return *id;
   }
   return -1;
+}
+
+// The attribute `shape` of a Reshape of a computed value.
+Ints Importer::free_shape(const GraphNode& reshape, const std::vector<Affine>& wanted) const {
+  const ValueId from = std::get<ValueId>(known(reshape.inputs[0]));
+  try {
+    return reshape_to(result_.model.value(from).spec.shape, outer_of(from), wanted, fixed_batch_);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message() + way_out_of_batch());
+  }
 }
 
 // Constants of a file that fixes the batch may have a row for each of its samples: where these are
@@ -109,7 +115,9 @@ void Importer::free_constants(GraphNode& node) {
       rows.axis = rank - (shape.rank() - shape.batch_axis());
       rows.repeated = true;
     }
-    if (rows.axis >= 0 && rows.axis < rank)
+    // The last two of a product's are of matrices, and are not repeated.
+    const int last = node.op == "MatMul" ? rank - 2 : rank;
+    if (rows.axis >= 0 && rows.axis < last)
       node.inputs[i] = with_free_rows(node, node.inputs[i], rows);
   }
 }
@@ -136,6 +144,28 @@ void Importer::free_expanded(GraphNode& node) {
         with_free_rows(node, node.inputs[0], {.axis = axis, .each = 1, .repeated = true});
 }
 
+// It makes no other samples: of its sizes are left those of the other axes.
+void Importer::leave_samples_out(GraphNode& resize) const {
+  const auto found = resize.attributes.find("sizes");
+  if (found == resize.attributes.end() || !is_computed(resize, 0)) return;
+  const ops::Shape shape = shape_of(resize.inputs[0]);
+  Ints sizes = ops::attribute_ints(resize.attributes, "sizes", {});
+  Ints axes = resized_axes(resize, shape.rank());
+  if (!shape.batched() || axes.size() != sizes.size() || resize.attributes.contains("roi")) return;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (ops::resolved_axis("Resize", axes[i], shape.rank()) != shape.batch_axis()) continue;
+    const bool as_the_file =
+        fixed_batch_ && sizes[i] == of_samples(-shape[shape.batch_axis()], *fixed_batch_);
+    if (sizes[i] != ops::kBatch && !as_the_file)
+      refuse(format("it makes {} of its samples: their number cannot change", sizes[i]));
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(i));
+    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  found->second = sizes;
+  resize.attributes["axes"] = axes;
+}
+
 // The name of a constant with one row for every sample instead of the file's, or of N times one.
 std::string Importer::with_free_rows(const GraphNode& node, const std::string& name,
                                      const RowsOf& rows) {
@@ -159,8 +189,8 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
     return made_of(node, name, "Slice",
                    {{"axes", Ints{rows.axis}}, {"starts", Ints{0}}, {"ends", Ints{1}}});
   if (!are_alike(bytes, static_cast<size_t>(*fixed_batch_), static_cast<size_t>(split[2]) * size))
-    refuse(format("{} is {}, with numbers for each of the {} samples of the file, which differ: {}",
-                  name, ops::to_string(shape), *fixed_batch_, kWayOut));
+    refuse(format("{} is {}, with numbers for each of the {} samples of the file, which differ{}",
+                  name, ops::to_string(shape), *fixed_batch_, way_out_of_batch()));
   std::string made = name;
   const auto add = [&](const char* op, ops::Attributes attributes) {
     made = made_of(node, made, op, std::move(attributes));
@@ -182,7 +212,7 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
 
 std::string Importer::made_of(const GraphNode& node, const std::string& input, const char* op,
                               ops::Attributes attributes) {
-  const std::string name = format("{}.{}.{}", node.name, input, op);
+  const std::string name = inner(node, format("{}.{}", input, op));
   if (known_.contains(name)) return name;  // read twice by this node
   readers_[name] = 1;
   add_newest({name, op, std::move(attributes), {input}, {name}}, ops::kNewestOpset);

@@ -45,46 +45,6 @@ TensorLiteral literal_of_node(const GraphNode& node) {
   throw Error(ErrorCode::kUsage, format("its {} is not known here", name));
 }
 
-Ints without_axes(const Ints& shape, const Ints& axes) {
-  std::vector<bool> drop(shape.size(), false);
-  for (size_t i = 0; i < shape.size(); ++i) drop[i] = axes.empty() && shape[i] == 1;
-  for (const int64_t axis : axes)
-    drop[static_cast<size_t>(ops::resolved_axis("Squeeze", axis, static_cast<int>(shape.size())))] =
-        true;
-  Ints kept;
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (!drop[i]) kept.push_back(shape[i]);
-  return kept;
-}
-
-Ints with_axes(const Ints& shape, const Ints& axes) {
-  std::vector<bool> added(shape.size() + axes.size(), false);
-  for (const int64_t axis : axes)
-    added[static_cast<size_t>(
-        ops::resolved_axis("Unsqueeze", axis, static_cast<int>(added.size())))] = true;
-  Ints result;
-  size_t next = 0;
-  for (const bool one : added) {
-    if (!one && next == shape.size()) throw Error(ErrorCode::kUsage, "an axis is named twice");
-    result.push_back(one ? 1 : shape[next++]);
-  }
-  return result;
-}
-
-Ints with_shape(const Ints& shape, Ints wanted, bool zeros) {
-  int64_t known = 1;
-  int64_t* inferred = nullptr;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == 0 && i < shape.size() && !zeros) wanted[i] = shape[i];
-    if (wanted[i] == -1 && inferred == nullptr)
-      inferred = &wanted[i];
-    else if (wanted[i] < 0 || __builtin_mul_overflow(known, wanted[i], &known))
-      throw Error(ErrorCode::kUsage, format("its shape has an extent of {}", wanted[i]));
-  }
-  if (inferred != nullptr) *inferred = known == 0 ? 0 : elements_in(shape) / known;
-  return wanted;
-}
-
 // Of a number of elements, and an extent.
 Affine product_of(const Affine& size, const Affine& extent) {
   const bool batched = !extent.is_fixed();
@@ -118,6 +78,12 @@ bool Importer::pass_through(const GraphNode& node) {
     const bool same = id != nullptr ? ops::is_floating(result_.model.value(*id).spec.dtype)
                                     : fixed != nullptr && ops::is_floating(fixed->spec.dtype);
     if (!same) return false;
+    const int64_t to = ops::attribute_int(node.attributes, "to", 0);
+    if (to != 1)
+      note(format("casts to {} are none here: what is computed of them is computed in float32",
+                  to == 10   ? "float16"
+                  : to == 11 ? "float64"
+                             : "bfloat16"));
   }
   if (node.op == "Dropout" && !options_.loss.empty()) return false;
   if (node.op == "Dropout") {
@@ -223,7 +189,7 @@ bool Importer::fold_facts(const GraphNode& node) {
     return true;
   }
   // One row, repeated for every sample.
-  const std::string row = output + ".row";
+  const std::string row = inner(node, "row");
   filled.name = row;
   set(row, std::move(filled));
   Ints rows;
@@ -294,11 +260,12 @@ bool Importer::view_constant(const GraphNode& node) {
   };
   Ints to;
   if (node.op == "Reshape")
-    to = with_shape(from, list("shape"), ops::attribute_int(node.attributes, "allowzero", 0) != 0);
+    to =
+        with_extents(from, list("shape"), ops::attribute_int(node.attributes, "allowzero", 0) != 0);
   else if (node.op == "Squeeze")
-    to = without_axes(from, list("axes"));
+    to = squeezed(from, list("axes"));
   else if (node.op == "Unsqueeze")
-    to = with_axes(from, list("axes"));
+    to = unsqueezed(from, list("axes"));
   else if (node.op == "Flatten")
     to = flattened(from, ops::attribute_int(node.attributes, "axis", 1));
   else if (node.op == "Expand" && expands_nothing(node, from))

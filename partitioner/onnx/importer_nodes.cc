@@ -25,7 +25,7 @@ void Importer::add(const GraphNode& node) {
         refuse(format("it has no input {}", input));
       return spec_of(node.inputs[input]);
     };
-    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand)) {
+    for (GraphNode& one : adapted(as_read(node), graph_.opset, spec_of_operand, names_)) {
       // Where nothing says what it meant then, it is known as far as its definition says.
       const bool newest = one.op != node.op || is_adapted(one.op);
       add_newest(std::move(one), newest ? ops::kNewestOpset : graph_.opset);
@@ -44,15 +44,21 @@ void Importer::add(const GraphNode& node) {
 std::string Importer::hint_on_batch(const std::string& complaint) const {
   const auto says = [&](const char* word) { return complaint.find(word) != std::string::npos; };
   const bool about_batch = says("batch") || (says("N") && says("["));
-  if (!fixed_batch_ || !about_batch || says("dynamic_axes")) return {};
+  if (!fixed_batch_ || !about_batch) return {};
   for (const GraphInput& input : graph_.inputs)
     if (!options_.constants.contains(input.name))
       return format(
           "; N is the batch, for which the first axis of every input stands: that of {}, "
-          "of {}, too; a file whose batch has a name says where it goes: export it with "
-          "dynamic_shapes (of PyTorch; dynamic_axes where dynamo is False)",
+          "of {}, too",
           input.name, *fixed_batch_);
   return {};
+}
+
+// Where it is not known where the batch goes, a file that names it says so.
+std::string Importer::way_out_of_batch() const {
+  return fixed_batch_ ? "; export it with a batch that has a name (of PyTorch: dynamic_shapes, or "
+                        "dynamic_axes where dynamo is False)"
+                      : "";
 }
 
 // Without the last outputs that nothing reads, of an operator that has more where it is trained.
@@ -77,8 +83,9 @@ void Importer::check_zeros(GraphNode& node) {
 void Importer::add_newest(GraphNode node, int opset) {
   if (node.op == "Reshape") check_zeros(node);
   if (pass_through(node) || fold_facts(node) || fold_integers(node) || view_constant(node) ||
-      fold_sequence(node))
+      fold_places(node) || fold_sequence(node))
     return;
+  if (auto reshape = as_reshape(node)) node = std::move(*reshape);
   const ops::OperatorDefinition& definition = ops::find_operator(node.op, opset);
   take_input_attributes(definition, node);
   if (node.op == "Dropout") take_dropout_ratio(node);

@@ -44,7 +44,16 @@ bool Importer::fold_sequence(const GraphNode& node) {
   for (const std::string& input : node.inputs)
     if (input.empty() || !is_constant(input))
       refuse("how many numbers it gives must be the same for all samples");
-  std::vector<float> numbers;
+  std::string bytes;
+  const auto begin = [&](int64_t length) {
+    const auto numbers = static_cast<size_t>(length);
+    budget_.take(numbers * sizeof(float), static_cast<double>(length));
+    bytes.reserve(numbers * sizeof(float));
+  };
+  const auto append = [&](double number) {
+    const auto narrow = static_cast<float>(number);
+    bytes.append(reinterpret_cast<const char*>(&narrow), sizeof(narrow));
+  };
   const auto count = [&](double wanted) {
     if (!(wanted <= kMostOfASequence)) refuse(format("{} numbers are too many", wanted));
     return wanted > 0 ? static_cast<int64_t>(wanted) : 0;
@@ -57,10 +66,10 @@ bool Importer::fold_sequence(const GraphNode& node) {
     const bool periodic = ops::attribute_int(node.attributes, "periodic", 1) != 0;
     const int64_t length = count(static_cast<double>(size->elements[0].fixed));
     const double turn = 2 * std::numbers::pi / static_cast<double>(periodic ? length : length - 1);
+    begin(length);
     for (int64_t i = 0; i < length; ++i) {
       const double at = turn * static_cast<double>(i);
-      numbers.push_back(static_cast<float>(window->mean + window->first * std::cos(at) +
-                                           window->second * std::cos(2 * at)));
+      append(window->mean + window->first * std::cos(at) + window->second * std::cos(2 * at));
     }
   } else {
     if (node.inputs.size() != 3) refuse("it has a start, a limit and a step");
@@ -69,12 +78,12 @@ bool Importer::fold_sequence(const GraphNode& node) {
     const double step = one_float(literal(node.inputs[2], sizeof(float)));
     if (step == 0) refuse("its step is 0");
     const int64_t length = count(std::ceil((limit - start) / step));
-    for (int64_t i = 0; i < length; ++i)
-      numbers.push_back(static_cast<float>(start + static_cast<double>(i) * step));
+    begin(length);
+    for (int64_t i = 0; i < length; ++i) append(start + static_cast<double>(i) * step);
   }
-  std::string bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+  const auto length = static_cast<int64_t>(bytes.size() / sizeof(float));
   set(node.outputs[0], Fixed{node.outputs[0],
-                             {DType::kFloat32, {static_cast<int64_t>(numbers.size())}},
+                             {DType::kFloat32, {length}},
                              contents_of(std::move(bytes), DType::kFloat32)});
   return true;
 }

@@ -56,7 +56,8 @@ std::optional<Integers> Importer::integers(const std::string& name) const {
 ops::TensorLiteral Importer::literal(const std::string& name, size_t most_bytes) const {
   const Known& value = known(name);
   if (const auto* fixed = std::get_if<Fixed>(&value)) return literal_of(*fixed, most_bytes);
-  const auto found = literal_of(std::get<Integers>(value));
+  const auto* integers = std::get_if<Integers>(&value);
+  const auto found = integers == nullptr ? std::nullopt : literal_of(*integers);
   if (!found) refuse(format("{} depends on how large the batch is", name));
   return *found;
 }

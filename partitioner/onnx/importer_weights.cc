@@ -120,7 +120,8 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
   if (tied) return;
   fixed.name = output;
   fixed.of.clear();
-  fixed.stored = nullptr;
+  const auto form = forms_.find(output);
+  fixed.stored = form == forms_.end() ? nullptr : form->second;
 }
 
 // The weight of the file that a constant node's results are made of, if it is one.
@@ -218,8 +219,8 @@ bool Importer::add_tied_product(const GraphNode& node) {
     add_node({node.name, "Gemm", as_stored, {node.inputs[0], turned->second}, node.outputs});
     return true;
   }
-  const std::string rows = node.name + ".rows";
-  const std::string product = node.name + ".of_rows";
+  const std::string rows = inner(node, "rows");
+  const std::string product = inner(node, "of_rows");
   std::vector<int64_t> back;
   for (const int64_t extent : shape) back.push_back(extent < 0 ? -1 : extent);
   const std::vector<int64_t> matrix{-1, back.back()};
@@ -273,7 +274,8 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
   }
   result_.model.set_stored(id, fixed.stored);
   if (fixed.stored != nullptr && fixed.stored->tensors[0].name != fixed.name)
-    note(format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
+    renamed_.push_back(
+        format("{} is {} in files of weights", fixed.name, fixed.stored->tensors[0].name));
   return id;
 }
 

@@ -99,6 +99,16 @@ std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers) {
   return values;
 }
 
+Affine narrowed(const Affine& element, DType dtype) {
+  if (!element.is_fixed()) return element;
+  if (dtype == DType::kBool) return {0, element.fixed != 0 ? 1 : 0};
+  Affine narrow = element;
+  visit_integer_type(dtype, [&](auto zero) {
+    narrow.fixed = static_cast<int64_t>(static_cast<decltype(zero)>(element.fixed));
+  });
+  return narrow;
+}
+
 Integers list_of(std::vector<Affine> elements) {
   return {DType::kInt64, {static_cast<int64_t>(elements.size())}, std::move(elements)};
 }

@@ -42,7 +42,13 @@ struct Fixed {
   std::string of = {};  // the file's weight that it is made of, where that has another name
 };
 
-using Known = std::variant<std::monostate, ValueId, Integers, Fixed>;
+// Integers with a row for every sample: that of sample n has these, and n times `stride` more.
+struct Places {
+  Integers first;  // without the axis of the samples, which is before its own
+  int64_t stride = 1;
+};
+
+using Known = std::variant<std::monostate, ValueId, Integers, Fixed, Places>;
 
 // Of a constant; nothing where it is no tensor of integers, or a large one.
 std::optional<Integers> integers_of(const Fixed& constant);
@@ -53,6 +59,9 @@ std::optional<ops::TensorLiteral> literal_of(const Integers& integers);
 ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
 // The numbers as they are; nothing for what is not fixed.
 std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
+// As its type has it: the low bits of what is too large, and truth of all but 0. What depends on
+// the batch stays.
+Affine narrowed(const Affine& element, ops::DType dtype);
 // An int64 list of one axis.
 Integers list_of(std::vector<Affine> elements);
 // Product of extents. Throws Error{kUsage} where it is too large, and where only an extent of 0

@@ -130,6 +130,22 @@ std::string place_of(const Graph& graph, const GraphNode& node) {
   return format("{}: node {} ({}, opset {})", graph.origin, node.name, node.op, graph.opset);
 }
 
+std::set<std::string> names_of(const Graph& graph) {
+  std::set<std::string> names;
+  for (const GraphInput& input : graph.inputs) names.insert(input.name);
+  for (const auto& [name, stored] : graph.initializers) names.insert(name);
+  for (const GraphNode& node : graph.nodes) {
+    names.insert(node.name);
+    names.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return names;
+}
+
+std::string free_name(std::string name, const std::set<std::string>& taken) {
+  while (taken.contains(name)) name += '\'';
+  return name;
+}
+
 void drop_absent_outputs(GraphNode& node) {
   if (node.op == "Split") return;  // how many parts there are
   while (!node.outputs.empty() && node.outputs.back().empty()) node.outputs.pop_back();

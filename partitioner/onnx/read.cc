@@ -107,21 +107,22 @@ class Reader {
     for (const auto& attribute : proto.attribute())
       if (!node.attributes.emplace(attribute.name(), value_of(attribute, where)).second)
         refuse(format("attribute {} stands there twice", attribute.name()), where);
-    node.scope = scope_of(proto);
+    node.scope = innermost(proto, "pkg.torch.onnx.name_scopes");
+    node.scope_class = innermost(proto, "pkg.torch.onnx.class_hierarchy");
     graph_.nodes.push_back(std::move(node));
   }
 
-  // "blocks.0.proj" of metadata "pkg.torch.onnx.name_scopes" that is "['', 'blocks.0',
-  // 'blocks.0.proj', 'linear_2']". Metadata of nodes is field 9, which ONNX has since 1.16.
-  static std::string scope_of(const ::onnx::NodeProto& proto) {
+  // The last but one of such metadata, of which the last is the node itself: "blocks.0.proj" of
+  // "pkg.torch.onnx.name_scopes" that is "['', 'blocks.0', 'blocks.0.proj', 'linear_2']". Metadata
+  // of nodes is field 9, which ONNX has since 1.16.
+  static std::string innermost(const ::onnx::NodeProto& proto, const char* key) {
     const auto& fields = proto.unknown_fields();
     for (int i = 0; i < fields.field_count(); ++i) {
       const auto& field = fields.field(i);
       ::onnx::StringStringEntryProto entry;
       if (field.number() != 9 ||
           field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-          !entry.ParseFromString(field.length_delimited()) ||
-          entry.key() != "pkg.torch.onnx.name_scopes")
+          !entry.ParseFromString(field.length_delimited()) || entry.key() != key)
         continue;
       const std::string& list = entry.value();
       const size_t last = list.rfind("', '");

@@ -1,8 +1,9 @@
 #include "partitioner/onnx/torch_names.h"
 
-#include <algorithm>
 #include <charconv>
+#include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,13 +12,27 @@
 namespace kerf::partitioner::onnx {
 namespace {
 
-constexpr std::string_view kBias = ".bias";
+// By the end of a bias's name, what the weight of the product is called that it is added to.
+constexpr std::pair<std::string_view, std::string_view> kOfBias[] = {
+    {".in_proj_bias", ".in_proj_weight"},  // of queries, keys and values together
+    {".bias", ".weight"}};
 
 class TorchForms {
  public:
   explicit TorchForms(const Graph& graph) : graph_(graph) {}
 
   std::map<std::string, std::shared_ptr<const StoredForm>> find() {
+    for (const GraphNode& node : graph_.nodes) {
+      if (node.op == "Identity" && !node.inputs.empty() && !node.outputs.empty())
+        copies_[node.outputs[0]] = node.inputs[0];
+      if (node.op == "Add" && node.inputs.size() == 2)
+        for (const size_t i : {size_t{0}, size_t{1}})
+          if (graph_.initializers.contains(node.inputs[i]))
+            added_.emplace(node.inputs[1 - i], node.inputs[i]);
+      if (node.op == "MatMul" && node.inputs.size() == 2 && is_renamed(node, node.inputs[1]))
+        if (const std::string module = module_of(node.name); !module.empty())
+          products_[module].insert(node.inputs[1]);
+    }
     for (const GraphNode& node : graph_.nodes) {
       if (node.op == "MatMul" && node.inputs.size() == 2) add_linear(node);
       if (node.op == "LSTM") add_cell(node, kLstmGates);
@@ -28,13 +43,18 @@ class TorchForms {
   }
 
  private:
-  // The shape of an initializer of this rank that the exporter renamed; null of others.
+  static bool is_renamed(const GraphNode& node, const std::string& name) {
+    return (!node.scope.empty() && name.starts_with("val_")) ||
+           name.starts_with("onnx::" + node.op + "_");
+  }
+
+  // The shape of an initializer of this rank that the exporter renamed, or that an Identity gives
+  // such a name; null of others.
   const ops::Shape* renamed(const GraphNode& node, size_t input, int rank) const {
-    if (input >= node.inputs.size()) return nullptr;
-    const std::string& name = node.inputs[input];
-    const bool folded = !node.scope.empty() && name.starts_with("val_");
-    if (!folded && !name.starts_with("onnx::" + node.op + "_")) return nullptr;
-    const auto found = graph_.initializers.find(name);
+    if (input >= node.inputs.size() || !is_renamed(node, node.inputs[input])) return nullptr;
+    const auto copy = copies_.find(node.inputs[input]);
+    const auto found =
+        graph_.initializers.find(copy == copies_.end() ? node.inputs[input] : copy->second);
     if (found == graph_.initializers.end()) return nullptr;
     const ops::Shape& shape = found->second.spec.shape;
     return shape.rank() == rank ? &shape : nullptr;
@@ -49,24 +69,31 @@ class TorchForms {
     forms_.emplace(initializer, std::make_shared<const StoredForm>(std::move(form)));
   }
 
-  // The module whose bias is added to the product; else as the node says.
-  std::string module_of_linear(const GraphNode& product) const {
-    for (const GraphNode& node : graph_.nodes) {
-      if (node.op != "Add" || node.inputs.size() != 2) continue;
-      const auto at = std::find(node.inputs.begin(), node.inputs.end(), product.outputs[0]);
-      if (at == node.inputs.end()) continue;
-      const std::string& other = at == node.inputs.begin() ? node.inputs[1] : node.inputs[0];
-      if (other.ends_with(kBias) && graph_.initializers.contains(other))
-        return other.substr(0, other.size() - kBias.size());
-    }
-    return product.scope.empty() ? module_of(product.name) : product.scope;
+  // After the bias that is added; else as the node says. Empty where neither is certain.
+  std::string weight_of_linear(const GraphNode& product) const {
+    if (const auto bias = added_.find(product.outputs[0]); bias != added_.end())
+      for (const auto& [ending, weight] : kOfBias)
+        if (bias->second.ends_with(ending))
+          return bias->second.substr(0, bias->second.size() - ending.size()) + std::string(weight);
+    if (!product.scope.empty())
+      return product.scope_class.ends_with(".Linear") ? product.scope + ".weight" : "";
+    const std::string module = module_of(product.name);
+    return has_no_other_weight(module) ? module + ".weight" : "";
+  }
+
+  // Others have several, of which this could be any.
+  bool has_no_other_weight(const std::string& module) const {
+    const auto products = products_.find(module);
+    if (products == products_.end() || products->second.size() != 1) return false;
+    const auto next = graph_.initializers.lower_bound(module + ".");
+    return next == graph_.initializers.end() || !next->first.starts_with(module + ".");
   }
 
   void add_linear(const GraphNode& node) {
     const ops::Shape* shape = renamed(node, 1, 2);
     if (shape == nullptr || node.outputs.empty()) return;
-    const std::string module = module_of_linear(node);
-    if (!module.empty()) add(node.inputs[1], stored_turned(module + ".weight", *shape, {1, 0}));
+    const std::string weight = weight_of_linear(node);
+    if (!weight.empty()) add(node.inputs[1], stored_turned(weight, *shape, {1, 0}));
   }
 
   // Layers above the first are called LSTM_1 and on; where the module is known otherwise, they
@@ -103,8 +130,11 @@ class TorchForms {
 
   const Graph& graph_;
   std::map<std::string, std::shared_ptr<const StoredForm>> forms_;
-  std::map<std::string, int64_t> layers_;     // so far, by module
-  std::map<std::string, std::string> taken_;  // the initializer, by name in files
+  std::map<std::string, std::string> copies_;              // what an Identity is of
+  std::map<std::string, std::string> added_;               // an initializer, by what it is added to
+  std::map<std::string, std::set<std::string>> products_;  // weights that were renamed, by module
+  std::map<std::string, int64_t> layers_;                  // so far, by module
+  std::map<std::string, std::string> taken_;               // the initializer, by name in files
 };
 
 }  // namespace

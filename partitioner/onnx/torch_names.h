@@ -3,8 +3,8 @@
 // torch.onnx.export keeps the names of a model's parameters; but where it turns a weight over or
 // puts some together at once, the result is called "onnx::MatMul_215", or "val_32" by its newer
 // form. The name is known from the bias that is added, or from the module that the node is of: it
-// is called after it ("/layers/layers.0/linear/MatMul"), or says it in its metadata. Pure
-// functions.
+// is called after it ("/layers/layers.0/linear/MatMul"), or says it in its metadata. What is not
+// certain keeps the file's name. Pure functions.
 #pragma once
 
 #include <map>
@@ -16,7 +16,8 @@
 
 namespace kerf::partitioner::onnx {
 
-// By initializer: weights of Linear [in, out], of LSTM, GRU and RNN all gates and directions.
+// By initializer, or what an Identity calls it: weights of Linear [in, out], of LSTM, GRU and RNN
+// all gates and directions.
 std::map<std::string, std::shared_ptr<const StoredForm>> torch_forms(const Graph& graph);
 
 // "encoder.layers.0.linear1" of "/encoder/layers.0/linear1/MatMul"; empty of other names.

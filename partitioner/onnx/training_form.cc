@@ -156,6 +156,11 @@ void begin_anew(Graph& graph, const Operand& operand, const ops::Shape& shape, i
 
 Joined end_in_scores(Graph& graph, const std::string& loss, std::vector<std::string>& notes) {
   if (graph.outputs.empty()) refuse("its graph has no output", graph.origin);
+  const std::vector<std::string> others(graph.outputs.begin() + 1, graph.outputs.end());
+  if (!others.empty())
+    notes.push_back(
+        format("the loss is of the first output, {}: neither the model nor an export has {}",
+               graph.outputs[0], fmt::join(others, ", ")));
   graph.outputs.resize(1);
   const GraphNode* last = producer_of(graph, graph.outputs[0]);
   Joined joined;

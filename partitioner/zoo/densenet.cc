@@ -15,7 +15,7 @@ class DenseNet : public ImageNet {
   }
   ValueId convolved(ValueId x, int64_t to, int64_t kernel, int64_t stride,
                     const std::string& name) {
-    return plain_conv(x, to, kernel, stride, name, he_fan_in(channels(x), kernel));
+    return plain_conv(x, to, kernel, stride, name, he_normal(channels(x), kernel));
   }
   // The `growth` channels that one layer adds to all before it.
   ValueId layer(ValueId x, int64_t growth, const std::string& name) {

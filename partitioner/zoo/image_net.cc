@@ -17,8 +17,6 @@ ops::Attributes window_attributes(const Pool& pool) {
   return attributes;
 }
 
-Start he_normal(int64_t fan) { return normal_start(std::sqrt(2.0 / static_cast<double>(fan))); }
-
 }  // namespace
 
 Start normal_start(double deviation) {
@@ -26,9 +24,9 @@ Start normal_start(double deviation) {
           .bias = ops::Initializer{Kind::kZero}};
 }
 
-Start he_fan_out(int64_t channels, int64_t kernel) { return he_normal(channels * kernel * kernel); }
-
-Start he_fan_in(int64_t channels, int64_t kernel) { return he_normal(channels * kernel * kernel); }
+Start he_normal(int64_t channels, int64_t kernel) {
+  return normal_start(std::sqrt(2.0 / static_cast<double>(channels * kernel * kernel)));
+}
 
 ImageNet::ImageNet(const std::string& name, const ZooOptions& options, int64_t image)
     : Builder(name),

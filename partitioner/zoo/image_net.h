@@ -56,9 +56,9 @@ class ImageNet : public Builder {
   int64_t classes_;
 };
 
-// Starts of He et al. 2015 ("Delving deep into rectifiers"), for convolutions of so many channels.
-Start he_fan_out(int64_t channels, int64_t kernel);
-Start he_fan_in(int64_t channels, int64_t kernel);
+// Of He et al. 2015 ("Delving deep into rectifiers"), for a convolution of so many channels: those
+// that it reads (fan in), or gives (fan out).
+Start he_normal(int64_t channels, int64_t kernel);
 // Normal weights of this deviation, and no bias.
 Start normal_start(double deviation);
 

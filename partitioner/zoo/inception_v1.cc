@@ -29,7 +29,7 @@ class InceptionV1 : public ImageNet {
                                   .kernel = {kernel, kernel},
                                   .stride = stride,
                                   .pad = {kernel / 2, kernel / 2},
-                                  .start = he_fan_in(channels(x), kernel)};
+                                  .start = he_normal(channels(x), kernel)};
     return relu(conv(x, convolution, name), name + ".relu");
   }
   ValueId module(ValueId x, const Module& module) {

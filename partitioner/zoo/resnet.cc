@@ -25,7 +25,7 @@ class ResNet : public ImageNet {
   // A convolution and its normalisation, `conv` and `norm` by name.
   ValueId normalized(ValueId x, int64_t channels, int64_t kernel, int64_t stride,
                      const std::string& conv, const std::string& norm) {
-    const Start start = he_fan_out(channels, kernel);
+    const Start start = he_normal(channels, kernel);
     return batch_norm(plain_conv(x, channels, kernel, stride, conv, start), norm);
   }
 

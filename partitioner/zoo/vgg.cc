@@ -14,7 +14,7 @@ Model make_vgg(const std::string& name, const ZooOptions& options) {
     for (int i = 0; i < (block < 2 ? 2 : deep); ++i) {
       const int64_t channels = net.scaled(kChannels[block]);
       const ConvOptions convolution{
-          .channels = channels, .kernel = {3, 3}, .pad = {1, 1}, .start = he_fan_out(channels, 3)};
+          .channels = channels, .kernel = {3, 3}, .pad = {1, 1}, .start = he_normal(channels, 3)};
       x = net.conv(x, convolution, format("features.{}", number++));
       x = net.relu(x, format("features.{}", number++));
     }

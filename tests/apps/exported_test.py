@@ -158,5 +158,34 @@ class FixedBatches(KerfTest):
                 self.assertLess(report["losses"][1], report["losses"][0])
 
 
+class StateDicts(KerfTest):
+    """Weights that PyTorch wrote, of a model that was exported with others (exported/make_state_dict.py)."""
+
+    exported = HERE / "exported" / "state_dict"
+
+    def test_every_weight_has_the_name_that_pytorch_has_for_it(self):
+        arrays = numpy.load(self.exported / "other.npz")
+        x, answers, labels = (arrays[key] for key in ("x", "answers", "labels"))
+        numpy.save(self.folder / "x.npy", x)
+        numpy.savez(self.folder / "rows.npz", x_train=x, label_train=labels, x_test=x, label_test=labels)
+        weights = self.exported / "other.safetensors"
+        wanted, _ = safetensors_header(weights)
+        wanted.pop("__metadata__", None)
+        for exporter in EXPORTERS:
+            with self.subTest(exporter=exporter):
+                model = self.exported / f"encoder.{exporter}.onnx"
+                done = run("infer", model, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "answers",
+                           "--weights", weights)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                got = numpy.load(self.folder / "answers" / "scores.npy")
+                numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+                self.train(model, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--steps", 1, "--batch", 5,
+                           "--workers", 1, "--no-test", out=exporter)
+                header, _ = safetensors_header(self.folder / exporter / "weights.safetensors")
+                header.pop("__metadata__")
+                self.assertEqual({name: header[name]["shape"] for name in header},
+                                 {name: wanted[name]["shape"] for name in wanted})
+
+
 if __name__ == "__main__":
     unittest.main()

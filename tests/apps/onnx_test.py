@@ -30,8 +30,8 @@ def torch_answers(x):
     return torch.softmax(functional.linear(p, weights["fc.weight"], weights["fc.bias"]), 1).numpy()
 
 
-def sum_of(inputs, outputs, path):
-    """A file whose outputs are each the sum of its inputs [N, 4]."""
+def sum_of(inputs, outputs, path, same=()):
+    """A file whose outputs are each the sum of its inputs [N, 4]; the `same` are Identities of the first."""
     import onnx
     from onnx import TensorProto, helper
 
@@ -39,6 +39,8 @@ def sum_of(inputs, outputs, path):
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4])
 
     nodes = [helper.make_node("Sum", inputs, [output]) for output in outputs]
+    nodes += [helper.make_node("Identity", outputs[:1], [output]) for output in same]
+    outputs = [*outputs, *same]
     graph = helper.make_graph(nodes, "sums", [value(name) for name in inputs], [value(name) for name in outputs])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), str(path))
     return path
@@ -122,6 +124,12 @@ class OnnxFiles(KerfTest):
         odd = os.fsdecode(bytes(out) + b"\xff.npy")
         numpy.save(odd, numpy.load(b))
         self.assert_one_error(run("infer", model, "--input", f"a={a}", "--input", f"b={odd}", "--output", out), "--input", "UTF-8")
+        twice = sum_of(["a", "b"], ["one"], self.folder / "twice.onnx", same=["two", "three"])
+        answers = self.folder / "twice"
+        done = run("infer", twice, "--input", f"a={a}", "--input", f"b={b}", "--output", answers)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for output in ("one", "two", "three"):
+            self.assertTrue(numpy.array_equal(numpy.load(answers / f"{output}.npy"), numpy.load(a) + numpy.load(b)))
         both = sum_of(["a", "b"], ["s/t", "s_t"], self.folder / "both.onnx")
         self.assert_one_error(run("infer", both, "--input", f"a={a}", "--input", f"b={b}", "--output", out),
                               "the outputs s/t and s_t would both be written to s_t.npy")
@@ -166,8 +174,7 @@ class OnnxFiles(KerfTest):
         self.assertIn("joined with the loss", notes[0][0])
         self.assertEqual(notes[1], notes[0])
 
-    def test_an_export_says_the_same(self):
-        rows = self.rows("x.npy", 7, 6, 16)
+    def test_an_export_that_is_read_again_says_the_same(self):
         for model, name, output in ((CONVOLUTIONS, "image", "probabilities"), (MODELS / "shapes.onnx", "x", "scores")):
             rows = self.rows("x.npy", 7, *((1, 8, 8) if name == "image" else (6, 16)))
             out = self.folder / "out.onnx"
@@ -359,7 +366,12 @@ class OnnxFiles(KerfTest):
         flags = ("infer", path, "--input", f"x={self.rows('x.npy', 3, 4)}", "--output", self.folder / "o", "--weights")
         weights = self.folder / "w.safetensors"
         weights.write_bytes(safetensors(half=half, two=two))
-        self.assertEqual(run(*flags, weights).returncode, 0)
+        done = run(*flags, weights)
+        self.assertEqual((done.returncode, "is not read" in done.stderr), (0, False))
+        weights.write_bytes(safetensors(half=half, two=two, token=two))
+        done = run(*flags, weights)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("note: token of", done.stderr)
         weights.write_bytes(safetensors(half=two, two=two))
         self.assert_one_error(run(*flags, weights), "w.safetensors: its half is not that of", "scaled.onnx", "export the model")
 

@@ -53,6 +53,20 @@ TEST(Export, WeightsLieBesideAFileThatWouldBeTooLarge) {
   }
 }
 
+TEST(Export, OutputsThatAreTheSameForAllInputsAreThere) {
+  Graph graph = graph_of({4}, {node_of("Neg", {"x"}, "y"), node_of("Identity", {"w"}, "c")},
+                         {stored("w", {2}, {3, 4})});
+  graph.outputs = {"y", "c"};
+  const Imported imported = import_graph(graph);
+  const TemporaryFolder folder;
+  export_file(imported.model, bytes_of_value, folder / "both.onnx",
+              {.constants = imported.constants});
+  const Imported again = import_file(folder / "both.onnx");
+  ASSERT_EQ(again.model.results().size(), 1U);
+  EXPECT_EQ(again.model.results()[0].name, "y");
+  EXPECT_THAT(numbers_of(again.constants.at("c")), testing::ElementsAre(3, 4));
+}
+
 // ONNX Runtime takes no mask that is repeated over queries, which the export repeats itself.
 TEST(Export, AMaskHasAllPairsOfQueryAndKey) {
   Graph graph = graph_of(

@@ -54,6 +54,12 @@ std::string import_failure(const Graph& graph) {
   return error ? error->what() : "";
 }
 
+Stored stored_integer(const std::string& name, int64_t integer) {
+  Stored one = stored_integers(name, {integer});
+  one.spec.shape = {};
+  return one;
+}
+
 Stored repeated(const std::string& name, ops::Shape shape, int axis, int64_t times) {
   const auto one = numbers_of(ramp(shape));
   int64_t outer = 1;
@@ -183,6 +189,109 @@ TEST(FreeBatch, ANumberForEachHeadIsForThatOfEverySample) {
     if (batch == 2) numbers.insert(numbers.end(), numbers.begin(), numbers.begin() + 50);
     expect_free(attention_graph(batch, stored("mask", {2 * batch, 5, 5}, numbers)));
   }
+}
+
+// [N, 2, 3, 3] to [N, 2, 4, 5], as an exporter says it where it computes the sizes.
+TEST(FreeBatch, SizesOfAResizeAreOfOneSample) {
+  const std::vector<GraphNode> computed{
+      node_of("Shape", {"x"}, "shape", {{"end", int64_t{2}}}),
+      node_of("Concat", {"shape", "image"}, "sizes", {{"axis", int64_t{0}}}),
+      node_of("Resize", {"x", "", "", "sizes"}, "y")};
+  const Graph named = graph_of({2, 3, 3}, computed, {stored_integers("image", {4, 5})});
+  expect_free(with_batch(2, named));
+  Evaluator evaluator;
+  const Model model = import_graph(named).model;
+  EXPECT_EQ(evaluate(model, {{"x", ramp({3, 2, 3, 3})}}, evaluator)[0].shape,
+            (ops::Shape{3, 2, 4, 5}));
+  EXPECT_EQ(ops::attribute_ints(model.node(0).attributes, "sizes", {}), (Ints{2, 4, 5}));
+  const Graph more = with_batch(2, graph_of({2, 3, 3}, {node_of("Resize", {"x", "", "", "s"}, "y")},
+                                            {stored_integers("s", {4, 2, 4, 5})}));
+  EXPECT_THAT(import_failure(more), HasSubstr("it makes 4 of its samples"));
+}
+
+// [2N, 1] to [2N, 4], by the shape of what it is for.
+TEST(FreeBatch, RowsThatThereAreAreNotExpanded) {
+  const Graph graph =
+      graph_of({2, 4},
+               {node_of("Reshape", {"x", "rows"}, "r"),
+                node_of("ReduceMax", {"r"}, "most", {{"axes", Ints{1}}}),
+                node_of("Shape", {"r"}, "shape"), node_of("Expand", {"most", "shape"}, "e"),
+                node_of("Div", {"r", "e"}, "d"), node_of("Reshape", {"d", "back"}, "y")},
+               {stored_integers("rows", {-1, 4}), stored_integers("back", {-1, 2, 4})});
+  Evaluator evaluator;
+  const Tensors x{{"x", floats({1, 2, 4}, {1, 2, 2, 4, 1, 0, 2, 1})}};
+  EXPECT_THAT(numbers_of(evaluate(import_graph(graph).model, x, evaluator)[0]),
+              testing::ElementsAre(0.25, 0.5, 0.5, 1, 0.5, 0, 1, 0.5));
+}
+
+// As an exporter views a tensor by its strides.
+TEST(FreeBatch, AGatherOfAllInTheirOrderIsAReshape) {
+  const auto graph = [](Ints order) {
+    return with_batch(
+        2, graph_of({3},
+                    {node_of("Reshape", {"x", "all"}, "flat"),
+                     node_of("Reshape", {"order", "to"}, "places"),
+                     node_of("Gather", {"flat", "places"}, "y")},
+                    {stored_integers("all", {-1}), stored_integers("order", std::move(order)),
+                     stored_integers("to", {2, 3, 1})}));
+  };
+  expect_free(graph({0, 1, 2, 3, 4, 5}));
+  EXPECT_NE(import_failure(graph({0, 1, 2, 3, 5, 4})), "");
+}
+
+// The same of a batch with a name: n * 6 + i * 2 + k, all numbers of sample n in their order.
+TEST(FreeBatch, AGatherOfAllOfEachSampleIsAReshape) {
+  const auto graph = [](int64_t of_sample, Ints within) {
+    return graph_of(
+        {6},
+        {node_of("Shape", {"x"}, "shape", {{"end", int64_t{1}}}),
+         node_of("Squeeze", {"shape"}, "n"), node_of("Range", {"zero", "n", "one"}, "samples"),
+         node_of("Mul", {"samples", "stride"}, "begins"),
+         node_of("Unsqueeze", {"begins", "axes"}, "column"),
+         node_of("Reshape", {"within", "matrix"}, "offsets"),
+         node_of("Add", {"column", "offsets"}, "places"), node_of("Reshape", {"x", "all"}, "flat"),
+         node_of("Gather", {"flat", "places"}, "y")},
+        {stored_integer("zero", 0), stored_integer("one", 1), stored_integer("stride", of_sample),
+         stored_integers("axes", {1, 2}), stored_integers("within", std::move(within)),
+         stored_integers("matrix", {1, 3, 2}), stored_integers("all", {-1})});
+  };
+  const Model model = import_graph(graph(6, {0, 1, 2, 3, 4, 5})).model;
+  EXPECT_EQ(count_of(model, "Gather"), 0);
+  Evaluator evaluator;
+  const ops::TensorLiteral x = ramp({2, 6});
+  const auto y = evaluate(model, {{"x", x}}, evaluator)[0];
+  EXPECT_EQ(y.shape, (ops::Shape{2, 3, 2}));
+  EXPECT_EQ(y.bytes, x.bytes);
+  EXPECT_THAT(import_failure(graph(6, {0, 1, 2, 3, 5, 4})), HasSubstr("Gather"));
+  EXPECT_THAT(import_failure(graph(5, {0, 1, 2, 3, 4, 5})), HasSubstr("Gather"));
+}
+
+// What a file would say that names its batch is told where that would help, and only there.
+TEST(FreeBatch, TheWayOutIsOneOfThisFile) {
+  const std::string way_out = "export it with a batch that has a name";
+  const Graph lost = with_batch(
+      2, graph_of({4}, {node_of("Reshape", {"x", "s"}, "y")}, {stored_integers("s", {3, 3})}));
+  EXPECT_THAT(import_failure(lost), HasSubstr(way_out));
+  const std::vector<GraphNode> counted{node_of("Shape", {"x"}, "shape", {{"end", int64_t{1}}}),
+                                       node_of("Tile", {"x", "repeats"}, "t"),
+                                       node_of("Relu", {"t"}, "y")};
+  std::vector<GraphNode> tiled = counted;
+  tiled.insert(tiled.begin() + 1,
+               node_of("Concat", {"shape", "shape"}, "repeats", {{"axis", int64_t{0}}}));
+  const std::string failure = import_failure(with_batch(2, graph_of({4}, tiled, {})));
+  EXPECT_THAT(failure, AllOf(HasSubstr("depends on how large the batch N is"),
+                             testing::Not(HasSubstr(way_out))));
+}
+
+// That has as many rows as the file has samples.
+TEST(FreeBatch, AMatrixIsNoRowOfEachSample) {
+  expect_free(with_batch(
+      2, graph_of({2}, {node_of("MatMul", {"x", "w"}, "y")}, {stored_random("w", {2, 3})})));
+  expect_free(with_batch(8, graph_of({5, 8},
+                                     {node_of("Transpose", {"x"}, "t", {{"perm", Ints{1, 0, 2}}}),
+                                      node_of("MatMul", {"t", "w"}, "u"),
+                                      node_of("Transpose", {"u"}, "y", {{"perm", Ints{1, 0, 2}}})},
+                                     {stored_random("w", {8, 3})})));
 }
 
 // [N, 5, 4] to [5, N, 4] to [5N, 4], whose rows are no longer those of one sample after the other.

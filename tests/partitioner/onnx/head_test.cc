@@ -52,6 +52,16 @@ TEST(Head, OfAWeightThatIsTurnedOver) {
   expect_head(gemm, "w", {kClasses, 4});
 }
 
+TEST(Head, OutputsThatNoLossIsOfAreNamed) {
+  Graph graph = head_graph({}, {stored_random("W", {4, 3}), stored_random("b", {3})});
+  graph.outputs.emplace_back("product");
+  EXPECT_THAT(import_graph(graph, {.loss = kCrossEntropy}).notes,
+              testing::Contains(HasSubstr("neither the model nor an export has product")));
+  graph.outputs.pop_back();
+  EXPECT_THAT(import_graph(graph, {.loss = kCrossEntropy}).notes,
+              testing::Not(testing::Contains(HasSubstr("neither"))));
+}
+
 TEST(Head, ThroughAnIdentity) {
   expect_head(head_graph({node_of("Identity", {"w"}, "W"), node_of("Identity", {"bias"}, "b")},
                          {stored_random("w", {4, 3}), stored_random("bias", {3})}),

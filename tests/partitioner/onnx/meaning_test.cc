@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "partitioner/onnx/evaluate.h"
+#include "partitioner/onnx/weight_file.h"
 #include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 
@@ -56,6 +58,119 @@ TEST(Meaning, SumsOfIntegersAreOverTheAxesOfTheInput) {
   EXPECT_THAT(answers(graph, floats({1, 2}, {0, 0})), testing::ElementsAre(4, 6));
 }
 
+// What the importer makes is named beside the file's names, and stands for none of them.
+TEST(Meaning, NamesOfTheFileStayTheFiles) {
+  const std::vector<GraphNode> zeros{node_of("Shape", {"x"}, "shape"),
+                                     {"z", "ConstantOfShape", {}, {"shape"}, {"z"}},
+                                     {"z.row", "Add", {}, {"x", "z.row"}, {"t"}},
+                                     node_of("Add", {"t", "z"}, "y")};
+  EXPECT_THAT(
+      answers(graph_of({2}, zeros, {stored("z.row", {1, 2}, {7, 7})}), floats({1, 2}, {1, 2})),
+      testing::ElementsAre(8, 9));
+  const std::vector<GraphNode> quantized{
+      {"q", "QuantizeLinear", {}, {"x", "half", "zero"}, {"q"}},
+      {"dq", "DequantizeLinear", {}, {"q", "half", "zero"}, {"t"}},
+      node_of("Add", {"t", "dq.0"}, "y")};
+  Graph graph =
+      graph_of({2}, quantized, {stored("half", {}, {0.5F}), stored("dq.0", {2}, {100, 200})});
+  graph.initializers.emplace("zero", Stored{"zero",
+                                            {ops::DType::kUint8, {}},
+                                            ops::DType::kUint8,
+                                            contents_of("\x80", ops::DType::kUint8)});
+  EXPECT_THAT(answers(graph, floats({1, 2}, {1, 2})), testing::ElementsAre(101, 202));
+}
+
+TEST(Meaning, OutputsThatAreOneValueAreTwo) {
+  Graph graph = graph_of({2},
+                         {node_of("Neg", {"x"}, "y"), node_of("Identity", {"y"}, "again"),
+                          node_of("Dropout", {"y"}, "third")},
+                         {});
+  graph.outputs = {"y", "again", "third"};
+  const Model model = import_graph(graph, {.answers = true}).model;
+  std::set<ValueId> values;
+  for (const Result& result : model.results()) values.insert(result.value);
+  EXPECT_EQ(values.size(), 3U);
+  Evaluator evaluator;
+  for (const auto& each : evaluate(model, {{"x", floats({1, 2}, {1, 2})}}, evaluator))
+    EXPECT_THAT(numbers_of(each), testing::ElementsAre(-1, -2));
+}
+
+TEST(Meaning, ThatACastIsNoneIsSaid) {
+  const auto notes_to = [](int64_t type) {
+    return import_graph(graph_of({2},
+                                 {node_of("Cast", {"x"}, "c", {{"to", type}}),
+                                  node_of("Cast", {"c"}, "d", {{"to", int64_t{1}}}),
+                                  node_of("Neg", {"d"}, "y")},
+                                 {}))
+        .notes;
+  };
+  EXPECT_THAT(notes_to(10), testing::ElementsAre(HasSubstr("casts to float16 are none here")));
+  EXPECT_THAT(notes_to(1), testing::IsEmpty());
+}
+
+// x [N, 1] picks rows of e.weight [3, 2], which are multiplied with it, turned over.
+Graph tied_graph(const std::vector<float>& turned) {
+  return graph_of(
+      {1},
+      {node_of("Cast", {"x"}, "rows", {{"to", int64_t{7}}}),
+       node_of("Gather", {"e.weight", "rows"}, "picked"),
+       node_of("MatMul", {"picked", "onnx::MatMul_9"}, "y")},
+      {stored("e.weight", {3, 2}, {1, 2, 3, 4, 5, 6}), stored("onnx::MatMul_9", {2, 3}, turned)});
+}
+
+TEST(Meaning, ATableThatAnExporterTurnedOverIsOneWeight) {
+  const Imported tied = import_graph(tied_graph({1, 3, 5, 2, 4, 6}), {.loss = kCrossEntropy});
+  EXPECT_EQ(tied.model.find_value("onnx::MatMul_9"), -1);
+  EXPECT_EQ(role_in(tied.model, "e.weight"), Role::kParameter);
+  EXPECT_EQ(count_of(tied.model, "MatMul"), 0);
+  EXPECT_THAT(tied.notes, Contains("onnx::MatMul_9 is e.weight turned over, and stays tied to it"));
+  EXPECT_THAT(answers(tied_graph({1, 3, 5, 2, 4, 6}), floats({1, 1}, {2})),
+              testing::ElementsAre(17, 39, 61));
+  const Imported apart = import_graph(tied_graph({1, 3, 5, 2, 4, 7}), {.loss = kCrossEntropy});
+  EXPECT_EQ(role_in(apart.model, "onnx::MatMul_9"), Role::kParameter);
+}
+
+// Of nodes on constants a and b, each of one integer: what is left once it is a float.
+float integer_of(const std::string& op, ops::DType dtype, int64_t a, int64_t b) {
+  const auto constant = [&](int64_t number, const std::string& name) {
+    const std::string bytes(reinterpret_cast<const char*>(&number), ops::size_of(dtype));
+    return node_of("Constant", {}, name, {{"value", ops::TensorLiteral{dtype, {1}, bytes}}});
+  };
+  std::vector<std::string> operands{"a"};
+  if (op != "Neg") operands.emplace_back("b");
+  const Graph graph = graph_of({1},
+                               {constant(a, "a"), constant(b, "b"), node_of(op, operands, "c"),
+                                node_of("Cast", {"c"}, "wide", {{"to", int64_t{7}}}),
+                                node_of("Cast", {"wide"}, "floats", {{"to", int64_t{1}}}),
+                                node_of("Add", {"x", "floats"}, "y")},
+                               {});
+  return answers(graph, floats({1, 1}, {0})).at(0);
+}
+
+TEST(Meaning, IntegersGoRoundAsTheirTypeDoes) {
+  EXPECT_EQ(integer_of("Mul", ops::DType::kInt32, 1 << 20, 1 << 12), 0);
+  EXPECT_EQ(integer_of("Sub", ops::DType::kUint8, 3, 5), 254);
+  EXPECT_EQ(integer_of("Neg", ops::DType::kInt8, -128, 0), -128);
+  EXPECT_EQ(integer_of("Add", ops::DType::kInt16, 32767, 1), -32768);
+  EXPECT_EQ(integer_of("Sub", ops::DType::kInt64, 3, 5), -2);
+}
+
+TEST(Meaning, AZeroIsAnExtentWhereAReshapeOfIntegersSaysSo) {
+  const auto graph = [](int64_t zeros) {
+    return graph_of(
+        {2},
+        {node_of("Slice", {"list", "none", "none"}, "nothing"),
+         node_of("Unsqueeze", {"nothing", "none"}, "row"),
+         node_of("Reshape", {"row", "empty"}, "e", {{"allowzero", zeros}}),
+         node_of("Size", {"e"}, "size"), node_of("Cast", {"size"}, "floats", {{"to", int64_t{1}}}),
+         node_of("Add", {"x", "floats"}, "y")},
+        {stored_integers("list", {1, 2}), stored_integers("none", {0}),
+         stored_integers("empty", {0, 5})});
+  };
+  EXPECT_THAT(answers(graph(1), floats({1, 2}, {1, 2})), testing::ElementsAre(1, 2));
+  EXPECT_THAT(import_refusal(graph(0)), HasSubstr("e.node"));
+}
+
 Graph slice_to_batch(const std::string& data, int64_t axis) {
   std::vector<GraphNode> nodes{node_of("Shape", {"x"}, "shape"),
                                node_of("Slice", {"shape", "zero", "one"}, "n"),
@@ -71,7 +186,8 @@ Graph slice_to_batch(const std::string& data, int64_t axis) {
 TEST(Meaning, OnlyTheBatchIsSlicedToItsEnd) {
   EXPECT_EQ(import_refusal(slice_to_batch("x", 0)), "");
   for (const Graph& graph : {slice_to_batch("x", 1), slice_to_batch("w", 0)})
-    EXPECT_THAT(import_refusal(graph), HasSubstr("its ends depend on how large the batch is"));
+    EXPECT_THAT(import_refusal(graph),
+                HasSubstr("its ends has 1N + 0 at 0, which depends on how large the batch N is"));
 }
 
 // ---- weights read in two ways

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "partitioner/losses.h"
+#include "tests/partitioner/onnx/made_graphs.h"
+
 namespace kerf::partitioner::onnx {
 namespace {
 
@@ -47,6 +50,20 @@ TEST(Pruned, HasWhatItsResultsNeedAndNoMore) {
   EXPECT_EQ(made.node(made.find_node("relu")).key,
             scene.model.node(scene.model.find_node("relu")).key);
   made.check();
+}
+
+// A shape that is known needs nobody to compute what has it.
+TEST(Pruned, WhatOnlyAShapeWasTakenOfGoes) {
+  const Graph graph =
+      graph_of({3},
+               {node_of("Add", {"x", "spare"}, "moved"), node_of("Shape", {"moved"}, "shape"),
+                node_of("Reshape", {"x", "shape"}, "same"), node_of("Gemm", {"same", "w"}, "y")},
+               {stored("spare", {3}, {1, 2, 3}), stored_random("w", {3, 4})});
+  const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
+  EXPECT_GE(model.find_node("y.node"), 0);
+  EXPECT_EQ(model.find_node("moved.node"), -1);
+  EXPECT_EQ(model.find_value("spare"), -1);
+  EXPECT_NO_THROW(model.check());
 }
 
 }  // namespace

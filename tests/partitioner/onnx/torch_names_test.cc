@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "partitioner/onnx/import.h"
 #include "partitioner/onnx/weight_file.h"
 
@@ -78,25 +76,70 @@ TEST(TorchNames, AModuleIsWhatMetadataSays) {
   EXPECT_EQ(silent.value(silent.find_value("val_7")).stored, nullptr);
   graph.nodes[0].scope = "layers.0.linear";
   graph.nodes[2].scope = "layers.1.linear";
+  graph.nodes[2].scope_class = "torch.nn.modules.rnn.RNN";  // which has no weight of that name
+  const Model other = import_graph(graph).model;
+  EXPECT_EQ(form_of(other, "val_7").tensors[0].name, "layers.0.linear.weight");
+  EXPECT_EQ(other.value(other.find_value("val_8")).stored, nullptr);
+  graph.nodes[2].scope_class = "torch.nn.modules.linear.Linear";
   const Model model = import_graph(graph).model;
   EXPECT_EQ(form_of(model, "val_7").tensors[0].name, "layers.0.linear.weight");
   EXPECT_EQ(form_of(model, "val_8").tensors[0].name, "layers.1.linear.weight");
 }
 
-// A shape that is known needs nobody to compute what has it.
-TEST(TorchNames, WhatOnlyAShapeWasTakenOfGoes) {
+// Of queries, keys and values together.
+TEST(TorchNames, APackedWeightIsCalledAfterItsBias) {
   Graph graph = linear_layers();
-  add_weight(graph, "spare", {3});
-  graph.nodes.push_back({"moved", "Add", {}, {"x", "spare"}, {"m"}});
-  graph.nodes.push_back({"shape", "Shape", {}, {"m"}, {"s"}});
-  graph.nodes.push_back({"as", "Reshape", {}, {"x", "s"}, {"r"}});
-  graph.nodes.push_back({"both", "Add", {}, {"x", "r"}, {"z"}});
-  graph.nodes[0].inputs[0] = "z";
-  std::rotate(graph.nodes.begin(), graph.nodes.begin() + 3, graph.nodes.end());
-  const Model model = import_graph(graph, {.loss = kCrossEntropy}).model;
-  EXPECT_EQ(model.find_node("moved"), -1);
-  EXPECT_EQ(model.find_value("spare"), -1);
-  EXPECT_NO_THROW(model.check());
+  add_weight(graph, "layers.0.attn.in_proj_bias", {4});
+  graph.nodes[0].name = "/layers/layers.0/attn/MatMul";
+  graph.nodes[1].inputs[0] = "layers.0.attn.in_proj_bias";
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "onnx::MatMul_7").tensors[0].name, "layers.0.attn.in_proj_weight");
+}
+
+TEST(TorchNames, AWeightOfOneOfSeveralInAModuleKeepsTheNameOfTheFile) {
+  Graph two = linear_layers();
+  two.nodes[0].name = "/layers/layers.1/linear/MatMul_1";
+  const Model products = import_graph(two).model;
+  EXPECT_EQ(products.value(products.find_value("onnx::MatMul_8")).stored, nullptr);
+  Graph beside = linear_layers();
+  add_weight(beside, "layers.1.linear.gain", {2});
+  const Model others = import_graph(beside).model;
+  EXPECT_EQ(others.value(others.find_value("onnx::MatMul_8")).stored, nullptr);
+}
+
+// As exporters write layers that were equal.
+TEST(TorchNames, ACopyOfAWeightHasTheNameOfItsOwnLayer) {
+  Graph graph = linear_layers();
+  for (const char* name : {"onnx::MatMul_7", "onnx::MatMul_8", "layers.0.linear.bias"})
+    graph.initializers.erase(name);
+  add_weight(graph, "onnx::MatMul_7", {3, 3});
+  add_weight(graph, "layers.0.linear.bias", {3});
+  graph.nodes.insert(graph.nodes.begin(),
+                     {"same", "Identity", {}, {"onnx::MatMul_7"}, {"onnx::MatMul_8"}});
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "onnx::MatMul_7").tensors[0].name, "layers.0.linear.weight");
+  EXPECT_EQ(form_of(model, "onnx::MatMul_8").tensors[0].name, "layers.1.linear.weight");
+}
+
+TEST(TorchNames, ManyNamesAreOneNote) {
+  Graph graph = linear_layers();
+  graph.nodes.resize(2);
+  graph.outputs = {"y"};
+  std::string last = "b";
+  for (int i = 1; i < 5; ++i) {
+    const std::string weight = format("onnx::MatMul_{}", 10 + i);
+    add_weight(graph, weight, {4, 4});
+    graph.nodes.push_back({format("/layers/layers.{}/linear/MatMul", i),
+                           "MatMul",
+                           {},
+                           {last, weight},
+                           {i == 4 ? "y" : format("b{}", i)}});
+    last = graph.nodes.back().outputs[0];
+  }
+  EXPECT_THAT(import_graph(graph).notes,
+              testing::ElementsAre("onnx::MatMul_7 is layers.0.linear.weight in files of weights, "
+                                   "and 4 others have other names there than in this file",
+                                   "1 linear layer put together"));
 }
 
 TEST(TorchNames, PatternsMeanTheNamesOfFilesToo) {

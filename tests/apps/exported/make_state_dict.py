@@ -1,0 +1,71 @@
+"""Writes a model into state_dict/ as PyTorch exports it, by each of its exporters, and the weights of another of the same
+class. Run by hand, with the newest PyTorch, onnxscript and safetensors installed; the tests read the files.
+
+    python3 make_state_dict.py [--to FOLDER] [--width 8]
+
+    encoder.EXPORTER.onnx   of dynamo and torchscript
+    other.safetensors       `state_dict()` of the other
+    other.npz               `x`, rows to answer, and `answers` of the other to them; labels of rows
+"""
+
+import argparse
+import pathlib
+
+import numpy as np
+import onnx
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+HERE = pathlib.Path(__file__).parent
+ROWS, LENGTH, HEADS, CLASSES = 5, 6, 2, 7
+KEPT = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy")
+
+
+class Encoder(nn.Module):
+    """[N, LENGTH, width] to scores; one of its layers has a bias and one has none."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(width, width, bias=False)
+        self.layer = nn.TransformerEncoderLayer(width, HEADS, 2 * width, batch_first=True)
+        self.head = nn.Linear(width, CLASSES)
+        with torch.no_grad():
+            for parameter in self.parameters():  # of which none are equal
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+
+    def forward(self, x):
+        return self.head(self.layer(self.inner(x)).mean(1))
+
+
+def plain(path):
+    """Without what an exporter notes of the program, but of the modules that nodes are of."""
+    model = onnx.load(path)
+    del model.metadata_props[:], model.graph.value_info[:]
+    for each in [model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
+        each.doc_string = ""
+        kept = [entry for entry in each.metadata_props if entry.key in KEPT]
+        del each.metadata_props[:]
+        each.metadata_props.extend(kept)
+    onnx.save(model, path)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--to", type=pathlib.Path, default=HERE / "state_dict")
+    parser.add_argument("--width", type=int, default=8)
+    given = parser.parse_args()
+    given.to.mkdir(exist_ok=True)
+    torch.manual_seed(0)
+    model, other = Encoder(given.width).eval(), Encoder(given.width).eval()
+    for exporter in ("dynamo", "torchscript"):
+        path = str(given.to / f"encoder.{exporter}.onnx")
+        torch.onnx.export(model, (torch.randn(2, LENGTH, given.width),), path, input_names=["x"], output_names=["scores"],
+                          dynamo=exporter == "dynamo", external_data=False)
+        plain(path)
+    save_file({name: tensor.contiguous() for name, tensor in other.state_dict().items()}, given.to / "other.safetensors")
+    x = torch.randn(ROWS, LENGTH, given.width)
+    np.savez(given.to / "other.npz", x=x.numpy(), answers=other(x).detach().numpy(), labels=torch.randint(CLASSES, (ROWS,)).numpy())
+
+
+main()
