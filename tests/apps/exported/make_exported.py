@@ -18,12 +18,13 @@ import copy
 import pathlib
 
 import numpy as np
-import onnx
 import torch
 import torchvision
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from plain_model import make_plain
 
 HERE = pathlib.Path(__file__).parent
 ROWS, HELD_OUT = 16, 5
@@ -135,18 +136,6 @@ def fine_tuned(model, rows, labels):
     return losses
 
 
-def plain(path):
-    """Without what an exporter notes of the program and of its place, which is most of a small file."""
-    model = onnx.load(path)
-    model.doc_string = ""
-    del model.metadata_props[:]
-    del model.graph.value_info[:]
-    for each in [model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
-        each.doc_string = ""
-        del each.metadata_props[:]
-    onnx.save(model, path)
-
-
 def write(folder, name, model, of_input, image):
     rows, labels = rows_of(name, image)
     held_out = rows[ROWS:]
@@ -158,7 +147,7 @@ def write(folder, name, model, of_input, image):
                                 ("torchscript", {"dynamo": False, "training": torch.onnx.TrainingMode.PRESERVE})):
         path = folder / f"{name}.{exporter}.onnx"
         torch.onnx.export(model, (rows[:2],), str(path), input_names=[of_input], output_names=["scores"], **arguments)
-        plain(path)
+        make_plain(path)
         tuned = copy.deepcopy(model)
         arrays[f"{exporter}_losses"] = np.array(fine_tuned(folded(tuned) if exporter == "dynamo" else tuned, rows, labels))
         with torch.no_grad():

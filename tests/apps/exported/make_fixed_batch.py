@@ -11,9 +11,10 @@ import argparse
 import pathlib
 
 import numpy as np
-import onnx
 import torch
 from torch import nn
+
+from plain_model import make_plain
 
 HERE = pathlib.Path(__file__).parent
 ROWS, LENGTH, WORDS, HEADS = 5, 6, 7, 2
@@ -91,18 +92,6 @@ MODELS = {"vit": (Vit, lambda rows: torch.randn(rows, 3, 8, 8)), "lstm": (Lstm, 
           "attention": (Attention, lambda rows: torch.randn(rows, LENGTH, 3))}
 
 
-def plain(path):
-    """Without what an exporter notes of the program, but of the modules that nodes are of."""
-    model = onnx.load(path)
-    del model.metadata_props[:], model.graph.value_info[:]
-    for each in [model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
-        each.doc_string = ""
-        kept = [entry for entry in each.metadata_props if entry.key == "pkg.torch.onnx.name_scopes"]
-        del each.metadata_props[:]
-        each.metadata_props.extend(kept)
-    onnx.save(model, path)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--to", type=pathlib.Path, default=HERE / "fixed_batch")
@@ -121,7 +110,7 @@ def main():
                 path = str(given.to / f"{name}.{exporter}.{batch}.onnx")
                 torch.onnx.export(model, (inputs(batch),), path, input_names=["x"], output_names=["scores"],
                                   dynamo=exporter == "dynamo", external_data=False)
-                plain(path)
+                make_plain(path, ("pkg.torch.onnx.name_scopes",))
 
 
 main()

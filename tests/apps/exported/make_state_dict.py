@@ -12,10 +12,11 @@ import argparse
 import pathlib
 
 import numpy as np
-import onnx
 import torch
 from safetensors.torch import save_file
 from torch import nn
+
+from plain_model import make_plain
 
 HERE = pathlib.Path(__file__).parent
 ROWS, LENGTH, HEADS, CLASSES = 5, 6, 2, 7
@@ -38,18 +39,6 @@ class Encoder(nn.Module):
         return self.head(self.layer(self.inner(x)).mean(1))
 
 
-def plain(path):
-    """Without what an exporter notes of the program, but of the modules that nodes are of."""
-    model = onnx.load(path)
-    del model.metadata_props[:], model.graph.value_info[:]
-    for each in [model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
-        each.doc_string = ""
-        kept = [entry for entry in each.metadata_props if entry.key in KEPT]
-        del each.metadata_props[:]
-        each.metadata_props.extend(kept)
-    onnx.save(model, path)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--to", type=pathlib.Path, default=HERE / "state_dict")
@@ -62,7 +51,7 @@ def main():
         path = str(given.to / f"encoder.{exporter}.onnx")
         torch.onnx.export(model, (torch.randn(2, LENGTH, given.width),), path, input_names=["x"], output_names=["scores"],
                           dynamo=exporter == "dynamo", external_data=False)
-        plain(path)
+        make_plain(path, KEPT)
     save_file({name: tensor.contiguous() for name, tensor in other.state_dict().items()}, given.to / "other.safetensors")
     x = torch.randn(ROWS, LENGTH, given.width)
     np.savez(given.to / "other.npz", x=x.numpy(), answers=other(x).detach().numpy(), labels=torch.randint(CLASSES, (ROWS,)).numpy())

@@ -1,0 +1,17 @@
+"""What the scripts that write ONNX files for tests share."""
+
+import onnx
+
+
+def make_plain(path, kept=()):
+    """Leaves out what an exporter notes of the program and of its place, which is most of a small file; of what it says of nodes
+    the keys `kept` stay."""
+    model = onnx.load(path)
+    model.doc_string = ""
+    del model.metadata_props[:], model.graph.value_info[:]
+    for each in [model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
+        each.doc_string = ""
+        entries = [entry for entry in each.metadata_props if entry.key in kept]
+        del each.metadata_props[:]
+        each.metadata_props.extend(entries)
+    onnx.save(model, path)
