@@ -25,9 +25,10 @@ void Epoll::add(int descriptor, uint32_t events, void* whose) const {
                 kerf::format("no more room in an epoll: {}", std::strerror(errno)));
 }
 
-void Epoll::change(int descriptor, uint32_t events) const {
+void Epoll::change(int descriptor, uint32_t events, void* whose) const {
   epoll_event event{};
   event.events = events;
+  event.data.ptr = whose;
   KERF_CHECK(::epoll_ctl(file_.number(), EPOLL_CTL_MOD, descriptor, &event) == 0, "epoll_ctl: {}",
              std::strerror(errno));
 }

@@ -22,7 +22,7 @@ class Epoll {
   // Whether it could.
   bool try_add(int descriptor, uint32_t events, void* whose) const;
   // Of a descriptor that was added.
-  void change(int descriptor, uint32_t events) const;
+  void change(int descriptor, uint32_t events, void* whose = nullptr) const;
 
  private:
   OpenFile file_;

@@ -1,6 +1,6 @@
 // Exactly-once, in-order delivery over a path that is ordered while a connection lives and may lose
 // what was under way when it breaks. Pure bookkeeping: no sockets, no clocks, no threads; shared by
-// the control plane and the data plane of zmq/.
+// the control plane of zmq/ and the data plane of link/.
 //
 //   sender    number() each message, keep it until acknowledged(next), resend_from(next) what was
 //             lost

@@ -2,9 +2,9 @@
 // that folders know this one and not the other way round. Called by make_endpoint() alone.
 //
 //   inproc/  threads of one process: a mutex and condition variables, slots that both sides see; no
-//            ZeroMQ, so that ThreadSanitizer sees everything
-//   link/    processes: packets over ipc (ZeroMQ; an abstract socket, nothing in the file system)
-//            or tcp (plain connections; loopback, any port), whichever the transports of its
+//            sockets
+//   link/    processes: packets over plain connections of sockets/, ipc (abstract sockets, nothing
+//            in the file system) or tcp (loopback, any port), whichever the transports of its
 //            stores need. Where slots lie is for each peer its transport's store to say:
 //              own slots     ipc, tcp: payload travels in chunks, sent from its slot without a copy
 //              shm slots     of one host: written and read in place

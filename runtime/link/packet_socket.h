@@ -2,7 +2,7 @@
 //
 // It carries packets (a sealed header and a body) and knows their form, not their meaning. Packets
 // of the wrong form, epoch or token are dropped and counted. What carries them is the
-// implementation's: zmq/zmq_packet_socket.cc within a host, tcp/tcp_packet_socket.cc beyond.
+// implementation's: sockets/stream_packet_socket.cc.
 //
 // Threads: every call is made with one lock, except interrupt() and wait(). receive(), wait(),
 // drained() and send_unsent() are of one thread at a time, while others may send. Payload given to
@@ -89,14 +89,8 @@ class PacketSocket {
   virtual void drop() = 0;
 };
 
-// Payload that lies somewhere else goes where it is to lie, without the lock meanwhile. False: it
-// is not wanted.
-bool put_in_place(Packet& packet, PayloadPlaces& places, PacketSocket::Lock& lock);
-
-// Each binds an address of this host, and throws Error{kUnavailable} if it cannot.
-std::unique_ptr<PacketSocket> make_zmq_packet_socket(const std::string& label);  // ipc
-std::unique_ptr<PacketSocket> make_tcp_packet_socket(const std::string& label);
-// Either, or both in one: address() is then both. Each peer is reached by its address's scheme.
+// Binds an address of this host for each scheme ("ipc", "tcp"): address() has them in this order.
+// Each peer is reached by its address's scheme. Throws Error{kUnavailable} if it cannot.
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
                                                  const std::vector<std::string>& schemes);
 

@@ -167,7 +167,7 @@ void ProgressEngine::move(Lock& lock) {
   probe();
   // After many unsound packets: their sender shall not have this processor for himself.
   const bool drained = socket_.drained();
-  thread_->listen(drained && copies_);
+  thread_->listen(drained && (copies_ || socket_.has_unsent()));
   thread_->wake_by(Clock::now() + (drained ? Clock::duration(kPatience) : kAway));
 }
 

@@ -2,7 +2,6 @@
 // of the first.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "runtime/link/packet_socket.h"
@@ -25,8 +24,7 @@ inline PacketHeader from_worker_0(PacketKind kind, uint64_t sequence) {
 
 class Besieged : public HostileChannel {
  protected:
-  Besieged()
-      : net_(GetParam(), 2, {{64, 2}}), intruder_(make_intruder(GetParam(), net_[1].address())) {}
+  Besieged() : net_(GetParam(), 2, {{64, 2}}), intruder_(net_[1].address()) {}
 
   // Waits until worker 1 has dropped `count` messages of nobody's.
   void expect_strangers(int64_t count) {
@@ -60,7 +58,7 @@ class Besieged : public HostileChannel {
   }
 
   Net net_;
-  const std::unique_ptr<Intruder> intruder_;
+  Intruder intruder_;
 };
 
 }  // namespace kerf::runtime

@@ -1,5 +1,4 @@
-// What every transport must do. The transports are named in channel_plain.cc and
-// channel_over_zmq.cc, which link this same suite.
+// What every transport must do. The transports are named in channel_transports.cc.
 #include <map>
 #include <random>
 #include <thread>

@@ -1,10 +1,15 @@
 // What a channel over sockets makes of strangers and garbage: it drops and counts them, and goes
 // on.
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
-#include <zmq.hpp>
 
+#include "runtime/control.h"
+#include "runtime/sockets/stream_socket.h"
 #include "tests/conformance/besieged_channel.h"
 #include "tests/support/no_places.h"
 
@@ -24,10 +29,9 @@ TEST_P(Besieged, DropsGarbage) {
       {sound, "body", "and more"},
       {"", "", "", "", ""},
   };
-  for (const auto& frames : garbage) intruder_->send_garbage(frames);
-  // A connection without a byte says nothing.
-  const int64_t silent = GetParam() == TransportKind::kTcp ? 2 : 0;
-  expect_strangers(static_cast<int64_t>(garbage.size()) - silent);
+  for (const auto& frames : garbage) intruder_.send_garbage(frames);
+  constexpr int64_t kSilent = 2;  // a connection without a byte says nothing
+  expect_strangers(static_cast<int64_t>(garbage.size()) - kSilent);
   expect_it_works();
 }
 
@@ -38,7 +42,7 @@ TEST_P(Besieged, DropsEveryFlippedBit) {
   for (size_t bit = 0; bit < 8 * sizeof sound; ++bit) {
     std::string bytes = Intruder::bytes_of(sound);
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-    intruder_->send_garbage({bytes});
+    intruder_.send_garbage({bytes});
     ++sent;
   }
   expect_strangers(sent);
@@ -48,45 +52,44 @@ TEST_P(Besieged, DropsEveryFlippedBit) {
 TEST_P(Besieged, DropsStrangers) {
   PacketHeader head = from_worker_0(PacketKind::kData, 0);
   head.token ^= 1;
-  intruder_->send_garbage(head, chunk(8));
+  intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(PacketKind::kData, 0);
   head.epoch = 2;
-  intruder_->send_garbage(head, chunk(8));
+  intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(PacketKind::kData, 0);
   head.version = 2;
-  intruder_->send_garbage(head, chunk(8));
+  intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(PacketKind::kData, 0);
   head.from = 17;
-  intruder_->send_garbage(head, chunk(8));
+  intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(static_cast<PacketKind>(99), 0);
-  intruder_->send_garbage(head);
+  intruder_.send_garbage(head);
   expect_strangers(5);
   expect_it_works();
 }
 
 TEST_P(Besieged, CutsOffWhoSendsTooMuch) {
-  intruder_->send({std::string(3 << 20, 'x')});
+  intruder_.send({std::string(3 << 20, 'x')});
   EXPECT_FALSE(net_.receiver(0, 1).receive(after(200ms)));
-  const int64_t cut_off = GetParam() == TransportKind::kTcp ? 1 : 0;  // ZeroMQ does that itself
-  EXPECT_EQ(net_[1].dropped(), cut_off) << "it was read to its end";
+  EXPECT_EQ(net_[1].dropped(), 1) << "it was read to its end";
   expect_it_works();
-  intruder_->send_garbage({"garbage"});  // once it is connected again
-  expect_strangers(cut_off + 1);
+  intruder_.send_garbage({"garbage"});  // once it is connected again
+  expect_strangers(2);
 }
 
 TEST_P(Besieged, IsNotHeldByAFlood) {
   constexpr int kFlood = 900;
-  for (int i = 0; i < kFlood; ++i) intruder_->send_garbage({"garbage"});
+  for (int i = 0; i < kFlood; ++i) intruder_.send_garbage({"garbage"});
   expect_it_works();
   expect_strangers(kFlood);
-  for (int i = 0; i < kFlood; ++i) intruder_->send_garbage({"garbage"});
+  for (int i = 0; i < kFlood; ++i) intruder_.send_garbage({"garbage"});
   expect_it_works();
 }
 
 // Its compute thread is elsewhere.
 TEST_P(Besieged, GetsThroughAFloodByItself) {
   constexpr int kFlood = 900;
-  for (int i = 0; i < kFlood; ++i) intruder_->send_garbage({"garbage"});
+  for (int i = 0; i < kFlood; ++i) intruder_.send_garbage({"garbage"});
   for (const Deadline end = after(5s); net_[1].dropped() < kFlood && Clock::now() < end;)
     std::this_thread::sleep_for(1ms);
   EXPECT_EQ(net_[1].dropped(), kFlood);
@@ -101,9 +104,9 @@ std::unique_ptr<PacketSocket> packet_socket(TransportKind kind) {
 // So whoever looks for packets, and keeps others from doing so, comes back soon.
 TEST_P(HostileChannel, LooksAtALittleOfAFloodAtATime) {
   const auto socket = packet_socket(GetParam());
-  const auto intruder = make_intruder(GetParam(), socket->address());
+  const Intruder intruder(socket->address());
   constexpr int kFlood = 900;
-  for (int i = 0; i < kFlood; ++i) intruder->send_garbage({"garbage"});
+  for (int i = 0; i < kFlood; ++i) intruder.send_garbage({"garbage"});
   tests::NoPlaces places;
   const Deadline deadline = after(10s);
   for (int64_t before = 0; before < kFlood && Clock::now() < deadline;) {
@@ -117,21 +120,37 @@ TEST_P(HostileChannel, LooksAtALittleOfAFloodAtATime) {
   EXPECT_EQ(socket->dropped(), kFlood);
 }
 
-// What took the port of a worker that is gone answers, but does not speak as a worker does: who
+// Somebody who listens where a worker did, and answers.
+class Impostor {
+ public:
+  explicit Impostor(TransportKind kind)
+      : address_(random_local_address()),
+        listener_(kind == TransportKind::kTcp ? listen_tcp("127.0.0.1", address_)
+                                              : listen_ipc(address_)) {}
+  const std::string& address() const { return address_; }
+  // Once somebody has connected.
+  void answer(const std::string& text) {
+    pollfd item{listener_.number(), POLLIN, 0};
+    ASSERT_EQ(::poll(&item, 1, 10'000), 1);
+    connection_ = accept_connection(listener_);
+    ASSERT_TRUE(connection_);
+    ASSERT_EQ(::send(connection_->number(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+
+ private:
+  std::string address_;
+  const OpenFile listener_;
+  std::optional<OpenFile> connection_;
+};
+
+// What took the address of a worker that is gone answers, but does not speak as a worker does: who
 // waited for it would wait for ever.
-TEST(TcpConnection, ThatIsNoWorkersEndsInAnErrorThatNamesTheWorker) {
-  zmq::context_t context;
-  zmq::socket_t other(context, zmq::socket_type::stream);
-  other.bind("tcp://127.0.0.1:*");
-  other.set(zmq::sockopt::rcvtimeo, 10'000);
-  const std::string address = other.get(zmq::sockopt::last_endpoint);
-  const auto socket = packet_socket(TransportKind::kTcp);
-  socket->connect(3, address);
-  zmq::message_t id, text;
-  ASSERT_TRUE(other.recv(id));  // that somebody connected: an empty message
-  ASSERT_TRUE(other.recv(text));
-  other.send(id, zmq::send_flags::sndmore);
-  other.send(zmq::buffer(std::string(64, '\0')));
+TEST_P(HostileChannel, NamesTheWorkerWhoseAddressIsNoWorkers) {
+  Impostor other(GetParam());
+  const auto socket = packet_socket(GetParam());
+  socket->connect(3, other.address());
+  other.answer(std::string(64, '\0'));
   PacketHeader head;
   head.kind = PacketKind::kProbe;
   tests::NoPlaces places;
@@ -143,8 +162,9 @@ TEST(TcpConnection, ThatIsNoWorkersEndsInAnErrorThatNamesTheWorker) {
     } catch (const Error& error) {
       thrown = error.what();
     }
-  EXPECT_THAT(thrown, testing::AllOf(testing::StartsWith("worker 1: "),
-                                     testing::HasSubstr("worker 3"), testing::HasSubstr(address)));
+  EXPECT_THAT(thrown,
+              testing::AllOf(testing::StartsWith("worker 1: "), testing::HasSubstr("worker 3"),
+                             testing::HasSubstr(other.address())));
 }
 
 TEST_P(HostileChannel, NamesWhoseAddressIsOfAnotherHost) {
@@ -161,8 +181,8 @@ TEST_P(HostileChannel, NamesWhoseAddressIsOfAnotherHost) {
 
 TEST_P(HostileChannel, HoldsBackWhoSendsMoreThanItReads) {
   const auto socket = packet_socket(GetParam());
-  const auto intruder = make_intruder(GetParam(), socket->address());
-  EXPECT_LT(intruder->send_endlessly(), kEndless / 2) << "it lies in our memory";
+  const Intruder intruder(socket->address());
+  EXPECT_LT(intruder.send_endlessly(), kEndless / 2) << "it lies in our memory";
 }
 
 const auto kOverSockets =

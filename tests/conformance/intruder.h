@@ -2,36 +2,36 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runtime/channel.h"
 #include "runtime/link/packet_header.h"
+#include "runtime/open_file.h"
 
 namespace kerf::runtime {
 
 // What send_endlessly() gives up after.
 inline constexpr size_t kEndless = size_t{256} << 20;
 
-// A raw socket, connected to an endpoint.
+// What is sent on a connection after it was closed is lost, as an intruder's words may be.
 class Intruder {
  public:
-  virtual ~Intruder() = default;
-  virtual void send(const std::vector<std::string>& frames) = 0;
-  // What tells nobody where the next packet begins: over tcp it ends a connection, its own.
-  virtual void send_garbage(const std::vector<std::string>& frames) = 0;
+  // Of where an endpoint listens.
+  explicit Intruder(std::string address) : address_(std::move(address)) {}
+
+  // One after the other, on one connection.
+  void send(const std::vector<std::string>& frames);
+  // What tells nobody where the next packet begins: it ends a connection, its own.
+  void send_garbage(const std::vector<std::string>& frames) const;
   // Until nobody takes more; what was taken.
-  virtual size_t send_endlessly() = 0;
+  size_t send_endlessly() const;
 
   // A well-formed packet, with checksums.
-  void send(PacketHeader head, const std::string& body = {}) {
-    const auto frames = packet(head, body);
-    send(frames);
-  }
-  void send_garbage(PacketHeader head, const std::string& body = {}) {
-    const auto frames = packet(head, body);
-    send_garbage(frames);
+  void send(PacketHeader head, const std::string& body = {}) { send(packet(head, body)); }
+  void send_garbage(PacketHeader head, const std::string& body = {}) const {
+    send_garbage(packet(head, body));
   }
   static std::string bytes_of(const PacketHeader& head) {
     return {reinterpret_cast<const char*>(&head), sizeof head};
@@ -44,9 +44,11 @@ class Intruder {
     if (body.empty()) return {bytes_of(head)};
     return {bytes_of(head), body};
   }
-};
+  OpenFile connect() const;
+  static void write(const OpenFile& connection, const std::vector<std::string>& frames);
 
-// To where an endpoint over `kind` listens.
-std::unique_ptr<Intruder> make_intruder(TransportKind kind, const std::string& address);
+  const std::string address_;
+  std::optional<OpenFile> connection_;
+};
 
 }  // namespace kerf::runtime

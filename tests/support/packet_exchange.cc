@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,23 @@ namespace kerf::tests {
 using runtime::Deadline;
 using runtime::Packet;
 using runtime::PacketHeader;
+
+namespace {
+
+// Payload goes where it is to lie, without the lock meanwhile. False: it is not wanted.
+bool put_in_place(Packet& packet, runtime::PayloadPlaces& places,
+                  runtime::PacketSocket::Lock& lock) {
+  if (packet.head.kind != runtime::PacketKind::kData || packet.body.empty()) return true;
+  std::byte* const to = places.place(packet.head);
+  if (to == nullptr) return false;
+  lock.unlock();
+  std::memcpy(to, packet.body.data(), packet.body.size());
+  lock.lock();
+  packet.body = {reinterpret_cast<const char*>(to), packet.body.size()};
+  return true;
+}
+
+}  // namespace
 
 class ExchangeSocket final : public runtime::PacketSocket {
  public:

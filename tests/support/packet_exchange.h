@@ -1,5 +1,4 @@
-// Packet sockets between threads of one process: for what ThreadSanitizer is to see of links, whose
-// usual sockets are ZeroMQ's, and for tests that must know who takes which packet.
+// Packet sockets between threads of one process: for tests that must know who takes which packet.
 //
 //   PacketExchange exchange;
 //   LinkEndpoint endpoint(exchange.make_socket("worker 0"), device, store);
@@ -72,7 +71,7 @@ class PacketExchange {
     std::deque<Unsent> unsent;
     std::map<std::thread::id, int64_t> sent;
     // Rings when packets come and whoever looked last had found none, and is still by the next
-    // look: so do ZeroMQ's descriptors.
+    // look: so do those of connections.
     runtime::EventFd bell;
   };
   // Both with the lock.

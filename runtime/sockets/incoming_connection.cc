@@ -1,7 +1,6 @@
-#include "runtime/tcp/incoming_connection.h"
+#include "runtime/sockets/incoming_connection.h"
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -77,10 +76,16 @@ bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
   std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
   filled_ = buffered();
   begin_ = 0;
-  const size_t body = head_ ? missing() : 0;
-  const ssize_t count = read_some(body, lock);
-  if (count < 0 && errno == EINTR) return true;
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+  Room room = room_ahead();
+  msghdr message{};
+  message.msg_iov = room.parts.data();
+  message.msg_iovlen = room.count;
+  lock.unlock();
+  const ssize_t count = ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
+  const int error = errno;
+  lock.lock();
+  if (count < 0 && error == EINTR) return true;
+  if (count < 0 && (error == EAGAIN || error == EWOULDBLOCK)) {
     wake_for_enough();
     return false;
   }
@@ -88,34 +93,39 @@ bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
     end_ = head_ || buffered() > 0 ? End::kCut : End::kClosed;
     return false;
   }
-  const bool is_thrown_away = head_ && to_ == nullptr;
-  const size_t room = body + (is_thrown_away ? 0 : buffer_.size() - filled_);
-  is_dry_ = !is_ending_ && static_cast<size_t>(count) < room;
-  const size_t into_body = std::min(static_cast<size_t>(count), body);
+  const auto came = static_cast<size_t>(count);
+  is_dry_ = !is_ending_ && came < room.bytes;
+  const size_t into_body = std::min(came, head_ ? missing() : 0);
   done_ += into_body;
-  filled_ += static_cast<size_t>(count) - into_body;
+  filled_ += came - into_body;
   return true;
 }
 
-// A body, and the next header behind it, take one call of the system.
-ssize_t IncomingConnection::read_some(size_t body, PacketSocket::Lock& lock) {
-  const bool is_thrown_away = head_ && to_ == nullptr;
-  std::array<iovec, 2> parts{{{body > 0 && !is_thrown_away ? to_ + done_ : nullptr, body},
-                              {buffer_.data() + filled_, buffer_.size() - filled_}}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  lock.unlock();
-  const ssize_t count = is_thrown_away
-                            ? ::recv(socket_.number(), nullptr, body, MSG_DONTWAIT | MSG_TRUNC)
-                            : ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
-  const int error = errno;
-  lock.lock();
-  errno = error;
-  return count;
+void IncomingConnection::Room::add(void* data, size_t size) {
+  parts[count++] = {data, size};
+  bytes += size;
+}
+
+// A body and what is behind it take one call of the system. A body that nobody wants is read over
+// itself, into the buffer, which is empty then.
+IncomingConnection::Room IncomingConnection::room_ahead() {
+  Room room;
+  const size_t body = head_ ? missing() : 0;
+  if (head_ && to_ == nullptr) {
+    for (size_t left = body; left > 0 && room.count < room.parts.size();) {
+      const size_t size = std::min(left, buffer_.size());
+      room.add(buffer_.data(), size);
+      left -= size;
+    }
+    return room;
+  }
+  if (body > 0) room.add(to_ + done_, body);
+  room.add(buffer_.data() + filled_, buffer_.size() - filled_);
+  return room;
 }
 
 void IncomingConnection::wake_for_enough() {
+  if (!waits_for_enough_) return;
   const size_t wanted = head_ ? missing() : sizeof(PacketHeader) - buffered();
   const int enough = static_cast<int>(std::min(wanted, kEnough));
   if (enough == enough_) return;

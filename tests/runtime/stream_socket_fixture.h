@@ -1,4 +1,4 @@
-// What tests of the packet socket over plain TCP share: two workers' sockets, and a connection to
+// What tests of the packet socket over plain connections share: two workers' sockets, and a connection to
 // one of them whose bytes the test chooses.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "runtime/error.h"
 #include "runtime/link/packet_socket.h"
-#include "runtime/tcp/tcp_socket.h"
+#include "runtime/sockets/stream_socket.h"
 #include "tests/conformance/channel_fixture.h"
 
 namespace kerf::runtime {
@@ -40,8 +40,8 @@ class PayloadRooms final : public PayloadPlaces {
 
 // A worker's packet socket, with what it is called with.
 struct SocketOfWorker {
-  explicit SocketOfWorker(int number)
-      : socket(make_tcp_packet_socket(kerf::format("worker {}", number))) {
+  SocketOfWorker(int number, const std::string& scheme)
+      : socket(make_packet_socket(kerf::format("worker {}", number), {scheme})) {
     socket->identify(number, 1, kTestToken);
   }
   std::optional<Packet> receive(Deadline deadline = after(10s)) {
@@ -96,7 +96,7 @@ inline std::string on_the_wire(PacketHeader head, const std::string& body = {}, 
 class RawConnection {
  public:
   explicit RawConnection(const PacketSocket& to)
-      : socket_(begin_connect_tcp(parse_tcp_address(to.address()))) {
+      : socket_(begin_connect(parse_socket_address(to.address()))) {
     pollfd item{socket_.number(), POLLOUT, 0};
     EXPECT_EQ(::poll(&item, 1, 10'000), 1);
     EXPECT_TRUE(is_connected(socket_));
@@ -115,14 +115,19 @@ class RawConnection {
   OpenFile socket_;
 };
 
-class TcpSocket : public testing::Test {
+// By scheme.
+class StreamSocket : public testing::TestWithParam<std::string> {
  protected:
-  TcpSocket() {
+  StreamSocket() {
     a_.socket->connect(1, b_.socket->address());
     b_.socket->connect(0, a_.socket->address());
   }
-  SocketOfWorker a_{0};
-  SocketOfWorker b_{1};
+  SocketOfWorker a_{0, GetParam()};
+  SocketOfWorker b_{1, GetParam()};
 };
+
+inline std::string name_of_scheme(const testing::TestParamInfo<std::string>& info) {
+  return info.param;
+}
 
 }  // namespace kerf::runtime

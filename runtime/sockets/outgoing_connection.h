@@ -4,26 +4,31 @@
 // whoever sends finds that out (kProbe). Nobody answers on it: a word from the other side means
 // that it is no worker, and gives the connection up.
 //
-// Owned by a TcpPacketSocket, guarded by its lock, but for the copying.
+// Owned by a StreamPacketSocket, guarded by its lock, but for the copying.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 
+#include "runtime/epoll.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
-#include "runtime/tcp/tcp_socket.h"
+#include "runtime/sockets/stream_socket.h"
 #include "runtime/time.h"
 
 namespace kerf::runtime {
 
 class OutgoingConnection {
  public:
-  // Throws Error{kUsage} for what is no address.
-  explicit OutgoingConnection(std::string address)
-      : address_(std::move(address)), to_(parse_tcp_address(address_)) {}
+  // Tells `epoll` what to wait for, with this object as whose. Throws Error{kUsage} for what is no
+  // address.
+  OutgoingConnection(std::string address, const Epoll& epoll)
+      : address_(std::move(address)), to_(parse_socket_address(address_)), epoll_(epoll) {}
+  OutgoingConnection(const OutgoingConnection&) = delete;
+  OutgoingConnection& operator=(const OutgoingConnection&) = delete;
 
   const std::string& address() const { return address_; }
   bool is_given_up() const { return state_ == State::kGivenUp; }
@@ -41,10 +46,10 @@ class OutgoingConnection {
 
   // When a connection is to begin, if there is none.
   std::optional<Clock::time_point> is_to_connect() const;
-  // Begins one; its descriptor, or none: errno says why.
-  int connect();
-  // The descriptor became writable, or readable (`heard`).
-  void look(bool heard);
+  // Begins one. Whether it could; otherwise errno says why not.
+  bool connect();
+  // What the epoll told of it.
+  void look(uint32_t events);
   // There is no connection any more; the packet that was under way begins again on the next.
   void broken();
 
@@ -56,11 +61,13 @@ class OutgoingConnection {
     const std::byte* body;  // null: copied
     size_t body_bytes;
   };
+  void set_writable(bool is_writable);
   void sent(size_t bytes);
   void hear();
 
   const std::string address_;
-  const TcpAddress to_;
+  const SocketAddress to_;
+  const Epoll& epoll_;
   OpenFile socket_{-1};
   State state_ = State::kNone;
   bool is_writable_ = false;

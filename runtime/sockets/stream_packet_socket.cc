@@ -1,6 +1,7 @@
-// A packet socket over plain TCP: one listener that every peer connects to, one connection to each
-// peer. Bytes are read from the connection straight into the slots that they are for, by whoever
-// drives: a thread between the two would copy them once more.
+// A packet socket over plain connections, TCP's or within a host Unix-domain ones: a listener of
+// each kind that peers connect to, one connection to each peer. Bytes are read from the connection
+// straight into the slots that they are for, by whoever drives: a thread between the two would copy
+// them once more, and wake somebody for each.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "runtime/control.h"
@@ -17,9 +19,9 @@
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/packet_wait.h"
 #include "runtime/link/with_peer.h"
-#include "runtime/tcp/incoming_connection.h"
-#include "runtime/tcp/outgoing_connection.h"
-#include "runtime/tcp/tcp_socket.h"
+#include "runtime/sockets/incoming_connection.h"
+#include "runtime/sockets/outgoing_connection.h"
+#include "runtime/sockets/stream_socket.h"
 #include "runtime/timer_fd.h"
 
 namespace kerf::runtime {
@@ -29,16 +31,17 @@ constexpr std::chrono::milliseconds kLastWords{500};  // closing waits for unsen
 // What receive() does for strangers at a time: so many packets, and so many connections.
 constexpr int kStrangersAtATime = 32;
 constexpr int kConnectionsAtATime = 32;
+// Packets of connections that are known to have some, before one looks for others'.
+constexpr int kPacketsAtATime = 32;
 // Connections that have not said yet whose they are; one more closes the oldest.
 constexpr int kStrangersAtMost = 64;
 
 constexpr uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;  // tells once of what there is
-constexpr uint32_t kWrites = kReads | EPOLLOUT;
 
-class TcpPacketSocket final : public PacketSocket {
+class StreamPacketSocket final : public PacketSocket {
  public:
-  explicit TcpPacketSocket(const std::string& label);
-  ~TcpPacketSocket() override;
+  StreamPacketSocket(const std::string& label, const std::vector<std::string>& schemes);
+  ~StreamPacketSocket() override;
 
   const std::string& label() const override { return label_; }
   const std::string& address() const override { return address_; }
@@ -72,10 +75,17 @@ class TcpPacketSocket final : public PacketSocket {
     int32_t peer = -1;  // negative: a stranger's
     bool is_ready = false;
   };
+  // With a flag of its own, by which the epoll tells of it.
+  struct Listener {
+    OpenFile socket;
+    bool is_somebody_knocking = false;  // as far as we know
+  };
+  void listen(const std::string& scheme);
   OutgoingConnection& connection(int32_t peer);
   void look();
+  void look_and_write(Lock& lock);
   void connect_again();
-  void accept_some();
+  void accept_some(Listener& listener);
   void begin_incoming(OpenFile socket);
   bool admit(Incoming& from, const PacketHeader& head);
   void make_ready(Incoming& incoming, uint32_t events);
@@ -87,24 +97,34 @@ class TcpPacketSocket final : public PacketSocket {
   const Epoll epoll_;
   const TimerFd reconnects_;
   std::string address_;
-  const OpenFile listener_;
+  std::list<Listener> listeners_;
   std::map<int32_t, OutgoingConnection> outgoing_;
   std::list<Incoming> incoming_;  // in the order of their coming
   std::deque<Incoming*> ready_;   // may have something to read
   PacketIdentity identity_;
   int64_t dropped_ = 0;
-  bool is_somebody_knocking_ = false;  // as far as we know
-  bool are_more_knocking_ = false;     // accept_some() has left some
+  bool are_more_knocking_ = false;  // accept_some() has left some
+  int packets_ = 0;                 // since the last look()
   PacketWait wait_;
 };
 
-TcpPacketSocket::TcpPacketSocket(const std::string& label)
-    : label_(label), listener_(listen_tcp("127.0.0.1", address_)) {
-  epoll_.add(listener_.number(), kReads, &is_somebody_knocking_);
+StreamPacketSocket::StreamPacketSocket(const std::string& label,
+                                       const std::vector<std::string>& schemes)
+    : label_(label) {
+  for (const std::string& scheme : schemes) listen(scheme);
   epoll_.add(reconnects_.descriptor(), kReads);
 }
 
-TcpPacketSocket::~TcpPacketSocket() {
+void StreamPacketSocket::listen(const std::string& scheme) {
+  std::string address;
+  Listener& made =
+      listeners_.emplace_back(scheme == "tcp" ? listen_tcp("127.0.0.1", address)
+                                              : listen_ipc(address = random_local_address()));
+  address_ += (address_.empty() ? "" : " ") + address;
+  epoll_.add(made.socket.number(), kReads, &made);
+}
+
+StreamPacketSocket::~StreamPacketSocket() {
   const Deadline end = after(kLastWords);
   while (has_unsent() && !wait_.is_interrupted() && Clock::now() < end) {
     look();
@@ -113,22 +133,21 @@ TcpPacketSocket::~TcpPacketSocket() {
   }
 }
 
-void TcpPacketSocket::connect(int32_t peer, const std::string& address) {
+void StreamPacketSocket::connect(int32_t peer, const std::string& address) {
   with_peer(label_, peer, "a connection to", [&] {
     check_local_address(address);  // it came from the peer, by way of the scheduler
     expect(peer);
-    OutgoingConnection& made = outgoing_.try_emplace(peer, address).first->second;
-    const int descriptor = made.connect();
-    if (descriptor >= 0) return epoll_.add(descriptor, kWrites, &made);
-    if (is_shortage(errno))
-      throw Error(
-          ErrorCode::kUnavailable,
-          kerf::format("{}; raise the limit of open files with ulimit -n", std::strerror(errno)));
+    OutgoingConnection& made = outgoing_.try_emplace(peer, address, epoll_).first->second;
+    if (made.connect()) return;
+    const int error = errno;
+    if (is_shortage(error))
+      throw Error(ErrorCode::kUnavailable,
+                  kerf::format("{}{}", std::strerror(error), remedy_of(error)));
     connect_again();
   });
 }
 
-OutgoingConnection& TcpPacketSocket::connection(int32_t peer) {
+OutgoingConnection& StreamPacketSocket::connection(int32_t peer) {
   const auto found = outgoing_.find(peer);
   KERF_CHECK(found != outgoing_.end(), "{} is not connected to worker {}", label_, peer);
   if (found->second.is_given_up())
@@ -141,7 +160,7 @@ OutgoingConnection& TcpPacketSocket::connection(int32_t peer) {
 }
 
 // At once where nothing is before it, for it is little.
-void TcpPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body) {
+void StreamPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body) {
   OutgoingConnection& to = connection(peer);
   identity_.sign(head, body);
   const bool first = !to.has_unsent();
@@ -151,81 +170,82 @@ void TcpPacketSocket::send(int32_t peer, PacketHeader head, std::string_view bod
   connect_again();
 }
 
-void TcpPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
-                                  size_t bytes) {
+void StreamPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
+                                     size_t bytes) {
   OutgoingConnection& to = connection(peer);
   head.body_bytes = static_cast<uint32_t>(bytes);
   identity_.sign(head, {});
   to.push_pinned(head, data, bytes);
 }
 
-bool TcpPacketSocket::has_unsent() const {
+bool StreamPacketSocket::has_unsent() const {
   return std::ranges::any_of(outgoing_,
                              [](const auto& entry) { return entry.second.has_unsent(); });
 }
 
-bool TcpPacketSocket::can_send() const {
+bool StreamPacketSocket::can_send() const {
   return std::ranges::any_of(outgoing_, [](const auto& entry) { return entry.second.can_write(); });
 }
 
-void TcpPacketSocket::write_all(Lock* lock) {
+void StreamPacketSocket::write_all(Lock* lock) {
   for (auto& [peer, to] : outgoing_) to.write(lock);
   connect_again();  // what writing has found broken, too
 }
 
-void TcpPacketSocket::look() {
+void StreamPacketSocket::look() {
   std::array<epoll_event, 64> events;
   const int count =
       ::epoll_wait(epoll_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     void* const whose = events[i].data.ptr;
     const auto is_whose = [&](const auto& entry) { return &entry.second == whose; };
+    const auto is_it = [&](const Listener& listener) { return &listener == whose; };
     if (const auto to = std::ranges::find_if(outgoing_, is_whose); to != outgoing_.end())
-      to->second.look((events[i].events & ~uint32_t{EPOLLOUT}) != 0);
-    else if (whose == &is_somebody_knocking_)
-      is_somebody_knocking_ = true;
+      to->second.look(events[i].events);
+    else if (const auto at = std::ranges::find_if(listeners_, is_it); at != listeners_.end())
+      at->is_somebody_knocking = true;
     else if (whose != nullptr)  // otherwise it is time to connect, which is looked at anyhow
       make_ready(*static_cast<Incoming*>(whose), events[i].events);
   }
   // Last: it may end some of them.
-  if (is_somebody_knocking_) accept_some();
+  are_more_knocking_ = false;
+  for (Listener& listener : listeners_)
+    if (listener.is_somebody_knocking) accept_some(listener);
 }
 
 // Those that have none, once it is time; what fails by then is tried again.
-void TcpPacketSocket::connect_again() {
+void StreamPacketSocket::connect_again() {
   std::optional<Clock::time_point> next;
   for (auto& [peer, to] : outgoing_) {
     if (const auto when = to.is_to_connect(); when && *when <= Clock::now()) {
-      const int descriptor = to.connect();
-      if (descriptor >= 0 && !epoll_.try_add(descriptor, kWrites, &to)) to.broken();
+      std::ignore = to.connect();
     }
     if (const auto when = to.is_to_connect(); when && (!next || *when < *next)) next = when;
   }
   if (next) reconnects_.set(*next);
 }
 
-void TcpPacketSocket::make_ready(Incoming& incoming, uint32_t events) {
+void StreamPacketSocket::make_ready(Incoming& incoming, uint32_t events) {
   incoming.connection.wake((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
   if (!std::exchange(incoming.is_ready, true)) ready_.push_back(&incoming);
 }
 
-void TcpPacketSocket::accept_some() {
-  are_more_knocking_ = true;
+void StreamPacketSocket::accept_some(Listener& listener) {
   for (int i = 0; i < kConnectionsAtATime; ++i) {
-    auto socket = accept_tcp(listener_);
+    auto socket = accept_connection(listener.socket);
     if (socket) {
       begin_incoming(std::move(*socket));
       continue;
     }
     const bool is_nobody_there = errno == EAGAIN || errno == EWOULDBLOCK;
     if (!is_nobody_there && !is_shortage(errno)) continue;  // that one has gone again
-    are_more_knocking_ = false;
-    is_somebody_knocking_ = !is_nobody_there;  // to be tried again, with fewer files open
+    listener.is_somebody_knocking = !is_nobody_there;  // to be tried again, with fewer files open
     return;
   }
+  are_more_knocking_ = true;
 }
 
-void TcpPacketSocket::begin_incoming(OpenFile socket) {
+void StreamPacketSocket::begin_incoming(OpenFile socket) {
   const auto is_stranger = [](const Incoming& each) { return each.peer < 0; };
   if (std::ranges::count_if(incoming_, is_stranger) >= kStrangersAtMost) {
     ++dropped_;
@@ -236,12 +256,12 @@ void TcpPacketSocket::begin_incoming(OpenFile socket) {
   if (!epoll_.try_add(descriptor, kReads, &made)) forget(made);
 }
 
-void TcpPacketSocket::forget(Incoming& incoming) {
+void StreamPacketSocket::forget(Incoming& incoming) {
   std::erase(ready_, &incoming);
   incoming_.remove_if([&](const Incoming& each) { return &each == &incoming; });
 }
 
-void TcpPacketSocket::end(Incoming& incoming) {
+void StreamPacketSocket::end(Incoming& incoming) {
   const bool is_strangers = incoming.peer < 0;
   if (incoming.connection.was_unsound() || (incoming.connection.was_cut() && is_strangers))
     ++dropped_;
@@ -249,7 +269,7 @@ void TcpPacketSocket::end(Incoming& incoming) {
 }
 
 // The first packet says whose a connection is; a peer that connects again has left the one before.
-bool TcpPacketSocket::admit(Incoming& from, const PacketHeader& head) {
+bool StreamPacketSocket::admit(Incoming& from, const PacketHeader& head) {
   if (!identity_.is_peers(head)) return false;
   if (from.peer == head.from) return true;
   if (from.peer >= 0) return false;
@@ -266,14 +286,23 @@ bool TcpPacketSocket::admit(Incoming& from, const PacketHeader& head) {
   return true;
 }
 
-std::optional<Packet> TcpPacketSocket::receive(PayloadPlaces& places, Lock& lock) {
+void StreamPacketSocket::look_and_write(Lock& lock) {
+  packets_ = 0;
   look();
   write_all(&lock);
-  for (int dropped = 0; dropped < kStrangersAtATime && !ready_.empty();) {
+}
+
+std::optional<Packet> StreamPacketSocket::receive(PayloadPlaces& places, Lock& lock) {
+  const bool looks_first = ready_.empty() || has_unsent() || packets_ >= kPacketsAtATime;
+  if (looks_first) look_and_write(lock);
+  for (int dropped = 0; dropped < kStrangersAtATime;) {
+    if (ready_.empty() && packets_ > 0) look_and_write(lock);
+    if (ready_.empty()) break;
     Incoming& from = *ready_.front();
     auto packet = from.connection.read([&](const PacketHeader& head) { return admit(from, head); },
                                        places, lock);
     ready_.pop_front();
+    ++packets_;
     const bool has_more = packet || from.connection.has_more();
     if (has_more) ready_.push_back(&from);  // all have their turn
     if (packet) return packet;
@@ -287,8 +316,10 @@ std::optional<Packet> TcpPacketSocket::receive(PayloadPlaces& places, Lock& lock
 
 }  // namespace
 
-std::unique_ptr<PacketSocket> make_tcp_packet_socket(const std::string& label) {
-  return std::make_unique<TcpPacketSocket>(label);
+std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
+                                                 const std::vector<std::string>& schemes) {
+  KERF_CHECK(!schemes.empty(), "{} needs a scheme", label);
+  return std::make_unique<StreamPacketSocket>(label, schemes);
 }
 
 }  // namespace kerf::runtime

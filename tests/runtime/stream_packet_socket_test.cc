@@ -1,15 +1,19 @@
-// The packet socket over plain TCP: what it makes of streams of bytes, in whatever pieces they come
+// The packet socket over plain connections: what it makes of streams of bytes, in whatever pieces they come
 // and wherever they end.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <thread>
 
-#include "tests/runtime/tcp_socket_fixture.h"
+#include "runtime/control.h"
+#include "tests/runtime/stream_socket_fixture.h"
 
 namespace kerf::runtime {
 namespace {
 
-TEST_F(TcpSocket, PutsPayloadInItsPlaceAndShowsItThere) {
+TEST_P(StreamSocket, PutsPayloadInItsPlaceAndShowsItThere) {
   const auto payload = pattern_of(1, 3 * kMiB / 4);
   b_.rooms.make(7, payload.size());
   a_.socket->send_pinned(1, data_head(7, payload.size()), payload.data(), payload.size());
@@ -25,7 +29,7 @@ TEST_F(TcpSocket, PutsPayloadInItsPlaceAndShowsItThere) {
 }
 
 // A sender that waits for its receiver to read, and the other way round, would wait for ever.
-TEST_F(TcpSocket, CarriesMoreThanConnectionsHoldBothWaysAtOnce) {
+TEST_P(StreamSocket, CarriesMoreThanConnectionsHoldBothWaysAtOnce) {
   constexpr int kMessages = 40;
   const auto payload = pattern_of(3, kMiB);
   const auto exchange = [&](SocketOfWorker& worker, int peer) {
@@ -46,7 +50,7 @@ TEST_F(TcpSocket, CarriesMoreThanConnectionsHoldBothWaysAtOnce) {
   exchange(a_, 1);
 }
 
-TEST_F(TcpSocket, FindsPacketsInWhateverPiecesTheyCome) {
+TEST_P(StreamSocket, FindsPacketsInWhateverPiecesTheyCome) {
   RawConnection raw(*b_.socket);
   const std::string body = "the bytes of one chunk";
   b_.rooms.make(1, body.size());
@@ -70,7 +74,7 @@ TEST_F(TcpSocket, FindsPacketsInWhateverPiecesTheyCome) {
   EXPECT_EQ(b_.socket->dropped(), 0);
 }
 
-TEST_F(TcpSocket, SkipsPayloadThatNobodyWants) {
+TEST_P(StreamSocket, SkipsPayloadThatNobodyWants) {
   RawConnection raw(*b_.socket);
   raw.write(on_the_wire(data_head(9, 100'000), std::string(100'000, 'x')));
   raw.write(on_the_wire(probe_head(4)));
@@ -81,7 +85,7 @@ TEST_F(TcpSocket, SkipsPayloadThatNobodyWants) {
 }
 
 // So whoever waits for this worker, or wants to drive in its place, does not wait for that sender.
-TEST_F(TcpSocket, ThrowsAwayALittleOfWhatIsNotWantedAtATime) {
+TEST_P(StreamSocket, ThrowsAwayALittleOfWhatIsNotWantedAtATime) {
   constexpr int kUnwanted = 200;
   RawConnection raw(*b_.socket);
   for (int i = 0; i < kUnwanted; ++i) raw.write(on_the_wire(data_head(9, 10), "0123456789"));
@@ -98,7 +102,7 @@ TEST_F(TcpSocket, ThrowsAwayALittleOfWhatIsNotWantedAtATime) {
   EXPECT_EQ(b_.rooms.asked, kUnwanted);
 }
 
-TEST_F(TcpSocket, ReadsAllConnectionsInTurns) {
+TEST_P(StreamSocket, ReadsAllConnectionsInTurns) {
   b_.socket->expect(2);
   RawConnection one(*b_.socket);
   RawConnection other(*b_.socket);
@@ -118,7 +122,7 @@ TEST_F(TcpSocket, ReadsAllConnectionsInTurns) {
 }
 
 // What it has not sent by then nobody waits for.
-TEST_F(TcpSocket, HasNoLastWordsOnceInterrupted) {
+TEST_P(StreamSocket, HasNoLastWordsOnceInterrupted) {
   const auto payload = pattern_of(8, kMiB);
   for (int i = 0; i < 40; ++i)
     a_.socket->send_pinned(1, data_head(i, payload.size()), payload.data(), payload.size());
@@ -130,7 +134,7 @@ TEST_F(TcpSocket, HasNoLastWordsOnceInterrupted) {
   EXPECT_LT(Clock::now() - begin, 400ms);
 }
 
-TEST_F(TcpSocket, SendsItsLastWordsBeforeItGoes) {
+TEST_P(StreamSocket, SendsItsLastWordsBeforeItGoes) {
   const auto payload = pattern_of(8, kMiB);
   for (int i = 0; i < 8; ++i) b_.rooms.make(i, payload.size());
   std::jthread leaving([&] {
@@ -145,11 +149,73 @@ TEST_F(TcpSocket, SendsItsLastWordsBeforeItGoes) {
   }
 }
 
-TEST(TcpAddress, ThatIsNoneIsRefused) {
-  for (const std::string address : {"", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:*",
-                                    "tcp://127.0.0.1:x", "ipc://@name", "tcp://[::1:1"})
-    EXPECT_EQ(code_thrown_by([&] { (void)parse_tcp_address(address); }), ErrorCode::kUsage)
+INSTANTIATE_TEST_SUITE_P(Over, StreamSocket, testing::Values("ipc", "tcp"), name_of_scheme);
+
+TEST(SocketAddress, ThatIsNoneIsRefused) {
+  for (const std::string& address :
+       {std::string(), std::string("tcp://"), std::string("tcp://127.0.0.1"),
+        std::string("tcp://127.0.0.1:*"), std::string("tcp://127.0.0.1:x"),
+        std::string("tcp://[::1:1"), std::string("ipc://@"), std::string("ipc:///etc/socket"),
+        "ipc://@" + std::string(108, 'x')})
+    EXPECT_EQ(code_thrown_by([&] { (void)parse_socket_address(address); }), ErrorCode::kUsage)
         << address;
+}
+
+TEST(SocketAddress, MayBeAsLongAsTheSystemTakes) {
+  const std::string longest = "ipc://@" + std::string(107, 'x');
+  const OpenFile listener = listen_ipc(longest);
+  EXPECT_GE(begin_connect(parse_socket_address(longest)).number(), 0);
+}
+
+TEST(SocketAddress, ThatIsTakenIsNamed) {
+  const std::string address = random_local_address();
+  const OpenFile first = listen_ipc(address);
+  try {
+    const OpenFile second = listen_ipc(address);
+    FAIL() << "two listen there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.what(), testing::HasSubstr(address));
+  }
+}
+
+// Anybody of the host may connect to an abstract socket whose name he knows.
+TEST(SocketAddress, OfThisHostLetsInNobodyElsesProcesses) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may become somebody else";
+  const std::string address = random_local_address();
+  const OpenFile listener = listen_ipc(address);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    const bool is_other = ::setresuid(65'534, 65'534, 65'534) == 0;
+    const OpenFile socket = begin_connect(parse_socket_address(address));
+    char byte = 0;
+    pollfd item{socket.number(), POLLIN, 0};
+    const bool is_closed =
+        ::poll(&item, 1, 10'000) == 1 && ::recv(socket.number(), &byte, 1, 0) == 0;
+    ::_exit(is_other && is_closed ? 0 : 1);
+  }
+  pollfd item{listener.number(), POLLIN, 0};
+  EXPECT_EQ(::poll(&item, 1, 10'000), 1);
+  EXPECT_FALSE(accept_connection(listener));
+  EXPECT_EQ(errno, EACCES);
+  int status = -1;
+  EXPECT_EQ(::waitpid(stranger, &status, 0), stranger);
+  EXPECT_EQ(status, 0) << "it was let in";
+  const OpenFile friends = begin_connect(parse_socket_address(address));
+  EXPECT_TRUE(accept_connection(listener));
+}
+
+// Its thread has committed, and computes; the connection holds a few hundred of them.
+TEST(ShmChannel, IsSentWhileTheSenderComputes) {
+  constexpr int kMessages = 20'000;
+  Net net(TransportKind::kShm, 2, {{64, kMessages}});
+  for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(send_message(net.sender(0, 1), 0, 8, i));
+  const Deadline end = after(10s);
+  for (int i = 0; i < kMessages; ++i) {
+    const auto view = net.receiver(0, 1).receive(end);
+    ASSERT_TRUE(view) << i;
+    EXPECT_EQ(view->tag[0], i);
+  }
 }
 
 // Its thread has committed, and computes; more than the kernel holds of a connection is under way.

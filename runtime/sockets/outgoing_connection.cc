@@ -1,4 +1,4 @@
-#include "runtime/tcp/outgoing_connection.h"
+#include "runtime/sockets/outgoing_connection.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -14,6 +14,9 @@ namespace {
 constexpr std::chrono::milliseconds kReconnect{100};
 // What one call of the system takes: while it lasts, who wants to drive waits.
 constexpr size_t kAtATime = kChunkBytes;
+
+constexpr uint32_t kHears = EPOLLIN | EPOLLRDHUP | EPOLLET;  // tells once of what there is
+constexpr uint32_t kHearsOfRoom = kHears | EPOLLOUT;
 
 // Parts of packets, one after the other.
 struct Parts {
@@ -51,14 +54,19 @@ std::optional<Clock::time_point> OutgoingConnection::is_to_connect() const {
   return began_ + kReconnect;
 }
 
-int OutgoingConnection::connect() {
+bool OutgoingConnection::connect() {
   began_ = Clock::now();
-  socket_ = begin_connect_tcp(to_);
-  if (socket_.number() >= 0) state_ = State::kConnecting;
-  return socket_.number();
+  socket_ = begin_connect(to_);
+  if (socket_.number() < 0) return false;
+  state_ = State::kConnecting;
+  if (epoll_.try_add(socket_.number(), kHearsOfRoom, this)) return true;
+  const int error = errno;
+  broken();
+  errno = error;
+  return false;
 }
 
-void OutgoingConnection::look(bool heard) {
+void OutgoingConnection::look(uint32_t events) {
   if (state_ == State::kConnecting) {
     if (!is_connected(socket_)) {
       if (errno != 0) broken();
@@ -66,8 +74,16 @@ void OutgoingConnection::look(bool heard) {
     }
     state_ = State::kConnected;
   }
-  if (state_ == State::kConnected && heard) hear();
-  is_writable_ = state_ == State::kConnected;
+  if (state_ == State::kConnected && (events & ~uint32_t{EPOLLOUT}) != 0) hear();
+  if (state_ == State::kConnected) set_writable(true);
+}
+
+// Within a host every message that is read makes room: whoever were told of that, and has no use
+// for it, would wake for each.
+void OutgoingConnection::set_writable(bool is_writable) {
+  if (is_writable == is_writable_) return;
+  is_writable_ = is_writable;
+  epoll_.change(socket_.number(), is_writable ? kHears : kHearsOfRoom, this);
 }
 
 void OutgoingConnection::hear() {
@@ -101,8 +117,7 @@ void OutgoingConnection::write(PacketSocket::Lock* lock) {
   if (lock != nullptr) lock->lock();
   if (count < 0 && error == EINTR) return;
   if (count < 0 && error != EAGAIN && error != EWOULDBLOCK) return broken();
-  // Linux says when there is room again, once.
-  is_writable_ = count >= 0 && static_cast<size_t>(count) == parts.bytes;
+  set_writable(count >= 0 && static_cast<size_t>(count) == parts.bytes);
   if (count > 0) sent(static_cast<size_t>(count));
 }
 

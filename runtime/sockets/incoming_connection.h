@@ -4,10 +4,11 @@
 //
 // After a packet that is unsound nothing tells where the next one begins: that ends the connection.
 //
-// Owned by a TcpPacketSocket, guarded by its lock, but for the copying.
+// Owned by a StreamPacketSocket, guarded by its lock, but for the copying.
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
@@ -17,6 +18,7 @@
 
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
+#include "runtime/sockets/stream_socket.h"
 
 namespace kerf::runtime {
 
@@ -25,7 +27,8 @@ class IncomingConnection {
   // Whether packets with this header may come this way.
   using Admit = std::function<bool(const PacketHeader&)>;
 
-  explicit IncomingConnection(OpenFile socket) : socket_(std::move(socket)) {}
+  explicit IncomingConnection(OpenFile socket)
+      : socket_(std::move(socket)), waits_for_enough_(waits_for_enough(socket_)) {}
 
   // The next packet that has come whole; empty: there is none yet, this has ended, or what came was
   // not wanted.
@@ -47,13 +50,21 @@ class IncomingConnection {
   enum class End { kNone, kClosed, kCut, kUnsound };
   bool begin_packet(const Admit& admit, PayloadPlaces& places);
   bool read_more(PacketSocket::Lock& lock);
-  ssize_t read_some(size_t body, PacketSocket::Lock& lock);
+  // Where the bytes that come next are to go.
+  struct Room {
+    std::array<iovec, 16> parts{};
+    size_t count = 0;
+    size_t bytes = 0;
+    void add(void* data, size_t size);
+  };
+  Room room_ahead();
   void wake_for_enough();
   void take_from_buffer();
   size_t missing() const { return head_->body_bytes - done_; }
   size_t buffered() const { return filled_ - begin_; }
 
   OpenFile socket_;
+  const bool waits_for_enough_;
   End end_ = End::kNone;
   std::optional<PacketHeader> head_;  // of the packet at hand
   std::byte* to_ = nullptr;           // where its body goes; null: nowhere
