@@ -15,8 +15,7 @@ constexpr std::chrono::milliseconds kReconnect{100};
 // What one call of the system takes: while it lasts, who wants to drive waits.
 constexpr size_t kAtATime = kChunkBytes;
 
-constexpr uint32_t kHears = EPOLLIN | EPOLLRDHUP | EPOLLET;  // tells once of what there is
-constexpr uint32_t kHearsOfRoom = kHears | EPOLLOUT;
+constexpr uint32_t kTellsOfRoom = kTellsOnce | EPOLLOUT;
 
 // Parts of packets, one after the other.
 struct Parts {
@@ -59,7 +58,7 @@ bool OutgoingConnection::connect() {
   socket_ = begin_connect(to_);
   if (socket_.number() < 0) return false;
   state_ = State::kConnecting;
-  if (epoll_.try_add(socket_.number(), kHearsOfRoom, this)) return true;
+  if (epoll_.try_add(socket_.number(), kTellsOfRoom, this)) return true;
   const int error = errno;
   broken();
   errno = error;
@@ -83,7 +82,7 @@ void OutgoingConnection::look(uint32_t events) {
 void OutgoingConnection::set_writable(bool is_writable) {
   if (is_writable == is_writable_) return;
   is_writable_ = is_writable;
-  epoll_.change(socket_.number(), is_writable ? kHears : kHearsOfRoom, this);
+  epoll_.change(socket_.number(), is_writable ? kTellsOnce : kTellsOfRoom, this);
 }
 
 void OutgoingConnection::hear() {

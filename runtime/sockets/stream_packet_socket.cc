@@ -1,7 +1,7 @@
 // A packet socket over plain connections, TCP's or within a host Unix-domain ones: a listener of
 // each kind that peers connect to, one connection to each peer. Bytes are read from the connection
 // straight into the slots that they are for, by whoever drives: a thread between the two would copy
-// them once more, and wake somebody for each.
+// them once more, and have to be woken.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -35,8 +35,6 @@ constexpr int kConnectionsAtATime = 32;
 constexpr int kPacketsAtATime = 32;
 // Connections that have not said yet whose they are; one more closes the oldest.
 constexpr int kStrangersAtMost = 64;
-
-constexpr uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;  // tells once of what there is
 
 class StreamPacketSocket final : public PacketSocket {
  public:
@@ -75,7 +73,6 @@ class StreamPacketSocket final : public PacketSocket {
     int32_t peer = -1;  // negative: a stranger's
     bool is_ready = false;
   };
-  // With a flag of its own, by which the epoll tells of it.
   struct Listener {
     OpenFile socket;
     bool is_somebody_knocking = false;  // as far as we know
@@ -112,7 +109,7 @@ StreamPacketSocket::StreamPacketSocket(const std::string& label,
                                        const std::vector<std::string>& schemes)
     : label_(label) {
   for (const std::string& scheme : schemes) listen(scheme);
-  epoll_.add(reconnects_.descriptor(), kReads);
+  epoll_.add(reconnects_.descriptor(), kTellsOnce);
 }
 
 void StreamPacketSocket::listen(const std::string& scheme) {
@@ -121,7 +118,7 @@ void StreamPacketSocket::listen(const std::string& scheme) {
       listeners_.emplace_back(scheme == "tcp" ? listen_tcp("127.0.0.1", address)
                                               : listen_ipc(address = random_local_address()));
   address_ += (address_.empty() ? "" : " ") + address;
-  epoll_.add(made.socket.number(), kReads, &made);
+  epoll_.add(made.socket.number(), kTellsOnce, &made);
 }
 
 StreamPacketSocket::~StreamPacketSocket() {
@@ -217,9 +214,8 @@ void StreamPacketSocket::look() {
 void StreamPacketSocket::connect_again() {
   std::optional<Clock::time_point> next;
   for (auto& [peer, to] : outgoing_) {
-    if (const auto when = to.is_to_connect(); when && *when <= Clock::now()) {
+    if (const auto when = to.is_to_connect(); when && *when <= Clock::now())
       std::ignore = to.connect();
-    }
     if (const auto when = to.is_to_connect(); when && (!next || *when < *next)) next = when;
   }
   if (next) reconnects_.set(*next);
@@ -253,7 +249,7 @@ void StreamPacketSocket::begin_incoming(OpenFile socket) {
   }
   const int descriptor = socket.number();
   Incoming& made = incoming_.emplace_back(std::move(socket));
-  if (!epoll_.try_add(descriptor, kReads, &made)) forget(made);
+  if (!epoll_.try_add(descriptor, kTellsOnce, &made)) forget(made);
 }
 
 void StreamPacketSocket::forget(Incoming& incoming) {

@@ -2,14 +2,19 @@
 // host, ipc://@name: an abstract Unix-domain socket, of which no file is left behind.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "runtime/open_file.h"
 
 namespace kerf::runtime {
+
+// What an epoll is asked of them: it tells of bytes and ends, once.
+inline constexpr uint32_t kTellsOnce = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 struct SocketAddress {
   sockaddr_storage socket{};
