@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://@";
+// Room in a connection within a host, of which the system gives what it allows (as a rule 416 KiB
+// for 208): a chunk in fewer pieces takes 0.8 of the time. That of TCP grows by itself.
+constexpr int kAskedFor = 1 << 20;
 constexpr int kNonBlocking = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -156,6 +159,8 @@ OpenFile begin_connect(const SocketAddress& address) {
   if (address.socket.ss_family != AF_UNIX) {
     set_liveness(socket);
     set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  } else {
+    set(socket, SOL_SOCKET, SO_SNDBUF, kAskedFor);
   }
   if (::connect(socket.number(), any(address), address.length) == 0 || errno == EINPROGRESS)
     return socket;
