@@ -196,6 +196,25 @@ TEST(Datasets, SyntheticRowsOfLargeImagesAreFewer) {
   EXPECT_EQ(complete_dataset_name("synthetic", resnet, 512), "synthetic:512x150528x1000");
 }
 
+TEST(Datasets, TakeFromTheModelWhatTheirFilesAreCutTo) {
+  const auto lenet = make_model("lenet5");
+  const auto lstm = make_model("lstm-lm 16-32-8-8");
+  EXPECT_EQ(complete_dataset_name("images:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("images:1x28x28:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("words:/t", lstm, 1), "words:16x32:/t");
+  EXPECT_EQ(complete_dataset_name("words:8x9:t", lstm, 1),
+            "words:8x9:" + std::filesystem::absolute("t").string());
+  EXPECT_EQ(complete_dataset_name("/d/a.npz", lenet, 1), "npz:/d/a.npz");
+  EXPECT_EQ(complete_dataset_name("npy:d", lenet, 1),
+            "npy:" + std::filesystem::absolute("d").string());
+  EXPECT_THAT(error_of([&] { complete_dataset_name("text:/t", lenet, 1); })->what(),
+              HasSubstr("does not answer token by token"));
+  EXPECT_THAT(error_of([&] { complete_dataset_name("images:/p", lstm, 1); })->what(),
+              HasSubstr("it has pictures, but lstm-lm reads"));
+  EXPECT_THAT(error_of([&] { make_dataset("images", Split::kTrain); })->what(),
+              testing::AllOf(HasSubstr("images:FOLDER"), HasSubstr("npz:FILE")));
+}
+
 TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {
   const auto model = make_model("mlp 20-8-3");
   const auto wide = make_dataset("synthetic:4x21x3", Split::kTrain);
