@@ -43,16 +43,35 @@ TEST(IdxFolder, ReadsPlainAndGzippedFilesAlike) {
               HasSubstr("/nowhere"));
 }
 
-TEST(IdxFolder, GzipFilesOfSeveralMembersAreToldOf) {
+// As cat, pigz and bgzip write them.
+TEST(IdxFolder, GzipFilesMayHaveSeveralMembers) {
   const tests::TemporaryFolder folder;
   tests::write_fashion_mnist(folder.path(), 12, 6);
-  const fs::path file = folder / "train-labels-idx1-ubyte.gz";
-  const std::string first = runtime::read_file(file);
-  tests::write_gzip(file, "and more");
-  runtime::write_file_atomic(file, first + runtime::read_file(file));
-  const auto error = error_of([&] { IdxFolder(folder.path(), Split::kTrain); });
-  ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr("or gunzip it, if it has several members"));
+  const fs::path images = folder / "train-images-idx3-ubyte.gz";
+  const IdxFolder one(folder.path(), Split::kTrain);
+  const std::vector<float> expected = inputs_of(one, {0, 5, 11});
+  std::string pixels = tests::idx_header(0x00000803, {12, 6, 6});
+  for (int i = 0; i < 12 * 36; ++i) pixels += static_cast<char>(i % 251);
+  std::string members;
+  for (const auto& [begin, end] : {std::pair(0, 7), {7, 7}, {7, 300}, {300, 448}}) {
+    tests::write_gzip(images, pixels.substr(begin, end - begin));
+    members += runtime::read_file(images);
+  }
+  runtime::write_file_atomic(images, members);
+  const IdxFolder several(folder.path(), Split::kTrain);
+  EXPECT_EQ(inputs_of(several, {0, 5, 11}), expected);
+  EXPECT_EQ(several.held_bytes(), 448 + 12);
+  const auto complaint = [&](const std::string& bytes) {
+    runtime::write_file_atomic(images, bytes);
+    const auto error = error_of([&] { inputs_of(IdxFolder(folder.path(), Split::kTrain), {0}); });
+    return error ? std::string(error->what()) : "";
+  };
+  EXPECT_EQ(complaint(members), "");
+  EXPECT_THAT(complaint(members + members), HasSubstr("its header announces 448 bytes, found 896"));
+  EXPECT_THAT(complaint(members.substr(0, members.size() - 30)), HasSubstr("it is truncated"));
+  EXPECT_THAT(complaint(members + "no member"), HasSubstr("train-images-idx3-ubyte.gz"));
+  members[members.size() / 2] = static_cast<char>(members[members.size() / 2] ^ 1);
+  EXPECT_THAT(complaint(members), HasSubstr("it is damaged"));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(RunRecord, CountsWhatARowHasLabelsOf) {
     EXPECT_EQ(write_run_record(read_run_record(written, "run.json")), written);
     return run_text(record, false);
   };
-  EXPECT_THAT(told(1, 0), AllOf(HasSubstr("of 8 images"), Not(HasSubstr("perplexity"))));
+  EXPECT_THAT(told(1, 0), AllOf(HasSubstr("of 8 rows"), Not(HasSubstr("perplexity"))));
   EXPECT_THAT(told(1, 1), AllOf(HasSubstr("of 8 tokens"), HasSubstr("perplexity 1.65")));
   EXPECT_THAT(told(16, 2), AllOf(HasSubstr("of 128 pixels"), Not(HasSubstr("perplexity")),
                                  Not(HasSubstr("tokens/s"))));

@@ -164,7 +164,9 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "npy") return files(data, {".npy"});
   if (reader == "npz" || reader == "rows") return files(data, {".npz"});
   if (reader == "picture") return files(data, {".png", ".jpg"});
-  if (reader == "gzip") return {{"text", gzipped(repetitive_text())}};
+  if (reader == "gzip")
+    return {{"text", gzipped(repetitive_text())},
+            {"members", gzipped("some text") + gzipped(repetitive_text())}};
   if (reader == "idx") return idx();
   if (reader == "text") return {{"letters", "twenty-five letters or so"}};
   if (reader == "words") return {{"lines", "the cat sat\non the mat"}};
