@@ -207,6 +207,16 @@ int64_t labels_per_row(const Dataset& data, const Model& model) {
   return partitioner::has_targets(model) ? 1 : data.labels().elements_per_sample();
 }
 
+OpenSplits open_splits(const DatasetFactory& open, const std::string& name,
+                       const DataRequest& request, bool train, bool test) {
+  OpenSplits splits;
+  if (train) splits.train = open(name, Split::kTrain, request);
+  if (test) splits.test = open(name, Split::kTest, request);
+  for (const auto& data : {splits.train, splits.test})
+    if (data != nullptr) check_fits(*data, name, *request.model);
+  return splits;
+}
+
 void check_fits(const Dataset& data, const std::string& name, const Model& model) {
   check_named(data, name, model);
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {

@@ -91,6 +91,16 @@ struct DataRequest {
 using DatasetFactory = std::function<std::shared_ptr<const Dataset>(
     const std::string& name, Split split, const DataRequest& request)>;
 
+// What a run reads of a data set, as its scheduler has it.
+struct OpenSplits {
+  std::shared_ptr<const Dataset> train;  // null where it reads none of it
+  std::shared_ptr<const Dataset> test;
+};
+// Opens the splits that are asked for, for request.model, and throws as the factory and as
+// check_fits().
+OpenSplits open_splits(const DatasetFactory& open, const std::string& name,
+                       const DataRequest& request, bool train, bool test);
+
 // Of the model, in its order.
 std::vector<std::string> input_names(const partitioner::Model& model);
 // An input of a model, as who reads rows for it needs to know it.
