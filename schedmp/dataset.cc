@@ -42,7 +42,7 @@ void check_named(const Dataset& data, const std::string& name, const Model& mode
   const std::vector<std::string> inputs = input_names(model);
   if (inputs.size() < 2) return;
   for (const std::string& input : inputs)
-    if (data.input(input) && !data.named(input))
+    if (data.input(input) && !data.has_own(input))
       throw Error(ErrorCode::kUsage,
                   format("it has nothing by the name of {}, and {} has {} inputs: {}; choose a "
                          "data set that has each of them by its name",

@@ -172,7 +172,8 @@ int InferCommand::run() {
   const Planned planned = plan();
   check_folded(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
-  const auto given_rows = std::make_shared<GivenInputs>(data, &planned.model);
+  const auto given_rows =
+      std::make_shared<GivenInputs>(data, schedmp::DataRequest{{}, &planned.model});
   check_given(planned.model, *given_rows);
   make_folder(output);
   const ShareFolder shares(output);

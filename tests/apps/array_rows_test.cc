@@ -35,8 +35,8 @@ TEST(ArrayRows, SplitsByTheNamesOfArrays) {
   EXPECT_EQ(test.rows(), 10);
   EXPECT_EQ(train.classes(), 5);
   EXPECT_EQ(train.input("anything"), (ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, 2, 3}}));
-  EXPECT_FALSE(train.named("anything")) << "it fits a model of one input";
-  EXPECT_TRUE(train.named("x"));
+  EXPECT_FALSE(train.has_own("anything")) << "it fits a model of one input";
+  EXPECT_TRUE(train.has_own("x"));
   // x[i] counts by eighths, y[i] is i * 7 mod 5.
   EXPECT_THAT(inputs_of(train, {29, 0, 1}),
               ElementsAre(21.75, 21.875, 22, 22.125, 22.25, 22.375, 0, 0.125, 0.25, 0.375, 0.5,

@@ -11,6 +11,7 @@ from kerf_command import KerfTest, read_safetensors, run, safetensors_header, wr
 
 FILES = pathlib.Path(__file__).parent / "files"
 CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
+PAGE = pathlib.Path(__file__).parent.parent.parent / "docs" / "howto" / "bring-your-data.md"
 BRIEFLY = ("--batch", 8, "--micro-batches", 2, "--lr", 0.05)
 
 
@@ -72,12 +73,20 @@ class DataOfFiles(KerfTest):
         answer = run("train", "lenet5", "--data", f"images:{folder}", *BRIEFLY, "--out", self.folder / "out")
         self.assert_one_error(answer, "a/3.png", "it is damaged")
 
+    def test_the_manual_has_the_table_of_kinds(self):
+        kinds = json.loads(run("data", "--json").stdout)["data"]
+        rows = [f"| {kind['form']} | {kind['row']} | {kind['normalised']} | {kind['tests']} |" for kind in kinds]
+        self.assertIn("\n".join(["| `--data` | a row is | normalised | for tests are |", "|---|---|---|---|", *rows, ""]), PAGE.read_text())
+        shown = run("data").stdout
+        for kind in kinds:
+            self.assertIn(kind["form"].replace("`", ""), shown)
+
     def test_text(self):
         text = self.folder / "text"
         text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 20)
-        for kind in ("text", "words"):
+        for kind, sizes in (("text", "8"), ("words", "8x256")):
             report = self.same_on_any_number("lstm-lm", "--sizes", "8-256-8-8", "--data", f"{kind}:{text}", "--epochs", 2)
-            self.assertEqual(report["data"], f"{kind}:8x256:{text}")
+            self.assertEqual(report["data"], f"{kind}:{sizes}:{text}")
             self.assertEqual(report["labels_per_row"], 8)
         self.assert_one_error(run("train", "lenet5", "--data", f"text:{text}"), "does not answer token by token")
         self.assert_one_error(run("train", CONVOLUTIONS, "--data", f"text:{text}"), "gets one by --loss")

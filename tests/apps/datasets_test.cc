@@ -149,6 +149,19 @@ TEST(Datasets, UnknownNameListsTheKnownOnes) {
                                             HasSubstr("synthetic")));
 }
 
+TEST(Datasets, OfEveryKindAreNamedWhereNoneIsMeant) {
+  ASSERT_GE(data_kinds().size(), 10U);
+  const std::string told = error_of([] { make_dataset("npz:", Split::kTrain); })->what();
+  for (const DataKind& kind : data_kinds()) {
+    EXPECT_THAT(told, HasSubstr(std::string(kind.name))) << kind.form;
+    const auto complaint = error_of([&] { make_dataset(std::string(kind.name), Split::kTrain); });
+    const bool unknown = complaint && std::string(complaint->what()).find("there is no data set") !=
+                                          std::string::npos;
+    EXPECT_NE(unknown, kind.takes_nothing) << kind.form;
+  }
+  EXPECT_THAT(told, testing::Not(HasSubstr("`")));
+}
+
 TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("lenet5"), 512), "synthetic:8192x784x10");
   EXPECT_EQ(complete_dataset_name("synthetic", make_model("mlp 20-8-3"), 9000),
@@ -201,7 +214,11 @@ TEST(Datasets, TakeFromTheModelWhatTheirFilesAreCutTo) {
   const auto lstm = make_model("lstm-lm 16-32-8-8");
   EXPECT_EQ(complete_dataset_name("images:/p", lenet, 1), "images:1x28x28:/p");
   EXPECT_EQ(complete_dataset_name("images:1x28x28:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("images:28x28:here", lenet, 1),
+            "images:1x28x28:" + std::filesystem::absolute("28x28:here").string())
+      << "a folder may be called so";
   EXPECT_EQ(complete_dataset_name("words:/t", lstm, 1), "words:16x32:/t");
+  EXPECT_EQ(complete_dataset_name("text:/t", make_model("lstm-lm 16-256-8-8"), 1), "text:16:/t");
   EXPECT_EQ(complete_dataset_name("words:8x9:t", lstm, 1),
             "words:8x9:" + std::filesystem::absolute("t").string());
   EXPECT_EQ(complete_dataset_name("/d/a.npz", lenet, 1), "npz:/d/a.npz");

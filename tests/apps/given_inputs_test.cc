@@ -62,7 +62,7 @@ TEST_F(Given, IndicesBeyondTheVocabularyAreNamedWithTheirRow) {
     std::vector<int64_t> tokens(60);
     tokens[3 * 19 + 1] = odd;
     save("tokens.npy", DType::kInt64, {20, 3}, tokens);
-    const GivenInputs data(of, &model);
+    const GivenInputs data(of, {{}, &model});
     EXPECT_FALSE(error_of([&] { read<int64_t>(data, "tokens", {0, 18}); })) << "in other rows";
     const auto error = error_of([&] { read<int64_t>(data, "tokens", {18, 19}); });
     ASSERT_EQ(error.has_value(), odd != 6) << odd;
@@ -85,8 +85,8 @@ TEST_F(Given, WhatIsNoRowsIsNamed) {
     const auto error = error_of([&] { const GivenInputs data(of); });
     return error ? std::string(error->what()) : "";
   };
-  EXPECT_THAT(complaint(name("x", "one.npy")), HasSubstr("one.npy"));
-  EXPECT_THAT(complaint(name("x", "none.npy")), HasSubstr("none.npy"));
+  EXPECT_THAT(complaint(name("x", "one.npy")), HasSubstr("one.npy: it has no axis of rows"));
+  EXPECT_THAT(complaint(name("x", "none.npy")), HasSubstr("none.npy: it has no rows"));
   EXPECT_EQ(complaint(name("x", "two.npy")), "");
   const Json both{{"x", (folder_ / "two.npy").string()}, {"y", (folder_ / "three.npy").string()}};
   EXPECT_THAT(complaint(json_text(both)),

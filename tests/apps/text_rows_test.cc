@@ -29,7 +29,7 @@ class Text : public testing::Test {
 TEST_F(Text, OfBytesIsFollowedByBytes) {
   std::string text;
   for (int i = 0; i < 83; ++i) text += static_cast<char>(200 + i);
-  const std::string of = name("4x256", text);
+  const std::string of = name("4", text);
   const auto opened = open_text(TokensOf::kBytes, of, Split::kTrain);
   const TextRows& train = *opened;
   const auto tests = open_text(TokensOf::kBytes, of, Split::kTest);
@@ -106,11 +106,14 @@ TEST_F(Text, WhatIsTooShortIsNamed) {
     const auto error = error_of([&] { open_text(TokensOf::kBytes, of, Split::kTrain); });
     return error ? std::string(error->what()) : "";
   };
-  EXPECT_THAT(complaint(name("4x256", "12345678")), HasSubstr("it has 8 tokens"));
-  EXPECT_THAT(complaint(name("4x256", "")), HasSubstr("it has 0 tokens"));
-  EXPECT_EQ(complaint(name("4x256", "123456789")), "");
-  EXPECT_THAT(complaint("4x256:/nowhere"), HasSubstr("/nowhere"));
-  EXPECT_THAT(complaint("4x0:/nowhere"), HasSubstr("\"4x0\": expected LENGTHxVOCABULARY:FILE"));
+  EXPECT_THAT(complaint(name("4", "12345678")), HasSubstr("it has 8 tokens"));
+  EXPECT_THAT(complaint(name("4", "")), HasSubstr("it has 0 tokens"));
+  EXPECT_EQ(complaint(name("4", "123456789")), "");
+  EXPECT_THAT(complaint("4:/nowhere"), HasSubstr("/nowhere"));
+  EXPECT_THAT(complaint("0:/nowhere"), HasSubstr("\"0\": expected LENGTH:FILE"));
+  EXPECT_THAT(complaint("4x256:/nowhere"), HasSubstr("\"4x256\": expected LENGTH:FILE"));
+  EXPECT_THAT(error_of([&] { open_text(TokensOf::kWords, "4x0:/nowhere", Split::kTrain); })->what(),
+              HasSubstr("\"4x0\": expected LENGTHxVOCABULARY:FILE"));
 }
 
 }  // namespace
