@@ -145,15 +145,18 @@ class DataOfFiles(KerfTest):
         self.assertNotIn("--lr", answer.stderr)
 
     def test_workers_of_some_samples_read_no_others(self):
-        x, y = numpy.random.default_rng(1).standard_normal((80, 6)).astype(numpy.float32), numpy.arange(80) % 5
-        shares = self.folder / "shares.json"
-        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}}}}))
-        report = self.train("mlp", "--sizes", "6-8-5", "--data", self.save(x=x, y=y), "--batch", 16, "--micro-batches", 2, "--steps", 3,
-                            "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
-        for worker in report["workers"]:
-            # Of the step and of the next; all of them would be twice as much.
-            self.assertGreater(worker["data_bytes"], 0)
-            self.assertLessEqual(worker["data_bytes"], 16 * 6 * 4)
+        halves = {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}}
+        for model, first, features in ((("mlp", "--sizes", "6-8-5"), "fc1", 6), (("lenet5",), "conv1", 784)):
+            with self.subTest(model=model):
+                x = numpy.random.default_rng(1).standard_normal((80, features)).astype(numpy.float32)
+                shares = self.folder / "shares.json"
+                shares.write_text(json.dumps({"kerf_shares": 1, "shares": {first: halves}}))
+                report = self.train(*model, "--data", self.save(x=x, y=numpy.arange(80) % 5), "--batch", 16, "--micro-batches", 2, "--steps", 3,
+                                    "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
+                for worker in report["workers"]:
+                    # Of the step and of the next; all of them would be twice as much.
+                    self.assertGreater(worker["data_bytes"], 0)
+                    self.assertLessEqual(worker["data_bytes"], 16 * features * 4)
 
     def test_axes_in_another_order_are_refused(self):
         x, y = numpy.zeros((20, 32, 32, 3), numpy.float32), numpy.arange(20) % 10
