@@ -133,13 +133,21 @@ TEST(Synthetic, LabelsCoverTheClassesAndValuesAreBounded) {
 }
 
 TEST(Synthetic, BadSizesAreRefused) {
-  for (const char* sizes : {"", "4", "4x5", "0x4x2", "4x-1x2", "4x5x2x1", "4x5x2x", "axbxc",
-                            "999999999x999999999x2", "99999999999999999999x1x1"}) {
-    const auto error =
-        error_of([&] { make_dataset(std::string("synthetic:") + sizes, Split::kTrain); });
-    ASSERT_TRUE(error) << sizes;
-    EXPECT_EQ(error->code(), ErrorCode::kUsage);
-  }
+  const auto complaint = [](const std::string& sizes) {
+    const auto error = error_of([&] { make_dataset("synthetic:" + sizes, Split::kTrain); });
+    return error ? std::string(error->what()) : "";
+  };
+  for (const char* sizes :
+       {"", "4", "4x5", "0x4x2", "4x-1x2", "4x5x2x1", "4x5x2x", "axbxc", "x4x5x2", "4xx5x2"})
+    EXPECT_EQ(complaint(sizes),
+              format("--data: \"{}\": expected ROWSxFEATURESxCLASSES, as in synthetic:4096x784x10",
+                     sizes));
+  for (const char* sizes :
+       {"999999999x1x2", "32768x32768x2", "99999999999999999999x1x1", "1x1x536870913"})
+    EXPECT_EQ(complaint(sizes),
+              format("--data: \"{}\": a size is at most 536870912, and so is the number of values",
+                     sizes));
+  EXPECT_EQ(complaint("16384x32768x536870912"), "");
 }
 
 TEST(Datasets, UnknownNameListsTheKnownOnes) {
