@@ -151,8 +151,8 @@ class DataOfFiles(KerfTest):
                 x = numpy.random.default_rng(1).standard_normal((80, features)).astype(numpy.float32)
                 shares = self.folder / "shares.json"
                 shares.write_text(json.dumps({"kerf_shares": 1, "shares": {first: halves}}))
-                report = self.train(*model, "--data", self.save(x=x, y=numpy.arange(80) % 5), "--batch", 16, "--micro-batches", 2, "--steps", 16,
-                                    "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
+                report = self.train(*model, "--data", self.save(x=x, y=numpy.arange(80) % 5), "--batch", 16, "--micro-batches", 2,
+                                    "--steps", 16, "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
                 for worker in report["workers"]:
                     # Of the step and of the next; all of them would be twice as much.
                     self.assertGreater(worker["data_bytes"], 0)
