@@ -11,10 +11,9 @@ schedmp::TrainingFactories training_factories() {
   return {make_model,
           [words = std::make_shared<OpenWords>()](const std::string& name, schedmp::Split split,
                                                   const schedmp::DataRequest& request) {
-            return names_given_inputs(name)
-                       ? std::shared_ptr<const schedmp::Dataset>(
-                             std::make_shared<GivenInputs>(name, request.model))
-                       : make_dataset(name, split, request, words.get());
+            return names_given_inputs(name) ? std::shared_ptr<const schedmp::Dataset>(
+                                                  std::make_shared<GivenInputs>(name, request))
+                                            : make_dataset(name, split, request, words.get());
           }};
 }
 

@@ -42,7 +42,7 @@ void check_named(const Dataset& data, const std::string& name, const Model& mode
   const std::vector<std::string> inputs = input_names(model);
   if (inputs.size() < 2) return;
   for (const std::string& input : inputs)
-    if (data.input(input) && !data.named(input))
+    if (data.input(input) && !data.has_own(input))
       throw Error(ErrorCode::kUsage,
                   format("it has nothing by the name of {}, and {} has {} inputs: {}; choose a "
                          "data set that has each of them by its name",
@@ -205,6 +205,16 @@ int64_t label_classes(const Model& model) {
 
 int64_t labels_per_row(const Dataset& data, const Model& model) {
   return partitioner::has_targets(model) ? 1 : data.labels().elements_per_sample();
+}
+
+OpenSplits open_splits(const DatasetFactory& open, const std::string& name,
+                       const DataRequest& request, bool train, bool test) {
+  OpenSplits splits;
+  if (train) splits.train = open(name, Split::kTrain, request);
+  if (test) splits.test = open(name, Split::kTest, request);
+  for (const auto& data : {splits.train, splits.test})
+    if (data != nullptr) check_fits(*data, name, *request.model);
+  return splits;
 }
 
 void check_fits(const Dataset& data, const std::string& name, const Model& model) {

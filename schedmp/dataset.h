@@ -25,7 +25,7 @@ class Dataset {
   // shape, of which a model may read the elements in another. Empty where it has nothing for it.
   virtual std::optional<ops::ValueSpec> input(std::string_view name) const = 0;
   // Whether it has that by this name; else its rows are one input, whatever a model calls it.
-  virtual bool named(std::string_view /*name*/) const { return true; }
+  virtual bool has_own(std::string_view /*name*/) const { return true; }
   // Of each row: one label [N], or one for each of its positions [N, ...]. Below classes().
   virtual ops::Shape labels() const { return {ops::kBatch}; }
   // May go through all of them the first time, and throw Error{kUsage} that names what is no class.
@@ -66,7 +66,7 @@ class FeatureRows : public Dataset {
   std::optional<ops::ValueSpec> input(std::string_view) const final {
     return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, features()}};
   }
-  bool named(std::string_view) const final { return false; }
+  bool has_own(std::string_view) const final { return false; }
   void read_input(std::string_view, std::span<const int64_t> rows,
                   const ops::TensorView& to) const final {
     read_features(rows, to);
@@ -90,6 +90,16 @@ struct DataRequest {
 // By name. Throws Error{kUsage} that names the file and the way out.
 using DatasetFactory = std::function<std::shared_ptr<const Dataset>(
     const std::string& name, Split split, const DataRequest& request)>;
+
+// What a run reads of a data set, as its scheduler has it.
+struct OpenSplits {
+  std::shared_ptr<const Dataset> train;  // null where it reads none of it
+  std::shared_ptr<const Dataset> test;
+};
+// Opens the splits that are asked for, for request.model, and throws as the factory and as
+// check_fits().
+OpenSplits open_splits(const DatasetFactory& open, const std::string& name,
+                       const DataRequest& request, bool train, bool test);
 
 // Of the model, in its order.
 std::vector<std::string> input_names(const partitioner::Model& model);

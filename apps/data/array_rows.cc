@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 
+#include "apps/data/rows_for_tests.h"
 #include "apps/data/zip.h"
 #include "runtime/error.h"
 
@@ -23,7 +22,6 @@ constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::array<std::string_view, 4> kInputNames{"x", "data", "images", "inputs"};
 constexpr std::string_view kLabelName = "label";  // of every model
 constexpr std::array<std::string_view, 4> kLabelNames{"y", "labels", "target", "targets"};
-constexpr int64_t kHeldOutShare = 10;  // one of so many
 constexpr int64_t kLabelsOfAScan = int64_t{1} << 20;
 
 std::string_view without(std::string_view name, std::string_view ending) {
@@ -31,70 +29,6 @@ std::string_view without(std::string_view name, std::string_view ending) {
 }
 
 bool is_whole(DType dtype) { return !ops::is_floating(dtype); }
-
-// Numbers as they are; halves and bfloat16 through float.
-float float_of_half(uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const auto fraction = static_cast<float>(bits & 1023);
-  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
-  if (exponent == 31) return fraction == 0 ? sign * INFINITY : NAN;
-  return sign *
-         (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-
-float float_of_bfloat(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value = 0;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
-
-template <class From, class To>
-void convert_as(const std::byte* from, int64_t count, To* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    From value;
-    std::memcpy(&value, from + static_cast<size_t>(i) * sizeof(From), sizeof(From));
-    to[i] = static_cast<To>(value);
-  }
-}
-
-template <class To>
-void convert(DType type, const std::byte* from, int64_t count, To* to) {
-  const auto halves = [&](float (*value_of)(uint16_t)) {
-    for (int64_t i = 0; i < count; ++i) {
-      uint16_t bits = 0;
-      std::memcpy(&bits, from + 2 * i, sizeof(bits));
-      to[i] = static_cast<To>(value_of(bits));
-    }
-  };
-  switch (type) {
-    case DType::kFloat32:
-      return convert_as<float>(from, count, to);
-    case DType::kFloat64:
-      return convert_as<double>(from, count, to);
-    case DType::kFloat16:
-      return halves(float_of_half);
-    case DType::kBFloat16:
-      return halves(float_of_bfloat);
-    case DType::kInt32:
-      return convert_as<int32_t>(from, count, to);
-    case DType::kInt64:
-      return convert_as<int64_t>(from, count, to);
-    case DType::kInt8:
-      return convert_as<int8_t>(from, count, to);
-    case DType::kInt16:
-      return convert_as<int16_t>(from, count, to);
-    case DType::kBool:
-    case DType::kUint8:
-      return convert_as<uint8_t>(from, count, to);
-    case DType::kUint16:
-      return convert_as<uint16_t>(from, count, to);
-    case DType::kUint32:
-      return convert_as<uint32_t>(from, count, to);
-    case DType::kUint64:
-      return convert_as<uint64_t>(from, count, to);
-  }
-}
 
 }  // namespace
 
@@ -162,7 +96,7 @@ ArrayRows::ArrayRows(const NamedArrays& arrays, Split split, const partitioner::
                train ? "training" : "tests", needs_.empty() ? "" : format(" of {}", model->name()),
                fmt::join(arrays.names, ", ")),
         origin_);
-  divide(whole, train);
+  divide(whole, split);
 }
 
 bool ArrayRows::is_wanted(std::string_view name) const {
@@ -172,14 +106,14 @@ bool ArrayRows::is_wanted(std::string_view name) const {
          (needs_.size() == 1 && std::ranges::any_of(kInputNames, is));
 }
 
-void ArrayRows::divide(bool whole, bool train) {
-  const int64_t rows = leading().rows();
+void ArrayRows::divide(bool whole, Split split) {
+  const int64_t rows = leading().rows->rows();
   if (rows < (whole ? 2 : 1))
     throw Error(ErrorCode::kUsage, format("it has {}, which is not enough", plural(rows, "row")),
                 leading().source->origin());
-  const int64_t held_out = whole ? std::max<int64_t>(1, rows / kHeldOutShare) : 0;
-  first_ = whole && !train ? rows - held_out : 0;
-  rows_ = !whole ? rows : train ? rows - held_out : held_out;
+  const SomeRows mine = whole ? rows_of_split(rows, split) : SomeRows{0, rows};
+  first_ = mine.first;
+  rows_ = mine.count;
   fingerprint_ = format("arrays {} from {}{}", rows_, first_, fingerprint_);
 }
 
@@ -194,17 +128,9 @@ std::string ArrayRows::offers() const {
 }
 
 ArrayRows::Column ArrayRows::column_of(std::shared_ptr<const ByteSource> source) {
-  Column column;
-  column.source = std::move(source);
-  const std::string& where = column.source->origin();
+  Column column{source, {}, {}};
   try {
-    column.array.emplace(column.source);
-    const std::vector<int64_t>& extents = column.array->header().extents;
-    if (extents.empty()) throw Error(ErrorCode::kUsage, "it has no axis of rows", where);
-    column.array->header().shape(where);
-    column.extents.assign(extents.begin() + 1, extents.end());
-    for (const int64_t extent : column.extents) column.elements *= extent;
-    if (column.elements == 0) throw Error(ErrorCode::kUsage, "its rows are empty", where);
+    column.rows.emplace(std::move(source));
   } catch (const Error& error) {
     column.fault = error;
   }
@@ -236,18 +162,18 @@ const ArrayRows::Column* ArrayRows::one_of(std::span<const std::string_view> nam
   return one;
 }
 
-const ArrayRows::Column& ArrayRows::sound(const Column& column) const {
+const ArrayColumn& ArrayRows::sound(const Column& column) const {
   if (column.fault) throw Error(*column.fault);
   const Column& first = leading();
-  if (column.rows() != first.rows())
+  if (column.rows->rows() != first.rows->rows())
     throw Error(ErrorCode::kUsage,
-                format("it has {} rows, but {} has {}", column.rows(), first.source->origin(),
-                       first.rows()),
+                format("it has {} rows, but {} has {}", column.rows->rows(), first.source->origin(),
+                       first.rows->rows()),
                 column.source->origin());
-  return column;
+  return *column.rows;
 }
 
-const ArrayRows::Column* ArrayRows::input_column(std::string_view name) const {
+const ArrayColumn* ArrayRows::input_column(std::string_view name) const {
   const auto own = columns_.find(name);
   const Column* found =
       own != columns_.end() ? &own->second : one_of(kInputNames, "input " + std::string(name));
@@ -260,7 +186,7 @@ const ArrayRows::Column* ArrayRows::find_labels() const {
                                                                : one_of(kLabelNames, "labels");
 }
 
-const ArrayRows::Column& ArrayRows::label_column() const {
+const ArrayColumn& ArrayRows::label_column() const {
   const Column* found = find_labels();
   if (found == nullptr)
     throw Error(ErrorCode::kUsage,
@@ -273,52 +199,45 @@ const ArrayRows::Column& ArrayRows::label_column() const {
 
 // As the model reads it, where whole numbers can be that; else bytes are pixels.
 std::optional<ops::ValueSpec> ArrayRows::input(std::string_view name) const {
-  const Column* found = input_column(name);
+  const ArrayColumn* found = input_column(name);
   if (found == nullptr) return std::nullopt;
-  const DType dtype = found->array->header().dtype;
-  std::vector<int64_t> extents{ops::kBatch};
-  extents.insert(extents.end(), found->extents.begin(), found->extents.end());
-  const ops::Shape shape(extents);
-  if (!is_whole(dtype)) return ops::ValueSpec{DType::kFloat32, shape};
+  const DType stored = found->stored();
+  if (!is_whole(stored)) return ops::ValueSpec{DType::kFloat32, found->shape()};
   const auto need = needs_.find(name);
   if (need != needs_.end() &&
       (need->second.spec.dtype == DType::kFloat32 || need->second.spec.dtype == DType::kInt64))
-    return ops::ValueSpec{need->second.spec.dtype, shape};
-  return ops::ValueSpec{ops::size_of(dtype) == 1 ? DType::kFloat32 : DType::kInt64, shape};
+    return ops::ValueSpec{need->second.spec.dtype, found->shape()};
+  return ops::ValueSpec{ops::size_of(stored) == 1 ? DType::kFloat32 : DType::kInt64,
+                        found->shape()};
 }
 
-ops::Shape ArrayRows::labels() const {
-  std::vector<int64_t> extents{ops::kBatch};
-  const Column& of = label_column();
-  extents.insert(extents.end(), of.extents.begin(), of.extents.end());
-  return ops::Shape(extents);
-}
+ops::Shape ArrayRows::labels() const { return label_column().shape(); }
 
 int64_t ArrayRows::classes() const {
   std::call_once(classes_once_, [this] {
-    const Column& of = label_column();
-    if (const DType dtype = of.array->header().dtype; !is_whole(dtype))
+    const ArrayColumn& of = label_column();
+    if (!is_whole(of.stored()))
       throw Error(ErrorCode::kUsage,
                   format("labels are whole numbers where they are classes, these are {}; a --loss "
                          "of numbers takes them",
-                         ops::to_string(dtype)),
-                  of.source->origin());
+                         ops::to_string(of.stored())),
+                  of.source().origin());
     std::vector<int64_t> labels;
     std::vector<int64_t> rows;
-    const int64_t at_once = std::max<int64_t>(1, kLabelsOfAScan / of.elements);
+    const int64_t at_once = std::max<int64_t>(1, kLabelsOfAScan / of.elements());
     for (int64_t row = 0; row < rows_; row += at_once) {
       rows.clear();
       for (int64_t i = row; i < std::min(rows_, row + at_once); ++i) rows.push_back(i);
-      labels.resize(rows.size() * static_cast<size_t>(of.elements));
-      read(of, rows,
-           {DType::kInt64, {std::ssize(labels)}, reinterpret_cast<std::byte*>(labels.data())});
+      labels.resize(rows.size() * static_cast<size_t>(of.elements()));
+      of.read(rows, first_,
+              {DType::kInt64, {std::ssize(labels)}, reinterpret_cast<std::byte*>(labels.data())});
       const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
       const auto odd = *least < 0 ? least : most;
       if (*least < 0 || *most == INT64_MAX)
         throw Error(ErrorCode::kUsage,
                     format("label {} of row {} is no class", *odd,
-                           first_ + row + (odd - labels.begin()) / of.elements),
-                    of.source->origin());
+                           first_ + row + (odd - labels.begin()) / of.elements()),
+                    of.source().origin());
       classes_ = std::max(classes_, *most + 1);
     }
   });
@@ -327,51 +246,20 @@ int64_t ArrayRows::classes() const {
 
 void ArrayRows::read_input(std::string_view name, std::span<const int64_t> rows,
                            const ops::TensorView& to) const {
-  const Column* found = input_column(name);
+  const ArrayColumn* found = input_column(name);
   KERF_CHECK(found != nullptr, "no array for {}", name);
-  read(*found, rows, to);
+  found->read(rows, first_, to);
   if (const auto need = needs_.find(name); need != needs_.end())
-    schedmp::check_indices(to, rows, first_, need->second.picks_from, found->source->origin());
+    schedmp::check_indices(to, rows, first_, need->second.picks_from, found->source().origin());
 }
 
 void ArrayRows::read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const {
-  read(label_column(), rows, to);
-}
-
-// Rows that follow each other are read at once.
-void ArrayRows::read(const Column& column, std::span<const int64_t> rows,
-                     const ops::TensorView& to) const {
-  KERF_CHECK(to.elements() == std::ssize(rows) * column.elements, "{} elements for {} rows of {}",
-             to.elements(), rows.size(), column.elements);
-  const DType stored = column.array->header().dtype;
-  const bool as_it_is = stored == to.dtype;
-  std::vector<std::byte> piece;
-  int64_t done = 0;
-  for (size_t i = 0; i < rows.size();) {
-    size_t end = i + 1;
-    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
-    KERF_CHECK(rows[i] >= 0 && rows[end - 1] < rows_, "row {} of {}", rows[end - 1], rows_);
-    const int64_t count = static_cast<int64_t>(end - i) * column.elements;
-    const int64_t from = (first_ + rows[i]) * column.elements;
-    std::byte* const at = to.data + static_cast<size_t>(done) * ops::size_of(to.dtype);
-    if (as_it_is) {
-      column.array->read(from, count, at);
-    } else {
-      piece.resize(static_cast<size_t>(count) * ops::size_of(stored));
-      column.array->read(from, count, piece.data());
-      if (to.dtype == DType::kFloat32)
-        convert(stored, piece.data(), count, reinterpret_cast<float*>(at));
-      else
-        convert(stored, piece.data(), count, reinterpret_cast<int64_t*>(at));
-    }
-    done += count;
-    i = end;
-  }
+  label_column().read(rows, first_, to);
 }
 
 void ArrayRows::prepare(std::span<const std::string> inputs) const {
   for (const std::string& name : inputs)
-    if (const Column* column = input_column(name)) column->source->prepare();
+    if (const ArrayColumn* column = input_column(name)) column->source().prepare();
 }
 
 int64_t ArrayRows::held_bytes() const {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/data/npy.h"
+#include "apps/data/array_column.h"
 #include "runtime/error.h"
 #include "schedmp/dataset.h"
 
@@ -49,7 +49,7 @@ class ArrayRows : public schedmp::Dataset {
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  bool named(std::string_view name) const override { return columns_.contains(name); }
+  bool has_own(std::string_view name) const override { return columns_.contains(name); }
   ops::Shape labels() const override;
   int64_t classes() const override;
   std::optional<ops::Shape> targets() const override { return labels(); }
@@ -65,11 +65,8 @@ class ArrayRows : public schedmp::Dataset {
  private:
   struct Column {
     std::shared_ptr<const ByteSource> source;
-    std::optional<NpyArray> array;
-    std::vector<int64_t> extents;  // of a row
-    int64_t elements = 1;          // likewise
-    std::optional<Error> fault;    // then it is no rows
-    int64_t rows() const { return array->header().extents[0]; }
+    std::optional<ArrayColumn> rows;
+    std::optional<Error> fault;  // then it is no rows
   };
   static Column column_of(std::shared_ptr<const ByteSource> source);
   // The one by whose rows those of the data set count: labels, or else the first without fault.
@@ -77,15 +74,14 @@ class ArrayRows : public schedmp::Dataset {
   // Whether a model could ask for an array of this name.
   bool is_wanted(std::string_view name) const;
   // The rows of this split, of arrays that hold both.
-  void divide(bool whole, bool train);
+  void divide(bool whole, schedmp::Split split);
   // The only one of this split that has one of the names; null where none has.
   const Column* one_of(std::span<const std::string_view> names, std::string_view what) const;
   // Throw what is at fault with it.
-  const Column* input_column(std::string_view name) const;
+  const ArrayColumn* input_column(std::string_view name) const;
   const Column* find_labels() const;
-  const Column& label_column() const;
-  const Column& sound(const Column& column) const;
-  void read(const Column& column, std::span<const int64_t> rows, const ops::TensorView& to) const;
+  const ArrayColumn& label_column() const;
+  const ArrayColumn& sound(const Column& column) const;
 
   std::string origin_;
   std::map<std::string, schedmp::InputNeed, std::less<>> needs_;  // of the model; of any, none

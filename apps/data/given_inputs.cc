@@ -1,96 +1,52 @@
 #include "apps/data/given_inputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "apps/data/exact_json.h"
-#include "ops/half.h"
+#include "runtime/error.h"
 
 namespace kerf::apps {
 
-namespace {
-
-// Models have float32 for numbers of any such type.
-ops::DType read_as(ops::DType dtype) {
-  return ops::is_floating(dtype) ? ops::DType::kFloat32 : dtype;
-}
-
-template <class From, class Convert>
-void widen(std::span<const std::byte> from, std::byte* to, const Convert& one) {
-  for (size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(float)) {
-    From value;
-    std::memcpy(&value, from.data() + at, sizeof(From));
-    const float number = one(value);
-    std::memcpy(to, &number, sizeof(number));
-  }
-}
-
-void to_float32(ops::DType dtype, std::span<const std::byte> from, std::byte* to) {
-  if (dtype == ops::DType::kFloat64)
-    widen<double>(from, to, [](double value) { return static_cast<float>(value); });
-  else if (dtype == ops::DType::kFloat16)
-    widen<uint16_t>(from, to, ops::from_float16);
-  else
-    widen<uint16_t>(from, to, ops::from_bfloat16);
-}
-
-}  // namespace
-
-GivenInputs::GivenInputs(const std::string& name, const partitioner::Model* model) {
-  if (model != nullptr) needs_ = schedmp::input_needs(*model);
+GivenInputs::GivenInputs(const std::string& name, const schedmp::DataRequest& request) {
+  if (request.model != nullptr) needs_ = schedmp::input_needs(*request.model);
   const Json files = parse_json(name, "--input");
   for (const auto& [input, file] : files.items()) {
     if (!file.is_string()) throw Error(ErrorCode::kUsage, "it must name a file", input);
-    NpyArray array(std::filesystem::path(file.get<std::string>()));
-    const std::string& origin = array.source().origin();
-    const ops::Shape shape = array.header().shape(origin);
-    if (shape.rank() == 0 || shape[0] < 1)
+    const ArrayColumn column(std::make_shared<FileBytes>(file.get<std::string>(), request.working));
+    const std::string& origin = column.source().origin();
+    if (column.rows() < 1) throw Error(ErrorCode::kUsage, "it has no rows", origin);
+    if (!columns_.empty() && column.rows() != rows_)
       throw Error(ErrorCode::kUsage,
-                  format("it has the shape {}, but its first axis must be the rows, one or more",
-                         ops::to_string(shape)),
+                  format("it has {} rows, but {} has {}", column.rows(),
+                         columns_.begin()->second.source().origin(), rows_),
                   origin);
-    if (!arrays_.empty() && shape[0] != rows_)
-      throw Error(ErrorCode::kUsage,
-                  format("it has {} rows, but {} has {}", shape[0],
-                         arrays_.begin()->second.source().origin(), rows_),
-                  origin);
-    rows_ = shape[0];
-    arrays_.emplace(input, std::move(array));
+    rows_ = column.rows();
+    columns_.emplace(input, column);
   }
 }
 
 std::optional<ops::ValueSpec> GivenInputs::input(std::string_view name) const {
-  const auto array = arrays_.find(name);
-  if (array == arrays_.end()) return std::nullopt;
-  const NpyHeader& header = array->second.header();
-  ops::Shape shape = header.shape(array->second.source().origin());
-  shape[0] = ops::kBatch;
-  return ops::ValueSpec{read_as(header.dtype), shape};
+  const auto found = columns_.find(name);
+  if (found == columns_.end()) return std::nullopt;
+  const ArrayColumn& column = found->second;
+  return ops::ValueSpec{ops::is_floating(column.stored()) ? ops::DType::kFloat32 : column.stored(),
+                        column.shape()};
 }
 
 std::string GivenInputs::fingerprint() const {
   std::string text;
-  for (const auto& [name, array] : arrays_)
-    text += format("{} {:08x};", name, array.source().checksum());
+  for (const auto& [name, column] : columns_)
+    text += format("{} {:08x};", name, column.source().checksum());
   return text;
 }
 
 void GivenInputs::read_input(std::string_view name, std::span<const int64_t> rows,
                              const ops::TensorView& to) const {
-  const NpyArray& array = arrays_.find(name)->second;
-  const int64_t per_row = array.header().elements() / rows_;
-  const ops::DType dtype = array.header().dtype;
-  const auto elements = static_cast<size_t>(per_row);
-  const size_t row_bytes = elements * ops::size_of(read_as(dtype));
-  std::vector<std::byte> row(read_as(dtype) == dtype ? 0 : elements * ops::size_of(dtype));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::byte* const at = to.data + i * row_bytes;
-    array.read(rows[i] * per_row, per_row, row.empty() ? at : row.data());
-    if (!row.empty()) to_float32(dtype, row, at);
-  }
+  const ArrayColumn& column = columns_.find(name)->second;
+  column.read(rows, 0, to);
   if (const auto need = needs_.find(name); need != needs_.end())
-    schedmp::check_indices(to, rows, 0, need->second.picks_from, array.source().origin());
+    schedmp::check_indices(to, rows, 0, need->second.picks_from, column.source().origin());
 }
 
 void GivenInputs::read_labels(std::span<const int64_t>, const ops::TensorView&) const {

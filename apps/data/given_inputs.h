@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/data/npy.h"
+#include "apps/data/array_column.h"
 #include "partitioner/model.h"
 #include "schedmp/dataset.h"
 
@@ -16,9 +16,8 @@ namespace kerf::apps {
 
 class GivenInputs final : public schedmp::Dataset {
  public:
-  // Throws Error{kUsage} that names the file at fault; all have the same number of rows. `model`:
-  // whose inputs they are; null: of any.
-  explicit GivenInputs(const std::string& name, const partitioner::Model* model = nullptr);
+  // Throws Error{kUsage} that names the file at fault; all have the same number of rows.
+  explicit GivenInputs(const std::string& name, const schedmp::DataRequest& request = {});
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
@@ -31,7 +30,7 @@ class GivenInputs final : public schedmp::Dataset {
 
  private:
   int64_t rows_ = 0;
-  std::map<std::string, NpyArray, std::less<>> arrays_;
+  std::map<std::string, ArrayColumn, std::less<>> columns_;
   std::map<std::string, schedmp::InputNeed, std::less<>> needs_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "apps/data/byte_source.h"
 #include "apps/data/picture.h"
+#include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
 #include "runtime/error.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kEveryTenth = 10;
 constexpr size_t kMostFileBytes = size_t{1} << 28;
 constexpr std::array<float, 3> kMeans{0.485F, 0.456F, 0.406F};
 constexpr std::array<float, 3> kDeviations{0.229F, 0.224F, 0.225F};
@@ -101,7 +101,7 @@ void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_
   for (const fs::path& entry : entries_of(folder)) {
     if (!fs::is_directory(entry)) continue;
     const int64_t label = class_of(entry);
-    size_t number = 0;
+    int64_t number = 0;
     for (const fs::path& file : entries_of(entry)) {
       if (working) working();
       if (!is_picture(file)) continue;
@@ -109,7 +109,7 @@ void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_
       if (!fs::is_regular_file(file, fault))
         throw Error(ErrorCode::kUsage, "it is called a picture and is no file; take it away",
                     file.string());
-      const bool is_test = ++number % kEveryTenth == 0;
+      const bool is_test = ++number % kShareForTests == 0;
       if (holds_out && is_test != (split == schedmp::Split::kTest)) continue;
       pictures_.push_back({file, label, fs::file_size(file)});
     }

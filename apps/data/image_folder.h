@@ -28,7 +28,7 @@ class ImageFolder : public schedmp::Dataset {
 
   int64_t rows() const override { return static_cast<int64_t>(pictures_.size()); }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  bool named(std::string_view /*name*/) const override { return false; }
+  bool has_own(std::string_view /*name*/) const override { return false; }
   int64_t classes() const override { return static_cast<int64_t>(classes_.size()); }
   bool classes_are_all() const override { return true; }
   schedmp::Numbering numbering() const override { return {"classes", classes_}; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -17,18 +18,120 @@ constexpr size_t kCompressedPiece = size_t{64} << 10;
 constexpr size_t kInflatedPiece = size_t{1} << 20;
 constexpr uint64_t kMostRatio = 1032;  // of deflate
 constexpr size_t kLeastGzip = 20;      // header 10, empty block 2, trailer 8
+// What a gzip member begins with: two bytes of its own, deflate, and flags, of which three are 0.
+constexpr std::string_view kGzipMagic = "\x1f\x8b\x08";
+constexpr uint8_t kMostFlags = 0x1f;
 
-// Ends zlib's state with the scope.
-struct InflateState {
-  z_stream stream{};
-  explicit InflateState(Wrapping wrapping) {
-    if (inflateInit2(&stream, wrapping == Wrapping::kGzip ? 16 + MAX_WBITS : -MAX_WBITS) != Z_OK)
+[[noreturn]] void refuse_compressed(const std::string& what, const std::string& origin) {
+  throw Error(ErrorCode::kUsage, what + "; copy it anew", origin);
+}
+
+uint32_t with_bytes(uint32_t sum, std::span<const std::byte> bytes) {
+  return static_cast<uint32_t>(
+      crc32(sum, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+// Inflates from the beginning on, a gzip file member after member.
+class Inflater {
+ public:
+  Inflater(const ByteSource& from, Wrapping wrapping, const std::string& origin)
+      : from_(from), wrapping_(wrapping), origin_(origin) {
+    if (inflateInit2(&stream_, wrapping == Wrapping::kGzip ? 16 + MAX_WBITS : -MAX_WBITS) != Z_OK)
       throw Error(ErrorCode::kUnavailable, "zlib has no memory");
   }
-  InflateState(const InflateState&) = delete;
-  InflateState& operator=(const InflateState&) = delete;
-  ~InflateState() { inflateEnd(&stream); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
+
+  // How many bytes were put into `to`, which has room; 0: there are no more.
+  size_t next(std::span<std::byte> to) {
+    while (!ended_) {
+      if (stream_.avail_in == 0) refill();
+      stream_.next_out = reinterpret_cast<Bytef*>(to.data());
+      stream_.avail_out = static_cast<uInt>(to.size());
+      const int answer = ::inflate(&stream_, Z_NO_FLUSH);
+      if (answer != Z_OK && answer != Z_STREAM_END && answer != Z_BUF_ERROR)
+        refuse_compressed(format("it is damaged: it does not decompress after {} bytes", made_),
+                          origin_);
+      const size_t fresh = to.size() - stream_.avail_out;
+      made_ += fresh;
+      if (answer == Z_STREAM_END) end_member();
+      if (fresh > 0) return fresh;
+    }
+    return 0;
+  }
+
+ private:
+  void refill() {
+    const auto part = std::span(piece_).first(std::min(piece_.size(), from_.size() - read_));
+    if (part.empty())
+      refuse_compressed(
+          format("it is truncated: it ends within its contents, after {} bytes", made_), origin_);
+    from_.read(read_, part);
+    read_ += part.size();
+    stream_.next_in = reinterpret_cast<Bytef*>(part.data());
+    stream_.avail_in = static_cast<uInt>(part.size());
+  }
+  void end_member() {
+    const size_t behind = stream_.avail_in + (from_.size() - read_);
+    ended_ = behind == 0;
+    if (ended_) return;
+    if (wrapping_ == Wrapping::kNone)
+      refuse_compressed(format("it is damaged: {} bytes follow after its end", behind), origin_);
+    KERF_CHECK(inflateReset(&stream_) == Z_OK, "zlib's state");
+  }
+
+  const ByteSource& from_;
+  const Wrapping wrapping_;
+  const std::string& origin_;
+  z_stream stream_{};
+  std::array<std::byte, kCompressedPiece> piece_;
+  size_t read_ = 0;  // of the compressed bytes
+  size_t made_ = 0;
+  bool ended_ = false;
 };
+
+size_t memory_of_host() { return runtime::make_cpu_device()->memory().capacity; }
+
+// Whether a second member might begin somewhere: those bytes may also stand in the first.
+bool may_have_several(const ByteSource& file) {
+  constexpr size_t kOverlap = 3;
+  std::vector<std::byte> piece(kCompressedPiece);
+  for (size_t at = kLeastGzip; at + kOverlap < file.size(); at += piece.size() - kOverlap) {
+    const auto part = std::span(piece).first(std::min(piece.size(), file.size() - at));
+    file.read(at, part);
+    const std::string_view text(reinterpret_cast<const char*>(part.data()), part.size());
+    for (size_t found = text.find(kGzipMagic); found != std::string_view::npos;
+         found = text.find(kGzipMagic, found + 1))
+      if (found + kOverlap < text.size() &&
+          static_cast<uint8_t>(text[found + kOverlap]) <= kMostFlags)
+        return true;
+  }
+  return false;
+}
+
+struct Contents {
+  size_t bytes = 0;
+  uint32_t checksum = 0;
+};
+
+Contents contents_of_all_members(const ByteSource& file) {
+  const size_t memory = memory_of_host();
+  Inflater inflater(file, Wrapping::kGzip, file.origin());
+  std::vector<std::byte> piece(kInflatedPiece);
+  Contents all;
+  while (const size_t fresh = inflater.next(piece)) {
+    all.bytes += fresh;
+    all.checksum = with_bytes(all.checksum, std::span(piece).first(fresh));
+    if (memory > 0 && all.bytes > memory)
+      throw Error(ErrorCode::kUsage,
+                  format("its contents take more than the {} bytes of memory of this host; "
+                         "decompress the file, so that it is read in pieces",
+                         memory),
+                  file.origin());
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -40,79 +143,65 @@ InflatedBytes::InflatedBytes(std::shared_ptr<const ByteSource> compressed, size_
       wrapping_(wrapping),
       origin_(std::move(origin)) {
   if (size_ / kMostRatio > compressed_->size())
-    fail(format(
-        "it is truncated or damaged: it claims {} bytes, which {} compressed bytes cannot hold",
-        size_, compressed_->size()));
+    refuse_compressed(
+        format(
+            "it is truncated or damaged: it claims {} bytes, which {} compressed bytes cannot hold",
+            size_, compressed_->size()),
+        origin_);
 }
 
-void InflatedBytes::fail(const std::string& what) const {
-  throw Error(ErrorCode::kUsage,
-              what + "; copy it anew" +
-                  (wrapping_ == Wrapping::kGzip
-                       ? ", or gunzip it, if it has several members, as pigz and bgzip write them"
-                       : ""),
-              origin_);
-}
-
-void InflatedBytes::inflate(size_t bytes,
-                            const std::function<std::span<std::byte>(size_t made)>& room) const {
-  InflateState state(wrapping_);
-  std::array<std::byte, kCompressedPiece> piece;
-  size_t read = 0;
+void InflatedBytes::inflate_head() const {
+  Inflater inflater(*compressed_, wrapping_, origin_);
+  std::vector<std::byte> head(kHeadBytes);
   size_t made = 0;
-  uLong sum = 0;
-  int answer = Z_OK;
-  // One byte more than all would be too many.
-  std::byte beyond{};
-  const bool all = bytes == size_;
-  while (answer != Z_STREAM_END && (made < bytes || all)) {
-    if (state.stream.avail_in == 0) {
-      const auto part = std::span(piece).first(std::min(piece.size(), compressed_->size() - read));
-      if (part.empty()) fail(format("it is truncated: it claims {} bytes, found {}", size_, made));
-      compressed_->read(read, part);
-      read += part.size();
-      state.stream.next_in = reinterpret_cast<Bytef*>(part.data());
-      state.stream.avail_in = static_cast<uInt>(part.size());
-    }
-    const bool full = made == bytes;
-    const std::span<std::byte> to = full ? std::span(&beyond, 1) : room(made);
-    state.stream.next_out = reinterpret_cast<Bytef*>(to.data());
-    state.stream.avail_out = static_cast<uInt>(to.size());
-    answer = ::inflate(&state.stream, Z_NO_FLUSH);
-    if (answer != Z_OK && answer != Z_STREAM_END && answer != Z_BUF_ERROR)
-      fail(format("it is damaged: it does not decompress after {} of {} bytes", made, size_));
-    const size_t fresh = to.size() - state.stream.avail_out;
-    if (full && fresh > 0)
-      fail(format("it is damaged: it holds more than the {} bytes that it claims", size_));
-    if (full) continue;
-    sum = crc32(sum, reinterpret_cast<const Bytef*>(to.data()), static_cast<uInt>(fresh));
+  while (made < head.size()) {
+    const size_t fresh = inflater.next(std::span(head).subspan(made));
+    if (fresh == 0)
+      refuse_compressed(format("it is damaged: it claims {} bytes, found {}", size_, made),
+                        origin_);
     made += fresh;
   }
-  if (made < bytes) fail(format("it is damaged: it claims {} bytes, found {}", size_, made));
-  if (!all) return;
-  if (sum != checksum_) fail("it is damaged: its contents do not match their checksum");
-  if (const size_t behind = state.stream.avail_in + (compressed_->size() - read); behind != 0)
-    fail(format("it is damaged: {} bytes follow after its end", behind));
+  head_ = std::move(head);
+  held_ += static_cast<int64_t>(kHeadBytes);
+}
+
+void InflatedBytes::inflate_all() const {
+  Inflater inflater(*compressed_, wrapping_, origin_);
+  std::vector<std::unique_ptr<std::byte[]>> pieces;
+  size_t made = 0;
+  uint32_t sum = 0;
+  while (made < size_) {
+    const size_t piece = made / kInflatedPiece;
+    const size_t bytes = std::min(kInflatedPiece, size_ - piece * kInflatedPiece);
+    if (piece == pieces.size()) pieces.emplace_back(new std::byte[bytes]);
+    const auto room = std::span(pieces[piece].get(), bytes).subspan(made % kInflatedPiece);
+    const size_t fresh = inflater.next(room);
+    if (fresh == 0)
+      refuse_compressed(format("it is damaged: it claims {} bytes, found {}", size_, made),
+                        origin_);
+    sum = with_bytes(sum, room.first(fresh));
+    made += fresh;
+  }
+  std::byte beyond{};
+  if (inflater.next({&beyond, 1}) != 0)
+    refuse_compressed(
+        format("it is damaged: it holds more than the {} bytes that it claims", size_), origin_);
+  if (sum != checksum_)
+    refuse_compressed("it is damaged: its contents do not match their checksum", origin_);
+  all_ = std::move(pieces);
+  held_ += static_cast<int64_t>(size_);
 }
 
 void InflatedBytes::prepare() const {
   std::call_once(all_once_, [this] {
-    const size_t memory = runtime::make_cpu_device()->memory().capacity;
+    const size_t memory = memory_of_host();
     if (memory > 0 && size_ > memory)
       throw Error(ErrorCode::kUsage,
                   format("it takes {} bytes of memory, and this host has {}; decompress the file, "
                          "so that it is read in pieces",
                          size_, memory),
                   origin_);
-    std::vector<std::unique_ptr<std::byte[]>> pieces;
-    inflate(size_, [&](size_t made) {
-      const size_t piece = made / kInflatedPiece;
-      const size_t bytes = std::min(kInflatedPiece, size_ - piece * kInflatedPiece);
-      if (piece == pieces.size()) pieces.emplace_back(new std::byte[bytes]);
-      return std::span(pieces[piece].get(), bytes).subspan(made % kInflatedPiece);
-    });
-    all_ = std::move(pieces);
-    held_ += static_cast<int64_t>(size_);
+    inflate_all();
   });
 }
 
@@ -120,12 +209,7 @@ void InflatedBytes::read(size_t offset, std::span<std::byte> to) const {
   KERF_CHECK(offset <= size_ && to.size() <= size_ - offset, "bytes of {}", origin_);
   if (offset + to.size() <= kHeadBytes && size_ > kHeadBytes &&
       held_ < static_cast<int64_t>(size_)) {
-    std::call_once(head_once_, [this] {
-      std::vector<std::byte> head(kHeadBytes);
-      inflate(kHeadBytes, [&](size_t made) { return std::span(head).subspan(made); });
-      head_ = std::move(head);
-      held_ += static_cast<int64_t>(kHeadBytes);
-    });
+    std::call_once(head_once_, [this] { inflate_head(); });
     std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
     return;
   }
@@ -144,16 +228,23 @@ std::shared_ptr<const ByteSource> open_gzip(std::shared_ptr<const ByteSource> fi
   if (file->size() < kLeastGzip)
     throw Error(ErrorCode::kUsage,
                 format("it is truncated: {} bytes are no whole gzip file", file->size()), origin);
-  if (read_text(*file, 0, 2) != "\x1f\x8b")
+  if (read_text(*file, 0, 2) != kGzipMagic.substr(0, 2))
     throw Error(ErrorCode::kUsage, "it is no gzip file (expected one that begins with 1f 8b)",
                 origin);
-  const std::string trailer = read_text(*file, file->size() - 8, 8);
-  const auto number = [&](size_t at) {
-    uint32_t value = 0;
-    for (size_t i = 4; i-- > 0;) value = value << 8 | static_cast<uint8_t>(trailer[at + i]);
-    return value;
-  };
-  return std::make_shared<InflatedBytes>(file, number(4), number(0), Wrapping::kGzip, origin);
+  Contents contents;
+  if (may_have_several(*file)) {
+    contents = contents_of_all_members(*file);
+  } else {
+    const std::string trailer = read_text(*file, file->size() - 8, 8);
+    const auto number = [&](size_t at) {
+      uint32_t value = 0;
+      for (size_t i = 4; i-- > 0;) value = value << 8 | static_cast<uint8_t>(trailer[at + i]);
+      return value;
+    };
+    contents = {number(4), number(0)};
+  }
+  return std::make_shared<InflatedBytes>(file, contents.bytes, contents.checksum, Wrapping::kGzip,
+                                         origin);
 }
 
 }  // namespace kerf::apps

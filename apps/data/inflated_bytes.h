@@ -1,4 +1,5 @@
-// Bytes that a file has in compressed form, by zlib: a gzip file, or a member of a zip archive.
+// Bytes that a file has in compressed form, by zlib: a gzip file of one member or several, or a
+// member of a zip archive.
 //
 // The first kilobytes are inflated alone where no more is read, so that a header costs a header;
 // the first read beyond them inflates all into memory, which grows with what there is, whatever the
@@ -6,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,10 +34,8 @@ class InflatedBytes : public ByteSource {
   int64_t held_bytes() const override { return held_; }
 
  private:
-  // Inflates the first `bytes` of the contents, those behind `made` of them into room(made); all of
-  // them are checked as a whole.
-  void inflate(size_t bytes, const std::function<std::span<std::byte>(size_t made)>& room) const;
-  [[noreturn]] void fail(const std::string& what) const;
+  void inflate_head() const;
+  void inflate_all() const;
 
   std::shared_ptr<const ByteSource> compressed_;
   size_t size_;
@@ -51,7 +49,8 @@ class InflatedBytes : public ByteSource {
   mutable std::atomic<int64_t> held_ = 0;
 };
 
-// The contents of a gzip file, as large as its last four bytes say. Throws Error{kUsage} at the
+// The contents of a gzip file. Of one member, as large as its last four bytes say; a file that may
+// have several, as pigz and bgzip write them, is gone through once. Throws Error{kUsage} at the
 // source's origin.
 std::shared_ptr<const ByteSource> open_gzip(std::shared_ptr<const ByteSource> file);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
 #include "ops/random.h"
 #include "runtime/error.h"
@@ -28,10 +29,9 @@ std::array<uint32_t, 4> draw(uint32_t purpose, uint32_t split, int64_t row, int6
 
 Synthetic::Synthetic(const std::string& sizes, schedmp::Split split) : split_(split) {
   const auto three = parse_sizes(sizes, 3, 2, "ROWSxFEATURESxCLASSES", "synthetic:4096x784x10");
-  rows_ = three[0];
+  rows_ = made_up_rows(three[0], split);
   features_ = three[1];
   classes_ = three[2];
-  if (split_ == schedmp::Split::kTest) rows_ = std::max<int64_t>(1, rows_ / 8);
 }
 
 std::string Synthetic::fingerprint() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
 #include "runtime/error.h"
 
@@ -11,7 +12,6 @@ namespace kerf::apps {
 namespace {
 
 constexpr int64_t kBytesOfAlphabet = 256;
-constexpr int64_t kShareForTests = 10;  // one row of so many
 
 }  // namespace
 
@@ -33,10 +33,9 @@ void TextRows::divide(int64_t tokens, schedmp::Split split) {
                 format("it has {} tokens; two rows of {} and a label behind them take {}", tokens,
                        length_, 2 * length_ + 1),
                 file().origin());
-  const int64_t tests = std::max<int64_t>(1, all / kShareForTests);
-  const bool train = split == schedmp::Split::kTrain;
-  rows_ = train ? all - tests : tests;
-  first_ = train ? 0 : all - tests;
+  const SomeRows mine = rows_of_split(all, split);
+  rows_ = mine.count;
+  first_ = mine.first;
 }
 
 std::optional<ops::ValueSpec> TextRows::input(std::string_view /*name*/) const {
@@ -54,7 +53,7 @@ schedmp::Numbering TextRows::numbering() const {
 }
 
 void TextRows::prepare(std::span<const std::string> /*inputs*/) const {
-  if (words_ != nullptr && words_->number())
+  if (words_ != nullptr && words_->number_all())
     held_ = static_cast<int64_t>(words_->numbers().size_bytes());
 }
 
@@ -88,18 +87,19 @@ void TextRows::read_labels(std::span<const int64_t> rows, const ops::TensorView&
 std::shared_ptr<const TextRows> open_text(TokensOf tokens, const std::string& sizes_and_file,
                                           schedmp::Split split, const schedmp::DataRequest& request,
                                           OpenWords* open) {
-  const char* const form = "LENGTHxVOCABULARY:FILE";
-  const char* const example = "text:128x256:book.txt";
+  const bool bytes = tokens == TokensOf::kBytes;
+  const char* const form = bytes ? "LENGTH:FILE" : "LENGTHxVOCABULARY:FILE";
+  const char* const example = bytes ? "text:128:book.txt" : "words:128x10000:book.txt";
   const size_t colon = sizes_and_file.find(':');
   if (colon == std::string::npos)
     throw Error(ErrorCode::kUsage, format("expected {}, as in {}", form, example), "--data");
-  const auto sizes = parse_sizes(sizes_and_file.substr(0, colon), 2, 1, form, example);
+  const auto sizes = parse_sizes(sizes_and_file.substr(0, colon), bytes ? 1 : 2, 1, form, example);
   const int64_t length = sizes[0];
-  const int64_t vocabulary = sizes[1];
   const std::string path = sizes_and_file.substr(colon + 1);
-  if (tokens == TokensOf::kBytes)
+  if (bytes)
     return std::make_shared<TextRows>(std::make_shared<FileBytes>(path, request.working), length,
                                       split);
+  const int64_t vocabulary = sizes[1];
   OpenWords alone;
   return std::make_shared<TextRows>(
       (open == nullptr ? alone : *open).open(path, vocabulary, request), length, vocabulary, split);

@@ -30,7 +30,7 @@ class TextRows : public schedmp::Dataset {
 
   int64_t rows() const override { return rows_; }
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  bool named(std::string_view /*name*/) const override { return false; }
+  bool has_own(std::string_view /*name*/) const override { return false; }
   ops::Shape labels() const override { return {ops::kBatch, length_}; }
   int64_t classes() const override { return vocabulary_; }
   schedmp::Numbering numbering() const override;
@@ -58,7 +58,7 @@ class TextRows : public schedmp::Dataset {
   mutable std::atomic<int64_t> held_ = 0;
 };
 
-// "LENGTHxVOCABULARY:FILE". Throws Error{kUsage} that names the file.
+// "LENGTH:FILE" of bytes, "LENGTHxVOCABULARY:FILE" of words. Throws Error{kUsage} that names the file.
 std::shared_ptr<const TextRows> open_text(TokensOf tokens, const std::string& sizes_and_file,
                                           schedmp::Split split,
                                           const schedmp::DataRequest& request = {},

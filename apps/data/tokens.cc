@@ -1,8 +1,8 @@
 #include "apps/data/tokens.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
 #include "ops/random.h"
 #include "runtime/error.h"
@@ -41,8 +41,7 @@ CountingRows::CountingRows(std::string kind, std::vector<int64_t> sizes, schedmp
     : kind_(std::move(kind)),
       sizes_(std::move(sizes)),
       split_(split),
-      rows_(split == schedmp::Split::kTest ? std::max<int64_t>(1, sizes_.front() / 8)
-                                           : sizes_.front()),
+      rows_(made_up_rows(sizes_.front(), split)),
       vocabulary_(sizes_.back()),
       begin_(begin),
       labels_(length) {}

@@ -53,7 +53,7 @@ class Tokens final : public CountingRows {
   Tokens(const std::string& sizes, schedmp::Split split);
 
   std::optional<ops::ValueSpec> input(std::string_view name) const override;
-  bool named(std::string_view /*name*/) const override { return false; }
+  bool has_own(std::string_view /*name*/) const override { return false; }
   void read_input(std::string_view name, std::span<const int64_t> rows,
                   const ops::TensorView& to) const override;
 

@@ -90,7 +90,7 @@ std::string Words::given_text() const {
   return format(" by {} words {:016x}", given_.size(), sum);
 }
 
-bool Words::number() const {
+bool Words::number_all() const {
   bool now = false;
   std::call_once(numbered_, [&] {
     std::unordered_map<std::string_view, int32_t> number_of;

@@ -34,8 +34,8 @@ class Words {
   std::string given_text() const;
   // Numbers them, twice through the file, unless that is done; says whether it did it now. Four
   // bytes of memory for each. Throws as the constructor.
-  bool number() const;
-  // All words of the file; number() comes before.
+  bool number_all() const;
+  // All words of the file; number_all() comes before.
   std::span<const int32_t> numbers() const { return numbers_; }
 
  private:

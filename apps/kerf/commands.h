@@ -34,6 +34,7 @@ void add_report_command(CLI::App& app, Chosen& chosen);
 void add_worker_command(CLI::App& app, Chosen& chosen);
 void add_schedule_command(CLI::App& app, Chosen& chosen);
 void add_devices_command(CLI::App& app, Chosen& chosen);
+void add_data_command(CLI::App& app, Chosen& chosen);
 void add_models_command(CLI::App& app, Chosen& chosen);
 
 }  // namespace kerf::apps

@@ -43,10 +43,10 @@ int EvalCommand::run() {
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
   options.weights = given;
-  open_dataset(options.dataset, schedmp::Split::kTest, planned.model, given);
+  const schedmp::OpenSplits splits = open_data(RunKind::kEvaluate, planned, options);
   const Outcome outcome =
       run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned.plan),
-                   options, crew_flags);
+                   options, splits, crew_flags);
 
   const RunRecord record = record_of(planned, outcome);
   const RunRecord::Evaluation& found = record.evaluations.back();

@@ -90,7 +90,7 @@ void check_results(const Planned& planned) {
 
 // A data set of its own kind has rows of as many features; what is named for an input has its axes
 // and its element type.
-void check_given(const partitioner::Model& model, const GivenInputs& given) {
+void check_given(const partitioner::Model& model, const schedmp::Dataset& given) {
   for (partitioner::ValueId id = 0; id < model.values(); ++id) {
     const partitioner::Value& value = model.value(id);
     if (value.role != ops::Role::kInput) continue;
@@ -172,7 +172,9 @@ int InferCommand::run() {
   const Planned planned = plan();
   check_folded(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
-  check_given(planned.model, GivenInputs(data));
+  const auto given_rows =
+      std::make_shared<GivenInputs>(data, schedmp::DataRequest{{}, &planned.model});
+  check_given(planned.model, *given_rows);
   make_folder(output);
   const ShareFolder shares(output);
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
@@ -181,7 +183,7 @@ int InferCommand::run() {
   options.results = shares.path();
   const Outcome outcome =
       run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned.plan),
-                   options, crew_flags);
+                   options, {nullptr, given_rows}, crew_flags);
   const int64_t rows = outcome.training->evaluations().back().rows;
   write_answers(planned, shares.path(), output, rows);
   check_traffic(record_of(planned, outcome));

@@ -20,20 +20,6 @@ void require_loss(const partitioner::Model& model) {
                 "there is no loss to train with; an ONNX file gets one by --loss", model.name());
 }
 
-std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
-                                                     const partitioner::Model& model,
-                                                     const std::string& weights) {
-  const auto numbering = schedmp::numbering_of_weights(weights);
-  auto rows = make_dataset(name, split, {{}, &model, numbering});
-  schedmp::check_fits(*rows, name, model);
-  const bool begins = split == schedmp::Split::kTrain && weights.empty();
-  if (const std::string what = rows->numbering().what; !begins && !what.empty() && !numbering)
-    fmt::print(
-        stderr, "kerf: note: {} by which {} its numbers were trained; {} are numbered as in {}\n",
-        weights.empty() ? "the model does not say" : weights + " does not say", what, what, name);
-  return rows;
-}
-
 CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std::string& help) {
   return command.add_option("--weights", weights, help)->type_name("FILE.safetensors");
 }

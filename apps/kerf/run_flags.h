@@ -4,24 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "partitioner/model.h"
-#include "schedmp/dataset.h"
 
 namespace kerf::apps {
 
 void add_data_flag(CLI::App& command, std::string& data);
 // Before anything that follows from labels. Throws Error{kUsage} that names the flag.
 void require_loss(const partitioner::Model& model);
-// Opens the rows of a complete name and checks that they fit the model; throws Error{kUsage}.
-// Where the weights (none: "") do not say by which words or classes they were trained, and the data
-// set numbers its own, tells so on the standard error output.
-std::shared_ptr<const schedmp::Dataset> open_dataset(const std::string& name, schedmp::Split split,
-                                                     const partitioner::Model& model,
-                                                     const std::string& weights);
-
 CLI::Option* add_weights_flag(CLI::App& command, std::string& weights, const std::string& help);
 // As workers elsewhere find it; empty stays empty. Throws Error{kUsage} where there is no such
 // file.

@@ -99,8 +99,25 @@ schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned) {
   return options;
 }
 
+schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
+                              const schedmp::TrainingOptions& options) {
+  const auto numbering = schedmp::numbering_of_weights(options.weights);
+  const bool trains = kind == RunKind::kTrain;
+  schedmp::OpenSplits data =
+      schedmp::open_splits(training_factories().dataset, options.dataset,
+                           {{}, &planned.model, numbering}, trains, options.evaluate);
+  if (numbering || (trains && options.weights.empty())) return data;
+  if (const std::string what = (trains ? data.train : data.test)->numbering().what; !what.empty())
+    fmt::print(
+        stderr, "kerf: note: {} by which {} its numbers were trained; {} are numbered as in {}\n",
+        options.weights.empty() ? "the model does not say" : options.weights + " does not say",
+        what, what, options.dataset);
+  return data;
+}
+
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
-                     const schedmp::TrainingOptions& options, const CrewFlags& flags) {
+                     const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
+                     const CrewFlags& flags) {
   Outcome outcome;
   outcome.kind = kind;
   outcome.data = options.dataset;
@@ -111,8 +128,8 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   observer.evaluation = [&](const schedmp::EvaluationRecord& record) {
     progress->evaluation(record);
   };
-  outcome.training = std::make_unique<schedmp::Training>(training_factories(), planned.model,
-                                                         planned.plan, schedule, options, observer);
+  outcome.training = std::make_unique<schedmp::Training>(
+      training_factories(), planned.model, planned.plan, schedule, options, observer, data);
   const auto& peaks = outcome.training->verdict().peak_bytes;
   check_host_memory(flags, {peaks.begin(), peaks.end()},
                     "use more --micro-batches, a smaller --batch or a smaller model");

@@ -32,9 +32,17 @@ struct Outcome {
 // What a run of that kind asks, as far as plan and flags say.
 schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned);
 
-// Throws what ended the run. Workers are gone when it returns or throws.
+// Opens what such a run reads of options.dataset, a complete name; throws Error{kUsage} unless it
+// fits the model. Where options.weights do not say by which words or classes they were trained, and
+// the data set numbers its own, tells so on the standard error output.
+schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
+                              const schedmp::TrainingOptions& options);
+
+// `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or
+// throws.
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
-                     const schedmp::TrainingOptions& options, const CrewFlags& flags);
+                     const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
+                     const CrewFlags& flags);
 
 RunRecord record_of(const Planned& planned, const Outcome& outcome);
 // Of each batch of an evaluation: from when the first worker began it to when the last had its part

@@ -34,7 +34,7 @@ struct TrainCommand {
   CrewFlags crew_flags;
   LearningFlags learning;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
-  std::string data = "fashion-mnist";
+  std::string data_name = "fashion-mnist";
   std::string plan_file;
   std::string out = "kerf-run";
   std::string picture;
@@ -59,12 +59,10 @@ void TrainCommand::check() const {
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   schedmp::TrainingOptions options = options_of(RunKind::kTrain, planned);
   require_loss(planned.model);
-  options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
+  options.dataset = complete_dataset_name(data_name, planned.model, planned.plan.batch);
   options.weights = existing_weights(flags.weights);
   check_folded(planned, options.weights);
-  const auto rows =
-      open_dataset(options.dataset, schedmp::Split::kTrain, planned.model, options.weights);
-  options.epochs = steps ? epochs_of(*steps, rows->rows(), options.batch) : flags.epochs;
+  options.epochs = flags.epochs;
   options.steps = steps.value_or(-1);
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
@@ -88,12 +86,15 @@ int TrainCommand::run() {
                planned.more_states > 0 ? "more" : "less");
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   schedmp::TrainingOptions options = this->options(planned);
+  const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
+  if (steps) options.epochs = epochs_of(*steps, data.train->rows(), options.batch);
 
   const RunFolder folder(out, picture);
   folder.make(planned);
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
-  const Outcome outcome = run_training(RunKind::kTrain, planned, schedule, options, crew_flags);
+  const Outcome outcome =
+      run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags);
 
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
@@ -110,7 +111,7 @@ int TrainCommand::run() {
 
 void add_flags(CLI::App& command, TrainCommand& state) {
   schedmp::TrainingOptions& options = state.flags;
-  add_data_flag(command, state.data);
+  add_data_flag(command, state.data_name);
   command.add_option("--epochs", options.epochs, "Passes over the data")
       ->check(whole_number<int>())
       ->capture_default_str();

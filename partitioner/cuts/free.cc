@@ -1,5 +1,6 @@
 // The free cut (free-neuron): any index set of any operator to any worker, from a file
-// (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly. One
+// (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly; what
+// only moves what the data set gives follows its reader, so that nobody reads rows of others. One
 // stage of all workers.
 //
 // Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node
@@ -88,6 +89,34 @@ Divisions divisions_of_pieces(const Model& model, const PlanRequest& request) {
   return divide_pieces(model, divisions, largest);
 }
 
+bool reads_data_only(const Node& node, const Model& model) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    return input >= 0 && model.value(input).role == Role::kInput;
+  });
+}
+
+// The division in which the node gives each part what its one reader reads there; nothing where
+// that is not known, or cannot be.
+std::optional<Layout> follow_reader(const Model& model, NodeId id, const Divisions& given,
+                                    int64_t largest) {
+  const Node& node = model.node(id);
+  if (is_one_to_all(model, id) || !reads_data_only(node, model) || node.outputs.size() != 1)
+    return {};
+  const Value& output = model.value(node.outputs[0]);
+  const std::vector<Use> uses = model.uses(node.outputs[0]);
+  if (uses.size() != 1 || !given[static_cast<size_t>(uses[0].node)]) return {};
+  const ops::IterationSpace& space = node.bound->space();
+  Layout layout;
+  for (const ops::Share& share : given[static_cast<size_t>(uses[0].node)]->shares) {
+    const ops::Box read = ops::input_box(model.op(uses[0].node), uses[0].input, share.box, largest);
+    const auto box = ops::iterations_of(space, space.outputs[0], output.spec.shape, read, largest);
+    if (!box || !ops::check_iterations(space, *box, largest).empty()) return {};
+    layout.shares.push_back({share.part, *box});
+  }
+  if (!ops::check_layout(layout, space.extents().with_batch(largest)).empty()) return {};
+  return layout;
+}
+
 }  // namespace
 
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request) {
@@ -100,8 +129,11 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts = all_parts(request);
-  const auto given = model.original() == nullptr ? read_shares(model, request, false)
-                                                 : divisions_of_pieces(model, request);
+  auto given = model.original() == nullptr ? read_shares(model, request, false)
+                                           : divisions_of_pieces(model, request);
+  for (NodeId node = model.nodes(); node-- > 0;)  // readers first
+    if (auto& division = given[static_cast<size_t>(node)]; !division)
+      division = follow_reader(model, node, given, request.largest_micro_batch());
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), given);
   if (const auto idle = idle_parts(request, assignment.division); !idle.empty())

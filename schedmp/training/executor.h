@@ -190,7 +190,6 @@ class Executor final : private Machine {
   // evaluation the loss of each micro-batch, right answers, and those among the kTop largest.
   std::span<double> report_;
   runtime::PinnedMemory report_memory_;
-  partitioner::NodeId loss_node_ = -1;  // of an evaluation
 
   StepData data_;
   TrainingResult result_;

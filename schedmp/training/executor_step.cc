@@ -1,6 +1,5 @@
 // What the executor does once a step, and what it reports: the step vector, and the updates that it
 // allows.
-#include <cmath>
 
 #include "runtime/error.h"
 #include "runtime/host_work.h"
@@ -26,7 +25,6 @@ void Executor::report_loss(const Site& site, const Instruction& instruction) {
     correct = share + step_vector_.correct_of(site.micro_batch);
   } else {
     result_.has_loss = true;
-    loss_node_ = call.node;
   }
   bench_->add_scalar(view(site, call.outputs[0]), loss);
   const ops::Answers answers = model_.op(call.node).answers();
@@ -107,10 +105,6 @@ void Executor::report_evaluation() {
     result_.loss += report_[static_cast<size_t>(micro_batch)];
   result_.correct = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_)]);
   result_.in_top = static_cast<int64_t>(report_[static_cast<size_t>(micro_batches_) + 1]);
-  // While it trains that is one evaluation; of weights that were given nothing else is to be said.
-  if (!std::isfinite(result_.loss) && training_ == nullptr)
-    throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
-                kerf::format("{}, step {}", model_.node(loss_node_).name, data_.step));
 }
 
 }  // namespace kerf::schedmp

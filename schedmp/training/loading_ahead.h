@@ -42,7 +42,7 @@ class LoadingAhead final : public Dataset {
   std::optional<ops::ValueSpec> input(std::string_view name) const override {
     return data_->input(name);
   }
-  bool named(std::string_view name) const override { return data_->named(name); }
+  bool has_own(std::string_view name) const override { return data_->has_own(name); }
   ops::Shape labels() const override { return data_->labels(); }
   int64_t classes() const override { return data_->classes(); }
   std::optional<ops::Shape> targets() const override { return data_->targets(); }

@@ -27,14 +27,15 @@ using partitioner::Plan;
 struct Training::SchedulerHalf {
   SchedulerHalf(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
                 const Schedule& schedule_in, TrainingOptions options_in,
-                TrainingObserver observer_in)
+                TrainingObserver observer_in, std::optional<OpenSplits> data)
       : model(model_in),
         plan(plan_in),
         schedule(schedule_in),
         options(checked(std::move(options_in), plan)),
         observer(std::move(observer_in)),
-        train(open(factories, Split::kTrain)),
-        test(open(factories, Split::kTest)),
+        splits(data ? *std::move(data) : open(factories)),
+        train(splits.train.get()),
+        test(splits.test.get()),
         rounds(options, rows_of(train), rows_of(test)),
         proof(model, plan, schedule, options),
         workers(static_cast<size_t>(plan.workers_bound())),
@@ -43,7 +44,8 @@ struct Training::SchedulerHalf {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].worker = static_cast<int>(worker);
     note_proof();
-    check_data();
+    if (model.loss() < 0 && options.results.empty())
+      throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
     if (train != nullptr && !options.shards.empty()) numbering = train->numbering();
   }
 
@@ -58,22 +60,19 @@ struct Training::SchedulerHalf {
     return options;
   }
 
-  // Null where the run reads none of it: one that leaves weights reads training rows, were it in no
-  // step, so that what is wrong with them is found.
-  std::shared_ptr<const Dataset> open(const TrainingFactories& factories, Split split) const {
-    const bool trains = options.steps != 0 || !options.shards.empty();
-    if (split == Split::kTrain ? !trains : !options.evaluate) return nullptr;
-    return factories.dataset(options.dataset, split,
-                             {{}, &model, numbering_of_weights(options.weights)});
+  // A run that leaves weights reads training rows, were it in no step, so that what is wrong with
+  // them is found.
+  OpenSplits open(const TrainingFactories& factories) const {
+    return open_splits(factories.dataset, options.dataset,
+                       {{}, &model, numbering_of_weights(options.weights)},
+                       options.steps != 0 || !options.shards.empty(), options.evaluate);
   }
-  static int64_t rows_of(const std::shared_ptr<const Dataset>& data) {
-    return data == nullptr ? 0 : data->rows();
-  }
-  static std::string fingerprint_of(const std::shared_ptr<const Dataset>& data) {
+  static int64_t rows_of(const Dataset* data) { return data == nullptr ? 0 : data->rows(); }
+  static std::string fingerprint_of(const Dataset* data) {
     return data == nullptr ? "" : data->fingerprint();
   }
   int64_t labels_per_row() const {
-    const Dataset* any = test != nullptr ? test.get() : train.get();
+    const Dataset* any = test != nullptr ? test : train;
     return any == nullptr ? 1 : schedmp::labels_per_row(*any, model);
   }
 
@@ -90,13 +89,6 @@ struct Training::SchedulerHalf {
   void note_proof() {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].proved_bytes = proof.verdict().peak_bytes[worker];
-  }
-
-  void check_data() const {
-    if (model.loss() < 0 && options.results.empty())
-      throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
-    for (const auto& data : {train, test})
-      if (data != nullptr) check_fits(*data, options.dataset, model);
   }
 
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients) {
@@ -191,7 +183,21 @@ struct Training::SchedulerHalf {
                 kerf::format("{}, step {}", where, first.step));
   }
 
+  // While it trains that is one evaluation; of weights that were given nothing else is to be said.
+  void check_evaluated(const TrainingTask& task, const TrainingResult& sum) const {
+    if (std::isfinite(sum.loss) || proof.trains()) return;
+    std::vector<int64_t> rows(static_cast<size_t>(task.rows));
+    std::iota(rows.begin(), rows.end(), task.first);
+    if (const std::string odd = odd_number(*test, model, rows); !odd.empty())
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("{} of the tests is not finite, so the loss is not either", odd),
+                  options.dataset);
+    throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
+                model.node(model.loss()).name);
+  }
+
   void fold_evaluation(const TrainingTask& task, const TrainingResult& sum, int64_t end_ns) {
+    check_evaluated(task, sum);
     if (task.first == 0) {
       evaluations.push_back({task.epoch, 0, 0, 0, labels_per_row()});
       evaluations.back().of_classes = !partitioner::has_targets(model);
@@ -229,8 +235,9 @@ struct Training::SchedulerHalf {
   const Schedule schedule;
   const TrainingOptions options;
   const TrainingObserver observer;
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> test;
+  const OpenSplits splits;
+  const Dataset* const train;
+  const Dataset* const test;
   Numbering numbering;
   Rounds rounds;
   TrainingProof proof;
@@ -255,10 +262,12 @@ Training::Training(TrainingFactories factories)
     : factories_(std::move(factories)), worker_(std::make_unique<WorkerHalf>()) {}
 
 Training::Training(TrainingFactories factories, const Model& model, const Plan& plan,
-                   const Schedule& schedule, TrainingOptions options, TrainingObserver observer)
+                   const Schedule& schedule, TrainingOptions options, TrainingObserver observer,
+                   std::optional<OpenSplits> data)
     : factories_(std::move(factories)),
       scheduler_(std::make_unique<SchedulerHalf>(factories_, model, plan, schedule,
-                                                 std::move(options), std::move(observer))) {}
+                                                 std::move(options), std::move(observer),
+                                                 std::move(data))) {}
 
 Training::~Training() = default;
 

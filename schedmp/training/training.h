@@ -135,10 +135,11 @@ class Training : public Program {
   explicit Training(TrainingFactories factories);
   // The scheduler's half. Verifies the schedule for this plan with options.setting: throws
   // Error{kUsage} with the verdict's problems, Error{kInfeasible} where a worker would take more
-  // than options.memory.
+  // than options.memory. `data`: what the run reads of options.dataset, where that is open and was
+  // checked; else it is opened here.
   Training(TrainingFactories factories, const partitioner::Model& model,
            const partitioner::Plan& plan, const Schedule& schedule, TrainingOptions options,
-           TrainingObserver observer = {});
+           TrainingObserver observer = {}, std::optional<OpenSplits> data = std::nullopt);
   ~Training() override;
 
   std::string name() const override { return "training"; }

@@ -11,6 +11,7 @@ from kerf_command import KerfTest, read_safetensors, run, safetensors_header, wr
 
 FILES = pathlib.Path(__file__).parent / "files"
 CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
+PAGE = pathlib.Path(__file__).parent.parent.parent / "docs" / "howto" / "bring-your-data.md"
 BRIEFLY = ("--batch", 8, "--micro-batches", 2, "--lr", 0.05)
 
 
@@ -72,12 +73,20 @@ class DataOfFiles(KerfTest):
         answer = run("train", "lenet5", "--data", f"images:{folder}", *BRIEFLY, "--out", self.folder / "out")
         self.assert_one_error(answer, "a/3.png", "it is damaged")
 
+    def test_the_manual_has_the_table_of_kinds(self):
+        kinds = json.loads(run("data", "--json").stdout)["data"]
+        rows = [f"| {kind['form']} | {kind['row']} | {kind['normalised']} | {kind['tests']} |" for kind in kinds]
+        self.assertIn("\n".join(["| `--data` | a row is | normalised | for tests are |", "|---|---|---|---|", *rows, ""]), PAGE.read_text())
+        shown = run("data").stdout
+        for kind in kinds:
+            self.assertIn(kind["form"].replace("`", ""), shown)
+
     def test_text(self):
         text = self.folder / "text"
         text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 20)
-        for kind in ("text", "words"):
+        for kind, sizes in (("text", "8"), ("words", "8x256")):
             report = self.same_on_any_number("lstm-lm", "--sizes", "8-256-8-8", "--data", f"{kind}:{text}", "--epochs", 2)
-            self.assertEqual(report["data"], f"{kind}:8x256:{text}")
+            self.assertEqual(report["data"], f"{kind}:{sizes}:{text}")
             self.assertEqual(report["labels_per_row"], 8)
         self.assert_one_error(run("train", "lenet5", "--data", f"text:{text}"), "does not answer token by token")
         self.assert_one_error(run("train", CONVOLUTIONS, "--data", f"text:{text}"), "gets one by --loss")
@@ -136,15 +145,18 @@ class DataOfFiles(KerfTest):
         self.assertNotIn("--lr", answer.stderr)
 
     def test_workers_of_some_samples_read_no_others(self):
-        x, y = numpy.random.default_rng(1).standard_normal((80, 6)).astype(numpy.float32), numpy.arange(80) % 5
-        shares = self.folder / "shares.json"
-        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}}}}))
-        report = self.train("mlp", "--sizes", "6-8-5", "--data", self.save(x=x, y=y), "--batch", 16, "--micro-batches", 2, "--steps", 3,
-                            "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
-        for worker in report["workers"]:
-            # Of the step and of the next; all of them would be twice as much.
-            self.assertGreater(worker["data_bytes"], 0)
-            self.assertLessEqual(worker["data_bytes"], 16 * 6 * 4)
+        halves = {"0": {"samples": "0-3"}, "1": {"samples": "4-7"}}
+        for model, first, features in ((("mlp", "--sizes", "6-8-5"), "fc1", 6), (("lenet5",), "conv1", 784)):
+            with self.subTest(model=model):
+                x = numpy.random.default_rng(1).standard_normal((80, features)).astype(numpy.float32)
+                shares = self.folder / "shares.json"
+                shares.write_text(json.dumps({"kerf_shares": 1, "shares": {first: halves}}))
+                report = self.train(*model, "--data", self.save(x=x, y=numpy.arange(80) % 5), "--batch", 16, "--micro-batches", 2,
+                                    "--steps", 16, "--no-test", "--workers", 2, "--cut", "free", "--shares", shares)
+                for worker in report["workers"]:
+                    # Of the step and of the next; all of them would be twice as much.
+                    self.assertGreater(worker["data_bytes"], 0)
+                    self.assertLessEqual(worker["data_bytes"], 16 * features * 4)
 
     def test_axes_in_another_order_are_refused(self):
         x, y = numpy.zeros((20, 32, 32, 3), numpy.float32), numpy.arange(20) % 10

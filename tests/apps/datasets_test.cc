@@ -133,13 +133,21 @@ TEST(Synthetic, LabelsCoverTheClassesAndValuesAreBounded) {
 }
 
 TEST(Synthetic, BadSizesAreRefused) {
-  for (const char* sizes : {"", "4", "4x5", "0x4x2", "4x-1x2", "4x5x2x1", "4x5x2x", "axbxc",
-                            "999999999x999999999x2", "99999999999999999999x1x1"}) {
-    const auto error =
-        error_of([&] { make_dataset(std::string("synthetic:") + sizes, Split::kTrain); });
-    ASSERT_TRUE(error) << sizes;
-    EXPECT_EQ(error->code(), ErrorCode::kUsage);
-  }
+  const auto complaint = [](const std::string& sizes) {
+    const auto error = error_of([&] { make_dataset("synthetic:" + sizes, Split::kTrain); });
+    return error ? std::string(error->what()) : "";
+  };
+  for (const char* sizes :
+       {"", "4", "4x5", "0x4x2", "4x-1x2", "4x5x2x1", "4x5x2x", "axbxc", "x4x5x2", "4xx5x2"})
+    EXPECT_EQ(complaint(sizes),
+              format("--data: \"{}\": expected ROWSxFEATURESxCLASSES, as in synthetic:4096x784x10",
+                     sizes));
+  for (const char* sizes :
+       {"999999999x1x2", "32768x32768x2", "99999999999999999999x1x1", "1x1x536870913"})
+    EXPECT_EQ(complaint(sizes),
+              format("--data: \"{}\": a size is at most 536870912, and so is the number of values",
+                     sizes));
+  EXPECT_EQ(complaint("16384x32768x536870912"), "");
 }
 
 TEST(Datasets, UnknownNameListsTheKnownOnes) {
@@ -147,6 +155,19 @@ TEST(Datasets, UnknownNameListsTheKnownOnes) {
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::AllOf(HasSubstr("imagenet"), HasSubstr("fashion-mnist"),
                                             HasSubstr("synthetic")));
+}
+
+TEST(Datasets, OfEveryKindAreNamedWhereNoneIsMeant) {
+  ASSERT_GE(data_kinds().size(), 10U);
+  const std::string told = error_of([] { make_dataset("npz:", Split::kTrain); })->what();
+  for (const DataKind& kind : data_kinds()) {
+    EXPECT_THAT(told, HasSubstr(std::string(kind.name))) << kind.form;
+    const auto complaint = error_of([&] { make_dataset(std::string(kind.name), Split::kTrain); });
+    const bool unknown = complaint && std::string(complaint->what()).find("there is no data set") !=
+                                          std::string::npos;
+    EXPECT_NE(unknown, kind.takes_nothing) << kind.form;
+  }
+  EXPECT_THAT(told, testing::Not(HasSubstr("`")));
 }
 
 TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
@@ -194,6 +215,29 @@ TEST(Datasets, SyntheticRowsOfLargeImagesAreFewer) {
   EXPECT_EQ(name, "synthetic:445x150528x1000");
   EXPECT_EQ(make_dataset(name, Split::kTrain)->rows(), 445);
   EXPECT_EQ(complete_dataset_name("synthetic", resnet, 512), "synthetic:512x150528x1000");
+}
+
+TEST(Datasets, TakeFromTheModelWhatTheirFilesAreCutTo) {
+  const auto lenet = make_model("lenet5");
+  const auto lstm = make_model("lstm-lm 16-32-8-8");
+  EXPECT_EQ(complete_dataset_name("images:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("images:1x28x28:/p", lenet, 1), "images:1x28x28:/p");
+  EXPECT_EQ(complete_dataset_name("images:28x28:here", lenet, 1),
+            "images:1x28x28:" + std::filesystem::absolute("28x28:here").string())
+      << "a folder may be called so";
+  EXPECT_EQ(complete_dataset_name("words:/t", lstm, 1), "words:16x32:/t");
+  EXPECT_EQ(complete_dataset_name("text:/t", make_model("lstm-lm 16-256-8-8"), 1), "text:16:/t");
+  EXPECT_EQ(complete_dataset_name("words:8x9:t", lstm, 1),
+            "words:8x9:" + std::filesystem::absolute("t").string());
+  EXPECT_EQ(complete_dataset_name("/d/a.npz", lenet, 1), "npz:/d/a.npz");
+  EXPECT_EQ(complete_dataset_name("npy:d", lenet, 1),
+            "npy:" + std::filesystem::absolute("d").string());
+  EXPECT_THAT(error_of([&] { complete_dataset_name("text:/t", lenet, 1); })->what(),
+              HasSubstr("does not answer token by token"));
+  EXPECT_THAT(error_of([&] { complete_dataset_name("images:/p", lstm, 1); })->what(),
+              HasSubstr("it has pictures, but lstm-lm reads"));
+  EXPECT_THAT(error_of([&] { make_dataset("images", Split::kTrain); })->what(),
+              testing::AllOf(HasSubstr("images:FOLDER"), HasSubstr("npz:FILE")));
 }
 
 TEST(Datasets, RowsThatDoNotFitTheModelAreRefused) {

@@ -10,6 +10,7 @@
 
 #include "apps/report/json_fields.h"
 #include "runtime/error.h"
+#include "tests/support/sample_run_record.h"
 
 namespace kerf::apps {
 namespace {
@@ -19,45 +20,10 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-RunRecord sample() {
-  RunRecord record;
-  record.data = "synthetic:64x8x2";
-  record.plan.model = "mlp";
-  record.plan.cut = "layer";
-  record.plan.schedule = "1f1b";
-  record.plan.batch = 32;
-  record.plan.micro_batches = 4;
-  record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.1 + 0.2}};
-  record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
-  record.plan.routes = {
-      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400},
-      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, false, 4, 800}};
-  record.plan.bottleneck = 3;
-  record.plan.bound = 2;
-  record.losses = {1.0 / 3, 0.25};
-  record.evaluations = {{1, 8, 6, 0.5}};
-  record.seconds = 12;
-  record.rows_per_second = 345;
-  record.workers = {{.worker = 0,
-                     .pid = 77,
-                     .device = "cpu",
-                     .messages = 4,
-                     .peak_bytes = 2048,
-                     .proved_bytes = 4096,
-                     .predicted_peak_bytes = 5000,
-                     .resident_bytes = 6000,
-                     .data_bytes = 700,
-                     .resent = 3,
-                     .dropped = 2,
-                     .spans_lost = 7}};
-  record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
-  record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
-  return record;
-}
+using tests::sample_run_record;
 
 std::string refusal(const std::function<void(Json&)>& change) {
-  Json json = parse_json(write_run_record(sample()), "run.json");
+  Json json = parse_json(write_run_record(sample_run_record()), "run.json");
   change(json);
   try {
     read_run_record(json_text(json), "run.json");
@@ -69,17 +35,17 @@ std::string refusal(const std::function<void(Json&)>& change) {
 }
 
 TEST(RunRecord, ReadsBackIdentically) {
-  const std::string text = write_run_record(sample());
+  const std::string text = write_run_record(sample_run_record());
   const RunRecord back = read_run_record(text, "run.json");
   EXPECT_EQ(write_run_record(back), text);
-  EXPECT_EQ(run_text(back, true), run_text(sample(), true));
-  EXPECT_EQ(plan_text(back.plan, false), plan_text(sample().plan, false));
-  EXPECT_EQ(back.losses, sample().losses);
+  EXPECT_EQ(run_text(back, true), run_text(sample_run_record(), true));
+  EXPECT_EQ(plan_text(back.plan, false), plan_text(sample_run_record().plan, false));
+  EXPECT_EQ(back.losses, sample_run_record().losses);
   EXPECT_EQ(back.median_step_seconds, std::nullopt);
 }
 
 TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
-  const Json json = parse_json(write_run_record(sample()), "run.json");
+  const Json json = parse_json(write_run_record(sample_run_record()), "run.json");
   EXPECT_EQ(json["steps"], 2);
   EXPECT_EQ(json["model"], "mlp");
   EXPECT_EQ(json["accuracy"], 0.75);
@@ -99,7 +65,7 @@ TEST(RunRecord, HasWhatFollowsForWhoReadsTheText) {
 }
 
 TEST(RunRecord, TellsWhichWeightsStayedAndWhatTheyAreWorth) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   record.labels_per_row = 16;
   record.evaluations = {{1, 8, 96, 0.5, 16, 112, true}, {2, 8, 80, 0.75, 16, 100, false}};
   record.learning_rates = {0.1, 0.05};
@@ -116,13 +82,14 @@ TEST(RunRecord, TellsWhichWeightsStayedAndWhatTheyAreWorth) {
   EXPECT_THAT(text, HasSubstr("test accuracy 75.00 % (96 of 128 tokens), test loss 0.5000, "
                               "perplexity 1.65, top-5 87.50 %"));
   EXPECT_THAT(text, HasSubstr("these weights are of epoch 1: its test loss is the lowest of 2"));
-  EXPECT_THAT(run_text(sample(), false), Not(HasSubstr("these weights")));
-  EXPECT_TRUE(parse_json(write_run_record(sample()), "")["evaluations"][0]["top5"].is_null());
+  EXPECT_THAT(run_text(sample_run_record(), false), Not(HasSubstr("these weights")));
+  EXPECT_TRUE(
+      parse_json(write_run_record(sample_run_record()), "")["evaluations"][0]["top5"].is_null());
 }
 
 TEST(RunRecord, CountsWhatARowHasLabelsOf) {
   const auto told = [](int64_t labels, int64_t axes) {
-    RunRecord record = sample();
+    RunRecord record = sample_run_record();
     record.labels_per_row = labels;
     record.label_axes = axes;
     record.evaluations = {{1, 8, 6, 0.5, labels, std::nullopt, true, true, axes}};
@@ -130,14 +97,14 @@ TEST(RunRecord, CountsWhatARowHasLabelsOf) {
     EXPECT_EQ(write_run_record(read_run_record(written, "run.json")), written);
     return run_text(record, false);
   };
-  EXPECT_THAT(told(1, 0), AllOf(HasSubstr("of 8 images"), Not(HasSubstr("perplexity"))));
+  EXPECT_THAT(told(1, 0), AllOf(HasSubstr("of 8 rows"), Not(HasSubstr("perplexity"))));
   EXPECT_THAT(told(1, 1), AllOf(HasSubstr("of 8 tokens"), HasSubstr("perplexity 1.65")));
   EXPECT_THAT(told(16, 2), AllOf(HasSubstr("of 128 pixels"), Not(HasSubstr("perplexity")),
                                  Not(HasSubstr("tokens/s"))));
 }
 
 TEST(RunRecord, ATestLossThatIsNotFiniteIsTold) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   record.evaluations = {{1, 8, 6, std::nullopt}};
   const std::string written = write_run_record(record);
   EXPECT_TRUE(parse_json(written, "")["evaluations"][0]["loss"].is_null());
@@ -146,7 +113,7 @@ TEST(RunRecord, ATestLossThatIsNotFiniteIsTold) {
 }
 
 TEST(RunRecord, HasNoGapWithoutABound) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   EXPECT_THAT(plan_text(record.plan, false), HasSubstr("at most 50"));
   record.plan.bound = std::nullopt;
   const std::string text = write_run_record(record);
@@ -197,7 +164,7 @@ TEST(RunRecord, VerifiesWhatFollows) {
 }
 
 TEST(RunRecord, TellsOfTrafficThatDiffers) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   EXPECT_NO_THROW(check_traffic(record));
   EXPECT_THAT(run_text(record, false), HasSubstr("equal"));
   record.routes[0].counted.bytes = 401;
@@ -212,7 +179,7 @@ TEST(RunRecord, TellsOfTrafficThatDiffers) {
 }
 
 TEST(RunRecord, KeepsStepsThatWereSkipped) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   record.losses = {0.5, std::nullopt, 0.25, std::nullopt};
   record.gradient_norms = {1.5, std::nullopt, std::nullopt, std::nullopt};
   record.skipped = {{1, "the loss"}, {2, "the gradient of w"}, {3, "the loss"}};
@@ -231,7 +198,7 @@ TEST(RunRecord, KeepsStepsThatWereSkipped) {
 }
 
 TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   record.losses.clear();
   record.evaluations.clear();
   EXPECT_THAT(run_text(record, false), StartsWith("\nworker"));
@@ -242,7 +209,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
 }
 
 TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
-  RunRecord record = sample();
+  RunRecord record = sample_run_record();
   record.control.dropped = 2;
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),

@@ -2,7 +2,6 @@
 #include <set>
 #include <utility>
 
-#include "apps/report/run_record.h"
 #include "runtime/activity.h"
 #include "runtime/channel.h"
 #include "runtime/file.h"
@@ -14,6 +13,7 @@
 #include "tests/fuzz/readers.h"
 #include "tests/partitioner/sample_models.h"
 #include "tests/runtime/wire_sample.h"
+#include "tests/support/sample_run_record.h"
 #include "tests/support/temporary_folder.h"
 
 namespace kerf::tests {
@@ -133,25 +133,8 @@ Sound profiles() {
 }
 
 Sound records() {
-  apps::RunRecord record;
-  record.data = "synthetic:64x8x2";
-  record.plan.model = "mlp";
-  record.plan.cut = "layer";
-  record.plan.schedule = "1f1b";
-  record.plan.batch = 32;
-  record.plan.micro_batches = 4;
-  record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.3}};
-  record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
-  record.plan.routes = {
-      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400}};
-  record.plan.bottleneck = 3;
-  record.plan.bound = 2;
+  apps::RunRecord record = sample_run_record();
   record.losses = {0.5, std::nullopt, 0.25};
-  record.evaluations = {{1, 8, 6, 0.5}};
-  record.seconds = 12;
-  record.rows_per_second = 345;
-  record.workers = {{.worker = 0, .pid = 77, .device = "cpu", .messages = 4, .proved_bytes = 9}};
-  record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
   return {{"small", write_run_record(record)}};
 }
 
@@ -181,7 +164,9 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "npy") return files(data, {".npy"});
   if (reader == "npz" || reader == "rows") return files(data, {".npz"});
   if (reader == "picture") return files(data, {".png", ".jpg"});
-  if (reader == "gzip") return {{"text", gzipped(repetitive_text())}};
+  if (reader == "gzip")
+    return {{"text", gzipped(repetitive_text())},
+            {"members", gzipped("some text") + gzipped(repetitive_text())}};
   if (reader == "idx") return idx();
   if (reader == "text") return {{"letters", "twenty-five letters or so"}};
   if (reader == "words") return {{"lines", "the cat sat\non the mat"}};

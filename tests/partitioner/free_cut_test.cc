@@ -1,6 +1,7 @@
 // The free cut: any index set of any operator to any worker, and every mistake in the file named.
 #include <gmock/gmock.h>
 
+#include "partitioner/channels_last.h"
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "tests/support/errors.h"
@@ -55,6 +56,23 @@ TEST(FreeCut, GivesWhatTheFileSays) {
   EXPECT_EQ(ops::to_string(features(cut1, "fc1", 0)), "0-4,9");
   EXPECT_TRUE(features(cut1, "fc1", 1).empty());
   EXPECT_EQ(ops::to_string(features(cut1, "fc1", 2)), "5-8,10-11");
+}
+
+// With channels last there is a node between the data and what reads them.
+TEST(FreeCut, WhatOnlyMovesDataFollowsItsReader) {
+  const Model lenet = channels_last(make_zoo_model("lenet5"));
+  const auto divided =
+      cut(lenet, file(R"({"conv1": {"0": {"samples": "0-8"}, "2": {"samples": "9-15"}}})"));
+  const ops::Layout image =
+      layouts_of(lenet, divided.division)[static_cast<size_t>(lenet.find_value("image"))];
+  ASSERT_EQ(image.shares.size(), 2U);
+  EXPECT_EQ(ops::to_string(image.find(0)->box.axes[0]), "0-8");
+  EXPECT_EQ(ops::to_string(image.find(2)->box.axes[0]), "9-15");
+  // A channel is computed out of all rows, by who has it.
+  const auto by_channel = cut(lenet, file(R"({"conv1": {"0": "0-1", "1": "2-5"}})"));
+  const ops::Layout whole =
+      layouts_of(lenet, by_channel.division)[static_cast<size_t>(lenet.find_value("image"))];
+  EXPECT_EQ(ops::describe(whole), "replicated on 0,1");
 }
 
 TEST(FreeCut, UnlistedFollowersInheritAndOthersAreDividedEvenly) {

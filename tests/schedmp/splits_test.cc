@@ -8,6 +8,7 @@
 
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
+#include "schedmp/safetensors.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/training.h"
@@ -173,10 +174,43 @@ TEST_F(Splits, ALossThatIsNotFiniteIsNotLower) {
 }
 
 TEST_F(Splits, WeightsThatOnlyGiveNoFiniteLossAreRefused) {
+  std::vector<NamedTensor> weights;
+  for (const partitioner::ValueId id : model_.parameters()) {
+    const partitioner::Value& value = model_.value(id);
+    std::vector<float> numbers(static_cast<size_t>(value.spec.shape.elements()), NAN);
+    weights.push_back({value.name, value.spec.dtype, value.spec.shape,
+                       std::string(reinterpret_cast<const char*>(numbers.data()),
+                                   numbers.size() * sizeof(float))});
+  }
+  write_safetensors(folder_ / "w.safetensors", weights);
+  TrainingOptions options = options_of({.steps = 0});
+  options.weights = folder_ / "w.safetensors";
+  const auto training = program(options);
+  const auto error = error_of([&] { run_with_crew(*training); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("the loss of these weights is no finite number"));
+}
+
+TEST_F(Splits, TestsThatAreNotFiniteAreNotBlamedOnTheWeights) {
   const auto training = program(options_of({.dataset = "bad tests", .steps = 0}));
   const auto error = error_of([&] { run_with_crew(*training); });
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr("no finite number"));
+  EXPECT_THAT(error->what(),
+              AllOf(HasSubstr("bad tests: row 0 of image of the tests is not finite"),
+                    testing::Not(HasSubstr("weights"))));
+}
+
+TEST_F(Splits, ThatAreOpenAreNotOpenedAgain) {
+  const TrainingOptions options = options_of({});
+  const OpenSplits data =
+      open_splits(factories(opened_).dataset, "rows", {{}, &model_}, true, true);
+  EXPECT_THAT(opened_->splits, ElementsAre(Split::kTrain, Split::kTest));
+  Training training(factories(opened_), model_, plan_, make_schedule("1f1b", groups_of(plan_), 2),
+                    options, {}, data);
+  EXPECT_EQ(opened_->splits.size(), 2U);
+  run_with_crew(training);
+  EXPECT_EQ(opened_->splits.size(), 2U + 4U) << "by two workers";
+  EXPECT_EQ(training.evaluations().back().rows, 10);
 }
 
 // Workers have a batch each, and wait for the next while the scheduler has handed out more.

@@ -1,0 +1,44 @@
+// A run's record with something of everything in it.
+#pragma once
+
+#include "apps/report/run_record.h"
+
+namespace kerf::tests {
+
+inline apps::RunRecord sample_run_record() {
+  apps::RunRecord record;
+  record.data = "synthetic:64x8x2";
+  record.plan.model = "mlp";
+  record.plan.cut = "layer";
+  record.plan.schedule = "1f1b";
+  record.plan.batch = 32;
+  record.plan.micro_batches = 4;
+  record.plan.workers = {{.worker = 0, .forward_flops = 1e6, .seconds = 0.1 + 0.2}};
+  record.plan.stages = {{{"fc1", "relu1"}, {0}}, {{"fc2"}, {1}}};
+  record.plan.routes = {
+      {"relu1.output", false, 0, 1, "slice -> bridge -> concat", false, false, false, 4, 400},
+      {"relu1.output", true, 1, 0, "bridge -> sum", true, false, false, 4, 800}};
+  record.plan.bottleneck = 3;
+  record.plan.bound = 2;
+  record.losses = {1.0 / 3, 0.25};
+  record.evaluations = {{1, 8, 6, 0.5}};
+  record.seconds = 12;
+  record.rows_per_second = 345;
+  record.workers = {{.worker = 0,
+                     .pid = 77,
+                     .device = "cpu",
+                     .messages = 4,
+                     .peak_bytes = 2048,
+                     .proved_bytes = 4096,
+                     .predicted_peak_bytes = 5000,
+                     .resident_bytes = 6000,
+                     .data_bytes = 700,
+                     .resent = 3,
+                     .dropped = 2,
+                     .spans_lost = 7}};
+  record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
+  record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
+  return record;
+}
+
+}  // namespace kerf::tests
