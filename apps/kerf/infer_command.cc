@@ -170,7 +170,7 @@ void make_folder(const fs::path& output) {
 int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
-  check_folded(planned, given);
+  check_weights(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
   check_given(planned.model, GivenInputs(data));
   make_folder(output);
