@@ -7,6 +7,7 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/planned.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/models.h"
 #include "ops/initializer.h"
@@ -73,7 +74,10 @@ int ExportCommand::run() {
   const MadeModel made = make_plain_model(source);
   const partitioner::Model& model = made.model;
   std::unique_ptr<schedmp::StoredWeights> file;
-  if (!weights.empty()) file = std::make_unique<schedmp::StoredWeights>(existing_weights(weights));
+  if (!weights.empty()) {
+    check_complete(model, existing_weights(weights));
+    file = std::make_unique<schedmp::StoredWeights>(weights);
+  }
   partitioner::onnx::export_file(model,
                                  [&](const partitioner::Value& value) {
                                    return file != nullptr ? file->read(value)

@@ -18,6 +18,7 @@
 #include "runtime/json.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/training/proof.h"
+#include "schedmp/training/stored_names.h"
 #include "schedmp/training/stored_weights.h"
 
 namespace kerf::apps {
@@ -171,11 +172,19 @@ MadeModel model_of_plan(const std::string& source, const std::string& text,
   }
 }
 
+constexpr size_t kFewNames = 4;
+
+// The first of them, and how many others there are.
+std::string few_of(const std::vector<std::string>& names) {
+  const size_t told = std::min(kFewNames, names.size());
+  const std::string first = fmt::format("{}", fmt::join(names.begin(), names.begin() + told, ", "));
+  return told == names.size() ? first : format("{} and {} others", first, names.size() - told);
+}
+
 // What an exporter lost the name of stays as the model's file has it, whatever is in the file of
 // weights. One that a run wrote has names of its own for what it may be.
 void tell_unread(const Planned& planned, const schedmp::SafetensorsReader& file,
                  const std::string& weights) {
-  constexpr size_t kFew = 4;
   if (file.metadata().contains("names")) return;
   std::set<std::string> read;
   for (const partitioner::ValueId id : planned.model.kept_values())
@@ -187,12 +196,10 @@ void tell_unread(const Planned& planned, const schedmp::SafetensorsReader& file,
         !planned.folded.contains(tensor.name))
       unread.push_back(tensor.name);
   if (unread.empty()) return;
-  const size_t others = unread.size() - std::min(kFew, unread.size());
-  unread.resize(unread.size() - others);
-  tell_notes({format("{} of {} is nothing that {} has by that name, and is not read",
-                     others == 0 ? format("{}", fmt::join(unread, ", "))
-                                 : format("{} and {} others", fmt::join(unread, ", "), others),
-                     weights, planned.model.name())});
+  const bool one = unread.size() == 1;
+  tell_notes({format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(unread),
+                     weights, one ? "is" : "are", planned.model.name(),
+                     one ? "that name" : "those names", one ? "is" : "are")});
 }
 
 // A schedule's file lies where the plan says, seen from the plan, or else from here, as plans of
@@ -284,8 +291,31 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   return planned;
 }
 
-void check_folded(const Planned& planned, const std::string& weights) {
-  if (weights.empty() || !planned.source.starts_with('{')) return;
+void check_complete(const partitioner::Model& model, const std::string& weights) {
+  const schedmp::SafetensorsReader file(weights);
+  const schedmp::StoredNames names(file);
+  std::vector<std::string> missing;
+  size_t all = 0;
+  for (const partitioner::ValueId id : model.kept_values()) {
+    const partitioner::Value& value = model.value(id);
+    if (value.literal != nullptr) continue;
+    ++all;
+    const std::string& name = value.stored ? value.stored->tensors[0].name : value.name;
+    if (file.find(name) == nullptr && !names.form_of(value)) missing.push_back(name);
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCode::kUsage,
+              format("it lacks {} of the {} tensors of {}: {}; give weights of this model, "
+                     "as it is: an exporter may have changed names, or folded batch "
+                     "normalisations into convolutions",
+                     missing.size(), all, model.name(), few_of(missing)),
+              weights);
+}
+
+void check_weights(const Planned& planned, const std::string& weights) {
+  if (weights.empty()) return;
+  check_complete(planned.model, weights);
+  if (!planned.source.starts_with('{')) return;
   schedmp::SafetensorsReader file(weights);
   for (const schedmp::NamedSpec& tensor : file.tensors()) {
     const auto found = planned.folded.find(tensor.name);

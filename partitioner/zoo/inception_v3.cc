@@ -5,8 +5,7 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr Start kSmall{.weight = ops::Initializer{ops::Initializer::Kind::kNormal, 0.1},
-                       .bias = ops::Initializer{ops::Initializer::Kind::kZero}};
+constexpr Start kSmall{.weight = ops::Initializer{ops::Initializer::Kind::kNormal, 0.1}};
 
 class InceptionV3 : public ImageNet {
  public:

@@ -311,6 +311,15 @@ class Requests(KerfTest):
     def test_missing_weights(self):
         self.assert_one_error(run("eval", "lenet5", "--weights", "/nowhere/w.safetensors"), "--weights")
 
+    def test_weights_of_another_model(self):
+        self.train("lenet5", "--data", "synthetic:64x784x10", "--workers", 1, "--steps", 0, "--no-test")
+        weights = self.folder / "run" / "weights.safetensors"
+        for command in (("eval", "--data", "synthetic:64x784x10"), ("train", "--steps", 0, "--out", self.folder / "other"),
+                        ("export", "--out", self.folder / "lenet5.onnx")):
+            with self.subTest(command=command[0]):
+                self.assert_one_error(run(command[0], "lenet5-bn", *command[1:], "--weights", weights),
+                                      "weights.safetensors: it lacks 8 of the 18 tensors of lenet5-bn: bn1.weight")
+
     def test_truncated_weights(self):
         weights = self.folder / "weights.safetensors"
         weights.write_bytes(b"\x10\0\0\0\0\0\0\0{}")

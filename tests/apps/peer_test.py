@@ -42,7 +42,7 @@ def missing():
 
 
 def rows_of(model, folder):
-    """Random rows for a file's inputs, in files: [(name, file)]."""
+    """Random rows for a file's inputs, in files: [(name, file)]; whole numbers are of the smallest vocabulary that a model picks from."""
     text = run_peer("-c", """
 import json, sys, onnx
 inputs = onnx.load(sys.argv[1], load_external_data=False).graph.input
@@ -52,7 +52,7 @@ print(json.dumps([(i.name, i.type.tensor_type.elem_type, [d.dim_value for d in i
     for name, kind, (rows, *shape) in json.loads(text):
         shape = (rows or 5, *shape)
         whole = kind == 7  # int64
-        values = random.integers(0, 32, shape) if whole else random.standard_normal(shape).astype(numpy.float32)
+        values = random.integers(0, 7, shape) if whole else random.standard_normal(shape).astype(numpy.float32)
         numpy.save(folder / f"{name}.npy", values)
         given.append((name, folder / f"{name}.npy"))
     return given

@@ -16,6 +16,7 @@
 #include "runtime/channel.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
+#include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedule.h"
 #include "schedmp/training/stored_names.h"
@@ -92,6 +93,12 @@ void read_names(const std::string& bytes) {
     names.form_of(planned_model().value(value));
 }
 
+// What was read is written as a text that is read as the same.
+void read_numbering_text(const std::string& bytes) {
+  const schedmp::Numbering numbering = schedmp::read_numbering(bytes, kOrigin);
+  KERF_CHECK(schedmp::read_numbering(write_numbering(numbering), kOrigin) == numbering);
+}
+
 void read_plan_text(const std::string& bytes) {
   partitioner::read_plan(planned_model(), bytes, kOrigin);
 }
@@ -155,6 +162,7 @@ const std::vector<Reader>& readers() {
       {"tensor", read_tensor_message, kMiB, 64},
       {"safetensors", read_safetensors_file, kMiB, 256},
       {"names", read_names, kMiB, 1024},
+      {"numbering", read_numbering_text, kMiB, 1024},
       {"plan", read_plan_text, 16 * kMiB, 4096},
       {"shares", read_shares, 16 * kMiB, 4096},
       {"schedule", read_schedule, kMiB, 1024},

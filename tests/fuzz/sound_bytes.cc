@@ -7,6 +7,7 @@
 #include "runtime/file.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
+#include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedules.h"
 #include "tests/apps/gzip.h"
@@ -76,6 +77,12 @@ Sound names() {
                                          {"c", DType::kFloat32, {8}, std::string(32, 'c')}},
                                         {{"names", map}});
            })}};
+}
+
+Sound numberings() {
+  return {{"words",
+           schedmp::write_numbering({"words", {"the", "\n", "caf\xe9", "\xc3\xa9t\xc3\xa9", ""}})},
+          {"classes", schedmp::write_numbering({"classes", {"cat", "dog", "\xff"}})}};
 }
 
 // Messages of ONNX: extents, a type, raw data or typed ones, a name.
@@ -174,6 +181,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "tensor") return tensors();
   if (reader == "safetensors") return safetensors();
   if (reader == "names") return names();
+  if (reader == "numbering") return numberings();
   if (reader == "plan") return plans();
   if (reader == "shares") return {{"divided", kShares}};
   if (reader == "schedule") return schedules();

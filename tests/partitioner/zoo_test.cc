@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <map>
+
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner {
@@ -108,6 +111,55 @@ TEST(Zoo, NetworksHaveAsManyParametersAsPublished) {
       {"vit", 86'567'656}};
   for (const auto& [name, parameters] : kPublished)
     EXPECT_EQ(count_parameters(make_zoo_model(name)), parameters) << name;
+}
+
+// As torchvision 0.29 initialises them; what is not listed of a network is of the same kinds.
+TEST(Zoo, NetworksBeginAsPublished) {
+  using ops::Initializer;
+  using enum ops::Initializer::Kind;
+  const auto uniform = [](double fan) { return Initializer{kUniform, 1 / std::sqrt(fan)}; };
+  const auto normal = [](double deviation) { return Initializer{kNormal, deviation}; };
+  const auto he = [&](double fan) { return normal(std::sqrt(2 / fan)); };
+  const Initializer zero{kZero};
+  const std::map<std::string, std::map<std::string, Initializer>> published{
+      {"alexnet", {{"features.0.weight", uniform(3 * 121)}, {"classifier.6.bias", uniform(4096)}}},
+      {"vgg16",
+       {{"features.0.weight", he(64 * 9)},
+        {"features.0.bias", zero},
+        {"classifier.0.weight", normal(0.01)},
+        {"classifier.6.bias", zero}}},
+      {"resnet50",
+       {{"conv1.weight", he(64 * 49)},
+        {"layer1.0.bn1.weight", Initializer{kOne}},
+        {"fc.weight", uniform(2048)},
+        {"fc.bias", uniform(2048)}}},
+      {"densenet121",
+       {{"features.conv0.weight", he(3 * 49)},
+        {"classifier.weight", uniform(1024)},
+        {"classifier.bias", zero}}},
+      {"inception-v3",
+       {{"Conv2d_1a_3x3.conv.weight", normal(0.1)},
+        {"fc.weight", normal(0.1)},
+        {"fc.bias", uniform(2048)}}},
+      {"squeezenet",
+       {{"features.0.weight", Initializer{kUniform, std::sqrt(6.0 / 27)}},
+        {"features.0.bias", zero},
+        {"classifier.1.weight", normal(0.01)}}},
+      {"shufflenet", {{"conv1.0.weight", uniform(27)}, {"fc.bias", uniform(1024)}}},
+      {"vit",
+       {{"conv_proj.weight", normal(std::sqrt(1.0 / (3 * 256)))},
+        {"class_token", zero},
+        {"encoder.pos_embedding", normal(0.02)},
+        {"heads.head.weight", zero}}}};
+  for (const auto& [name, starts] : published) {
+    const Model model = make_zoo_model(name);
+    for (const auto& [value, wanted] : starts) {
+      ASSERT_GE(model.find_value(value), 0) << name << " " << value;
+      const Initializer& got = model.value(model.find_value(value)).initializer;
+      EXPECT_EQ(got.kind, wanted.kind) << name << " " << value;
+      EXPECT_NEAR(got.scale, wanted.scale, 1e-9) << name << " " << value;
+    }
+  }
 }
 
 TEST(Zoo, NetworksOfImagesCanBeNarrowAndSmall) {
