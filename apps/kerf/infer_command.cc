@@ -8,6 +8,7 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/given_weights.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
@@ -170,7 +171,7 @@ void make_folder(const fs::path& output) {
 int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
-  check_folded(planned, given);
+  check_weights(planned, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
   check_given(planned.model, GivenInputs(data));
   make_folder(output);

@@ -9,6 +9,7 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/given_weights.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
@@ -61,7 +62,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data, planned.model, planned.plan.batch);
   options.weights = existing_weights(flags.weights);
-  check_folded(planned, options.weights);
+  check_weights(planned, options.weights);
   const auto rows =
       open_dataset(options.dataset, schedmp::Split::kTrain, planned.model, options.weights);
   options.epochs = steps ? epochs_of(*steps, rows->rows(), options.batch) : flags.epochs;
