@@ -4,6 +4,7 @@
 #include "apps/data/datasets.h"
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/given_weights.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
-#include <span>
 #include <utility>
 
 #include "apps/kerf/answer.h"
@@ -16,10 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
-#include "schedmp/safetensors.h"
 #include "schedmp/training/proof.h"
-#include "schedmp/training/stored_names.h"
-#include "schedmp/training/stored_weights.h"
 
 namespace kerf::apps {
 
@@ -172,36 +167,6 @@ MadeModel model_of_plan(const std::string& source, const std::string& text,
   }
 }
 
-constexpr size_t kFewNames = 4;
-
-// The first of them, and how many others there are.
-std::string few_of(const std::vector<std::string>& names) {
-  const size_t told = std::min(kFewNames, names.size());
-  const std::string first = fmt::format("{}", fmt::join(names.begin(), names.begin() + told, ", "));
-  return told == names.size() ? first : format("{} and {} others", first, names.size() - told);
-}
-
-// What an exporter lost the name of stays as the model's file has it, whatever is in the file of
-// weights. One that a run wrote has names of its own for what it may be.
-void tell_unread(const Planned& planned, const schedmp::SafetensorsReader& file,
-                 const std::string& weights) {
-  if (file.metadata().contains("names")) return;
-  std::set<std::string> read;
-  for (const partitioner::ValueId id : planned.model.kept_values())
-    for (const schedmp::NamedSpec& each : schedmp::stored_tensors(planned.model.value(id)))
-      read.insert(each.name);
-  std::vector<std::string> unread;
-  for (const schedmp::NamedSpec& tensor : file.tensors())
-    if (ops::is_floating(tensor.spec.dtype) && !read.contains(tensor.name) &&
-        !planned.folded.contains(tensor.name))
-      unread.push_back(tensor.name);
-  if (unread.empty()) return;
-  const bool one = unread.size() == 1;
-  tell_notes({format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(unread),
-                     weights, one ? "is" : "are", planned.model.name(),
-                     one ? "that name" : "those names", one ? "is" : "are")});
-}
-
 // A schedule's file lies where the plan says, seen from the plan, or else from here, as plans of
 // earlier versions had it.
 std::string beside(const std::string& plan_file, const std::string& schedule) {
@@ -289,49 +254,6 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);
   tell_notes(made.notes);
   return planned;
-}
-
-void check_complete(const partitioner::Model& model, const std::string& weights) {
-  const schedmp::SafetensorsReader file(weights);
-  const schedmp::StoredNames names(file);
-  std::vector<std::string> missing;
-  size_t all = 0;
-  for (const partitioner::ValueId id : model.kept_values()) {
-    const partitioner::Value& value = model.value(id);
-    if (value.literal != nullptr) continue;
-    ++all;
-    const std::string& name = value.stored ? value.stored->tensors[0].name : value.name;
-    if (file.find(name) == nullptr && !names.form_of(value)) missing.push_back(name);
-  }
-  if (missing.empty()) return;
-  throw Error(ErrorCode::kUsage,
-              format("it lacks {} of the {} tensors of {}: {}; give weights of this model, "
-                     "as it is: an exporter may have changed names, or folded batch "
-                     "normalisations into convolutions",
-                     missing.size(), all, model.name(), few_of(missing)),
-              weights);
-}
-
-void check_weights(const Planned& planned, const std::string& weights) {
-  if (weights.empty()) return;
-  check_complete(planned.model, weights);
-  if (!planned.source.starts_with('{')) return;
-  schedmp::SafetensorsReader file(weights);
-  for (const schedmp::NamedSpec& tensor : file.tensors()) {
-    const auto found = planned.folded.find(tensor.name);
-    if (found == planned.folded.end()) continue;
-    const auto& [spec, contents] = found->second;
-    std::string bytes(spec.bytes(0), '\0');
-    contents->read(0, std::as_writable_bytes(std::span(bytes)));
-    if (tensor.spec.shape != spec.shape || tensor.spec.dtype != spec.dtype ||
-        file.read(tensor.name, spec) != bytes)
-      throw Error(ErrorCode::kUsage,
-                  format("its {} is not that of {}, which has it in constants that are computed "
-                         "when the file is read: export the model with these weights",
-                         tensor.name, planned.model.name()),
-                  weights);
-  }
-  tell_unread(planned, file, weights);
 }
 
 Planned planned_by(const PlanFlags& flags, const std::string& file) {

@@ -27,14 +27,8 @@ struct Planned {
   // Of the optimizer, more or fewer than the plan was made for, because flags say so.
   int more_states = 0;
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
-  partitioner::onnx::FoldedWeights folded = {};              // that no file of weights can change
+  partitioner::onnx::FoldedWeights folded = {};
 };
-
-// Throws Error{kUsage} that names the file of weights, and what it lacks of the model's.
-void check_complete(const partitioner::Model& model, const std::string& weights);
-// The same, of no file if its name is empty, and where it has other numbers for one that constants of the model were made of; tells what of it
-// nothing has the name of.
-void check_weights(const Planned& planned, const std::string& weights);
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes
 // to the standard error output. Throws Error{kUsage} or Error{kInfeasible}.

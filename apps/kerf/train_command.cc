@@ -9,6 +9,7 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/given_weights.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"

@@ -38,6 +38,21 @@ struct GraphNode {
   // where PyTorch's exporter says so.
   std::string scope = {};
   std::string scope_class = {};
+  // The call of PyTorch's that it is a part of, and which of `Graph::torch` that reads, in order.
+  std::string call = {};
+  std::vector<size_t> call_reads = {};
+};
+
+// A tensor of a PyTorch module, by its name in a state_dict.
+struct TorchTensor {
+  std::string name;
+  bool parameter = false;  // else a buffer
+};
+
+// What a value was computed of when the file was written: places in `Graph::torch`.
+struct ComputedOf {
+  std::vector<size_t> tensors;
+  bool only = false;  // of nothing else that the program has a name for
 };
 
 // An axis of an input: so many indices, or as many as a name says.
@@ -60,6 +75,12 @@ struct Graph {
   std::vector<GraphInput> inputs;  // that are no initializers
   std::vector<std::string> outputs;
   std::map<std::string, Stored> initializers;
+  bool by_torch = false;                // who wrote the file
+  std::vector<TorchTensor> torch = {};  // all that the program had; empty: nothing is said of it
+  std::map<std::string, ComputedOf> computed = {};
+  // Initializers that the program had otherwise, or several of, though it has their names.
+  std::set<std::string> doubtful = {};
+  std::set<std::string> lost = {};  // tensors of the program that nothing reads where it did
 };
 
 // Throws Error{kUsage}.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,15 +42,25 @@ struct ImportOptions {
 struct FoldedWeight {
   ops::ValueSpec spec;
   std::shared_ptr<const Contents> contents;
+  bool doubtful = false;  // a weight, that the program had in several, or as another
 };
-using FoldedWeights = std::map<std::string, FoldedWeight>;
+
+// Weights of the program that no value of the model is, or not that one alone: files of weights
+// with other numbers cannot say so.
+struct FoldedWeights {
+  // By name in the file: constants were made of them, or others are put together with them.
+  std::map<std::string, FoldedWeight> weights = {};
+  // By name in the program, the initializer that was computed of it when the file was written.
+  std::map<std::string, std::string> computed = {};
+  std::set<std::string> lost = {};  // by name in the program: the file has nothing of it
+  // Read in several places, of which nothing says that they were one in the program.
+  std::set<std::string> shared = {};
+};
 
 struct Imported {
   Model model;  // its results have the names of the file's outputs
   // Outputs that are the same for all inputs, by name; they are no results.
   std::map<std::string, ops::TensorLiteral> constants = {};
-  // Weights of the file that constants were made of, by name: no value of the model is one of them,
-  // and files of weights with other numbers cannot say so.
   FoldedWeights folded = {};
   // What a person should know: weights that became float32, operators that do nothing here.
   std::vector<std::string> notes = {};

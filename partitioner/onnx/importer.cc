@@ -7,6 +7,7 @@
 #include "partitioner/onnx/pruned.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/tied_tables.h"
+#include "partitioner/onnx/told_apart.h"
 #include "partitioner/onnx/torch_names.h"
 #include "partitioner/onnx/training_form.h"
 #include "partitioner/onnx/weight_file.h"
@@ -31,6 +32,10 @@ void Importer::note(const std::string& text) {
 Imported Importer::import() {
   weights_ = weight_places(graph_);
   count_readers();
+  for (size_t i = 0; i < graph_.torch.size(); ++i) torch_places_.emplace(graph_.torch[i].name, i);
+  says_modules_ = graph_.by_torch && graph_.torch.empty() &&
+                  std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                              [](const GraphNode& node) { return node.name.starts_with('/'); });
   for (const GraphNode& node : graph_.nodes)
     if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
         ops::attribute_int(node.attributes, "training_mode", 0) != 0)
@@ -47,6 +52,7 @@ Imported Importer::import() {
   check_all_fit();
   list_folded();
   note_renamed();
+  if (!options_.loss.empty()) note_untrained();
   return std::move(result_);
 }
 
@@ -153,7 +159,22 @@ void Importer::list_folded() {
   for (const auto& [name, stored] : graph_.initializers)
     if (readers_.contains(name) && !kept.contains(name) && stored.contents != nullptr &&
         stored.spec.dtype == ops::DType::kFloat32)
-      result_.folded[name] = {stored.spec, stored.contents};
+      result_.folded.weights[name] = {stored.spec, stored.contents};
+  for (const std::string& name : graph_.doubtful)
+    if (const auto found = graph_.initializers.find(name);
+        found != graph_.initializers.end() && readers_.contains(name) &&
+        found->second.contents != nullptr && found->second.spec.dtype == ops::DType::kFloat32)
+      result_.folded.weights[name] = {found->second.spec, found->second.contents, true};
+  for (const auto& [name, computed] : graph_.computed)
+    if (readers_.contains(name) && graph_.initializers.contains(name))
+      for (const size_t each : computed.tensors)
+        result_.folded.computed.emplace(graph_.torch[each].name, name);
+  result_.folded.lost = graph_.lost;
+  if (!graph_.torch.empty()) return;
+  for (const std::string& name : kept)
+    if (const auto readers = readers_.find(name);
+        readers != readers_.end() && readers->second > 1 && !weights_.tables.contains(name))
+      result_.folded.shared.insert(name);
 }
 
 // All are in the metadata of a file of weights.
@@ -163,6 +184,35 @@ void Importer::note_renamed() {
     return note(format("{}, and {} others have other names there than in this file",
                        renamed_.front(), renamed_.size() - 1));
   for (const std::string& each : renamed_) note(each);
+}
+
+// Of the file's float tensors, but statistics and what --freeze names.
+void Importer::note_untrained() {
+  constexpr size_t kFew = 4;
+  std::set<std::string> trained;
+  for (const auto& [name, in_model] : in_model_)
+    if (result_.model.value(in_model.id).role == Role::kParameter) {
+      trained.insert(name);
+      trained.insert(in_model.fixed.of);
+    }
+  std::set<std::string> statistics;
+  for (const GraphNode& node : graph_.nodes)
+    if (node.op == "BatchNormalization" && node.inputs.size() == 5)
+      statistics.insert(node.inputs.begin() + 3, node.inputs.end());
+  std::vector<std::string> left;
+  for (const auto& [name, stored] : graph_.initializers)
+    if (readers_.contains(name) && stored.spec.dtype == ops::DType::kFloat32 &&
+        stored.spec.shape.elements() > 1 && !trained.contains(name) && !statistics.contains(name) &&
+        !fits({name, stored.spec, nullptr, {}, forms_[name]}, options_.freeze))
+      left.push_back(name);
+  if (left.empty()) return;
+  const size_t count = left.size();
+  left.resize(std::min(kFew, count));
+  note(
+      format("{} of the file {} not trained, though of more than one number: {}{}; --train NAME "
+             "trains one that is a weight",
+             plural(count, "float tensor"), count == 1 ? "is" : "are", fmt::join(left, ", "),
+             count > kFew ? " and so on" : ""));
 }
 
 std::string Importer::some_weights() const {
@@ -241,6 +291,8 @@ std::string trained_note(const Model& model) {
 Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Graph formed = graph;
   std::vector<std::string> notes;
+  tell_apart(formed, notes);
+  repeat_here(formed);
   Joined joined;
   if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);

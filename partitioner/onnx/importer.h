@@ -37,6 +37,7 @@ class Importer {
   void check_all_fit() const;
   void list_folded();
   void note_renamed();
+  void note_untrained();
   std::string some_weights() const;
 
   // ---- importer_nodes.cc: nodes, in the newest meaning
@@ -88,6 +89,8 @@ class Importer {
   void free_expanded(GraphNode& node);
   void leave_samples_out(GraphNode& resize) const;
   std::string with_free_rows(const GraphNode& node, const std::string& name, const RowsOf& rows);
+  std::optional<std::string> expanded_anew(const GraphNode& node, const std::string& name,
+                                           const RowsOf& rows);
   std::string made_of(const GraphNode& node, const std::string& input, const char* op,
                       ops::Attributes attributes);
 
@@ -113,6 +116,9 @@ class Importer {
   static constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that every part may repeat
   void count_readers();
   bool is_placed(const std::string& name, const Fixed& fixed) const;
+  std::optional<bool> parameter_in_torch(const Fixed& fixed) const;
+  bool is_picked(const Fixed& fixed) const;
+  bool is_torch_name(const std::string& name) const;
   // Whether a name that it has fits one of the patterns: its own, that of the file's weight that it
   // is made of, or what files of weights call it.
   bool fits(const Fixed& fixed, const std::vector<std::string>& patterns);
@@ -124,7 +130,7 @@ class Importer {
   std::shared_ptr<const StoredForm> stored_viewed(const Fixed& from);
   std::shared_ptr<const StoredForm> stored_turned_of(const Fixed& from, const GraphNode& transpose);
   Fixed made_of_weight(const GraphNode& node, size_t output, Fixed made);
-  void remember_turned(const GraphNode& node);
+  void remember_read(const GraphNode& node);
   // A matrix that begins anew has no numbers yet that could be turned over.
   bool turn_anew(const GraphNode& node);
   bool add_tied_product(const GraphNode& node);
@@ -143,11 +149,17 @@ class Importer {
   std::map<std::string, InModel> in_model_;  // constants, by the name that they have there
   std::set<std::string> states_;             // of batch normalisations that train
   WeightPlaces weights_;
+  std::map<std::string, size_t> torch_places_;  // in the graph's list, by name
+  // Nodes are called after their modules, as PyTorch's older exporter has it, which gives its own
+  // constants names that no module's have.
+  bool says_modules_ = false;
   std::map<std::string, std::shared_ptr<const StoredForm>> forms_;  // torch_names.h
-  std::map<std::string, int> readers_;         // of values, the graph's outputs among them
-  std::map<std::string, int> left_;            // of those, that are still to come
-  std::vector<std::string> between_;           // values that no node of the graph reads
-  std::map<std::string, std::string> turned_;  // by name, the matrix that was turned over
+  std::map<std::string, int> readers_;           // of values, the graph's outputs among them
+  std::map<std::string, int> left_;              // of those, that are still to come
+  std::vector<std::string> between_;             // values that no node of the graph reads
+  std::map<std::string, std::string> turned_;    // by name, the matrix that was turned over
+  std::map<std::string, std::string> expanded_;  // by name, the constant that was repeated
+  std::set<std::string> held_;                   // values of these two
   Budget budget_;
   std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number

@@ -176,6 +176,7 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
   if (rows.repeated && extent == 1) return name;
   if (extent != of_samples(rows.each, *fixed_batch_))
     return name;  // the operator says what it wants
+  if (auto anew = expanded_anew(node, name, rows)) return *std::move(anew);
   // [..., outer, samples, inner, ...]
   Ints apart(all.begin(), all.begin() + rows.axis);
   const Ints split{rows.outer, *fixed_batch_, rows.each / rows.outer};
@@ -208,6 +209,28 @@ std::string Importer::with_free_rows(const GraphNode& node, const std::string& n
   together[axis] = -1;
   add("Reshape", {{"shape", together}});
   return made;
+}
+
+// Of one that the file repeats for its samples only, as a class token is: what it repeats stays a
+// weight, and is repeated for any number of them.
+std::optional<std::string> Importer::expanded_anew(const GraphNode& node, const std::string& name,
+                                                   const RowsOf& rows) {
+  const auto expanded = expanded_.find(name);
+  if (expanded == expanded_.end() || rows.each != 1) return std::nullopt;
+  const ops::Shape all = shape_of(name);
+  const ops::Shape once = shape_of(expanded->second);
+  const int at = rows.axis - (all.rank() - once.rank());
+  if (at >= 0 && once[at] != 1) return std::nullopt;
+  if (rows.repeated) {  // where that is all that it repeats
+    for (int i = 0; i < all.rank(); ++i) {
+      const int from = i - (all.rank() - once.rank());
+      if (i != rows.axis && all[i] != (from < 0 ? 1 : once[from])) return std::nullopt;
+    }
+    return expanded->second;
+  }
+  Ints free(all.begin(), all.end());
+  free[static_cast<size_t>(rows.axis)] = ops::kBatch;
+  return made_of(node, expanded->second, "Expand", {{"shape", free}});
 }
 
 std::string Importer::made_of(const GraphNode& node, const std::string& input, const char* op,

@@ -137,7 +137,7 @@ bool Importer::evaluate_constant(const GraphNode& node) {
                contents_of(std::move(results[i].bytes), results[i].dtype)};
     set(node.outputs[i], made_of_weight(node, i, std::move(made)));
   }
-  remember_turned(node);
+  remember_read(node);
   return true;
 }
 

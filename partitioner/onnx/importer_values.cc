@@ -18,16 +18,13 @@ void Importer::set(const std::string& name, Known value) {
 }
 
 void Importer::release(const GraphNode& node) {
-  // Products may read what was turned over as it was.
-  const auto is_turned = [this](const std::string& name) {
-    return std::any_of(turned_.begin(), turned_.end(),
-                       [&](const auto& each) { return each.second == name; });
-  };
+  // Others may read what was turned over, or repeated, as it was.
+  const auto is_held = [this](const std::string& name) { return held_.contains(name); };
   for (const std::string& name : between_)
-    if (!is_turned(name)) known_.erase(name);
+    if (!is_held(name)) known_.erase(name);
   between_.clear();
   for (const std::string& input : node.inputs)
-    if (!input.empty() && --left_[input] == 0 && !is_turned(input)) known_.erase(input);
+    if (!input.empty() && --left_[input] == 0 && !is_held(input)) known_.erase(input);
 }
 
 ops::ValueSpec Importer::spec_of(const std::string& name) const {

@@ -1,5 +1,6 @@
 // Which constants are weights, under which names, and what reads one of them in two ways.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -36,6 +37,27 @@ bool is_mask(const Fixed& fixed) {
   return hides || (zeros && ones);
 }
 
+// Sines and cosines of positions, which programs have as buffers: from -1 to 1, of which those of
+// position 0, the first row, are 0 and 1 only.
+bool are_angles(const Fixed& fixed) {
+  const int rank = fixed.spec.shape.rank();
+  if (fixed.contents == nullptr || rank < 2) return false;
+  const auto count = static_cast<size_t>(fixed.spec.shape.elements());
+  const auto row = static_cast<size_t>(fixed.spec.shape[rank - 1]);
+  if (row < 2 || count <= row) return false;
+  bool others = false;
+  for (size_t first = 0; first < count; first += kPieceOfMask) {
+    std::vector<float> piece(std::min(kPieceOfMask, count - first));
+    fixed.contents->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+    for (size_t i = 0; i < piece.size(); ++i) {
+      const bool whole = piece[i] == 0 || piece[i] == 1;
+      if (!(std::abs(piece[i]) <= 1) || (first + i < row && !whole)) return false;
+      others = others || !whole;
+    }
+  }
+  return others;
+}
+
 bool may_be_weight(const Fixed& fixed) {
   return fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.rank() > 0 &&
          fixed.spec.shape.elements() > 1;
@@ -68,11 +90,57 @@ bool same_constant(const Fixed& a, const Fixed& b) {
 
 }  // namespace
 
-// Of a name that the file has: names of what weights are made of stand for it, too.
+// Of a name that the file has: names of what weights are made of stand for it, too. Where the file
+// says what was a parameter in the program, that goes before what the place says.
 bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
-  const auto& [operands, shifts, tables] = weights_;
-  if (operands.contains(name) || operands.contains(origin_of(fixed))) return true;
-  return (shifts.contains(name) || shifts.contains(origin_of(fixed))) && !is_mask(fixed);
+  const auto& [operands, shifts, tables, joined, beside] = weights_;
+  const auto in = [&](const std::set<std::string>& places) {
+    return places.contains(name) || places.contains(origin_of(fixed));
+  };
+  if (!graph_.torch.empty()) {
+    const auto was = parameter_in_torch(fixed);
+    if (!was) return in(operands);
+    if (!*was || in(operands) || in(shifts)) return *was;
+    return (in(joined) || in(beside)) && !is_picked(fixed);
+  }
+  if (in(operands)) return true;
+  if (!in(shifts) && !(in(joined) && is_torch_name(origin_of(fixed)))) return false;
+  return !is_mask(fixed) && !are_angles(fixed);
+}
+
+// Whether it was a parameter, or was computed of one; nothing where it is not said.
+std::optional<bool> Importer::parameter_in_torch(const Fixed& fixed) const {
+  std::vector<std::string> names{fixed.name, origin_of(fixed)};
+  if (fixed.stored != nullptr)
+    for (const StoredTensor& each : fixed.stored->tensors) names.push_back(each.name);
+  std::optional<bool> was;
+  const auto say = [&](size_t place) {
+    was = was.value_or(false) || graph_.torch[place].parameter;
+  };
+  for (const std::string& name : names) {
+    if (const auto found = torch_places_.find(name); found != torch_places_.end())
+      say(found->second);
+    if (const auto computed = graph_.computed.find(name); computed != graph_.computed.end())
+      for (const size_t each : computed->second.tensors) say(each);
+  }
+  return was;
+}
+
+// Whether the exporter computed it of more than a weight, as it picks rows of a table: numbers that
+// were one in the program may be several.
+bool Importer::is_picked(const Fixed& fixed) const {
+  const auto computed = graph_.computed.find(origin_of(fixed));
+  return computed != graph_.computed.end() && !computed->second.only;
+}
+
+// Not made by an exporter, as those of constants and of what it computed are.
+bool Importer::is_torch_name(const std::string& name) const {
+  if (!graph_.initializers.contains(name) || name.find_first_of(":/ ") != std::string::npos)
+    return false;
+  const bool dotted = name.find('.') != std::string::npos;
+  return !name.starts_with("val_") && !name.starts_with('_') &&
+         name.find("._") == std::string::npos && name.find("lifted_tensor") == std::string::npos &&
+         (dotted || (says_modules_ && name.find_first_not_of("0123456789") != std::string::npos));
 }
 
 bool Importer::fits(const Fixed& fixed, const std::vector<std::string>& patterns) {
@@ -191,8 +259,8 @@ Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made)
   }
   const bool stays = alone && node.outputs.size() == 1 && weight.name == made.of;
   made.name = stays ? weight.name : format("{} as {}", made.of, node.outputs[output]);
-  note(format("{} is kept as {} ({}) makes it{}", made.of, node.name, node.op,
-              stays ? "" : format(", and named {}", made.name)));
+  made.told = format("{} is kept as {} ({}) makes it{}", made.of, node.name, node.op,
+                     stays ? "" : format(", and named {}", made.name));
   return made;
 }
 
@@ -231,11 +299,14 @@ bool Importer::add_tied_product(const GraphNode& node) {
   return true;
 }
 
-void Importer::remember_turned(const GraphNode& node) {
+void Importer::remember_read(const GraphNode& node) {
   if (node.inputs[0].empty()) return;
-  if (const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
-      fixed != nullptr && turns_over(node, fixed->spec.shape) && may_be_weight(*fixed))
-    turned_[node.outputs[0]] = node.inputs[0];
+  const auto* fixed = std::get_if<Fixed>(&known(node.inputs[0]));
+  if (fixed == nullptr || !may_be_weight(*fixed)) return;
+  const bool turned = turns_over(node, fixed->spec.shape);
+  if (!turned && node.op != "Expand") return;
+  (turned ? turned_ : expanded_)[node.outputs[0]] = node.inputs[0];
+  held_.insert(node.inputs[0]);
 }
 
 bool Importer::turn_anew(const GraphNode& node) {
@@ -249,7 +320,7 @@ bool Importer::turn_anew(const GraphNode& node) {
   turned.name = node.outputs[0];
   turned.spec.shape = {fixed->spec.shape[1], fixed->spec.shape[0]};
   set(node.outputs[0], made_of_weight(node, 0, std::move(turned)));
-  remember_turned(node);
+  remember_read(node);
   return true;
 }
 
@@ -281,6 +352,7 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
 
 ValueId Importer::add_fixed_once(const std::string& name, Fixed fixed) {
   const auto found = in_model_.find(fixed.name);
+  if (!fixed.told.empty()) note(fixed.told);
   if (found != in_model_.end() && same_constant(found->second.fixed, fixed))
     return found->second.id;
   bool may_train = true;

@@ -39,7 +39,8 @@ struct Fixed {
   std::shared_ptr<const Contents> contents;  // null: it begins as `initializer` says
   ops::Initializer initializer = {};
   std::shared_ptr<const StoredForm> stored = nullptr;  // null: files of weights have it as it is
-  std::string of = {};  // the file's weight that it is made of, where that has another name
+  std::string of = {};    // the file's weight that it is made of, where that has another name
+  std::string told = {};  // to a person, where it is in the model
 };
 
 // Integers with a row for every sample: that of sample n has these, and n times `stride` more.

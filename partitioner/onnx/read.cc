@@ -8,6 +8,7 @@
 #include "ops/onnx_types.h"
 #include "ops/operator.h"
 #include "partitioner/onnx/tensors.h"
+#include "partitioner/onnx/torch_program.h"
 
 namespace kerf::partitioner::onnx {
 namespace {
@@ -33,6 +34,12 @@ class Reader {
       refuse("it has sparse initializers, which are not known here; make them dense",
              graph_.origin);
     read_initializers(graph, stripped);
+    graph_.by_torch = model.producer_name() == "pytorch";
+    places_ = read_signature(metadata(graph, kOfGraph,
+                                      "pkg.torch.export.ExportedProgram"
+                                      ".graph_signature"),
+                             graph_.torch);
+    if (!graph_.torch.empty()) read_computed(graph);
     for (const auto& input : graph.input())
       if (!graph_.initializers.contains(input.name())) read_input(input);
     for (const auto& node : graph.node()) read_node(node);
@@ -107,31 +114,62 @@ class Reader {
     for (const auto& attribute : proto.attribute())
       if (!node.attributes.emplace(attribute.name(), value_of(attribute, where)).second)
         refuse(format("attribute {} stands there twice", attribute.name()), where);
-    node.scope = innermost(proto, "pkg.torch.onnx.name_scopes");
-    node.scope_class = innermost(proto, "pkg.torch.onnx.class_hierarchy");
+    node.scope = innermost(metadata(proto, kOfNode, "pkg.torch.onnx.name_scopes"));
+    node.scope_class = innermost(metadata(proto, kOfNode, "pkg.torch.onnx.class_hierarchy"));
+    if (!graph_.torch.empty()) {
+      TorchCall call = read_call(metadata(proto, kOfNode, "pkg.torch.onnx.fx_node"), places_);
+      node.call = std::move(call.name);
+      node.call_reads = std::move(call.reads);
+    }
     graph_.nodes.push_back(std::move(node));
   }
 
-  // The last but one of such metadata, of which the last is the node itself: "blocks.0.proj" of
-  // "pkg.torch.onnx.name_scopes" that is "['', 'blocks.0', 'blocks.0.proj', 'linear_2']". Metadata
-  // of nodes is field 9, which ONNX has since 1.16.
-  static std::string innermost(const ::onnx::NodeProto& proto, const char* key) {
-    const auto& fields = proto.unknown_fields();
+  // What initializers were computed of. What has a name of the exporter's alone is arithmetic
+  // around shapes, or a part of one call.
+  void read_computed(const ::onnx::GraphProto& graph) {
+    std::map<std::string, size_t> by_name;
+    for (size_t i = 0; i < graph_.torch.size(); ++i) by_name.emplace(graph_.torch[i].name, i);
+    for (const auto& info : graph.value_info()) {
+      if (!graph_.initializers.contains(info.name())) continue;
+      ComputedOf computed{{}, true};
+      for (const std::string& each :
+           read_list(metadata(info, kOfValue, "pkg.onnxscript.optimizer.folded_from"))) {
+        const auto found = by_name.find(each);
+        if (found != by_name.end()) computed.tensors.push_back(found->second);
+        computed.only = computed.only && (found != by_name.end() || each.starts_with("val_"));
+      }
+      if (!computed.tensors.empty()) graph_.computed.emplace(info.name(), std::move(computed));
+    }
+  }
+
+  // Numbers of the fields that have metadata, which ONNX has since 1.16.
+  static constexpr int kOfNode = 9;
+  static constexpr int kOfGraph = 16;
+  static constexpr int kOfValue = 4;
+
+  // The text that an entry of this key has; empty: there is none.
+  template <class Message>
+  static std::string metadata(const Message& message, int field_number, const char* key) {
+    const auto& fields = message.unknown_fields();
     for (int i = 0; i < fields.field_count(); ++i) {
       const auto& field = fields.field(i);
       ::onnx::StringStringEntryProto entry;
-      if (field.number() != 9 ||
-          field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-          !entry.ParseFromString(field.length_delimited()) || entry.key() != key)
-        continue;
-      const std::string& list = entry.value();
-      const size_t last = list.rfind("', '");
-      const size_t before =
-          last == std::string::npos || last == 0 ? last : list.rfind('\'', last - 1);
-      if (before != std::string::npos && last > 0)
-        return list.substr(before + 1, last - before - 1);
+      if (field.number() == field_number &&
+          field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+          entry.ParseFromString(field.length_delimited()) && entry.key() == key)
+        return entry.value();
     }
     return {};
+  }
+
+  // The last but one of a list of texts, of which the last is the node itself: "blocks.0.proj" of
+  // "['', 'blocks.0', 'blocks.0.proj', 'linear_2']".
+  static std::string innermost(const std::string& list) {
+    const size_t last = list.rfind("', '");
+    const size_t before =
+        last == std::string::npos || last == 0 ? last : list.rfind('\'', last - 1);
+    if (before == std::string::npos || last == 0) return {};
+    return list.substr(before + 1, last - before - 1);
   }
 
   // Its own where it is the first of that name.
@@ -175,6 +213,7 @@ class Reader {
 
   WeightFiles files_;
   Graph graph_;
+  TorchPlaces places_;
   std::set<std::string> names_;
   std::map<std::string, int> last_of_name_;  // nodes that got another name than this, their own
 };

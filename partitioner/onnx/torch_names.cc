@@ -1,5 +1,6 @@
 #include "partitioner/onnx/torch_names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <span>
@@ -27,14 +28,15 @@ class TorchForms {
         copies_[node.outputs[0]] = node.inputs[0];
       if (node.op == "Add" && node.inputs.size() == 2)
         for (const size_t i : {size_t{0}, size_t{1}})
-          if (graph_.initializers.contains(node.inputs[i]))
-            added_.emplace(node.inputs[1 - i], node.inputs[i]);
-      if (node.op == "MatMul" && node.inputs.size() == 2 && is_renamed(node, node.inputs[1]))
+          if (is_stored(node.inputs[i])) added_.emplace(node.inputs[1 - i], node.inputs[i]);
+      if ((node.op == "MatMul" || node.op == "PRelu") && node.inputs.size() == 2 &&
+          is_renamed(node, node.inputs[1]))
         if (const std::string module = module_of(node.name); !module.empty())
           products_[module].insert(node.inputs[1]);
     }
     for (const GraphNode& node : graph_.nodes) {
       if (node.op == "MatMul" && node.inputs.size() == 2) add_linear(node);
+      if (node.op == "PRelu" && node.inputs.size() == 2) add_slopes(node);
       if (node.op == "LSTM") add_cell(node, kLstmGates);
       if (node.op == "GRU") add_cell(node, kGruGates);
       if (node.op == "RNN") add_cell(node, kRnnGates);
@@ -43,6 +45,11 @@ class TorchForms {
   }
 
  private:
+  // As an initializer, or an Identity of one.
+  bool is_stored(const std::string& name) const {
+    return graph_.initializers.contains(name) || copies_.contains(name);
+  }
+
   static bool is_renamed(const GraphNode& node, const std::string& name) {
     return (!node.scope.empty() && name.starts_with("val_")) ||
            name.starts_with("onnx::" + node.op + "_");
@@ -69,24 +76,57 @@ class TorchForms {
     forms_.emplace(initializer, std::make_shared<const StoredForm>(std::move(form)));
   }
 
-  // After the bias that is added; else as the node says. Empty where neither is certain.
+  // The one tensor of the call that the exporter computed it of; empty where it does not say so.
+  std::string read_by_call(const GraphNode& node, size_t input) const {
+    const auto computed = graph_.computed.find(node.inputs[input]);
+    if (computed == graph_.computed.end() || !computed->second.only ||
+        computed->second.tensors.size() != 1)
+      return {};
+    const size_t place = computed->second.tensors[0];
+    const bool reads =
+        std::find(node.call_reads.begin(), node.call_reads.end(), place) != node.call_reads.end();
+    return reads ? graph_.torch[place].name : "";
+  }
+
+  // Of channels, with axes of 1 behind them.
+  void add_slopes(const GraphNode& node) {
+    if (!is_renamed(node, node.inputs[1])) return;
+    const auto found = graph_.initializers.find(node.inputs[1]);
+    if (found == graph_.initializers.end()) return;
+    std::string name = read_by_call(node, 1);
+    if (name.empty() && has_no_other_weight(node)) name = module_of(node.name) + ".weight";
+    if (!name.empty()) add(node.inputs[1], stored_as(name, {found->second.spec.shape.elements()}));
+  }
+
+  // As the call says, or after the bias that is added, or as the node says. Empty where none is
+  // certain.
   std::string weight_of_linear(const GraphNode& product) const {
+    if (std::string name = read_by_call(product, 1); !name.empty()) return name;
     if (const auto bias = added_.find(product.outputs[0]); bias != added_.end())
       for (const auto& [ending, weight] : kOfBias)
         if (bias->second.ends_with(ending))
           return bias->second.substr(0, bias->second.size() - ending.size()) + std::string(weight);
     if (!product.scope.empty())
       return product.scope_class.ends_with(".Linear") ? product.scope + ".weight" : "";
-    const std::string module = module_of(product.name);
-    return has_no_other_weight(module) ? module + ".weight" : "";
+    return has_no_other_weight(product) ? module_of(product.name) + ".weight" : "";
   }
 
-  // Others have several, of which this could be any.
-  bool has_no_other_weight(const std::string& module) const {
+  // Others have several, of which this could be any. A list that is called as what it is in may be
+  // meant by either.
+  bool has_no_other_weight(const GraphNode& node) const {
+    const std::string module = module_of(node.name);
     const auto products = products_.find(module);
     if (products == products_.end() || products->second.size() != 1) return false;
-    const auto next = graph_.initializers.lower_bound(module + ".");
-    return next == graph_.initializers.end() || !next->first.starts_with(module + ".");
+    std::string apart = node.name.substr(1, node.name.rfind('/') - 1);
+    std::replace(apart.begin(), apart.end(), '/', '.');
+    return has_no_weight(module + ".") && has_no_weight(apart + ".");
+  }
+
+  bool has_no_weight(const std::string& prefix) const {
+    const auto next = graph_.initializers.lower_bound(prefix);
+    const auto copy = copies_.lower_bound(prefix);
+    return (next == graph_.initializers.end() || !next->first.starts_with(prefix)) &&
+           (copy == copies_.end() || !copy->first.starts_with(prefix));
   }
 
   void add_linear(const GraphNode& node) {

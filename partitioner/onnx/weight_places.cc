@@ -34,6 +34,19 @@ bool is_view(const std::string& op) {
   return kViews.contains(op);
 }
 
+// Such give, or repeat, a part of their first input, and no more of it than that.
+bool is_part(const std::string& op) {
+  static const std::set<std::string> kParts{"Slice", "Gather", "Split", "Expand", "Tile"};
+  return kParts.contains(op);
+}
+
+// Of several inputs, to each of which a gradient goes.
+bool joins(const std::string& op) {
+  static const std::set<std::string> kJoins{"Add",    "Sub", "Mul", "Div", "Sum",  "Mean",
+                                            "Concat", "Max", "Min", "Pow", "Where"};
+  return kJoins.contains(op);
+}
+
 bool shifts(const std::string& op) { return op == "Add" || op == "Mul"; }
 
 class PlaceFinder {
@@ -45,7 +58,11 @@ class PlaceFinder {
   WeightPlaces find() {
     for (const GraphNode& node : graph_.nodes) visit(node);
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      if (!is_view(node->op) || node->inputs.empty() || node->outputs.empty()) continue;
+      if (node->inputs.empty() || node->outputs.empty()) continue;
+      for (auto* places : {&found_.joined, &found_.beside})
+        if ((is_view(node->op) || is_part(node->op)) && places->contains(node->outputs[0]))
+          places->insert(node->inputs[0]);
+      if (!is_view(node->op)) continue;
       for (auto* places : {&found_.operands, &found_.shifts})
         if (places->contains(node->outputs[0])) places->insert(node->inputs[0]);
     }
@@ -69,7 +86,14 @@ class PlaceFinder {
     if (node.op == "Constant" ||
         (!node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), is_known)))
       constants_.insert(node.outputs.begin(), node.outputs.end());
-    if (follows_weights(node)) weighted_.insert(node.outputs[0]);
+    const bool reached =
+        std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [this](const std::string& name) { return reached_.contains(name); });
+    if (joins(node.op))
+      (reached ? found_.joined : found_.beside).insert(node.inputs.begin(), node.inputs.end());
+    const bool follows = follows_weights(node);
+    if (follows) weighted_.insert(node.outputs[0]);
+    if (follows || reached) reached_.insert(node.outputs.begin(), node.outputs.end());
   }
 
   // Whether what it gives is computed with weights last: a constant added to that is a bias. A
@@ -115,6 +139,7 @@ class PlaceFinder {
   WeightPlaces found_;
   std::set<std::string> constants_;  // names of what is the same for all samples
   std::set<std::string> weighted_;   // and of what is computed with weights last
+  std::set<std::string> reached_;    // and of what is computed with weights, and after
   std::map<std::string, std::string> ops_;
 };
 

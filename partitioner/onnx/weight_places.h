@@ -15,6 +15,10 @@ struct WeightPlaces {
   std::set<std::string> operands;  // of operators that have weights and biases
   std::set<std::string> shifts;    // added to or multiplied with what those compute; masks, too
   std::set<std::string> tables;    // among operands, those that rows are picked of
+  // Joined in any way with what is computed with weights, however long before: weights by their
+  // names only, since buffers may be, too.
+  std::set<std::string> joined;
+  std::set<std::string> beside;  // and with what no weights have computed
 };
 WeightPlaces weight_places(const Graph& graph);
 

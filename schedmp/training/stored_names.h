@@ -19,6 +19,7 @@
 namespace kerf::schedmp {
 
 inline constexpr const char* kNamesKey = "names";
+inline constexpr const char* kFingerprintKey = "fingerprint";  // of the model; runs write it
 
 // Of all that the model keeps under other names or in another form; empty where there is nothing.
 std::string stored_names(const partitioner::Model& model);

@@ -65,7 +65,7 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
     specs.insert(specs.end(), tensors.begin(), tensors.end());
   }
   std::map<std::string, std::string> metadata{{"model", model.name()},
-                                              {"fingerprint", model.fingerprint()}};
+                                              {kFingerprintKey, model.fingerprint()}};
   if (std::string map = stored_names(model); !map.empty()) metadata[kNamesKey] = std::move(map);
   if (!numbering.names.empty()) metadata[kNumberingKey] = write_numbering(numbering);
   SafetensorsWriter writer(file, specs, metadata);

@@ -159,32 +159,61 @@ class FixedBatches(KerfTest):
 
 
 class StateDicts(KerfTest):
-    """Weights that PyTorch wrote, of a model that was exported with others (exported/make_state_dict.py)."""
+    """Weights that PyTorch wrote, of models that were exported with others (exported/make_state_dict.py)."""
 
     exported = HERE / "exported" / "state_dict"
 
-    def test_every_weight_has_the_name_that_pytorch_has_for_it(self):
-        arrays = numpy.load(self.exported / "other.npz")
+    def bring(self, name):
+        """The answers of the others to x.npy, and the names and shapes of their weights."""
+        arrays = numpy.load(self.exported / f"{name}.other.npz")
         x, answers, labels = (arrays[key] for key in ("x", "answers", "labels"))
         numpy.save(self.folder / "x.npy", x)
         numpy.savez(self.folder / "rows.npz", x_train=x, label_train=labels, x_test=x, label_test=labels)
-        weights = self.exported / "other.safetensors"
-        wanted, _ = safetensors_header(weights)
-        wanted.pop("__metadata__", None)
-        for exporter in EXPORTERS:
-            with self.subTest(exporter=exporter):
-                model = self.exported / f"encoder.{exporter}.onnx"
-                done = run("infer", model, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "answers",
-                           "--weights", weights)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                got = numpy.load(self.folder / "answers" / "scores.npy")
-                numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
-                self.train(model, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--steps", 1, "--batch", 5,
-                           "--workers", 1, "--no-test", out=exporter)
-                header, _ = safetensors_header(self.folder / exporter / "weights.safetensors")
-                header.pop("__metadata__")
-                self.assertEqual({name: header[name]["shape"] for name in header},
-                                 {name: wanted[name]["shape"] for name in wanted})
+        return answers, self.shapes(self.exported / f"{name}.other.safetensors")
+
+    @staticmethod
+    def shapes(file):
+        header, _ = safetensors_header(file)
+        header.pop("__metadata__", None)
+        return {name: header[name]["shape"] for name in header}
+
+    def infer(self, model, weights, *flags):
+        return run("infer", model, "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "answers", "--weights",
+                   weights, *flags)
+
+    def test_every_weight_has_the_name_that_pytorch_has_for_it(self):
+        for name in ("encoder", "stack"):
+            answers, wanted = self.bring(name)
+            for exporter in EXPORTERS:
+                with self.subTest(model=name, exporter=exporter):
+                    model = self.exported / f"{name}.{exporter}.onnx"
+                    done = self.infer(model, self.exported / f"{name}.other.safetensors")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertNotIn("is not read", done.stderr)
+                    got = numpy.load(self.folder / "answers" / "scores.npy")
+                    numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+                    out = f"{name}-{exporter}"
+                    self.train(model, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--steps", 1, "--batch", 5,
+                               "--workers", 1, "--no-test", out=out)
+                    self.assertEqual(self.shapes(self.folder / out / "weights.safetensors"), wanted)
+
+    def test_what_pytorch_trains_is_trained(self):
+        plans = {exporter: json.loads(run("plan", self.exported / f"stack.{exporter}.onnx", "--loss", "cross-entropy",
+                                          "--workers", 1, "--json").stdout) for exporter in EXPORTERS}
+        for name in ("token", "positions", "scale"):
+            for exporter in EXPORTERS:
+                self.assertIn(name, plans[exporter]["trained"], exporter)
+        self.assertEqual(plans["dynamo"]["frozen"], ["shift"], "the older exporter does not say that it is a buffer")
+
+    def test_a_normalisation_in_a_convolution_is_not_left_out_in_silence(self):
+        self.bring("folded")
+        model, given = self.exported / "folded.dynamo.onnx", self.exported / "folded.other.safetensors"
+        self.assert_one_error(self.infer(model, given), "folded.other.safetensors: its conv.", "put together with others",
+                              "export the model with these weights")
+        self.train(model, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--steps", 1, "--batch", 5,
+                   "--workers", 1, "--no-test", out="run")
+        done = self.infer(model, self.folder / "run" / "weights.safetensors")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

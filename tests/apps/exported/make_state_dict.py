@@ -3,9 +3,12 @@ class. Run by hand, with the newest PyTorch, onnxscript and safetensors installe
 
     python3 make_state_dict.py [--to FOLDER] [--width 8]
 
-    encoder.EXPORTER.onnx   of dynamo and torchscript
-    other.safetensors       `state_dict()` of the other
-    other.npz               `x`, rows to answer, and `answers` of the other to them; labels of rows
+    MODEL.EXPORTER.onnx        encoder and stack, of dynamo and torchscript
+    MODEL.other.safetensors    `state_dict()` of the other
+    MODEL.other.npz            `x`, rows to answer, and `answers` of the other to them; labels of rows
+
+Layers of the stack are equal when it is exported, and its token is repeated for the 2 samples of the file. Of `folded` the file
+is of dynamo: its convolution has a normalisation in it, and the names that it had before.
 """
 
 import argparse
@@ -20,7 +23,8 @@ from plain_model import make_plain
 
 HERE = pathlib.Path(__file__).parent
 ROWS, LENGTH, HEADS, CLASSES = 5, 6, 2, 7
-KEPT = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy")
+KEPT = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node",
+        "pkg.torch.export.ExportedProgram.graph_signature", "pkg.onnxscript.optimizer.folded_from")
 
 
 class Encoder(nn.Module):
@@ -39,6 +43,59 @@ class Encoder(nn.Module):
         return self.head(self.layer(self.inner(x)).mean(1))
 
 
+class Stack(nn.Module):
+    """[N, LENGTH, width] to scores, behind a token."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        layer = nn.TransformerEncoderLayer(width, HEADS, 2 * width, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.positions = nn.Parameter(torch.randn(1, LENGTH + 1, width))
+        self.slopes = nn.PReLU(LENGTH + 1)
+        self.scale = nn.Parameter(torch.rand(width))
+        self.head = nn.Linear(width, CLASSES)
+        self.register_buffer("shift", torch.rand(width))
+
+    def forward(self, x):
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), self.inner(x)], 1) + self.positions
+        return self.head(self.slopes(self.layers(x))[:, 0] * self.scale + self.shift)
+
+
+class Folded(nn.Module):
+    """[N, 3, LENGTH] to scores."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv1d(3, width, 3)
+        self.norm = nn.BatchNorm1d(width)
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.norm(self.conv(x)).mean(2))
+
+
+def otherwise(model):
+    """With other parameters, of which none are equal."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def write(to, name, model, other, *shape, exporters=("dynamo", "torchscript")):
+    for exporter in exporters:
+        path = str(to / f"{name}.{exporter}.onnx")
+        torch.onnx.export(model, (torch.randn(2, *shape),), path, input_names=["x"], output_names=["scores"],
+                          dynamo=exporter == "dynamo", external_data=False)
+        make_plain(path, KEPT)
+    save_file({key: tensor.contiguous() for key, tensor in other.state_dict().items()}, to / f"{name}.other.safetensors")
+    x = torch.randn(ROWS, *shape)
+    labels = torch.randint(CLASSES, (ROWS,))
+    np.savez(to / f"{name}.other.npz", x=x.numpy(), answers=other(x).detach().numpy(), labels=labels.numpy())
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--to", type=pathlib.Path, default=HERE / "state_dict")
@@ -46,15 +103,10 @@ def main():
     given = parser.parse_args()
     given.to.mkdir(exist_ok=True)
     torch.manual_seed(0)
-    model, other = Encoder(given.width).eval(), Encoder(given.width).eval()
-    for exporter in ("dynamo", "torchscript"):
-        path = str(given.to / f"encoder.{exporter}.onnx")
-        torch.onnx.export(model, (torch.randn(2, LENGTH, given.width),), path, input_names=["x"], output_names=["scores"],
-                          dynamo=exporter == "dynamo", external_data=False)
-        make_plain(path, KEPT)
-    save_file({name: tensor.contiguous() for name, tensor in other.state_dict().items()}, given.to / "other.safetensors")
-    x = torch.randn(ROWS, LENGTH, given.width)
-    np.savez(given.to / "other.npz", x=x.numpy(), answers=other(x).detach().numpy(), labels=torch.randint(CLASSES, (ROWS,)).numpy())
+    width = given.width
+    write(given.to, "encoder", Encoder(width).eval(), Encoder(width).eval(), LENGTH, width)
+    write(given.to, "stack", Stack(width).eval(), otherwise(Stack(width).eval()), LENGTH, width)
+    write(given.to, "folded", Folded(width).eval(), otherwise(Folded(width).eval()), 3, LENGTH, exporters=["dynamo"])
 
 
 main()

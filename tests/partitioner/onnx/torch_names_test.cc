@@ -121,6 +121,34 @@ TEST(TorchNames, ACopyOfAWeightHasTheNameOfItsOwnLayer) {
   EXPECT_EQ(form_of(model, "onnx::MatMul_8").tensors[0].name, "layers.1.linear.weight");
 }
 
+// "/layers/layers.1/linear" is layers.1.linear, or layers.layers.1.linear.
+TEST(TorchNames, AModuleThatMayBeTwoIsNone) {
+  Graph graph = linear_layers();
+  add_weight(graph, "layers.layers.1.linear.gain", {2});
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(model.value(model.find_value("onnx::MatMul_8")).stored, nullptr);
+}
+
+TEST(TorchNames, ABiasThatWasEqualToAnotherSaysItsModule) {
+  Graph graph = linear_layers();
+  graph.nodes[1].inputs[0] = "first.bias";
+  graph.nodes.insert(graph.nodes.begin(),
+                     {"same", "Identity", {}, {"layers.0.linear.bias"}, {"first.bias"}});
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "onnx::MatMul_7").tensors[0].name, "first.weight");
+}
+
+// Of x [N, 4, 5] with a slope for each of 4 channels.
+TEST(TorchNames, SlopesAreOneList) {
+  Graph graph{"slopes.onnx", 17, {}, {{"x", ops::DType::kFloat32, {{-1, "N"}, {4, ""}, {5, ""}}}},
+              {"y"},         {}};
+  add_weight(graph, "onnx::PRelu_3", {4, 1});
+  graph.nodes = {{"/slopes/PRelu", "PRelu", {}, {"x", "onnx::PRelu_3"}, {"y"}}};
+  const Model model = import_graph(graph).model;
+  EXPECT_EQ(form_of(model, "onnx::PRelu_3").tensors[0].name, "slopes.weight");
+  EXPECT_EQ(form_of(model, "onnx::PRelu_3").tensors[0].shape, ops::Shape{4});
+}
+
 TEST(TorchNames, ManyNamesAreOneNote) {
   Graph graph = linear_layers();
   graph.nodes.resize(2);

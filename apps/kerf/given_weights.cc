@@ -1,0 +1,164 @@
+#include "apps/kerf/given_weights.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "apps/models.h"
+#include "runtime/error.h"
+#include "runtime/format.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/training/stored_names.h"
+#include "schedmp/training/stored_weights.h"
+
+namespace kerf::apps {
+namespace {
+
+constexpr std::string_view kStatistics = ".running_var";
+constexpr size_t kFewNames = 4;
+
+// The first of them, and how many others there are.
+std::string few_of(const std::vector<std::string>& names) {
+  const size_t told = std::min(kFewNames, names.size());
+  const std::string first = fmt::format("{}", fmt::join(names.begin(), names.begin() + told, ", "));
+  return told == names.size() ? first : format("{} and {} others", first, names.size() - told);
+}
+
+class GivenWeights {
+ public:
+  GivenWeights(const Planned& planned, const std::string& weights)
+      : planned_(planned),
+        where_(weights),
+        file_(weights),
+        // What a run wrote has the names that the model has, whatever these are of.
+        of_a_run_(file_.metadata().contains(schedmp::kFingerprintKey)) {
+    for (const partitioner::ValueId id : planned.model.kept_values())
+      for (const schedmp::NamedSpec& each : schedmp::stored_tensors(planned.model.value(id)))
+        read_.insert(each.name);
+  }
+
+  void check() {
+    for (const schedmp::NamedSpec& tensor : file_.tensors()) check_as_the_model(tensor);
+    if (of_a_run_) return;
+    for (const schedmp::NamedSpec& tensor : file_.tensors())
+      if (ops::is_floating(tensor.spec.dtype) && !read_.contains(tensor.name) &&
+          !planned_.folded.weights.contains(tensor.name))
+        unread_.push_back(tensor);
+    for (const schedmp::NamedSpec& tensor : unread_) check_is_nothing(tensor);
+    tell_unread();
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(ErrorCode::kUsage, why + ": export the model with these weights", where_);
+  }
+
+  // What no weight of the model is has to be what it was when the model was written.
+  void check_as_the_model(const schedmp::NamedSpec& tensor) {
+    const auto found = planned_.folded.weights.find(tensor.name);
+    if (found == planned_.folded.weights.end()) return;
+    const auto& [spec, contents, doubtful] = found->second;
+    if (doubtful && of_a_run_) return;
+    std::string bytes(spec.bytes(0), '\0');
+    contents->read(0, std::as_writable_bytes(std::span(bytes)));
+    if (tensor.spec.shape == spec.shape && tensor.spec.dtype == spec.dtype &&
+        file_.read(tensor.name, spec) == bytes)
+      return;
+    refuse(format("its {} is not that of {}, which has it {}", tensor.name, planned_.model.name(),
+                  doubtful ? "put together with others"
+                           : "in constants that are computed when the file is read"));
+  }
+
+  // That the model has it under no other name, or as a part of something else.
+  void check_is_nothing(const schedmp::NamedSpec& tensor) {
+    const std::string& name = tensor.name;
+    if (const auto computed = planned_.folded.computed.find(name);
+        computed != planned_.folded.computed.end())
+      refuse(format("its {} is no weight of {}, which has {} that was computed of it", name,
+                    planned_.model.name(), computed->second));
+    if (planned_.folded.lost.contains(name))
+      refuse(
+          format("its {} is nothing that {} has by itself any more", name, planned_.model.name()));
+    if (name.ends_with(kStatistics) && has_read_beside(name))
+      refuse(
+          format("its batch normalisation {} is nothing that {} has: it is folded into what was "
+                 "before it there",
+                 name.substr(0, name.size() - kStatistics.size()), planned_.model.name()));
+    for (const std::string& shared : planned_.folded.shared)
+      if (is_another(tensor, shared))
+        refuse(
+            format("{} and {} differ there, but {} has no {}, and one {} in several places: "
+                   "they may have been equal when it was written",
+                   shared, name, planned_.model.name(), name, shared));
+  }
+
+  // Whether some of the module that the normalisation is in are weights of the model.
+  bool has_read_beside(const std::string& name) const {
+    const std::string own = name.substr(0, name.size() - kStatistics.size());
+    const size_t dot = own.rfind('.');
+    const std::string around = dot == std::string::npos ? "" : own.substr(0, dot + 1);
+    return std::any_of(file_.tensors().begin(), file_.tensors().end(), [&](const auto& each) {
+      return each.name.starts_with(around) && read_.contains(each.name);
+    });
+  }
+
+  bool is_another(const schedmp::NamedSpec& tensor, const std::string& shared) {
+    const auto found =
+        std::find_if(file_.tensors().begin(), file_.tensors().end(),
+                     [&](const schedmp::NamedSpec& each) { return each.name == shared; });
+    return found != file_.tensors().end() && found->spec == tensor.spec &&
+           file_.read(shared, found->spec) != file_.read(tensor.name, tensor.spec);
+  }
+
+  // What an exporter lost the name of stays as the model's file has it, whatever is in the file of
+  // weights.
+  void tell_unread() const {
+    std::vector<std::string> names;
+    for (const schedmp::NamedSpec& each : unread_) names.push_back(each.name);
+    if (names.empty()) return;
+    const bool one = names.size() == 1;
+    tell_notes({format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(names),
+                       where_, one ? "is" : "are", planned_.model.name(),
+                       one ? "that name" : "those names", one ? "is" : "are")});
+  }
+
+  const Planned& planned_;
+  const std::string where_;
+  schedmp::SafetensorsReader file_;
+  const bool of_a_run_;
+  std::set<std::string> read_;  // names of the model's weights in files
+  std::vector<schedmp::NamedSpec> unread_;
+};
+
+}  // namespace
+
+void check_complete(const partitioner::Model& model, const std::string& weights) {
+  const schedmp::SafetensorsReader file(weights);
+  const schedmp::StoredNames names(file);
+  std::vector<std::string> missing;
+  size_t all = 0;
+  for (const partitioner::ValueId id : model.kept_values()) {
+    const partitioner::Value& value = model.value(id);
+    if (value.literal != nullptr) continue;
+    ++all;
+    const std::string& name = value.stored ? value.stored->tensors[0].name : value.name;
+    if (file.find(name) == nullptr && !names.form_of(value)) missing.push_back(name);
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCode::kUsage,
+              format("it lacks {} of the {} tensors of {}: {}; give weights of this model, "
+                     "as it is: an exporter may have changed names, or folded batch "
+                     "normalisations into convolutions",
+                     missing.size(), all, model.name(), few_of(missing)),
+              weights);
+}
+
+void check_weights(const Planned& planned, const std::string& weights) {
+  if (weights.empty()) return;
+  // First, for it says why.
+  if (planned.source.starts_with('{')) GivenWeights(planned, weights).check();
+  check_complete(planned.model, weights);
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,205 @@
+#include "partitioner/onnx/told_apart.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "partitioner/onnx/weight_file.h"
+#include "runtime/format.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+constexpr size_t kMostRepeated = size_t{64} << 20;  // bytes, of all together
+
+// What a node reads, of a call's.
+struct Read {
+  GraphNode* node;
+  size_t input;
+};
+
+struct Call {
+  std::vector<Read> reads;     // of tensors of the program that it does not have
+  std::vector<size_t> absent;  // tensors that it has, and nothing reads by name
+};
+
+class Teller {
+ public:
+  explicit Teller(Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.torch.size(); ++i) places_.emplace(graph.torch[i].name, i);
+  }
+
+  int tell() {
+    std::map<std::string, std::vector<GraphNode*>> calls;
+    for (GraphNode& node : graph_.nodes)
+      if (!node.call.empty() && !node.call_reads.empty()) calls[node.call].push_back(&node);
+    for (const auto& [name, nodes] : calls) {
+      restore_bias(nodes);
+      rename(call_of(nodes));
+    }
+    drop_unread();
+    return renamed_;
+  }
+
+ private:
+  // The tensors of the program that an initializer is, or was computed of.
+  std::vector<size_t> read_by(const std::string& name) const {
+    if (!graph_.initializers.contains(name)) return {};
+    if (const auto place = places_.find(name); place != places_.end()) return {place->second};
+    const auto computed = graph_.computed.find(name);
+    return computed == graph_.computed.end() || !computed->second.only ? std::vector<size_t>{}
+                                                                       : computed->second.tensors;
+  }
+
+  // Exporters leave one out of a product that is zeros.
+  void restore_bias(const std::vector<GraphNode*>& nodes) {
+    GraphNode& node = *nodes.front();
+    if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
+        node.call_reads.size() != 2 || !node.call.starts_with("linear"))
+      return;
+    const auto weight = graph_.initializers.find(node.inputs[1]);
+    const std::string& name = graph_.torch[node.call_reads[1]].name;
+    if (weight == graph_.initializers.end() || weight->second.spec.shape.rank() != 2 ||
+        weight->second.spec.dtype != ops::DType::kFloat32 || graph_.initializers.contains(name))
+      return;
+    const bool turned = ops::attribute_int(node.attributes, "transB", 0) != 0;
+    const ops::ValueSpec spec{ops::DType::kFloat32, {weight->second.spec.shape[turned ? 0 : 1]}};
+    graph_.initializers[name] = {name, spec, spec.dtype,
+                                 contents_of(std::string(spec.bytes(0), '\0'), spec.dtype)};
+    node.inputs.push_back(name);
+  }
+
+  Call call_of(const std::vector<GraphNode*>& nodes) const {
+    const std::vector<size_t>& has = nodes.front()->call_reads;
+    std::set<size_t> left(has.begin(), has.end());
+    Call call;
+    for (GraphNode* node : nodes)
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const std::vector<size_t> read = read_by(node->inputs[i]);
+        const bool own = std::any_of(read.begin(), read.end(), [&](size_t each) {
+          return std::find(has.begin(), has.end(), each) != has.end();
+        });
+        for (const size_t each : read) left.erase(each);
+        if (!own && read.size() == 1) call.reads.push_back({node, i});
+      }
+    for (const size_t each : has)
+      if (left.contains(each)) call.absent.push_back(each);
+    return call;
+  }
+
+  // In their order, where there are as many of them. What else a node reads has been computed with
+  // what nothing reads, as a batch normalisation that is folded into a convolution is.
+  void rename(const Call& call) {
+    bool alike = call.reads.size() == call.absent.size();
+    for (size_t i = 0; alike && i < call.reads.size(); ++i)
+      alike = graph_.torch[read_by(name_of(call.reads[i]))[0]].parameter ==
+              graph_.torch[call.absent[i]].parameter;
+    if (!alike && !call.absent.empty())
+      for (const Read& each : call.reads) graph_.doubtful.insert(name_of(each));
+    if (!alike)
+      for (const size_t each : call.absent) graph_.lost.insert(graph_.torch[each].name);
+    if (!alike) return;
+    for (size_t i = 0; i < call.reads.size(); ++i) {
+      std::string& input = call.reads[i].node->inputs[call.reads[i].input];
+      const bool computed = graph_.computed.contains(input);
+      const std::string name = computed
+                                   ? format("{} of {}", input, graph_.torch[call.absent[i]].name)
+                                   : graph_.torch[call.absent[i]].name;
+      Stored copy = graph_.initializers.at(input);
+      copy.name = name;
+      const auto contents = copy.contents;
+      const auto [made, added] = graph_.initializers.emplace(name, std::move(copy));
+      if (made->second.contents != contents) {  // the file has another of that name
+        graph_.doubtful.insert(input);
+        continue;
+      }
+      renamed_ += added ? 1 : 0;
+      if (computed) graph_.computed[name] = {{call.absent[i]}, true};
+      before_.insert(std::exchange(input, name));
+    }
+  }
+
+  static const std::string& name_of(const Read& read) { return read.node->inputs[read.input]; }
+
+  void drop_unread() {
+    std::set<std::string> read(graph_.outputs.begin(), graph_.outputs.end());
+    for (const GraphNode& node : graph_.nodes) read.insert(node.inputs.begin(), node.inputs.end());
+    for (const std::string& name : before_)
+      if (!read.contains(name)) graph_.initializers.erase(name);
+  }
+
+  Graph& graph_;
+  std::map<std::string, size_t> places_;
+  std::set<std::string> before_;  // names that were read instead
+  int renamed_ = 0;
+};
+
+bool is_expanded_name(const std::string& name) {
+  constexpr std::string_view kExpand = "expand";
+  if (!name.starts_with(kExpand)) return false;
+  return name.size() == kExpand.size() ||
+         (name[kExpand.size()] == '_' &&
+          name.find_first_not_of("0123456789", kExpand.size() + 1) == std::string::npos);
+}
+
+// Nothing where its rows differ.
+std::string one_row(const Stored& stored) {
+  const auto rows = static_cast<size_t>(stored.spec.shape[0]);
+  const std::string bytes =
+      literal_of(stored.name, stored.spec, *stored.contents, kMostRepeated).bytes;
+  const size_t size = bytes.size() / rows;
+  for (size_t row = 1; row < rows; ++row)
+    if (std::memcmp(bytes.data() + row * size, bytes.data(), size) != 0) return {};
+  return bytes.substr(0, size);
+}
+
+}  // namespace
+
+void tell_apart(Graph& graph, std::vector<std::string>& notes) {
+  if (graph.torch.empty()) return;
+  const int renamed = Teller(graph).tell();
+  if (renamed > 0)
+    notes.push_back(
+        format("{} equal to others when the file was written, which has them once: each is a "
+               "weight of its own here, by its name",
+               renamed == 1 ? "1 tensor was" : format("{} were", plural(renamed, "tensor"))));
+}
+
+void repeat_here(Graph& graph) {
+  if (graph.inputs.empty() || graph.inputs[0].shape.empty()) return;
+  const int64_t batch = graph.inputs[0].shape[0].extent;
+  const std::set<std::string> taken = names_of(graph);
+  size_t left = kMostRepeated;
+  std::vector<GraphNode> nodes;
+  for (const auto& [name, computed] : graph.computed) {
+    const auto found = graph.initializers.find(name);
+    if (found == graph.initializers.end() || !is_expanded_name(name) || !computed.only ||
+        computed.tensors.size() != 1)
+      continue;
+    const Stored& stored = found->second;
+    const std::string& token = graph.torch[computed.tensors[0]].name;
+    if (batch < 1 || stored.spec.shape.rank() < 2 || stored.spec.shape[0] != batch ||
+        stored.contents == nullptr || stored.spec.dtype != ops::DType::kFloat32 ||
+        stored.spec.bytes(0) > left || graph.initializers.contains(token))
+      continue;
+    left -= stored.spec.bytes(0);
+    std::string row = one_row(stored);
+    if (row.empty()) continue;
+    const std::vector<int64_t> shape(stored.spec.shape.begin(), stored.spec.shape.end());
+    Stored once{token, stored.spec, stored.in_file, contents_of(std::move(row), stored.spec.dtype)};
+    once.spec.shape[0] = 1;
+    nodes.push_back(
+        {free_name(name + ".rows", taken), "Expand", {{"shape", shape}}, {token}, {name}});
+    graph.initializers.emplace(token, std::move(once));
+  }
+  for (const GraphNode& node : nodes) {
+    graph.initializers.erase(node.outputs[0]);
+    graph.computed.erase(node.outputs[0]);
+  }
+  graph.nodes.insert(graph.nodes.begin(), nodes.begin(), nodes.end());
+}
+
+}  // namespace kerf::partitioner::onnx

@@ -1,0 +1,181 @@
+// What PyTorch's newer exporter says of its program: tensors that were equal, and computed ones.
+#include "partitioner/onnx/told_apart.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "partitioner/onnx/torch_program.h"
+#include "tests/partitioner/onnx/made_graphs.h"
+
+namespace kerf::partitioner::onnx {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr const char* kSignature =
+    "\n# inputs\np_a_weight: PARAMETER target='a.weight'\nb_a_mean: BUFFER target='a.mean' "
+    "persistent=True\nx: USER_INPUT\n\n# outputs\np_y: PARAMETER target='y'\n";
+
+TEST(ToldApart, ASignatureHasParametersAndBuffers) {
+  std::vector<TorchTensor> tensors;
+  const TorchPlaces places = read_signature(kSignature, tensors);
+  ASSERT_EQ(tensors.size(), 2U);
+  EXPECT_EQ(tensors[0].name, "a.weight");
+  EXPECT_TRUE(tensors[0].parameter);
+  EXPECT_EQ(tensors[1].name, "a.mean");
+  EXPECT_FALSE(tensors[1].parameter);
+  EXPECT_EQ(places.size(), 2U);
+  tensors.clear();
+  const std::string endless(600, 'n');
+  EXPECT_THAT(read_signature(
+                  ": PARAMETER\np_x: target='\np_y: PARAMETER target='" + endless + "'\n", tensors),
+              IsEmpty());
+}
+
+TEST(ToldApart, ACallReadsTensorsInItsOrder) {
+  std::vector<TorchTensor> tensors;
+  const TorchPlaces places = read_signature(kSignature, tensors);
+  const TorchCall call = read_call(
+      "%norm_1 : [num_users=1] = call_function[target=torch.ops.aten.norm](args = (%x, [%b_a_mean, "
+      "%p_a_weight], %p_a_weight_1, %b_a_mean), kwargs = {})",
+      places);
+  EXPECT_EQ(call.name, "norm_1");
+  EXPECT_THAT(call.reads, ElementsAre(1U, 0U));
+  for (const char* other : {"", "%", "norm %p_a_weight"})
+    EXPECT_EQ(read_call(other, places).name, "") << other;
+}
+
+TEST(ToldApart, AListHasTexts) {
+  EXPECT_THAT(read_list("['a.weight', 'val_3']"), ElementsAre("a.weight", "val_3"));
+  EXPECT_THAT(read_list("[]"), IsEmpty());
+  EXPECT_THAT(read_list("['a.weight"), IsEmpty());
+}
+
+// x [N, 2] -> norm -> norm, of which the second reads what its call does not have.
+Graph two_norms(const std::vector<std::string>& second_reads) {
+  Graph graph =
+      graph_of({2},
+               {node_of("LayerNormalization", {"x", "n.weight", "n.bias"}, "h"),
+                node_of("LayerNormalization", {"h", second_reads[0], second_reads[1]}, "y")},
+               {stored("n.weight", {2}, {1, 1}), stored("n.bias", {2}, {0, 0}),
+                stored("m.bias", {2}, {3, 4})});
+  graph.torch = {{"n.weight", true}, {"n.bias", true}, {"m.weight", true}, {"m.bias", true}};
+  graph.nodes[0].call = "layer_norm";
+  graph.nodes[0].call_reads = {0, 1};
+  graph.nodes[1].call = "layer_norm_1";
+  graph.nodes[1].call_reads = {2, 3};
+  return graph;
+}
+
+TEST(ToldApart, WhatWasEqualIsAWeightOfItsOwn) {
+  Graph graph = two_norms({"n.weight", "m.bias"});
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "m.weight", "m.bias"));
+  EXPECT_THAT(graph.nodes[0].inputs, ElementsAre("x", "n.weight", "n.bias"));
+  EXPECT_EQ(graph.initializers.at("m.weight").contents, graph.initializers.at("n.weight").contents);
+  EXPECT_THAT(notes, ElementsAre(testing::HasSubstr("1 tensor was equal to others")));
+  EXPECT_THAT(graph.doubtful, IsEmpty());
+  const Model model = import_graph(two_norms({"n.weight", "m.bias"})).model;
+  EXPECT_EQ(model.value(model.find_value("m.weight")).role, Role::kParameter);
+}
+
+// Linear layers without a bias, of which both matrices were turned over, and are one.
+TEST(ToldApart, WhatWasComputedOfEqualTensorsIsApartToo) {
+  Graph graph = graph_of(
+      {2}, {node_of("MatMul", {"x", "val_1"}, "h"), node_of("MatMul", {"h", "val_1"}, "y")},
+      {stored("val_1", {2, 2}, {1, 2, 3, 4})});
+  graph.torch = {{"a.weight", true}, {"b.weight", true}};
+  graph.computed["val_1"] = {{0}, true};
+  for (size_t i = 0; i < 2; ++i) {
+    graph.nodes[i].scope = i == 0 ? "a" : "b";
+    graph.nodes[i].call = i == 0 ? "linear" : "linear_1";
+    graph.nodes[i].call_reads = {i};
+  }
+  const Model model = import_graph(graph).model;
+  const ValueId second = model.find_value("val_1 of b.weight");
+  ASSERT_GE(second, 0);
+  EXPECT_EQ(model.value(second).stored->tensors[0].name, "b.weight");
+  EXPECT_EQ(model.value(model.find_value("val_1")).stored->tensors[0].name, "a.weight");
+}
+
+// x [N, 2] -> a product whose bias of zeros an exporter left out.
+TEST(ToldApart, ABiasThatIsLeftOutIsZeros) {
+  const auto product = [](const std::string& op) {
+    Graph graph = graph_of({2}, {node_of(op, {"x", "a.weight"}, "y")},
+                           {stored("a.weight", {2, 3}, {1, 2, 3, 4, 5, 6})});
+    graph.torch = {{"a.weight", true}, {"a.bias", true}};
+    graph.nodes[0].call = "linear";
+    graph.nodes[0].call_reads = {0, 1};
+    return graph;
+  };
+  const Model model = import_graph(product("Gemm")).model;
+  const ValueId bias = model.find_value("a.bias");
+  ASSERT_GE(bias, 0);
+  EXPECT_EQ(model.value(bias).spec.shape, ops::Shape{3});
+  EXPECT_EQ(model.value(bias).role, Role::kParameter);
+  expect_same_answers(product("Gemm"));
+  EXPECT_THAT(import_graph(product("MatMul")).folded.lost, ElementsAre("a.bias"));
+}
+
+TEST(ToldApart, WhatWasOneInTheProgramStaysOne) {
+  Graph graph = two_norms({"n.weight", "n.bias"});
+  graph.nodes[1].call_reads = {0, 1};
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "n.weight", "n.bias"));
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+// As where a normalisation without scale and shift is folded into a convolution.
+TEST(ToldApart, ABufferIsNoNameOfAParameter) {
+  Graph graph = two_norms({"n.weight", "n.bias"});
+  graph.torch[2] = {"m.running_mean", false};
+  graph.torch[3] = {"m.running_var", false};
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "n.weight", "n.bias"));
+  EXPECT_THAT(graph.doubtful, ElementsAre("n.bias", "n.weight"));
+  EXPECT_TRUE(import_graph(graph).folded.weights.at("n.weight").doubtful);
+}
+
+TEST(ToldApart, WhatTheFileHasOtherwiseIsNotReadInstead) {
+  Graph graph = two_norms({"n.weight", "n.bias"});
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "m.weight", "n.bias"));
+  EXPECT_THAT(graph.doubtful, ElementsAre("n.bias"));
+}
+
+// x [2, 3, 2] of a file for 2 samples, behind a token.
+Graph graph_with_token(const std::vector<float>& rows) {
+  Graph graph = graph_of({3, 2},
+                         {node_of("MatMul", {"x", "w"}, "h"),
+                          node_of("Concat", {"expand", "h"}, "y", {{"axis", int64_t{1}}})},
+                         {stored("w", {2, 2}, {1, 0, 0, 1}), stored("expand", {2, 1, 2}, rows)});
+  graph.inputs[0].shape[0] = {2, ""};
+  graph.torch = {{"token", true}};
+  graph.computed["expand"] = {{0}, true};
+  return graph;
+}
+
+TEST(ToldApart, ATokenThatWasRepeatedForTheBatchIsAWeight) {
+  const Graph graph = graph_with_token({5, 6, 5, 6});
+  const Model model = import_graph(graph, {.loss = "mse"}).model;
+  const ValueId token = model.find_value("token");
+  ASSERT_GE(token, 0);
+  EXPECT_EQ(model.value(token).role, Role::kParameter);
+  EXPECT_EQ(model.value(token).spec.shape, (ops::Shape{1, 1, 2}));
+  expect_same_answers(graph);
+  for (const auto& [rows, only] : {std::pair{std::vector<float>{5, 6, 5, 7}, true},
+                                   std::pair{std::vector<float>{5, 6, 5, 6}, false}}) {
+    Graph other = graph_with_token(rows);
+    other.computed["expand"].only = only;
+    repeat_here(other);
+    EXPECT_FALSE(other.initializers.contains("token"));
+  }
+}
+
+}  // namespace
+}  // namespace kerf::partitioner::onnx
