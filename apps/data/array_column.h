@@ -22,8 +22,8 @@ class ArrayColumn {
   int64_t rows() const { return array_.header().extents[0]; }
   int64_t elements() const { return elements_; }  // of a row
   ops::Shape shape() const;                       // [N, ...]
-  // Row first + rows[i] to row i of `to`, which is of the type stored, or of float32 or int64, which
-  // others become by value. Rows that follow each other are read at once.
+  // Row first + rows[i] to row i of `to`, which is of the type stored, or of float32 or int64,
+  // which others become by value. Rows that follow each other are read at once.
   void read(std::span<const int64_t> rows, int64_t first, const ops::TensorView& to) const;
 
  private:

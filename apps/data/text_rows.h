@@ -58,7 +58,8 @@ class TextRows : public schedmp::Dataset {
   mutable std::atomic<int64_t> held_ = 0;
 };
 
-// "LENGTH:FILE" of bytes, "LENGTHxVOCABULARY:FILE" of words. Throws Error{kUsage} that names the file.
+// "LENGTH:FILE" of bytes, "LENGTHxVOCABULARY:FILE" of words. Throws Error{kUsage} that names the
+// file.
 std::shared_ptr<const TextRows> open_text(TokensOf tokens, const std::string& sizes_and_file,
                                           schedmp::Split split,
                                           const schedmp::DataRequest& request = {},

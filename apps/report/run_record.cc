@@ -127,9 +127,7 @@ void check_traffic(const RunRecord& record) {
 std::string accuracy_text(const RunRecord& record, bool colour) {
   if (record.evaluations.empty()) return {};
   const RunRecord::Evaluation& kept = record.kept_evaluation();
-  const char* const noun = kept.of_tokens()           ? "token"
-                           : kept.labels_per_row == 1 ? "row"
-                                                      : "pixel";
+  const char* const noun = kept.of_tokens() ? "token" : kept.labels_per_row == 1 ? "row" : "pixel";
   std::string text;
   if (const auto accuracy = kept.accuracy())
     text = format("test accuracy {} ({} of {}), test loss {}",
