@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,7 @@ class GivenWeights {
   void check() {
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_as_the_model(tensor);
     if (of_a_run_) return;
+    for (const schedmp::NamedSpec& tensor : file_.tensors()) check_nothing_is_left(tensor);
     for (const schedmp::NamedSpec& tensor : file_.tensors())
       if (ops::is_floating(tensor.spec.dtype) && !read_.contains(tensor.name) &&
           !planned_.folded.weights.contains(tensor.name))
@@ -60,23 +62,32 @@ class GivenWeights {
     if (found == planned_.folded.weights.end()) return;
     const auto& [spec, contents, doubtful] = found->second;
     if (doubtful && of_a_run_) return;
-    std::string bytes(spec.bytes(0), '\0');
-    contents->read(0, std::as_writable_bytes(std::span(bytes)));
-    if (tensor.spec.shape == spec.shape && tensor.spec.dtype == spec.dtype &&
-        file_.read(tensor.name, spec) == bytes)
-      return;
+    if (is_as_before(tensor, spec, *contents)) return;
     refuse(format("its {} is not that of {}, which has it {}", tensor.name, planned_.model.name(),
                   doubtful ? "put together with others"
                            : "in constants that are computed when the file is read"));
   }
 
+  bool is_as_before(const schedmp::NamedSpec& tensor, const ops::ValueSpec& spec,
+                    const partitioner::Contents& contents) {
+    std::string bytes(spec.bytes(0), '\0');
+    contents.read(0, std::as_writable_bytes(std::span(bytes)));
+    return tensor.spec == spec && file_.read(tensor.name, spec) == bytes;
+  }
+
+  // Of the numbers that it had when the model was written.
+  void check_nothing_is_left(const schedmp::NamedSpec& tensor) {
+    const auto computed = planned_.folded.computed.find(tensor.name);
+    if (computed == planned_.folded.computed.end()) return;
+    const auto& [made, before] = computed->second;
+    if (before.contents == nullptr || !is_as_before(tensor, before.spec, *before.contents))
+      refuse(format("its {} is not that of {}, which has {} that was computed of it", tensor.name,
+                    planned_.model.name(), made));
+  }
+
   // That the model has it under no other name, or as a part of something else.
   void check_is_nothing(const schedmp::NamedSpec& tensor) {
     const std::string& name = tensor.name;
-    if (const auto computed = planned_.folded.computed.find(name);
-        computed != planned_.folded.computed.end())
-      refuse(format("its {} is no weight of {}, which has {} that was computed of it", name,
-                    planned_.model.name(), computed->second));
     if (planned_.folded.lost.contains(name))
       refuse(
           format("its {} is nothing that {} has by itself any more", name, planned_.model.name()));

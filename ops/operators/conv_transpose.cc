@@ -1,5 +1,7 @@
 #include "ops/operators/conv_transpose.h"
 
+#include <algorithm>
+
 #include "ops/grouped_axes.h"
 #include "ops/product_cost.h"
 
@@ -50,20 +52,24 @@ std::vector<AxisWindow> mirror_windows(const Attributes& attributes, const Shape
                       .kernel = kernel[i],
                       .stride = strides[i],
                       .dilation = dilations[i]};
-    if (behind[i] >= mirror.stride)
+    // What is added behind what the padding takes away is not taken.
+    const bool padded = !shaped && auto_pad == AutoPad::kNotSet;
+    const int64_t pad_end = padded ? pads[axes + i] : 0;
+    const int64_t within = std::min(pad_end, behind[i]);
+    const int64_t more = behind[i] - within;
+    if (more >= mirror.stride)
       throw Error(
           ErrorCode::kUsage,
-          format("ConvTranspose: output_padding {} is not less than the stride {} (axis {}), "
-                 "which is not known here",
-                 behind[i], mirror.stride, i + 2));
-    const int64_t natural = mirror.stride * (mirror.output - 1) + behind[i] + mirror.reach();
+          format("ConvTranspose: output_padding {}, of which {} are behind its pads, is not "
+                 "less than the stride {} (axis {}), which is not known here",
+                 behind[i], more, mirror.stride, i + 2));
+    const int64_t natural = mirror.stride * (mirror.output - 1) + more + mirror.reach();
     if (shaped || same) {
       mirror.input = shaped ? shape[i] : mirror.output * mirror.stride;
       pad_mirror(auto_pad, mirror, natural);
     } else {
-      const bool padded = auto_pad == AutoPad::kNotSet;
       mirror.pad_begin = padded ? pads[i] : 0;
-      mirror.pad_end = padded ? pads[axes + i] : 0;
+      mirror.pad_end = pad_end - within;
       mirror.input = natural - mirror.pad_begin - mirror.pad_end;
     }
     if (mirror.input < 1 || mirror.output < 1)

@@ -50,8 +50,13 @@ struct FoldedWeight {
 struct FoldedWeights {
   // By name in the file: constants were made of them, or others are put together with them.
   std::map<std::string, FoldedWeight> weights = {};
-  // By name in the program, the initializer that was computed of it when the file was written.
-  std::map<std::string, std::string> computed = {};
+  // By name in the program: initializers were computed of them when the file was written, and stay
+  // as they are.
+  struct Computed {
+    std::string made;     // one of those
+    FoldedWeight before;  // itself; without contents: the file no longer has it
+  };
+  std::map<std::string, Computed> computed = {};
   std::set<std::string> lost = {};  // by name in the program: the file has nothing of it
   // Read in several places, of which nothing says that they were one in the program.
   std::set<std::string> shared = {};

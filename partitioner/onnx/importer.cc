@@ -165,16 +165,34 @@ void Importer::list_folded() {
         found != graph_.initializers.end() && readers_.contains(name) &&
         found->second.contents != nullptr && found->second.spec.dtype == ops::DType::kFloat32)
       result_.folded.weights[name] = {found->second.spec, found->second.contents, true};
-  for (const auto& [name, computed] : graph_.computed)
-    if (readers_.contains(name) && graph_.initializers.contains(name))
-      for (const size_t each : computed.tensors)
-        result_.folded.computed.emplace(graph_.torch[each].name, name);
+  list_computed();
   result_.folded.lost = graph_.lost;
   if (!graph_.torch.empty()) return;
   for (const std::string& name : kept)
     if (const auto readers = readers_.find(name);
         readers != readers_.end() && readers->second > 1 && !weights_.tables.contains(name))
       result_.folded.shared.insert(name);
+}
+
+// But what is a weight of the model in another form.
+void Importer::list_computed() {
+  for (const auto& [name, computed] : graph_.computed) {
+    const auto made = graph_.initializers.find(name);
+    if (!readers_.contains(name) || made == graph_.initializers.end() ||
+        made->second.spec.dtype != ops::DType::kFloat32)
+      continue;
+    std::set<std::string> in_form;
+    if (const auto form = forms_.find(name); form != forms_.end() && form->second != nullptr)
+      for (const StoredTensor& tensor : form->second->tensors) in_form.insert(tensor.name);
+    for (const size_t each : computed.tensors) {
+      const std::string& of = graph_.torch[each].name;
+      if (in_form.contains(of)) continue;
+      FoldedWeights::Computed& listed = result_.folded.computed[of];
+      listed.made = name;
+      if (const auto before = graph_.initializers.find(of); before != graph_.initializers.end())
+        listed.before = {before->second.spec, before->second.contents};
+    }
+  }
 }
 
 // All are in the metadata of a file of weights.

@@ -36,6 +36,7 @@ class Importer {
   void add_loss();
   void check_all_fit() const;
   void list_folded();
+  void list_computed();
   void note_renamed();
   void note_untrained();
   std::string some_weights() const;

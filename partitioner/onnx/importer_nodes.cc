@@ -4,6 +4,7 @@
 
 #include "partitioner/onnx/adapt.h"
 #include "partitioner/onnx/importer.h"
+#include "partitioner/onnx/own_operators.h"
 #include "partitioner/onnx/weight_file.h"
 
 namespace kerf::partitioner::onnx {
@@ -20,6 +21,7 @@ double flops_of(const ops::BoundOperator& op) {
 
 void Importer::add(const GraphNode& node) {
   try {
+    if (is_own_operator(node.op)) refuse("ONNX has no such operator");
     const auto spec_of_operand = [&](size_t input) {
       if (input >= node.inputs.size() || node.inputs[input].empty())
         refuse(format("it has no input {}", input));

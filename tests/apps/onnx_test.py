@@ -375,6 +375,31 @@ class OnnxFiles(KerfTest):
         weights.write_bytes(safetensors(half=two, two=two))
         self.assert_one_error(run(*flags, weights), "w.safetensors: its half is not that of", "scaled.onnx", "export the model")
 
+    def test_one_tensor_in_several_places_is_not_several_in_silence(self):
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        one, other = numpy.eye(4, dtype=numpy.float32), numpy.full((4, 4), 2, dtype=numpy.float32)
+        nodes = [helper.make_node("MatMul", ["x", "a.weight"], ["h"]), helper.make_node("MatMul", ["h", "a.weight"], ["y"])]
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in "xy")
+        graph = helper.make_graph(nodes, "shared", [x], [y], [numpy_helper.from_array(one, "a.weight")])
+        path = self.folder / "shared.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+        rows = self.rows("x.npy", 3, 4)
+        flags = ("infer", path, "--input", f"x={rows}", "--output", self.folder / "o", "--weights")
+        weights = self.folder / "w.safetensors"
+        weights.write_bytes(safetensors(**{"a.weight": other, "b.weight": other}))  # as where the two are tied
+        done = run(*flags, weights)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        numpy.testing.assert_allclose(numpy.load(self.folder / "o" / "y.npy"), numpy.load(rows) @ other @ other, rtol=1e-5,
+                                      atol=1e-5)
+        weights.write_bytes(safetensors(**{"a.weight": other, "b.weight": one}))
+        self.assert_one_error(run(*flags, weights), "w.safetensors: a.weight and b.weight differ there",
+                              "one a.weight in several places", "export the model")
+        norm = numpy.ones(4, dtype=numpy.float32)
+        weights.write_bytes(safetensors(**{"a.weight": other, "norm.running_var": norm}))
+        self.assert_one_error(run(*flags, weights), "its batch normalisation norm is nothing that", "folded")
+
     def test_what_is_wrong_is_named(self):
         rows = self.rows("x.npy", 2, 1, 8, 8)
         self.assert_one_error(run("plan", "missing.onnx"), "missing.onnx", "no such file")

@@ -273,6 +273,12 @@ TEST(HostileGraphs, AnAxisThatIsReflectedForEver) {
         "y.node", "goes over an axis of 2 more than");
 }
 
+TEST(HostileGraphs, OperatorsOfKerfsOwn) {
+  for (const char* op : {"ChannelSum", "SumLoss", "FusedConv"})
+    expect_refused(graph_of({4}, {node_of(op, {"x", "x"}, "y")}, {}), "y.node",
+                   "ONNX has no such operator");
+}
+
 TEST(HostileGraphs, PaddingBehindThatIsNoLessThanTheStride) {
   expect_refused(
       graph_of({3, 4, 5},
@@ -280,7 +286,7 @@ TEST(HostileGraphs, PaddingBehindThatIsNoLessThanTheStride) {
                 node_of("ReduceMax", {"c"}, "m", {{"keepdims", int64_t{0}}}),
                 node_of("Add", {"x", "m"}, "y")},
                {stored_random("w", {3, 3, 3, 3})}),
-      "c.node", "output_padding 2 is not less than the stride 1");
+      "c.node", "output_padding 2, of which 2 are behind its pads, is not less than the stride 1");
 }
 
 TEST(HostileGraphs, LongProducts) {

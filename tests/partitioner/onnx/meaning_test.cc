@@ -155,6 +155,21 @@ TEST(Meaning, IntegersGoRoundAsTheirTypeDoes) {
   EXPECT_EQ(integer_of("Sub", ops::DType::kInt64, 3, 5), -2);
 }
 
+// As PyTorch has it, which wants less than the stride or the dilation.
+TEST(Meaning, WhatIsAddedBehindATransposedConvolutionIsNotTaken) {
+  const auto answers_with = [](Ints pads, int64_t behind) {
+    return answers(graph_of({1, 2},
+                            {node_of("ConvTranspose", {"x", "w"}, "y",
+                                     {{"dilations", Ints{3}},
+                                      {"pads", std::move(pads)},
+                                      {"output_padding", Ints{behind}}})},
+                            {stored("w", {1, 1, 2}, {1, 10})}),
+                   floats({1, 1, 2}, {1, 2}));
+  };
+  EXPECT_THAT(answers_with({0, 2}, 2), testing::ElementsAre(1, 2, 0, 10, 20));
+  EXPECT_THAT(answers_with({1, 2}, 1), testing::ElementsAre(2, 0, 10));
+}
+
 TEST(Meaning, AZeroIsAnExtentWhereAReshapeOfIntegersSaysSo) {
   const auto graph = [](int64_t zeros) {
     return graph_of(

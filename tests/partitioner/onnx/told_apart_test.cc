@@ -119,6 +119,26 @@ TEST(ToldApart, ABiasThatIsLeftOutIsZeros) {
   EXPECT_THAT(import_graph(product("MatMul")).folded.lost, ElementsAre("a.bias"));
 }
 
+// A bias that the first step of a loop, of a state of zeros, was computed of.
+TEST(ToldApart, WhatIsLeftOfATensorIsListed) {
+  Graph graph = graph_of({2},
+                         {node_of("Add", {"x", "step"}, "h"), node_of("Add", {"h", "bias"}, "t"),
+                          node_of("MatMul", {"t", "val_1"}, "y")},
+                         {stored("bias", {2}, {1, 2}), stored("step", {1, 2}, {1, 2}),
+                          stored("val_1", {2, 2}, {1, 2, 3, 4})});
+  graph.torch = {{"weight", true}, {"bias", true}, {"a.weight", true}};
+  graph.computed["step"] = {{0, 1}, true};
+  graph.computed["val_1"] = {{2}, true};
+  graph.nodes[2].scope = "a";
+  graph.nodes[2].call = "linear";
+  graph.nodes[2].call_reads = {2};
+  const FoldedWeights folded = import_graph(graph).folded;
+  ASSERT_EQ(folded.computed.size(), 2U) << "a.weight is a weight in another form";
+  EXPECT_EQ(folded.computed.at("weight").made, "step");
+  EXPECT_EQ(folded.computed.at("weight").before.contents, nullptr);
+  EXPECT_NE(folded.computed.at("bias").before.contents, nullptr);
+}
+
 TEST(ToldApart, WhatWasOneInTheProgramStaysOne) {
   Graph graph = two_norms({"n.weight", "n.bias"});
   graph.nodes[1].call_reads = {0, 1};
