@@ -32,8 +32,8 @@ struct Planned {
 
 // Throws Error{kUsage} that names the file of weights, and what it lacks of the model's.
 void check_complete(const partitioner::Model& model, const std::string& weights);
-// The same, of no file if its name is empty, and where it has other numbers for one that constants of the model were made of; tells what of it
-// nothing has the name of.
+// The same, of no file if its name is empty, and where it has other numbers for one that constants
+// of the model were made of; tells what of it nothing has the name of.
 void check_weights(const Planned& planned, const std::string& weights);
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes
