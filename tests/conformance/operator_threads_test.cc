@@ -1,5 +1,5 @@
-// Kernels give the same on two and three threads as on one: the same bits, but where oneDNN divides a sum
-// between threads.
+// Kernels give the same on two and three threads as on one: the same bits, but where oneDNN divides
+// a sum between threads.
 #include <gmock/gmock.h>
 
 #include <bit>
