@@ -197,5 +197,22 @@ TEST(ToldApart, ATokenThatWasRepeatedForTheBatchIsAWeight) {
   }
 }
 
+// Of a file that says nothing of its program, where the token is only repeated.
+TEST(ToldApart, ATokenThatTheFileRepeatsIsAWeight) {
+  Graph graph =
+      graph_of({3, 2},
+               {node_of("Expand", {"cls", "rows"}, "expanded"), node_of("MatMul", {"x", "w"}, "h"),
+                node_of("Concat", {"expanded", "h"}, "y", {{"axis", int64_t{1}}})},
+               {stored("w", {2, 2}, {1, 0, 0, 1}), stored("cls", {1, 1, 2}, {5, 6}),
+                stored_integers("rows", {2, 1, 2})});
+  graph.inputs[0].shape[0] = {2, ""};
+  const Imported imported = import_graph(graph);
+  const ValueId token = imported.model.find_value("cls");
+  ASSERT_GE(token, 0);
+  EXPECT_EQ(imported.model.value(token).role, Role::kFrozen);
+  EXPECT_FALSE(imported.folded.weights.contains("cls"));
+  expect_same_answers(graph);
+}
+
 }  // namespace
 }  // namespace kerf::partitioner::onnx
