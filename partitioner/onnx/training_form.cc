@@ -182,7 +182,10 @@ void check_joined(const Joined& joined, const ops::Shape& scores) {
   if (joined.op != "Softmax" && joined.op != "LogSoftmax") return;
   const int64_t classes = scores.rank() == 3 ? 2 : 1;
   const int64_t axis = joined.axis < 0 ? joined.axis + scores.rank() : joined.axis;
-  if (axis != classes || (joined.to_the_last && axis + 1 != scores.rank()))
+  bool is_over_more = false;
+  for (int64_t behind = axis + 1; joined.to_the_last && behind < scores.rank(); ++behind)
+    is_over_more = is_over_more || scores[static_cast<int>(behind)] != 1;
+  if (axis != classes || is_over_more)
     refuse(
         format("it is over axis {}{} of {}, but the classes of cross-entropy are axis {}; export "
                "the model without it",

@@ -208,6 +208,22 @@ TEST(Import, ASoftmaxIsJoinedWhereItIsOverTheClasses) {
   EXPECT_TRUE(error_of([&] { import_graph(old, {.loss = kCrossEntropy}); }));
 }
 
+// As networks end in a pool over the whole picture.
+TEST(Import, ASoftmaxIsJoinedThoughAxesOfOneAreBehindTheClasses) {
+  for (const int64_t height : {1, 2}) {
+    Graph old = graph_of({3, height, 6},
+                         {node_of("MatMul", {"x", "w"}, "z"),
+                          node_of("Softmax", {"z"}, "y", {{"axis", int64_t{1}}})},
+                         {stored_random("w", {6, 1})});
+    old.opset = 11;  // over the classes and all that is behind
+    const auto error = error_of([&] {
+      const Imported joined = import_graph(old, {.loss = kCrossEntropy});
+      EXPECT_EQ(joined.model.results().at(0).name, "z");
+    });
+    EXPECT_EQ(error.has_value(), height > 1);
+  }
+}
+
 TEST(Import, WhatFitsNothingIsRefused) {
   Graph graph = product_and("Softmax", 2);
   graph.inputs[0].shape[0] = {-1, "N"};
