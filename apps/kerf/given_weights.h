@@ -9,8 +9,9 @@ namespace kerf::apps {
 
 // Throws Error{kUsage} that names the file of weights, and what it lacks of the model's.
 void check_complete(const partitioner::Model& model, const std::string& weights);
-// The same, of no file if its name is empty, and where the model would not have the weights: the file of the model has other numbers in constants, has tensors put together, or one for
-// several. Tells what of it nothing has the name of.
+// The same, of no file if its name is empty, and where the model would not have the weights: its
+// file has other numbers in constants, has tensors put together, or one for several. Tells what of
+// it nothing has the name of.
 void check_weights(const Planned& planned, const std::string& weights);
 
 }  // namespace kerf::apps

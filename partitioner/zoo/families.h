@@ -11,6 +11,7 @@ namespace kerf::partitioner {
 // Large enough for anything that fits a machine, small enough that no product of two overflows.
 inline constexpr int64_t kMostUnits = int64_t{1} << 24;
 inline constexpr int64_t kMostPixels = int64_t{1} << 14;  // in a row
+inline constexpr int64_t kMostLayers = 4096;
 
 Model make_mlp(const std::string& name, const ZooOptions& options);
 Model make_lenet5(const std::string& name, const ZooOptions& options);
@@ -33,6 +34,8 @@ Model make_vit(const std::string& name, const ZooOptions& options);
 // are as many, each within kMostUnits.
 std::vector<int64_t> sizes_or(const ZooOptions& options, std::vector<int64_t> otherwise,
                               const std::string& name);
+// Throws Error{kUsage} for more than kMostLayers, which would fill the memory.
+void check_layers(int64_t layers, const std::string& name);
 
 // So many channels, features or hidden units as `width` times those make: a multiple of `unit`, and
 // one at least.

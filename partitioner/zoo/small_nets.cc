@@ -32,6 +32,11 @@ std::vector<int64_t> sizes_or(const ZooOptions& options, std::vector<int64_t> ot
   return options.sizes;
 }
 
+void check_layers(int64_t layers, const std::string& name) {
+  if (layers > kMostLayers)
+    throw Error(ErrorCode::kUsage, format("{} layers are more than {}", layers, kMostLayers), name);
+}
+
 int64_t scaled_units(double width, int64_t units, int64_t unit) {
   const double wanted = static_cast<double>(units) * width / static_cast<double>(unit);
   return std::max<int64_t>(1, std::llround(wanted)) * unit;
@@ -125,6 +130,7 @@ Model make_lstm_lm(const std::string& name, const ZooOptions& options) {
 Model make_seq2seq(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {16, 16, 32, 32, 64, 2}, name);
   const auto [from, to, vocabulary, layers] = std::array{sizes[0], sizes[1], sizes[2], sizes[5]};
+  check_layers(layers, name);
   const int64_t width = scaled_units(options.width, sizes[3]);
   const int64_t hidden = scaled_units(options.width, sizes[4]);
   Builder b(name);

@@ -146,6 +146,7 @@ Model make_gpt(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {4, 512, 8, 128, 96}, name);
   const auto [layers, heads, tokens, vocabulary] =
       std::array{sizes[0], sizes[2], sizes[3], sizes[4]};
+  check_layers(layers, name);
   check_heads(sizes[1], heads, name);
   const int64_t features = scaled_units(options.width, sizes[1], heads);
   Builder b(name);
@@ -164,6 +165,7 @@ Model make_gpt(const std::string& name, const ZooOptions& options) {
 
 Model make_vit(const std::string& name, const ZooOptions& options) {
   const auto sizes = sizes_or(options, {12, 768, 12, 16}, name);
+  check_layers(sizes[0], name);
   ImageNet net(name, options);
   const int64_t heads = sizes[2];
   check_heads(sizes[1], heads, name);

@@ -12,10 +12,10 @@
 // no longer. What waits for a device is looked after every kDevicePatience by either.
 //
 // The lock guards the links, their events and the sockets, so any thread that has it may use those.
-// Packets are taken, and payload is sent, only by the one who drives; he copies it without the lock, so that
-// the compute thread acquires, commits and releases meanwhile. Between packets that need no copy he
-// lets go of it for whoever wants it. What a compute thread commits that calls often it sends at
-// once; for one that computes in between the data thread does.
+// Packets are taken, and payload is sent, only by the one who drives; he copies it without the
+// lock, so that the compute thread acquires, commits and releases meanwhile. Between packets that
+// need no copy he lets go of it for whoever wants it. What a compute thread commits that calls
+// often it sends at once; for one that computes in between the data thread does.
 //
 // Owned by a LinkEndpoint. Threads: lock(), enter() and serve() are the compute thread's.
 #pragma once

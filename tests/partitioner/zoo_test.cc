@@ -251,6 +251,15 @@ TEST(Zoo, RefusesWhatItDoesNotHave) {
   EXPECT_NE(complaint([] { make_zoo_model("mlp", {{784, 0, 10}}); }), "");
 }
 
+TEST(Zoo, RefusesMoreLayersThanFitAMemory) {
+  constexpr int64_t kMany = 1'000'000;
+  for (const auto& [name, sizes] :
+       std::map<std::string, std::vector<int64_t>>{{"gpt", {kMany, 8, 2, 4, 16}},
+                                                   {"vit", {kMany, 8, 2, 16}},
+                                                   {"seq2seq", {4, 4, 8, 8, 8, kMany}}})
+    EXPECT_THAT(complaint([&] { make_zoo_model(name, {sizes}); }), HasSubstr("1000000 layers"));
+}
+
 TEST(Zoo, SizesAreNumbersAndDashes) {
   EXPECT_THAT(parse_sizes("784-512-10"), ElementsAre(784, 512, 10));
   EXPECT_THAT(parse_sizes("7"), ElementsAre(7));

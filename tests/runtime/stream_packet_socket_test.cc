@@ -1,5 +1,5 @@
-// The packet socket over plain connections: what it makes of streams of bytes, in whatever pieces they come
-// and wherever they end.
+// The packet socket over plain connections: what it makes of streams of bytes, in whatever pieces
+// they come and wherever they end.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What tests of the packet socket over plain connections share: two workers' sockets, and a connection to
-// one of them whose bytes the test chooses.
+// What tests of the packet socket over plain connections share: two workers' sockets, and a
+// connection to one of them whose bytes the test chooses.
 #pragma once
 
 #include <gtest/gtest.h>
