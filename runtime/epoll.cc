@@ -25,6 +25,10 @@ void Epoll::add(int descriptor, uint32_t events, void* whose) const {
                 kerf::format("no more room in an epoll: {}", std::strerror(errno)));
 }
 
+void Epoll::remove(int descriptor) const {
+  ::epoll_ctl(file_.number(), EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
 void Epoll::change(int descriptor, uint32_t events, void* whose) const {
   epoll_event event{};
   event.events = events;

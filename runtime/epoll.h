@@ -21,7 +21,9 @@ class Epoll {
   void add(int descriptor, uint32_t events, void* whose = nullptr) const;
   // Whether it could.
   bool try_add(int descriptor, uint32_t events, void* whose) const;
-  // Of a descriptor that was added.
+  // Of a descriptor that was added. One that is closed is removed by that, unless a forked child
+  // has it too.
+  void remove(int descriptor) const;
   void change(int descriptor, uint32_t events, void* whose = nullptr) const;
 
  private:

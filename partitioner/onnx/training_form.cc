@@ -180,6 +180,10 @@ Joined end_in_scores(Graph& graph, const std::string& loss, std::vector<std::str
 
 void check_joined(const Joined& joined, const ops::Shape& scores) {
   if (joined.op != "Softmax" && joined.op != "LogSoftmax") return;
+  if (joined.axis < -scores.rank() || joined.axis >= scores.rank())
+    refuse(
+        format("it is over axis {}, which {} does not have", joined.axis, ops::to_string(scores)),
+        joined.where);
   const int64_t classes = scores.rank() == 3 ? 2 : 1;
   const int64_t axis = joined.axis < 0 ? joined.axis + scores.rank() : joined.axis;
   bool is_over_more = false;

@@ -30,6 +30,7 @@ class IncomingConnection {
   explicit IncomingConnection(OpenFile socket)
       : socket_(std::move(socket)), waits_for_enough_(waits_for_enough(socket_)) {}
 
+  int descriptor() const { return socket_.number(); }
   // The next packet that has come whole; empty: there is none yet, this has ended, or what came was
   // not wanted.
   std::optional<Packet> read(const Admit& admit, PayloadPlaces& places, PacketSocket::Lock& lock);

@@ -28,7 +28,7 @@ struct Parts {
   size_t add(const void* data, size_t size, size_t skip) {
     const size_t skipped = std::min(skip, size);
     if (skipped < size) {
-      // writev() only reads, but its interface knows no constant memory.
+      // sendmsg() only reads, but its interface knows no constant memory.
       auto* const from = static_cast<std::byte*>(const_cast<void*>(data)) + skipped;
       items[count++] = {from, size - skipped};
       bytes += size - skipped;
@@ -67,14 +67,11 @@ bool OutgoingConnection::connect() {
 
 void OutgoingConnection::look(uint32_t events) {
   if (state_ == State::kConnecting) {
-    if (!is_connected(socket_)) {
-      if (errno != 0) broken();
-      return;
-    }
+    if (!is_connected(socket_)) return broken();
     state_ = State::kConnected;
   }
   if (state_ == State::kConnected && (events & ~uint32_t{EPOLLOUT}) != 0) hear();
-  if (state_ == State::kConnected) set_writable(true);
+  if (state_ == State::kConnected && (events & EPOLLOUT) != 0) set_writable(true);
 }
 
 // Within a host every message that is read makes room: whoever were told of that, and has no use
@@ -131,6 +128,7 @@ void OutgoingConnection::sent(size_t bytes) {
 }
 
 void OutgoingConnection::broken() {
+  if (socket_.number() >= 0) epoll_.remove(socket_.number());
   socket_.close();
   state_ = State::kNone;
   is_writable_ = false;

@@ -80,9 +80,10 @@ class StreamPacketSocket final : public PacketSocket {
   void listen(const std::string& scheme);
   OutgoingConnection& connection(int32_t peer);
   void look();
+  void look_at_events();
   void look_and_write(Lock& lock);
   void connect_again();
-  void accept_some(Listener& listener);
+  bool accept_some(Listener& listener);
   void begin_incoming(OpenFile socket);
   bool admit(Incoming& from, const PacketHeader& head);
   void make_ready(Incoming& incoming, uint32_t events);
@@ -190,6 +191,16 @@ void StreamPacketSocket::write_all(Lock* lock) {
 }
 
 void StreamPacketSocket::look() {
+  look_at_events();
+  are_more_knocking_ = false;
+  bool has_accepted = false;
+  for (Listener& listener : listeners_)
+    if (listener.is_somebody_knocking) has_accepted = accept_some(listener) || has_accepted;
+  // What came with them is not told again to who waits for more.
+  if (has_accepted) look_at_events();
+}
+
+void StreamPacketSocket::look_at_events() {
   std::array<epoll_event, 64> events;
   const int count =
       ::epoll_wait(epoll_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
@@ -204,10 +215,6 @@ void StreamPacketSocket::look() {
     else if (whose != nullptr)  // otherwise it is time to connect, which is looked at anyhow
       make_ready(*static_cast<Incoming*>(whose), events[i].events);
   }
-  // Last: it may end some of them.
-  are_more_knocking_ = false;
-  for (Listener& listener : listeners_)
-    if (listener.is_somebody_knocking) accept_some(listener);
 }
 
 // Those that have none, once it is time; what fails by then is tried again.
@@ -226,24 +233,31 @@ void StreamPacketSocket::make_ready(Incoming& incoming, uint32_t events) {
   if (!std::exchange(incoming.is_ready, true)) ready_.push_back(&incoming);
 }
 
-void StreamPacketSocket::accept_some(Listener& listener) {
+// Whether there are new connections.
+bool StreamPacketSocket::accept_some(Listener& listener) {
+  bool is_any_new = false;
   for (int i = 0; i < kConnectionsAtATime; ++i) {
     auto socket = accept_connection(listener.socket);
     if (socket) {
       begin_incoming(std::move(*socket));
+      is_any_new = true;
       continue;
     }
+    if (errno == EACCES) ++dropped_;  // another user's
     const bool is_nobody_there = errno == EAGAIN || errno == EWOULDBLOCK;
-    if (!is_nobody_there && !is_shortage(errno)) continue;  // that one has gone again
+    if (!is_nobody_there && !is_shortage(errno)) continue;  // or that one has gone again
     listener.is_somebody_knocking = !is_nobody_there;  // to be tried again, with fewer files open
-    return;
+    return is_any_new;
   }
   are_more_knocking_ = true;
+  return is_any_new;
 }
 
 void StreamPacketSocket::begin_incoming(OpenFile socket) {
   const auto is_stranger = [](const Incoming& each) { return each.peer < 0; };
-  if (std::ranges::count_if(incoming_, is_stranger) >= kStrangersAtMost) {
+  // Peers that have not spoken yet are among them.
+  const auto most = kStrangersAtMost + static_cast<int64_t>(identity_.peers.size());
+  if (std::ranges::count_if(incoming_, is_stranger) >= most) {
     ++dropped_;
     forget(*std::ranges::find_if(incoming_, is_stranger));
   }
@@ -253,6 +267,7 @@ void StreamPacketSocket::begin_incoming(OpenFile socket) {
 }
 
 void StreamPacketSocket::forget(Incoming& incoming) {
+  epoll_.remove(incoming.connection.descriptor());
   std::erase(ready_, &incoming);
   incoming_.remove_if([&](const Incoming& each) { return &each == &incoming; });
 }

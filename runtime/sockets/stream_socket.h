@@ -13,7 +13,7 @@
 
 namespace kerf::runtime {
 
-// What an epoll is asked of them: it tells of bytes and ends, once.
+// What an epoll is asked of what has something to read or take: it tells of it, or of its end, once.
 inline constexpr uint32_t kTellsOnce = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 struct SocketAddress {
@@ -29,7 +29,8 @@ OpenFile listen_tcp(const std::string& host, std::string& address);
 OpenFile listen_ipc(const std::string& address);
 // The next connection to `listener`. Empty: errno says why; EACCES if it is another user's.
 std::optional<OpenFile> accept_connection(const OpenFile& listener);
-// Begins to connect: writable when that has ended. No file: errno says why.
+// Begins to connect: writable when that has ended. No file: errno says why; EACCES if another user
+// listens there.
 OpenFile begin_connect(const SocketAddress& address);
 // Whether what began is connected; otherwise errno says why not.
 bool is_connected(const OpenFile& socket);

@@ -1,6 +1,9 @@
 // Connections of the packet socket: which it keeps, which it ends, and what it does
 // where no more can be opened.
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -160,10 +163,42 @@ TEST_P(StreamSocket, GoesOnWithTheNewerOfTwoConnectionsOfAWorker) {
   EXPECT_TRUE(older.is_closed_by(after(10s)));
 }
 
+// A forked child has all descriptors until it becomes another program: what is closed here is open
+// there, and would still be told of.
+TEST_P(StreamSocket, ForgetsAConnectionThatAForkedChildKeepsOpen) {
+  RawConnection older(*b_.socket);
+  older.write(on_the_wire(probe_head(1)));
+  ASSERT_TRUE(b_.receive());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  RawConnection newer(*b_.socket);
+  newer.write(on_the_wire(probe_head(2)));
+  ASSERT_TRUE(b_.receive());
+  older.write(on_the_wire(probe_head(3)));
+  EXPECT_FALSE(b_.receive(after(50ms)));
+  newer.write(on_the_wire(probe_head(4)));
+  const auto packet = b_.receive();
+  ASSERT_TRUE(packet);
+  EXPECT_EQ(packet->head.sequence, 4U);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+// What comes with a connection is known as soon as the connection is.
+TEST_P(StreamSocket, IsNotDrainedWhileANewConnectionIsUnread) {
+  RawConnection raw(*b_.socket);
+  raw.write(on_the_wire(probe_head(1)));
+  b_.socket->wait(after(10s));
+  EXPECT_TRUE(b_.look() || !b_.socket->drained());
+}
+
 // Each says a little and stays.
 TEST_P(StreamSocket, LetsAWorkerInThoughStrangersHoldAllPlaces) {
   std::deque<RawConnection> strangers;
-  for (int i = 0; i < 100; ++i) strangers.emplace_back(*b_.socket).write("I am");
+  for (int i = 0; i < 101; ++i) strangers.emplace_back(*b_.socket).write("I am");
   EXPECT_FALSE(b_.receive(after(20ms)));
   EXPECT_TRUE(strangers.front().is_closed_by(after(10s))) << "the oldest had to go";
   RawConnection worker(*b_.socket);

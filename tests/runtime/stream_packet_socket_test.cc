@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <thread>
+#include <tuple>
 
 #include "runtime/control.h"
 #include "tests/runtime/stream_socket_fixture.h"
@@ -187,7 +190,9 @@ TEST(SocketAddress, OfThisHostLetsInNobodyElsesProcesses) {
   const pid_t stranger = ::fork();
   if (stranger == 0) {
     const bool is_other = ::setresuid(65'534, 65'534, 65'534) == 0;
-    const OpenFile socket = begin_connect(parse_socket_address(address));
+    const SocketAddress to = parse_socket_address(address);
+    const OpenFile socket(::socket(AF_UNIX, SOCK_STREAM, 0));  // that does not ask whose it is
+    ::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to.socket), to.length);
     char byte = 0;
     pollfd item{socket.number(), POLLIN, 0};
     const bool is_closed =
@@ -203,6 +208,30 @@ TEST(SocketAddress, OfThisHostLetsInNobodyElsesProcesses) {
   EXPECT_EQ(status, 0) << "it was let in";
   const OpenFile friends = begin_connect(parse_socket_address(address));
   EXPECT_TRUE(accept_connection(listener));
+}
+
+// What took the name of a worker that is gone is not told the run's token.
+TEST(SocketAddress, OfThisHostIsNotConnectedToSomebodyElses) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may become somebody else";
+  const std::string address = random_local_address();
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    if (::setresuid(65'534, 65'534, 65'534) != 0) ::_exit(1);
+    const OpenFile listener = listen_ipc(address);
+    std::ignore = ::write(ready[1], "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_LT(begin_connect(parse_socket_address(address)).number(), 0);
+  EXPECT_EQ(errno, EACCES);
+  ::kill(stranger, SIGKILL);
+  EXPECT_EQ(::waitpid(stranger, nullptr, 0), stranger);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 // Its thread has committed, and computes; the connection holds a few hundred of them.

@@ -43,7 +43,7 @@ class PacketExchange {
   void silence(int worker);
   // Packets that nobody has taken for this worker.
   size_t untaken(int worker) const;
-  // From now on connections of this worker take payload only by send_unsent(), as tcp's do; counted
+  // From now on connections of this worker take payload only by send_unsent(), as they do; counted
   // is who calls it.
   void keep_payload(int worker);
   int64_t sent_by_me(int worker) const;

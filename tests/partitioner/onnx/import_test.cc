@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "partitioner/cut.h"
 #include "partitioner/onnx/evaluate.h"
@@ -206,6 +207,17 @@ TEST(Import, ASoftmaxIsJoinedWhereItIsOverTheClasses) {
   Graph old = product_and("Softmax", 1);
   old.opset = 11;  // over all of a sample
   EXPECT_TRUE(error_of([&] { import_graph(old, {.loss = kCrossEntropy}); }));
+}
+
+TEST(Import, ASoftmaxOverAnAxisThatIsNotThereIsRefused) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const int64_t axis : {int64_t{-100}, int64_t{3}, -(int64_t{1} << 40), kMost, -kMost - 1}) {
+    Graph old = product_and("Softmax", axis);
+    old.opset = 11;
+    const auto error = error_of([&] { import_graph(old, {.loss = kCrossEntropy}); });
+    ASSERT_TRUE(error) << axis;
+    EXPECT_THAT(error->what(), testing::HasSubstr("does not have"));
+  }
 }
 
 // As networks end in a pool over the whole picture.
