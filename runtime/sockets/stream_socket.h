@@ -13,7 +13,7 @@
 
 namespace kerf::runtime {
 
-// What an epoll is asked of what has something to read or take: it tells of it, or of its end, once.
+// What an epoll is asked of what has something to read or take: it tells of that, or its end, once.
 inline constexpr uint32_t kTellsOnce = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 struct SocketAddress {
