@@ -54,7 +54,8 @@ class Teller {
                                                                        : computed->second.tensors;
   }
 
-  // Exporters leave one out of a product that is zeros.
+  // Exporters leave one out of a product that is zeros. Of more than all together may have, the file
+  // need not have any bytes: they stay lost.
   void restore_bias(const std::vector<GraphNode*>& nodes) {
     GraphNode& node = *nodes.front();
     if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
@@ -66,7 +67,10 @@ class Teller {
         weight->second.spec.dtype != ops::DType::kFloat32 || graph_.initializers.contains(name))
       return;
     const bool turned = ops::attribute_int(node.attributes, "transB", 0) != 0;
-    const ops::ValueSpec spec{ops::DType::kFloat32, {weight->second.spec.shape[turned ? 0 : 1]}};
+    const int64_t units = weight->second.spec.shape[turned ? 0 : 1];
+    if (units < 1 || static_cast<size_t>(units) > zeros_left_ / sizeof(float)) return;
+    zeros_left_ -= static_cast<size_t>(units) * sizeof(float);
+    const ops::ValueSpec spec{ops::DType::kFloat32, {units}};
     graph_.initializers[name] = {name, spec, spec.dtype,
                                  contents_of(std::string(spec.bytes(0), '\0'), spec.dtype)};
     node.inputs.push_back(name);
@@ -134,6 +138,7 @@ class Teller {
   Graph& graph_;
   std::map<std::string, size_t> places_;
   std::set<std::string> before_;  // names that were read instead
+  size_t zeros_left_ = kMostRepeated;
   int renamed_ = 0;
 };
 
