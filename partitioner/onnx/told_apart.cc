@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "partitioner/onnx/weight_file.h"
@@ -46,12 +47,25 @@ class Teller {
 
  private:
   // The tensors of the program that an initializer is, or was computed of.
-  std::vector<size_t> read_by(const std::string& name) const {
-    if (!graph_.initializers.contains(name)) return {};
-    if (const auto place = places_.find(name); place != places_.end()) return {place->second};
+  const std::set<size_t>& read_by(const std::string& name) {
+    static const std::set<size_t> kNone;
+    if (const auto found = read_.find(name); found != read_.end()) return found->second;
+    if (!graph_.initializers.contains(name)) return kNone;
+    if (const auto place = places_.find(name); place != places_.end())
+      return read_[name] = {place->second};
     const auto computed = graph_.computed.find(name);
-    return computed == graph_.computed.end() || !computed->second.only ? std::vector<size_t>{}
-                                                                       : computed->second.tensors;
+    if (computed == graph_.computed.end() || !computed->second.only) return kNone;
+    const std::vector<size_t>& tensors = computed->second.tensors;
+    return read_[name] = std::set<size_t>(tensors.begin(), tensors.end());
+  }
+
+  // What both have, in the time that the smaller takes.
+  static std::vector<size_t> in_both(const std::set<size_t>& a, const std::set<size_t>& b) {
+    const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+    std::vector<size_t> found;
+    for (const size_t each : fewer)
+      if (more.contains(each)) found.push_back(each);
+    return found;
   }
 
   // Exporters leave one out of a product that is zeros. Of more than all together may have, the file
@@ -76,18 +90,22 @@ class Teller {
     node.inputs.push_back(name);
   }
 
-  Call call_of(const std::vector<GraphNode*>& nodes) const {
+  Call call_of(const std::vector<GraphNode*>& nodes) {
     const std::vector<size_t>& has = nodes.front()->call_reads;
-    std::set<size_t> left(has.begin(), has.end());
+    const std::set<size_t> all(has.begin(), has.end());
+    std::set<size_t> left = all;
+    std::map<std::string, bool> others;  // whether it is one tensor, which the call does not have
     Call call;
     for (GraphNode* node : nodes)
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        const std::vector<size_t> read = read_by(node->inputs[i]);
-        const bool own = std::any_of(read.begin(), read.end(), [&](size_t each) {
-          return std::find(has.begin(), has.end(), each) != has.end();
-        });
-        for (const size_t each : read) left.erase(each);
-        if (!own && read.size() == 1) call.reads.push_back({node, i});
+        const auto [other, added] = others.emplace(node->inputs[i], false);
+        if (added) {
+          const std::set<size_t>& read = read_by(node->inputs[i]);
+          const std::vector<size_t> own = in_both(read, all);
+          for (const size_t each : own) left.erase(each);
+          other->second = own.empty() && read.size() == 1;
+        }
+        if (other->second) call.reads.push_back({node, i});
       }
     for (const size_t each : has)
       if (left.contains(each)) call.absent.push_back(each);
@@ -99,7 +117,7 @@ class Teller {
   void rename(const Call& call) {
     bool alike = call.reads.size() == call.absent.size();
     for (size_t i = 0; alike && i < call.reads.size(); ++i)
-      alike = graph_.torch[read_by(name_of(call.reads[i]))[0]].parameter ==
+      alike = graph_.torch[*read_by(name_of(call.reads[i])).begin()].parameter ==
               graph_.torch[call.absent[i]].parameter;
     if (!alike && !call.absent.empty())
       for (const Read& each : call.reads) graph_.doubtful.insert(name_of(each));
@@ -137,7 +155,8 @@ class Teller {
 
   Graph& graph_;
   std::map<std::string, size_t> places_;
-  std::set<std::string> before_;  // names that were read instead
+  std::map<std::string, std::set<size_t>> read_;  // by initializers, which only become more
+  std::set<std::string> before_;                  // names that were read instead
   size_t zeros_left_ = kMostRepeated;
   int renamed_ = 0;
 };
