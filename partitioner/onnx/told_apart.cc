@@ -25,6 +25,7 @@ struct Read {
 struct Call {
   std::vector<Read> reads;     // of tensors of the program that it does not have
   std::vector<size_t> absent;  // tensors that it has, and nothing reads by name
+  bool by_place = false;       // each of `reads` is one of `absent`, as it was a parameter or not
 };
 
 class Teller {
@@ -39,7 +40,7 @@ class Teller {
       if (!node.call.empty() && !node.call_reads.empty()) calls[node.call].push_back(&node);
     for (const auto& [name, nodes] : calls) {
       restore_bias(nodes);
-      rename(call_of(nodes));
+      rename(is_norm(nodes) ? norm_of(*nodes.front()) : call_of(nodes));
     }
     drop_unread();
     return renamed_;
@@ -90,6 +91,31 @@ class Teller {
     node.inputs.push_back(name);
   }
 
+  // Of a batch normalization whose call has scale, shift, mean and variance, of which each input is
+  // one as it stands: in PyTorch's order, which is ONNX's.
+  bool is_norm(const std::vector<GraphNode*>& nodes) {
+    const GraphNode& node = *nodes.front();
+    if (nodes.size() != 1 || node.op != "BatchNormalization" || node.inputs.size() != 5 ||
+        node.call_reads.size() != 4)
+      return false;
+    for (size_t i = 0; i < 4; ++i)
+      if (!places_.contains(node.inputs[i + 1]) || read_by(node.inputs[i + 1]).size() != 1 ||
+          graph_.torch[node.call_reads[i]].parameter != (i < 2))
+        return false;
+    return true;
+  }
+
+  Call norm_of(GraphNode& node) {
+    Call call;
+    call.by_place = true;
+    for (size_t i = 0; i < 4; ++i) {
+      if (*read_by(node.inputs[i + 1]).begin() == node.call_reads[i]) continue;
+      call.reads.push_back({&node, i + 1});
+      call.absent.push_back(node.call_reads[i]);
+    }
+    return call;
+  }
+
   Call call_of(const std::vector<GraphNode*>& nodes) {
     const std::vector<size_t>& has = nodes.front()->call_reads;
     const std::set<size_t> all(has.begin(), has.end());
@@ -116,7 +142,7 @@ class Teller {
   // what nothing reads, as a batch normalisation that is folded into a convolution is.
   void rename(const Call& call) {
     bool alike = call.reads.size() == call.absent.size();
-    for (size_t i = 0; alike && i < call.reads.size(); ++i)
+    for (size_t i = 0; alike && !call.by_place && i < call.reads.size(); ++i)
       alike = graph_.torch[*read_by(name_of(call.reads[i])).begin()].parameter ==
               graph_.torch[call.absent[i]].parameter;
     if (!alike && !call.absent.empty())
