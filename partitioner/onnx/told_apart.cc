@@ -195,6 +195,21 @@ bool is_expanded_name(const std::string& name) {
           name.find_first_not_of("0123456789", kExpand.size() + 1) == std::string::npos);
 }
 
+// Whether its slices along an axis between the first and the last are alike: the tensor may have
+// been repeated along that, too.
+bool is_repeated_within(const ops::Shape& shape, const std::string& row) {
+  size_t slice = sizeof(float) * static_cast<size_t>(shape[shape.rank() - 1]);
+  for (int axis = shape.rank() - 2; axis > 0; --axis) {
+    const size_t whole = slice * static_cast<size_t>(shape[axis]);
+    bool differ = shape[axis] == 1;
+    for (size_t i = slice; !differ && i < row.size(); ++i)
+      differ = i % whole >= slice && row[i] != row[i - slice];
+    if (!differ) return true;
+    slice = whole;
+  }
+  return false;
+}
+
 // Nothing where its rows differ.
 std::string one_row(const Stored& stored) {
   const auto rows = static_cast<size_t>(stored.spec.shape[0]);
@@ -218,6 +233,7 @@ void tell_apart(Graph& graph, std::vector<std::string>& notes) {
                renamed == 1 ? "1 tensor was" : format("{} were", plural(renamed, "tensor"))));
 }
 
+// Not a tensor of one axis, which the program has in another shape than a row of [N, C].
 void repeat_here(Graph& graph) {
   if (graph.inputs.empty() || graph.inputs[0].shape.empty()) return;
   const int64_t batch = graph.inputs[0].shape[0].extent;
@@ -231,13 +247,13 @@ void repeat_here(Graph& graph) {
       continue;
     const Stored& stored = found->second;
     const std::string& token = graph.torch[computed.tensors[0]].name;
-    if (batch < 1 || stored.spec.shape.rank() < 2 || stored.spec.shape[0] != batch ||
+    if (batch < 1 || stored.spec.shape.rank() < 3 || stored.spec.shape[0] != batch ||
         stored.contents == nullptr || stored.spec.dtype != ops::DType::kFloat32 ||
         stored.spec.bytes(0) > left || graph.initializers.contains(token))
       continue;
     left -= stored.spec.bytes(0);
     std::string row = one_row(stored);
-    if (row.empty()) continue;
+    if (row.empty() || is_repeated_within(stored.spec.shape, row)) continue;
     const std::vector<int64_t> shape(stored.spec.shape.begin(), stored.spec.shape.end());
     Stored once{token, stored.spec, stored.in_file, contents_of(std::move(row), stored.spec.dtype)};
     once.spec.shape[0] = 1;

@@ -228,6 +228,24 @@ TEST(ToldApart, ATokenThatWasRepeatedForTheBatchIsAWeight) {
   }
 }
 
+// What was repeated along another axis than the batch's, too, or had no axis for that.
+TEST(ToldApart, ATokenThatMayHaveHadAnotherShapeIsNoWeight) {
+  const auto token_of = [](const ops::Shape& shape, const std::vector<float>& numbers) {
+    Graph graph =
+        graph_of({2}, {node_of("Add", {"x", "expand"}, "y")}, {stored("expand", shape, numbers)});
+    graph.inputs[0].shape[0] = {2, ""};
+    graph.torch = {{"token", true}};
+    graph.computed["expand"] = {{0}, true};
+    repeat_here(graph);
+    return graph.initializers.contains("token");
+  };
+  EXPECT_TRUE(token_of({2, 2, 2}, {5, 6, 5, 7, 5, 6, 5, 7}));
+  EXPECT_FALSE(token_of({2, 2, 2}, {5, 6, 5, 6, 5, 6, 5, 6}));
+  EXPECT_TRUE(token_of({2, 2, 1, 2}, {5, 6, 5, 7, 5, 6, 5, 7}));
+  EXPECT_FALSE(token_of({2, 2, 2, 1}, {5, 6, 5, 6, 5, 6, 5, 6}));
+  EXPECT_FALSE(token_of({2, 2}, {5, 6, 5, 6}));
+}
+
 // Of a file that says nothing of its program, where the token is only repeated.
 TEST(ToldApart, ATokenThatTheFileRepeatsIsAWeight) {
   Graph graph =
