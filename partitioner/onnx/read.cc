@@ -132,10 +132,12 @@ class Reader {
     for (const auto& info : graph.value_info()) {
       if (!graph_.initializers.contains(info.name())) continue;
       ComputedOf computed{{}, true};
+      std::set<size_t> seen;
       for (const std::string& each :
            read_list(metadata(info, kOfValue, "pkg.onnxscript.optimizer.folded_from"))) {
         const auto found = by_name.find(each);
-        if (found != by_name.end()) computed.tensors.push_back(found->second);
+        if (found != by_name.end() && seen.insert(found->second).second)
+          computed.tensors.push_back(found->second);
         computed.only = computed.only && (found != by_name.end() || each.starts_with("val_"));
       }
       if (!computed.tensors.empty()) graph_.computed.emplace(info.name(), std::move(computed));

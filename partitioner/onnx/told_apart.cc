@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "partitioner/onnx/weight_file.h"
@@ -24,6 +25,7 @@ struct Read {
 struct Call {
   std::vector<Read> reads;     // of tensors of the program that it does not have
   std::vector<size_t> absent;  // tensors that it has, and nothing reads by name
+  bool by_place = false;       // each of `reads` is one of `absent`, as it was a parameter or not
 };
 
 class Teller {
@@ -38,7 +40,7 @@ class Teller {
       if (!node.call.empty() && !node.call_reads.empty()) calls[node.call].push_back(&node);
     for (const auto& [name, nodes] : calls) {
       restore_bias(nodes);
-      rename(call_of(nodes));
+      rename(is_norm(nodes) ? norm_of(*nodes.front()) : call_of(nodes));
     }
     drop_unread();
     return renamed_;
@@ -46,15 +48,29 @@ class Teller {
 
  private:
   // The tensors of the program that an initializer is, or was computed of.
-  std::vector<size_t> read_by(const std::string& name) const {
-    if (!graph_.initializers.contains(name)) return {};
-    if (const auto place = places_.find(name); place != places_.end()) return {place->second};
+  const std::set<size_t>& read_by(const std::string& name) {
+    static const std::set<size_t> kNone;
+    if (const auto found = read_.find(name); found != read_.end()) return found->second;
+    if (!graph_.initializers.contains(name)) return kNone;
+    if (const auto place = places_.find(name); place != places_.end())
+      return read_[name] = {place->second};
     const auto computed = graph_.computed.find(name);
-    return computed == graph_.computed.end() || !computed->second.only ? std::vector<size_t>{}
-                                                                       : computed->second.tensors;
+    if (computed == graph_.computed.end() || !computed->second.only) return kNone;
+    const std::vector<size_t>& tensors = computed->second.tensors;
+    return read_[name] = std::set<size_t>(tensors.begin(), tensors.end());
   }
 
-  // Exporters leave one out of a product that is zeros.
+  // What both have, in the time that the smaller takes.
+  static std::vector<size_t> in_both(const std::set<size_t>& a, const std::set<size_t>& b) {
+    const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+    std::vector<size_t> found;
+    for (const size_t each : fewer)
+      if (more.contains(each)) found.push_back(each);
+    return found;
+  }
+
+  // Exporters leave one out of a product that is zeros. Of more than all together may have, the file
+  // need not have any bytes: they stay lost.
   void restore_bias(const std::vector<GraphNode*>& nodes) {
     GraphNode& node = *nodes.front();
     if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
@@ -66,24 +82,56 @@ class Teller {
         weight->second.spec.dtype != ops::DType::kFloat32 || graph_.initializers.contains(name))
       return;
     const bool turned = ops::attribute_int(node.attributes, "transB", 0) != 0;
-    const ops::ValueSpec spec{ops::DType::kFloat32, {weight->second.spec.shape[turned ? 0 : 1]}};
+    const int64_t units = weight->second.spec.shape[turned ? 0 : 1];
+    if (units < 1 || static_cast<size_t>(units) > zeros_left_ / sizeof(float)) return;
+    zeros_left_ -= static_cast<size_t>(units) * sizeof(float);
+    const ops::ValueSpec spec{ops::DType::kFloat32, {units}};
     graph_.initializers[name] = {name, spec, spec.dtype,
                                  contents_of(std::string(spec.bytes(0), '\0'), spec.dtype)};
     node.inputs.push_back(name);
   }
 
-  Call call_of(const std::vector<GraphNode*>& nodes) const {
+  // Of a batch normalization whose call has scale, shift, mean and variance, of which each input is
+  // one as it stands: in PyTorch's order, which is ONNX's.
+  bool is_norm(const std::vector<GraphNode*>& nodes) {
+    const GraphNode& node = *nodes.front();
+    if (nodes.size() != 1 || node.op != "BatchNormalization" || node.inputs.size() != 5 ||
+        node.call_reads.size() != 4)
+      return false;
+    for (size_t i = 0; i < 4; ++i)
+      if (!places_.contains(node.inputs[i + 1]) || read_by(node.inputs[i + 1]).size() != 1 ||
+          graph_.torch[node.call_reads[i]].parameter != (i < 2))
+        return false;
+    return true;
+  }
+
+  Call norm_of(GraphNode& node) {
+    Call call;
+    call.by_place = true;
+    for (size_t i = 0; i < 4; ++i) {
+      if (*read_by(node.inputs[i + 1]).begin() == node.call_reads[i]) continue;
+      call.reads.push_back({&node, i + 1});
+      call.absent.push_back(node.call_reads[i]);
+    }
+    return call;
+  }
+
+  Call call_of(const std::vector<GraphNode*>& nodes) {
     const std::vector<size_t>& has = nodes.front()->call_reads;
-    std::set<size_t> left(has.begin(), has.end());
+    const std::set<size_t> all(has.begin(), has.end());
+    std::set<size_t> left = all;
+    std::map<std::string, bool> others;  // whether it is one tensor, which the call does not have
     Call call;
     for (GraphNode* node : nodes)
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        const std::vector<size_t> read = read_by(node->inputs[i]);
-        const bool own = std::any_of(read.begin(), read.end(), [&](size_t each) {
-          return std::find(has.begin(), has.end(), each) != has.end();
-        });
-        for (const size_t each : read) left.erase(each);
-        if (!own && read.size() == 1) call.reads.push_back({node, i});
+        const auto [other, added] = others.emplace(node->inputs[i], false);
+        if (added) {
+          const std::set<size_t>& read = read_by(node->inputs[i]);
+          const std::vector<size_t> own = in_both(read, all);
+          for (const size_t each : own) left.erase(each);
+          other->second = own.empty() && read.size() == 1;
+        }
+        if (other->second) call.reads.push_back({node, i});
       }
     for (const size_t each : has)
       if (left.contains(each)) call.absent.push_back(each);
@@ -94,8 +142,8 @@ class Teller {
   // what nothing reads, as a batch normalisation that is folded into a convolution is.
   void rename(const Call& call) {
     bool alike = call.reads.size() == call.absent.size();
-    for (size_t i = 0; alike && i < call.reads.size(); ++i)
-      alike = graph_.torch[read_by(name_of(call.reads[i]))[0]].parameter ==
+    for (size_t i = 0; alike && !call.by_place && i < call.reads.size(); ++i)
+      alike = graph_.torch[*read_by(name_of(call.reads[i])).begin()].parameter ==
               graph_.torch[call.absent[i]].parameter;
     if (!alike && !call.absent.empty())
       for (const Read& each : call.reads) graph_.doubtful.insert(name_of(each));
@@ -133,7 +181,9 @@ class Teller {
 
   Graph& graph_;
   std::map<std::string, size_t> places_;
-  std::set<std::string> before_;  // names that were read instead
+  std::map<std::string, std::set<size_t>> read_;  // by initializers, which only become more
+  std::set<std::string> before_;                  // names that were read instead
+  size_t zeros_left_ = kMostRepeated;
   int renamed_ = 0;
 };
 
@@ -143,6 +193,21 @@ bool is_expanded_name(const std::string& name) {
   return name.size() == kExpand.size() ||
          (name[kExpand.size()] == '_' &&
           name.find_first_not_of("0123456789", kExpand.size() + 1) == std::string::npos);
+}
+
+// Whether its slices along an axis between the first and the last are alike: the tensor may have
+// been repeated along that, too.
+bool is_repeated_within(const ops::Shape& shape, const std::string& row) {
+  size_t slice = sizeof(float) * static_cast<size_t>(shape[shape.rank() - 1]);
+  for (int axis = shape.rank() - 2; axis > 0; --axis) {
+    const size_t whole = slice * static_cast<size_t>(shape[axis]);
+    bool differ = shape[axis] == 1;
+    for (size_t i = slice; !differ && i < row.size(); ++i)
+      differ = i % whole >= slice && row[i] != row[i - slice];
+    if (!differ) return true;
+    slice = whole;
+  }
+  return false;
 }
 
 // Nothing where its rows differ.
@@ -168,6 +233,7 @@ void tell_apart(Graph& graph, std::vector<std::string>& notes) {
                renamed == 1 ? "1 tensor was" : format("{} were", plural(renamed, "tensor"))));
 }
 
+// Not a tensor of one axis, which the program has in another shape than a row of [N, C].
 void repeat_here(Graph& graph) {
   if (graph.inputs.empty() || graph.inputs[0].shape.empty()) return;
   const int64_t batch = graph.inputs[0].shape[0].extent;
@@ -181,13 +247,13 @@ void repeat_here(Graph& graph) {
       continue;
     const Stored& stored = found->second;
     const std::string& token = graph.torch[computed.tensors[0]].name;
-    if (batch < 1 || stored.spec.shape.rank() < 2 || stored.spec.shape[0] != batch ||
+    if (batch < 1 || stored.spec.shape.rank() < 3 || stored.spec.shape[0] != batch ||
         stored.contents == nullptr || stored.spec.dtype != ops::DType::kFloat32 ||
         stored.spec.bytes(0) > left || graph.initializers.contains(token))
       continue;
     left -= stored.spec.bytes(0);
     std::string row = one_row(stored);
-    if (row.empty()) continue;
+    if (row.empty() || is_repeated_within(stored.spec.shape, row)) continue;
     const std::vector<int64_t> shape(stored.spec.shape.begin(), stored.spec.shape.end());
     Stored once{token, stored.spec, stored.in_file, contents_of(std::move(row), stored.spec.dtype)};
     once.spec.shape[0] = 1;

@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
 
 #include "partitioner/onnx/read.h"
+#include "partitioner/onnx/told_apart.h"
 #include "partitioner/onnx/weight_file.h"
+#include "runtime/format.h"
 #include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/allocation_meter.h"
 #include "tests/support/errors.h"
@@ -368,6 +371,48 @@ TEST(HostileGraphs, GroupsThatAreNone) {
   };
   refuse({4, 6}, 0, "group");
   refuse({int64_t{1} << 40, 1}, 2, "it needs a constant of shape");
+}
+
+// Products with one wide matrix, of each of which a bias of zeros was left out.
+TEST(HostileGraphs, ZerosThatAreLeftOutOften) {
+  constexpr int64_t kOften = 300;
+  for (const int64_t units : {int64_t{1} << 20, int64_t{1} << 62}) {
+    Graph graph = graph_of({1}, {}, {});
+    graph.initializers.emplace("w", empty("w", {0, units}));
+    graph.initializers.at("w").spec.dtype = ops::DType::kFloat32;
+    graph.torch = {{"w", true}};
+    for (size_t i = 1; i <= kOften; ++i) {
+      graph.torch.push_back({format("b{}", i), true});
+      graph.nodes.push_back(node_of("Gemm", {"x", "w"}, format("y{}", i)));
+      graph.nodes.back().call = format("linear_{}", i);
+      graph.nodes.back().call_reads = {0, i};
+    }
+    const size_t before = tests::allocated_bytes();
+    std::vector<std::string> notes;
+    tell_apart(graph, notes);
+    EXPECT_LE(tests::allocated_bytes() - before, kAllowed / 2);
+    EXPECT_TRUE(graph.lost.contains("b99")) << "the last one";
+    EXPECT_EQ(graph.initializers.contains("b1"), units == int64_t{1} << 20);
+  }
+}
+
+// A call that has many tensors and reads another, computed of one again and again, as often.
+TEST(HostileGraphs, ASumThatReadsOneTensorOften) {
+  constexpr size_t kOften = 10000;
+  Graph graph = graph_of({4}, {node_of("Sum", std::vector<std::string>(kOften, "v"), "y")},
+                         {stored("v", {1, 4}, {1, 2, 3, 4})});
+  graph.torch = {{"a", true}};
+  graph.computed["v"] = {std::vector<size_t>(kOften, 0), true};
+  graph.nodes[0].call = "sum";
+  for (size_t i = 1; i <= kOften; ++i) {
+    graph.torch.push_back({format("b{}", i), true});
+    graph.nodes[0].call_reads.push_back(i);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_LE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(graph.initializers.size(), kOften) << "all are told apart";
 }
 
 TEST(HostileGraphs, APipeIsNoFile) {

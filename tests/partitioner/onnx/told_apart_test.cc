@@ -160,6 +160,37 @@ TEST(ToldApart, ABufferIsNoNameOfAParameter) {
   EXPECT_TRUE(import_graph(graph).folded.weights.at("n.weight").doubtful);
 }
 
+// Whose variance equals its scale, and whose mean its shift; the second's are the first's, too.
+TEST(ToldApart, AFreshBatchNormHasFourTensors) {
+  const std::vector<std::string> reads{"x", "n.weight", "n.bias", "n.bias", "n.weight"};
+  Graph graph = graph_of(
+      {2}, {node_of("BatchNormalization", reads, "h"), node_of("BatchNormalization", reads, "y")},
+      {stored("n.weight", {2}, {1, 1}), stored("n.bias", {2}, {0, 0})});
+  graph.nodes[1].inputs[0] = "h";
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = i == 0 ? "n" : "m";
+    graph.torch.insert(graph.torch.end(), {{name + ".weight", true},
+                                           {name + ".bias", true},
+                                           {name + ".running_mean", false},
+                                           {name + ".running_var", false}});
+    graph.nodes[i].call = "batch_norm_" + name;
+    graph.nodes[i].call_reads = {4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3};
+  }
+  const Graph file = graph;
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[0].inputs,
+              ElementsAre("x", "n.weight", "n.bias", "n.running_mean", "n.running_var"));
+  EXPECT_THAT(graph.nodes[1].inputs,
+              ElementsAre("h", "m.weight", "m.bias", "m.running_mean", "m.running_var"));
+  EXPECT_THAT(graph.lost, IsEmpty());
+  const Model model = import_graph(file, {.loss = "mse", .train_batch_norms = true}).model;
+  for (const char* name : {"n.weight", "n.bias", "m.weight", "m.bias"})
+    EXPECT_EQ(model.value(model.find_value(name)).role, Role::kParameter) << name;
+  for (const char* name : {"n.running_mean", "m.running_var"})
+    EXPECT_EQ(model.value(model.find_value(name)).role, Role::kState) << name;
+}
+
 TEST(ToldApart, WhatTheFileHasOtherwiseIsNotReadInstead) {
   Graph graph = two_norms({"n.weight", "n.bias"});
   std::vector<std::string> notes;
@@ -195,6 +226,24 @@ TEST(ToldApart, ATokenThatWasRepeatedForTheBatchIsAWeight) {
     repeat_here(other);
     EXPECT_FALSE(other.initializers.contains("token"));
   }
+}
+
+// What was repeated along another axis than the batch's, too, or had no axis for that.
+TEST(ToldApart, ATokenThatMayHaveHadAnotherShapeIsNoWeight) {
+  const auto token_of = [](const ops::Shape& shape, const std::vector<float>& numbers) {
+    Graph graph =
+        graph_of({2}, {node_of("Add", {"x", "expand"}, "y")}, {stored("expand", shape, numbers)});
+    graph.inputs[0].shape[0] = {2, ""};
+    graph.torch = {{"token", true}};
+    graph.computed["expand"] = {{0}, true};
+    repeat_here(graph);
+    return graph.initializers.contains("token");
+  };
+  EXPECT_TRUE(token_of({2, 2, 2}, {5, 6, 5, 7, 5, 6, 5, 7}));
+  EXPECT_FALSE(token_of({2, 2, 2}, {5, 6, 5, 6, 5, 6, 5, 6}));
+  EXPECT_TRUE(token_of({2, 2, 1, 2}, {5, 6, 5, 7, 5, 6, 5, 7}));
+  EXPECT_FALSE(token_of({2, 2, 2, 1}, {5, 6, 5, 6, 5, 6, 5, 6}));
+  EXPECT_FALSE(token_of({2, 2}, {5, 6, 5, 6}));
 }
 
 // Of a file that says nothing of its program, where the token is only repeated.
