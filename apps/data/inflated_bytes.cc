@@ -46,7 +46,6 @@ class Inflater {
   // How many bytes were put into `to`, which has room; 0: there are no more.
   size_t next(std::span<std::byte> to) {
     while (!ended_) {
-      if (stream_.avail_in == 0) refill();
       stream_.next_out = reinterpret_cast<Bytef*>(to.data());
       stream_.avail_out = static_cast<uInt>(to.size());
       const int answer = ::inflate(&stream_, Z_NO_FLUSH);
@@ -57,6 +56,8 @@ class Inflater {
       made_ += fresh;
       if (answer == Z_STREAM_END) end_member();
       if (fresh > 0) return fresh;
+      // Only now: zlib may hold output of bytes that it has taken.
+      if (!ended_ && stream_.avail_in == 0) refill();
     }
     return 0;
   }

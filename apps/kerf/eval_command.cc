@@ -38,7 +38,7 @@ int EvalCommand::run() {
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;  // a plan's trains
   const Planned planned = planned_by(plan_flags, plan_file);
   if (given.empty()) check_has_weights(planned.model);
-  check_weights(planned, given);
+  check_weights(planned.model, planned.source, planned.folded, given);
   crew_flags.threads = planned.setting.threads;
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
   require_loss(planned.model);

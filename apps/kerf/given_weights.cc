@@ -28,24 +28,26 @@ std::string few_of(const std::vector<std::string>& names) {
 
 class GivenWeights {
  public:
-  GivenWeights(const Planned& planned, const std::string& weights)
-      : planned_(planned),
-        where_(weights),
-        file_(weights),
-        // What a run wrote has the names that the model has, whatever these are of.
-        of_a_run_(file_.metadata().contains(schedmp::kFingerprintKey)) {
-    for (const partitioner::ValueId id : planned.model.kept_values())
-      for (const schedmp::NamedSpec& each : schedmp::stored_tensors(planned.model.value(id)))
-        read_.insert(each.name);
+  GivenWeights(const partitioner::Model& model, const partitioner::onnx::FoldedWeights& folded,
+               const std::string& weights)
+      : model_(model), folded_(folded), where_(weights), file_(weights) {
+    const schedmp::StoredNames names(file_);
+    for (const partitioner::ValueId id : model.kept_values()) {
+      const partitioner::Value& value = model.value(id);
+      for (const schedmp::NamedSpec& each : schedmp::stored_tensors(value)) read_.insert(each.name);
+      if (const auto form = names.form_of(value))
+        for (const auto& each : form->tensors) read_.insert(each.name);
+    }
+    of_its_run_ = is_of_its_run();
   }
 
   void check() {
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_as_the_model(tensor);
-    if (of_a_run_) return;
+    if (of_its_run_) return;
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_nothing_is_left(tensor);
     for (const schedmp::NamedSpec& tensor : file_.tensors())
       if (ops::is_floating(tensor.spec.dtype) && !read_.contains(tensor.name) &&
-          !planned_.folded.weights.contains(tensor.name))
+          !folded_.weights.contains(tensor.name))
         unread_.push_back(tensor);
     for (const schedmp::NamedSpec& tensor : unread_) check_is_nothing(tensor);
     tell_unread();
@@ -56,14 +58,24 @@ class GivenWeights {
     throw Error(ErrorCode::kUsage, why + ": export the model with these weights", where_);
   }
 
+  // What a run of the model wrote has the names that the model has, whatever these are of. Another
+  // loss or other images make another model, which reads the same.
+  bool is_of_its_run() const {
+    const auto of = file_.metadata().find(schedmp::kFingerprintKey);
+    if (of == file_.metadata().end()) return false;
+    return of->second == model_.fingerprint() ||
+           std::all_of(file_.tensors().begin(), file_.tensors().end(),
+                       [&](const auto& each) { return read_.contains(each.name); });
+  }
+
   // What no weight of the model is has to be what it was when the model was written.
   void check_as_the_model(const schedmp::NamedSpec& tensor) {
-    const auto found = planned_.folded.weights.find(tensor.name);
-    if (found == planned_.folded.weights.end()) return;
+    const auto found = folded_.weights.find(tensor.name);
+    if (found == folded_.weights.end()) return;
     const auto& [spec, contents, doubtful] = found->second;
-    if (doubtful && of_a_run_) return;
+    if (doubtful && of_its_run_) return;
     if (is_as_before(tensor, spec, *contents)) return;
-    refuse(format("its {} is not that of {}, which has it {}", tensor.name, planned_.model.name(),
+    refuse(format("its {} is not that of {}, which has it {}", tensor.name, model_.name(),
                   doubtful ? "put together with others"
                            : "in constants that are computed when the file is read"));
   }
@@ -77,31 +89,30 @@ class GivenWeights {
 
   // Of the numbers that it had when the model was written.
   void check_nothing_is_left(const schedmp::NamedSpec& tensor) {
-    const auto computed = planned_.folded.computed.find(tensor.name);
-    if (computed == planned_.folded.computed.end()) return;
+    const auto computed = folded_.computed.find(tensor.name);
+    if (computed == folded_.computed.end()) return;
     const auto& [made, before] = computed->second;
     if (before.contents == nullptr || !is_as_before(tensor, before.spec, *before.contents))
       refuse(format("its {} is not that of {}, which has {} that was computed of it", tensor.name,
-                    planned_.model.name(), made));
+                    model_.name(), made));
   }
 
   // That the model has it under no other name, or as a part of something else.
   void check_is_nothing(const schedmp::NamedSpec& tensor) {
     const std::string& name = tensor.name;
-    if (planned_.folded.lost.contains(name))
-      refuse(
-          format("its {} is nothing that {} has by itself any more", name, planned_.model.name()));
+    if (folded_.lost.contains(name))
+      refuse(format("its {} is nothing that {} has by itself any more", name, model_.name()));
     if (name.ends_with(kStatistics) && has_read_beside(name))
       refuse(
           format("its batch normalisation {} is nothing that {} has: it is folded into what was "
                  "before it there",
-                 name.substr(0, name.size() - kStatistics.size()), planned_.model.name()));
-    for (const std::string& shared : planned_.folded.shared)
+                 name.substr(0, name.size() - kStatistics.size()), model_.name()));
+    for (const std::string& shared : folded_.shared)
       if (is_another(tensor, shared))
         refuse(
             format("{} and {} differ there, but {} has no {}, and one {} in several places: "
                    "they may have been equal when it was written",
-                   shared, name, planned_.model.name(), name, shared));
+                   shared, name, model_.name(), name, shared));
   }
 
   // Whether some of the module that the normalisation is in are weights of the model.
@@ -130,15 +141,16 @@ class GivenWeights {
     if (names.empty()) return;
     const bool one = names.size() == 1;
     tell_notes({format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(names),
-                       where_, one ? "is" : "are", planned_.model.name(),
-                       one ? "that name" : "those names", one ? "is" : "are")});
+                       where_, one ? "is" : "are", model_.name(), one ? "that name" : "those names",
+                       one ? "is" : "are")});
   }
 
-  const Planned& planned_;
+  const partitioner::Model& model_;
+  const partitioner::onnx::FoldedWeights& folded_;
   const std::string where_;
   schedmp::SafetensorsReader file_;
-  const bool of_a_run_;
   std::set<std::string> read_;  // names of the model's weights in files
+  bool of_its_run_ = false;
   std::vector<schedmp::NamedSpec> unread_;
 };
 
@@ -165,11 +177,12 @@ void check_complete(const partitioner::Model& model, const std::string& weights)
               weights);
 }
 
-void check_weights(const Planned& planned, const std::string& weights) {
+void check_weights(const partitioner::Model& model, const std::string& source,
+                   const partitioner::onnx::FoldedWeights& folded, const std::string& weights) {
   if (weights.empty()) return;
   // First, for it says why.
-  if (planned.source.starts_with('{')) GivenWeights(planned, weights).check();
-  check_complete(planned.model, weights);
+  if (source.starts_with('{')) GivenWeights(model, folded, weights).check();
+  check_complete(model, weights);
 }
 
 }  // namespace kerf::apps

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "apps/kerf/planned.h"
+#include "partitioner/model.h"
+#include "partitioner/onnx/import.h"
 
 namespace kerf::apps {
 
@@ -12,6 +13,8 @@ void check_complete(const partitioner::Model& model, const std::string& weights)
 // The same, of no file if its name is empty, and where the model would not have the weights: its
 // file has other numbers in constants, has tensors put together, or one for several. Tells what of
 // it nothing has the name of.
-void check_weights(const Planned& planned, const std::string& weights);
+// `folded` is what the model's file has besides, if `source` is of one.
+void check_weights(const partitioner::Model& model, const std::string& source,
+                   const partitioner::onnx::FoldedWeights& folded, const std::string& weights);
 
 }  // namespace kerf::apps

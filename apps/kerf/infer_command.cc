@@ -171,7 +171,7 @@ void make_folder(const fs::path& output) {
 int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
-  check_weights(planned, given);
+  check_weights(planned.model, planned.source, planned.folded, given);
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
   const auto given_rows =
       std::make_shared<GivenInputs>(data, schedmp::DataRequest{{}, &planned.model});

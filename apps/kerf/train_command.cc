@@ -62,7 +62,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data_name, planned.model, planned.plan.batch);
   options.weights = existing_weights(flags.weights);
-  check_weights(planned, options.weights);
+  check_weights(planned.model, planned.source, planned.folded, options.weights);
   options.epochs = flags.epochs;
   options.steps = steps.value_or(-1);
   options.evaluate = !no_test;

@@ -53,6 +53,11 @@ class DataOfFiles(KerfTest):
     def test_compressed_arrays(self):
         report = self.same_on_any_number("mlp", "--sizes", "6-8-8-8-5", "--data", f"npz:{FILES / 'deflated.npz'}", "--epochs", 2)
         self.assertGreater(report["workers"][0]["data_bytes"], 40 * 6 * 8)
+        # zlib has taken all that there is compressed with the first 1 MiB, and holds the last bytes.
+        file = self.folder / "zeros.npz"
+        numpy.savez_compressed(file, x=numpy.zeros((16383, 64), numpy.uint8), y=numpy.zeros(16383, numpy.int64))
+        report = self.train("mlp", "--sizes", "64-16-2", "--data", file, "--batch", 1024, "--epochs", 1, out="zeros")
+        self.assertEqual(report["evaluations"][-1]["rows"], 1638)
 
     def test_pictures(self):
         folder = self.folder / "pictures"

@@ -46,9 +46,9 @@ def sum_of(inputs, outputs, path, same=()):
     return path
 
 
-def safetensors(**arrays):
+def safetensors(metadata=None, **arrays):
     """A file of float32 tensors."""
-    header, data = {}, b""
+    header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, array in arrays.items():
         header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}
         data += array.tobytes()
@@ -398,6 +398,9 @@ class OnnxFiles(KerfTest):
                               "one a.weight in several places", "export the model")
         norm = numpy.ones(4, dtype=numpy.float32)
         weights.write_bytes(safetensors(**{"a.weight": other, "norm.running_var": norm}))
+        self.assert_one_error(run(*flags, weights), "its batch normalisation norm is nothing that", "folded")
+        # A run of another model is no run of this one.
+        weights.write_bytes(safetensors({"fingerprint": "0123"}, **{"a.weight": other, "norm.running_var": norm}))
         self.assert_one_error(run(*flags, weights), "its batch normalisation norm is nothing that", "folded")
 
     def test_what_is_wrong_is_named(self):
