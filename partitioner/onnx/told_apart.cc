@@ -69,8 +69,8 @@ class Teller {
     return found;
   }
 
-  // Exporters leave one out of a product that is zeros. Of more than all together may have, the file
-  // need not have any bytes: they stay lost.
+  // Exporters leave one out of a product that is zeros. Of more than all together may have, the
+  // file need not have any bytes: they stay lost.
   void restore_bias(const std::vector<GraphNode*>& nodes) {
     GraphNode& node = *nodes.front();
     if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
