@@ -75,7 +75,7 @@ int ExportCommand::run() {
   const partitioner::Model& model = made.model;
   std::unique_ptr<schedmp::StoredWeights> file;
   if (!weights.empty()) {
-    check_complete(model, existing_weights(weights));
+    check_weights(model, source, made.folded, existing_weights(weights));
     file = std::make_unique<schedmp::StoredWeights>(weights);
   }
   partitioner::onnx::export_file(model,

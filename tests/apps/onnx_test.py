@@ -402,6 +402,9 @@ class OnnxFiles(KerfTest):
         # A run of another model is no run of this one.
         weights.write_bytes(safetensors({"fingerprint": "0123"}, **{"a.weight": other, "norm.running_var": norm}))
         self.assert_one_error(run(*flags, weights), "its batch normalisation norm is nothing that", "folded")
+        self.assert_one_error(run("export", path, "--weights", weights, "--out", self.folder / "e.onnx"),
+                              "its batch normalisation norm is nothing that", "folded")
+        self.assertFalse((self.folder / "e.onnx").exists())
 
     def test_what_is_wrong_is_named(self):
         rows = self.rows("x.npy", 2, 1, 8, 8)

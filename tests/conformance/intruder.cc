@@ -19,20 +19,6 @@ void Intruder::send_garbage(const std::vector<std::string>& frames) const {
   write(connect(), frames);
 }
 
-size_t Intruder::send_endlessly() const {
-  const OpenFile stranger = connect();
-  const timeval patience{0, 300'000};
-  ::setsockopt(stranger.number(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const std::string much(64 << 10, 'x');
-  size_t sent = 0;
-  while (sent < kEndless) {
-    const ssize_t count = ::send(stranger.number(), much.data(), much.size(), MSG_NOSIGNAL);
-    if (count <= 0) break;
-    sent += static_cast<size_t>(count);
-  }
-  return sent;
-}
-
 OpenFile Intruder::connect() const {
   OpenFile made = begin_connect(parse_socket_address(address_));
   pollfd item{made.number(), POLLOUT, 0};

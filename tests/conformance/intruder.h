@@ -1,7 +1,6 @@
 // Strangers that the channel suite lets loose on an endpoint: raw sockets that say what they like.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,9 +10,6 @@
 #include "runtime/open_file.h"
 
 namespace kerf::runtime {
-
-// What send_endlessly() gives up after.
-inline constexpr size_t kEndless = size_t{256} << 20;
 
 // What is sent on a connection after it was closed is lost, as an intruder's words may be.
 class Intruder {
@@ -25,8 +21,6 @@ class Intruder {
   void send(const std::vector<std::string>& frames);
   // What tells nobody where the next packet begins: it ends a connection, its own.
   void send_garbage(const std::vector<std::string>& frames) const;
-  // Until nobody takes more; what was taken.
-  size_t send_endlessly() const;
 
   // A well-formed packet, with checksums.
   void send(PacketHeader head, const std::string& body = {}) { send(packet(head, body)); }
