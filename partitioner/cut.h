@@ -63,6 +63,13 @@ Model model_for(const Model& model, const PlanRequest& request);
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight);
 
+// Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
+// gives.
+bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
+// The most rows of a step that fit, in as many micro-batches of one size; 0 if none do. Of the
+// model before model_for(). Memory only grows with rows, as far as a cut heeds a cap.
+int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
+
 // What a cut is asked.
 struct CutTask {
   const Model& model;

@@ -114,6 +114,8 @@ bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
   return plan && !(request.memory && check_memory(*plan, *request.memory));
 }
 
+}  // namespace
+
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   try {
     return is_within(try_plan(model, request, in_flight), request);
@@ -122,6 +124,8 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
     return false;  // no plan at all, so none that fits
   }
 }
+
+namespace {
 
 // The fewest micro-batches, up to four times the request's, that fit; 0 if none do. Only numbers
 // that make the largest micro-batch smaller can help.
@@ -212,6 +216,23 @@ Model model_for(const Model& model, const PlanRequest& request) {
   check_request(request);
   const CutRow& row = row_of(request.cut);
   return row.rewrites == nullptr ? model : rewritten(model, row.rewrites(model, request));
+}
+
+int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight) {
+  const auto fits_with = [&](int64_t samples) {  // of a micro-batch
+    request.batch = samples * request.micro_batches;
+    check_request(request);
+    return fits(model_for(model, request), request, in_flight);
+  };
+  const int64_t most = kMostRows / request.micro_batches;
+  int64_t fitting = 0;
+  int64_t tried = 1;
+  while (tried <= most && fits_with(tried)) fitting = std::exchange(tried, 2 * tried);
+  for (int64_t beyond = std::min(tried, most + 1); beyond - fitting > 1;) {
+    const int64_t middle = fitting + (beyond - fitting) / 2;
+    (fits_with(middle) ? fitting : beyond) = middle;
+  }
+  return fitting * request.micro_batches;
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,

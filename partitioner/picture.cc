@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "partitioner/bound.h"
+#include "partitioner/picture_segments.h"
 #include "partitioner/sums.h"
 #include "partitioner/svg.h"
 
@@ -65,9 +66,10 @@ std::string shortened(const std::string& text, size_t most) {
 
 class Drawing {
  public:
-  Drawing(const Model& model, const Plan& plan)
+  Drawing(const Model& model, const Plan& plan, std::optional<int> open)
       : model_(model),
         plan_(plan),
+        drawn_(picture_segments(model, plan, open)),
         sources_(model, plan.division, stages_of_parts(plan)),
         sums_(sources_) {
     place_rows();
@@ -87,50 +89,69 @@ class Drawing {
 
  private:
   struct Box {
-    NodeId node = -1;
+    int segment = -1;
     int part = 0;
     int worker = 0;
     int lane = 0;
-    ops::Box share;
+    ops::Box share;  // of its one operator
   };
-  using Place = std::pair<NodeId, int>;  // node, part
+  using Place = std::pair<int, int>;  // segment, part
   struct Arrivals {
     std::vector<int64_t> bytes;  // by route
     bool from_left = false;      // any of them
     std::set<std::string> connectors;
   };
 
-  int stage_of(NodeId node) const { return stages_[static_cast<size_t>(node)]; }
+  const std::vector<NodeId>& nodes_of(int segment) const {
+    return drawn_.segments[static_cast<size_t>(segment)].nodes;
+  }
+  int segments() const { return static_cast<int>(drawn_.segments.size()); }
+  // -1: none.
+  int segment_of(NodeId node) const {
+    return node < 0 ? -1 : drawn_.of_node[static_cast<size_t>(node)];
+  }
+  int stage_of(int segment) const { return drawn_.segments[static_cast<size_t>(segment)].stage; }
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
   size_t workers() const { return static_cast<size_t>(plan_.workers_bound()); }
   // Of an input, which may be absent; -1: no node's.
   NodeId producer_of(ValueId value) const { return value < 0 ? -1 : model_.value(value).producer; }
   ValueId output(NodeId node) const { return model_.node(node).outputs.front(); }
 
-  // A node's row is one below the lowest of what it reads.
+  // A segment's row is one below the lowest of what it reads. Segments that follow each other need
+  // not be numbered so.
   void place_rows() {
-    stages_ = stages_of_nodes(plan_, model_.nodes());
-    rows_.resize(static_cast<size_t>(model_.nodes()));
-    for (NodeId node = 0; node < model_.nodes(); ++node)
-      for (const ValueId value : model_.node(node).inputs)
-        if (const NodeId producer = producer_of(value); producer >= 0)
-          row(node) = std::max(row(node), row(producer) + 1);
+    rows_.resize(drawn_.segments.size());
+    bool moved = true;
+    for (int round = 0; moved && round <= segments(); ++round) {
+      moved = false;
+      for (NodeId node = 0; node < model_.nodes(); ++node)
+        for (const ValueId value : model_.node(node).inputs)
+          moved = move_below(segment_of(node), segment_of(producer_of(value))) || moved;
+    }
     for (const int r : rows_) row_count_ = std::max(row_count_, r + 1);
   }
-  int& row(NodeId node) { return rows_[static_cast<size_t>(node)]; }
-  int row(NodeId node) const { return rows_[static_cast<size_t>(node)]; }
+  bool move_below(int segment, int producer) {
+    if (segment < 0 || producer < 0 || segment == producer || row(segment) > row(producer))
+      return false;
+    row(segment) = row(producer) + 1;
+    return true;
+  }
+  int& row(int segment) { return rows_[static_cast<size_t>(segment)]; }
+  int row(int segment) const { return rows_[static_cast<size_t>(segment)]; }
 
   void place_boxes() {
     std::map<std::pair<int, int>, int> used;  // row, worker
     lanes_.assign(workers(), 1);
-    for (NodeId node = 0; node < model_.nodes(); ++node)
-      for (const ops::Share& share : plan_.layouts[static_cast<size_t>(output(node))].shares) {
-        const int worker = worker_of(share.part);
-        const int lane = used[{row(node), worker}]++;
-        int& lanes = lanes_[static_cast<size_t>(worker)];
-        lanes = std::max(lanes, lane + 1);
-        boxes_[{node, share.part}] = {node, share.part, worker, lane, share.box};
-      }
+    for (int segment = 0; segment < segments(); ++segment)
+      for (const NodeId node : nodes_of(segment))
+        for (const ops::Share& share : plan_.layouts[static_cast<size_t>(output(node))].shares) {
+          if (boxes_.contains({segment, share.part})) continue;
+          const int worker = worker_of(share.part);
+          const int lane = used[{row(segment), worker}]++;
+          int& lanes = lanes_[static_cast<size_t>(worker)];
+          lanes = std::max(lanes, lane + 1);
+          boxes_[{segment, share.part}] = {segment, share.part, worker, lane, share.box};
+        }
   }
 
   void place_columns() {
@@ -153,7 +174,7 @@ class Drawing {
   Point corner(const Box& box) const {
     return {
         columns_[static_cast<size_t>(box.worker)] + kPanelPad + box.lane * (kBoxWidth + kLaneGap),
-        kPanelTop + kHeadHeight + row(box.node) * (kBoxHeight + kRowGap)};
+        kPanelTop + kHeadHeight + row(box.segment) * (kBoxHeight + kRowGap)};
   }
   Point top(const Box& box) const {
     const Point at = corner(box);
@@ -179,6 +200,7 @@ class Drawing {
                               plan_.micro_batches, plan_.schedule);
     if (const auto gap = known_gap(plan_.bottleneck, plan_.bound))
       text += format("; the slowest worker is {:.1f} % above the lower bound", 100 * *gap);
+    if (drawn_.opened) text += format("; stage {} is opened, others are one box", *drawn_.opened);
     svg_.text({kMargin, 66}, "subtitle", "start", text);
     double x = kMargin;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
@@ -232,44 +254,57 @@ class Drawing {
   // Whether a straight line between two boxes of a column would cross another.
   bool blocked(const Box& from, const Box& to) const {
     for (const auto& [place, box] : boxes_)
-      if (box.worker == from.worker && row(box.node) > row(from.node) &&
-          row(box.node) < row(to.node) && (box.lane == from.lane || box.lane == to.lane))
+      if (box.worker == from.worker && row(box.segment) > row(from.segment) &&
+          row(box.segment) < row(to.segment) && (box.lane == from.lane || box.lane == to.lane))
         return true;
     return false;
   }
 
   void draw_local_edges() {
     constexpr std::string_view kGrey = "#9aa5b1";
-    for (const auto& [place, to] : boxes_)
-      for (const ValueId value : model_.node(to.node).inputs) {
-        const auto from = boxes_.find({producer_of(value), to.part});
-        if (from == boxes_.end()) continue;
-        if (blocked(from->second, to))
-          svg_.bow(left(from->second), left(to), 26, "local", kGrey);
-        else
-          svg_.curve(bottom(from->second), top(to), "local", kGrey, false);
-      }
+    for (const auto& [place, to] : boxes_) {
+      std::set<int> drawn;  // segments that it reads of
+      for (const NodeId node : nodes_of(to.segment))
+        for (const ValueId value : model_.node(node).inputs) {
+          const int producer = segment_of(producer_of(value));
+          const auto from = boxes_.find({producer, to.part});
+          if (producer == to.segment || from == boxes_.end()) continue;
+          if (nodes_of(to.segment).size() > 1 && !drawn.insert(producer).second) continue;
+          if (blocked(from->second, to))
+            svg_.bow(left(from->second), left(to), 26, "local", kGrey);
+          else
+            svg_.curve(bottom(from->second), top(to), "local", kGrey, false);
+        }
+    }
   }
 
   // The box at which a route ends: the first reader of its value there.
   const Box* reader(const Route& route) const {
     for (const Use& use : model_.uses(route.value))
-      if (const auto at = boxes_.find({use.node, route.to}); at != boxes_.end()) return &at->second;
+      if (const auto at = boxes_.find({segment_of(use.node), route.to}); at != boxes_.end())
+        return &at->second;
     return nullptr;
   }
 
   void draw_routes() {
     const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    std::set<std::pair<Place, Place>> drawn;
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
       if (route.gradient) continue;
-      const NodeId producer = model_.value(route.value).producer;
+      const int producer = segment_of(model_.value(route.value).producer);
       const auto from = boxes_.find({producer, route.from});
       const Box* to = reader(route);
       if (from == boxes_.end() || to == nullptr) continue;
-      svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(stage_of(producer)).line,
-                 true);
-      Arrivals& arrivals = arriving_[{to->node, to->part}];
+      const Place end{to->segment, to->part};
+      if (producer == to->segment) {
+        inside_[end] += traffic[r].bytes;
+        continue;
+      }
+      if (drawn.insert({from->first, end}).second || !drawn_.opened)
+        svg_.curve(bottom(from->second), top(*to), "bridge", colour_of(stage_of(producer)).line,
+                   true);
+      Arrivals& arrivals = arriving_[end];
       arrivals.bytes.push_back(traffic[r].bytes);
       arrivals.connectors.insert(connector_words(sums_, route));
       arrivals.from_left = arrivals.from_left || bottom(from->second).x <= top(*to).x;
@@ -278,19 +313,43 @@ class Drawing {
 
   void draw_boxes() {
     for (const auto& [place, box] : boxes_) {
-      const Node& node = model_.node(box.node);
-      const ops::Shape& shape = model_.value(output(box.node)).spec.shape;
-      const Colour& colour = colour_of(stage_of(box.node));
-      const std::string share = share_text(box.share, shape);
+      const Colour& colour = colour_of(stage_of(box.segment));
+      const Words words =
+          nodes_of(box.segment).size() == 1 ? words_of_one(box) : words_of_many(box);
       const Point at = corner(box);
-      svg_.open_group(format("{}: {} gives {}, here {}", node.name, node.op, ops::to_string(shape),
-                             ops::to_string(box.share)));
+      svg_.open_group(words.tip);
       svg_.rectangle(at, kBoxWidth, kBoxHeight, 9, colour.fill, colour.line);
-      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle", shortened(node.name, 19));
-      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle",
-                shortened(share.empty() ? node.op : format("{} {}", node.op, share), 24));
+      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle", shortened(words.name, 19));
+      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle", shortened(words.small, 28));
       svg_.close_group();
     }
+  }
+
+  struct Words {
+    std::string name;
+    std::string small;
+    std::string tip;
+  };
+  Words words_of_one(const Box& box) const {
+    const Node& node = model_.node(nodes_of(box.segment)[0]);
+    const ops::Shape& shape = model_.value(node.outputs.front()).spec.shape;
+    const std::string share = share_text(box.share, shape);
+    return {node.name, share.empty() ? node.op : format("{} {}", node.op, share),
+            format("{}: {} gives {}, here {}", node.name, node.op, ops::to_string(shape),
+                   ops::to_string(box.share))};
+  }
+  Words words_of_many(const Box& box) const {
+    const std::vector<NodeId>& nodes = nodes_of(box.segment);
+    const std::string& first = model_.node(nodes.front()).name;
+    const std::string& last = model_.node(nodes.back()).name;
+    const std::string count = plural(std::ssize(nodes), "operator");
+    const auto inside = inside_.find({box.segment, box.part});
+    std::string tip = format("stage {}: {} to {}", stage_of(box.segment), first, last);
+    if (inside != inside_.end())
+      tip += format("; {} come in between them", human_bytes(static_cast<double>(inside->second)));
+    const bool closed = stage_of(box.segment) != drawn_.opened;
+    return {closed ? format("stage {}", stage_of(box.segment)) : count,
+            closed ? count : format("{} .. {}", shortened(first, 12), shortened(last, 12)), tip};
   }
 
   // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike, and
@@ -316,21 +375,24 @@ class Drawing {
 
   const Model& model_;
   const Plan& plan_;
+  const PictureSegments drawn_;
   const Sources sources_;
   const Sums sums_;
-  std::vector<int> rows_;  // by node
+  std::vector<int> rows_;  // by segment
   int row_count_ = 0;
-  std::vector<int> stages_;  // by node
   std::map<Place, Box> boxes_;
   std::vector<int> lanes_;       // by worker: boxes beside each other
   std::vector<double> columns_;  // by worker: left edge
   double width_ = 0;
   std::map<Place, Arrivals> arriving_;
+  std::map<Place, int64_t> inside_;  // bytes between operators of one segment
   Svg svg_;
 };
 
 }  // namespace
 
-std::string draw_svg(const Model& model, const Plan& plan) { return Drawing(model, plan).draw(); }
+std::string draw_svg(const Model& model, const Plan& plan, std::optional<int> open) {
+  return Drawing(model, plan, open).draw();
+}
 
 }  // namespace kerf::partitioner

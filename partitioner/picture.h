@@ -1,13 +1,17 @@
 // The picture of a cut: operators as boxes, coloured by stage, one column per worker, connectors as
-// arrows labelled with bytes. A self-contained SVG document; nothing is laid out by other programs.
+// arrows labelled with bytes. Of large models each stage is a box, but one, which is opened. A
+// self-contained SVG document; nothing is laid out by other programs.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {
 
-std::string draw_svg(const Model& model, const Plan& plan);
+// `open`: the stage that is opened; nothing: the slowest worker's. Throws Error{kUsage} where there
+// is no such stage.
+std::string draw_svg(const Model& model, const Plan& plan, std::optional<int> open = {});
 
 }  // namespace kerf::partitioner

@@ -18,9 +18,14 @@ constexpr size_t kCompressedPiece = size_t{64} << 10;
 constexpr size_t kInflatedPiece = size_t{1} << 20;
 constexpr uint64_t kMostRatio = 1032;  // of deflate
 constexpr size_t kLeastGzip = 20;      // header 10, empty block 2, trailer 8
-// What a gzip member begins with: two bytes of its own, deflate, and flags, of which three are 0.
+// What a gzip member begins with (RFC 1952): two bytes of its own, deflate, flags, of which three
+// are 0, four of a time, what deflate was asked for and the system that did it.
 constexpr std::string_view kGzipMagic = "\x1f\x8b\x08";
+constexpr size_t kGzipHeader = 10;
 constexpr uint8_t kMostFlags = 0x1f;
+constexpr uint8_t kMostAsked = 4;
+constexpr uint8_t kMostSystem = 13;
+constexpr uint8_t kUnknownSystem = 255;
 
 [[noreturn]] void refuse_compressed(const std::string& what, const std::string& origin) {
   throw Error(ErrorCode::kUsage, what + "; copy it anew", origin);
@@ -94,19 +99,23 @@ class Inflater {
 
 size_t memory_of_host() { return runtime::make_cpu_device()->memory().capacity; }
 
+bool is_gzip_header(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
+  return text.starts_with(kGzipMagic) && byte(3) <= kMostFlags && byte(8) <= kMostAsked &&
+         (byte(9) <= kMostSystem || byte(9) == kUnknownSystem);
+}
+
 // Whether a second member might begin somewhere: those bytes may also stand in the first.
 bool may_have_several(const ByteSource& file) {
-  constexpr size_t kOverlap = 3;
+  constexpr size_t kOverlap = kGzipHeader - 1;
   std::vector<std::byte> piece(kCompressedPiece);
   for (size_t at = kLeastGzip; at + kOverlap < file.size(); at += piece.size() - kOverlap) {
     const auto part = std::span(piece).first(std::min(piece.size(), file.size() - at));
     file.read(at, part);
     const std::string_view text(reinterpret_cast<const char*>(part.data()), part.size());
-    for (size_t found = text.find(kGzipMagic); found != std::string_view::npos;
+    for (size_t found = text.find(kGzipMagic); found < text.size() - kOverlap;
          found = text.find(kGzipMagic, found + 1))
-      if (found + kOverlap < text.size() &&
-          static_cast<uint8_t>(text[found + kOverlap]) <= kMostFlags)
-        return true;
+      if (is_gzip_header(text.substr(found, kGzipHeader))) return true;
   }
   return false;
 }

@@ -25,6 +25,7 @@ void run_when_chosen(CLI::App& command, Chosen& chosen, const std::shared_ptr<St
 int complain(const std::string& message, int code);
 
 void add_plan_command(CLI::App& app, Chosen& chosen);
+void add_compare_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);

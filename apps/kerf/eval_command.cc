@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "apps/data/datasets.h"
+#include "apps/given_weights.h"
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/given_weights.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
@@ -38,7 +38,7 @@ int EvalCommand::run() {
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;  // a plan's trains
   const Planned planned = planned_by(plan_flags, plan_file);
   if (given.empty()) check_has_weights(planned.model);
-  check_weights(planned.model, planned.source, planned.folded, given);
+  tell_notes(check_weights(planned.model, planned.source, planned.folded, given));
   crew_flags.threads = planned.setting.threads;
   schedmp::TrainingOptions options = options_of(RunKind::kEvaluate, planned);
   require_loss(planned.model);

@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "apps/given_weights.h"
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
-#include "apps/kerf/given_weights.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
@@ -75,7 +75,7 @@ int ExportCommand::run() {
   const partitioner::Model& model = made.model;
   std::unique_ptr<schedmp::StoredWeights> file;
   if (!weights.empty()) {
-    check_weights(model, source, made.folded, existing_weights(weights));
+    tell_notes(check_weights(model, source, made.folded, existing_weights(weights)));
     file = std::make_unique<schedmp::StoredWeights>(weights);
   }
   partitioner::onnx::export_file(model,

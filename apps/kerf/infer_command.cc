@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "apps/data/given_inputs.h"
+#include "apps/given_weights.h"
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
-#include "apps/kerf/given_weights.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
@@ -171,7 +171,7 @@ void make_folder(const fs::path& output) {
 int InferCommand::run() {
   const std::string given = existing_weights(weights);
   const Planned planned = plan();
-  check_weights(planned.model, planned.source, planned.folded, given);
+  tell_notes(check_weights(planned.model, planned.source, planned.folded, given));
   const std::string data = given_inputs_name(inputs, planned.model, "--input");
   const auto given_rows =
       std::make_shared<GivenInputs>(data, schedmp::DataRequest{{}, &planned.model});

@@ -60,6 +60,7 @@ int parse_and_run(int argc, char** argv) {
       "  kerf schedule 1f1b --workers 4 --micro-batches 8");
   Chosen chosen{argc, argv, {}};
   add_plan_command(app, chosen);
+  add_compare_command(app, chosen);
   add_train_command(app, chosen);
   add_infer_command(app, chosen);
   add_export_command(app, chosen);

@@ -1,5 +1,6 @@
 // kerf plan: cut a model and say what it costs, without running anything.
 #include <memory>
+#include <optional>
 
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
@@ -9,8 +10,10 @@
 #include "apps/kerf/planned.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_record.h"
+#include "apps/report/plan_why.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/picture.h"
+#include "runtime/error.h"
 #include "runtime/file.h"
 
 namespace kerf::apps {
@@ -23,26 +26,47 @@ struct PlanCommand {
   std::string graph_format;  // of a graph that is no model
   std::string out;
   std::string picture;
+  std::optional<int> open;  // stage
   bool decisions = false;
+  bool why = false;
   bool json = false;
 
   int run() const;
+  std::string drawn(const Planned& planned) const;
 };
+
+std::string PlanCommand::drawn(const Planned& planned) const {
+  try {
+    return partitioner::draw_svg(planned.model, planned.plan, open);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--open");
+  }
+}
 
 int PlanCommand::run() const {
   if (!graph_format.empty()) return plan_graph_file(*command, flags, graph_format, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
+  require(!open || !picture.empty(), "--open", "it is about what --picture draws");
   const Planned planned = make_plan_of(flags);
   fitting_schedule_of(flags, planned.plan);  // a plan that its schedule cannot run is none
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
   if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
-  if (!picture.empty())
-    runtime::write_file_atomic(picture, partitioner::draw_svg(planned.model, planned.plan));
+  if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
   const PlanRecord record = record_of(planned.model, planned.plan);
+  const auto boundaries =
+      why ? partitioner::boundaries_of(planned.model, planned.plan,
+                                       *in_flight_of(flags, planned.plan.schedule))
+          : std::vector<partitioner::Boundary>{};
   answer(
-      json, [&] { return to_json(record); },
+      json,
+      [&] {
+        Json told = to_json(record);
+        if (why) told["why"] = why_json(planned.model, boundaries);
+        return told;
+      },
       [&](bool colour) {
         std::string text = plan_text(record, colour);
+        if (why) text += why_text(planned.model, planned.plan, boundaries, colour);
         if (!out.empty()) text += format("plan     {}\n", out);
         if (!picture.empty()) text += format("picture  {}\n", picture);
         return text;
@@ -76,8 +100,18 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
   command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
+  command
+      ->add_option("--open", state->open,
+                   "Of a large model's picture: the stage that is drawn operator by operator "
+                   "(default: the slowest worker's)")
+      ->type_name("STAGE");
   command->add_flag("--short", state->decisions,
                     "Write only what was decided: a boundary is moved by editing one line");
+  command->add_flag("--fit-batch", state->flags.fit_batch,
+                    "Take the most rows per step that fit under --memory, instead of --batch");
+  command->add_flag(
+      "--why", state->why,
+      "Tell what crosses each boundary between stages, and what moving it would cost");
   add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"

@@ -23,6 +23,7 @@ struct PlanFlags : ModelFlags {
   std::optional<std::string> schedule;  // a name or a file
   std::string default_schedule = "1f1b";
   std::optional<int64_t> memory;
+  bool fit_batch = false;  // the most rows that fit, instead of `batch`
   std::optional<std::string> objective;
   std::string shares;
   std::optional<int> slots;

@@ -145,6 +145,15 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
 }
 
+// Where not even a row for each micro-batch fits, the plan of that says what would.
+void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
+               const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
+  require(request.memory.has_value(), "--fit-batch", "it is for a cap; give --memory");
+  require(!flags.batch, "--fit-batch", "it finds what --batch would say; leave one of them out");
+  request.batch = std::max<int64_t>(partitioner::largest_batch(model, request, in_flight),
+                                    request.micro_batches);
+}
+
 // The model that a plan's request names, for flags that name none: a look at a text that is not
 // trusted yet.
 std::string source_of(const PlanFlags& flags, const std::string& text, const std::string& file) {
@@ -214,9 +223,10 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
+  const auto in_flight = in_flight_of(flags, request.schedule);
+  if (flags.fit_batch) fit_batch(flags, planned.model, *in_flight, request);
   planned.model = partitioner::model_for(planned.model, request);
-  auto answer =
-      partitioner::make_plan(planned.model, request, *in_flight_of(flags, request.schedule));
+  auto answer = partitioner::make_plan(planned.model, request, *in_flight);
   if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
     throw Error(ErrorCode::kInfeasible, why->text());
   planned.plan = std::get<partitioner::Plan>(std::move(answer));

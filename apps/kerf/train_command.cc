@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "apps/data/datasets.h"
+#include "apps/given_weights.h"
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
-#include "apps/kerf/given_weights.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
@@ -62,7 +62,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   require_loss(planned.model);
   options.dataset = complete_dataset_name(data_name, planned.model, planned.plan.batch);
   options.weights = existing_weights(flags.weights);
-  check_weights(planned.model, planned.source, planned.folded, options.weights);
+  tell_notes(check_weights(planned.model, planned.source, planned.folded, options.weights));
   options.epochs = flags.epochs;
   options.steps = steps.value_or(-1);
   options.evaluate = !no_test;

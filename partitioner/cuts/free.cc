@@ -90,9 +90,10 @@ Divisions divisions_of_pieces(const Model& model, const PlanRequest& request) {
 }
 
 bool reads_data_only(const Node& node, const Model& model) {
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-    return input >= 0 && model.value(input).role == Role::kInput;
-  });
+  return !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+           return input >= 0 && model.value(input).role == Role::kInput;
+         });
 }
 
 // The division in which the node gives each part what its one reader reads there; nothing where

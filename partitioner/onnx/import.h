@@ -53,13 +53,15 @@ struct FoldedWeights {
   // By name in the program: initializers were computed of them when the file was written, and stay
   // as they are.
   struct Computed {
-    std::string made;     // one of those
-    FoldedWeight before;  // itself; without contents: the file no longer has it
+    std::string made;        // one of those
+    FoldedWeight before;     // itself; without contents: the file no longer has it
+    bool parameter = false;  // of the program, else a buffer
   };
   std::map<std::string, Computed> computed = {};
   std::set<std::string> lost = {};  // by name in the program: the file has nothing of it
   // Read in several places, of which nothing says that they were one in the program.
   std::set<std::string> shared = {};
+  std::set<std::string> program = {};  // all that it had; empty: the file does not say
 };
 
 struct Imported {

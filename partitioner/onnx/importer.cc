@@ -167,6 +167,7 @@ void Importer::list_folded() {
       result_.folded.weights[name] = {found->second.spec, found->second.contents, true};
   list_computed();
   result_.folded.lost = graph_.lost;
+  for (const TorchTensor& each : graph_.torch) result_.folded.program.insert(each.name);
   if (!graph_.torch.empty()) return;
   for (const std::string& name : kept)
     if (const auto readers = readers_.find(name);
@@ -189,6 +190,7 @@ void Importer::list_computed() {
       if (in_form.contains(of)) continue;
       FoldedWeights::Computed& listed = result_.folded.computed[of];
       listed.made = name;
+      listed.parameter = graph_.torch[each].parameter;
       if (const auto before = graph_.initializers.find(of); before != graph_.initializers.end())
         listed.before = {before->second.spec, before->second.contents};
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -74,7 +75,8 @@ class Teller {
   void restore_bias(const std::vector<GraphNode*>& nodes) {
     GraphNode& node = *nodes.front();
     if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
-        node.call_reads.size() != 2 || !node.call.starts_with("linear"))
+        node.call_reads.size() != 2 || !node.call.starts_with("linear") ||
+        graph_.initializers.contains(node.inputs[0]) || !graph_.torch[node.call_reads[1]].parameter)
       return;
     const auto weight = graph_.initializers.find(node.inputs[1]);
     const std::string& name = graph_.torch[node.call_reads[1]].name;
@@ -116,6 +118,15 @@ class Teller {
     return call;
   }
 
+  // PyTorch's addmm has first what ONNX's Gemm has last.
+  static std::vector<size_t> in_order_of_call(const GraphNode& node) {
+    std::vector<size_t> inputs(node.inputs.size());
+    std::iota(inputs.begin(), inputs.end(), 0);
+    if (node.op == "Gemm" && inputs.size() == 3 && node.call.starts_with("addmm"))
+      std::rotate(inputs.begin(), inputs.begin() + 2, inputs.end());
+    return inputs;
+  }
+
   Call call_of(const std::vector<GraphNode*>& nodes) {
     const std::vector<size_t>& has = nodes.front()->call_reads;
     const std::set<size_t> all(has.begin(), has.end());
@@ -123,7 +134,7 @@ class Teller {
     std::map<std::string, bool> others;  // whether it is one tensor, which the call does not have
     Call call;
     for (GraphNode* node : nodes)
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
+      for (const size_t i : in_order_of_call(*node)) {
         const auto [other, added] = others.emplace(node->inputs[i], false);
         if (added) {
           const std::set<size_t>& read = read_by(node->inputs[i]);

@@ -53,16 +53,16 @@ class ShuffleNet : public ImageNet {
 }  // namespace
 
 Model make_shufflenet(const std::string& name, const ZooOptions& options) {
-  struct Stage {
+  struct UnitsOf {
     int number;
     int64_t channels;
     int units;
   };
-  constexpr Stage kStages[] = {{2, 116, 4}, {3, 232, 8}, {4, 464, 4}};
+  constexpr UnitsOf kStages[] = {{2, 116, 4}, {3, 232, 8}, {4, 464, 4}};
   ShuffleNet net(name, options);
   ValueId x = net.activated(net.image(), net.scaled(24), 3, 2, "conv1", 0);
   x = net.max_pool(x, {.kernel = 3, .stride = 2, .pad = 1}, "maxpool");
-  for (const Stage& stage : kStages)
+  for (const UnitsOf& stage : kStages)
     for (int i = 0; i < stage.units; ++i)
       x = net.unit(x, net.scaled(stage.channels, 2), i == 0 ? 2 : 1,
                    format("stage{}.{}", stage.number, i));

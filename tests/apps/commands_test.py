@@ -297,6 +297,94 @@ class PlansByHand(KerfTest):
         self.assert_one_error(run("plan", "mlp", "--short"), "--short", "--out")
 
 
+class FitBatch(KerfTest):
+    def test_one_more_row_a_micro_batch_would_not_fit(self):
+        flags = ("plan", "lenet5", "--workers", 2, "--micro-batches", 4, "--memory", "4M", "--json")
+        done = run(*flags, "--fit-batch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual(plan["batch"] % 4, 0)
+        self.assertLessEqual(max(worker["peak_bytes"] for worker in plan["workers"]), 4 << 20)
+        self.assertEqual(run(*flags, "--batch", plan["batch"]).returncode, 0)
+        self.assert_one_error(run(*flags, "--batch", plan["batch"] + 4), "no plan fits")
+
+    def test_it_wants_a_cap_and_no_batch(self):
+        self.assert_one_error(run("plan", "lenet5", "--fit-batch"), "--fit-batch", "--memory")
+        self.assert_one_error(run("plan", "lenet5", "--fit-batch", "--memory", "4M", "--batch", 8), "--fit-batch", "--batch")
+        self.assert_one_error(run("plan", "lenet5", "--fit-batch", "--memory", "1000"), "no plan fits")
+
+
+class Why(KerfTest):
+    def test_it_tells_what_moving_a_boundary_would_cost(self):
+        done = run("plan", "lenet5", "--workers", 3, "--why", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual([(each["before"], each["after"]) for each in plan["why"]], [(0, 1), (1, 2)])
+        for boundary in plan["why"]:
+            self.assertTrue(boundary["crossing"])
+            for move in boundary["moves"]:
+                self.assertGreaterEqual(move["bottleneck"], plan["bottleneck"])
+                elsewhere = plan["stages"][boundary["before"] + boundary["after"] - move["to"]]["nodes"]
+                self.assertLessEqual(set(move["operators"]), set(elsewhere))
+        text = run("plan", "lenet5", "--workers", 3, "--why").stdout
+        for boundary in plan["why"]:
+            self.assertIn(boundary["crossing"][0], text)
+            for move in boundary["moves"]:
+                self.assertIn(f"{move['operators'][0]}", text)
+                self.assertIn(f"to stage {move['to']}", text)
+        self.assertIn("one stage", run("plan", "lenet5", "--cut", "feature", "--why").stdout)
+        self.assertNotIn("why", json.loads(run("plan", "lenet5", "--json").stdout))
+
+    def test_a_stage_of_a_large_picture_is_opened(self):
+        picture = self.folder / "p.svg"
+        flags = ("plan", "densenet121", "--width", 0.125, "--image-size", 64, "--workers", 3, "--picture", picture)
+        self.assertEqual(run(*flags, "--open", 1).returncode, 0)
+        self.assertIn("stage 1 is opened", picture.read_text())
+        self.assert_one_error(run(*flags, "--open", 3), "--open", "no stage 3", "0 to 2")
+        self.assert_one_error(run("plan", "lenet5", "--open", 0), "--open", "--picture")
+
+
+class Compare(KerfTest):
+    """Plans side by side say what each says by itself."""
+
+    def plan(self, name, *flags):
+        path = self.folder / name
+        told = run("plan", *flags, "--out", path, "--json")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        return path, json.loads(told.stdout)
+
+    def test_each_line_is_what_the_plan_said(self):
+        plans = [self.plan("layers.json", "lenet5", "--workers", 3),
+                 self.plan("features.json", "lenet5", "--cut", "feature", "--workers", 2)]
+        done = run("compare", *[path for path, _ in plans], "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for told, (path, plan) in zip(json.loads(done.stdout)["plans"], plans, strict=True):
+            self.assertEqual((told["file"], told["cut"], told["workers"]), (str(path), plan["cut"], len(plan["workers"])))
+            for name in ("seconds", "forward_flops", "weight_bytes", "peak_bytes"):
+                self.assertEqual(told[name], max(worker[name] for worker in plan["workers"]), name)
+            self.assertEqual(told["messages"], sum(worker["messages"] for worker in plan["workers"]))
+            self.assertEqual(told["bytes"], sum(worker["bytes_out"] for worker in plan["workers"]))
+            self.assertEqual(told["cut_bytes"], plan["cut_bytes"])
+        for_people = run("compare", *[path for path, _ in plans])
+        self.assertEqual(for_people.returncode, 0, for_people.stderr)
+        for path, plan in plans:
+            self.assertRegex(for_people.stdout, rf"(?m)^{path} +{plan['cut']} ")
+        self.assertNotIn("models", for_people.stdout)
+
+    def test_what_cannot_be_compared_is_told(self):
+        lenet, _ = self.plan("a.json", "lenet5", "--batch", 64)
+        mlp, _ = self.plan("b.json", "mlp")
+        done = run("compare", lenet, mlp)
+        self.assertIn("they are of 2 models: lenet5, mlp", done.stdout)
+        self.assertIn("of different batches: 64, 128 rows", done.stdout)
+
+    def test_what_is_no_plan_is_named(self):
+        plan, _ = self.plan("a.json", "lenet5")
+        self.assert_one_error(run("compare", plan, self.folder / "none.json"), "none.json")
+        (self.folder / "bad.json").write_text("{")
+        self.assert_one_error(run("compare", plan, self.folder / "bad.json"), "bad.json:1:")
+
+
 class Schedule(KerfTest):
     def test_draws_and_proves(self):
         answer = run("schedule", "1f1b", "--workers", 3, "--micro-batches", 4)

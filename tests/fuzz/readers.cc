@@ -12,6 +12,7 @@
 #include "partitioner/onnx/import.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/plan.h"
+#include "partitioner/zoo.h"
 #include "runtime/activity.h"
 #include "runtime/channel.h"
 #include "runtime/trace.h"
@@ -103,6 +104,15 @@ void read_plan_text(const std::string& bytes) {
   partitioner::read_plan(planned_model(), bytes, kOrigin);
 }
 
+// Of a plan, which says what model it is of; the plan's file is named as `kerf train --plan` does.
+void read_model_text(const std::string& bytes) {
+  try {
+    partitioner::make_zoo_model_of(bytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), kOrigin);
+  }
+}
+
 void read_shares(const std::string& bytes) {
   if (bytes.empty()) throw Error(ErrorCode::kUsage, "it is empty", kOrigin);  // as the command does
   partitioner::PlanRequest request = partitioner::testing::request_of(partitioner::Cut::kFree, 2);
@@ -164,6 +174,8 @@ const std::vector<Reader>& readers() {
       {"names", read_names, kMiB, 1024},
       {"numbering", read_numbering_text, kMiB, 1024},
       {"plan", read_plan_text, 16 * kMiB, 4096},
+      // As many layers as there may be, of any model.
+      {"model", read_model_text, 1024 * kMiB, 0},
       {"shares", read_shares, 16 * kMiB, 4096},
       {"schedule", read_schedule, kMiB, 1024},
       {"placement", read_placement_graph, kMiB, 1024},

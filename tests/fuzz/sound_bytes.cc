@@ -85,6 +85,12 @@ Sound numberings() {
           {"classes", schedmp::write_numbering({"classes", {"cat", "dog", "\xff"}})}};
 }
 
+Sound model_texts() {
+  return {{"images", "squeezenet width=0.125 classes=10 image=64"},
+          {"sizes", "mlp 20-16-12-10 loss=mse"},
+          {"layers", "gpt 2-16-2-8-32"}};
+}
+
 // Messages of ONNX: extents, a type, raw data or typed ones, a name.
 Sound tensors() {
   return {{"raw", "\x08\x02\x08\x02\x10\x01\x42\x01t\x4a\x10" + std::string(16, 'a')},
@@ -183,6 +189,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "names") return names();
   if (reader == "numbering") return numberings();
   if (reader == "plan") return plans();
+  if (reader == "model") return model_texts();
   if (reader == "shares") return {{"divided", kShares}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();

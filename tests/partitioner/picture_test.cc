@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "partitioner/svg.h"
+#include "partitioner/zoo.h"
 #include "tests/partitioner/sample_models.h"
+#include "tests/support/errors.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -71,6 +75,40 @@ TEST(Picture, ShowsEveryShareOfEveryOperatorOnce) {
     for (const Route& route : plan.routes) forward += route.gradient ? 0 : 1;
     EXPECT_EQ(count(svg, "class=\"bridge\""), forward);
   }
+}
+
+// 600 operators: a box for each stage, but the one that is opened.
+TEST(Picture, OfALargeModelShowsOneStageOpened) {
+  const Model model = make_zoo_model("densenet121", {.width = 0.125, .image = 64});
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 4));
+  const auto slowest =
+      std::max_element(plan.workers.begin(), plan.workers.end(),
+                       [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  const std::string svg = draw_svg(model, plan);
+  EXPECT_EQ(unbalanced(svg), "");
+  EXPECT_THAT(svg, HasSubstr(format("stage {} is opened", slowest->worker)));
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string opened = draw_svg(model, plan, stage);
+    const size_t nodes = plan.stages[static_cast<size_t>(stage)].nodes.size();
+    EXPECT_EQ(count(opened, "<g>"), 3 + std::min<size_t>(nodes, 48));
+    EXPECT_THAT(opened, HasSubstr(format("stage {} is opened", stage)));
+    for (int other = 0; other < 4; ++other)
+      EXPECT_EQ(count(opened, format(">stage {}</text>", other)), other == stage ? 1u : 2u)
+          << "in the legend, and where it is closed";
+    EXPECT_GE(count(opened, "class=\"bridge\""), 3u);
+  }
+  const auto error = kerf::tests::error_of([&] { draw_svg(model, plan, 4); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("no stage 4 to open; the plan has stages 0 to 3"));
+}
+
+TEST(Picture, OfALargeModelDividedShowsEachWorkersPart) {
+  const Model model = make_zoo_model("densenet121", {.width = 0.125, .image = 64});
+  const std::string svg = draw_svg(model, plan_of(model, request_of(Cut::kFeature, 2)));
+  EXPECT_EQ(unbalanced(svg), "");
+  EXPECT_GE(count(svg, "<g>"), 48u);
+  EXPECT_LE(count(svg, "<g>"), 96u);
+  EXPECT_THAT(svg, HasSubstr("come in between them"));
 }
 
 TEST(Picture, SaysWhoDoesWhatAndWhatItCosts) {

@@ -137,6 +137,37 @@ TEST(ToldApart, WhatIsLeftOfATensorIsListed) {
   EXPECT_EQ(folded.computed.at("weight").made, "step");
   EXPECT_EQ(folded.computed.at("weight").before.contents, nullptr);
   EXPECT_NE(folded.computed.at("bias").before.contents, nullptr);
+  EXPECT_TRUE(folded.computed.at("bias").parameter);
+  EXPECT_THAT(folded.program, ElementsAre("a.weight", "bias", "weight"));
+}
+
+// Its rows are a parameter: the call's other tensor is the weight, which was equal to another.
+TEST(ToldApart, AProductOfAParameterHasNoBiasLeftOut) {
+  Graph graph =
+      graph_of({2}, {node_of("Gemm", {"token", "b.weight"}, "h"), node_of("Add", {"x", "h"}, "y")},
+               {stored("token", {1, 2}, {5, 6}), stored("b.weight", {2, 2}, {1, 2, 3, 4})});
+  graph.torch = {{"token", true}, {"a.weight", true}, {"b.weight", true}};
+  graph.nodes[0].call = "linear";
+  graph.nodes[0].call_reads = {0, 1};
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[0].inputs, ElementsAre("token", "a.weight"));
+}
+
+// addmm(bias, x, weight), of which both were equal to others.
+TEST(ToldApart, AddmmHasItsBiasFirst) {
+  Graph graph = graph_of({2},
+                         {node_of("Gemm", {"x", "a.weight", "a.bias"}, "h"),
+                          node_of("Gemm", {"h", "a.weight", "a.bias"}, "y")},
+                         {stored("a.weight", {2, 2}, {1, 2, 3, 4}), stored("a.bias", {2}, {1, 2})});
+  graph.torch = {{"a.bias", true}, {"a.weight", true}, {"b.bias", true}, {"b.weight", true}};
+  for (size_t i = 0; i < 2; ++i) {
+    graph.nodes[i].call = i == 0 ? "addmm" : "addmm_1";
+    graph.nodes[i].call_reads = {2 * i, 2 * i + 1};
+  }
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "b.weight", "b.bias"));
 }
 
 TEST(ToldApart, WhatWasOneInTheProgramStaysOne) {

@@ -1,12 +1,14 @@
-#include "apps/kerf/given_weights.h"
+#include "apps/given_weights.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "apps/models.h"
+#include "partitioner/fingerprint.h"
 #include "runtime/error.h"
 #include "runtime/format.h"
 #include "schedmp/safetensors.h"
@@ -41,19 +43,26 @@ class GivenWeights {
     of_its_run_ = is_of_its_run();
   }
 
-  void check() {
+  // What to tell of it.
+  std::vector<std::string> check() {
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_as_the_model(tensor);
-    if (of_its_run_) return;
+    if (of_its_run_) return {};
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_nothing_is_left(tensor);
     for (const schedmp::NamedSpec& tensor : file_.tensors())
       if (ops::is_floating(tensor.spec.dtype) && !read_.contains(tensor.name) &&
           !folded_.weights.contains(tensor.name))
         unread_.push_back(tensor);
+    group_shared();
     for (const schedmp::NamedSpec& tensor : unread_) check_is_nothing(tensor);
-    tell_unread();
+    std::vector<std::string> notes;
+    if (!unread_.empty()) notes.push_back(note_of_unread());
+    if (!buffers_.empty()) notes.push_back(note_of_buffers());
+    return notes;
   }
 
  private:
+  using Spec = std::pair<ops::DType, std::vector<int64_t>>;
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(ErrorCode::kUsage, why + ": export the model with these weights", where_);
   }
@@ -87,14 +96,22 @@ class GivenWeights {
     return tensor.spec == spec && file_.read(tensor.name, spec) == bytes;
   }
 
-  // Of the numbers that it had when the model was written.
+  // Of the numbers that it had when the model was written. A buffer that the file has no more may
+  // be cut to what is read of it, by the same program: nobody trains it.
   void check_nothing_is_left(const schedmp::NamedSpec& tensor) {
-    const auto computed = folded_.computed.find(tensor.name);
-    if (computed == folded_.computed.end()) return;
-    const auto& [made, before] = computed->second;
-    if (before.contents == nullptr || !is_as_before(tensor, before.spec, *before.contents))
+    const auto found = folded_.computed.find(tensor.name);
+    if (found == folded_.computed.end()) return;
+    const auto& [made, before, parameter] = found->second;
+    if (before.contents != nullptr && is_as_before(tensor, before.spec, *before.contents)) return;
+    if (before.contents != nullptr)
       refuse(format("its {} is not that of {}, which has {} that was computed of it", tensor.name,
                     model_.name(), made));
+    if (parameter)
+      refuse(
+          format("its {} cannot be compared with that of {}, which has only {} that was "
+                 "computed of it",
+                 tensor.name, model_.name(), made));
+    buffers_.push_back(tensor.name);
   }
 
   // That the model has it under no other name, or as a part of something else.
@@ -102,47 +119,78 @@ class GivenWeights {
     const std::string& name = tensor.name;
     if (folded_.lost.contains(name))
       refuse(format("its {} is nothing that {} has by itself any more", name, model_.name()));
-    if (name.ends_with(kStatistics) && has_read_beside(name))
+    if (name.ends_with(kStatistics) && may_be_folded(tensor))
       refuse(
           format("its batch normalisation {} is nothing that {} has: it is folded into what was "
                  "before it there",
                  name.substr(0, name.size() - kStatistics.size()), model_.name()));
-    for (const std::string& shared : folded_.shared)
-      if (is_another(tensor, shared))
-        refuse(
-            format("{} and {} differ there, but {} has no {}, and one {} in several places: "
-                   "they may have been equal when it was written",
-                   shared, name, model_.name(), name, shared));
+    const auto group = shared_.find(spec_of(tensor));
+    if (group == shared_.end() || others_.contains(module_of(name))) return;
+    if (group->second.contains(digest_of(tensor))) return;
+    const std::string& shared = group->second.begin()->second;
+    refuse(
+        format("{} and {} differ there, but {} has no {}, and one {} in several places: "
+               "they may have been equal when it was written",
+               shared, name, model_.name(), name, shared));
   }
 
-  // Whether some of the module that the normalisation is in are weights of the model.
-  bool has_read_beside(const std::string& name) const {
-    const std::string own = name.substr(0, name.size() - kStatistics.size());
-    const size_t dot = own.rfind('.');
-    const std::string around = dot == std::string::npos ? "" : own.substr(0, dot + 1);
+  // Whether a weight of the module that the normalisation is in makes as many channels as it has:
+  // one that it may have been folded into.
+  bool may_be_folded(const schedmp::NamedSpec& variance) const {
+    if (variance.spec.shape.rank() != 1) return false;
+    if (!folded_.program.empty() && !folded_.program.contains(variance.name)) return false;
+    const std::string around = module_of(module_of(variance.name));
     return std::any_of(file_.tensors().begin(), file_.tensors().end(), [&](const auto& each) {
-      return each.name.starts_with(around) && read_.contains(each.name);
+      const ops::Shape& shape = each.spec.shape;
+      return shape.rank() > 1 && read_.contains(each.name) &&
+             (around.empty() || each.name.starts_with(around + ".")) &&
+             (shape[0] == variance.spec.shape[0] || shape[1] == variance.spec.shape[0]);
     });
   }
 
-  bool is_another(const schedmp::NamedSpec& tensor, const std::string& shared) {
-    const auto found =
-        std::find_if(file_.tensors().begin(), file_.tensors().end(),
-                     [&](const schedmp::NamedSpec& each) { return each.name == shared; });
-    return found != file_.tensors().end() && found->spec == tensor.spec &&
-           file_.read(shared, found->spec) != file_.read(tensor.name, tensor.spec);
+  // Those that were equal when the model was written are now one of each group, or more; a module
+  // of which something else is unread is nothing of the model's.
+  void group_shared() {
+    for (const schedmp::NamedSpec& each : file_.tensors())
+      if (folded_.shared.contains(each.name))
+        shared_[spec_of(each)].emplace(digest_of(each), each.name);
+    if (shared_.empty()) return;
+    for (const schedmp::NamedSpec& each : unread_)
+      if (!shared_.contains(spec_of(each))) others_.insert(module_of(each.name));
+  }
+
+  static Spec spec_of(const schedmp::NamedSpec& tensor) {
+    return {tensor.spec.dtype, {tensor.spec.shape.begin(), tensor.spec.shape.end()}};
+  }
+
+  std::string digest_of(const schedmp::NamedSpec& tensor) {
+    partitioner::Fingerprint digest;
+    digest.add(file_.read(tensor.name, tensor.spec));
+    return digest.hex();
+  }
+
+  // "a.b" of "a.b.weight"; empty of the outermost.
+  static std::string module_of(const std::string& name) {
+    const size_t dot = name.rfind('.');
+    return dot == std::string::npos ? "" : name.substr(0, dot);
   }
 
   // What an exporter lost the name of stays as the model's file has it, whatever is in the file of
   // weights.
-  void tell_unread() const {
+  std::string note_of_unread() const {
     std::vector<std::string> names;
     for (const schedmp::NamedSpec& each : unread_) names.push_back(each.name);
-    if (names.empty()) return;
     const bool one = names.size() == 1;
-    tell_notes({format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(names),
-                       where_, one ? "is" : "are", model_.name(), one ? "that name" : "those names",
-                       one ? "is" : "are")});
+    return format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(names), where_,
+                  one ? "is" : "are", model_.name(), one ? "that name" : "those names",
+                  one ? "is" : "are");
+  }
+  std::string note_of_buffers() const {
+    return format(
+        "{} of {} {}, of which {} has only what was computed when it was written, and "
+        "that stays",
+        few_of(buffers_), where_, buffers_.size() == 1 ? "is a buffer" : "are buffers",
+        model_.name());
   }
 
   const partitioner::Model& model_;
@@ -151,11 +199,14 @@ class GivenWeights {
   schedmp::SafetensorsReader file_;
   std::set<std::string> read_;  // names of the model's weights in files
   bool of_its_run_ = false;
-  std::vector<schedmp::NamedSpec> unread_;
+  std::vector<schedmp::NamedSpec> unread_;  // that no check knows
+  std::vector<std::string> buffers_;        // computed, as the program had them
+  // By what it is of, and by its contents: one of the tensors that are read in several places.
+  std::map<Spec, std::map<std::string, std::string>> shared_;
+  std::set<std::string> others_;  // modules
 };
 
-}  // namespace
-
+// Throws Error{kUsage} that names the file of weights, and what it lacks of the model's.
 void check_complete(const partitioner::Model& model, const std::string& weights) {
   const schedmp::SafetensorsReader file(weights);
   const schedmp::StoredNames names(file);
@@ -177,12 +228,17 @@ void check_complete(const partitioner::Model& model, const std::string& weights)
               weights);
 }
 
-void check_weights(const partitioner::Model& model, const std::string& source,
-                   const partitioner::onnx::FoldedWeights& folded, const std::string& weights) {
-  if (weights.empty()) return;
+}  // namespace
+
+std::vector<std::string> check_weights(const partitioner::Model& model, const std::string& source,
+                                       const partitioner::onnx::FoldedWeights& folded,
+                                       const std::string& weights) {
+  if (weights.empty()) return {};
+  std::vector<std::string> notes;
   // First, for it says why.
-  if (source.starts_with('{')) GivenWeights(model, folded, weights).check();
+  if (source.starts_with('{')) notes = GivenWeights(model, folded, weights).check();
   check_complete(model, weights);
+  return notes;
 }
 
 }  // namespace kerf::apps

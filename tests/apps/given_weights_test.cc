@@ -1,0 +1,131 @@
+// Weights that a person gives for a model of an ONNX file: what may be meant, and what may not.
+#include "apps/given_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "partitioner/builder.h"
+#include "partitioner/onnx/weight_file.h"
+#include "schedmp/safetensors.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::apps {
+namespace {
+
+using partitioner::onnx::FoldedWeights;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// y = (x a.weight + n.bias) n.weight
+partitioner::Model model() {
+  partitioner::Builder b("net.onnx");
+  const ops::Initializer zero;
+  const auto product =
+      b.matmul(b.input("x", {ops::kBatch, 4}), b.parameter("a.weight", {4, 4}, zero));
+  const auto moved = b.add(product, b.parameter("n.bias", {4}, zero));
+  b.node("Mul", {moved, b.parameter("n.weight", {4}, zero)}, {});
+  return b.build();
+}
+
+std::string numbers_of(size_t count, float value) {
+  const std::vector<float> numbers(count, value);
+  return {reinterpret_cast<const char*>(numbers.data()), count * sizeof(float)};
+}
+
+class GivenWeightsFile : public testing::Test {
+ protected:
+  // A vector of so many times a number.
+  using Vectors = std::map<std::string, std::pair<int64_t, float>>;
+
+  std::string file(const Vectors& others, float weight = 2, float bias = 3) const {
+    std::vector<schedmp::NamedTensor> tensors{
+        {"a.weight", ops::DType::kFloat32, {4, 4}, numbers_of(16, 1)},
+        {"n.weight", ops::DType::kFloat32, {4}, numbers_of(4, weight)},
+        {"n.bias", ops::DType::kFloat32, {4}, numbers_of(4, bias)}};
+    for (const auto& [name, of] : others)
+      tensors.push_back({name,
+                         ops::DType::kFloat32,
+                         {of.first},
+                         numbers_of(static_cast<size_t>(of.first), of.second)});
+    const auto path = folder_ / "w.safetensors";
+    schedmp::write_safetensors(path, tensors);
+    return path.string();
+  }
+  std::vector<std::string> notes_of(const FoldedWeights& folded, const Vectors& others,
+                                    float weight = 2, float bias = 3) const {
+    return check_weights(model(), "{}", folded, file(others, weight, bias));
+  }
+  std::string complaint(const FoldedWeights& folded, const Vectors& others) const {
+    const auto error = tests::error_of([&] { notes_of(folded, others); });
+    return error ? error->what() : "";
+  }
+
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(GivenWeightsFile, WhatTheModelHasIsTakenAndTheRestIsTold) {
+  EXPECT_THAT(notes_of({}, {}), IsEmpty());
+  EXPECT_THAT(notes_of({}, {{"more.bias", {4, 9.0F}}}), ElementsAre(HasSubstr("more.bias of ")));
+}
+
+// What it was computed of is not in the model's file any more.
+TEST_F(GivenWeightsFile, ABufferThatTheFileCutIsToldAndAParameterRefused) {
+  FoldedWeights folded;
+  folded.computed["pe"] = {"slice_1", {}, false};
+  EXPECT_THAT(notes_of(folded, {{"pe", {9, 1.0F}}}), testing::Contains(HasSubstr("pe of ")));
+  EXPECT_THAT(notes_of(folded, {{"pe", {9, 1.0F}}}),
+              testing::Contains(HasSubstr("is a buffer, of which net.onnx has only what was "
+                                          "computed when it was written, and that stays")));
+  folded.computed["pe"].parameter = true;
+  EXPECT_THAT(complaint(folded, {{"pe", {9, 1.0F}}}),
+              HasSubstr("its pe cannot be compared with that of net.onnx, which has only slice_1"));
+}
+
+TEST_F(GivenWeightsFile, WhatItWasComputedOfIsAsItWas) {
+  FoldedWeights folded;
+  folded.computed["pe"] = {"slice_1",
+                           {{ops::DType::kFloat32, {9}},
+                            partitioner::onnx::contents_of(numbers_of(9, 1), ops::DType::kFloat32)},
+                           false};
+  EXPECT_EQ(complaint(folded, {{"pe", {9, 1.0F}}}), "");
+  EXPECT_THAT(complaint(folded, {{"pe", {9, 2.0F}}}), HasSubstr("its pe is not that of net.onnx"));
+}
+
+// n.weight and n.bias are read in several places: m's were equal to them when it was written.
+TEST_F(GivenWeightsFile, TwinsOfWhatIsSharedAreEqualToOneOfThem) {
+  FoldedWeights folded;
+  folded.shared = {"n.weight", "n.bias"};
+  EXPECT_EQ(complaint(folded, {{"m.weight", {4, 2.0F}}, {"m.bias", {4, 3.0F}}}), "");
+  EXPECT_THAT(complaint(folded, {{"m.weight", {4, 2.0F}}, {"m.bias", {4, 5.0F}}}),
+              HasSubstr("m.bias differ there, but net.onnx has no m.bias"));
+  EXPECT_EQ(complaint(folded, {{"m.weight", {5, 2.0F}}, {"m.bias", {4, 5.0F}}}), "")
+      << "a module of which something can be nothing of the model's is none of it";
+}
+
+TEST_F(GivenWeightsFile, ANormalisationIsFoldedOnlyWhereAWeightHasAsManyChannels) {
+  const auto of_a = HasSubstr("its batch normalisation a.bn is nothing that net.onnx has");
+  EXPECT_THAT(complaint({}, {{"a.bn.running_var", {4, 1.0F}}}), of_a);
+  EXPECT_EQ(complaint({}, {{"a.bn.running_var", {5, 1.0F}}}), "");
+  EXPECT_EQ(complaint({}, {{"other.bn.running_var", {4, 1.0F}}}), "");
+  FoldedWeights folded;
+  folded.program = {"a.weight", "n.weight", "n.bias"};
+  EXPECT_EQ(complaint(folded, {{"a.bn.running_var", {4, 1.0F}}}), "") << "the program had none";
+  folded.program.insert("a.bn.running_var");
+  EXPECT_THAT(complaint(folded, {{"a.bn.running_var", {4, 1.0F}}}), of_a);
+}
+
+TEST_F(GivenWeightsFile, WhatIsLackedIsNamed) {
+  const auto path = folder_ / "few.safetensors";
+  schedmp::write_safetensors(path, {{"n.bias", ops::DType::kFloat32, {4}, numbers_of(4, 1)}});
+  const auto error = tests::error_of([&] { check_weights(model(), "", {}, path.string()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(),
+              HasSubstr("it lacks 2 of the 3 tensors of net.onnx: a.weight, n.weight"));
+}
+
+}  // namespace
+}  // namespace kerf::apps

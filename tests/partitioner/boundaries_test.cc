@@ -1,0 +1,113 @@
+// Boundaries: what crosses them, and that moving one is told as the plan with it moved is.
+#include "partitioner/boundaries.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "partitioner/bound.h"
+#include "tests/partitioner/sample_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::plan_of;
+using testing::request_of;
+using testing::sample_models;
+
+// The plan as its text has it with the first operator of a stage changed, read again.
+Plan with_stage_from(const Model& model, const Plan& plan, const BoundaryMove& move) {
+  std::string text = write_plan(model, plan, PlanText::kDecisions);
+  const int later = std::max(
+      move.to, stages_of_nodes(plan, model.nodes())[static_cast<size_t>(move.nodes.front())]);
+  const Stage& old = plan.stages[static_cast<size_t>(later)];
+  NodeId first = move.nodes.front();  // where they go to the later stage
+  if (move.to != later)
+    first = *std::find_if(old.nodes.begin(), old.nodes.end(), [&](NodeId node) {
+      return std::find(move.nodes.begin(), move.nodes.end(), node) == move.nodes.end();
+    });
+  const std::string was = format("\"{}\"", model.node(old.nodes.front()).name);
+  const size_t at = text.find(was, text.find("\"stages\""));
+  EXPECT_NE(at, std::string::npos) << was;
+  text.replace(at, was.size(), format("\"{}\"", model.node(first).name));
+  return read_plan(model, text, "moved.json");
+}
+
+TEST(Boundaries, AMoveIsToldAsThePlanWithItMoved) {
+  const Model model = make_zoo_model("lenet5");
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 3));
+  const auto boundaries = boundaries_of(model, plan, *hold_everything());
+  ASSERT_EQ(boundaries.size(), 2U);
+  size_t moves = 0;
+  for (const Boundary& boundary : boundaries)
+    for (const BoundaryMove& move : boundary.moves) {
+      EXPECT_EQ(figures_of(model, with_stage_from(model, plan, move)), move.then);
+      ++moves;
+    }
+  EXPECT_GE(moves, 2U);
+}
+
+// Of a chain, nothing crosses but its one value, and all bytes are these.
+TEST(Boundaries, OfAChainAreCrossedByOneValue) {
+  const Model model = testing::small_mlp();
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 3));
+  int64_t bytes = 0;
+  for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything())) {
+    ASSERT_EQ(boundary.crossing.size(), 1U);
+    const Value& value = model.value(boundary.crossing[0]);
+    EXPECT_EQ(boundary.bytes, 30 * value.spec.shape[1] * 4) << value.name;
+    bytes += boundary.bytes;
+  }
+  EXPECT_EQ(figures_of(model, plan).cut_bytes, bytes);
+}
+
+// A search that is exact on chains leaves no boundary that were better elsewhere.
+TEST(Boundaries, OfTheBestPlanNoMoveIsBetter) {
+  for (const Model& model : sample_models())
+    for (const int workers : {2, 3}) {
+      const Plan plan = plan_of(model, request_of(Cut::kLayer, workers));
+      for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything())) {
+        EXPECT_EQ(boundary.moves.size() + boundary.fixed.size(), 2U);
+        for (const BoundaryMove& move : boundary.moves)
+          EXPECT_GE(move.then.bottleneck, plan.bottleneck * (1 - 1e-9)) << model.name();
+      }
+    }
+}
+
+TEST(Boundaries, OfGroupsMoveWithTheirDivisions) {
+  const Model model = testing::small_mlp();
+  PlanRequest request = request_of(Cut::kHybrid, 4);
+  request.stages = 2;
+  const Plan plan = plan_of(model, request);
+  const auto boundaries = boundaries_of(model, plan, *hold_everything());
+  ASSERT_EQ(boundaries.size(), 1U);
+  ASSERT_FALSE(boundaries[0].moves.empty());
+  for (const BoundaryMove& move : boundaries[0].moves) {
+    EXPECT_NE(move.then, figures_of(model, plan));
+    EXPECT_GT(move.then.peak_bytes, 0);
+  }
+}
+
+TEST(Boundaries, OfOneStageAreNone) {
+  const Model model = testing::small_mlp();
+  const Plan plan = plan_of(model, request_of(Cut::kFeature, 2));
+  EXPECT_THAT(boundaries_of(model, plan, *hold_everything()), IsEmpty());
+}
+
+// An operator alone in its stage cannot leave it.
+TEST(Boundaries, AStageIsNotLeftEmpty) {
+  Builder b("two");
+  b.loss(b.gemm(b.input("x", {ops::kBatch, 4}), 3, "fc"));
+  const Model model = b.build();
+  const auto boundaries =
+      boundaries_of(model, plan_of(model, request_of(Cut::kLayer, 2)), *hold_everything());
+  ASSERT_EQ(boundaries.size(), 1U);
+  EXPECT_THAT(boundaries[0].moves, IsEmpty());
+  EXPECT_THAT(boundaries[0].fixed, ElementsAre("nothing of stage 0 can be in stage 1",
+                                               "nothing of stage 1 can be in stage 0"));
+}
+
+}  // namespace
+}  // namespace kerf::partitioner
