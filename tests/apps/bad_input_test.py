@@ -253,7 +253,7 @@ class Requests(KerfTest):
         for command in ("plan", "train", "eval", "run", "schedule"):
             text = run(command, "--help").stdout
             for flag in sorted(set(re.findall(r"^ +(--[a-z-]+)(?: \S+)?(?: +[A-Z=].*)?$", text, re.MULTILINE))
-                               - {"--help", "--json", "--no-shuffle", "--no-test", "--short"}):
+                               - {"--fit-batch", "--help", "--json", "--no-shuffle", "--no-test", "--short", "--why"}):
                 with self.subTest(command=command, flag=flag):
                     needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
