@@ -206,19 +206,28 @@ class GivenWeights {
   std::set<std::string> others_;  // modules
 };
 
-// Throws Error{kUsage} that names the file of weights, and what it lacks of the model's.
-void check_complete(const partitioner::Model& model, const std::string& weights) {
+// Throws Error{kUsage} that names the file of weights, and what it lacks of the model's, or of the
+// parameters that what the model has instead was computed of.
+void check_complete(const partitioner::Model& model, const partitioner::onnx::FoldedWeights& folded,
+                    const std::string& weights) {
   const schedmp::SafetensorsReader file(weights);
-  const schedmp::StoredNames names(file);
+  const schedmp::StoredWeights stored(weights);
   std::vector<std::string> missing;
   size_t all = 0;
+  bool has_derived = true;
   for (const partitioner::ValueId id : model.kept_values()) {
     const partitioner::Value& value = model.value(id);
     if (value.literal != nullptr) continue;
     ++all;
-    const std::string& name = value.stored ? value.stored->tensors[0].name : value.name;
-    if (file.find(name) == nullptr && !names.form_of(value)) missing.push_back(name);
+    if (stored.has(value)) continue;
+    if (value.derived)
+      has_derived = false;
+    else
+      missing.push_back(value.stored ? value.stored->tensors[0].name : value.name);
   }
+  if (!has_derived)
+    for (const auto& [name, computed] : folded.computed)
+      if (computed.parameter && file.find(name) == nullptr) missing.push_back(name);
   if (missing.empty()) return;
   throw Error(ErrorCode::kUsage,
               format("it lacks {} of the {} tensors of {}: {}; give weights of this model, "
@@ -237,7 +246,7 @@ std::vector<std::string> check_weights(const partitioner::Model& model, const st
   std::vector<std::string> notes;
   // First, for it says why.
   if (source.starts_with('{')) notes = GivenWeights(model, folded, weights).check();
-  check_complete(model, weights);
+  check_complete(model, folded, weights);
   return notes;
 }
 

@@ -105,11 +105,13 @@ ValueId Model::add_constant(const std::string& name, ops::TensorLiteral literal)
   return add_value(std::move(value), false);
 }
 
-void Model::set_contents(ValueId id, std::shared_ptr<const Contents> contents) {
+void Model::set_contents(ValueId id, std::shared_ptr<const Contents> contents, bool derived) {
   Value& value = values_[static_cast<size_t>(id)];
   KERF_CHECK(ops::is_kept(value.role) && value.literal == nullptr, "{} is no parameter",
              value.name);
+  KERF_CHECK(!derived || contents != nullptr, "{} is derived of nothing", value.name);
   value.contents = std::move(contents);
+  value.derived = derived;
 }
 
 void Model::set_stored(ValueId id, std::shared_ptr<const StoredForm> form) {
@@ -129,7 +131,7 @@ ValueId Model::add_copy(const Value& value) {
       return add_constant(value.name, *value.literal);
     default:
       const ValueId id = add_parameter(value.name, value.spec, value.initializer, value.role);
-      set_contents(id, value.contents);
+      set_contents(id, value.contents, value.derived);
       set_stored(id, value.stored);
       return id;
   }

@@ -337,7 +337,11 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
                                                  : trained ? Role::kParameter
                                                            : Role::kFrozen);
   if (fixed.contents != nullptr) {
-    result_.model.set_contents(id, fixed.contents);
+    const std::string& origin = origin_of(fixed);
+    const auto form = forms_.find(origin);
+    const bool derived = !state && !trained && graph_.computed.contains(origin) &&
+                         (form == forms_.end() || form->second == nullptr);
+    result_.model.set_contents(id, fixed.contents, derived);
   } else if (fixed.spec.dtype != DType::kFloat32) {  // initializers make float32
     budget_.take(fixed.spec.bytes(0), 0);
     result_.model.set_contents(

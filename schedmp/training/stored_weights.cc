@@ -1,6 +1,7 @@
 #include "schedmp/training/stored_weights.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "runtime/error.h"
@@ -56,6 +57,15 @@ std::string read_rows(SafetensorsReader& file, const Value& value, const StoredF
   return bytes;
 }
 
+std::string read_contents(const Value& value, const RowRange& rows) {
+  const size_t bytes_of_row =
+      value.spec.bytes(0) / static_cast<size_t>(first_extent(value.spec.shape));
+  std::string bytes(static_cast<size_t>(rows.count) * bytes_of_row, '\0');
+  value.contents->read(static_cast<size_t>(rows.first) * bytes_of_row,
+                       std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
 void write_turned(const Value& value, const SliceOf& slice_of, SafetensorsWriter& file) {
   const StoredForm& form = *value.stored;
   const ops::ValueSpec spec{value.spec.dtype, form.tensors[0].shape};
@@ -107,7 +117,13 @@ const StoredForm* StoredWeights::form_of(const Value& value) {
   return &found_.emplace(value.name, std::move(*said)).first->second;
 }
 
+bool StoredWeights::has(const Value& value) const {
+  const std::string& name = value.stored == nullptr ? value.name : value.stored->tensors[0].name;
+  return file_.find(name) != nullptr || names_.form_of(value).has_value();
+}
+
 std::string StoredWeights::read(const Value& value, const RowRange& rows) {
+  if (value.derived && !has(value)) return read_contents(value, rows);
   const StoredForm* form = form_of(value);
   if (form == nullptr) return file_.read(value.name, value.spec, rows);
   if (!form->axes.empty()) return read_turned(file_, value, *form, rows);

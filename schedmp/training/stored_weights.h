@@ -24,8 +24,10 @@ class StoredWeights {
   // do.
   explicit StoredWeights(const std::filesystem::path& file) : file_(file), names_(file_) {}
 
-  // Indices `rows` of the value's first axis, dense; or all of it. What has not the names that the
-  // model expects is found by the file's own map of names, if it has one.
+  // Whether the file has the value, under the model's names or by the file's own map of names.
+  bool has(const partitioner::Value& value) const;
+  // Indices `rows` of the value's first axis, dense; or all of it. What is derived and not in the
+  // file is as the model has it.
   std::string read(const partitioner::Value& value, const RowRange& rows);
   std::string read(const partitioner::Value& value);
 

@@ -118,6 +118,45 @@ TEST_F(GivenWeightsFile, ANormalisationIsFoldedOnlyWhereAWeightHasAsManyChannels
   EXPECT_THAT(complaint(folded, {{"a.bn.running_var", {4, 1.0F}}}), of_a);
 }
 
+// y = (x a.weight + n.bias) n.weight + slice_1, which the exporter computed of a buffer.
+partitioner::Model model_with_slice() {
+  partitioner::Model result = model();
+  const ops::ValueSpec spec{ops::DType::kFloat32, {4}};
+  const auto slice = result.add_parameter("slice_1", spec, {}, ops::Role::kFrozen);
+  result.set_contents(slice, partitioner::onnx::contents_of(numbers_of(4, 7), ops::DType::kFloat32),
+                      true);
+  result.add_node("shifted", "Add", {}, {result.values() - 2, slice});
+  return result;
+}
+
+TEST_F(GivenWeightsFile, MayLackWhatWasComputedOfABuffer) {
+  FoldedWeights folded;
+  folded.computed["pe"] = {"slice_1", {}, false};
+  const auto notes = [&](const Vectors& others) {
+    return check_weights(model_with_slice(), "{}", folded, file(others));
+  };
+  EXPECT_THAT(notes({{"pe", {9, 1.0F}}}), ElementsAre(HasSubstr("and that stays")));
+  EXPECT_THAT(notes({}), IsEmpty()) << "a buffer that is no part of a state_dict";
+  EXPECT_THAT(notes({{"slice_1", {4, 1.0F}}}), IsEmpty());
+}
+
+TEST_F(GivenWeightsFile, MayNotLackTheParameterThatSomethingWasComputedOf) {
+  FoldedWeights folded;
+  folded.computed["table"] = {
+      "slice_1",
+      {{ops::DType::kFloat32, {9}},
+       partitioner::onnx::contents_of(numbers_of(9, 1), ops::DType::kFloat32)},
+      true};
+  const auto check = [&](const Vectors& others) {
+    return check_weights(model_with_slice(), "{}", folded, file(others));
+  };
+  EXPECT_THAT(check({{"table", {9, 1.0F}}}), IsEmpty());
+  EXPECT_THAT(check({{"slice_1", {4, 1.0F}}}), IsEmpty()) << "a run of the model wrote it";
+  const auto error = tests::error_of([&] { check({}); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("it lacks 1 of the 4 tensors of net.onnx: table"));
+}
+
 TEST_F(GivenWeightsFile, WhatIsLackedIsNamed) {
   const auto path = folder_ / "few.safetensors";
   schedmp::write_safetensors(path, {{"n.bias", ops::DType::kFloat32, {4}, numbers_of(4, 1)}});

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "partitioner/zoo.h"
@@ -144,6 +146,37 @@ TEST_F(WeightsInFiles, ALargeWeightIsTurnedInPieces) {
   const auto row = floats(reader.read(value, {7, 1}));
   for (size_t i = 0; i < row.size(); ++i)
     ASSERT_EQ(row[i], static_cast<float>(7 * 70'000 + static_cast<int64_t>(i)));
+}
+
+// 100, 101, ... in whatever bytes of it are asked for.
+class Hundreds : public partitioner::Contents {
+ public:
+  void read(size_t first, std::span<std::byte> to) const override {
+    for (size_t at = 0; at < to.size(); at += sizeof(float)) {
+      const auto number = static_cast<float>(100 + (first + at) / sizeof(float));
+      std::memcpy(&to[at], &number, sizeof(number));
+    }
+  }
+  std::string identity() const override { return "hundreds"; }
+};
+
+TEST_F(WeightsInFiles, WhatIsDerivedMayBeLacked) {
+  Value value = value_of({3, 2}, partitioner::stored_as("derived", {3, 2}));
+  value.stored = nullptr;
+  value.name = "derived";
+  value.contents = std::make_shared<const Hundreds>();
+  value.derived = true;
+  written(value);
+  expect_read(value);
+  Value other = value;
+  other.name = "lacked";
+  StoredWeights reader(file_);
+  EXPECT_TRUE(reader.has(value));
+  EXPECT_FALSE(reader.has(other));
+  EXPECT_THAT(floats(reader.read(other)), ElementsAre(100, 101, 102, 103, 104, 105));
+  EXPECT_THAT(floats(reader.read(other, {1, 2})), ElementsAre(102, 103, 104, 105));
+  other.derived = false;
+  EXPECT_TRUE(tests::error_of([&] { reader.read(other); })) << "it has contents, too";
 }
 
 // A file under PyTorch's names, and what it is read by, of values that the model calls otherwise.

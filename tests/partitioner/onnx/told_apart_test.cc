@@ -141,6 +141,28 @@ TEST(ToldApart, WhatIsLeftOfATensorIsListed) {
   EXPECT_THAT(folded.program, ElementsAre("a.weight", "bias", "weight"));
 }
 
+// A buffer is cut to what is read of it: files of weights have it whole, or not at all.
+TEST(ToldApart, WhatIsMadeOfABufferIsDerived) {
+  Graph graph = graph_of({2},
+                         {node_of("Add", {"x", "slice_1"}, "h"), node_of("Add", {"h", "bias"}, "t"),
+                          node_of("MatMul", {"t", "val_1"}, "y")},
+                         {stored("bias", {2}, {1, 2}), stored("slice_1", {1, 2}, {1, 2}),
+                          stored("val_1", {2, 2}, {1, 2, 3, 4})});
+  graph.torch = {{"pe", false}, {"bias", true}, {"a.weight", true}};
+  graph.computed["slice_1"] = {{0}, true};
+  graph.computed["val_1"] = {{2}, true};
+  graph.nodes[2].scope = "a";
+  graph.nodes[2].call = "linear";
+  graph.nodes[2].call_reads = {2};
+  const Model model = import_graph(graph).model;
+  const auto derived = [&](const char* name) {
+    return model.value(model.find_value(name)).derived;
+  };
+  EXPECT_TRUE(derived("slice_1"));
+  EXPECT_FALSE(derived("bias"));
+  EXPECT_FALSE(derived("val_1")) << "a.weight in another form";
+}
+
 // Its rows are a parameter: the call's other tensor is the weight, which was equal to another.
 TEST(ToldApart, AProductOfAParameterHasNoBiasLeftOut) {
   Graph graph =
