@@ -148,8 +148,8 @@ Sound profiles() {
 
 Sound measured_times() {
   const partitioner::Model model = partitioner::testing::small_mlp();
-  const partitioner::Plan plan =
-      plan_of(model, partitioner::testing::request_of(partitioner::Cut::kLayer, 1));
+  const partitioner::Plan plan = partitioner::testing::plan_of(
+      model, partitioner::testing::request_of(partitioner::Cut::kLayer, 1));
   const std::vector<apps::OperatorTimes> times{{"fc1", {1e-3, 0, 2e-3}, {2e-3, 0, 1e-3}},
                                                {"loss", {1e-5, 1e-5, 0}, {1e-6, 2e-6, 0}}};
   return {{"small", json_text(apps::profile_file(model, plan, "cpu", times))}};
