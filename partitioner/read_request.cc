@@ -78,8 +78,7 @@ KeptRequest read_request(const PlanFile& file) {
   read_setting(json, where, request.setting);
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
-  if (json.contains("profile"))
-    request.profile = read_profile(json["profile"], where + ".profile");
+  if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");
   return request;
 }
 
