@@ -8,6 +8,7 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/table.h"
@@ -52,6 +53,7 @@ Json json_of(const Compared& compared) {
           {"micro_batches", plan.micro_batches},
           {"schedule", plan.schedule},
           {"seconds", compared.seconds},
+          {"step_seconds", plan.step_seconds ? Json(*plan.step_seconds) : Json()},
           {"forward_flops", compared.forward_flops},
           {"weight_bytes", compared.weight_bytes},
           {"peak_bytes", compared.peak_bytes},
@@ -85,27 +87,36 @@ std::string differences(const std::vector<Compared>& all) {
 
 std::string text_of(const std::vector<Compared>& all, bool colour) {
   Table table({"plan", "cut", "workers", "stages", "batch", "schedule", "time/step", "of the first",
-               "weights", "peak", "messages", "bytes"});
+               "step", "weights", "peak", "messages", "bytes"});
   for (const Compared& each : all)
     table.add({each.file, each.plan.cut, format("{}", each.plan.workers.size()),
                format("{}", each.plan.stages.size()),
                format("{} in {}", each.plan.batch, each.plan.micro_batches), each.plan.schedule,
                human_seconds(each.seconds),
                all[0].seconds > 0 ? format("{:.2f}", each.seconds / all[0].seconds) : "-",
+               each.plan.step_seconds ? human_seconds(*each.plan.step_seconds) : "-",
                bytes_text(each.weight_bytes), bytes_text(each.peak_bytes),
                human_count(each.traffic.messages), bytes_text(each.traffic.bytes)});
   return table.text(colour) +
-         "\ntime, weights and peak: of the worker that has most of each; messages and bytes: of "
-         "all "
-         "workers in a step\n" +
+         "\ntime, weights and peak: of the worker that has most of each; step: from its start to "
+         "the last worker's end, as simulated; messages and bytes: of all workers in a step\n" +
          differences(all);
+}
+
+// With the step in time, but where the plan's schedule is a file that is not there.
+PlanRecord record_of(const Planned& planned) {
+  std::error_code absent;
+  const std::string& schedule = planned.plan.schedule;
+  if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent))
+    return record_of(planned.model, planned.plan);
+  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned.plan));
 }
 
 int CompareCommand::run() const {
   std::vector<Compared> all;
   for (const std::string& file : files) {
     const Planned planned = read_plan_of({}, file);
-    all.emplace_back(file, record_of(planned.model, planned.plan));
+    all.emplace_back(file, record_of(planned));
   }
   answer(
       json,

@@ -53,13 +53,14 @@ int PlanCommand::run() const {
       from_run.empty() ? std::nullopt : std::optional(read_plan_of({}, from_run));
   const PlanFlags asked = run ? flags_of_run(flags, *run, from_run) : flags;
   const Planned planned = make_plan_of(asked);
-  fitting_schedule_of(asked, planned.plan);  // a plan that its schedule cannot run is none
+  // A plan that its schedule cannot run is none.
+  const schedmp::Schedule schedule = fitting_schedule_of(asked, planned.plan);
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
   if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
   if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
   const auto replan =
       run ? std::optional(compare_with_run(asked, *run, planned, from_run)) : std::nullopt;
-  const PlanRecord record = record_of(planned.model, planned.plan);
+  const PlanRecord record = record_of(planned.model, planned.plan, schedule);
   const auto boundaries =
       why ? partitioner::boundaries_of(planned.model, planned.plan,
                                        *in_flight_of(asked, planned.plan.schedule))

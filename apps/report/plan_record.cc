@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "apps/report/table.h"
+#include "partitioner/complete_plan.h"
+#include "partitioner/part.h"
 #include "partitioner/sums.h"
+#include "schedmp/simulate.h"
 
 namespace kerf::apps {
 
@@ -85,6 +88,11 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
   return kinds.empty() ? std::string() : "\n" + table.text(colour);
 }
 
+std::string idle_text(const PlanRecord& record, int worker) {
+  const auto at = static_cast<size_t>(worker);
+  return at < record.idle.size() ? human_percent(record.idle[at]) : "-";
+}
+
 std::vector<std::string> kept_names(const Model& model, ops::Role role) {
   std::vector<std::string> names;
   for (const partitioner::ValueId id : model.kept_values())
@@ -142,19 +150,30 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .frozen = kept_names(model, ops::Role::kFrozen)};
 }
 
+PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule) {
+  PlanRecord record = record_of(model, plan);
+  const auto timeline = schedmp::simulate(model, plan, partitioner::lower(model, plan), schedule,
+                                          partitioner::request_of_plan(plan).speed);
+  if (!timeline) return record;
+  record.step_seconds = timeline->step_seconds;
+  for (int worker = 0; worker < schedule.workers(); ++worker)
+    record.idle.push_back(timeline->idle(worker));
+  return record;
+}
+
 std::string plan_text(const PlanRecord& record, bool colour) {
   std::string text =
       format("{}, {} cut over {}, batch {} in {}, {}\n\n", record.model, record.cut,
              plural(static_cast<long long>(record.workers.size()), "worker"), record.batch,
              plural(record.micro_batches, "micro-batch"), record.schedule);
-  Table table({"worker", "forward", "time/step", "weights", "activations", "peak", "messages",
-               "out", "in"});
+  Table table({"worker", "forward", "time/step", "idle", "weights", "activations", "peak",
+               "messages", "out", "in"});
   for (const auto& worker : record.workers)
     table.add({format("{}", worker.worker), human_flops(worker.forward_flops),
-               human_seconds(worker.seconds), bytes_text(worker.weight_bytes),
-               bytes_text(worker.activation_bytes), bytes_text(worker.peak_bytes),
-               human_count(worker.messages), bytes_text(worker.bytes_out),
-               bytes_text(worker.bytes_in)});
+               human_seconds(worker.seconds), idle_text(record, worker.worker),
+               bytes_text(worker.weight_bytes), bytes_text(worker.activation_bytes),
+               bytes_text(worker.peak_bytes), human_count(worker.messages),
+               bytes_text(worker.bytes_out), bytes_text(worker.bytes_in)});
   text += table.text(colour) + "\n";
   for (size_t s = 0; s < record.stages.size(); ++s)
     text += format("stage {} on {}: {}\n", s, fmt::join(record.stages[s].workers, ","),
@@ -170,6 +189,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   if (step.step.messages > 0)
     text += format("once a step: {} of {} for the step vector\n",
                    plural(step.step.messages, "message"), bytes_text(step.step.bytes));
+  if (record.step_seconds)
+    text += format("a step takes {} as simulated; idle is what a worker waits of it\n",
+                   human_seconds(*record.step_seconds));
   if (const auto gap = partitioner::known_gap(record.bottleneck, record.bound))
     text += format("the slowest worker is at most {} above the best that any such cut can do\n",
                    human_percent(*gap));

@@ -9,6 +9,7 @@
 
 #include "partitioner/bound.h"
 #include "partitioner/plan.h"
+#include "schedmp/schedule.h"
 
 namespace kerf::apps {
 
@@ -63,6 +64,10 @@ struct PlanRecord {
   // Names of the weights that are updated, and of those that stay.
   std::vector<std::string> trained;
   std::vector<std::string> frozen;
+  // As simulated: of a step, and by worker the part of it in which it waits. Empty of what was not
+  // simulated, or hangs.
+  std::optional<double> step_seconds = std::nullopt;
+  std::vector<double> idle = {};
 
   StepTraffic per_step() const;
   Connectors connectors() const;
@@ -75,6 +80,9 @@ struct PlanRecord {
 };
 
 PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan);
+// With the step as it unfolds under a schedule that fits the plan.
+PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan,
+                     const schedmp::Schedule& schedule);
 
 std::string plan_text(const PlanRecord& record, bool colour);
 
@@ -153,6 +161,8 @@ void fields(Fields& f, PlanRecord& plan) {
   f.newer("acyclic", plan.acyclic);
   f.newer("trained", plan.trained);
   f.newer("frozen", plan.frozen);
+  f.newer("step_seconds", plan.step_seconds);
+  f.newer("idle", plan.idle);
 }
 
 }  // namespace kerf::apps

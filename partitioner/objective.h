@@ -1,0 +1,19 @@
+// What a plan costs: the question that the planner asks of the floor above, which knows schedules.
+#pragma once
+
+#include <optional>
+
+#include "partitioner/cost.h"
+#include "partitioner/plan.h"
+
+namespace kerf::partitioner {
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  // Of one step under the schedule that will run; empty where that cannot run this plan.
+  virtual std::optional<double> step_seconds(const Model& model, const Plan& plan,
+                                             const DeviceSpeed& speed) const = 0;
+};
+
+}  // namespace kerf::partitioner

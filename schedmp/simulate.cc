@@ -1,0 +1,206 @@
+#include "schedmp/simulate.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "schedmp/interpreter.h"
+#include "schedmp/verify.h"
+
+namespace kerf::schedmp {
+
+using partitioner::DeviceSpeed;
+using partitioner::Instruction;
+using partitioner::Model;
+using partitioner::NodeCost;
+using partitioner::Part;
+using partitioner::Plan;
+
+namespace {
+
+// What takes or gives time, in the order in which a worker comes to it.
+struct TimedEvent {
+  enum class Kind : uint8_t { kCompute, kSend, kReceive, kEnd };
+  Kind kind{};
+  double seconds = 0;    // kCompute
+  int route = -1;        // kSend, kReceive
+  int micro_batch = -1;  // -1: of the step
+  Action action = {};    // kEnd: that this ends a list of
+};
+
+// Writes down what a worker's row computes, sends and receives.
+class Stopwatch : public Machine {
+ public:
+  Stopwatch(const Model& model, const Plan& plan, std::vector<const Part*> parts,
+            const DeviceSpeed& speed)
+      : model_(model),
+        largest_(plan.largest_micro_batch()),
+        sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
+        parts_(std::move(parts)),
+        speed_(speed) {}
+
+  std::vector<TimedEvent> events;
+
+  void forward(const Site& site, const Instruction& i) override {
+    compute(cost_of(site, i).forward_seconds);
+  }
+  void gradient(const Site& site, const Instruction& i, std::span<const char>) override {
+    const NodeCost& cost = cost_of(site, i);
+    compute(i.weights ? cost.weight_gradient_seconds : cost.input_gradient_seconds);
+  }
+  void send(const Site& site, const Instruction& i) override {
+    events.push_back({TimedEvent::Kind::kSend, 0, i.route, site.micro_batch});
+  }
+  void receive(const Site& site, const Instruction& i) override {
+    events.push_back({TimedEvent::Kind::kReceive, 0, i.route, site.micro_batch});
+  }
+
+ private:
+  void compute(double seconds) { events.push_back({TimedEvent::Kind::kCompute, seconds}); }
+
+  const NodeCost& cost_of(const Site& site, const Instruction& i) {
+    const int64_t samples = sizes_[static_cast<size_t>(site.micro_batch)];
+    const auto [at, absent] = costs_.try_emplace({site.part, i.call, samples});
+    if (absent) {
+      const auto& call = parts_[site.part]->calls[static_cast<size_t>(i.call)];
+      at->second =
+          partitioner::node_cost(model_, call.node, call.iterations, largest_, samples, speed_);
+    }
+    return at->second;
+  }
+
+  const Model& model_;
+  int64_t largest_;
+  std::vector<int64_t> sizes_;  // by micro-batch
+  std::vector<const Part*> parts_;
+  const DeviceSpeed& speed_;
+  std::map<std::tuple<size_t, int, int64_t>, NodeCost> costs_;  // by part, call and rows
+};
+
+// Lets all rows run against each other until nothing moves. What a worker does depends on what it
+// did before and on what arrives, so the order in which workers are asked does not matter.
+class Race {
+ public:
+  Race(const Model& model, const Plan& plan, const DeviceSpeed& speed,
+       const std::vector<std::vector<TimedEvent>>& workers)
+      : model_(model),
+        plan_(plan),
+        speed_(speed),
+        sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
+        workers_(workers),
+        at_(workers.size()),
+        now_(workers.size()),
+        begin_(workers.size(), kNotYet) {
+    timeline_.rows.resize(workers.size());
+    timeline_.busy.resize(workers.size());
+    for (bool moved = true; std::exchange(moved, false);)
+      for (size_t worker = 0; worker < workers_.size(); ++worker)
+        while (at_[worker] < workers_[worker].size() && advance(worker)) moved = true;
+  }
+
+  std::optional<Timeline> take() {
+    for (size_t worker = 0; worker < workers_.size(); ++worker)
+      if (at_[worker] < workers_[worker].size()) return std::nullopt;
+    for (const double end : now_) timeline_.step_seconds = std::max(timeline_.step_seconds, end);
+    return std::move(timeline_);
+  }
+
+ private:
+  static constexpr double kNotYet = -1;
+
+  bool advance(size_t worker) {
+    const TimedEvent& event = workers_[worker][at_[worker]];
+    double& now = now_[worker];
+    switch (event.kind) {
+      case TimedEvent::Kind::kCompute:
+        if (begin_[worker] == kNotYet) begin_[worker] = now;
+        now += event.seconds;
+        timeline_.busy[worker] += event.seconds;
+        break;
+      case TimedEvent::Kind::kSend:
+        arrivals_[{event.route, event.micro_batch}] = arrival(event, now);
+        break;
+      case TimedEvent::Kind::kReceive: {
+        const auto sent = arrivals_.find({event.route, event.micro_batch});
+        if (sent == arrivals_.end()) return false;
+        now = std::max(now, sent->second);
+        break;
+      }
+      case TimedEvent::Kind::kEnd: {
+        const double begin = std::exchange(begin_[worker], kNotYet);
+        timeline_.rows[worker].push_back({event.action, begin == kNotYet ? now : begin, now});
+        break;
+      }
+    }
+    ++at_[worker];
+    return true;
+  }
+
+  double arrival(const TimedEvent& event, double sent) {
+    const partitioner::Route& route = plan_.routes[static_cast<size_t>(event.route)];
+    if (partitioner::is_local(plan_, route)) return sent;
+    const int64_t samples =
+        event.micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(event.micro_batch)];
+    const auto bytes = static_cast<double>(partitioner::message_bytes(model_, route, samples));
+    const auto worker_of = [&](int part) { return plan_.binding[static_cast<size_t>(part)]; };
+    double& free = link_free_[{worker_of(route.from), worker_of(route.to)}];
+    free = std::max(free, sent) + bytes / speed_.link_bytes_per_second;
+    return free + speed_.link_seconds;
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const DeviceSpeed& speed_;
+  std::vector<int64_t> sizes_;  // by micro-batch
+  const std::vector<std::vector<TimedEvent>>& workers_;
+  std::vector<size_t> at_;
+  std::vector<double> now_;
+  std::vector<double> begin_;                             // of the list that runs
+  std::map<std::pair<int, int>, double> arrivals_;        // by route and micro-batch
+  std::map<std::pair<int, int>, double> link_free_ = {};  // by sender and receiver
+  Timeline timeline_;
+};
+
+class SimulatedStep : public partitioner::Objective {
+ public:
+  explicit SimulatedStep(ScheduleOf schedule_of) : schedule_of_(std::move(schedule_of)) {}
+
+  std::optional<double> step_seconds(const Model& model, const Plan& plan,
+                                     const DeviceSpeed& speed) const override {
+    const Schedule schedule = schedule_of_(plan);
+    if (!check_fits(schedule, plan).empty()) return std::nullopt;
+    const auto timeline = simulate(model, plan, lower(model, plan), schedule, speed);
+    if (!timeline) return std::nullopt;
+    return timeline->step_seconds;
+  }
+
+ private:
+  ScheduleOf schedule_of_;
+};
+
+}  // namespace
+
+std::optional<Timeline> simulate(const Model& model, const Plan& plan,
+                                 const std::vector<Part>& parts, const Schedule& schedule,
+                                 const DeviceSpeed& speed) {
+  std::vector<std::vector<TimedEvent>> workers;
+  for (int worker = 0; worker < schedule.workers(); ++worker) {
+    const std::vector<const Part*> mine = parts_of(parts, worker);
+    Stopwatch stopwatch(model, plan, mine, speed);
+    Interpreter interpreter(mine, schedule.micro_batches, stopwatch);
+    for (const ListRun& run : list_runs_of(schedule.rows[static_cast<size_t>(worker)])) {
+      interpreter.run(run);
+      stopwatch.events.push_back({TimedEvent::Kind::kEnd, 0, -1, -1, run.action});
+    }
+    workers.push_back(std::move(stopwatch.events));
+  }
+  return Race(model, plan, speed, workers).take();
+}
+
+std::unique_ptr<partitioner::Objective> simulated_step(ScheduleOf schedule_of) {
+  return std::make_unique<SimulatedStep>(std::move(schedule_of));
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,54 @@
+// Simulation: a step unfolded in time, before anything runs.
+//
+//   worker 0  0F0 0F1 ....... 0B0 0B1 0U      . idle: it waits for what another has yet to send
+//   worker 1      1F0 1F1 1B0 1B1 .. 1U
+//
+// The rows run on the lowered parts, by the interpreter that a run uses and verify.h walks. What
+// computes takes the time that the plan was priced by (cost.h): forward, input gradients and
+// weight gradients apart, by the rows of each micro-batch. A message leaves when it is made, goes
+// over the link of its two workers after those before it (bytes over bandwidth), and arrives a
+// latency later, while both ends compute on; within a worker it takes no time. Packing, sums at
+// homes and the update are not priced, and nobody waits for a free slot: a run may take longer.
+// Pure functions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "partitioner/objective.h"
+#include "partitioner/part.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::schedmp {
+
+// A list of an action, from its first computation to its end: seconds since the step's start.
+struct Moment {
+  Action action;
+  double begin = 0;
+  double end = 0;
+};
+
+struct Timeline {
+  std::vector<std::vector<Moment>> rows;  // by worker
+  std::vector<double> busy;               // by worker: seconds of computing
+  double step_seconds = 0;                // until the last worker is done
+
+  // The part of the step in which a worker does not compute: its bubble, in [0, 1].
+  double idle(int worker) const {
+    return step_seconds > 0 ? 1 - busy[static_cast<size_t>(worker)] / step_seconds : 0;
+  }
+};
+
+// `parts` are those of `plan`, which the schedule fits (check_order, check_fits). Empty where the
+// workers wait for each other for ever. O(instructions).
+std::optional<Timeline> simulate(const partitioner::Model& model, const partitioner::Plan& plan,
+                                 const std::vector<partitioner::Part>& parts,
+                                 const Schedule& schedule, const partitioner::DeviceSpeed& speed);
+
+using ScheduleOf = std::function<Schedule(const partitioner::Plan&)>;
+// The simulated step, under the schedule that `schedule_of` has for a plan.
+std::unique_ptr<partitioner::Objective> simulated_step(ScheduleOf schedule_of);
+
+}  // namespace kerf::schedmp
