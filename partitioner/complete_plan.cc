@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "partitioner/cuts/batch.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
 #include "partitioner/step_vector.h"
@@ -84,6 +85,8 @@ std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const S
   if (stage.parts.empty()) return ops::Layout{};  // validate_decisions() tells it
   if (stage.parts.size() == 1) return whole_division(model, node, stage.parts[0]);
   if (cut == Cut::kFree) return {};
+  if (cut == Cut::kBatch)
+    return divide_by_samples(model.op(node).space(), stage.parts, division.largest);
   return spread(model, node, stage.parts, division);
 }
 

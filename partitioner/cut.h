@@ -92,9 +92,11 @@ struct CutRow {
 std::span<const CutRow> cuts();
 
 // Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
-// every operator over all workers; stages times groups; any index sets.
+// every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
+Assignment cut_batch(const Model& model, const PlanRequest& request);
+std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request);
 std::optional<Assignment> cut_hybrid(const CutTask& task);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);

@@ -7,7 +7,7 @@ namespace kerf::partitioner {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Kind = ops::Initializer::Kind;
+using Begin = ops::Initializer::Kind;
 
 ops::Attributes window_attributes(const Pool& pool) {
   ops::Attributes attributes{{"kernel_shape", Ints{pool.kernel, pool.kernel}},
@@ -20,8 +20,8 @@ ops::Attributes window_attributes(const Pool& pool) {
 }  // namespace
 
 Start normal_start(double deviation) {
-  return {.weight = ops::Initializer{Kind::kNormal, deviation},
-          .bias = ops::Initializer{Kind::kZero}};
+  return {.weight = ops::Initializer{Begin::kNormal, deviation},
+          .bias = ops::Initializer{Begin::kZero}};
 }
 
 Start he_normal(int64_t channels, int64_t kernel) {
