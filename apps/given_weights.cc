@@ -50,7 +50,7 @@ class GivenWeights {
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_nothing_is_left(tensor);
     for (const schedmp::NamedSpec& tensor : file_.tensors())
       if (ops::is_floating(tensor.spec.dtype) && !read_.contains(tensor.name) &&
-          !folded_.weights.contains(tensor.name))
+          !folded_.weights.contains(tensor.name) && !folded_.computed.contains(tensor.name))
         unread_.push_back(tensor);
     group_shared();
     for (const schedmp::NamedSpec& tensor : unread_) check_is_nothing(tensor);

@@ -77,6 +77,7 @@ PlanRequest request_of_plan(const Plan& plan) {
   if (!plan.request) return request;
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;
+  request.speed.profile = plan.request->profile;
   return request;
 }
 

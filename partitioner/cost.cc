@@ -29,13 +29,16 @@ NodeCost node_cost(const Model& model, NodeId id, const ops::Box& iterations, in
     work.input_gradient_flops = work.input_gradient_bytes = 0;
   if (!has_input(op, [](const ops::Operand& each) { return each.in_weight_gradient(); }))
     work.weight_gradient_flops = work.weight_gradient_bytes = 0;
-  result.forward_seconds = roofline(work.forward_flops, work.forward_bytes, speed);
-  if (work.input_gradient_flops + work.input_gradient_bytes > 0)
-    result.input_gradient_seconds =
-        roofline(work.input_gradient_flops, work.input_gradient_bytes, speed);
-  if (work.weight_gradient_flops + work.weight_gradient_bytes > 0)
-    result.weight_gradient_seconds =
-        roofline(work.weight_gradient_flops, work.weight_gradient_bytes, speed);
+  const MeasuredFactors& measured = speed.profile.of(model.node(id).name);
+  const auto seconds = [&](double flops, double bytes, double factor) {
+    return flops + bytes > 0 ? factor * roofline(flops, bytes, speed) : 0;
+  };
+  result.forward_seconds =
+      measured.forward * roofline(work.forward_flops, work.forward_bytes, speed);
+  result.input_gradient_seconds =
+      seconds(work.input_gradient_flops, work.input_gradient_bytes, measured.input_gradient);
+  result.weight_gradient_seconds =
+      seconds(work.weight_gradient_flops, work.weight_gradient_bytes, measured.weight_gradient);
   return result;
 }
 

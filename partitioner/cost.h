@@ -1,12 +1,14 @@
 // Costs: what a box of a node costs in FLOPs, bytes and seconds on a device.
 //
 // Time is a roofline: max(FLOPs / rate, bytes / bandwidth) + launch, per operator. The speeds are
-// the device's; `default_speed` is a modest CPU core, measured rates can replace it.
+// the device's, those of a modest CPU core where nobody says; what was measured (profile.h)
+// corrects them, operator by operator.
 #pragma once
 
 #include <map>
 
 #include "partitioner/model.h"
+#include "partitioner/profile.h"
 
 namespace kerf::partitioner {
 
@@ -16,6 +18,7 @@ struct DeviceSpeed {
   double launch_seconds = 2e-6;
   double link_bytes_per_second = 8e9;
   double link_seconds = 20e-6;  // per message
+  Profile profile = {};
 };
 
 struct NodeCost {

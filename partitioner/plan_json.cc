@@ -108,6 +108,7 @@ Json request_to_json(const KeptRequest& request) {
   json["threads"] = request.setting.threads;
   if (request.momentum) json["momentum"] = *request.momentum;
   if (!request.optimizer.empty()) json["optimizer"] = request.optimizer;
+  if (!request.profile.empty()) json["profile"] = profile_json(request.profile);
   return json;
 }
 

@@ -66,7 +66,7 @@ KeptRequest read_request(const PlanFile& file) {
   const std::string where = file.at("request");
   check_members(json,
                 {"source", "memory", "objective", "slots", "mirrored", "exported",
-                 "optimizer_states", "threads", "momentum", "optimizer"},
+                 "optimizer_states", "threads", "momentum", "optimizer", "profile"},
                 where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
@@ -78,6 +78,7 @@ KeptRequest read_request(const PlanFile& file) {
   read_setting(json, where, request.setting);
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
+  if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");
   return request;
 }
 

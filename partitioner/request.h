@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "partitioner/profile.h"
 #include "runtime/device.h"
 
 namespace kerf::partitioner {
@@ -44,6 +45,7 @@ struct KeptRequest {
   Setting setting;
   std::optional<double> momentum = std::nullopt;  // of who trains it; empty: not told
   std::string optimizer = {};                     // likewise; empty: sgd
+  Profile profile = {};                           // by which it was predicted
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -26,6 +26,7 @@ int complain(const std::string& message, int code);
 
 void add_plan_command(CLI::App& app, Chosen& chosen);
 void add_compare_command(CLI::App& app, Chosen& chosen);
+void add_profile_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);

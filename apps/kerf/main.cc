@@ -61,6 +61,7 @@ int parse_and_run(int argc, char** argv) {
   Chosen chosen{argc, argv, {}};
   add_plan_command(app, chosen);
   add_compare_command(app, chosen);
+  add_profile_command(app, chosen);
   add_train_command(app, chosen);
   add_infer_command(app, chosen);
   add_export_command(app, chosen);

@@ -8,6 +8,7 @@
 #include "apps/kerf/plan_graph.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
+#include "apps/kerf/replan.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/plan_why.h"
@@ -24,6 +25,7 @@ struct PlanCommand {
   const CLI::App* command = nullptr;
   PlanFlags flags;
   std::string graph_format;  // of a graph that is no model
+  std::string from_run;      // its folder
   std::string out;
   std::string picture;
   std::optional<int> open;  // stage
@@ -47,26 +49,33 @@ int PlanCommand::run() const {
   if (!graph_format.empty()) return plan_graph_file(*command, flags, graph_format, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
   require(!open || !picture.empty(), "--open", "it is about what --picture draws");
-  const Planned planned = make_plan_of(flags);
-  fitting_schedule_of(flags, planned.plan);  // a plan that its schedule cannot run is none
+  const std::optional<Planned> run =
+      from_run.empty() ? std::nullopt : std::optional(read_plan_of({}, from_run));
+  const PlanFlags asked = run ? flags_of_run(flags, *run, from_run) : flags;
+  const Planned planned = make_plan_of(asked);
+  fitting_schedule_of(asked, planned.plan);  // a plan that its schedule cannot run is none
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
   if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
   if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
+  const auto replan =
+      run ? std::optional(compare_with_run(asked, *run, planned, from_run)) : std::nullopt;
   const PlanRecord record = record_of(planned.model, planned.plan);
   const auto boundaries =
       why ? partitioner::boundaries_of(planned.model, planned.plan,
-                                       *in_flight_of(flags, planned.plan.schedule))
+                                       *in_flight_of(asked, planned.plan.schedule))
           : std::vector<partitioner::Boundary>{};
   answer(
       json,
       [&] {
         Json told = to_json(record);
         if (why) told["why"] = why_json(planned.model, boundaries);
+        if (replan) told["from_run"] = replan_json(*replan);
         return told;
       },
       [&](bool colour) {
         std::string text = plan_text(record, colour);
         if (why) text += why_text(planned.model, planned.plan, boundaries, colour);
+        if (replan) text += replan_text(*replan, planned, colour);
         if (!out.empty()) text += format("plan     {}\n", out);
         if (!picture.empty()) text += format("picture  {}\n", picture);
         return text;
@@ -97,6 +106,12 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
                    "Cut another tool's graph, the file MODEL: " + format_help())
       ->check(parsed_by(partitioner::find_graph_format))
       ->type_name("FORMAT");
+  command
+      ->add_option(
+          "--from-run", state->from_run,
+          "Plan anew as the run in this folder was planned, by the times that it measured, "
+          "and tell which weights would move")
+      ->type_name("FOLDER");
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
   command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");

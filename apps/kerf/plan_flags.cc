@@ -76,6 +76,12 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
+  command
+      .add_option(
+          "--profile", flags.profile,
+          "Take the times that kerf profile measured, or a run (its folder), for those that "
+          "follow from costs")
+      ->type_name("FILE");
 }
 
 void add_optimizer_flags(CLI::App& command, PlanFlags& flags) {

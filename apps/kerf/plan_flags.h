@@ -26,6 +26,7 @@ struct PlanFlags : ModelFlags {
   bool fit_batch = false;  // the most rows that fit, instead of `batch`
   std::optional<std::string> objective;
   std::string shares;
+  std::string profile;  // a file, or a run's folder
   std::optional<int> slots;
   std::optional<std::string> transport;
   std::optional<int> threads;                // per worker

@@ -8,7 +8,9 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/models.h"
+#include "apps/profile_file.h"
 #include "ops/optimizer.h"
+#include "partitioner/complete_plan.h"
 #include "partitioner/rewrite.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -118,7 +120,7 @@ partitioner::Setting run_setting(const PlanFlags& flags, partitioner::Setting se
 void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
   if (planned.plan.request) planned.plan.request->setting = setting;
   forget_devices(planned.plan);
-  partitioner::PlanRequest request;
+  partitioner::PlanRequest request = partitioner::request_of_plan(planned.plan);
   request.setting = setting;
   planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
                                               *in_flight_of(flags, planned.plan.schedule));
@@ -223,6 +225,8 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
   }
+  if (!flags.profile.empty())
+    request.speed.profile = read_profile_file(flags.profile, planned.model);
   const auto in_flight = in_flight_of(flags, request.schedule);
   if (flags.fit_batch) fit_batch(flags, planned.model, *in_flight, request);
   planned.model = partitioner::model_for(planned.model, request);
@@ -259,6 +263,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
+  require(flags.profile.empty(), "--profile", "the plan is made already; leave the flag out");
   run_under(flags, planned);
   check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);
   check_range(std::optional(planned.setting.threads), file + ": request.threads", kMostThreads);

@@ -1,7 +1,7 @@
 // A run's folder, whole: whatever its plan names lies in it, so it can be copied or moved and used
 // from there. All of it is of one run: a run that fails leaves the folder as it was.
 //
-//   plan.json  plan.svg  schedule.txt  trace.json  weights.safetensors  run.json
+//   plan.json  plan.svg  schedule.txt  trace.json  profile.json  weights.safetensors  run.json
 //
 // schedule.txt is there where the schedule came from a file.
 #pragma once
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "apps/kerf/planned.h"
+#include "apps/profile_file.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::apps {
@@ -30,6 +31,7 @@ class RunFolder {
   void keep(Planned& planned, const schedmp::Schedule& schedule) const;
 
   std::filesystem::path trace() const { return path_ / "trace.json"; }
+  std::filesystem::path profile() const { return path_ / kProfileFile; }
   std::filesystem::path weights() const { return path_ / "weights.safetensors"; }
   std::filesystem::path report() const { return path_ / "run.json"; }
   const std::filesystem::path& path() const { return path_; }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
@@ -73,6 +74,15 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   return options;
 }
 
+void keep_profile(const RunFolder& folder, const Planned& planned, const Outcome& outcome,
+                  std::span<const runtime::WorkerTrace> traces) {
+  const auto times = operator_times(planned.model, planned.plan, traces);
+  if (times.empty()) return;  // nothing was traced
+  const Json file =
+      profile_file(planned.model, planned.plan, outcome.driven.crew.at(0).device, times);
+  runtime::write_file_atomic(folder.profile(), json_text(file, 1) + "\n");
+}
+
 int TrainCommand::run() {
   check();
   plan_flags.run_on(crew_flags);
@@ -100,7 +110,9 @@ int TrainCommand::run() {
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
                         outcome.training->numbering());
-  runtime::write_chrome_trace(folder.trace(), traces_of(outcome));
+  const std::vector<runtime::WorkerTrace> traces = traces_of(outcome);
+  runtime::write_chrome_trace(folder.trace(), traces);
+  keep_profile(folder, planned, outcome, traces);
   const RunRecord record = record_of(planned, outcome);
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   answer(

@@ -7,7 +7,7 @@ namespace kerf::partitioner {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Begin = ops::Initializer::Kind;
+using Fill = ops::Initializer::Kind;
 
 ops::Attributes window_attributes(const Pool& pool) {
   ops::Attributes attributes{{"kernel_shape", Ints{pool.kernel, pool.kernel}},
@@ -20,8 +20,8 @@ ops::Attributes window_attributes(const Pool& pool) {
 }  // namespace
 
 Start normal_start(double deviation) {
-  return {.weight = ops::Initializer{Begin::kNormal, deviation},
-          .bias = ops::Initializer{Begin::kZero}};
+  return {.weight = ops::Initializer{Fill::kNormal, deviation},
+          .bias = ops::Initializer{Fill::kZero}};
 }
 
 Start he_normal(int64_t channels, int64_t kernel) {

@@ -10,9 +10,9 @@ namespace kerf::partitioner {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Begin = ops::Initializer::Kind;
+using Fill = ops::Initializer::Kind;
 
-constexpr ops::Initializer kZeroStart{Begin::kZero};
+constexpr ops::Initializer kZeroStart{Fill::kZero};
 
 // How a transformer's layers begin, and what they are called.
 struct Style {
@@ -70,12 +70,12 @@ ValueId feed_forward(Builder& b, ValueId x, const Style& style, const std::strin
 
 Start xavier(int64_t from, int64_t to, const ops::Initializer& bias) {
   const double bound = std::sqrt(6.0 / static_cast<double>(from + to));
-  return {.weight = ops::Initializer{Begin::kUniform, bound}, .bias = bias};
+  return {.weight = ops::Initializer{Fill::kUniform, bound}, .bias = bias};
 }
 
 // As torchvision's EncoderBlock begins.
 Style vit_style(int64_t features) {
-  const ops::Initializer tiny{Begin::kNormal, 1e-6};
+  const ops::Initializer tiny{Fill::kNormal, 1e-6};
   return {.norm1 = ".ln_1",
           .packed = ".self_attention.in_proj",
           .packed_weight = ".self_attention.in_proj_weight",
@@ -112,7 +112,7 @@ Style gpt_style() {
 
 // Patches of the image as tokens [N, T, features].
 ValueId patches(ImageNet& net, int64_t patch, int64_t features) {
-  const ops::Initializer weight{Begin::kNormal,
+  const ops::Initializer weight{Fill::kNormal,
                                 std::sqrt(1.0 / static_cast<double>(3 * patch * patch))};
   const ValueId x = net.conv(net.image(),
                              {.channels = features,
@@ -134,8 +134,8 @@ ValueId placed(ImageNet& net, ValueId tokens) {
                  "class_token.empty");
   row = net.add(row, net.parameter("class_token", {1, 1, features}, kZeroStart), "class_token.row");
   const ValueId x = net.node("Concat", {row, tokens}, {{"axis", int64_t{1}}}, "encoder.rows");
-  const ValueId places = net.parameter("encoder.pos_embedding", {1, net.shape(x)[1], features},
-                                       {Begin::kNormal, 0.02});
+  const ValueId places =
+      net.parameter("encoder.pos_embedding", {1, net.shape(x)[1], features}, {Fill::kNormal, 0.02});
   return net.add(x, places, "encoder.input");
 }
 
@@ -151,7 +151,7 @@ Model make_gpt(const std::string& name, const ZooOptions& options) {
   const int64_t features = scaled_units(options.width, sizes[1], heads);
   Builder b(name);
   const ValueId input = b.input("tokens", {ops::kBatch, tokens}, ops::DType::kInt64);
-  const ValueId places = b.parameter("wpe.weight", {tokens, features}, {Begin::kNormal, 0.02});
+  const ValueId places = b.parameter("wpe.weight", {tokens, features}, {Fill::kNormal, 0.02});
   ValueId x = b.add(b.embedding(input, vocabulary, features, "wte", 0.02), places, "placed");
   const Style style = gpt_style();
   for (int64_t layer = 0; layer < layers; ++layer) {

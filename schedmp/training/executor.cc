@@ -295,7 +295,7 @@ void Executor::gradient(const Site& site, const Instruction& instruction,
   const auto act =
       instruction.weights ? &ops::Workbench::weight_gradient : &ops::Workbench::input_gradient;
   compute(
-      node, [&] { return node + " gradient"; },
+      node, [&] { return node + (instruction.weights ? " weight gradient" : " input gradient"); },
       [&] { ((*bench_).*act)(kernel(site, instruction), make_call(site, instruction), targets_); });
 }
 

@@ -344,6 +344,85 @@ class Why(KerfTest):
         self.assert_one_error(run("plan", "lenet5", "--open", 0), "--open", "--picture")
 
 
+class Profile(KerfTest):
+    NET = ("mlp", "--sizes", "784-256-256-10")
+
+    def profile(self, name="p.json"):
+        file = self.folder / name
+        answer = run("profile", *self.NET, "--rows", 32, "--steps", 4, "--out", file, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(json.loads(file.read_text()), json.loads(answer.stdout))
+        return file, json.loads(answer.stdout)
+
+    def plan(self, *arguments):
+        answer = run("plan", *self.NET, "--workers", 2, "--micro-batches", 4, "--json", *arguments)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_a_plan_takes_as_long_as_was_measured(self):
+        file, told = self.profile()
+        self.assertEqual(set(told["seconds"]), {"fc1", "relu1", "fc2", "relu2", "fc3", "loss"})
+        for seconds in told["seconds"].values():
+            self.assertGreater(seconds["measured"]["forward"], 0)
+        self.assertEqual(told["seconds"]["fc1"]["measured"]["input_gradient"], 0)
+        measured = sum(sum(each["measured"].values()) for each in told["seconds"].values())
+        plan = self.plan("--batch", 128, "--profile", file)
+        seconds = sum(worker["seconds"] for worker in plan["workers"])
+        self.assertAlmostEqual(seconds, 4 * measured, delta=1e-6 * seconds)  # of 32 rows each
+        cut_by_hand = {**told, "profile": {"operators": {"fc3": [1e6, 1, 1]}}}
+        file.write_text(json.dumps(cut_by_hand))
+        self.assertEqual(self.plan("--profile", file)["stages"][1]["nodes"], ["fc3", "loss"])
+
+    def test_a_plan_keeps_the_profile_that_it_was_made_by(self):
+        file, _ = self.profile()
+        out = self.folder / "plan.json"
+        plan = self.plan("--profile", file, "--out", out)
+        file.unlink()
+        report = self.train("--plan", out, *SYNTHETIC, "--steps", 2)
+        self.assertEqual([worker["predicted_step_seconds"] for worker in report["workers"]],
+                         [worker["seconds"] for worker in plan["workers"]])
+
+    def test_a_run_is_planned_anew_by_what_it_measured(self):
+        self.train(*self.NET, *SYNTHETIC, "--workers", 2, "--micro-batches", 4, "--steps", 4)
+        folder = self.folder / "run"
+        profile = json.loads((folder / "profile.json").read_text())
+        profile["profile"] = {"operators": {"fc3": [1e6, 1e6, 1e6]}}
+        (folder / "profile.json").write_text(json.dumps(profile))
+        before = json.loads((folder / "plan.json").read_text())
+        answer = run("plan", *self.NET, "--from-run", folder, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        anew = json.loads(answer.stdout)
+        self.assertEqual((anew["batch"], anew["micro_batches"], len(anew["workers"])),
+                         (before["batch"], 4, 2))
+        self.assertEqual(anew["stages"][1]["nodes"], ["fc3", "loss"])
+        self.assertLessEqual(max(worker["seconds"] for worker in anew["workers"]),
+                             max(worker["seconds"] for worker in anew["from_run"]["before"]))
+        had = [name for name in before["stages"][1]["nodes"] if name.startswith("fc") and name != "fc3"]
+        moved = anew["from_run"]["moved"]
+        self.assertEqual([(each["name"], each["to"]) for each in moved],
+                         [(f"{name}.{part}", 0) for name in had for part in ("weight", "bias")])
+        self.assertEqual([each["bytes"] for each in moved if each["name"] == "fc2.weight"], [256 * 256 * 4])
+        text = run("plan", *self.NET, "--from-run", folder).stdout
+        self.assertIn("of weights would move", text)
+
+    def test_what_is_no_profile_of_the_model_is_named(self):
+        file, told = self.profile()
+        other = run("plan", "mlp", "--profile", file)
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("this profile is of another model", other.stderr)
+        for wrong, complaint in (({"kerf_profile": 2}, "version"), ({"more": 1}, "more"),
+                                 ({"profile": {"operators": {"fc1": [1, 0, 1]}}}, "profile.operators.fc1: 0"),
+                                 ({"profile": {"operators": {"fc1": [1, 1]}}}, "three numbers"),
+                                 ({"profile": {"operators": []}}, "operators"),
+                                 ({"profile": {}}, "operators")):
+            with self.subTest(wrong=wrong):
+                file.write_text(json.dumps({**told, **wrong}))
+                answer = run("plan", *self.NET, "--profile", file)
+                self.assertEqual(answer.returncode, 2, answer.stderr)
+                self.assertIn(str(file), answer.stderr)
+                self.assertIn(complaint, answer.stderr)
+
+
 class Compare(KerfTest):
     """Plans side by side say what each says by itself."""
 
@@ -592,12 +671,12 @@ class Train(KerfTest):
         self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", schedule)
         self.assertTrue((self.folder / "run" / "schedule.txt").exists())
         self.train("mlp", *SYNTHETIC, *BRIEFLY, "--picture", self.folder / "cut.svg")
-        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "run.json", "trace.json", "weights.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "profile.json", "run.json", "trace.json", "weights.safetensors"])
 
     def test_everything_promised_is_in_the_folder(self):
         report = self.train("lenet5", *SYNTHETIC, "--workers", 3, "--steps", 4)
         out = self.folder / "run"
-        self.assertEqual(sorted(os.listdir(out)), ["plan.json", "plan.svg", "run.json", "trace.json",
+        self.assertEqual(sorted(os.listdir(out)), ["plan.json", "plan.svg", "profile.json", "run.json", "trace.json",
                                                    "weights.safetensors"])
         self.assertEqual(json.loads((out / "run.json").read_text()), report)
         self.assertEqual(len(report["losses"]), 4)

@@ -76,10 +76,9 @@ TEST_F(GivenWeightsFile, WhatTheModelHasIsTakenAndTheRestIsTold) {
 TEST_F(GivenWeightsFile, ABufferThatTheFileCutIsToldAndAParameterRefused) {
   FoldedWeights folded;
   folded.computed["pe"] = {"slice_1", {}, false};
-  EXPECT_THAT(notes_of(folded, {{"pe", {9, 1.0F}}}), testing::Contains(HasSubstr("pe of ")));
   EXPECT_THAT(notes_of(folded, {{"pe", {9, 1.0F}}}),
-              testing::Contains(HasSubstr("is a buffer, of which net.onnx has only what was "
-                                          "computed when it was written, and that stays")));
+              ElementsAre(HasSubstr("is a buffer, of which net.onnx has only what was computed "
+                                    "when it was written, and that stays")));
   folded.computed["pe"].parameter = true;
   EXPECT_THAT(complaint(folded, {{"pe", {9, 1.0F}}}),
               HasSubstr("its pe cannot be compared with that of net.onnx, which has only slice_1"));

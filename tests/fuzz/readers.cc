@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "apps/profile_file.h"
 #include "apps/report/run_record.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/onnx/import.h"
@@ -121,6 +122,12 @@ void read_shares(const std::string& bytes) {
   make_plan(model_for(planned_model(), request), request, *partitioner::hold_everything());
 }
 
+void read_measured_times(const std::string& bytes) {
+  const auto profile = apps::read_profile_text(bytes, kOrigin, partitioner::testing::small_mlp());
+  KERF_CHECK(partitioner::read_profile(profile_json(profile), kOrigin) == profile,
+             "it is written otherwise");
+}
+
 void read_placement_graph(const std::string& bytes) { partitioner::read_placement(bytes, kOrigin); }
 void read_pipedream_graph(const std::string& bytes) { partitioner::read_pipedream(bytes, kOrigin); }
 
@@ -176,6 +183,7 @@ const std::vector<Reader>& readers() {
       {"plan", read_plan_text, 16 * kMiB, 4096},
       // As many layers as there may be, of any model.
       {"model", read_model_text, 1024 * kMiB, 0},
+      {"profile", read_measured_times, 16 * kMiB, 1024},
       {"shares", read_shares, 16 * kMiB, 4096},
       {"schedule", read_schedule, kMiB, 1024},
       {"placement", read_placement_graph, kMiB, 1024},

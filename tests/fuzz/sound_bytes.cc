@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/profile_file.h"
 #include "runtime/activity.h"
 #include "runtime/channel.h"
 #include "runtime/file.h"
@@ -145,6 +146,15 @@ Sound profiles() {
            "\tnode1 -- node4\n"}};
 }
 
+Sound measured_times() {
+  const partitioner::Model model = partitioner::testing::small_mlp();
+  const partitioner::Plan plan = partitioner::testing::plan_of(
+      model, partitioner::testing::request_of(partitioner::Cut::kLayer, 1));
+  const std::vector<apps::OperatorTimes> times{{"fc1", {1e-3, 0, 2e-3}, {2e-3, 0, 1e-3}},
+                                               {"loss", {1e-5, 1e-5, 0}, {1e-6, 2e-6, 0}}};
+  return {{"small", json_text(apps::profile_file(model, plan, "cpu", times))}};
+}
+
 Sound records() {
   apps::RunRecord record = sample_run_record();
   record.losses = {0.5, std::nullopt, 0.25};
@@ -190,6 +200,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "numbering") return numberings();
   if (reader == "plan") return plans();
   if (reader == "model") return model_texts();
+  if (reader == "profile") return measured_times();
   if (reader == "shares") return {{"divided", kShares}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();

@@ -79,11 +79,13 @@ TEST(PlanText, KeepsTheRequest) {
   request.setting = {
       .slots = 7, .slot_place = SlotPlace::kBothEnds, .optimizer_states = 2, .threads = 3};
   request.momentum = 0.75;
+  request.speed.profile = {{{"fc1", {2, 0.5, 1}}}, {3, 1, 1}};
   const Plan plan = plan_of(model, request);
   for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
     const Plan back = read_plan(model, write_plan(model, plan, form), "p.json");
-    const KeptRequest expected{request.source, request.memory, request.minimise, request.setting,
-                               request.momentum};
+    const KeptRequest expected{request.source,       request.memory,   request.minimise,
+                               request.setting,      request.momentum, "",
+                               request.speed.profile};
     EXPECT_EQ(back.request, expected);
     EXPECT_EQ(back.workers, plan.workers);  // predicted with it
   }

@@ -1,0 +1,136 @@
+#include "apps/kerf/replan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "apps/kerf/plan_schedule.h"
+#include "apps/profile_file.h"
+#include "apps/report/table.h"
+#include "partitioner/complete_plan.h"
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+namespace {
+
+using partitioner::Plan;
+using partitioner::ValueId;
+using partitioner::WorkerPrediction;
+
+constexpr size_t kWeightsShown = 12;  // weights
+
+template <class T, class U>
+void fill(std::optional<T>& flag, const U& value) {
+  if (!flag) flag = value;
+}
+
+// What a worker has of a value, each box once.
+std::vector<ops::Box> boxes_on(const Plan& plan, ValueId value, int worker) {
+  std::vector<ops::Box> boxes;
+  for (const ops::Share& share : plan.layouts[static_cast<size_t>(value)].shares)
+    if (plan.binding[static_cast<size_t>(share.part)] == worker &&
+        std::find(boxes.begin(), boxes.end(), share.box) == boxes.end())
+      boxes.push_back(share.box);
+  return boxes;
+}
+
+int64_t bytes_of(const ops::ValueSpec& spec, const ops::Box& box) {
+  const ops::ValueSpec local{spec.dtype, ops::local_shape(box, spec.shape)};
+  return box.empty() ? 0 : static_cast<int64_t>(local.bytes(0));
+}
+
+std::vector<MovedWeight> moved_weights(const Planned& run, const Planned& anew) {
+  std::vector<MovedWeight> moved;
+  for (const ValueId id : anew.model.kept_values()) {
+    const partitioner::Value& value = anew.model.value(id);
+    const ValueId before = run.model.find_value(value.name);
+    if (value.literal != nullptr) continue;
+    for (int worker = 0; worker < anew.plan.workers_bound(); ++worker) {
+      int64_t bytes = 0;
+      for (const ops::Box& box : boxes_on(anew.plan, id, worker)) {
+        bytes += bytes_of(value.spec, box);
+        if (before < 0) continue;
+        for (const ops::Box& had : boxes_on(run.plan, before, worker))
+          bytes -=
+              bytes_of(value.spec, ops::normalized(ops::intersect(box, had), value.spec.shape));
+      }
+      if (bytes > 0) moved.push_back({value.name, worker, bytes});
+    }
+  }
+  return moved;
+}
+
+double slowest(const std::vector<WorkerPrediction>& workers) {
+  double seconds = 0;
+  for (const WorkerPrediction& worker : workers) seconds = std::max(seconds, worker.seconds);
+  return seconds;
+}
+
+std::string seconds_of(const std::vector<WorkerPrediction>& workers, size_t worker) {
+  return worker < workers.size() ? human_seconds(workers[worker].seconds) : "-";
+}
+
+}  // namespace
+
+PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& folder) {
+  const Plan& plan = run.plan;
+  const bool same_cut = !flags.cut || *flags.cut == partitioner::to_string(plan.cut);
+  fill(flags.cut, partitioner::to_string(plan.cut));
+  fill(flags.workers, plan.workers_bound());
+  if (plan.cut == partitioner::Cut::kHybrid && same_cut)
+    fill(flags.stages, static_cast<int>(plan.stages.size()));
+  if (!flags.fit_batch) fill(flags.batch, plan.batch);
+  fill(flags.micro_batches, plan.micro_batches);
+  if (is_built_in(plan.schedule)) fill(flags.schedule, plan.schedule);
+  if (!flags.memory) flags.memory = run.memory;
+  if (!flags.optimizer && !flags.momentum) {
+    flags.optimizer = run.optimizer;
+    if (run.optimizer == "sgd") flags.momentum = run.momentum;
+  }
+  if (flags.profile.empty()) flags.profile = folder;
+  return flags;
+}
+
+Replan compare_with_run(const PlanFlags& flags, const Planned& run, const Planned& anew,
+                        const std::string& folder) {
+  partitioner::PlanRequest request = partitioner::request_of_plan(run.plan);
+  request.speed.profile = read_profile_file(flags.profile, run.model);
+  return {.folder = folder,
+          .before = run.plan,
+          .before_workers = partitioner::predict(run.model, run.plan, request,
+                                                 *in_flight_of(flags, run.plan.schedule)),
+          .moved = moved_weights(run, anew)};
+}
+
+Json replan_json(const Replan& replan) {
+  Json before = Json::array();
+  for (const WorkerPrediction& worker : replan.before_workers)
+    before.push_back({{"worker", worker.worker}, {"seconds", worker.seconds}});
+  Json moved = Json::array();
+  for (const MovedWeight& each : replan.moved)
+    moved.push_back({{"name", each.name}, {"to", each.to}, {"bytes", each.bytes}});
+  return {{"run", replan.folder}, {"before", std::move(before)}, {"moved", std::move(moved)}};
+}
+
+std::string replan_text(const Replan& replan, const Planned& anew, bool colour) {
+  const std::vector<WorkerPrediction>& now = anew.plan.workers;
+  Table workers({"worker", "as it ran", "anew"});
+  for (size_t w = 0; w < std::max(now.size(), replan.before_workers.size()); ++w)
+    workers.add({format("{}", w), seconds_of(replan.before_workers, w), seconds_of(now, w)});
+  workers.add(
+      {"slowest", human_seconds(slowest(replan.before_workers)), human_seconds(slowest(now))});
+  std::string text = format("\nby what {} measured:\n\n{}\n", replan.folder, workers.text(colour));
+  if (replan.moved.empty()) return text + "no weight moves\n";
+  const int64_t bytes =
+      std::accumulate(replan.moved.begin(), replan.moved.end(), int64_t{0},
+                      [](int64_t sum, const MovedWeight& each) { return sum + each.bytes; });
+  Table moved({"weight", "to worker", "bytes"});
+  for (size_t i = 0; i < std::min(kWeightsShown, replan.moved.size()); ++i)
+    moved.add({replan.moved[i].name, format("{}", replan.moved[i].to),
+               bytes_text(replan.moved[i].bytes)});
+  if (replan.moved.size() > kWeightsShown)
+    moved.add({format("and {} more", replan.moved.size() - kWeightsShown), "", ""});
+  return text + moved.text(colour) + format("\n{} of weights would move\n", bytes_text(bytes));
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,75 @@
+#include "apps/profile_file.h"
+
+#include "partitioner/plan_members.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int kProfileVersion = 1;
+constexpr size_t kMostProfile = size_t{64} << 20;
+
+// Rewrites belong to a plan, not to the model that it is of.
+const partitioner::Model& as_read(const partitioner::Model& model) {
+  return model.original() == nullptr ? model : *model.original();
+}
+
+Json seconds_json(const OperatorSeconds& seconds) {
+  return {{"forward", seconds.forward},
+          {"input_gradient", seconds.input_gradient},
+          {"weight_gradient", seconds.weight_gradient}};
+}
+
+}  // namespace
+
+Json profile_file(const partitioner::Model& model, const partitioner::Plan& plan,
+                  const std::string& device, std::span<const OperatorTimes> times) {
+  Json seconds = Json::object();
+  for (const OperatorTimes& each : times)
+    seconds[each.name] = {{"measured", seconds_json(each.measured)},
+                          {"predicted", seconds_json(each.predicted)}};
+  return {{"kerf_profile", kProfileVersion},
+          {"model", model.name()},
+          {"fingerprint", as_read(model).fingerprint()},
+          {"device", device},
+          {"rows", plan.largest_micro_batch()},
+          {"micro_batches", plan.micro_batches},
+          {"profile", partitioner::profile_json(profile_of(times))},
+          {"seconds", std::move(seconds)}};
+}
+
+partitioner::Profile read_profile_text(const std::string& text, const std::string& origin,
+                                       const partitioner::Model& model) {
+  const Json json = parse_json(text, origin);
+  partitioner::check_members(json,
+                             {"kerf_profile", "model", "fingerprint", "device", "rows",
+                              "micro_batches", "profile", "seconds"},
+                             origin);
+  if (const int64_t version = json_int(json, "kerf_profile", origin); version != kProfileVersion)
+    throw Error(ErrorCode::kUsage,
+                format("this Kerf reads profiles of version {}, not {}", kProfileVersion, version),
+                origin);
+  const std::string name = json_string(json, "model", origin);
+  const std::string fingerprint = json_string(json, "fingerprint", origin);
+  if (fingerprint != as_read(model).fingerprint())
+    throw Error(ErrorCode::kUsage,
+                format("this profile is of another model: {} with fingerprint {}, not {} with {}; "
+                       "make one with kerf profile",
+                       name, fingerprint, model.name(), as_read(model).fingerprint()),
+                origin);
+  return partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
+}
+
+partitioner::Profile read_profile_file(const std::string& file_or_folder,
+                                       const partitioner::Model& model) {
+  std::error_code absent;
+  const std::string file = std::filesystem::is_directory(file_or_folder, absent)
+                               ? (std::filesystem::path(file_or_folder) / kProfileFile).string()
+                               : file_or_folder;
+  return read_profile_text(runtime::read_file(file, kMostProfile), file, model);
+}
+
+}  // namespace kerf::apps
