@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "partitioner/cuts/batch.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
 #include "partitioner/step_vector.h"

@@ -106,6 +106,11 @@ std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& re
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
                    const Division& division);
 
+// The division of a node with these iterations over the group, as the batch cut chooses it: samples
+// evenly, and what counts none replicated. An operator that mixes samples gets one that it refuses.
+ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vector<int>& group,
+                              int64_t largest);
+
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight);

@@ -8,8 +8,6 @@
 // (homes.h), so a step costs a reduce-scatter of gradients and an all-gather of weights, however
 // many micro-batches it has. Training batch normalisations are rewritten to exchange sums, so that
 // they normalise by the micro-batch and not by a worker's part of it.
-#include "partitioner/cuts/batch.h"
-
 #include <algorithm>
 #include <numeric>
 
