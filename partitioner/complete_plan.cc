@@ -85,6 +85,8 @@ std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const S
   if (stage.parts.empty()) return ops::Layout{};  // validate_decisions() tells it
   if (stage.parts.size() == 1) return whole_division(model, node, stage.parts[0]);
   if (cut == Cut::kFree) return {};
+  if (cut == Cut::kBatch)
+    return divide_by_samples(model.op(node).space(), stage.parts, division.largest);
   return spread(model, node, stage.parts, division);
 }
 

@@ -1,7 +1,7 @@
 // What follows from a plan's decisions: a plan's text may leave it out, and reading derives it.
 //
 //   divisions     from the layout of a node's first output where that stands; else whole where the
-//                 stage has one part; else as the feature or hybrid cut's rule divides it
+//                 stage has one part; else as the rule of the cut divides it
 //   layouts       from the divisions (layouts_of)
 //   routes        all_routes()
 //   predictions   predict(), with what the kept request says

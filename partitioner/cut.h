@@ -92,9 +92,11 @@ struct CutRow {
 std::span<const CutRow> cuts();
 
 // Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
-// every operator over all workers; stages times groups; any index sets.
+// every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
+Assignment cut_batch(const Model& model, const PlanRequest& request);
+std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request);
 std::optional<Assignment> cut_hybrid(const CutTask& task);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
@@ -103,6 +105,11 @@ std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& re
 // `division` of what comes before in model order is set (cuts/spread.h has the rules).
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
                    const Division& division);
+
+// The division of a node with these iterations over the group, as the batch cut chooses it: samples
+// evenly, and what counts none replicated. An operator that mixes samples gets one that it refuses.
+ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vector<int>& group,
+                              int64_t largest);
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,

@@ -17,7 +17,7 @@
 namespace kerf::partitioner {
 
 // A row of the table of cuts (cut.h); those that code speaks of have names here.
-enum class Cut : uint8_t { kLayer, kFeature, kHybrid, kFree };
+enum class Cut : uint8_t { kLayer, kFeature, kBatch, kHybrid, kFree };
 std::string_view to_string(Cut cut);
 Cut parse_cut(const std::string& name);
 

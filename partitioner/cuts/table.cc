@@ -7,10 +7,13 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr std::array<CutRow, 4> kCuts = {{
+constexpr std::array<CutRow, 5> kCuts = {{
     {"layer", "whole operators to workers, in stages that follow each other", cut_layer, true},
     {"feature", "every operator divided over all workers by feature",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_feature(t.model, t.request); }},
+    {"batch", "every operator divided over all workers by sample, weights summed once a step",
+     [](const CutTask& t) -> std::optional<Assignment> { return cut_batch(t.model, t.request); },
+     false, rewrites_for_batch},
     {"hybrid", "stages of layers, each divided by feature over a group of workers", cut_hybrid},
     {"free", "any index set of any operator to any worker, from a file of shares",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); },
@@ -18,6 +21,7 @@ constexpr std::array<CutRow, 4> kCuts = {{
 }};
 static_assert(kCuts[static_cast<size_t>(Cut::kLayer)].name == "layer");
 static_assert(kCuts[static_cast<size_t>(Cut::kFeature)].name == "feature");
+static_assert(kCuts[static_cast<size_t>(Cut::kBatch)].name == "batch");
 static_assert(kCuts[static_cast<size_t>(Cut::kHybrid)].name == "hybrid");
 static_assert(kCuts[static_cast<size_t>(Cut::kFree)].name == "free");
 

@@ -1,4 +1,4 @@
-"""All four cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route."""
+"""All cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route."""
 
 import json
 import sys
@@ -43,6 +43,12 @@ class Cuts(KerfTest):
         for workers in WORKERS:
             with self.subTest(workers=workers):
                 self.compare("--cut", "feature", "--workers", workers)
+
+    def test_batch(self):
+        for workers in WORKERS:
+            with self.subTest(workers=workers):
+                report = self.compare("--cut", "batch", "--workers", workers)
+                self.assertTrue(all(route["messages"] == 50 for route in report["routes"]), "once a step")
 
     def test_hybrid(self):
         for workers in WORKERS:

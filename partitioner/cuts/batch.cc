@@ -1,0 +1,93 @@
+// The batch cut: one stage, every operator divided over all workers by sample (SINGA's
+// partition_dim 0; data parallelism in later words).
+//
+//   worker 0   samples 0-7     conv1  relu1  ...  fc3  loss      gradients: partial sums
+//   worker 1   samples 8-15    conv1  relu1  ...  fc3  loss      gradients: partial sums
+//
+// Nothing travels within a micro-batch. Weights are read by everybody and their homes divided
+// (homes.h), so a step costs a reduce-scatter of gradients and an all-gather of weights, however
+// many micro-batches it has. Training batch normalisations are rewritten to exchange sums, so that
+// they normalise by the micro-batch and not by a worker's part of it.
+#include <algorithm>
+#include <numeric>
+
+#include "partitioner/cuts/spread.h"
+#include "partitioner/rewrite.h"
+
+namespace kerf::partitioner {
+namespace {
+
+std::vector<int> everybody(const PlanRequest& request) {
+  std::vector<int> parts(static_cast<size_t>(request.workers));
+  std::iota(parts.begin(), parts.end(), 0);
+  return parts;
+}
+
+void refuse_empty_shares(const PlanRequest& request) {
+  const int64_t largest = request.largest_micro_batch();
+  if (largest >= request.workers) return;
+  refuse_idle(request, static_cast<int>(largest),
+              format("micro-batches have {} rows at most; use --workers {} or fewer, fewer "
+                     "--micro-batches, or a larger --batch",
+                     largest, largest));
+}
+
+}  // namespace
+
+ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vector<int>& group,
+                              int64_t largest) {
+  const auto rank = static_cast<int>(space.axes.size());
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t extent = space.axes[static_cast<size_t>(axis)].extent;
+    if (extent >= 0) continue;
+    const int64_t of_a_sample = -extent;  // rows of a sample stay together
+    std::vector<ops::IndexSet> sets;
+    for (const ops::IndexSet& samples :
+         ops::split_evenly(largest, static_cast<int>(group.size()))) {
+      std::vector<ops::Range> rows;
+      for (const ops::Range& range : samples.ranges(largest))
+        rows.push_back({range.begin * of_a_sample, range.end * of_a_sample});
+      sets.push_back(ops::IndexSet(std::move(rows)).normalized(largest * of_a_sample));
+    }
+    return ops::Layout::split(group, rank, axis, sets);
+  }
+  return ops::Layout::replicated(group, rank);
+}
+
+std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request) {
+  const int64_t largest = request.largest_micro_batch();
+  std::vector<Rewrite> result;
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const Node& node = model.node(id);
+    const ops::Layout division =
+        divide_by_samples(node.bound->space(), everybody(request), largest);
+    if (const RewriteRow* row = rewrite_needed(node, division, largest))
+      result.push_back({std::string(row->name), node.name, row->numbers(node, division, largest)});
+  }
+  return result;
+}
+
+Assignment cut_batch(const Model& model, const PlanRequest& request) {
+  refuse_empty_shares(request);
+  const int64_t largest = request.largest_micro_batch();
+  Stage all;
+  all.nodes.resize(static_cast<size_t>(model.nodes()));
+  std::iota(all.nodes.begin(), all.nodes.end(), 0);
+  all.parts = everybody(request);
+  std::vector<std::optional<ops::Layout>> divisions;
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const ops::IterationSpace& space = model.op(id).space();
+    const ops::Layout& division =
+        divisions.emplace_back(divide_by_samples(space, all.parts, largest)).value();
+    for (const ops::Share& share : division.shares)
+      if (const std::string why = ops::check_iterations(space, share.box, largest); !why.empty())
+        throw Error(ErrorCode::kInfeasible,
+                    format("{} cannot be divided by sample: {}; use another --cut, or a free one "
+                           "that gives it to one worker",
+                           model.node(id).op, why),
+                    format("{}: node {}", model.name(), model.node(id).name));
+  }
+  return spread_all(model, request, {std::move(all)}, even_share(model, request), divisions);
+}
+
+}  // namespace kerf::partitioner
