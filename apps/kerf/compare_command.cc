@@ -104,7 +104,7 @@ std::string text_of(const std::vector<Compared>& all, bool colour) {
 }
 
 // With the step in time, but where the plan's schedule is a file that is not there.
-PlanRecord record_of(const Planned& planned) {
+PlanRecord simulated_record_of(const Planned& planned) {
   std::error_code absent;
   const std::string& schedule = planned.plan.schedule;
   if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent))
@@ -116,7 +116,7 @@ int CompareCommand::run() const {
   std::vector<Compared> all;
   for (const std::string& file : files) {
     const Planned planned = read_plan_of({}, file);
-    all.emplace_back(file, record_of(planned));
+    all.emplace_back(file, simulated_record_of(planned));
   }
   answer(
       json,
