@@ -63,6 +63,13 @@ Model model_for(const Model& model, const PlanRequest& request);
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight);
 
+// The same, where who asks has no use for what would fit; empty where nothing does.
+std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
+                                const InFlight& in_flight);
+// What an assignment comes to: connected, bound and predicted; within request.memory or not.
+Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   const Assignment& assignment);
+
 // Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
 // gives.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);

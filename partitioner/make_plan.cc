@@ -78,13 +78,17 @@ void interleave(const Model& model, const PlanRequest& request, const InFlight& 
   plan.workers = predict(model, plan, request, in_flight);
 }
 
-Plan plan_of(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-             const Assignment& assignment) {
+}  // namespace
+
+Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   const Assignment& assignment) {
   Plan plan = connect_and_predict(model, request, in_flight, assignment);
   if (request.memory && check_memory(plan, *request.memory))
     interleave(model, request, in_flight, plan);
   return plan;
 }
+
+namespace {
 
 // Stage -> bytes of the fullest of its workers.
 std::vector<int64_t> peaks_of(const Plan& plan) {
@@ -103,11 +107,11 @@ std::vector<int64_t> peaks_of(const Plan& plan) {
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const InFlight& in_flight) {
   const auto peaks = [&](const Assignment& assignment) {
-    return peaks_of(plan_of(model, request, in_flight, assignment));
+    return peaks_of(assigned_plan(model, request, in_flight, assignment));
   };
   const auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
   if (!assignment) return std::nullopt;
-  return plan_of(model, request, in_flight, *assignment);
+  return assigned_plan(model, request, in_flight, *assignment);
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
@@ -235,16 +239,23 @@ int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& i
   return fitting * request.micro_batches;
 }
 
-std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
-                                         const InFlight& in_flight) {
+std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
+                                const InFlight& in_flight) {
   check_request(request);
   refuse_wholes(model);
   model.check();
   auto plan = try_plan(model, request, in_flight);
-  if (is_within(plan, request)) return *std::move(plan);
+  if (is_within(plan, request)) return plan;
   plan = least_plan(model, request, in_flight);
-  if (is_within(plan, request)) return *std::move(plan);
-  Infeasible infeasible = check_memory(*plan, request.memory.value()).value();
+  if (is_within(plan, request)) return plan;
+  return std::nullopt;
+}
+
+std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
+                                         const InFlight& in_flight) {
+  if (auto plan = plan_within(model, request, in_flight)) return *std::move(plan);
+  const Plan least = least_plan(model, request, in_flight);
+  Infeasible infeasible = check_memory(least, request.memory.value()).value();
   find_smallest_change(model, request, in_flight, infeasible);
   return infeasible;
 }

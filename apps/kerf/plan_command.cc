@@ -12,6 +12,7 @@
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/plan_why.h"
+#include "apps/report/tried_plans.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/picture.h"
 #include "runtime/error.h"
@@ -69,12 +70,14 @@ int PlanCommand::run() const {
       json,
       [&] {
         Json told = to_json(record);
+        if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
         if (why) told["why"] = why_json(planned.model, boundaries);
         if (replan) told["from_run"] = replan_json(*replan);
         return told;
       },
       [&](bool colour) {
         std::string text = plan_text(record, colour);
+        if (!planned.tried.empty()) text += tried_text(planned.tried, colour);
         if (why) text += why_text(planned.model, planned.plan, boundaries, colour);
         if (replan) text += replan_text(*replan, planned, colour);
         if (!out.empty()) text += format("plan     {}\n", out);
@@ -134,6 +137,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
       "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
       "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
+      "  kerf plan vit --cut auto --workers 4   whichever plan has the shortest step\n"
       "  kerf plan resnet50.txt --format pipedream --workers 8");
   run_when_chosen(*command, chosen, state);
 }

@@ -14,7 +14,18 @@ std::string cut_help() {
   std::vector<std::string> lines;
   for (const partitioner::CutRow& row : partitioner::cuts())
     lines.push_back(format("{}: {}", row.name, row.help));
+  lines.push_back(
+      format("{}: of all of these the plan whose step is simulated to take least", kAutoCut));
   return format("{}", fmt::join(lines, "; "));
+}
+
+void parse_cut_or_auto(const std::string& name) {
+  if (name == kAutoCut) return;
+  try {
+    partitioner::parse_cut(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), format("{}, {}", error.message(), kAutoCut));
+  }
 }
 
 }  // namespace
@@ -39,7 +50,7 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
   return {command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
-              ->check(parsed_by(partitioner::parse_cut))
+              ->check(parsed_by(parse_cut_or_auto))
               ->type_name("CUT"),
           command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")
               ->check(whole_number<int>())

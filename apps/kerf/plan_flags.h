@@ -12,6 +12,9 @@
 
 namespace kerf::apps {
 
+// What --cut says for the automatic cut, which is none of the table's (partitioner/choose_plan.h).
+inline constexpr const char* kAutoCut = "auto";
+
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags : ModelFlags {
   std::optional<std::string> cut;

@@ -16,7 +16,10 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "schedmp/schedules.h"
+#include "schedmp/simulate.h"
 #include "schedmp/training/proof.h"
+#include "schedmp/verify.h"
 
 namespace kerf::apps {
 
@@ -156,6 +159,43 @@ void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
                                     request.micro_batches);
 }
 
+// What it has no use for: it chooses the stages, and with them the workers of each.
+void check_automatic(const PlanFlags& flags) {
+  require(!flags.fit_batch, "--fit-batch", "it is for a cut that is given, not for --cut auto");
+  require(is_built_in(flags.schedule.value_or(flags.default_schedule)), "--cut",
+          "a schedule's file says which stages there are; give the cut that it is for, or a "
+          "schedule by its name");
+  require(flags.objective.value_or("time") == "time", "--objective",
+          "--cut auto takes the plan of the shortest step; leave the flag out");
+}
+
+template <class Answer>
+void refuse_infeasible(const Answer& answer) {
+  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
+    throw Error(ErrorCode::kInfeasible, why->text());
+}
+
+void make(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
+          Planned& planned) {
+  planned.model = partitioner::model_for(planned.model, request);
+  auto answer = partitioner::make_plan(planned.model, request, in_flight);
+  refuse_infeasible(answer);
+  planned.plan = std::get<partitioner::Plan>(std::move(answer));
+}
+
+void choose(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
+            Planned& planned) {
+  const auto objective = schedmp::simulated_step([&](const partitioner::Plan& plan) {
+    return schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
+  });
+  auto answer = partitioner::choose_plan(planned.model, request, in_flight, *objective);
+  refuse_infeasible(answer);
+  auto& choice = std::get<partitioner::Choice>(answer);
+  planned.model = std::move(choice.model);
+  planned.plan = std::move(choice.plan);
+  planned.tried = std::move(choice.tried);
+}
+
 // The model that a plan's request names, for flags that name none: a look at a text that is not
 // trusted yet.
 std::string source_of(const PlanFlags& flags, const std::string& text, const std::string& file) {
@@ -196,7 +236,9 @@ Planned make_plan_of(const PlanFlags& flags) {
   planned.folded = std::move(made.folded);
   partitioner::PlanRequest request;
   request.source = planned.source;
-  request.cut = partitioner::parse_cut(flags.cut.value_or("layer"));
+  const bool automatic = flags.cut == kAutoCut;
+  if (automatic) check_automatic(flags);
+  request.cut = partitioner::parse_cut(automatic ? "layer" : flags.cut.value_or("layer"));
   const auto file = schedule_in_file(flags);
   request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
   if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
@@ -218,9 +260,9 @@ Planned make_plan_of(const PlanFlags& flags) {
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;
-  require(free == !flags.shares.empty(), "--shares",
+  require(automatic || free == !flags.shares.empty(), "--shares",
           free ? "a free cut needs a file of shares" : "it is for --cut free only");
-  if (free) {
+  if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;
     require(!request.shares.empty(), flags.shares, "the file of shares is empty");
@@ -229,11 +271,10 @@ Planned make_plan_of(const PlanFlags& flags) {
     request.speed.profile = read_profile_file(flags.profile, planned.model);
   const auto in_flight = in_flight_of(flags, request.schedule);
   if (flags.fit_batch) fit_batch(flags, planned.model, *in_flight, request);
-  planned.model = partitioner::model_for(planned.model, request);
-  auto answer = partitioner::make_plan(planned.model, request, *in_flight);
-  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
-    throw Error(ErrorCode::kInfeasible, why->text());
-  planned.plan = std::get<partitioner::Plan>(std::move(answer));
+  if (automatic)
+    choose(request, *in_flight, planned);
+  else
+    make(request, *in_flight, planned);
   forget_devices(planned.plan);
   tell_notes(made.notes);
   return planned;

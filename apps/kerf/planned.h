@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/kerf/plan_flags.h"
+#include "partitioner/choose_plan.h"
 #include "partitioner/cut.h"
 #include "partitioner/onnx/import.h"
 
@@ -28,6 +30,7 @@ struct Planned {
   int more_states = 0;
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
   partitioner::onnx::FoldedWeights folded = {};
+  std::vector<partitioner::Tried> tried = {};  // by the automatic cut
 };
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes

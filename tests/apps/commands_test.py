@@ -423,6 +423,28 @@ class Profile(KerfTest):
                 self.assertIn(complaint, answer.stderr)
 
 
+class Automatic(KerfTest):
+    """The automatic cut becomes one of the others, and says what it tried."""
+
+    def test_it_is_the_candidate_of_the_shortest_step_and_its_plan_is_read_again(self):
+        path = self.folder / "plan.json"
+        told = run("plan", "lenet5", "--cut", "auto", "--workers", 2, "--out", path, "--json")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        plan = json.loads(told.stdout)
+        self.assertLessEqual({"layer", "layer, by step", "feature", "hybrid in 2 stages"}, {each["cut"] for each in plan["tried"]})
+        self.assertEqual(plan["step_seconds"], min(each["step_seconds"] for each in plan["tried"] if "step_seconds" in each))
+        self.assertNotEqual(plan["cut"], "auto")
+        compared = run("compare", path, "--json")
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        self.assertEqual(json.loads(compared.stdout)["plans"][0]["step_seconds"], plan["step_seconds"])
+
+    def test_what_contradicts_it_is_refused(self):
+        for flags in (("--objective", "forward-flops"), ("--fit-batch", "--memory", "1G"), ("--stages", 2)):
+            refused = run("plan", "lenet5", "--cut", "auto", *flags)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(flags[0], refused.stderr)
+
+
 class Compare(KerfTest):
     """Plans side by side say what each says by itself."""
 

@@ -1,0 +1,45 @@
+// The automatic cut: the plan whose step is simulated to take least, of all that the table of cuts
+// has for a request.
+//
+//   layer                    the layer cut's own, of the least bottleneck
+//   layer, by step           stages in model order: all of them where they are few; else those that
+//                            formulas give (line_splits.h), the best of which is bettered by moving
+//                            one boundary at a time
+//   feature; any other row   as it makes its plan
+//   hybrid in 2 ... stages   up to a stage for each worker
+//   free                     where the request has shares
+//
+// The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
+// faster, and the same request gives the same plan. Pure function.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "partitioner/cut.h"
+#include "partitioner/objective.h"
+
+namespace kerf::partitioner {
+
+// One candidate: what it would take, or why there is none.
+struct Tried {
+  std::string how;  // "feature", "hybrid in 3 stages"
+  std::optional<double> step_seconds;
+  int64_t bytes = 0;  // sent, of a step
+  std::string why_not;
+};
+
+struct Choice {
+  Model model;  // as the plan's cut has it rewritten
+  Plan plan;
+  std::vector<Tried> tried;  // in the order of the table
+};
+
+// request.cut, stages and placement are not looked at. Infeasible: no cut has a plan within the
+// memory cap. Throws what the first cut throws where all of them do.
+std::variant<Choice, Infeasible> choose_plan(const Model& model, const PlanRequest& request,
+                                             const InFlight& in_flight, const Objective& objective);
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,143 @@
+// The automatic cut is never slower than what else there is: each cut by itself, and divisions into
+// layers that others choose, under the same prices and cap.
+#include "partitioner/choose_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "partitioner/zoo.h"
+#include "schedmp/schedules.h"
+#include "schedmp/simulate.h"
+#include "schedmp/verify.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using partitioner::Choice;
+using partitioner::Cut;
+using partitioner::Infeasible;
+using partitioner::Model;
+using partitioner::Plan;
+using partitioner::PlanRequest;
+
+std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
+  return simulated_step([schedule](const Plan& plan) {
+    return make_schedule(schedule, groups_of(plan), plan.micro_batches);
+  });
+}
+
+struct Case {
+  const char* model;
+  int workers;
+  double link_bytes_per_second;
+};
+
+class ChoosePlan : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    request_.workers = GetParam().workers;
+    request_.batch = 32;
+    request_.micro_batches = 4;
+    request_.speed.link_bytes_per_second = GetParam().link_bytes_per_second;
+  }
+  double seconds_of(const Model& model, const Plan& plan) const {
+    return objective_->step_seconds(model, plan, request_.speed).value();
+  }
+  Choice chosen() const {
+    return std::get<Choice>(choose_plan(model_, request_, *in_flight_, *objective_));
+  }
+  // Of whole operators in model order, by the first of each worker's.
+  double seconds_of(const std::vector<int>& begins) const {
+    partitioner::Assignment assignment;
+    assignment.division.largest = request_.largest_micro_batch();
+    for (int node = 0; node < model_.nodes(); ++node) {
+      const auto stage = static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), node) -
+                                             begins.begin() - 1);
+      if (stage == assignment.stages.size())
+        assignment.stages.push_back({{}, {static_cast<int>(stage)}});
+      assignment.stages[stage].nodes.push_back(node);
+      assignment.division.nodes.push_back(
+          partitioner::whole_division(model_, node, static_cast<int>(stage)));
+    }
+    return seconds_of(model_, assigned_plan(model_, request_, *in_flight_, assignment));
+  }
+  void each_division(const std::function<void(const std::vector<int>&)>& visit,
+                     std::vector<int> begins = {0}) const {
+    if (static_cast<int>(begins.size()) == request_.workers) return visit(begins);
+    for (int next = begins.back() + 1; next < model_.nodes(); ++next) {
+      begins.push_back(next);
+      each_division(visit, begins);
+      begins.pop_back();
+    }
+  }
+
+  Model model_ = partitioner::make_zoo_model(GetParam().model);
+  PlanRequest request_;
+  std::unique_ptr<partitioner::InFlight> in_flight_ = in_flight_of(std::string("1f1b"));
+  std::unique_ptr<partitioner::Objective> objective_ = objective_of("1f1b");
+};
+
+TEST_P(ChoosePlan, IsNoSlowerThanAnyCutByItself) {
+  const Choice choice = chosen();
+  const double best = seconds_of(choice.model, choice.plan);
+  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
+    for (int stages = 2; stages <= (cut == Cut::kHybrid ? request_.workers : 2); ++stages) {
+      PlanRequest request = request_;
+      request.cut = cut;
+      request.stages = stages;
+      const Model model = model_for(model_, request);
+      if (!fits(model, request, *in_flight_)) continue;
+      const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight_));
+      EXPECT_LE(best, seconds_of(model, plan)) << to_string(cut) << " in " << stages;
+    }
+}
+
+// Hence neither than PipeDream's, Alpa's or an even division into such stages, whatever prices
+// they go by.
+TEST_P(ChoosePlan, IsNoSlowerThanAnyDivisionIntoLayersWhereTheseAreFew) {
+  const Choice choice = chosen();
+  const double best = seconds_of(choice.model, choice.plan);
+  each_division([&](const std::vector<int>& begins) {
+    EXPECT_LE(best, seconds_of(begins)) << testing::PrintToString(begins);
+  });
+}
+
+TEST_P(ChoosePlan, GivesTheSamePlanAgain) {
+  const Choice once = chosen();
+  const Choice again = chosen();
+  EXPECT_EQ(write_plan(once.model, once.plan), write_plan(again.model, again.plan));
+}
+
+TEST_P(ChoosePlan, TellsOfEachCandidateWhatItTakesAndTakesTheLeast) {
+  const Choice choice = chosen();
+  double least = 1e300;
+  for (const auto& tried : choice.tried) {
+    EXPECT_EQ(tried.step_seconds.has_value(), tried.why_not.empty()) << tried.how;
+    least = std::min(least, tried.step_seconds.value_or(least));
+  }
+  EXPECT_DOUBLE_EQ(least, seconds_of(choice.model, choice.plan));
+}
+
+TEST_P(ChoosePlan, KeepsWithinTheCapOrSaysWhatWouldDo) {
+  int64_t least = 0;
+  for (const auto& worker : chosen().plan.workers) least = std::max(least, worker.peak_bytes);
+  request_.memory = least - 1;
+  auto answer = choose_plan(model_, request_, *in_flight_, *objective_);
+  if (const auto* choice = std::get_if<Choice>(&answer)) {
+    for (const auto& worker : choice->plan.workers) EXPECT_LT(worker.peak_bytes, least);
+  } else {
+    EXPECT_FALSE(std::get<Infeasible>(answer).smallest_change.empty());
+  }
+  request_.memory = 1;
+  EXPECT_TRUE(
+      std::holds_alternative<Infeasible>(choose_plan(model_, request_, *in_flight_, *objective_)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ChoosePlan,
+                         testing::Values(Case{"mlp", 3, 8e9}, Case{"mlp", 2, 1e6},
+                                         Case{"lenet5", 3, 8e9}, Case{"lenet5", 2, 1e7}));
+
+}  // namespace
+}  // namespace kerf::schedmp
