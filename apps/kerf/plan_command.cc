@@ -136,7 +136,6 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
       "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
-      "  kerf plan mlp --sizes 784-2048-2048-10 --cut feature --workers 4 --memory 64M\n"
       "  kerf plan vit --cut auto --workers 4   whichever plan has the shortest step\n"
       "  kerf plan resnet50.txt --format pipedream --workers 8");
   run_when_chosen(*command, chosen, state);

@@ -115,9 +115,9 @@ StreamPacketSocket::StreamPacketSocket(const std::string& label,
 
 void StreamPacketSocket::listen(const std::string& scheme) {
   std::string address;
-  Listener& made =
-      listeners_.emplace_back(scheme == "tcp" ? listen_tcp("127.0.0.1", address)
-                                              : listen_ipc(address = random_local_address()));
+  listeners_.push_back({scheme == "tcp" ? listen_tcp("127.0.0.1", address)
+                                        : listen_ipc(address = random_local_address())});
+  Listener& made = listeners_.back();
   address_ += (address_.empty() ? "" : " ") + address;
   epoll_.add(made.socket.number(), kTellsOnce, &made);
 }
