@@ -103,7 +103,7 @@ bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
     if (!*was || in(operands) || in(shifts)) return *was;
     return (in(joined) || in(beside)) && !is_picked(fixed);
   }
-  if (graph_.by_torch && in(literals)) return false;  // PyTorch writes weights as initializers
+  if (graph_.by_torch && in(literals)) return false;  // its weights are initializers
   if (in(operands)) return true;
   if (!in(shifts) && !(in(joined) && is_torch_name(origin_of(fixed)))) return false;
   return !is_mask(fixed) && !are_angles(fixed);
@@ -325,8 +325,8 @@ bool Importer::turn_anew(const GraphNode& node) {
   return true;
 }
 
-// By files of weights, of which it is in another form: the exporter gave it its name, or the program
-// did not save it.
+// By files of weights: the exporter gave it its name, and it is no weight in another form, or the
+// program did not save it.
 bool Importer::may_be_lacked(const Fixed& fixed) const {
   const std::string& origin = origin_of(fixed);
   const auto form = forms_.find(origin);
