@@ -55,7 +55,7 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
 std::optional<Assignment> cut_layer(const CutTask& task) {
   check_stages(task.model, task.request.workers);
   const CostGraph graph = cost_graph_of(task.model, task.request);
-  const LayerSearch search(graph, limits_of(task));
+  LayerSearch search(graph, limits_of(task));
   check_units(search, task.request.workers);
   const auto assignment_of = [&](const LayerDivision& division) {
     return assign(task.model, task.request, search, division);
