@@ -29,6 +29,7 @@ struct PlanRequest {
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
+  Steering steering;               // what else a person asks of it
   std::string source;              // of the model: the plan keeps it
   std::optional<double> momentum;  // and this
   std::string optimizer;           // and this
@@ -36,6 +37,15 @@ struct PlanRequest {
   int64_t largest_micro_batch() const {
     return partitioner::largest_micro_batch(batch, micro_batches);
   }
+  // Bytes that a worker may take: `memory`, or those of its device where they are fewer.
+  std::optional<int64_t> cap_of(int worker) const;
+  bool is_capped() const;
+  // The worker that a part is bound to.
+  int worker_of(int part) const {
+    return placement.empty() ? part : placement[static_cast<size_t>(part)];
+  }
+  // How many workers there are; `workers` counts parts.
+  int workers_bound() const;
 };
 
 // What a cut fills in. Parts are 0..parts-1.
@@ -43,6 +53,7 @@ struct Assignment {
   std::vector<Stage> stages;
   Division division;
   double bound = 0;  // no such cut has a lower bottleneck
+  std::vector<int> binding = {};  // part -> worker; empty: as the request has it
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -51,6 +62,7 @@ struct Infeasible {
   int64_t cap = 0;
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
+  int of_device = -1;  // the worker whose device has no more; -1: the cap is everybody's
   std::string text() const;
 };
 

@@ -66,7 +66,7 @@ KeptRequest read_request(const PlanFile& file) {
   const std::string where = file.at("request");
   check_members(json,
                 {"source", "memory", "objective", "slots", "mirrored", "exported",
-                 "optimizer_states", "threads", "momentum", "optimizer", "profile"},
+                 "optimizer_states", "threads", "momentum", "optimizer", "profile", "devices", "steering"},
                 where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
@@ -79,6 +79,10 @@ KeptRequest read_request(const PlanFile& file) {
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
   if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");
+  if (json.contains("devices"))
+    request.capacities = read_capacities(json["devices"], where + ".devices");
+  if (json.contains("steering"))
+    request.steering = read_steering(json["steering"], where + ".steering");
   return request;
 }
 

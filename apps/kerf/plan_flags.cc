@@ -87,6 +87,7 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
+  add_steering_flags(command, flags.steering);
   command
       .add_option(
           "--profile", flags.profile,

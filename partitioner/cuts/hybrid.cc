@@ -104,8 +104,11 @@ std::vector<int> balance(const Model& model, const PlanRequest& request,
     limits.micro_batches.push_back(1);
     limits.memory.push_back(kNever);
     std::vector<double>& work = units.work.emplace_back();
+    double slowest = request.speed.capacities.speed_of(group.front());  // all have as much to do
+    for (const int worker : group)
+      slowest = std::min(slowest, request.speed.capacities.speed_of(worker));
     for (const Layer& layer : layers)
-      work.push_back(layer.work / static_cast<double>(group.size()));
+      work.push_back(layer.work / (slowest * static_cast<double>(group.size())));
   }
   add_values(cost_graph_of(model, request), request, layer_of_nodes(model, layers), groups, units);
   const Line line(units, std::move(order));
@@ -240,9 +243,12 @@ class Boundaries {
     if (score.idle > 0) return score;
     score.price = bottleneck_of(task_.model, connected_plan(task_.model, task_.request, assignment),
                                 task_.request);
-    if (!task_.request.memory) return score;
-    for (const int64_t peak : task_.peaks(assignment))
-      score.over = std::max(score.over, peak - *task_.request.memory);
+    if (!task_.request.is_capped()) return score;
+    const std::vector<int64_t> peaks = task_.peaks(assignment);
+    for (size_t stage = 0; stage < peaks.size(); ++stage)
+      for (const int worker : groups_[stage])
+        if (const auto cap = task_.request.cap_of(worker))
+          score.over = std::max(score.over, peaks[stage] - *cap);
     return score;
   }
 

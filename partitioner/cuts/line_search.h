@@ -27,6 +27,8 @@ struct StageLimits {
   std::vector<double> memory;      // bytes; kNever: no limit
   // Of devices beside the others (hosts), which have memory enough and may be left out; -1: none.
   int host_type = -1;
+  // Of this line, by start: the furthest end of a segment; none: no limit.
+  std::vector<std::vector<int>> ends = {};
 };
 
 struct Segmentation {

@@ -108,7 +108,7 @@ double even_share(const Model& model, const PlanRequest& request) {
   double total = 0;
   for (NodeId node = 0; node < model.nodes(); ++node)
     total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
-  return total / request.workers;
+  return total / request.speed.capacities.speed_of_all(request.workers_bound());
 }
 
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
