@@ -29,6 +29,7 @@ struct PlanFlags : ModelFlags {
   bool fit_batch = false;  // the most rows that fit, instead of `batch`
   std::optional<std::string> objective;
   std::string shares;
+  std::optional<bool> pairs;
   std::string profile;  // a file, or a run's folder
   std::optional<int> slots;
   std::optional<std::string> transport;
