@@ -142,8 +142,7 @@ class Uncut {
       amplified_.gradients = std::max(amplified_.gradients, found.gradients);
       for (size_t step = 0; step < found.losses.size(); ++step)
         for (size_t m = 0; m < found.losses[step].size(); ++m)
-          amplified_.losses[step][m] =
-              std::max(amplified_.losses[step][m], found.losses[step][m]);
+          amplified_.losses[step][m] = std::max(amplified_.losses[step][m], found.losses[step][m]);
     }
     return amplified_;
   }
