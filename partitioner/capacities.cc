@@ -48,14 +48,14 @@ int worker_number(const std::string& key, size_t workers, const std::string& whe
   if (fault != std::errc() || end != key.data() + key.size() || worker < 0 || padded)
     refuse_member(where, format("\"{}\" is no number of a worker; they are numbered from 0", key));
   if (static_cast<size_t>(worker) >= workers)
-    refuse_member(where, format("there is a worker {}, but with {} listed they are numbered 0 to "
-                                "{}; list every worker",
-                                worker, plural(static_cast<int64_t>(workers), "worker"),
-                                workers - 1));
+    refuse_member(where,
+                  format("there is a worker {}, but with {} listed they are numbered 0 to "
+                         "{}; list every worker",
+                         worker, plural(static_cast<int64_t>(workers), "worker"), workers - 1));
   return worker;
 }
 
-void read_workers(const Json& json, const std::string& where, Capacities& capacities) {
+void read_listed_workers(const Json& json, const std::string& where, Capacities& capacities) {
   if (!json.is_object() || json.empty())
     refuse_member(where, "wants an object, an entry for each worker: {\"0\": {\"speed\": 1}, ...}");
   if (json.size() > kMostWorkers)
@@ -82,11 +82,12 @@ void read_link(const Json& json, const std::string& where, Capacities& capacitie
   LinkSpeed link;
   if (json.contains("bytes_per_second"))
     link.bytes_per_second = number_within(json, "bytes_per_second", 1, kMostRate, where);
-  if (json.contains("seconds")) link.seconds = number_within(json, "seconds", 0, kMostSeconds, where);
+  if (json.contains("seconds"))
+    link.seconds = number_within(json, "seconds", 0, kMostSeconds, where);
   const std::pair key(std::min(ends[0], ends[1]), std::max(ends[0], ends[1]));
   if (!capacities.links.emplace(key, link).second)
-    refuse_member(where, format("the link between workers {} and {} is there twice", key.first,
-                                key.second));
+    refuse_member(
+        where, format("the link between workers {} and {} is there twice", key.first, key.second));
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ Json capacities_json(const Capacities& capacities) {
 Capacities read_capacities(const Json& json, const std::string& where) {
   check_members(json, {"kerf_devices", "workers", "links"}, where);
   Capacities capacities;
-  read_workers(json_at(json, "workers", where), where, capacities);
+  read_listed_workers(json_at(json, "workers", where), where, capacities);
   if (json.contains("links")) {
     int number = 0;
     for (const Json& link : json_array(json, "links", where))
@@ -165,9 +166,9 @@ Capacities read_devices(const std::string& text, const std::string& origin,
                 "{\"speed\": 1}, ...}}",
                 origin);
   if (const int64_t version = json_int(json, "kerf_devices", origin); version != kDevicesVersion)
-    throw Error(
-        ErrorCode::kUsage,
-        format("this Kerf reads devices of version {}, not {}", kDevicesVersion, version), origin);
+    throw Error(ErrorCode::kUsage,
+                format("this Kerf reads devices of version {}, not {}", kDevicesVersion, version),
+                origin);
   Capacities capacities = read_capacities(json, origin);
   const auto listed = static_cast<int>(capacities.workers.size());
   if (workers && *workers > listed)

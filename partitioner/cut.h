@@ -53,7 +53,7 @@ struct PlanRequest {
 struct Assignment {
   std::vector<Stage> stages;
   Division division;
-  double bound = 0;  // no such cut has a lower bottleneck
+  double bound = 0;               // no such cut has a lower bottleneck
   std::vector<int> binding = {};  // part -> worker; empty: as the request has it
 };
 
@@ -63,7 +63,7 @@ struct Infeasible {
   int64_t cap = 0;
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
-  int of_device = -1;  // the worker whose device has no more; -1: the cap is everybody's
+  int of_device = -1;           // the worker whose device has no more; -1: the cap is everybody's
   std::string text() const;
 };
 

@@ -34,8 +34,8 @@ void check_request(const PlanRequest& request) {
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   const auto& devices = request.speed.capacities.workers;
   if (!devices.empty() && std::ssize(devices) != request.workers_bound())
-    fail(format("devices of {} workers, but there are {}", devices.size(),
-                request.workers_bound()));
+    fail(
+        format("devices of {} workers, but there are {}", devices.size(), request.workers_bound()));
 }
 
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
@@ -59,10 +59,9 @@ std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& requ
     const auto cap = request.cap_of(worker.worker);
     return cap ? std::max<int64_t>(0, worker.peak_bytes - *cap) : 0;
   };
-  const auto most = std::max_element(plan.workers.begin(), plan.workers.end(),
-                                     [&](const WorkerPrediction& a, const WorkerPrediction& b) {
-                                       return over(a) < over(b);
-                                     });
+  const auto most = std::max_element(
+      plan.workers.begin(), plan.workers.end(),
+      [&](const WorkerPrediction& a, const WorkerPrediction& b) { return over(a) < over(b); });
   if (most == plan.workers.end() || over(*most) == 0) return std::nullopt;
   Infeasible result;
   for (size_t s = 0; s < plan.stages.size(); ++s)
@@ -72,10 +71,9 @@ std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& requ
   result.cap = request.cap_of(most->worker).value();
   result.over = over(*most);
   if (result.cap != request.memory) result.of_device = most->worker;
-  result.smallest_change =
-      result.of_device < 0
-          ? format("--memory {}", most->peak_bytes)
-          : format("a device of worker {} with {} bytes", most->worker, most->peak_bytes);
+  result.smallest_change = result.of_device < 0 ? format("--memory {}", most->peak_bytes)
+                                                : format("a device of worker {} with {} bytes",
+                                                         most->worker, most->peak_bytes);
   return result;
 }
 
@@ -226,14 +224,14 @@ void refuse_wholes(const Model& model) {
 }  // namespace
 
 std::string Infeasible::text() const {
-  const std::string whose = of_device < 0 ? "the memory cap of {} bytes per worker"
-                                          : format("the {{}} bytes that worker {}'s device has",
-                                                   of_device);
-  std::string text =
-      format("no plan fits: stage {} needs {} ({} bytes) more than {}; the smallest change that "
-             "fits is {}",
-             stage, human_bytes(static_cast<double>(over)), over,
-             format(fmt::runtime(whose), cap), smallest_change);
+  const std::string whose = of_device < 0
+                                ? "the memory cap of {} bytes per worker"
+                                : format("the {{}} bytes that worker {}'s device has", of_device);
+  std::string text = format(
+      "no plan fits: stage {} needs {} ({} bytes) more than {}; the smallest change that "
+      "fits is {}",
+      stage, human_bytes(static_cast<double>(over)), over, format(fmt::runtime(whose), cap),
+      smallest_change);
   if (of_device < 0 && !smallest_change.starts_with("--memory"))
     text += format(", or --memory {}", cap + over);
   return text;
@@ -251,8 +249,7 @@ bool PlanRequest::is_capped() const {
 }
 
 int PlanRequest::workers_bound() const {
-  return placement.empty() ? workers
-                           : 1 + *std::max_element(placement.begin(), placement.end());
+  return placement.empty() ? workers : 1 + *std::max_element(placement.begin(), placement.end());
 }
 
 Model model_for(const Model& model, const PlanRequest& request) {

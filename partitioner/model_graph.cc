@@ -15,9 +15,7 @@ namespace {
 class Figures {
  public:
   Figures(const Model& model, const PlanRequest& request)
-      : model_(model),
-        request_(request),
-        speeds_(request.speed.capacities.distinct_speeds()) {}
+      : model_(model), request_(request), speeds_(request.speed.capacities.distinct_speeds()) {}
 
   CostFigures make() {
     result_.name = model_.name();

@@ -64,10 +64,11 @@ void read_optimizer(const Json& json, const std::string& where, KeptRequest& req
 KeptRequest read_request(const PlanFile& file) {
   const Json& json = json_at(file.json, "request", file.origin);
   const std::string where = file.at("request");
-  check_members(json,
-                {"source", "memory", "objective", "slots", "mirrored", "exported",
-                 "optimizer_states", "threads", "momentum", "optimizer", "profile", "devices", "steering"},
-                where);
+  check_members(
+      json,
+      {"source", "memory", "objective", "slots", "mirrored", "exported", "optimizer_states",
+       "threads", "momentum", "optimizer", "profile", "devices", "steering"},
+      where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
   if (json.contains("memory")) request.memory = json_int(json, "memory", where);

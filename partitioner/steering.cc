@@ -40,7 +40,7 @@ void check_way(const std::string& way) {
 }
 
 // Levenshtein's distance, without the pattern's stars.
-size_t distance(std::string_view a, std::string_view b) {
+size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<std::string> nearest_names(const Model& model, std::string pattern) 
   std::vector<std::pair<size_t, NodeId>> found;
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const std::string& name = model.node(node).name;
-    found.emplace_back(distance(pattern, name), node);
+    found.emplace_back(edits_between(pattern, name), node);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;
@@ -121,7 +121,8 @@ std::vector<std::string> parse_patterns(const std::string& text) {
 
 int64_t block_of(const std::string& pattern) {
   if (!pattern.starts_with(kBlockCyclic)) return 0;
-  const auto units = whole_number_in<int64_t>(std::string_view(pattern).substr(kBlockCyclic.size()));
+  const auto units =
+      whole_number_in<int64_t>(std::string_view(pattern).substr(kBlockCyclic.size()));
   return units && *units <= kMostBlock ? *units : 0;
 }
 
@@ -176,9 +177,9 @@ Json steering_json(const Steering& steering) {
 }
 
 Steering read_steering(const Json& json, const std::string& where) {
-  check_members(
-      json, {"pattern", "ways", "others", "places", "together", "apart", "stages_per_worker"},
-      where);
+  check_members(json,
+                {"pattern", "ways", "others", "places", "together", "apart", "stages_per_worker"},
+                where);
   Steering steering;
   const auto way_at = [](const Json& from, const char* key, const std::string& at) {
     std::string way = json_string(from, key, at);

@@ -52,9 +52,9 @@ struct Steering {
 };
 
 // Of flags. Throws Error{kUsage} that says what is wanted.
-WayRule parse_way(const std::string& text);                  // "conv*=batch"
+WayRule parse_way(const std::string& text);                        // "conv*=batch"
 std::vector<std::string> parse_patterns(const std::string& text);  // "a,b": two at least
-std::string parse_pattern(const std::string& text);          // "block-cyclic:8"
+std::string parse_pattern(const std::string& text);                // "block-cyclic:8"
 // The worker of "whole" and "whole:2"; -1 of another way.
 int worker_of_whole(const std::string& way);
 // Units of a block of "block-cyclic:8"; 0 of another pattern.

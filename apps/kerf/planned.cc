@@ -239,16 +239,14 @@ Planned make_plan_of(const PlanFlags& flags) {
   const bool automatic = flags.cut == kAutoCut;
   if (automatic) check_automatic(flags);
   const auto file = schedule_in_file(flags);
-  const Asked asked =
-      asked_by(flags.steering, flags.cut, !flags.shares.empty(), file.has_value(),
-               file ? std::optional(file->workers()) : flags.workers);
+  const Asked asked = asked_by(flags.steering, flags.cut, !flags.shares.empty(), file.has_value(),
+                               file ? std::optional(file->workers()) : flags.workers);
   request.steering = asked.steering;
   request.speed.capacities = asked.capacities;
   request.cut = partitioner::parse_cut(automatic ? "layer" : asked.cut.value_or("layer"));
   const auto listed = static_cast<int>(asked.capacities.workers.size());
   request.workers =
-      file ? file->workers()
-           : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
+      file ? file->workers() : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
   if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
   if (!request.placement.empty()) request.workers = file->stages();
   request.stages = flags.stages.value_or(0);
@@ -275,7 +273,8 @@ Planned make_plan_of(const PlanFlags& flags) {
   require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
   require(!free || !flags.shares.empty() || !asked.steering.pattern.empty() ||
               !asked.steering.ways.empty() || !asked.capacities.empty(),
-          "--cut free", "it needs to be told who computes what: --shares, --pattern, --way or "
+          "--cut free",
+          "it needs to be told who computes what: --shares, --pattern, --way or "
           "--devices");
   if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);

@@ -21,7 +21,6 @@ namespace kerf::partitioner {
 // By node, empty where nothing is asked. `rewriting`: what a node needs whole may be divided, if a
 // rewrite divides it. Throws Error{kUsage} that names file or flag, and the node.
 std::vector<std::optional<ops::Layout>> asked_divisions(const Model& model,
-                                                        const PlanRequest& request,
-                                                        bool rewriting);
+                                                        const PlanRequest& request, bool rewriting);
 
 }  // namespace kerf::partitioner

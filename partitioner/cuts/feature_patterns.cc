@@ -63,10 +63,10 @@ ops::Layout divided_features(const Model& model, NodeId node, const std::vector<
       ops::Layout::split(parts, static_cast<int>(space.axes.size()), axis, in_features);
   for (const ops::Share& share : layout.shares)
     if (const std::string why = ops::check_iterations(space, share.box, 1); !why.empty())
-      throw Error(ErrorCode::kUsage,
-                  format("{} cannot be divided so: {}; use --pattern even", model.node(node).op,
-                         why),
-                  format("{}: node {}", model.name(), model.node(node).name));
+      throw Error(
+          ErrorCode::kUsage,
+          format("{} cannot be divided so: {}; use --pattern even", model.node(node).op, why),
+          format("{}: node {}", model.name(), model.node(node).name));
   return layout;
 }
 

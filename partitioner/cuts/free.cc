@@ -3,9 +3,9 @@
 // divided evenly; what only moves what the data set gives follows its reader, so that nobody reads
 // rows of others. One stage of all workers.
 //
-// Where it is asked to divide what a node needs whole, a rewrite (rewrite.h) makes pieces of the node
-// that divide so; what is asked speaks of the node. A training batch normalisation that is not listed
-// follows samples and positions of its input that way.
+// Where it is asked to divide what a node needs whole, a rewrite (rewrite.h) makes pieces of the
+// node that divide so; what is asked speaks of the node. A training batch normalisation of which
+// nothing is asked follows samples and positions of its input that way.
 #include <algorithm>
 #include <numeric>
 

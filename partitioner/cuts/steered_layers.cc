@@ -17,15 +17,15 @@
 namespace kerf::partitioner {
 namespace {
 
-using Row = std::vector<int>;  // stage -> worker
+using WorkerRow = std::vector<int>;  // stage -> worker
 
-constexpr size_t kMostRows = 120;
+constexpr size_t kMostWorkerRows = 120;
 constexpr int kMostSearched = 400'000;  // units, of all rows together
 constexpr int kMostSqueezes = 16;
 
-struct Division {
+struct SteeredStages {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
-  Row row;
+  WorkerRow row;
   std::vector<double> memory;  // of what the nodes hold, by stage
   double price = 0;            // of the worker that has most
   double bytes = 0;
@@ -44,19 +44,20 @@ class Steered {
   }
 
   std::optional<Assignment> best() {
-    std::vector<Division> found;
-    for (const Row& row : rows()) {
+    std::vector<SteeredStages> found;
+    for (const WorkerRow& row : rows()) {
       check_stages(row);
       const std::vector<double> none(row.size(), kNever);
       auto division = best_of(row, none);
       if (division && !has_met(*division)) found.push_back(*std::move(division));
     }
     if (found.empty()) refuse_rules();
-    std::stable_sort(found.begin(), found.end(), [](const Division& a, const Division& b) {
-      return std::pair(a.price, a.bytes) < std::pair(b.price, b.bytes);
-    });
+    std::stable_sort(found.begin(), found.end(),
+                     [](const SteeredStages& a, const SteeredStages& b) {
+                       return std::pair(a.price, a.bytes) < std::pair(b.price, b.bytes);
+                     });
     if (!request_.is_capped()) return assigned(found.front());
-    for (const Division& division : found)
+    for (const SteeredStages& division : found)
       if (auto squeezed = within_caps(division)) return assigned(*squeezed);
     return std::nullopt;
   }
@@ -67,12 +68,12 @@ class Steered {
 
   // ---- which worker each stage is on
 
-  std::vector<Row> rows() const {
+  std::vector<WorkerRow> rows() const {
     if (!request_.placement.empty()) return {request_.placement};
     if (!request_.steering.places.empty()) return rows_of_places();
-    std::vector<Row> rows;
-    for (const Row& order : orders_of_workers()) {
-      Row& row = rows.emplace_back();
+    std::vector<WorkerRow> rows;
+    for (const WorkerRow& order : orders_of_workers()) {
+      WorkerRow& row = rows.emplace_back();
       for (int turn = 0; turn < request_.steering.stages_per_worker; ++turn)
         row.insert(row.end(), order.begin(), order.end());
     }
@@ -80,23 +81,23 @@ class Steered {
   }
 
   size_t most_rows() const {
-    return std::clamp<size_t>(at(kMostSearched / units_.size()), 1, kMostRows);
+    return std::clamp<size_t>(at(kMostSearched / units_.size()), 1, kMostWorkerRows);
   }
 
   // Those of workers that differ; where they are many, ascending and descending by speed.
-  std::vector<Row> orders_of_workers() const {
-    Row by_number(at(workers()));
+  std::vector<WorkerRow> orders_of_workers() const {
+    WorkerRow by_number(at(workers()));
     std::iota(by_number.begin(), by_number.end(), 0);
     const bool same_links = request_.speed.capacities.links.empty();
     const auto before = [&](int a, int b) {
       return device(a) != device(b) ? device(a) < device(b) : !same_links && a < b;
     };
-    Row order = by_number;
+    WorkerRow order = by_number;
     std::stable_sort(order.begin(), order.end(), before);
-    Row descending(order.rbegin(), order.rend());
-    std::vector<Row> orders{by_number, order, descending};
+    WorkerRow descending(order.rbegin(), order.rend());
+    std::vector<WorkerRow> orders{by_number, order, descending};
     if (device(order.front()) == device(order.back()) && same_links) return {by_number};
-    std::vector<Row> all;
+    std::vector<WorkerRow> all;
     // Workers that are alike keep their order, so that each order of what differs comes once.
     do all.push_back(order);
     while (all.size() <= most_rows() && std::next_permutation(order.begin(), order.end(), before));
@@ -108,14 +109,14 @@ class Steered {
   }
 
   // As placed operators follow one another, each worker that has none anywhere between.
-  std::vector<Row> rows_of_places() const {
-    std::vector<Row> rows{runs_of(lines_.back().order(), steered_.worker)};
+  std::vector<WorkerRow> rows_of_places() const {
+    std::vector<WorkerRow> rows{runs_of(lines_.back().order(), steered_.worker)};
     for (int worker = 0; worker < workers(); ++worker) {
       if (std::find(rows[0].begin(), rows[0].end(), worker) != rows[0].end()) continue;
-      std::vector<Row> longer;
-      for (const Row& row : rows)
+      std::vector<WorkerRow> longer;
+      for (const WorkerRow& row : rows)
         for (size_t place = 0; place <= row.size(); ++place) {
-          Row with = row;
+          WorkerRow with = row;
           with.insert(with.begin() + static_cast<std::ptrdiff_t>(place), worker);
           if (longer.size() < most_rows()) longer.push_back(std::move(with));
         }
@@ -124,7 +125,7 @@ class Steered {
     return rows;
   }
 
-  void check_stages(const Row& row) const {
+  void check_stages(const WorkerRow& row) const {
     if (std::ssize(row) <= units_.size()) return;
     throw Error(ErrorCode::kInfeasible,
                 format("{} stages need as many operators that can be apart, but {} has {}; use "
@@ -134,7 +135,8 @@ class Steered {
 
   // ---- the best boundaries
 
-  StageLimits limits_of(const Row& row, const Line& line, const std::vector<double>& memory) const {
+  StageLimits limits_of(const WorkerRow& row, const Line& line,
+                        const std::vector<double>& memory) const {
     StageLimits limits;
     const auto stages = static_cast<int>(row.size());
     for (int s = 0; s < stages; ++s) {
@@ -151,7 +153,8 @@ class Steered {
     return limits;
   }
 
-  std::optional<Division> best_of(const Row& row, const std::vector<double>& memory) const {
+  std::optional<SteeredStages> best_of(const WorkerRow& row,
+                                       const std::vector<double>& memory) const {
     std::vector<StageLimits> limits;
     for (const Line& line : lines_) limits.push_back(limits_of(row, line, memory));
     std::vector<LineSearch> searches;
@@ -174,9 +177,9 @@ class Steered {
     throw Error(ErrorCode::kInternal, "a bottleneck was found, but no division that has it");
   }
 
-  Division division_of(const Row& row, const Line& line, const StageLimits& limits,
-                       const Segmentation& segments) const {
-    Division result;
+  SteeredStages division_of(const WorkerRow& row, const Line& line, const StageLimits& limits,
+                            const Segmentation& segments) const {
+    SteeredStages result;
     result.row = row;
     result.bytes = segments.value;
     std::vector<double> price(at(workers()));
@@ -196,14 +199,13 @@ class Steered {
     result.price = *std::max_element(price.begin(), price.end());
     // A line knows links that are all alike, and pays for each stage what a worker pays once.
     if (!request_.speed.capacities.links.empty() || std::ssize(row) > workers())
-      result.price =
-          bottleneck_of(task_.model, connected_plan(task_.model, request_, assigned(result)),
-                        request_);
+      result.price = bottleneck_of(
+          task_.model, connected_plan(task_.model, request_, assigned(result)), request_);
     return result;
   }
 
   // Whether operators that are to be apart are on one worker, in two of its stages.
-  bool has_met(const Division& division) const {
+  bool has_met(const SteeredStages& division) const {
     for (const std::vector<int>& group : steered_.group) {
       std::vector<int> group_of(at(workers()), -1);  // by worker
       for (size_t s = 0; s < division.stages.size(); ++s)
@@ -225,16 +227,15 @@ class Steered {
     if (request_.steering.stages_per_worker > 1) flags.emplace_back("--stages-per-worker");
     throw Error(ErrorCode::kInfeasible,
                 format("no division of {} into stages of {} meets what {} ask; leave something out",
-                       task_.model.name(), plural(workers(), "worker"),
-                       fmt::join(flags, " and ")));
+                       task_.model.name(), plural(workers(), "worker"), fmt::join(flags, " and ")));
   }
 
   // ---- memory
 
   // What stages need beyond what their nodes hold shows only on the division.
-  std::optional<Division> within_caps(const Division& first) const {
+  std::optional<SteeredStages> within_caps(const SteeredStages& first) const {
     std::vector<double> memory(first.row.size(), kNever);
-    std::optional<Division> division = first;
+    std::optional<SteeredStages> division = first;
     for (int squeeze = 0; squeeze < kMostSqueezes && division; ++squeeze) {
       const std::vector<int64_t> peaks = task_.peaks(assigned(*division));
       bool fits = !has_met(*division);
@@ -253,12 +254,12 @@ class Steered {
   }
 
   // How many stages its worker has.
-  static double stages_on(const Division& division, size_t stage) {
+  static double stages_on(const SteeredStages& division, size_t stage) {
     return static_cast<double>(
         std::count(division.row.begin(), division.row.end(), division.row[stage]));
   }
 
-  Assignment assigned(const Division& division) const {
+  Assignment assigned(const SteeredStages& division) const {
     Assignment result;
     result.division.largest = request_.largest_micro_batch();
     result.division.nodes.resize(at(task_.model.nodes()));

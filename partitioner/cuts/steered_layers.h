@@ -22,8 +22,8 @@ namespace kerf::partitioner {
 // Whether the request says anything of this.
 bool steers_layers(const PlanRequest& request);
 
-// Empty if nothing is within the caps of memory. Throws Error{kUsage} at the flag where patterns fit
-// nothing or contradict each other, Error{kInfeasible} where there are too few operators.
+// Empty if nothing is within the caps of memory. Throws Error{kUsage} at the flag where patterns
+// fit nothing or contradict each other, Error{kInfeasible} where there are too few operators.
 std::optional<Assignment> cut_steered_layers(const CutTask& task);
 
 }  // namespace kerf::partitioner

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/cuts/line.h"
 #include "partitioner/cut.h"
+#include "partitioner/cuts/line.h"
 
 namespace kerf::partitioner {
 
 struct SteeredUnits {
-  std::vector<int> worker;                  // by unit; -1: any
-  std::vector<std::vector<int>> group;      // by --apart: by unit the number of the list; -1: none
+  std::vector<int> worker;              // by unit; -1: any
+  std::vector<std::vector<int>> group;  // by --apart: by unit the number of the list; -1: none
 };
 // Throws Error{kUsage} at --place or --apart where rules contradict each other.
 SteeredUnits steered_units(const Model& model, const PlanRequest& request, const Units& units);

@@ -16,7 +16,6 @@ namespace kerf::partitioner {
 // By node of request.steering's ways; empty where the node follows. Throws Error{kUsage} at --way
 // for a pattern that nothing fits, and names an operator that cannot be divided so.
 std::vector<std::optional<ops::Layout>> divided_by_ways(const Model& model,
-                                                        const PlanRequest& request,
-                                                        bool rewriting);
+                                                        const PlanRequest& request, bool rewriting);
 
 }  // namespace kerf::partitioner

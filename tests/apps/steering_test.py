@@ -105,7 +105,7 @@ class Steering(KerfTest):
 
     def test_unequal_devices_share_the_work_by_their_speed(self):
         whole = self.plan("mlp", "--workers", 1)["workers"][0]["forward_flops"]
-        for more in ((), ("--pattern", "proportional")):
+        for more in (("--objective", "forward-flops"), ("--pattern", "proportional")):
             plan = self.plan("mlp", "--cut", "free", "--devices", self.devices(1, 2, 4), *more)
             self.assertEqual([d["speed"] for d in plan["asked"]["devices"]["workers"].values()], [1, 2, 4])
             slowest = max(w["forward_flops"] / speed for w, speed in zip(plan["workers"], (1, 2, 4), strict=True))

@@ -217,7 +217,8 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "profile") return measured_times();
   if (reader == "shares") return {{"divided", kShares}};
   if (reader == "devices") return {{"three", kDevices}};
-  if (reader == "places") return {{"two", "# who has what\nencoder*  0\n\ndecoder* 1  # the rest\n"}};
+  if (reader == "places")
+    return {{"two", "# who has what\nencoder*  0\n\ndecoder* 1  # the rest\n"}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();
   if (reader == "pipedream") return profiles();
