@@ -26,6 +26,7 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;
+  bool pairs = true;   // feature and hybrid: what follows a product may be divided by its inputs
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
@@ -114,13 +115,16 @@ std::span<const CutRow> cuts();
 // every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
+std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest& request);
 Assignment cut_batch(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request);
 std::optional<Assignment> cut_hybrid(const CutTask& task);
+std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
 
-// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it;
+// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it
+// where products may be pairs;
 // `division` of what comes before in model order is set (cuts/spread.h has the rules).
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
                    const Division& division);

@@ -31,6 +31,7 @@ struct PlanFlags : ModelFlags {
   std::optional<std::string> objective;
   std::string shares;
   SteeringFlags steering;
+  std::optional<bool> pairs;
   std::string profile;  // a file, or a run's folder
   std::optional<int> slots;
   std::optional<std::string> transport;

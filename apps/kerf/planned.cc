@@ -265,6 +265,10 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.optimizer = flags.optimizer.value_or("");
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
+  require(automatic || request.cut == partitioner::Cut::kFeature ||
+              request.cut == partitioner::Cut::kHybrid || !flags.pairs,
+          "--pairs", "it is for --cut feature and hybrid only");
+  request.pairs = flags.pairs.value_or(true);
   const bool free = request.cut == partitioner::Cut::kFree;
   require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
   require(!free || !flags.shares.empty() || !asked.steering.pattern.empty() ||

@@ -52,9 +52,10 @@ std::vector<double> loads_of(const Model& model, const PlanRequest& request, con
   std::vector<double> loads(parts.size());
   Division division{.nodes = {}, .largest = request.largest_micro_batch()};
   division.nodes.resize(static_cast<size_t>(model.nodes()));
+  const Spreading spreading(model, {.pairs = false});
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const auto at = static_cast<size_t>(node);
-    division.nodes[at] = asked[at] ? *asked[at] : spread(model, node, parts, division);
+    division.nodes[at] = asked[at] ? *asked[at] : spreading.divide(node, parts, division);
     for (const ops::Share& share : division.nodes[at].shares)
       loads[static_cast<size_t>(share.part)] += node_work(model, request, node, share.box).total() /
                                                 request.speed.capacities.speed_of(share.part);

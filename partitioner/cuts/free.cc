@@ -19,12 +19,6 @@ namespace {
 using ops::Layout;
 using Divisions = std::vector<std::optional<Layout>>;
 
-std::vector<int> all_parts(const PlanRequest& request) {
-  std::vector<int> parts(static_cast<size_t>(request.workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  return parts;
-}
-
 bool follows_by_rewrite(const Node& node) {
   const auto rows = rewrites();
   return std::any_of(rows.begin(), rows.end(),
@@ -57,10 +51,12 @@ Divisions divisions_of_original(const Model& model, const PlanRequest& request) 
   Divisions said = asked_divisions(model, request, true);
   Division division{.nodes = {}, .largest = request.largest_micro_batch()};
   division.nodes.resize(static_cast<size_t>(model.nodes()));
+  const Spreading spreading(model, {.pairs = false});
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const auto at = static_cast<size_t>(node);
     if (!said[at]) said[at] = follow_by_rewrite(model, node, division);
-    division.nodes[at] = said[at] ? *said[at] : spread(model, node, all_parts(request), division);
+    division.nodes[at] =
+        said[at] ? *said[at] : spreading.divide(node, all_parts(request), division);
   }
   return said;
 }
@@ -137,7 +133,7 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
       division = follow_reader(model, node, given, request.largest_micro_batch());
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), given);
-  if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
+  if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
                 request.shares.empty()
                     ? format("no operator has features or samples for it; use fewer --workers")

@@ -239,7 +239,7 @@ class Boundaries {
 
   Score score(const Assignment& assignment) const {
     Score score;
-    score.idle = idle_parts(task_.request, assignment.division).size();
+    score.idle = idle_parts(task_.model, task_.request, assignment.division).size();
     if (score.idle > 0) return score;
     score.price = bottleneck_of(task_.model, connected_plan(task_.model, task_.request, assignment),
                                 task_.request);
@@ -278,10 +278,21 @@ class Boundaries {
 
 }  // namespace
 
+// A node is on the group of any stage that its layer can be in.
+std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request) {
+  const std::vector<Layer> layers = layers_of(model, request);
+  const auto groups = groups_of(request.workers, stages_of(model, request, layers.size()));
+  const std::vector<int> layer_of = layer_of_nodes(model, layers);
+  return rewrites_for_spread(model, request, groups, [&](NodeId node, size_t group) {
+    const size_t before = at(layer_of[at(node)]);
+    return before >= group && layers.size() - before >= groups.size() - group;
+  });
+}
+
 std::optional<Assignment> cut_hybrid(const CutTask& task) {
   Boundaries boundaries(task);
   Assignment best = boundaries.settled();
-  if (const auto idle = idle_parts(task.request, best.division); !idle.empty()) {
+  if (const auto idle = idle_parts(task.model, task.request, best.division); !idle.empty()) {
     const size_t stage = boundaries.stage_of(idle.front());
     refuse_idle(task.request, idle.front(),
                 format("no layer of stage {} has features for all of its {} workers; use fewer "

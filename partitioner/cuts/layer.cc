@@ -57,7 +57,7 @@ std::optional<Assignment> cut_layer(const CutTask& task) {
   if (steers_layers(task.request)) return cut_steered_layers(task);
   check_stages(task.model, task.request.workers);
   const CostGraph graph = cost_graph_of(task.model, task.request);
-  const LayerSearch search(graph, limits_of(task));
+  LayerSearch search(graph, limits_of(task));
   check_units(search, task.request.workers);
   const auto assignment_of = [&](const LayerDivision& division) {
     return assign(task.model, task.request, search, division);

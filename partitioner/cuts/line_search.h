@@ -27,6 +27,8 @@ struct StageLimits {
   std::vector<int> device_type;
   std::vector<int> micro_batches;  // in flight
   std::vector<double> memory;      // bytes; kNever: no limit
+  // Of devices beside the others (hosts), which have memory enough and may be left out; -1: none.
+  int host_type = -1;
 };
 
 struct Segmentation {

@@ -6,7 +6,9 @@
 namespace kerf::partitioner {
 
 std::span<const RewriteRow> rewrites() {
-  static const std::array<RewriteRow, 2> kRewrites = {split_cross_entropy(), sync_batch_norm()};
+  static const std::array kRewrites = {split_cross_entropy(), split_layer_norm(),
+                                       split_rms_norm(),      split_softmax(),
+                                       split_log_softmax(),   sync_batch_norm()};
   return kRewrites;
 }
 
