@@ -120,9 +120,10 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
                   "0\"; the rest is planned")
       ->type_name("FILE");
   command
-      .add_option("--together", flags.together,
-                  "Of a layer cut: operators whose names fit one of these patterns share a stage, as "
-                  "in 'conv1,conv2'")
+      .add_option(
+          "--together", flags.together,
+          "Of a layer cut: operators whose names fit one of these patterns share a stage, as "
+          "in 'conv1,conv2'")
       ->check(parsed_by(partitioner::parse_patterns))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -136,9 +137,10 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("NAMES,NAMES");
   command
-      .add_option("--stages-per-worker", flags.stages_per_worker,
-                  "Of a layer cut: so many stages on each worker, in turn (interleaved); with 2 on 3 "
-                  "workers stage 4 is on worker 1")
+      .add_option(
+          "--stages-per-worker", flags.stages_per_worker,
+          "Of a layer cut: so many stages on each worker, in turn (interleaved); with 2 on 3 "
+          "workers stage 4 is on worker 1")
       ->check(whole_number<int>())
       ->type_name("N");
 }
