@@ -1,5 +1,6 @@
 // RowSum, RowSquareSum and RowNormalization on a GPU, sums of a row by a block. With r the inverse
-// deviation, c = X - mean, g = dY * Scale and n the length of a whole row, of which this is a share,
+// deviation, c = X - mean, g = dY * Scale and n the length of a whole row, of which this is a
+// share,
 //   dX = g * r,   dsquares = -r^3 / 2n * sum of g * c,   dsums = -r / n * sum of g,
 //   dScale = sum over rows of dY * c * r,   dB = sum over rows of dY.
 #include <cmath>
