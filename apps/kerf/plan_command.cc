@@ -141,7 +141,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "  kerf plan mlp --cut free --devices three.json   unequal devices, none of them here\n"
       "  kerf plan alexnet --way 'conv*=batch' --way 'fc*=feature' --workers 4\n"
       "  kerf plan seq2seq --place places.txt --workers 3   lines as: encoder* 0\n"
-      "  kerf plan gpt --stages-per-worker 2 --apart 'embed*,scores*'\n"
+      "  kerf plan gpt --stages-per-worker 2 --apart 'wte,lm_head'\n"
       "  kerf plan resnet50.txt --format pipedream --workers 8");
   run_when_chosen(*command, chosen, state);
 }

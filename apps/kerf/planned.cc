@@ -129,6 +129,18 @@ void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::S
                                               *in_flight_of(flags, planned.plan.schedule));
 }
 
+// What flags change may take more than a device has that the plan was made for.
+void check_devices(const partitioner::Plan& plan) {
+  if (!plan.request) return;
+  for (const partitioner::WorkerPrediction& worker : plan.workers)
+    if (const auto cap = plan.request->capacities.memory_of(worker.worker);
+        cap && worker.peak_bytes > *cap)
+      throw Error(ErrorCode::kInfeasible,
+                  format("worker {} would take {} bytes, but its device has {}, as the plan says; "
+                         "leave the flags out that it was not made for, or make another plan",
+                         worker.worker, worker.peak_bytes, *cap));
+}
+
 // The schedule and the request of a plan that was read, under what the flags say.
 void run_under(const PlanFlags& flags, Planned& planned) {
   auto& request = planned.plan.request;
@@ -147,7 +159,9 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   if (request) request->memory = planned.memory;
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
   if (other) planned.plan.schedule = *flags.schedule;
-  if (other || (request && setting != made_for)) predict_anew(flags, planned, setting);
+  if (!other && (!request || setting == made_for)) return;
+  predict_anew(flags, planned, setting);
+  check_devices(planned.plan);
 }
 
 // Where not even a row for each micro-batch fits, the plan of that says what would.

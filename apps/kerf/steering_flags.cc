@@ -121,7 +121,8 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
       ->type_name("FILE");
   command
       .add_option("--together", flags.together,
-                  "Of a layer cut: operators whose names fit one of these patterns share a stage")
+                  "Of a layer cut: operators whose names fit one of these patterns share a stage, as "
+                  "in 'conv1,conv2'")
       ->check(parsed_by(partitioner::parse_patterns))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -129,14 +130,15 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
   command
       .add_option("--apart", flags.apart,
                   "Of a layer cut: operators that fit one pattern and those that fit another share "
-                  "no worker")
+                  "no worker, as in 'embed*,scores*'")
       ->check(parsed_by(partitioner::parse_patterns))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("NAMES,NAMES");
   command
       .add_option("--stages-per-worker", flags.stages_per_worker,
-                  "Of a layer cut: so many stages on each worker, in turn (interleaved)")
+                  "Of a layer cut: so many stages on each worker, in turn (interleaved); with 2 on 3 "
+                  "workers stage 4 is on worker 1")
       ->check(whole_number<int>())
       ->type_name("N");
 }

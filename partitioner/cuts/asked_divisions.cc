@@ -41,8 +41,7 @@ Asked by_pattern(const Model& model, const PlanRequest& request) {
     return divide_features(model, request.workers, [&](int64_t units) {
       return block_cyclic_sets(units, request.workers, block);
     });
-  return divide_features(model, request.workers,
-                         [&](int64_t units) { return ops::split_evenly(units, request.workers); });
+  return Asked(static_cast<size_t>(model.nodes()));  // as whatever nothing is asked of
 }
 
 // Seconds (or what is counted) of each worker.
@@ -103,9 +102,9 @@ std::vector<std::optional<ops::Layout>> asked_divisions(const Model& model,
   if (!request.speed.capacities.empty()) return by_devices(model, request);
   throw Error(
       ErrorCode::kUsage,
-      "the free cut needs to be told which worker computes what; give --pattern, --way, --devices, "
-      "or --shares FILE with {\"kerf_shares\": 1, \"shares\": {\"NODE\": {\"WORKER\": "
-      "\"0-9,12\"}}}");
+      "the free cut needs to be told which worker computes what; give --shares FILE with "
+      "{\"kerf_shares\": 1, \"shares\": {\"NODE\": {\"WORKER\": \"0-9,12\"}}}, or --pattern, --way "
+      "or --devices");
 }
 
 }  // namespace kerf::partitioner

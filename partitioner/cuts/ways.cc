@@ -61,9 +61,11 @@ class Ways {
   }
 
   std::optional<ops::Layout> by_feature(NodeId node) {
-    if (!is_one_to_all(model_, node) && follows_features(node)) return std::nullopt;
+    const bool one_to_all = is_one_to_all(model_, node);
+    if (!one_to_all && follows_features(node)) return std::nullopt;
     if (divisible_features(model_, node) < 0)
       refuse(node, "feature", "it has no features that could be apart");
+    if (one_to_all) return std::nullopt;  // that is how it is divided where nothing is asked
     return divided_features(model_, node, parts_, [&](int64_t units) {
       return ops::split_evenly(units, static_cast<int>(parts_.size()));
     });

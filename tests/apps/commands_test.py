@@ -25,7 +25,7 @@ class Help(KerfTest):
                 self.assertEqual(answer.returncode, 0)
                 self.assertRegex(answer.stdout.splitlines()[0], r"^[A-Z].*\.$")
                 examples = answer.stdout.split("Examples:")[1].strip().splitlines()
-                self.assertIn(len([line for line in examples if line.strip().startswith("kerf ")]), (2, 3, 4))
+                self.assertIn(len([line for line in examples if line.strip().startswith("kerf ")]), range(2, 10))
 
     def test_the_top_lists_the_commands(self):
         answer = run("--help")

@@ -120,6 +120,18 @@ class Steering(KerfTest):
         compared = run("compare", "a.json", "--json", cwd=self.folder)
         self.assertEqual(json.loads(compared.stdout)["plans"][0]["step_seconds"], step)
 
+    def test_flags_that_take_more_than_a_device_has_are_refused(self):
+        plan = self.folder / "plan.json"
+        peak = self.plan("mlp", "--workers", 2, "--slots", 1)["workers"][1]["peak_bytes"]
+        self.file("devices.json", {"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 1, "memory": peak}}})
+        self.plan("mlp", "--devices", "devices.json", "--slots", 1, "--out", plan)
+        answer = run("train", "--plan", plan, "--optimizer", "adam", "--data", "synthetic:64x784x10")
+        self.assert_one_error(answer, "worker 1", f"its device has {peak}", code=answer.returncode)
+        self.assertNotEqual(answer.returncode, 0)
+        answer = run("plan", "mlp", "--workers", 2, "--devices", self.file("devices.json", {
+            "kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 1, "memory": 100}}}))
+        self.assert_one_error(answer, "worker 1's device", code=answer.returncode)
+
     def test_bad_files_are_named(self):
         for text, *parts in (("{", "devices.json:1"), ({"workers": {}}, "kerf_devices"),
                              ({"kerf_devices": 1, "workers": {"0": {"speed": 0}, "1": {"speed": 1}}}, "worker 0", '"speed"'),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "partitioner/connected_plan.h"
@@ -122,7 +123,49 @@ TEST(Devices, TimeGoesByTheSpeedOfEach) {
   }
 }
 
-// All divisions of a chain, in every order of the workers, priced as plans.
+// The least bottleneck of all divisions of the model's order into a stage for each worker, in every
+// order of the workers, of those that are accepted; each is priced as a plan.
+double least_bottleneck(const Model& model, const PlanRequest& request,
+                        const std::function<bool(const std::vector<int>& worker_of)>& accept) {
+  double least = 1e300;
+  std::vector<int> order(static_cast<size_t>(request.workers));
+  std::iota(order.begin(), order.end(), 0);
+  const auto price = [&](const std::vector<int>& stage_of) {
+    Assignment assignment;
+    assignment.division.largest = request.largest_micro_batch();
+    assignment.stages.resize(order.size());
+    std::vector<int> worker_of;
+    for (NodeId node = 0; node < model.nodes(); ++node) {
+      const int stage = stage_of[static_cast<size_t>(node)];
+      assignment.stages[static_cast<size_t>(stage)].nodes.push_back(node);
+      assignment.stages[static_cast<size_t>(stage)].parts = {stage};
+      assignment.division.nodes.push_back(whole_division(model, node, stage));
+      worker_of.push_back(order[static_cast<size_t>(stage)]);
+    }
+    assignment.binding = order;
+    if (!accept(worker_of)) return;
+    least =
+        std::min(least, bottleneck_of(model, connected_plan(model, request, assignment), request));
+  };
+  do {
+    std::vector<int> stage_of(static_cast<size_t>(model.nodes()));
+    // Every way in which the stage rises by one at as many nodes as there are stages, but one.
+    const std::function<void(NodeId, int)> divide = [&](NodeId node, int stage) {
+      if (node == model.nodes()) {
+        if (stage + 1 == request.workers) price(stage_of);
+        return;
+      }
+      stage_of[static_cast<size_t>(node)] = stage;
+      divide(node + 1, stage);
+      if (node == 0 || stage + 1 == request.workers) return;
+      stage_of[static_cast<size_t>(node)] = stage + 1;
+      divide(node + 1, stage + 1);
+    };
+    divide(0, 0);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
 TEST(Devices, LayerCutFindsTheBestOfAll) {
   const Model model = small_mlp();
   for (const std::vector<double>& speeds : {std::vector<double>{1, 2, 4}, {4, 1, 1}, {3, 0.5, 2}})
@@ -131,26 +174,7 @@ TEST(Devices, LayerCutFindsTheBestOfAll) {
       request.speed.link_seconds = link_seconds;
       request.speed.capacities = with_speeds(speeds);
       const Plan plan = made(model, request);
-      double least = 1e300;
-      std::vector<int> workers{0, 1, 2};
-      do
-        for (int i = 1; i < model.nodes() - 1; ++i)
-          for (int j = i + 1; j < model.nodes(); ++j) {
-            Assignment assignment;
-            assignment.division.largest = request.largest_micro_batch();
-            assignment.stages.resize(3);
-            for (NodeId node = 0; node < model.nodes(); ++node) {
-              const int stage = node < i ? 0 : node < j ? 1 : 2;
-              assignment.stages[static_cast<size_t>(stage)].nodes.push_back(node);
-              assignment.division.nodes.push_back(whole_division(model, node, stage));
-            }
-            for (int stage = 0; stage < 3; ++stage)
-              assignment.stages[static_cast<size_t>(stage)].parts = {stage};
-            assignment.binding = workers;
-            least = std::min(
-                least, bottleneck_of(model, connected_plan(model, request, assignment), request));
-          }
-      while (std::next_permutation(workers.begin(), workers.end()));
+      const double least = least_bottleneck(model, request, [](const auto&) { return true; });
       EXPECT_NEAR(plan.bottleneck, least, 1e-9 * least);
       EXPECT_LE(plan.bound.value(), least);
     }
@@ -404,6 +428,29 @@ TEST(TogetherAndApart, AreKept) {
             EXPECT_THAT(error.message(), HasSubstr("stages need"));
           }
         }
+}
+
+TEST(TogetherAndApart, AndPlacesCostTheLeast) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  request.speed.link_seconds = 1e-6;
+  const auto at = [](const std::vector<int>& worker_of, NodeId node) {
+    return worker_of[static_cast<size_t>(node)];
+  };
+  const auto check = [&](const auto& accept) {
+    const double least = least_bottleneck(model, request, accept);
+    EXPECT_NEAR(made(model, request).bottleneck, least, 1e-9 * least);
+  };
+  for (NodeId a = 0; a < model.nodes(); ++a) {
+    for (const int worker : {0, 1}) {
+      request.steering = {.places = {{model.node(a).name, worker}}};
+      check([&](const std::vector<int>& worker_of) { return at(worker_of, a) == worker; });
+    }
+    for (NodeId b = a + 1; b < model.nodes(); ++b) {
+      request.steering = {.apart = {{model.node(a).name, model.node(b).name}}};
+      check([&](const auto& worker_of) { return at(worker_of, a) != at(worker_of, b); });
+    }
+  }
 }
 
 TEST(TogetherAndApart, ContradictionsAreRefused) {
