@@ -6,8 +6,8 @@ namespace kerf::partitioner::onnx {
 
 bool is_own_operator(const std::string& op) {
   static const std::set<std::string> kOwn{
-      "CenteredSquareSum", "ChannelStatistics", "ChannelSum",       "FusedConv",
-      "LogLoss",           "PickLabel",         "SegmentLogSumExp", "SumLoss"};
+      "CenteredSquareSum", "ChannelStatistics", "ChannelSum",      "FusedConv",        "LogLoss",
+      "PickLabel",         "RecurrentCell",     "RecurrentInputs", "SegmentLogSumExp", "SumLoss"};
   return kOwn.contains(op);
 }
 

@@ -6,7 +6,8 @@
 namespace kerf::partitioner {
 
 std::span<const RewriteRow> rewrites() {
-  static const std::array<RewriteRow, 2> kRewrites = {split_cross_entropy(), sync_batch_norm()};
+  static const std::array<RewriteRow, 5> kRewrites = {split_cross_entropy(), sync_batch_norm(),
+                                                      unroll_lstm(), unroll_gru(), unroll_rnn()};
   return kRewrites;
 }
 
