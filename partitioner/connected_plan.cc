@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "partitioner/sources.h"
 #include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
@@ -18,11 +19,12 @@ Plan connected_plan(const Model& model, const PlanRequest& request, const Assign
                   request.momentum, request.optimizer, request.speed.profile};
   plan.stages = assignment.stages;
   plan.division = assignment.division;
-  plan.layouts = layouts_of(model, plan.division);
   plan.binding = request.placement;
   plan.binding.resize(static_cast<size_t>(request.workers));
   if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
-  plan.routes = all_routes(model, plan);
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  plan.layouts = layouts_of(sources);
+  plan.routes = all_routes(sources, plan.micro_batches);
   return plan;
 }
 

@@ -83,4 +83,7 @@ class Sources {
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
 };
 
+// As connector.h's layouts_of() of the division.
+std::vector<ops::Layout> layouts_of(const Sources& sources);
+
 }  // namespace kerf::partitioner

@@ -260,8 +260,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
   const bool free = request.cut == partitioner::Cut::kFree;
-  require(automatic || free == !flags.shares.empty(), "--shares",
-          free ? "a free cut needs a file of shares" : "it is for --cut free only");
+  require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
   if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;

@@ -1,5 +1,5 @@
 // The free cut (free-neuron): any index set of any operator to any worker, from a file
-// (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly;
+// (shares_file.h); without one by space (space.h). Nodes that the file does not list follow their input, or are divided evenly;
 // what only moves what the data set gives follows its reader, so that nobody reads rows of others.
 // One stage of all workers.
 //
@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "partitioner/cuts/shares_file.h"
+#include "partitioner/cuts/space.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/rewrite.h"
 
@@ -23,6 +24,12 @@ std::vector<int> all_parts(const PlanRequest& request) {
   std::vector<int> parts(static_cast<size_t>(request.workers));
   std::iota(parts.begin(), parts.end(), 0);
   return parts;
+}
+
+// What the file says, or how space is divided. `rewriting`: of a model that is to be rewritten.
+Divisions said_divisions(const Model& model, const PlanRequest& request, bool rewriting) {
+  return request.shares.empty() ? divisions_by_space(model, request)
+                                : read_shares(model, request, rewriting);
 }
 
 bool follows_by_rewrite(const Node& node) {
@@ -54,7 +61,7 @@ std::optional<Layout> follow_by_rewrite(const Model& model, NodeId id, const Div
 
 // What the file says of a model that is to be rewritten, and what follows only by a rewrite.
 Divisions divisions_of_original(const Model& model, const PlanRequest& request) {
-  Divisions said = read_shares(model, request, true);
+  Divisions said = said_divisions(model, request, true);
   Division division{.nodes = {}, .largest = request.largest_micro_batch()};
   division.nodes.resize(static_cast<size_t>(model.nodes()));
   for (NodeId node = 0; node < model.nodes(); ++node) {
@@ -130,7 +137,7 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts = all_parts(request);
-  auto given = model.original() == nullptr ? read_shares(model, request, false)
+  auto given = model.original() == nullptr ? said_divisions(model, request, false)
                                            : divisions_of_pieces(model, request);
   for (NodeId node = model.nodes(); node-- > 0;)  // readers first
     if (auto& division = given[static_cast<size_t>(node)]; !division)
@@ -139,7 +146,9 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
       spread_all(model, request, {std::move(all)}, even_share(model, request), given);
   if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
-                "the shares give it none; give it some, or leave its number out");
+                request.shares.empty()
+                    ? "neither rows nor features are enough for it; use fewer --workers"
+                    : "the shares give it none; give it some, or leave its number out");
   return assignment;
 }
 

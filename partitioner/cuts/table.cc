@@ -15,7 +15,9 @@ constexpr std::array<CutRow, 5> kCuts = {{
      [](const CutTask& t) -> std::optional<Assignment> { return cut_batch(t.model, t.request); },
      false, rewrites_for_batch},
     {"hybrid", "stages of layers, each divided by feature over a group of workers", cut_hybrid},
-    {"free", "any index set of any operator to any worker, from a file of shares",
+    {"free",
+     "any index set of any operator to any worker, from a file of shares; without one by rows of "
+     "images where that pays",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); },
      false, rewrites_for_free},
 }};
