@@ -190,15 +190,17 @@ class Choosing {
 
   // Each by itself, on as many threads as there are processors.
   void weigh_all() {
-    if (on_try_) on_try_(format("{} steps", candidates_.size()));
     std::atomic<size_t> next = 0;
-    const auto work = [&] {
-      for (size_t i = next++; i < candidates_.size(); i = next++) weigh(candidates_[i]);
+    const auto work = [&](const OnTry& on_try) {
+      for (size_t i = next++; i < candidates_.size(); i = next++) {
+        if (on_try) on_try(format("step {} of {}", i + 1, candidates_.size()));
+        weigh(candidates_[i]);
+      }
     };
     const size_t most = std::min<size_t>(candidates_.size(), std::thread::hardware_concurrency());
     std::vector<std::jthread> helpers;
-    while (helpers.size() + 1 < most) helpers.emplace_back(work);
-    work();
+    while (helpers.size() + 1 < most) helpers.emplace_back(work, OnTry());
+    work(on_try_);
   }
 
   std::optional<Choice> take_best() {
