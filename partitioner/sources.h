@@ -90,4 +90,7 @@ class Sources {
   std::map<std::pair<NodeId, int>, Use> shared_uses_;  // those that are accumulated with another
 };
 
+// As connector.h's layouts_of() of the division.
+std::vector<ops::Layout> layouts_of(const Sources& sources);
+
 }  // namespace kerf::partitioner

@@ -1,6 +1,9 @@
 #include "apps/kerf/planned.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +12,8 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/models.h"
 #include "apps/profile_file.h"
+#include "apps/report/sign_of_life.h"
+#include "apps/report/terminal.h"
 #include "ops/optimizer.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/rewrite.h"
@@ -197,12 +202,26 @@ void make(const partitioner::PlanRequest& request, const partitioner::InFlight& 
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
 }
 
+SignOfLife::Options life_on_stderr() {
+  return {.terminal = takes_escapes(STDERR_FILENO),
+          .width = [] { return terminal_width(STDERR_FILENO); },
+          .now = {},
+          .write =
+              [](const std::string& text) {
+                std::fputs(text.c_str(), stderr);
+                std::fflush(stderr);
+              }};
+}
+
 void choose(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
             Planned& planned) {
   const auto objective = schedmp::simulated_step([&](const partitioner::Plan& plan) {
     return schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   });
-  auto answer = partitioner::choose_plan(planned.model, request, in_flight, *objective);
+  SignOfLife life(life_on_stderr());
+  auto answer = partitioner::choose_plan(
+      planned.model, request, in_flight, *objective,
+      [&](const std::string& what) { life.tell("choosing a plan", what); });
   refuse_infeasible(answer);
   auto& choice = std::get<partitioner::Choice>(answer);
   planned.model = std::move(choice.model);
@@ -285,11 +304,6 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.pairs = flags.pairs.value_or(true);
   const bool free = request.cut == partitioner::Cut::kFree;
   require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
-  require(!free || !flags.shares.empty() || !asked.steering.pattern.empty() ||
-              !asked.steering.ways.empty() || !asked.capacities.empty(),
-          "--cut free",
-          "it needs to be told who computes what: --shares, --pattern, --way or "
-          "--devices");
   if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;

@@ -152,8 +152,9 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
 
 PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule) {
   PlanRecord record = record_of(model, plan);
-  const auto timeline = schedmp::simulate(model, plan, partitioner::lower(model, plan), schedule,
-                                          partitioner::request_of_plan(plan).speed);
+  const auto timeline =
+      schedmp::simulate(model, plan, partitioner::lower(model, plan, {.densely = false}), schedule,
+                        partitioner::request_of_plan(plan).speed);
   if (!timeline) return record;
   record.step_seconds = timeline->step_seconds;
   for (int worker = 0; worker < schedule.workers(); ++worker)

@@ -174,7 +174,7 @@ TEST_P(FreeCutMistake, IsNamedWithFileAndNode) {
 INSTANTIATE_TEST_SUITE_P(
     All, FreeCutMistake,
     ::testing::Values(
-        Mistake{"", "give --shares FILE"}, Mistake{"{", "shares.json:1:"},
+        Mistake{"{", "shares.json:1:"},
         Mistake{R"({"kerf_shares": 2, "shares": {}})", "shares.json: \"kerf_shares\" must be 1"},
         Mistake{R"({"shares": {}})", "shares.json: \"kerf_shares\" is missing"},
         Mistake{R"({"kerf_shares": 1, "shares": {}, "more": 0})", "there is no \"more\""},
