@@ -247,19 +247,37 @@ class Choosing {
     choice.plan = assigned_plan(choice.model, request_, in_flight_, assignment_of(choice.plan));
   }
 
-  // The first cut that fails for want of memory says what would do.
+  // Of the cuts that fail for want of memory, the one that fails by least says what would do.
   Infeasible nothing_fits() {
-    for (const Cut cut : {Cut::kLayer, Cut::kFeature}) {
+    std::optional<Infeasible> least;
+    const auto cap = request_.memory;
+    for (const auto& [cut, stages] : candidates()) {
       request_.cut = cut;
+      request_.stages = stages;
       try {
-        auto answer = make_plan(model_for(model_, request_), request_, in_flight_);
-        if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return *infeasible;
+        const Model model = model_for(model_, request_);
+        if (least) {
+          request_.memory = least->cap + least->over - 1;
+          if (!plan_within(model, request_, in_flight_)) continue;
+        }
+        request_.memory = cap;
+        auto answer = make_plan(model, request_, in_flight_);
+        if (auto* infeasible = std::get_if<Infeasible>(&answer)) least = std::move(*infeasible);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kInternal) throw;
       }
     }
+    if (least) return *least;
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
+  }
+
+  // Rows of the table that a request of any cut has, and of a hybrid cut how many stages.
+  std::vector<std::pair<Cut, int>> candidates() const {
+    std::vector<std::pair<Cut, int>> all{{Cut::kLayer, 0}, {Cut::kFeature, 0}, {Cut::kBatch, 0}};
+    for (int stages = 2; stages <= request_.workers; ++stages)
+      all.emplace_back(Cut::kHybrid, stages);
+    return all;
   }
 
   const Model& model_;

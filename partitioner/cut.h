@@ -86,8 +86,9 @@ Plan assigned_plan(const Model& model, const PlanRequest& request, const InFligh
 // Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
 // gives.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
-// The most rows of a step that fit, in as many micro-batches of one size; 0 if none do. Of the
-// model before model_for(). Memory only grows with rows, as far as a cut heeds a cap.
+// The most rows of a step that fit, in as many micro-batches of one size; if none do, the fewest
+// that there is a plan of, whose make_plan() says what would fit. Of the model before model_for().
+// Memory only grows with rows, as far as a cut heeds a cap.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
 
 // What a cut is asked.

@@ -61,7 +61,7 @@ int PlanCommand::run() const {
   if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
   const auto replan =
       run ? std::optional(compare_with_run(asked, *run, planned, from_run)) : std::nullopt;
-  const PlanRecord record = record_of(planned.model, planned.plan, schedule);
+  const PlanRecord record = record_of(planned.model, planned.plan, schedule, planned.setting);
   const auto boundaries =
       why ? partitioner::boundaries_of(planned.model, planned.plan,
                                        *in_flight_of(asked, planned.plan.schedule))

@@ -169,13 +169,11 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   check_devices(planned.plan);
 }
 
-// Where not even a row for each micro-batch fits, the plan of that says what would.
 void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
                const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
   require(request.is_capped(), "--fit-batch", "it is for a cap; give --memory");
   require(!flags.batch, "--fit-batch", "it finds what --batch would say; leave one of them out");
-  request.batch = std::max<int64_t>(partitioner::largest_batch(model, request, in_flight),
-                                    request.micro_batches);
+  request.batch = partitioner::largest_batch(model, request, in_flight);
 }
 
 // What it has no use for: it chooses the stages, and with them the workers of each.

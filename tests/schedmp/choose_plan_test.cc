@@ -164,9 +164,20 @@ TEST_P(ChoosePlan, KeepsWithinTheCapOrSaysWhatWouldDo) {
   } else {
     EXPECT_FALSE(std::get<Infeasible>(answer).smallest_change.empty());
   }
+}
+
+// Whatever its own name is: of all cuts that of the least memory, to the byte.
+TEST_P(ChoosePlan, WhatWouldFitIsTheLeastOfAllCuts) {
   request_.memory = 1;
-  EXPECT_TRUE(
-      std::holds_alternative<Infeasible>(choose_plan(model_, request_, *in_flight_, *objective_)));
+  const auto answer = choose_plan(model_, request_, *in_flight_, *objective_);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
+  const int64_t least = std::get<Infeasible>(answer).cap + std::get<Infeasible>(answer).over;
+  const auto fits_in = [&](int64_t bytes) {
+    request_.memory = bytes;
+    return std::holds_alternative<Choice>(choose_plan(model_, request_, *in_flight_, *objective_));
+  };
+  EXPECT_TRUE(fits_in(least));
+  EXPECT_FALSE(fits_in(least - 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ChoosePlan,
