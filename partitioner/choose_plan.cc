@@ -112,7 +112,7 @@ class Choosing {
   }
 
   static Assignment assignment_of(const Plan& plan) {
-    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding};
+    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness};
   }
 
   void try_row(std::string how) {
@@ -237,6 +237,7 @@ class Choosing {
     }
     if (best == nullptr) return std::nullopt;
     best->plan->bound = best->assignment.bound;
+    best->plan->witness = best->assignment.witness;
     return Choice{std::move(best->model), *std::move(best->plan), {}};
   }
 

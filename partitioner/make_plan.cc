@@ -30,6 +30,10 @@ void check_request(const PlanRequest& request) {
       request.placement.size() != static_cast<size_t>(request.workers))
     fail(format("a placement of {} parts, but there are {}", request.placement.size(),
                 request.workers));
+  if (!(request.slack >= 0 && request.slack <= kMostSlack))
+    fail(format("--slack {}: is not within 0 and {}", request.slack, kMostSlack));
+  if (request.slack > 0 && request.cut != Cut::kLayer)
+    fail("--slack is for --cut layer: no other cut saves bytes at the cost of its bottleneck");
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   const auto& devices = request.speed.capacities.workers;
@@ -44,6 +48,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const I
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
+  plan.witness = assignment.witness;
   return plan;
 }
 

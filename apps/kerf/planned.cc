@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -16,6 +17,8 @@
 #include "apps/report/terminal.h"
 #include "ops/optimizer.h"
 #include "partitioner/complete_plan.h"
+#include "partitioner/given_stages.h"
+#include "partitioner/model_graph.h"
 #include "partitioner/rewrite.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -169,6 +172,27 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   check_devices(planned.plan);
 }
 
+// Those of a file, numbered as they run; each on the worker of the number that it has there.
+void take_stages(const PlanFlags& flags, const partitioner::Model& model,
+                 partitioner::PlanRequest& request) {
+  require(request.cut == partitioner::Cut::kLayer && flags.cut != kAutoCut, "--assign",
+          "it is for --cut layer");
+  const partitioner::CostGraph graph = partitioner::cost_graph_of(model, request);
+  partitioner::GivenStages given = partitioner::stages_of_names(
+      graph, partitioner::read_stages(runtime::read_file(flags.assign, kMaxText), flags.assign));
+  if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, flags.assign);
+  require(request.placement.empty() && (!flags.workers || *flags.workers == given.stages),
+          "--assign", format("it has {}, on as many workers", plural(given.stages, "stage")));
+  const std::vector<int> number = partitioner::in_running_order(graph, given);
+  request.workers = given.stages;
+  for (int& stage : given.stage_of) stage = number[static_cast<size_t>(stage)];
+  request.given_stages = std::move(given.stage_of);
+  if (std::is_sorted(number.begin(), number.end())) return;
+  request.placement.resize(number.size());
+  for (size_t stage = 0; stage < number.size(); ++stage)
+    request.placement[static_cast<size_t>(number[stage])] = static_cast<int>(stage);
+}
+
 void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
                const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
   require(request.is_capped(), "--fit-batch", "it is for a cap; give --memory");
@@ -310,11 +334,17 @@ Planned make_plan_of(const PlanFlags& flags) {
   if (!flags.profile.empty())
     request.speed.profile = read_profile_file(flags.profile, planned.model);
   const auto in_flight = in_flight_of(flags, request.schedule);
+  request.slack = flags.slack;
+  if (!flags.assign.empty()) take_stages(flags, planned.model, request);
+  if (flags.certify) request.effort = partitioner::kCertifyingEffort;
+  const auto start = std::chrono::steady_clock::now();
   if (flags.fit_batch) fit_batch(flags, planned.model, *in_flight, request);
   if (automatic)
     choose(request, *in_flight, planned);
   else
     make(request, *in_flight, planned);
+  planned.plan_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);
   tell_notes(made.notes);
   return planned;

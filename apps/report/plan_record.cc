@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "apps/report/plan_certificate.h"
 #include "apps/report/plan_parts.h"
 #include "apps/report/table.h"
 #include "partitioner/complete_plan.h"
@@ -142,6 +143,7 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .routes = routes_of(model, plan),
           .bottleneck = plan.bottleneck,
           .bound = plan.bound,
+          .witness = plan.witness,
           .acyclic = feeds_forward_only(model, plan),
           .trained = kept_names(model, ops::Role::kParameter),
           .frozen = kept_names(model, ops::Role::kFrozen)};
@@ -184,9 +186,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   if (record.step_seconds)
     text += format("a step takes {} as simulated; idle is what a worker waits of it\n",
                    human_seconds(*record.step_seconds));
-  if (const auto gap = partitioner::known_gap(record.bottleneck, record.bound))
-    text += format("the slowest worker is at most {} above the best that any such cut can do\n",
-                   human_percent(*gap));
+  if (partitioner::known_gap(record.bottleneck, record.bound))
+    text += format("the slowest worker: {}\n",
+                   certificate_text(record.bottleneck, {*record.bound, record.witness}));
   return text;
 }
 

@@ -75,7 +75,8 @@ struct PlanRecord {
   std::vector<Part> parts = {};  // empty of what was recorded without a schedule
   double bottleneck = 0;
   std::optional<double> bound;
-  bool acyclic = true;  // the graph of stages
+  std::string witness = {};  // of the bound; empty of a plan that was read
+  bool acyclic = true;       // the graph of stages
   // Names of the weights that are updated, and of those that stay.
   std::vector<std::string> trained;
   std::vector<std::string> frozen;
