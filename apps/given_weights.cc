@@ -31,6 +31,7 @@ class GivenWeights {
     const schedmp::StoredNames names(file_);
     for (const partitioner::ValueId id : model.kept_values()) {
       const partitioner::Value& value = model.value(id);
+      if (value.literal != nullptr) continue;  // which no file of weights has
       for (const schedmp::NamedSpec& each : schedmp::stored_tensors(value)) read_.insert(each.name);
       if (const auto form = names.form_of(value))
         for (const auto& each : form->tensors) read_.insert(each.name);

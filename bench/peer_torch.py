@@ -140,4 +140,5 @@ def main():
     print(json.dumps({"step_seconds": seconds[2:], "torch": torch.__version__}))
 
 
-main()
+if __name__ == "__main__":
+    main()

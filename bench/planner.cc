@@ -5,6 +5,7 @@
 //                                                all of planning for chains of 5,000 to 20,000
 //                                                operators: cut, routes, predictions
 //   build/release/bench/planner FORMAT FILE K    one graph over K workers
+//   build/release/bench/planner --json           the graphs and the blocks, for programs
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "partitioner/graph_plan.h"
 #include "partitioner/zoo.h"
 #include "runtime/file.h"
+#include "runtime/json.h"
 
 namespace kerf {
 namespace {
@@ -64,45 +66,111 @@ CostGraph transformer(int operators) {
   return CostGraph(std::move(figures));
 }
 
-void measure(const CostGraph& graph, const std::string& name, int workers,
-             std::optional<int64_t> memory) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto answer = partitioner::plan_graph(graph, {workers, memory});
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (const auto* no = std::get_if<partitioner::Infeasible>(&answer)) {
-    std::printf("%-32s %8d %3d  %-28s %40.3f s\n", name.c_str(), graph.size(), workers,
-                no->smallest_change.c_str(), seconds);
-    return;
+class Planner {
+ public:
+  explicit Planner(bool json) : json_(json) {
+    if (!json_)
+      std::printf("%-40s %8s %3s  %15s  %8s  %14s  %-7s %11s\n", "graph", "nodes", "k",
+                  "bottleneck", "of bound", "cut bytes", "stages", "planning");
   }
-  const auto& plan = std::get<GraphPlan>(answer);
-  std::printf("%-32s %8d %3d  %12.4f %s  %8.4f  %14.0f  %-7s %9.3f s\n", name.c_str(), graph.size(),
-              workers, plan.bottleneck, graph.unit().c_str(), plan.bottleneck / plan.bound.value,
-              plan.cut_bytes, plan.acyclic ? "acyclic" : "CYCLIC", seconds);
-}
+  ~Planner() {
+    if (json_) std::printf("%s\n", json_text(rows_, 1).c_str());
+  }
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
 
-void measure_file(const std::string& format, const std::filesystem::path& file, int workers) {
+  void measure(const CostGraph& graph, const std::string& name,
+               const partitioner::GraphRequest& request) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto answer = partitioner::plan_graph(graph, request);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    Json row = {{"graph", name},
+                {"nodes", graph.size()},
+                {"workers", request.workers},
+                {"stages_per_worker", request.stages_per_worker},
+                {"hosts", request.hosts},
+                {"slack", request.slack},
+                {"plan_seconds", seconds}};
+    if (const auto* plan = std::get_if<GraphPlan>(&answer)) {
+      const bool exact = partitioner::is_exact(plan->bottleneck, plan->bound.value);
+      row["bottleneck"] = plan->bottleneck;
+      row["unit"] = graph.unit();
+      row["lower_bound"] = plan->bound.value;
+      row["certificate"] = {{"kind", exact ? "exact" : "bound"}, {"witness", plan->bound.witness}};
+      row["cut_bytes"] = plan->cut_bytes;
+      row["acyclic"] = plan->acyclic;
+    } else {
+      row["infeasible"] = std::get<partitioner::Infeasible>(answer).smallest_change;
+    }
+    if (!json_) print(row);
+    rows_.push_back(std::move(row));
+  }
+
+ private:
+  static void print(const Json& row) {
+    const auto name = row["graph"].get<std::string>();
+    const int nodes = row["nodes"];
+    const int workers = row["workers"];
+    const double seconds = row["plan_seconds"];
+    if (row.contains("infeasible"))
+      std::printf("%-40s %8d %3d  %-28s %40.3f s\n", name.c_str(), nodes, workers,
+                  row["infeasible"].get<std::string>().c_str(), seconds);
+    else
+      std::printf("%-40s %8d %3d  %12.4f %s  %8.4f  %14.0f  %-7s %9.3f s\n", name.c_str(), nodes,
+                  workers, row["bottleneck"].get<double>(), row["unit"].get<std::string>().c_str(),
+                  row["bottleneck"].get<double>() / row["lower_bound"].get<double>(),
+                  row["cut_bytes"].get<double>(), row["acyclic"].get<bool>() ? "acyclic" : "CYCLIC",
+                  seconds);
+  }
+
+  bool json_;
+  Json rows_ = Json::array();
+};
+
+void measure_file(Planner& planner, const std::string& kind, const std::filesystem::path& file,
+                  partitioner::GraphRequest request) {
   const std::string text = runtime::read_file(file);
-  const auto read = partitioner::find_graph_format(format).read(text, file.filename().string());
-  measure(read.graph, file.stem().string(), workers, read.memory);
+  const auto read = partitioner::find_graph_format(kind).read(text, file.filename().string());
+  request.memory = read.memory;
+  std::string name = file.stem().string();
+  if (request.hosts > 0) name += format(", {}", plural(request.hosts, "host"));
+  if (request.stages_per_worker > 1)
+    name += format(", {} stages a worker", request.stages_per_worker);
+  if (request.slack > 0) name += format(", slack {}", request.slack);
+  planner.measure(read.graph, name, request);
 }
 
-void measure_data() {
+void measure_data(Planner& planner) {
   std::filesystem::path folder = KERF_SOURCE_DIR;
   while (folder != folder.root_path() && !std::filesystem::is_directory(folder / "shared" / "data"))
     folder = folder.parent_path();
   const auto data = folder / "shared" / "data";
   if (!std::filesystem::is_directory(data)) {
-    std::printf("there is no shared/data above %s: synthetic graphs only\n", KERF_SOURCE_DIR);
+    std::fprintf(stderr, "there is no shared/data above %s: synthetic graphs only\n",
+                 KERF_SOURCE_DIR);
     return;
   }
-  measure_file("placement", data / "placement" / "layer_bert24_inference.json", 6);
-  measure_file("placement", data / "placement" / "layer_resnet50_training.json", 6);
-  measure_file("placement", data / "placement" / "layer_gnmt_training.json", 6);
-  measure_file("placement", data / "placement" / "op_bert_l-6_training.json", 3);
+  const std::pair<const char*, int> placements[] = {{"layer_bert24_inference.json", 6},
+                                                    {"layer_resnet50_training.json", 6},
+                                                    {"layer_gnmt_training.json", 6},
+                                                    {"op_bert_l-6_training.json", 3}};
+  for (const auto& [name, workers] : placements) {
+    partitioner::GraphRequest request{workers, std::nullopt};
+    measure_file(planner, "placement", data / "placement" / name, request);
+    request.hosts = 1;
+    measure_file(planner, "placement", data / "placement" / name, request);
+    request.hosts = 0;
+    request.stages_per_worker = 2;
+    measure_file(planner, "placement", data / "placement" / name, request);
+  }
   for (const char* name : {"vgg16.txt", "resnet50.txt", "gnmt.txt"})
     for (const int workers : {2, 4, 8})
-      measure_file("pipedream", data / "pipedream" / name, workers);
+      for (const double slack : {0.0, 0.1}) {
+        partitioner::GraphRequest request{workers, std::nullopt};
+        request.slack = slack;
+        measure_file(planner, "pipedream", data / "pipedream" / name, request);
+      }
 }
 
 // No step but the search may take more than n log n: a chain twice as long takes little more than
@@ -127,25 +195,30 @@ void measure_models() {
     }
 }
 
+void measure_blocks(Planner& planner, int operators) {
+  const CostGraph graph = transformer(operators);
+  planner.measure(graph, graph.name(), {8, std::nullopt});
+  // A cap that binds, and one that nothing meets.
+  const auto free = std::get<GraphPlan>(partitioner::plan_graph(graph, {8, std::nullopt}));
+  planner.measure(graph, graph.name() + ", capped",
+                  {8, static_cast<int64_t>(free.memory() * 0.9999)});
+  planner.measure(graph, graph.name() + ", too little memory",
+                  {8, static_cast<int64_t>(free.memory() * 0.5)});
+}
+
 int run(int argc, char** argv) {
-  std::printf("%-32s %8s %3s  %15s  %8s  %14s  %-7s %11s\n", "graph", "nodes", "k", "bottleneck",
-              "of bound", "cut bytes", "stages", "planning");
-  if (argc == 4) {
-    measure_file(argv[1], argv[2], std::atoi(argv[3]));
-    return 0;
+  const bool json = argc == 2 && std::string(argv[1]) == "--json";
+  {
+    Planner planner(json);
+    if (argc == 4) {
+      measure_file(planner, argv[1], argv[2], {std::atoi(argv[3]), std::nullopt});
+      return 0;
+    }
+    measure_data(planner);
+    for (const int operators : {1'000, 10'000, 100'000, 1'000'000})
+      measure_blocks(planner, operators);
   }
-  measure_data();
-  for (const int operators : {1'000, 10'000, 100'000}) {
-    const CostGraph graph = transformer(operators);
-    measure(graph, graph.name(), 8, std::nullopt);
-    // A cap that binds, and one that nothing meets.
-    const auto free = std::get<GraphPlan>(partitioner::plan_graph(graph, {8, std::nullopt}));
-    double most = 0;
-    for (const auto& stage : free.stages) most = std::max(most, stage.memory);
-    measure(graph, graph.name() + ", capped", 8, static_cast<int64_t>(most * 0.9999));
-    measure(graph, graph.name() + ", too little memory", 8, static_cast<int64_t>(most * 0.5));
-  }
-  measure_models();
+  if (!json) measure_models();
   return 0;
 }
 

@@ -30,7 +30,7 @@ IndexSet within_stretch(const IndexSet& set, int64_t offset, int64_t extent) {
 
 // What the segments with these numbers hold.
 IndexSet within_segments(const IndexSet& numbers, const std::vector<int64_t>& segments) {
-  if (numbers.is_all()) return numbers;
+  if (numbers.is_all()) return IndexSet::range(segments.front(), segments.back());
   std::vector<Range> ranges;
   for (const Range& range : numbers.ranges())
     ranges.push_back({segments.at(static_cast<size_t>(range.begin)),
@@ -261,8 +261,10 @@ std::optional<Box> iterations_of(const IterationSpace& space, const OperandMap& 
   for (int i = 0; i < shape.rank(); ++i) {
     const OperandAxis& axis = map.axes[static_cast<size_t>(i)];
     const IndexSet& set = wanted.axes[static_cast<size_t>(i)];
-    if (set.is_all()) continue;
-    if (axis.axes.empty() || axis.window) return std::nullopt;
+    const bool whole =
+        axis.segments.empty() || (axis.segments.front() == 0 && axis.segments.back() == shape[i]);
+    if (set.is_all() && whole) continue;
+    if (axis.axes.empty() || axis.window || set.is_all()) return std::nullopt;
     if (!axis.segments.empty()) {
       const auto numbers = segments_of(set, axis.segments);
       if (!numbers) return std::nullopt;

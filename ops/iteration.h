@@ -61,7 +61,7 @@ struct OperandAxis {
   int64_t offset = 0;  // of the operand's index 0 along the one iteration axis in `axes`: operands
                        // that are stretches of it (Concat's inputs, Split's outputs)
   // Index i of the one iteration axis in `axes` touches [segments[i], segments[i + 1]) of the
-  // operand: slices of classes.
+  // operand: slices of classes; of an axis of one index, one index of several (a direction).
   std::vector<int64_t> segments = {};
 };
 

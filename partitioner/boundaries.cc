@@ -41,6 +41,7 @@ class BoundarySearch {
         in_flight_(in_flight),
         request_(request_of(plan)),
         stage_of_(stages_of_nodes(plan, model.nodes())),
+        stage_of_part_(stages_of_parts(plan)),
         now_(figures_of(model, plan)),
         traffic_(predict_traffic(model, plan, plan.batch)) {}
 
@@ -68,18 +69,15 @@ class BoundarySearch {
       const Route& route = plan_.routes[r];
       if (!carries_values(model_, plan_, route)) continue;
       const NodeId producer = model_.value(route.value).producer;
-      if (producer < 0 || stage_of(producer) != boundary.before ||
-          !is_part_of(route.to, boundary.before + 1))
+      if (producer < 0 || stage_of_part(route.from) > boundary.before ||
+          stage_of_part(route.to) <= boundary.before)
         continue;
       crossing.insert(route.value);
       boundary.bytes += traffic_[r].bytes;
     }
     boundary.crossing.assign(crossing.begin(), crossing.end());
   }
-  bool is_part_of(int part, int stage) const {
-    const std::vector<int>& parts = plan_.stages[static_cast<size_t>(stage)].parts;
-    return std::find(parts.begin(), parts.end(), part) != parts.end();
-  }
+  int stage_of_part(int part) const { return stage_of_part_[static_cast<size_t>(part)]; }
 
   // The operators of `from` that lie next to `to`, in the order of moving.
   std::vector<NodeId> movable(int from, int to) const {
@@ -163,6 +161,7 @@ class BoundarySearch {
   const InFlight& in_flight_;
   const PlanRequest request_;
   const std::vector<int> stage_of_;
+  const std::vector<int> stage_of_part_;
   const PlanFigures now_;
   const std::vector<Traffic> traffic_;  // by route
 };

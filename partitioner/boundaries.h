@@ -29,7 +29,7 @@ struct BoundaryMove {
 // Between stages `before` and `before` + 1.
 struct Boundary {
   int before = 0;
-  std::vector<ValueId> crossing;  // from the one to the other
+  std::vector<ValueId> crossing;  // from a stage up to `before` to one behind it
   int64_t bytes = 0;              // of these, forward, in one step
   std::vector<BoundaryMove> moves;
   std::vector<std::string> fixed;  // why it cannot be moved one way, or the other

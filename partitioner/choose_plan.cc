@@ -1,161 +1,52 @@
 #include "partitioner/choose_plan.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
-#include <tuple>
+#include <atomic>
+#include <exception>
+#include <thread>
 #include <utility>
 
-#include "partitioner/at.h"
-#include "partitioner/line_splits.h"
+#include "partitioner/connected_plan.h"
+#include "partitioner/cuts/group_search.h"
+#include "partitioner/cuts/hybrid.h"
+#include "partitioner/cuts/space.h"
+#include "partitioner/layers_by_step.h"
+#include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
 
 namespace {
 
-int64_t bytes_of(const Plan& plan) {
+constexpr size_t kMostGroups = 4;  // divisions into groups of any size to simulate
+
+int64_t bytes_sent(const Model& model, const Plan& plan) {
+  const std::vector<Traffic> traffic = predict_traffic(model, plan, plan.batch);
   int64_t sum = 0;
-  for (const WorkerPrediction& worker : plan.workers) sum += worker.bytes_out;
+  for (size_t r = 0; r < plan.routes.size(); ++r)
+    if (!is_local(plan, plan.routes[r])) sum += traffic[r].bytes;
   return sum;
 }
 
-// Operators in model order as stages of one worker each, by the simulated step.
-class LayersByStep {
- public:
-  struct Found {
-    std::vector<int> ends;
-    Plan plan;
-    double step_seconds = 0;
-    int64_t bytes = 0;
-  };
-
-  LayersByStep(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-               const Objective& objective, double bound)
-      : model_(model),
-        request_(request),
-        in_flight_(in_flight),
-        objective_(objective),
-        bound_(bound),
-        tries_(std::clamp(kMostNodes / model.nodes(), kFewestTries, kMostTries)) {}
-
-  std::optional<Found> best() {
-    const int stages = request_.workers;
-    if (stages > model_.nodes()) return std::nullopt;
-    if (ways() <= tries_) {
-      try_all(stages);
-    } else {
-      for (auto& ends : first_splits(chain_of(model_, request_), stages)) take(ends);
-      while (found_ && move_any()) {
-      }
-    }
-    return std::move(found_);
-  }
-
- private:
-  // Each is a plan to connect, lower and simulate, which takes as long as there are operators.
-  static constexpr int kMostNodes = 10'000;
-  static constexpr int kFewestTries = 24;
-  static constexpr int kMostTries = 150;
-
-  double ways() const {
-    double ways = 1;
-    for (int i = 1; i < request_.workers; ++i)
-      ways *= static_cast<double>(model_.nodes() - i) / static_cast<double>(i);
-    return ways;
-  }
-
-  void try_all(int stages) {
-    std::vector<int> ends(at(stages));
-    std::iota(ends.begin(), ends.end(), 1);
-    ends.back() = model_.nodes();
-    for (;;) {
-      take(ends);
-      size_t last = ends.size() - 1;  // that can move on
-      while (last > 0 && ends[last - 1] + 1 == ends[last]) --last;
-      if (last == 0) return;
-      std::iota(ends.begin() + static_cast<std::ptrdiff_t>(last) - 1, ends.end() - 1,
-                ends[last - 1] + 1);
-    }
-  }
-
-  // Whether moving one boundary of the best betters it.
-  bool move_any() {
-    const std::vector<int> from = found_->ends;
-    bool moved = false;
-    for (const int distance : {1, -1, 2, -2, 4, -4})
-      for (size_t boundary = 0; boundary + 1 < from.size() && tries_ > 0; ++boundary) {
-        std::vector<int> ends = found_->ends;
-        ends[boundary] += distance;
-        const int first = boundary == 0 ? 1 : ends[boundary - 1] + 1;
-        if (ends[boundary] < first || ends[boundary] >= ends[boundary + 1]) continue;
-        if (!tried_.contains(ends)) moved = take(ends) || moved;
-      }
-    return moved && tries_ > 0;
-  }
-
-  bool take(const std::vector<int>& ends) {
-    tried_.insert(ends);
-    const Assignment assignment = assigned(ends);
-    if (parts_a_parameter(assignment)) return false;
-    --tries_;
-    Plan plan = assigned_plan(model_, request_, in_flight_, assignment);
-    for (const WorkerPrediction& worker : plan.workers)
-      if (const auto cap = request_.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
-        return false;
-    const auto seconds = objective_.step_seconds(model_, plan, request_.speed);
-    if (!seconds) return false;
-    const int64_t bytes = bytes_of(plan);
-    if (found_ && std::tuple(*seconds, bytes) >= std::tuple(found_->step_seconds, found_->bytes))
-      return false;
-    found_ = {ends, std::move(plan), *seconds, bytes};
-    return true;
-  }
-
-  Assignment assigned(const std::vector<int>& ends) const {
-    Assignment result;
-    result.bound = bound_;
-    result.division.largest = request_.largest_micro_batch();
-    NodeId node = 0;
-    for (size_t s = 0; s < ends.size(); ++s) {
-      const int part = static_cast<int>(s);
-      Stage& stage = result.stages.emplace_back();
-      stage.parts = {part};
-      for (; node < ends[s]; ++node) {
-        stage.nodes.push_back(node);
-        result.division.nodes.push_back(whole_division(model_, node, part));
-      }
-    }
-    return result;
-  }
-
-  // Operators that share one live on one worker, as in every layer cut.
-  bool parts_a_parameter(const Assignment& assignment) const {
-    const auto part_of = [&](const Use& use) {
-      return assignment.division.nodes[at(use.node)].shares[0].part;
-    };
-    for (const ValueId id : model_.parameters()) {
-      const auto& uses = model_.uses(id);
-      for (const Use& use : uses)
-        if (part_of(use) != part_of(*uses.begin())) return true;
-    }
-    return false;
-  }
-
-  const Model& model_;
-  const PlanRequest& request_;
-  const InFlight& in_flight_;
-  const Objective& objective_;
-  double bound_;
-  int tries_;  // left
-  std::set<std::vector<int>> tried_;
-  std::optional<Found> found_;
-};
+// "hybrid, 4 by sample then 3 by feature then 1"
+std::string described(const Groups& groups) {
+  std::vector<std::string> each;
+  for (const Group& group : groups)
+    each.push_back(group.shape.workers == 1
+                       ? "1"
+                       : format("{} by {}", group.shape.workers,
+                                group.shape.way == Way::kSample ? "sample" : "feature"));
+  return format("hybrid, {}", fmt::join(each, " then "));
+}
 
 class Choosing {
  public:
   Choosing(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-           const Objective& objective)
-      : model_(model), request_(request), in_flight_(in_flight), objective_(objective) {
+           const Objective& objective, const OnTry& on_try)
+      : model_(model),
+        request_(request),
+        in_flight_(in_flight),
+        objective_(objective),
+        on_try_(on_try) {
     request_.placement.clear();
     request_.stages = 0;
   }
@@ -163,102 +54,250 @@ class Choosing {
   std::variant<Choice, Infeasible> choose() {
     for (size_t row = 0; row < cuts().size(); ++row) {
       request_.cut = static_cast<Cut>(row);
-      const std::string name(cuts()[row].name);
-      if (request_.cut == Cut::kFree && request_.shares.empty() &&
-          request_.speed.capacities.empty())
-        continue;
-      if (request_.cut != Cut::kHybrid) try_row(name);
+      if (request_.cut == Cut::kHybrid)
+        try_hybrids();
+      else if (request_.cut != Cut::kFree || !request_.shares.empty() ||
+               !request_.speed.capacities.empty())
+        try_row(std::string(cuts()[row].name));
+      else if (has_space_to_divide(model_, request_))
+        try_row("free, by space");
       if (request_.cut == Cut::kLayer) try_layers_by_step();
-      for (int stages = 2; request_.cut == Cut::kHybrid && stages <= request_.workers; ++stages) {
-        request_.stages = stages;
-        try_row(format("{} in {} stages", name, stages));
-      }
-      request_.stages = 0;
     }
-    if (!best_) return nothing_fits();
-    best_->tried = std::move(tried_);
-    return *std::move(best_);
+    weigh_all();
+    auto best = take_best();
+    if (!best) return nothing_fits();
+    finish(*best);
+    best->tried = std::move(tried_);
+    return *std::move(best);
   }
 
  private:
-  void try_row(std::string how) {
-    Tried& tried = tried_.emplace_back();
-    tried.how = std::move(how);
+  // A plan to be, and what becomes of it.
+  struct Candidate {
+    size_t tried = 0;  // which it is of tried_
+    Model model;
+    Cut cut{};
+    Assignment assignment;
+    std::optional<Plan> plan = std::nullopt;
+    std::optional<StepCost> cost = std::nullopt;
+    std::exception_ptr fault = nullptr;
+  };
+
+  // Tells of it; what speaks against it is what it throws, but for faults of Kerf's.
+  template <class Find>
+  void attempt(std::string how, const Find& find) {
+    if (on_try_) on_try_(how);
+    tried_.emplace_back().how = std::move(how);
     try {
-      Model model = model_for(model_, request_);
-      auto plan = plan_within(model, request_, in_flight_);
-      if (!plan) {
-        tried.why_not = "no such plan is within the memory cap";
-        return;
-      }
-      if (request_.cut == Cut::kLayer) layer_bound_ = plan->bound.value_or(0);
-      const auto seconds = objective_.step_seconds(model, *plan, request_.speed);
-      if (!seconds)
-        tried.why_not = "the schedule cannot run it";
-      else
-        propose(tried, std::move(model), *std::move(plan), *seconds);
+      tried_.back().why_not = find();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kInternal) throw;
-      tried.why_not = error.message();
-      if (!first_error_) first_error_ = error;
+      note(error, tried_.back());
     }
+  }
+  void note(const Error& error, Tried& tried) {
+    if (error.code() == ErrorCode::kInternal) throw error;
+    tried.why_not = error.message();
+    if (!first_error_) first_error_ = error;
+  }
+
+  // Empty: nothing speaks against it yet.
+  std::string propose(Model model, Assignment assignment) {
+    candidates_.push_back(
+        {tried_.size() - 1, std::move(model), request_.cut, std::move(assignment)});
+    return "";
+  }
+  std::string propose(Model model, const std::optional<Plan>& plan) {
+    if (!plan) return "no such plan is within the memory cap";
+    return propose(std::move(model), assignment_of(*plan));
+  }
+
+  static Assignment assignment_of(const Plan& plan) {
+    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness};
+  }
+
+  void try_row(std::string how) {
+    attempt(std::move(how), [&]() -> std::string {
+      Model model = model_for(model_, request_);
+      model.check();
+      if (request_.is_capped() || model.has_whole_inputs()) {
+        const auto plan = plan_within(model, request_, in_flight_);
+        if (plan && request_.cut == Cut::kLayer) layer_bound_ = plan->bound.value_or(0);
+        return propose(std::move(model), plan);
+      }
+      const CutRow& row = cuts()[static_cast<size_t>(request_.cut)];
+      auto assignment = row.make({model, request_, in_flight_, {}});
+      KERF_CHECK(assignment, "{} found nothing without a cap", row.name);
+      if (request_.cut == Cut::kLayer) layer_bound_ = assignment->bound;
+      return propose(std::move(model), *std::move(assignment));
+    });
   }
 
   void try_layers_by_step() {
+    if (on_try_) on_try_("layer, by step");
+    const StepCostOf cost_of = [&](const Assignment& assignment) -> std::optional<StepCost> {
+      const auto plan = plan_of(model_, request_, assignment);
+      return plan ? cost_of_step(model_, *plan) : std::nullopt;
+    };
+    std::optional<Assignment> found;
     try {
-      Model model = model_for(model_, request_);
-      LayersByStep search(model, request_, in_flight_, objective_, layer_bound_);
-      auto found = search.best();
-      if (!found) return;  // what the layer cut's own line says holds
-      Tried& tried = tried_.emplace_back();
-      tried.how = "layer, by step";
-      propose(tried, std::move(model), std::move(found->plan), found->step_seconds);
+      found = best_layers_by_step(model_, request_, layer_bound_, cost_of);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;  // else as the layer cut's own
     }
+    if (found) attempt("layer, by step", [&] { return propose(model_, *std::move(found)); });
   }
 
-  void propose(Tried& tried, Model model, Plan plan, double seconds) {
-    tried.step_seconds = seconds;
-    tried.bytes = bytes_of(plan);
-    const std::tuple cost(seconds, tried.bytes);
-    if (best_ && cost >= best_cost_) return;
-    best_cost_ = cost;
-    best_ = Choice{std::move(model), std::move(plan), {}};
+  // Stages for each number, evenly; then groups of any size, each in its own way.
+  void try_hybrids() {
+    HybridCut hybrid(model_, request_);  // of the model where nothing of it is rewritten
+    for (int stages = 2; stages <= request_.workers; ++stages)
+      attempt(format("hybrid in {} stages", stages), [&]() -> std::string {
+        request_.stages = stages;
+        Model model = model_for(model_, request_);
+        if (request_.is_capped()) {
+          const auto plan = plan_within(model, request_, in_flight_);
+          return propose(std::move(model), plan);
+        }
+        Assignment assignment =
+            model.original() == nullptr
+                ? hybrid.make({model_, request_, in_flight_, {}})
+                : HybridCut(model, request_).make({model, request_, in_flight_, {}});
+        return propose(std::move(model), std::move(assignment));
+      });
+    request_.stages = 0;
+    for (const Groups& groups :
+         best_groups(hybrid.prices(), request_.workers, request_.micro_batches, kMostGroups))
+      attempt(described(groups), [&] {
+        Model model = rewritten(model_, rewrites_of_groups(model_, request_, groups));
+        Assignment assignment = assigned_to_groups(model, request_, groups, 0);
+        return propose(std::move(model), std::move(assignment));
+      });
   }
 
-  // The first cut that fails for want of memory says what would do.
-  Infeasible nothing_fits() {
-    for (const Cut cut : {Cut::kLayer, Cut::kFeature}) {
-      request_.cut = cut;
+  // With predictions where there is a cap, and then only within it.
+  std::optional<Plan> plan_of(const Model& model, const PlanRequest& request,
+                              const Assignment& assignment) const {
+    if (!request.is_capped()) return connected_plan(model, request, assignment);
+    Plan plan = assigned_plan(model, request, in_flight_, assignment);
+    for (const WorkerPrediction& worker : plan.workers)
+      if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
+        return std::nullopt;
+    return plan;
+  }
+  std::optional<StepCost> cost_of_step(const Model& model, const Plan& plan) const {
+    const auto seconds = objective_.step_seconds(model, plan, request_.speed);
+    if (!seconds) return std::nullopt;
+    return StepCost{*seconds, bytes_sent(model, plan)};
+  }
+
+  void weigh(Candidate& candidate) const {
+    PlanRequest request = request_;
+    request.cut = candidate.cut;
+    try {
+      candidate.plan = plan_of(candidate.model, request, candidate.assignment);
+      if (candidate.plan) candidate.cost = cost_of_step(candidate.model, *candidate.plan);
+    } catch (...) {
+      candidate.fault = std::current_exception();
+    }
+  }
+
+  // Each by itself, on as many threads as there are processors.
+  void weigh_all() {
+    std::atomic<size_t> next = 0;
+    const auto work = [&](const OnTry& on_try) {
+      for (size_t i = next++; i < candidates_.size(); i = next++) {
+        if (on_try) on_try(format("step {} of {}", i + 1, candidates_.size()));
+        weigh(candidates_[i]);
+      }
+    };
+    const size_t most = std::min<size_t>(candidates_.size(), std::thread::hardware_concurrency());
+    std::vector<std::jthread> helpers;
+    while (helpers.size() + 1 < most) helpers.emplace_back(work, OnTry());
+    work(on_try_);
+  }
+
+  std::optional<Choice> take_best() {
+    Candidate* best = nullptr;
+    for (Candidate& candidate : candidates_) {
+      Tried& tried = tried_[candidate.tried];
       try {
-        auto answer = make_plan(model_for(model_, request_), request_, in_flight_);
-        if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return *infeasible;
+        if (candidate.fault) std::rethrow_exception(candidate.fault);
+      } catch (const Error& error) {
+        note(error, tried);
+        continue;
+      }
+      if (!candidate.cost) {
+        tried.why_not =
+            candidate.plan ? "the schedule cannot run it" : "no such plan is within the memory cap";
+        continue;
+      }
+      tried.step_seconds = candidate.cost->seconds;
+      tried.bytes = candidate.cost->bytes;
+      if (best == nullptr || *candidate.cost < *best->cost) best = &candidate;
+    }
+    if (best == nullptr) return std::nullopt;
+    best->plan->bound = best->assignment.bound;
+    best->plan->witness = best->assignment.witness;
+    return Choice{std::move(best->model), *std::move(best->plan), {}};
+  }
+
+  // Only the best is predicted, where no cap asked for all.
+  void finish(Choice& choice) {
+    if (!choice.plan.workers.empty()) return;
+    request_.cut = choice.plan.cut;
+    choice.plan = assigned_plan(choice.model, request_, in_flight_, assignment_of(choice.plan));
+  }
+
+  // Of the cuts that fail for want of memory, the one that fails by least says what would do.
+  Infeasible nothing_fits() {
+    std::optional<Infeasible> least;
+    const auto cap = request_.memory;
+    for (const auto& [cut, stages] : candidates()) {
+      request_.cut = cut;
+      request_.stages = stages;
+      try {
+        const Model model = model_for(model_, request_);
+        if (least) {
+          request_.memory = least->cap + least->over - 1;
+          if (!plan_within(model, request_, in_flight_)) continue;
+        }
+        request_.memory = cap;
+        auto answer = make_plan(model, request_, in_flight_);
+        if (auto* infeasible = std::get_if<Infeasible>(&answer)) least = std::move(*infeasible);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kInternal) throw;
       }
     }
+    if (least) return *least;
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
+  }
+
+  // Rows of the table that a request of any cut has, and of a hybrid cut how many stages.
+  std::vector<std::pair<Cut, int>> candidates() const {
+    std::vector<std::pair<Cut, int>> all{{Cut::kLayer, 0}, {Cut::kFeature, 0}, {Cut::kBatch, 0}};
+    for (int stages = 2; stages <= request_.workers; ++stages)
+      all.emplace_back(Cut::kHybrid, stages);
+    return all;
   }
 
   const Model& model_;
   PlanRequest request_;
   const InFlight& in_flight_;
   const Objective& objective_;
+  const OnTry& on_try_;
   double layer_bound_ = 0;
   std::vector<Tried> tried_;
   std::optional<Error> first_error_;
-  std::optional<Choice> best_;
-  std::tuple<double, int64_t> best_cost_;
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
 std::variant<Choice, Infeasible> choose_plan(const Model& model, const PlanRequest& request,
-                                             const InFlight& in_flight,
-                                             const Objective& objective) {
-  return Choosing(model, request, in_flight, objective).choose();
+                                             const InFlight& in_flight, const Objective& objective,
+                                             const OnTry& on_try) {
+  return Choosing(model, request, in_flight, objective, on_try).choose();
 }
 
 }  // namespace kerf::partitioner

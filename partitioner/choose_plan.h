@@ -7,12 +7,16 @@
 //                            one boundary at a time
 //   feature; any other row   as it makes its plan
 //   hybrid in 2 ... stages   up to a stage for each worker
-//   free                       where the request has shares, or devices that differ
+//   hybrid, groups           of any size, each by feature or by sample: those that formulas find best,
+//                            PipeDream's stages of replicas and Alpa's among them (group_search.h)
+//   free                     as the request has shares, or devices that differ; else by space, where
+//                            there are images to divide
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
 // faster, and the same request gives the same plan. Pure function.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -37,9 +41,13 @@ struct Choice {
   std::vector<Tried> tried;  // in the order of the table
 };
 
+// Told of each candidate before it is tried.
+using OnTry = std::function<void(const std::string& how)>;
+
 // request.cut, stages and placement are not looked at. Infeasible: no cut has a plan within the
 // memory cap. Throws what the first cut throws where all of them do.
 std::variant<Choice, Infeasible> choose_plan(const Model& model, const PlanRequest& request,
-                                             const InFlight& in_flight, const Objective& objective);
+                                             const InFlight& in_flight, const Objective& objective,
+                                             const OnTry& on_try = {});
 
 }  // namespace kerf::partitioner

@@ -11,10 +11,10 @@ namespace {
 
 using Graph = decltype(Units::before);
 
-// Groups of units that grow by joining, within a share of all work and of all memory.
-class Groups {
+// JoinedUnits of units that grow by joining, within a share of all work and of all memory.
+class JoinedUnits {
  public:
-  Groups(const Units& units, double most) : group_(at(units.size())), work_(at(units.size())) {
+  JoinedUnits(const Units& units, double most) : group_(at(units.size())), work_(at(units.size())) {
     std::iota(group_.begin(), group_.end(), 0);
     for (const std::vector<double>& work : units.work)
       for (size_t u = 0; u < work.size(); ++u) work_[u] = std::max(work_[u], work[u]);
@@ -50,7 +50,7 @@ class Groups {
 // A unit that no group has yet joins that of all that it follows (or of all that follow it), if
 // that is one group. Whatever leads from the group to the unit is within the group, so that there
 // is no cycle.
-void join_to_one(const Units& units, int unit, bool follows, Groups& groups) {
+void join_to_one(const Units& units, int unit, bool follows, JoinedUnits& groups) {
   int one = -1;
   const auto look = [&](size_t other) {
     const int group = groups.of(static_cast<int>(other));
@@ -78,7 +78,7 @@ std::vector<int> distinct(const std::vector<int>& units, const std::vector<int>&
   return result;
 }
 
-CoarseUnits coarse(const Units& units, Groups& groups, const std::vector<int>& order) {
+CoarseUnits coarse(const Units& units, JoinedUnits& groups, const std::vector<int>& order) {
   CoarseUnits result;
   result.coarse_of.assign(at(units.size()), -1);
   Units& made = result.units;
@@ -137,7 +137,7 @@ CoarseUnits coarse(const Units& units, Groups& groups, const std::vector<int>& o
 
 CoarseUnits join_chains(const Units& units, double most) {
   const std::vector<int> order = first_order(units);
-  Groups groups(units, most);
+  JoinedUnits groups(units, most);
   for (const int unit : order) {
     if (boost::in_degree(at(unit), units.before) != 1) continue;
     const size_t before =
@@ -149,11 +149,11 @@ CoarseUnits join_chains(const Units& units, double most) {
 
 CoarseUnits join_neighbours(const Units& units, double most) {
   const std::vector<int> order = first_order(units);
-  Groups groups(units, most);
+  JoinedUnits groups(units, most);
   for (const int unit : order) join_to_one(units, unit, true, groups);
   CoarseUnits once = coarse(units, groups, order);
   std::vector<int> again = first_order(once.units);
-  Groups wider(once.units, most);
+  JoinedUnits wider(once.units, most);
   for (size_t i = again.size(); i-- > 0;) join_to_one(once.units, again[i], false, wider);
   CoarseUnits twice = coarse(once.units, wider, again);
   for (int& unit : once.coarse_of) unit = twice.coarse_of[at(unit)];

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "partitioner/sources.h"
 #include "partitioner/step_vector.h"
 
 namespace kerf::partitioner {
@@ -19,13 +20,14 @@ Plan connected_plan(const Model& model, const PlanRequest& request, const Assign
                   request.speed.profile, request.speed.capacities, request.steering};
   plan.stages = assignment.stages;
   plan.division = assignment.division;
-  plan.layouts = layouts_of(model, plan.division);
   plan.binding = assignment.binding.empty() ? request.placement : assignment.binding;
   if (plan.binding.empty()) {
     plan.binding.resize(static_cast<size_t>(request.workers));
     std::iota(plan.binding.begin(), plan.binding.end(), 0);
   }
-  plan.routes = all_routes(model, plan);
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  plan.layouts = layouts_of(sources);
+  plan.routes = all_routes(sources, plan.micro_batches);
   return plan;
 }
 

@@ -25,9 +25,10 @@ NodeCost node_cost(const Model& model, NodeId id, const ops::Box& iterations, in
   if (op.aliases() || iterations.empty()) return result;
   result.work = op.cost(ops::local_specs(op, iterations, largest, samples));
   ops::Cost& work = result.work;
-  if (!has_input(op, [](const ops::Operand& each) { return each.in_input_gradient(); }))
+  const bool trains = model.loss() >= 0;  // else there are no gradients
+  if (!trains || !has_input(op, [](const ops::Operand& each) { return each.in_input_gradient(); }))
     work.input_gradient_flops = work.input_gradient_bytes = 0;
-  if (!has_input(op, [](const ops::Operand& each) { return each.in_weight_gradient(); }))
+  if (!trains || !has_input(op, [](const ops::Operand& each) { return each.in_weight_gradient(); }))
     work.weight_gradient_flops = work.weight_gradient_bytes = 0;
   const MeasuredFactors& measured = speed.profile.of(model.node(id).name);
   const auto seconds = [&](double flops, double bytes, double factor) {

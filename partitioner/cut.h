@@ -11,6 +11,7 @@
 
 #include "partitioner/in_flight.h"
 #include "partitioner/plan.h"
+#include "partitioner/search_effort.h"
 #include "partitioner/setting.h"
 
 namespace kerf::partitioner {
@@ -34,6 +35,9 @@ struct PlanRequest {
   std::string source;              // of the model: the plan keeps it
   std::optional<double> momentum;  // and this
   std::string optimizer;           // and this
+  double slack = 0;  // layer: bytes are saved up to (1 + slack) times the least bottleneck
+  SearchEffort effort = {};
+  std::vector<int> given_stages = {};  // layer: the stage of each node, instead of a search
 
   int64_t largest_micro_batch() const {
     return partitioner::largest_micro_batch(batch, micro_batches);
@@ -55,6 +59,7 @@ struct Assignment {
   Division division;
   double bound = 0;               // no such cut has a lower bottleneck
   std::vector<int> binding = {};  // part -> worker; empty: as the request has it
+  std::string witness = {};       // of the bound (bound.h)
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -83,11 +88,17 @@ std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
 Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    const Assignment& assignment);
 
+// Layer cuts of which none is better in bottleneck, forward bytes between layers and peak memory;
+// by bottleneck, within request.memory. Its slack counts for nothing.
+std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
+                              const InFlight& in_flight);
+
 // Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
 // gives.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
-// The most rows of a step that fit, in as many micro-batches of one size; 0 if none do. Of the
-// model before model_for(). Memory only grows with rows, as far as a cut heeds a cap.
+// The most rows of a step that fit, in as many micro-batches of one size; if none do, the fewest
+// that there is a plan of, whose make_plan() says what would fit. Of the model before model_for().
+// Memory only grows with rows, as far as a cut heeds a cap.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
 
 // What a cut is asked.

@@ -38,5 +38,8 @@ ReadGraph read_placement(const std::string& text, const std::string& origin);
 // Profiles of PipeDream (Narayanan et al. 2019, msr-fiddle/pipedream): text. Milliseconds; a stage
 // computes both ways, and the file says nothing of links, so that bytes on them cost no time.
 ReadGraph read_pipedream(const std::string& text, const std::string& origin);
+// Kerf's own: all that a cost graph is, as JSON.
+ReadGraph read_costs(const std::string& text, const std::string& origin);
+std::string write_costs(const CostGraph& graph);
 
 }  // namespace kerf::partitioner

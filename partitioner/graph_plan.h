@@ -21,33 +21,48 @@ struct GraphRequest {
   int hosts = 0;
   double slack = 0;  // bytes are saved up to (1 + slack) times the least bottleneck
   SearchEffort effort = {};
+  int stages_per_worker = 1;  // more than that: without hosts and slack
 };
 
-struct GraphStage {
+struct GraphDivision {
+  std::vector<std::vector<int>> stages = {};  // nodes of each
+  std::vector<int> worker_of = {};            // by stage; empty: each has its own
+  std::vector<int> device_types = {};         // by worker; empty: all are of type 0
+};
+
+struct GraphWorker {
   std::vector<int> nodes;  // ascending
+  std::vector<int> stages;
   int device_type = 0;
   double work = 0;      // in the graph's unit
   double wire = 0;      // of what enters and leaves
   double bytes_in = 0;  // of what enters: values, and gradients that it returns
   double memory = 0;
+
+  double load() const { return work + wire; }
 };
 
 struct GraphPlan {
-  std::vector<GraphStage> stages;  // one per worker
-  std::vector<int> stage_of;       // by node
+  std::vector<GraphWorker> workers;
+  std::vector<int> stage_of;  // by node
   double bottleneck = 0;
   Bound bound;
   double cut_bytes = 0;
   bool acyclic = false;
+
+  double memory() const;  // of the fullest worker that has a cap
 };
 
-// Prices and checks any division: looks at the graph and the stages alone. `stages`: nodes of each;
-// `device_types`: of each, or all are of type 0.
-GraphPlan price_division(const CostGraph& graph, const std::vector<std::vector<int>>& stages,
-                         const std::vector<int>& device_types = {});
+// Prices and checks any division: looks at the graph and the stages alone.
+GraphPlan price_division(const CostGraph& graph, const GraphDivision& division);
 
 // Throws Error{kUsage} for no workers, Error{kInfeasible} for more workers than there are groups of
 // nodes that can be parted.
 std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph, const GraphRequest& request);
+
+// Plans of the request, its slack left aside, of which none is better in bottleneck, bytes and
+// memory; by bottleneck. Empty where nothing is within its memory. (Where a bottleneck is within
+// half a percent of another, one of the two may be left out.)
+std::vector<GraphPlan> front_of(const CostGraph& graph, const GraphRequest& request);
 
 }  // namespace kerf::partitioner

@@ -18,7 +18,11 @@ Layout data_layout(const Sources& sources, ValueId value) {
 }  // namespace
 
 std::vector<Layout> layouts_of(const Model& model, const Division& division) {
-  const Sources sources(model, division);
+  return layouts_of(Sources(model, division));
+}
+
+std::vector<Layout> layouts_of(const Sources& sources) {
+  const Model& model = sources.model();
   std::vector<Layout> layouts(static_cast<size_t>(model.values()));
   for (ValueId id = 0; id < model.values(); ++id) {
     const Role role = model.value(id).role;

@@ -212,7 +212,8 @@ void Lowering::send_ready(ValueId value) {
   }
 }
 
-// Every use of a parameter has its own accumulator. Whether there is anything to do.
+// Every use of a parameter has its own accumulator, but for uses of one node's pieces. Whether
+// there is anything to do.
 bool Lowering::weight_gradient(int index) {
   const LocalCall& call = to_.calls[static_cast<size_t>(index)];
   const Node& node = model_.node(call.node);
@@ -224,9 +225,12 @@ bool Lowering::weight_gradient(int index) {
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     if (!model_.op(call.node).inputs()[k].in_weight_gradient()) continue;
     if (box_of(call.inputs[k]).empty()) continue;
-    const int local = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
+    const Use use = sources_.accumulated_with({call.node, static_cast<int>(k)});
+    const auto [found, fresh] = accumulators_.try_emplace({use.node, use.input}, -1);
+    if (fresh)
+      found->second = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
                                 box_of(call.inputs[k]));
-    accumulators_[{call.node, static_cast<int>(k)}] = local;
+    const int local = found->second;
     gradient.targets.push_back({static_cast<int>(k), local});
   }
   if (gradient.targets.empty()) return false;

@@ -30,6 +30,10 @@ void check_request(const PlanRequest& request) {
       request.placement.size() != static_cast<size_t>(request.workers))
     fail(format("a placement of {} parts, but there are {}", request.placement.size(),
                 request.workers));
+  if (!(request.slack >= 0 && request.slack <= kMostSlack))
+    fail(format("--slack {}: is not within 0 and {}", request.slack, kMostSlack));
+  if (request.slack > 0 && request.cut != Cut::kLayer)
+    fail("--slack is for --cut layer: no other cut saves bytes at the cost of its bottleneck");
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   const auto& devices = request.speed.capacities.workers;
@@ -44,6 +48,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const I
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
+  plan.witness = assignment.witness;
   return plan;
 }
 
@@ -258,21 +263,95 @@ Model model_for(const Model& model, const PlanRequest& request) {
   return row.rewrites == nullptr ? model : rewritten(model, row.rewrites(model, request));
 }
 
-int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight) {
-  const auto fits_with = [&](int64_t samples) {  // of a micro-batch
-    request.batch = samples * request.micro_batches;
-    check_request(request);
-    return fits(model_for(model, request), request, in_flight);
-  };
-  const int64_t most = kMostRows / request.micro_batches;
-  int64_t fitting = 0;
-  int64_t tried = 1;
-  while (tried <= most && fits_with(tried)) fitting = std::exchange(tried, 2 * tried);
-  for (int64_t beyond = std::min(tried, most + 1); beyond - fitting > 1;) {
-    const int64_t middle = fitting + (beyond - fitting) / 2;
-    (fits_with(middle) ? fitting : beyond) = middle;
+namespace {
+
+// The most samples of a micro-batch that fit under a cap. Peaks grow with samples almost in
+// proportion, so that the next number to try is where the line through two known peaks meets the
+// cap; where that gains little, it is halfway.
+class LargestMicroBatch {
+ public:
+  LargestMicroBatch(const Model& model, PlanRequest request, const InFlight& in_flight)
+      : model_(model), request_(std::move(request)), in_flight_(in_flight) {}
+
+  int64_t find() {
+    const int64_t fewest = fewest_of_any_plan();
+    fits_ = try_with(fewest);
+    if (!fits_.within) return fewest;
+    const int64_t end = above_.samples = kMostRows / request_.micro_batches + 1;
+    bool halve = false;
+    while (above_.samples - fits_.samples > 1) {
+      const int64_t gap = above_.samples - fits_.samples;
+      const Tried next = try_with(std::clamp(halve ? fits_.samples + gap / 2 : on_the_line(),
+                                             fits_.samples + 1, above_.samples - 1));
+      if (next.within)
+        before_ = std::exchange(fits_, next);
+      else
+        above_ = next;
+      halve = !halve && above_.samples < end && above_.samples - fits_.samples > gap / 2;
+    }
+    return fits_.samples;
   }
-  return fitting * request.micro_batches;
+
+ private:
+  struct Tried {
+    int64_t samples = 0;
+    bool within = false;
+    std::optional<int64_t> peak = std::nullopt;  // of a plan, within the cap or not
+  };
+
+  Tried try_with(int64_t samples) {
+    request_.batch = samples * request_.micro_batches;
+    check_request(request_);
+    try {
+      const auto plan = try_plan(model_for(model_, request_), request_, in_flight_);
+      if (!plan) return {samples};
+      return {samples, is_within(plan, request_), peak_of(*plan)};
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInternal) throw;
+      return {samples};  // no plan at all
+    }
+  }
+
+  // A cut by samples has no plan of fewer than it divides them over.
+  int64_t fewest_of_any_plan() {
+    const auto cap = std::exchange(request_.memory, std::nullopt);
+    int64_t none = 0;
+    int64_t some = 1;
+    while (some < request_.workers && !try_with(some).within)
+      none = std::exchange(some, std::min<int64_t>(2 * some, request_.workers));
+    while (some - none > 1) {
+      const int64_t middle = none + (some - none) / 2;
+      (try_with(middle).within ? some : none) = middle;
+    }
+    request_.memory = cap;
+    return some;
+  }
+
+  int64_t on_the_line() const {
+    const Tried& other = above_.peak ? above_ : before_;
+    const int64_t most = 8 * fits_.samples;  // of what is tried at once beyond what is known
+    if (!other.peak) return 2 * fits_.samples;
+    const double slope = static_cast<double>(*other.peak - *fits_.peak) /
+                         static_cast<double>(other.samples - fits_.samples);
+    const double more = static_cast<double>(*request_.memory - *fits_.peak) / slope;
+    return slope > 0 && more < static_cast<double>(most)
+               ? fits_.samples + static_cast<int64_t>(more)
+               : most;
+  }
+
+  const Model& model_;
+  PlanRequest request_;
+  const InFlight& in_flight_;
+  Tried fits_;    // the most that is known to fit
+  Tried before_;  // the most before that
+  Tried above_;   // the fewest that are known not to, or more than there may be
+};
+
+}  // namespace
+
+int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight) {
+  const int micro_batches = request.micro_batches;
+  return LargestMicroBatch(model, std::move(request), in_flight).find() * micro_batches;
 }
 
 std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,

@@ -288,7 +288,9 @@ void Model::check() const {
     if (v.role != Role::kActivation)
       fail(format("value {}", v.name), "no node reads it; remove it or use it");
     const bool main_output = node(v.producer).outputs.front() == id;
-    if (first_loss >= 0 && main_output && is_unread(v.producer) && v.producer != first_loss)
+    // Of pieces of a node some may be for an output of it that nobody reads.
+    const bool must_be_read = first_loss >= 0 && main_output && original_ == nullptr;
+    if (must_be_read && is_unread(v.producer) && v.producer != first_loss)
       fail(format("node {}", node(v.producer).name),
            "nothing reads its output, so it has no part in the loss");
   }

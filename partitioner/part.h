@@ -193,6 +193,9 @@ struct LowerOptions {
   // (empty: CPUs).
   int threads = 1;
   std::vector<runtime::DeviceKind> devices = {};
+  // false: regions are packed as fast as can be, somewhat larger than they need to be; for who asks
+  // for times, or whether that is within a cap already.
+  bool densely = true;
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as

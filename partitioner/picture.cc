@@ -4,12 +4,14 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "partitioner/bound.h"
+#include "partitioner/fitted_text.h"
 #include "partitioner/picture_segments.h"
 #include "partitioner/sums.h"
 #include "partitioner/svg.h"
@@ -28,6 +30,12 @@ constexpr double kColumnGap = 26;
 constexpr double kPanelTop = 142;
 constexpr double kHeadHeight = 46;      // of a column: the worker's name
 constexpr double kFiguresHeight = 142;  // of a column: what is predicted
+// Characters that fit: of an operator's name in a box, of what stands under it, of a label beside
+// an arrow.
+constexpr size_t kNameLetters = 20;
+constexpr size_t kSmallLetters = 28;
+constexpr size_t kLabelLetters = 17;
+constexpr double kSmallWidth = 7;  // of a small letter, at most on average
 
 struct Colour {
   std::string_view fill;
@@ -58,10 +66,6 @@ std::string share_text(const ops::Box& box, const ops::Shape& shape) {
     return text;
   }
   return {};
-}
-
-std::string shortened(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 2) + "..";
 }
 
 class Drawing {
@@ -200,7 +204,8 @@ class Drawing {
                               plan_.micro_batches, plan_.schedule);
     if (const auto gap = known_gap(plan_.bottleneck, plan_.bound))
       text += format("; the slowest worker is {:.1f} % above the lower bound", 100 * *gap);
-    if (drawn_.opened) text += format("; stage {} is opened, others are one box", *drawn_.opened);
+    if (drawn_.opened) text += format("; stage {} is opened", *drawn_.opened);
+    if (drawn_.opened && plan_.stages.size() > 1) text += ", others are one box each";
     svg_.text({kMargin, 66}, "subtitle", "start", text);
     double x = kMargin;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
@@ -210,17 +215,24 @@ class Drawing {
       x += 76;
     }
     if (plan_.routes.empty()) return;
+    const std::string inserted = words_of_gradients();
     svg_.text({x + 4, 97}, "small", "start",
-              "arrows: bytes per step; gradients travel the other way");
-    svg_.text({kMargin, 114}, "small", "start", "inserted for gradients: " + words_of_gradients());
+              inserted.empty() ? "arrows: bytes per step"
+                               : "arrows: bytes per step; gradients travel the other way");
+    if (!inserted.empty())
+      svg_.text({kMargin, 114}, "small", "start", "inserted for gradients: " + inserted);
   }
 
-  // "bridge -> sum, slice -> bridge": what stands on the way back, which has no arrows of its own.
+  // "bridge -> sum, slice -> bridge": what stands on the way back, which has no arrows of its own;
+  // as much as a line holds.
   std::string words_of_gradients() const {
     std::set<std::string> words;
     for (const Route& route : plan_.routes)
       if (route.gradient && route.value != kStepVector) words.insert(connector_words(sums_, route));
-    return words.empty() ? "nothing" : shortened(format("{}", fmt::join(words, ", ")), 80);
+    if (words.empty()) return {};
+    const auto letters = static_cast<size_t>((width_ - 2 * kMargin) / kSmallWidth - 26);
+    const auto lines = wrapped(format("{}", fmt::join(words, ", ")), letters);
+    return lines.size() == 1 ? lines[0] : lines[0] + " ..";
   }
 
   void draw_panels() {
@@ -319,8 +331,10 @@ class Drawing {
       const Point at = corner(box);
       svg_.open_group(words.tip);
       svg_.rectangle(at, kBoxWidth, kBoxHeight, 9, colour.fill, colour.line);
-      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle", shortened(words.name, 19));
-      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle", shortened(words.small, 28));
+      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle",
+                elided(words.name, kNameLetters));
+      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle",
+                elided(words.small, kSmallLetters));
       svg_.close_group();
     }
   }
@@ -343,34 +357,40 @@ class Drawing {
     const std::string& first = model_.node(nodes.front()).name;
     const std::string& last = model_.node(nodes.back()).name;
     const std::string count = plural(std::ssize(nodes), "operator");
-    const auto inside = inside_.find({box.segment, box.part});
-    std::string tip = format("stage {}: {} to {}", stage_of(box.segment), first, last);
-    if (inside != inside_.end())
-      tip += format("; {} come in between them", human_bytes(static_cast<double>(inside->second)));
+    const std::string tip = format("stage {}: {} to {}", stage_of(box.segment), first, last);
     const bool closed = stage_of(box.segment) != drawn_.opened;
     return {closed ? format("stage {}", stage_of(box.segment)) : count,
-            closed ? count : format("{} .. {}", shortened(first, 12), shortened(last, 12)), tip};
+            closed ? count : format("{} - {}", elided(first, 12), elided(last, 12)), tip};
   }
 
-  // One label per arrival, over the heads of its arrows: "3 x 64 KiB" where several are alike, and
-  // over that what was inserted.
   void draw_labels() {
-    for (const auto& [place, arrivals] : arriving_) {
-      const std::vector<int64_t>& bytes = arrivals.bytes;
-      const Point at = top(boxes_.at(place));
-      int64_t total = 0;
-      for (const int64_t one : bytes) total += one;
-      const bool alike =
-          std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
-      const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
-      const bool right = arrivals.from_left;  // away from the lines
-      svg_.label({right ? at.x + 10 : at.x - 10, at.y - 7}, right ? "start" : "end",
-                 bytes.size() == 1 ? size
-                 : alike           ? format("{} x {}", bytes.size(), size)
-                                   : format("{} from {}", size, bytes.size()));
-      svg_.label({right ? at.x + 10 : at.x - 10, at.y - 20}, right ? "start" : "end",
-                 shortened(format("{}", fmt::join(arrivals.connectors, ", ")), 40));
+    for (const auto& [place, arrivals] : arriving_) draw_arrivals(boxes_.at(place), arrivals);
+    for (const auto& [place, bytes] : inside_) {
+      const Box& box = boxes_.at(place);
+      svg_.label({corner(box).x + kBoxWidth, bottom(box).y + 13}, "end",
+                 human_bytes(static_cast<double>(bytes)) + " inside");
     }
+  }
+
+  // One label over the heads of a box's arrows: "3 x 64 KiB" where several are alike, and over that
+  // what was inserted.
+  void draw_arrivals(const Box& box, const Arrivals& arrivals) {
+    const std::vector<int64_t>& bytes = arrivals.bytes;
+    const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+    const bool alike =
+        std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
+    const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
+    const bool right = arrivals.from_left;  // away from the lines
+    Point at{top(box).x + (right ? 10 : -10), top(box).y - 7};
+    const auto write = [&](const std::string& line) {
+      svg_.label(at, right ? "start" : "end", line);
+      at.y -= 13;
+    };
+    write(bytes.size() == 1 ? size
+          : alike           ? format("{} x {}", bytes.size(), size)
+                            : format("{} from {}", size, bytes.size()));
+    auto lines = wrapped(format("{}", fmt::join(arrivals.connectors, ", ")), kLabelLetters);
+    for (; !lines.empty(); lines.pop_back()) write(lines.back());
   }
 
   const Model& model_;

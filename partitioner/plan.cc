@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/traffic.h"
+
 namespace kerf::partitioner {
 
 std::string_view to_string(Minimise minimise) {
@@ -58,22 +60,23 @@ bool is_local(const Plan& plan, const Route& route) {
          plan.binding[static_cast<size_t>(route.to)];
 }
 
+Traffic traffic_of(const Model& model, const Route& route, const std::map<int64_t, int>& sizes) {
+  if (is_of_step(model, route)) return {1, static_cast<int64_t>(message_bytes(model, route, 0))};
+  Traffic traffic;
+  for (const auto& [samples, count] : sizes) {
+    traffic.messages += count;
+    traffic.bytes += count * static_cast<int64_t>(message_bytes(model, route, samples));
+  }
+  return traffic;
+}
+
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients) {
   const std::map<int64_t, int> sizes = counted_sizes(batch, plan.micro_batches);
   std::vector<Traffic> result;
   for (const Route& route : plan.routes) {
-    Traffic& traffic = result.emplace_back();
-    const bool of_step = is_of_step(model, route);
-    if ((route.gradient || of_step) && !gradients) continue;
-    if (of_step) {
-      traffic = {1, static_cast<int64_t>(message_bytes(model, route, 0))};
-      continue;
-    }
-    for (const auto& [samples, count] : sizes) {
-      traffic.messages += count;
-      traffic.bytes += count * static_cast<int64_t>(message_bytes(model, route, samples));
-    }
+    const bool passed_over = !gradients && (route.gradient || is_of_step(model, route));
+    result.push_back(passed_over ? Traffic{} : traffic_of(model, route, sizes));
   }
   return result;
 }

@@ -69,6 +69,7 @@ struct Plan {
   std::vector<WorkerPrediction> workers;
   double bottleneck = 0;        // of the objective that was minimised
   std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
+  std::string witness = {};     // why (bound.h); of a plan that was read, empty
 
   // Rows of it.
   int64_t largest_micro_batch() const {

@@ -1,9 +1,8 @@
 // What a plan will cost each worker, from its layouts, stages and routes alone.
 #include <algorithm>
-#include <map>
 
 #include "partitioner/cut.h"
-#include "partitioner/part.h"
+#include "partitioner/part_prediction.h"
 #include "partitioner/turns.h"
 
 namespace kerf::partitioner {
@@ -19,7 +18,6 @@ class Prediction {
         request_(request),
         in_flight_(in_flight),
         largest_(plan.largest_micro_batch()),
-        computations_(computations(model, plan.division)),
         parts_(lower(model, plan,
                      {.threads = request.setting.threads, .devices = request.setting.devices})) {
     const int workers = plan.workers_bound();
@@ -28,10 +26,9 @@ class Prediction {
   }
 
   std::vector<WorkerPrediction> make() {
-    add_work();
-    add_weights();
+    add_parts();
     add_memory();
-    add_traffic();
+    add_slots();
     return std::move(result_);
   }
 
@@ -40,45 +37,33 @@ class Prediction {
     return result_[static_cast<size_t>(plan_.binding[static_cast<size_t>(part)])];
   }
 
-  void add_work() {
-    const std::map<int64_t, int> sizes = counted_sizes(plan_.batch, plan_.micro_batches);
-    for (const Computation& c : computations_)
-      for (const auto& [samples, count] : sizes) {
-        const NodeCost cost =
-            node_cost(model_, c.node, c.iterations, largest_, samples, request_.speed);
-        worker_of(c.part).forward_flops += count * cost.work.forward_flops;
-        WorkerPrediction& worker = worker_of(c.part);
-        worker.seconds +=
-            count * cost.total_seconds() / request_.speed.capacities.speed_of(worker.worker);
-      }
-  }
-
-  void add_weights() {
-    for (const ValueId id : model_.parameters()) {
-      const ops::ValueSpec& spec = model_.value(id).spec;
-      for (const ops::Share& share : plan_.layouts[static_cast<size_t>(id)].shares) {
-        const ops::ValueSpec local{spec.dtype, ops::local_shape(share.box, spec.shape)};
-        worker_of(share.part).weight_bytes += static_cast<int64_t>(local.bytes(0));
-      }
+  void add_parts() {
+    for (const PartPrediction& part : predict_parts(model_, plan_, parts_, request_, in_flight_)) {
+      WorkerPrediction& worker = result_[static_cast<size_t>(part.worker)];
+      worker.forward_flops += part.forward_flops;
+      worker.seconds += part.seconds;
+      worker.weight_bytes += part.weight_bytes;
+      worker.activation_bytes += part.activation_bytes;
+      worker.messages += part.messages;
+      worker.bytes_in += part.bytes_in;
+      worker.bytes_out += part.bytes_out;
+      worker.peak_bytes += part.activation_bytes;
+      add_tensors(worker, part.activation_bytes);
     }
   }
 
-  // Persistent memory and what is in flight add up over a worker's parts; of what comes and goes
-  // within one action only the stage that needs most counts.
+  // Persistent memory adds up over a worker's parts, as what is in flight does; of what comes and
+  // goes within one action only the stage that needs most counts.
   void add_memory() {
     std::vector<std::vector<const Part*>> parts_on(result_.size());
     std::vector<std::vector<int64_t>> transient(result_.size());
     std::vector<std::vector<int64_t>> transient_tensors(result_.size());
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
-      const int64_t kept = in_flight(part) * (part.bytes_of(RegionKind::kKept) +
-                                              part.bytes_of(RegionKind::kKeptForWeights)) +
-                           handed(part) * part.bytes_of(RegionKind::kHanded);
       const int64_t persistent = persistent_bytes(part, request_.setting.optimizer_states,
                                                   plan_.micro_batches, /*trains=*/true);
-      worker.activation_bytes += kept;
-      worker.peak_bytes += persistent + kept;
-      add_tensors(worker, persistent - packed_bytes(part) + kept);
+      worker.peak_bytes += persistent;
+      add_tensors(worker, persistent - packed_bytes(part));
       const auto w = static_cast<size_t>(worker.worker);
       parts_on[w].push_back(&part);
       transient[w].push_back(part.bytes_of(RegionKind::kTransient));
@@ -155,8 +140,7 @@ class Prediction {
     return std::max(received, std::min(plan_.micro_batches, sent + waiting));
   }
 
-  void add_traffic() {
-    partitioner::add_traffic(model_, plan_, result_);
+  void add_slots() {
     note_routes();
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
@@ -172,7 +156,6 @@ class Prediction {
   const PlanRequest& request_;
   const InFlight& in_flight_;
   int64_t largest_;  // rows of the largest micro-batch
-  std::vector<Computation> computations_;
   std::vector<Part> parts_;
   std::vector<LetGo> retired_;   // by route: by its sender
   std::vector<LetGo> released_;  // by its receiver

@@ -68,15 +68,14 @@ class Placing {
  public:
   explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {}
 
+  int64_t run_once() {
+    attempt(order_by([](const Block& b) { return b.bytes; }));
+    return take();
+  }
+
   int64_t run() {
     std::vector<BlockOrder> orders;
-    const auto by = [&](const auto& key) {
-      BlockOrder order(blocks_.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
-      orders.push_back(std::move(order));
-    };
+    const auto by = [&](const auto& key) { orders.push_back(order_by(key)); };
     const auto length = [](const Block& b) { return static_cast<int64_t>(b.last - b.first + 1); };
     by([](const Block& b) { return b.bytes; });
     by([&](const Block& b) { return length(b); });
@@ -87,11 +86,25 @@ class Placing {
     for (const BlockOrder& order : orders)
       if (attempt(order)) best = order;
     if (attempt(best) || best_bytes_ > least_) improve(std::move(best));
+    return take();
+  }
+
+ private:
+  // Descending, of equal ones as they stand.
+  template <class Key>
+  BlockOrder order_by(const Key& key) const {
+    BlockOrder order(blocks_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
+    return order;
+  }
+
+  int64_t take() {
     for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = best_[i];
     return best_bytes_;
   }
 
- private:
   // Places in this order; true if that is the best so far.
   bool attempt(const BlockOrder& order) {
     if (best_bytes_ == least_) return false;
@@ -174,6 +187,11 @@ int64_t greatest_sum(const std::vector<Block>& blocks) {
 int64_t place_blocks(std::vector<Block>& blocks) {
   if (blocks.empty()) return 0;
   return Placing(blocks).run();
+}
+
+int64_t place_blocks_once(std::vector<Block>& blocks) {
+  if (blocks.empty()) return 0;
+  return Placing(blocks).run_once();
 }
 
 }  // namespace kerf::partitioner

@@ -11,6 +11,20 @@ namespace {
               format("{}: node {}", model.name(), rewrite.node));
 }
 
+// The node without its last outputs that nobody reads: no pieces are made for them.
+Node as_read(const Model& model, NodeId id) {
+  Node node = model.node(id);
+  const auto results = model.results();
+  const auto is_read = [&](ValueId value) {
+    return !model.uses(value).empty() ||
+           ((model.names_results() || model.loss() < 0) &&
+            std::any_of(results.begin(), results.end(),
+                        [&](const Result& result) { return result.value == value; }));
+  };
+  while (node.outputs.size() > 1 && !is_read(node.outputs.back())) node.outputs.pop_back();
+  return node;
+}
+
 // Replays a model, value by value, so that parameters keep their numbers and names.
 class Replay {
  public:
@@ -47,11 +61,11 @@ class Replay {
   }
 
   void add_node(NodeId id) {
-    const Node& node = from_.node(id);
+    const auto rewrite = by_node_.find(id);
+    const Node node = rewrite == by_node_.end() ? from_.node(id) : as_read(from_, id);
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input < 0 ? -1 : known(input));
     const NodeId first = to_.nodes();
-    const auto rewrite = by_node_.find(id);
     const std::vector<ValueId> outputs =
         rewrite == by_node_.end()
             ? to_.node(to_.add_node(node.name, node.op, node.attributes, inputs,
@@ -136,7 +150,7 @@ std::vector<std::optional<ops::Layout>> divide_pieces(
     DividedPieces pieces{{node.name, *division}};
     if (const auto rewrite = by_node.find(node.name); rewrite != by_node.end())
       pieces = find_rewrite(rewrite->second->name)
-                   .divide(node, rewrite->second->numbers, *division, largest);
+                   .divide(as_read(original, id), rewrite->second->numbers, *division, largest);
     for (auto& [name, layout] : pieces)
       divisions[static_cast<size_t>(model.find_node(name))] = std::move(layout);
   }

@@ -4,6 +4,7 @@
 //   y = Softmax                         per segment a log-sum-exp, then of them all
 //   ln = LayerNormalization             sums, then centred squares, over all shares of a row
 //   bn = BatchNormalization, training   sums, then centred squares, over all shares of the batch
+//   lstm = LSTM, GRU, RNN               a cell a step, which reads everybody's units of the last
 //
 // A person divides the node as it was read; the row that rewrites it divides the pieces. The last
 // piece has the node's name, so its first output keeps its own, and parameters, states, inputs and
@@ -38,8 +39,8 @@ struct RewriteRow {
   // What a division of the node asks of the pieces, beside its name; kept by plans.
   std::vector<int64_t> (*numbers)(const Node& node, const ops::Layout& division,
                                   int64_t largest) = nullptr;
-  // Adds the pieces, and returns what stands for the node's outputs. Throws Error{kUsage} for
-  // numbers that are none of this node.
+  // Adds the pieces, and returns what stands for the node's outputs, as many as are read. Throws
+  // Error{kUsage} for numbers that are none of this node.
   std::vector<ValueId> (*replace)(const Node& node, const std::vector<ValueId>& inputs,
                                   const std::vector<int64_t>& numbers, Model& to) = nullptr;
   DividedPieces (*divide)(const Node& node, const std::vector<int64_t>& numbers,
@@ -58,6 +59,9 @@ RewriteRow split_rms_norm();
 RewriteRow split_softmax();
 RewriteRow split_log_softmax();
 RewriteRow sync_batch_norm();
+RewriteRow unroll_lstm();
+RewriteRow unroll_gru();
+RewriteRow unroll_rnn();
 
 // The row of this name. Throws Error{kUsage} that lists the names.
 const RewriteRow& find_rewrite(const std::string& name);

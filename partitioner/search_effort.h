@@ -6,9 +6,11 @@
 
 namespace kerf::partitioner {
 
+inline constexpr double kMostSlack = 100;  // a bottleneck of so many times the least and one more
+
 struct SearchEffort {
-  size_t ideals = 20'000;       // that are enumerated, at most
-  int64_t visits = 30'000'000;  // steps of each search over them, at most
+  size_t ideals = 20'000;      // that are enumerated, at most
+  int64_t visits = 3'000'000;  // steps of each search over them, at most
 };
 // Proves what takes minutes to prove.
 inline constexpr SearchEffort kCertifyingEffort{2'000'000, 20'000'000'000};

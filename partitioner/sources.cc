@@ -96,6 +96,7 @@ Sources::Sources(const Model& model, const Division& division, std::vector<int> 
   find_needs();
   find_layouts();
   find_differentiable();
+  find_shared_uses();
   for (ValueId value = 0; value < model.values(); ++value)
     if (ops::is_kept(model.value(value).role)) find_homes(value);
 }
@@ -151,6 +152,41 @@ bool Sources::reaches_loss(NodeId node) const {
                      [&](ValueId output) { return differentiable(output); });
 }
 
+// In the order of the backward pass, so that the first that is met is there when others come.
+void Sources::find_shared_uses() {
+  for (const ValueId value : model_.parameters()) {
+    std::vector<Use> met;  // that have an accumulator
+    const auto& uses = model_.uses(value);
+    for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
+      if (!reaches_loss(use->node)) continue;
+      const auto same = std::find_if(met.begin(), met.end(),
+                                     [&](const Use& other) { return reads_alike(other, *use); });
+      if (same == met.end())
+        met.push_back(*use);
+      else
+        shared_uses_[{use->node, use->input}] = *same;
+    }
+  }
+}
+
+// Whether both are pieces of one node, of which every part reads the same box for either.
+bool Sources::reads_alike(const Use& a, const Use& b) const {
+  if (model_.node(a.node).key != model_.node(b.node).key) return false;
+  const auto& of_a = computations_of(a.node);
+  const auto& of_b = computations_of(b.node);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), [&](int i, int j) {
+    const Computation& one = computations_[at(i)];
+    const Computation& other = computations_[at(j)];
+    return one.part == other.part && one.box_number == other.box_number &&
+           one.inputs[at(a.input)] == other.inputs[at(b.input)];
+  });
+}
+
+Use Sources::accumulated_with(const Use& use) const {
+  const auto found = shared_uses_.find({use.node, use.input});
+  return found == shared_uses_.end() ? use : found->second;
+}
+
 void Sources::find_homes(ValueId value) {
   std::map<int, Reader> readers;
   std::vector<Box> summands;
@@ -163,6 +199,7 @@ void Sources::find_homes(ValueId value) {
       Reader& reader = readers[computation.part];
       reader.part = computation.part;
       if (!differentiable(value) || !reaches_loss(use.node)) continue;
+      if (accumulated_with(use) != use) continue;
       const size_t number = first + at(computation.box_number);
       if (summands.size() <= number)
         summands.resize(number + 1,
@@ -269,7 +306,7 @@ std::vector<Source> Sources::of_gradient(ValueId value, int part, const Box& wan
   std::vector<Source> sources;
   const auto& uses = model_.uses(value);
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
-    if (!reaches_loss(use->node)) continue;
+    if (!reaches_loss(use->node) || accumulated_with(*use) != *use) continue;
     int next = 0;  // box number that was not seen yet
     const int own = box_number_on(use->node, part);
     const std::vector<int> lowest = lowest_makers(use->node);

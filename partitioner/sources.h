@@ -50,6 +50,10 @@ class Sources {
   // Whether the backward pass has a gradient of this activation or parameter: it comes from a
   // parameter and reaches the loss.
   bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
+  // The use into whose accumulator the gradient of this use of a parameter goes: its own, or where
+  // a rewrite made several uses of one node's, and the same parts read the same for them, the last
+  // of those. It alone stands for them among contributions.
+  Use accumulated_with(const Use& use) const;
   // Whether one of its outputs is: then every call of it gives contributions, zeros where a part
   // computes of other outputs only.
   bool reaches_loss(NodeId node) const;
@@ -67,6 +71,8 @@ class Sources {
   void find_needs();
   void find_layouts();
   void find_differentiable();
+  void find_shared_uses();
+  bool reads_alike(const Use& a, const Use& b) const;
   void find_homes(ValueId value);
   std::vector<Source> of_kept(ValueId value, int part) const;
   int box_number_on(NodeId node, int part) const;
@@ -81,6 +87,10 @@ class Sources {
   std::vector<ops::Layout> layouts_;  // of activations and what is kept, by value
   std::vector<bool> differentiable_;  // by value
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
+  std::map<std::pair<NodeId, int>, Use> shared_uses_;  // those that are accumulated with another
 };
+
+// As connector.h's layouts_of() of the division.
+std::vector<ops::Layout> layouts_of(const Sources& sources);
 
 }  // namespace kerf::partitioner

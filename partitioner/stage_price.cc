@@ -1,6 +1,10 @@
 #include "partitioner/stage_price.h"
 
 #include <algorithm>
+#include <map>
+
+#include "partitioner/sources.h"
+#include "partitioner/traffic.h"
 
 namespace kerf::partitioner {
 
@@ -30,37 +34,70 @@ double wire_price(const PlanRequest& request, double bytes, double messages, int
   return bytes / link.bytes_per_second + messages * link.seconds;
 }
 
-std::vector<double> worker_prices(const Model& model, const Plan& plan,
-                                  const PlanRequest& request) {
+NodeWorks::NodeWorks(const Model& model, const PlanRequest& request)
+    : model_(model), request_(request), known_(static_cast<size_t>(model.nodes())) {}
+
+double NodeWorks::total(NodeId node, const ops::Box& iterations) {
+  auto& known = known_[static_cast<size_t>(node)];
+  for (const auto& [box, work] : known)
+    if (box == iterations) return work;
+  known.emplace_back(iterations, node_work(model_, request_, node, iterations).total());
+  return known.back().second;
+}
+
+namespace {
+
+std::vector<double> prices_of(const std::vector<Computation>& calls,
+                              const std::vector<Route>& routes, const std::vector<int>& binding,
+                              const Model& model, const PlanRequest& request, NodeWorks& works) {
   std::vector<double> prices;
-  const auto worker_of = [&](int part) -> double& {
-    const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+  const auto bound_to = [&](int part) {
+    return static_cast<size_t>(binding.empty() ? part : binding[static_cast<size_t>(part)]);
+  };
+  const auto price_of = [&](int part) -> double& {
+    const size_t worker = bound_to(part);
     if (prices.size() <= worker) prices.resize(worker + 1);
     return prices[worker];
   };
-  const auto speed_of = [&](int part) {
-    return request.speed.capacities.speed_of(plan.binding[static_cast<size_t>(part)]);
-  };
-  for (const Computation& c : computations(model, plan.division))
-    worker_of(c.part) += node_work(model, request, c.node, c.iterations).total() / speed_of(c.part);
-  const std::vector<Traffic> traffic = predict_traffic(model, plan, plan.batch);
-  for (size_t r = 0; r < plan.routes.size(); ++r) {
-    const Route& route = plan.routes[r];
+  const Capacities& capacities = request.speed.capacities;
+  for (const Computation& call : calls)
+    price_of(call.part) += works.total(call.node, call.iterations) /
+                           capacities.speed_of(static_cast<int>(bound_to(call.part)));
+  const std::map<int64_t, int> sizes = counted_sizes(request.batch, request.micro_batches);
+  for (const Route& route : routes) {
     if (route.value == kStepVector)
       continue;  // 16 bytes a micro-batch and some hundred, of no stage in particular
-    const auto bound_to = [&](int part) { return plan.binding[static_cast<size_t>(part)]; };
     if (bound_to(route.from) == bound_to(route.to)) continue;  // no wire between them
-    worker_of(route.gradient ? route.from : route.to) += wire_price(
-        request, static_cast<double>(traffic[r].bytes), static_cast<double>(traffic[r].messages),
-        bound_to(route.from), bound_to(route.to));
+    const Traffic traffic = traffic_of(model, route, sizes);
+    price_of(route.gradient ? route.from : route.to) += wire_price(
+        request, static_cast<double>(traffic.bytes), static_cast<double>(traffic.messages),
+        static_cast<int>(bound_to(route.from)), static_cast<int>(bound_to(route.to)));
   }
   return prices;
 }
 
-double bottleneck_of(const Model& model, const Plan& plan, const PlanRequest& request) {
+double most_of(const std::vector<double>& prices) {
   double most = 0;
-  for (const double price : worker_prices(model, plan, request)) most = std::max(most, price);
+  for (const double price : prices) most = std::max(most, price);
   return most;
+}
+
+}  // namespace
+
+std::vector<double> worker_prices(const Model& model, const Plan& plan,
+                                  const PlanRequest& request) {
+  NodeWorks works(model, request);
+  return prices_of(computations(model, plan.division), plan.routes, plan.binding, model, request,
+                   works);
+}
+
+double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works) {
+  return most_of(prices_of(sources.computations(), connect(sources), request.placement,
+                           sources.model(), request, works));
+}
+
+double bottleneck_of(const Model& model, const Plan& plan, const PlanRequest& request) {
+  return most_of(worker_prices(model, plan, request));
 }
 
 }  // namespace kerf::partitioner

@@ -119,9 +119,12 @@ std::vector<Route> step_routes(const Sources& sources, int micro_batches, int fi
 }
 
 std::vector<Route> all_routes(const Model& model, const Plan& plan) {
-  const Sources sources(model, plan.division, stages_of_parts(plan));
+  return all_routes(Sources(model, plan.division, stages_of_parts(plan)), plan.micro_batches);
+}
+
+std::vector<Route> all_routes(const Sources& sources, int micro_batches) {
   std::vector<Route> routes = connect(sources);
-  for (Route& route : step_routes(sources, plan.micro_batches, static_cast<int>(routes.size())))
+  for (Route& route : step_routes(sources, micro_batches, static_cast<int>(routes.size())))
     routes.push_back(std::move(route));
   return routes;
 }

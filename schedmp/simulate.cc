@@ -177,7 +177,8 @@ class SimulatedStep : public partitioner::Objective {
                                      const DeviceSpeed& speed) const override {
     const Schedule schedule = schedule_of_(plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
-    const auto timeline = simulate(model, plan, lower(model, plan), schedule, speed);
+    const auto timeline =
+        simulate(model, plan, lower(model, plan, {.densely = false}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

@@ -34,7 +34,7 @@ struct Compared {
       seconds = std::max(seconds, worker.seconds);
       forward_flops = std::max(forward_flops, worker.forward_flops);
       weight_bytes = std::max(weight_bytes, worker.weight_bytes);
-      peak_bytes = std::max(peak_bytes, worker.peak_bytes);
+      peak_bytes = std::max(peak_bytes, plan.peak_bytes(worker));
       traffic.messages += worker.messages;
       traffic.bytes += worker.bytes_out;
     }
@@ -109,7 +109,8 @@ PlanRecord simulated_record_of(const Planned& planned) {
   const std::string& schedule = planned.plan.schedule;
   if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent))
     return record_of(planned.model, planned.plan);
-  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned.plan));
+  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned.plan),
+                   planned.setting);
 }
 
 int CompareCommand::run() const {

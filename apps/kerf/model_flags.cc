@@ -43,6 +43,7 @@ std::vector<std::string> ModelFlags::given_flags() const {
 }
 
 std::string ModelFlags::source() const {
+  if (!says_model() && !source_of_run.empty()) return source_of_run;
   const std::string name = model.value_or("lenet5");
   return names_onnx_file(name) ? onnx_source(name) : zoo_source(name);
 }

@@ -24,7 +24,8 @@ struct ModelFlags {
   std::vector<std::string> freeze;
   std::optional<int64_t> head;
   std::optional<std::string> norms;
-  bool answers = false;  // nothing is trained (OnnxSource)
+  bool answers = false;       // nothing is trained (OnnxSource)
+  std::string source_of_run;  // which source() is where nothing says a model
 
   // The text by which the model travels (apps/models.h). Throws Error{kUsage} that names a flag
   // which the model has no use for.

@@ -5,15 +5,21 @@
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_check.h"
+#include "apps/kerf/plan_front.h"
 #include "apps/kerf/plan_graph.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/plan_search_flags.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/replan.h"
 #include "apps/report/json_fields.h"
+#include "apps/report/plan_certificate.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/plan_why.h"
 #include "apps/report/tried_plans.h"
+#include "partitioner/complete_plan.h"
 #include "partitioner/graph_formats.h"
+#include "partitioner/model_graph.h"
 #include "partitioner/picture.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -30,6 +36,7 @@ struct PlanCommand {
   std::string out;
   std::string picture;
   std::optional<int> open;  // stage
+  SearchFlags search;
   bool decisions = false;
   bool why = false;
   bool json = false;
@@ -46,14 +53,47 @@ std::string PlanCommand::drawn(const Planned& planned) const {
   }
 }
 
+// Of a model's plan what graphs that are no models have, too.
+void add_certificate(const Planned& planned, Json& told) {
+  const partitioner::Plan& plan = planned.plan;
+  std::vector<std::string> names;
+  for (partitioner::NodeId node = 0; node < planned.model.nodes(); ++node)
+    names.push_back(planned.model.node(node).name);
+  told["lower_bound"] = plan.bound ? Json(*plan.bound) : Json();
+  told["certificate"] =
+      plan.bound ? certificate_json(plan.bottleneck, {*plan.bound, plan.witness}) : Json();
+  told["assignment"] =
+      assignment_json(names, partitioner::stages_of_nodes(plan, planned.model.nodes()));
+  told["plan_seconds"] = planned.plan_seconds;
+}
+
+// A flag that may be another's, too.
+int stages_per_worker(const CLI::App& command) {
+  const CLI::Option* option = command.get_option_no_throw("--stages-per-worker");
+  return option != nullptr && option->count() > 0 ? option->as<int>() : 1;
+}
+
 int PlanCommand::run() const {
-  if (!graph_format.empty()) return plan_graph_file(*command, flags, graph_format, json);
+  if (!graph_format.empty())
+    return plan_graph_file(*command, flags, {search, stages_per_worker(*command), search.hosts},
+                           graph_format, json);
+  require(!search.hosts, "--hosts", "it is for graphs read with --format");
+  if (!search.check.empty()) return check_plan_file(flags, search.check, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
   require(!open || !picture.empty(), "--open", "it is about what --picture draws");
   const std::optional<Planned> run =
       from_run.empty() ? std::nullopt : std::optional(read_plan_of({}, from_run));
   const PlanFlags asked = run ? flags_of_run(flags, *run, from_run) : flags;
   const Planned planned = make_plan_of(asked);
+  if (search.front) {
+    require(planned.plan.cut == partitioner::Cut::kLayer, "--front", "it is for --cut layer");
+    answer_front(asked, planned, json);
+    return 0;
+  }
+  if (!search.graph_out.empty())
+    runtime::write_file_atomic(search.graph_out,
+                               partitioner::write_costs(partitioner::cost_graph_of(
+                                   planned.model, partitioner::request_of_plan(planned.plan))));
   // A plan that its schedule cannot run is none.
   const schedmp::Schedule schedule = fitting_schedule_of(asked, planned.plan);
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
@@ -61,7 +101,7 @@ int PlanCommand::run() const {
   if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
   const auto replan =
       run ? std::optional(compare_with_run(asked, *run, planned, from_run)) : std::nullopt;
-  const PlanRecord record = record_of(planned.model, planned.plan, schedule);
+  const PlanRecord record = record_of(planned.model, planned.plan, schedule, planned.setting);
   const auto boundaries =
       why ? partitioner::boundaries_of(planned.model, planned.plan,
                                        *in_flight_of(asked, planned.plan.schedule))
@@ -71,6 +111,7 @@ int PlanCommand::run() const {
       [&] {
         Json told = to_json(record);
         add_asked(planned.plan, told);
+        add_certificate(planned, told);
         if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
         if (why) told["why"] = why_json(planned.model, boundaries);
         if (replan) told["from_run"] = replan_json(*replan);
@@ -106,6 +147,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
   add_cut_flags(*command, state->flags);
   add_setting_flags(*command, state->flags);
   add_optimizer_flags(*command, state->flags);
+  add_search_flags(*command, state->flags, state->search);
   command
       ->add_option("--format", state->graph_format,
                    "Cut another tool's graph, the file MODEL: " + format_help())

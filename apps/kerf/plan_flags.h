@@ -29,6 +29,9 @@ struct PlanFlags : ModelFlags {
   std::optional<int64_t> memory;
   bool fit_batch = false;  // the most rows that fit, instead of `batch`
   std::optional<std::string> objective;
+  double slack = 0;      // of a layer cut: of the bottleneck, to save bytes
+  bool certify = false;  // of a layer cut: search until the bottleneck is proved
+  std::string assign;    // of a layer cut: a file of node to stage, instead of a search
   std::string shares;
   SteeringFlags steering;
   std::optional<bool> pairs;

@@ -7,7 +7,11 @@
 
 #include "apps/kerf/answer.h"
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_check.h"
+#include "apps/kerf/plan_front.h"
+#include "apps/report/plan_certificate.h"
 #include "apps/report/table.h"
+#include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"
 #include "runtime/file.h"
@@ -19,13 +23,28 @@ namespace {
 
 using partitioner::CostGraph;
 using partitioner::GraphPlan;
-using partitioner::GraphStage;
+using partitioner::GraphWorker;
 
-constexpr size_t kMaxGraph = size_t{256} << 20;
+constexpr size_t kMaxGraph = size_t{1} << 30;
 constexpr size_t kNamesShown = 12;
+constexpr int kMostHosts = 64;
+constexpr std::array kDevices = {"accelerator", "host", "kind 2", "kind 3"};
 
 void check_flags(const CLI::App& command) {
-  constexpr std::array kFlags = {"MODEL", "format", "cut", "workers", "memory", "json"};
+  constexpr std::array kFlags = {"MODEL",
+                                 "format",
+                                 "cut",
+                                 "workers",
+                                 "memory",
+                                 "json",
+                                 "slack",
+                                 "certify",
+                                 "front",
+                                 "check",
+                                 "assign",
+                                 "graph-out",
+                                 "stages-per-worker",
+                                 "hosts"};
   for (const CLI::Option* option : command.get_options())
     require(option->count() == 0 || std::ranges::count(kFlags, option->get_single_name()) > 0,
             "--" + option->get_single_name(),
@@ -46,49 +65,88 @@ struct PlannedGraph {
   double seconds = 0;  // of planning alone
 };
 
-PlannedGraph plan_of(const PlanFlags& flags, const std::string& kind) {
+partitioner::GraphRequest request_of(const PlanFlags& flags, const GraphFlags& graph,
+                                     const partitioner::ReadGraph& read) {
   const partitioner::Cut cut = partitioner::parse_cut(flags.cut.value_or("layer"));
   require(cut == partitioner::Cut::kLayer, "--cut",
           "a graph that is no model has operators that nobody can split; only layer cuts it");
-  require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
-  PlannedGraph planned{read_graph(*flags.model, kind), {}};
   partitioner::GraphRequest request;
-  request.workers = flags.workers.value_or(planned.read.devices.value_or(flags.default_workers));
-  request.memory = flags.memory ? flags.memory : planned.read.memory;
+  request.workers = flags.workers.value_or(read.devices.value_or(flags.default_workers));
+  request.memory = flags.memory ? flags.memory : read.memory;
+  request.slack = flags.slack;
+  if (flags.certify) request.effort = partitioner::kCertifyingEffort;
+  request.stages_per_worker = graph.stages_per_worker;
+  request.hosts = graph.hosts.value_or(request.stages_per_worker > 1 ? 0 : read.hosts);
   check_range(std::optional(request.workers), "--workers", kMostWorkers);
-  const auto start = std::chrono::steady_clock::now();
-  auto answer = partitioner::plan_graph(planned.read.graph, request);
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
-    throw Error(ErrorCode::kInfeasible, why->text(), *flags.model);
-  planned.plan = std::get<GraphPlan>(std::move(answer));
-  return planned;
+  require(request.hosts <= kMostHosts, "--hosts",
+          format("{} is not within 0 and {}", request.hosts, kMostHosts));
+  return request;
 }
 
-Json certificate(const GraphPlan& plan) {
-  return {{"kind", partitioner::is_exact(plan.bottleneck, plan.bound.value) ? "exact" : "bound"},
-          {"value", plan.bound.value},
-          {"witness", plan.bound.witness}};
+partitioner::GivenStages given_by(const CostGraph& graph, const std::string& file) {
+  return partitioner::stages_of_names(
+      graph, partitioner::read_stages(runtime::read_file(file, kMaxGraph), file));
+}
+
+// As the file divides it; the bound is that of a search.
+GraphPlan assigned(const CostGraph& graph, const std::string& file,
+                   const partitioner::GraphRequest& request, const PlanFlags& flags) {
+  const partitioner::GivenStages given = given_by(graph, file);
+  if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, file);
+  require(!flags.workers || *flags.workers == given.stages, "--workers",
+          format("{} has {}", file, plural(given.stages, "stage")));
+  partitioner::GraphDivision division;
+  division.stages.resize(static_cast<size_t>(given.stages));
+  for (int node = 0; node < graph.size(); ++node)
+    division.stages[static_cast<size_t>(given.stage_of[static_cast<size_t>(node)])].push_back(node);
+  GraphPlan plan = partitioner::price_division(graph, division);
+  partitioner::GraphRequest best = request;
+  best.workers = given.stages;
+  best.hosts = 0;
+  best.memory.reset();
+  best.slack = 0;
+  best.stages_per_worker = 1;
+  const auto answer = partitioner::plan_graph(graph, best);
+  if (const auto* found = std::get_if<GraphPlan>(&answer)) plan.bound = found->bound;
+  return plan;
+}
+
+PlannedGraph plan_of(const PlanFlags& flags, const GraphFlags& graph, const std::string& kind) {
+  require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
+  PlannedGraph planned{read_graph(*flags.model, kind), {}};
+  const partitioner::GraphRequest request = request_of(flags, graph, planned.read);
+  const auto start = std::chrono::steady_clock::now();
+  if (!flags.assign.empty()) {
+    planned.plan = assigned(planned.read.graph, flags.assign, request, flags);
+  } else {
+    auto answer = partitioner::plan_graph(planned.read.graph, request);
+    if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
+      throw Error(ErrorCode::kInfeasible, why->text(), *flags.model);
+    planned.plan = std::get<GraphPlan>(std::move(answer));
+  }
+  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return planned;
 }
 
 Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph& planned) {
   const GraphPlan& plan = planned.plan;
   Json workers = Json::array();
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    const GraphStage& stage = plan.stages[s];
+  for (size_t w = 0; w < plan.workers.size(); ++w) {
+    const GraphWorker& worker = plan.workers[w];
     Json nodes = Json::array();
-    for (const int node : stage.nodes) nodes.push_back(graph.node(node).name);
-    workers.push_back({{"worker", s},
-                       {"load", stage.work + stage.wire},
-                       {"work", stage.work},
-                       {"wire", stage.wire},
-                       {"bytes_in", stage.bytes_in},
-                       {"memory", stage.memory},
+    for (const int node : worker.nodes) nodes.push_back(graph.node(node).name);
+    workers.push_back({{"worker", w},
+                       {"device", kDevices[static_cast<size_t>(worker.device_type)]},
+                       {"stages", worker.stages},
+                       {"load", worker.load()},
+                       {"work", worker.work},
+                       {"wire", worker.wire},
+                       {"bytes_in", worker.bytes_in},
+                       {"memory", worker.memory},
                        {"nodes", nodes}});
   }
-  Json::object_t assignment;  // names are distinct; a search for each would take long
-  for (int node = 0; node < graph.size(); ++node)
-    assignment.emplace_back(graph.node(node).name, plan.stage_of[static_cast<size_t>(node)]);
+  std::vector<std::string> names;
+  for (int node = 0; node < graph.size(); ++node) names.push_back(graph.node(node).name);
   return {{"graph", graph.name()},
           {"format", kind},
           {"cut", "layer"},
@@ -96,19 +154,19 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
           {"bottleneck", plan.bottleneck},
           {"lower_bound", plan.bound.value},
           {"gap", partitioner::gap_of(plan.bottleneck, plan.bound.value)},
-          {"certificate", certificate(plan)},
+          {"certificate", certificate_json(plan.bottleneck, plan.bound)},
           {"cut_bytes", static_cast<int64_t>(plan.cut_bytes)},
           {"acyclic", plan.acyclic},
           {"plan_seconds", planned.seconds},
           {"workers", workers},
-          {"assignment", Json(std::move(assignment))}};
+          {"assignment", assignment_json(names, plan.stage_of)}};
 }
 
-std::string names_of(const CostGraph& graph, const GraphStage& stage) {
+std::string names_of(const CostGraph& graph, const GraphWorker& worker) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(stage.nodes.size(), kNamesShown); ++i)
-    names.push_back(graph.node(stage.nodes[i]).name);
-  const size_t more = stage.nodes.size() - names.size();
+  for (size_t i = 0; i < std::min(worker.nodes.size(), kNamesShown); ++i)
+    names.push_back(graph.node(worker.nodes[i]).name);
+  const size_t more = worker.nodes.size() - names.size();
   return format("{}{}", fmt::join(names, " "),
                 more > 0 ? format(" and {} more", more) : std::string());
 }
@@ -117,24 +175,22 @@ std::string text(const CostGraph& graph, const PlannedGraph& planned, bool colou
   const GraphPlan& plan = planned.plan;
   const std::string& unit = graph.unit();
   std::string result = format("{}: {} nodes, layer cut over {}\n\n", graph.name(), graph.size(),
-                              plural(static_cast<long long>(plan.stages.size()), "worker"));
+                              plural(static_cast<long long>(plan.workers.size()), "worker"));
   Table table({"worker", "nodes", "load " + unit, "work " + unit, "wire " + unit, "in", "memory"});
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    const GraphStage& stage = plan.stages[s];
-    table.add({format("{}", s), human_count(static_cast<long long>(stage.nodes.size())),
-               format("{:.4g}", stage.work + stage.wire), format("{:.4g}", stage.work),
-               format("{:.4g}", stage.wire), human_bytes(stage.bytes_in),
-               human_bytes(stage.memory)});
+  for (size_t w = 0; w < plan.workers.size(); ++w) {
+    const GraphWorker& worker = plan.workers[w];
+    table.add({format("{}{}", w, worker.device_type == 0 ? "" : " (host)"),
+               human_count(static_cast<long long>(worker.nodes.size())),
+               format("{:.4g}", worker.load()), format("{:.4g}", worker.work),
+               format("{:.4g}", worker.wire), human_bytes(worker.bytes_in),
+               human_bytes(worker.memory)});
   }
   result += table.text(colour) + "\n";
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    result += format("stage {} on {}: {}\n", s, s, names_of(graph, plan.stages[s]));
-  result += format("\nbottleneck {:.6g} {}, {} ({})\n", plan.bottleneck, unit,
-                   partitioner::is_exact(plan.bottleneck, plan.bound.value)
-                       ? std::string("the least there is")
-                       : human_percent(partitioner::gap_of(plan.bottleneck, plan.bound.value)) +
-                             " above a lower bound",
-                   plan.bound.witness);
+  for (size_t w = 0; w < plan.workers.size(); ++w)
+    result += format("stage {} on {}: {}\n", fmt::join(plan.workers[w].stages, ", "), w,
+                     names_of(graph, plan.workers[w]));
+  result += format("\nbottleneck {:.6g} {}, {}\n", plan.bottleneck, unit,
+                   certificate_text(plan.bottleneck, plan.bound));
   result += format("{} cross forward; the graph of stages is {}\n", human_bytes(plan.cut_bytes),
                    plan.acyclic ? "acyclic" : "CYCLIC");
   return result;
@@ -142,14 +198,25 @@ std::string text(const CostGraph& graph, const PlannedGraph& planned, bool colou
 
 }  // namespace
 
-int plan_graph_file(const CLI::App& command, const PlanFlags& flags, const std::string& kind,
-                    bool json) {
+int plan_graph_file(const CLI::App& command, const PlanFlags& flags, const GraphFlags& graph,
+                    const std::string& kind, bool json) {
   check_flags(command);
-  const PlannedGraph planned = plan_of(flags, kind);
-  const CostGraph& graph = planned.read.graph;
+  require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
+  if (!graph.search.check.empty())
+    return answer_check(given_by(read_graph(*flags.model, kind).graph, graph.search.check).unsound,
+                        graph.search.check, json);
+  if (graph.search.front) {
+    const partitioner::ReadGraph read = read_graph(*flags.model, kind);
+    answer_front(read.graph, request_of(flags, graph, read), json);
+    return 0;
+  }
+  const PlannedGraph planned = plan_of(flags, graph, kind);
+  const CostGraph& costs = planned.read.graph;
+  if (!graph.search.graph_out.empty())
+    runtime::write_file_atomic(graph.search.graph_out, partitioner::write_costs(costs));
   answer(
-      json, [&] { return report(graph, kind, planned); },
-      [&](bool colour) { return text(graph, planned, colour); });
+      json, [&] { return report(costs, kind, planned); },
+      [&](bool colour) { return text(costs, planned, colour); });
   return 0;
 }
 

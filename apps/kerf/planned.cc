@@ -1,6 +1,10 @@
 #include "apps/kerf/planned.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -9,8 +13,12 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/models.h"
 #include "apps/profile_file.h"
+#include "apps/report/sign_of_life.h"
+#include "apps/report/terminal.h"
 #include "ops/optimizer.h"
 #include "partitioner/complete_plan.h"
+#include "partitioner/given_stages.h"
+#include "partitioner/model_graph.h"
 #include "partitioner/rewrite.h"
 #include "runtime/channel.h"
 #include "runtime/error.h"
@@ -164,13 +172,32 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   check_devices(planned.plan);
 }
 
-// Where not even a row for each micro-batch fits, the plan of that says what would.
+// Those of a file, numbered as they run; each on the worker of the number that it has there.
+void take_stages(const PlanFlags& flags, const partitioner::Model& model,
+                 partitioner::PlanRequest& request) {
+  require(request.cut == partitioner::Cut::kLayer && flags.cut != kAutoCut, "--assign",
+          "it is for --cut layer");
+  const partitioner::CostGraph graph = partitioner::cost_graph_of(model, request);
+  partitioner::GivenStages given = partitioner::stages_of_names(
+      graph, partitioner::read_stages(runtime::read_file(flags.assign, kMaxText), flags.assign));
+  if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, flags.assign);
+  require(request.placement.empty() && (!flags.workers || *flags.workers == given.stages),
+          "--assign", format("it has {}, on as many workers", plural(given.stages, "stage")));
+  const std::vector<int> number = partitioner::in_running_order(graph, given);
+  request.workers = given.stages;
+  for (int& stage : given.stage_of) stage = number[static_cast<size_t>(stage)];
+  request.given_stages = std::move(given.stage_of);
+  if (std::is_sorted(number.begin(), number.end())) return;
+  request.placement.resize(number.size());
+  for (size_t stage = 0; stage < number.size(); ++stage)
+    request.placement[static_cast<size_t>(number[stage])] = static_cast<int>(stage);
+}
+
 void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
                const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
   require(request.is_capped(), "--fit-batch", "it is for a cap; give --memory");
   require(!flags.batch, "--fit-batch", "it finds what --batch would say; leave one of them out");
-  request.batch = std::max<int64_t>(partitioner::largest_batch(model, request, in_flight),
-                                    request.micro_batches);
+  request.batch = partitioner::largest_batch(model, request, in_flight);
 }
 
 // What it has no use for: it chooses the stages, and with them the workers of each.
@@ -197,12 +224,26 @@ void make(const partitioner::PlanRequest& request, const partitioner::InFlight& 
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
 }
 
+SignOfLife::Options life_on_stderr() {
+  return {.terminal = takes_escapes(STDERR_FILENO),
+          .width = [] { return terminal_width(STDERR_FILENO); },
+          .now = {},
+          .write =
+              [](const std::string& text) {
+                std::fputs(text.c_str(), stderr);
+                std::fflush(stderr);
+              }};
+}
+
 void choose(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
             Planned& planned) {
   const auto objective = schedmp::simulated_step([&](const partitioner::Plan& plan) {
     return schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
   });
-  auto answer = partitioner::choose_plan(planned.model, request, in_flight, *objective);
+  SignOfLife life(life_on_stderr());
+  auto answer = partitioner::choose_plan(
+      planned.model, request, in_flight, *objective,
+      [&](const std::string& what) { life.tell("choosing a plan", what); });
   refuse_infeasible(answer);
   auto& choice = std::get<partitioner::Choice>(answer);
   planned.model = std::move(choice.model);
@@ -285,11 +326,6 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.pairs = flags.pairs.value_or(true);
   const bool free = request.cut == partitioner::Cut::kFree;
   require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
-  require(!free || !flags.shares.empty() || !asked.steering.pattern.empty() ||
-              !asked.steering.ways.empty() || !asked.capacities.empty(),
-          "--cut free",
-          "it needs to be told who computes what: --shares, --pattern, --way or "
-          "--devices");
   if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;
@@ -298,11 +334,17 @@ Planned make_plan_of(const PlanFlags& flags) {
   if (!flags.profile.empty())
     request.speed.profile = read_profile_file(flags.profile, planned.model);
   const auto in_flight = in_flight_of(flags, request.schedule);
+  request.slack = flags.slack;
+  if (!flags.assign.empty()) take_stages(flags, planned.model, request);
+  if (flags.certify) request.effort = partitioner::kCertifyingEffort;
+  const auto start = std::chrono::steady_clock::now();
   if (flags.fit_batch) fit_batch(flags, planned.model, *in_flight, request);
   if (automatic)
     choose(request, *in_flight, planned);
   else
     make(request, *in_flight, planned);
+  planned.plan_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);
   tell_notes(made.notes);
   return planned;

@@ -31,6 +31,7 @@ struct Planned {
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
   partitioner::onnx::FoldedWeights folded = {};
   std::vector<partitioner::Tried> tried = {};  // by the automatic cut
+  double plan_seconds = 0;                     // of planning alone
 };
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes

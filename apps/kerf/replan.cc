@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/profile_file.h"
 #include "apps/report/table.h"
@@ -74,6 +75,11 @@ std::string seconds_of(const std::vector<WorkerPrediction>& workers, size_t work
 
 PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& folder) {
   const Plan& plan = run.plan;
+  require(plan.cut != partitioner::Cut::kFree || flags.cut || !flags.shares.empty(), "--from-run",
+          format("the run in {} was cut by a file of shares, which leaves nothing to choose; say "
+                 "what to cut it by with --cut, or --cut free and --shares",
+                 folder));
+  flags.source_of_run = run.source;
   const bool same_cut = !flags.cut || *flags.cut == partitioner::to_string(plan.cut);
   fill(flags.cut, partitioner::to_string(plan.cut));
   fill(flags.workers, plan.workers_bound());

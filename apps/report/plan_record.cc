@@ -3,11 +3,14 @@
 #include <map>
 #include <utility>
 
+#include "apps/report/plan_certificate.h"
+#include "apps/report/plan_parts.h"
 #include "apps/report/table.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/part.h"
 #include "partitioner/sums.h"
 #include "schedmp/simulate.h"
+#include "schedmp/verify.h"
 
 namespace kerf::apps {
 
@@ -88,11 +91,6 @@ std::string connectors_text(const PlanRecord& record, bool colour) {
   return kinds.empty() ? std::string() : "\n" + table.text(colour);
 }
 
-std::string idle_text(const PlanRecord& record, int worker) {
-  const auto at = static_cast<size_t>(worker);
-  return at < record.idle.size() ? human_percent(record.idle[at]) : "-";
-}
-
 std::vector<std::string> kept_names(const Model& model, ops::Role role) {
   std::vector<std::string> names;
   for (const partitioner::ValueId id : model.kept_values())
@@ -145,15 +143,22 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .routes = routes_of(model, plan),
           .bottleneck = plan.bottleneck,
           .bound = plan.bound,
+          .witness = plan.witness,
           .acyclic = feeds_forward_only(model, plan),
           .trained = kept_names(model, ops::Role::kParameter),
           .frozen = kept_names(model, ops::Role::kFrozen)};
 }
 
-PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule) {
+PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule,
+                     const partitioner::Setting& setting) {
   PlanRecord record = record_of(model, plan);
-  const auto timeline = schedmp::simulate(model, plan, partitioner::lower(model, plan), schedule,
-                                          partitioner::request_of_plan(plan).speed);
+  const auto parts =
+      partitioner::lower(model, plan, {.threads = setting.threads, .devices = setting.devices});
+  record.parts = parts_of(model, plan, parts, schedule);
+  schedmp::Verdict verdict = schedmp::verify(model, plan, parts, schedule, setting);
+  if (verdict.ok()) record.proved_bytes = std::move(verdict.peak_bytes);
+  const auto timeline =
+      schedmp::simulate(model, plan, parts, schedule, partitioner::request_of_plan(plan).speed);
   if (!timeline) return record;
   record.step_seconds = timeline->step_seconds;
   for (int worker = 0; worker < schedule.workers(); ++worker)
@@ -166,18 +171,7 @@ std::string plan_text(const PlanRecord& record, bool colour) {
       format("{}, {} cut over {}, batch {} in {}, {}\n\n", record.model, record.cut,
              plural(static_cast<long long>(record.workers.size()), "worker"), record.batch,
              plural(record.micro_batches, "micro-batch"), record.schedule);
-  Table table({"worker", "forward", "time/step", "idle", "weights", "activations", "peak",
-               "messages", "out", "in"});
-  for (const auto& worker : record.workers)
-    table.add({format("{}", worker.worker), human_flops(worker.forward_flops),
-               human_seconds(worker.seconds), idle_text(record, worker.worker),
-               bytes_text(worker.weight_bytes), bytes_text(worker.activation_bytes),
-               bytes_text(worker.peak_bytes), human_count(worker.messages),
-               bytes_text(worker.bytes_out), bytes_text(worker.bytes_in)});
-  text += table.text(colour) + "\n";
-  for (size_t s = 0; s < record.stages.size(); ++s)
-    text += format("stage {} on {}: {}\n", s, fmt::join(record.stages[s].workers, ","),
-                   fmt::join(record.stages[s].nodes, " "));
+  text += workers_text(record, colour) + "\n" + stages_text(record);
   text += connectors_text(record, colour);
   const PlanRecord::StepTraffic step = record.per_step();
   text += format("\nper step: {} of {} between layers, {} of {} for the loss\n",
@@ -192,9 +186,9 @@ std::string plan_text(const PlanRecord& record, bool colour) {
   if (record.step_seconds)
     text += format("a step takes {} as simulated; idle is what a worker waits of it\n",
                    human_seconds(*record.step_seconds));
-  if (const auto gap = partitioner::known_gap(record.bottleneck, record.bound))
-    text += format("the slowest worker is at most {} above the best that any such cut can do\n",
-                   human_percent(*gap));
+  if (partitioner::known_gap(record.bottleneck, record.bound))
+    text += format("the slowest worker: {}\n",
+                   certificate_text(record.bottleneck, {*record.bound, record.witness}));
   return text;
 }
 

@@ -31,6 +31,20 @@ struct PlanRecord {
     int64_t messages = 0;  // of one step
     int64_t bytes = 0;
   };
+  // A worker of a stage; as partitioner::PartPrediction.
+  struct Part {
+    int stage = 0;
+    int worker = 0;
+    int operators = 0;
+    double forward_flops = 0;
+    double seconds = 0;
+    int64_t weight_bytes = 0;
+    int64_t activation_bytes = 0;
+    int64_t messages = 0;
+    int64_t bytes_in = 0;
+    int64_t bytes_out = 0;
+    bool operator==(const Part&) const = default;
+  };
   // How many connectors of each kind the routes are made of.
   struct Connectors {
     int64_t bridge = 0;
@@ -58,9 +72,11 @@ struct PlanRecord {
   std::vector<partitioner::WorkerPrediction> workers;
   std::vector<Stage> stages;
   std::vector<Route> routes;
+  std::vector<Part> parts = {};  // empty of what was recorded without a schedule
   double bottleneck = 0;
   std::optional<double> bound;
-  bool acyclic = true;  // the graph of stages
+  std::string witness = {};  // of the bound; empty of a plan that was read
+  bool acyclic = true;       // the graph of stages
   // Names of the weights that are updated, and of those that stay.
   std::vector<std::string> trained;
   std::vector<std::string> frozen;
@@ -68,7 +84,14 @@ struct PlanRecord {
   // simulated, or hangs.
   std::optional<double> step_seconds = std::nullopt;
   std::vector<double> idle = {};
+  // By worker: what it takes under the schedule that will run, to the byte, slots and all; what the
+  // planner keeps within the cap (WorkerPrediction) is no less. Empty of what was not verified.
+  std::vector<int64_t> proved_bytes = {};
 
+  int64_t peak_bytes(const partitioner::WorkerPrediction& worker) const {
+    const auto at = static_cast<size_t>(worker.worker);
+    return at < proved_bytes.size() ? proved_bytes[at] : worker.peak_bytes;
+  }
   StepTraffic per_step() const;
   Connectors connectors() const;
   int64_t cut_bytes() const;  // of activations' values, in one step
@@ -80,9 +103,10 @@ struct PlanRecord {
 };
 
 PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan);
-// With the step as it unfolds under a schedule that fits the plan.
+// With what each worker of each stage takes, and the step as it unfolds, under a schedule that fits
+// the plan.
 PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& plan,
-                     const schedmp::Schedule& schedule);
+                     const schedmp::Schedule& schedule, const partitioner::Setting& setting);
 
 std::string plan_text(const PlanRecord& record, bool colour);
 
@@ -126,6 +150,20 @@ void fields(Fields& f, PlanRecord::Route& route) {
 }
 
 template <class Fields>
+void fields(Fields& f, PlanRecord::Part& part) {
+  f("stage", part.stage);
+  f("worker", part.worker);
+  f("operators", part.operators);
+  f("forward_flops", part.forward_flops);
+  f("seconds", part.seconds);
+  f("weight_bytes", part.weight_bytes);
+  f("activation_bytes", part.activation_bytes);
+  f("messages", part.messages);
+  f("bytes_in", part.bytes_in);
+  f("bytes_out", part.bytes_out);
+}
+
+template <class Fields>
 void fields(Fields& f, PlanRecord::Connectors& connectors) {
   f("bridge", connectors.bridge);
   f("slice", connectors.slice);
@@ -152,6 +190,7 @@ void fields(Fields& f, PlanRecord& plan) {
   f("workers", plan.workers);
   f("stages", plan.stages);
   f("routes", plan.routes);
+  f.newer("parts", plan.parts);
   f.derived("connectors", plan.connectors());
   f.derived("per_step", plan.per_step());
   f("bottleneck", plan.bottleneck);
@@ -163,6 +202,7 @@ void fields(Fields& f, PlanRecord& plan) {
   f.newer("frozen", plan.frozen);
   f.newer("step_seconds", plan.step_seconds);
   f.newer("idle", plan.idle);
+  f.newer("proved_bytes", plan.proved_bytes);
 }
 
 }  // namespace kerf::apps

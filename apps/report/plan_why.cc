@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/report/table.h"
+#include "partitioner/fitted_text.h"
 #include "runtime/format.h"
 
 namespace kerf::apps {
@@ -17,11 +18,18 @@ using partitioner::PlanFigures;
 
 namespace {
 
-constexpr size_t kFewNames = 3;
+constexpr size_t kFewNames = 3;      // short ones
+constexpr size_t kNameLetters = 28;  // of one
 
+// The first of them, and how many more there are: in a line's room.
 std::string few_of(const std::vector<std::string>& names) {
-  const size_t told = std::min(kFewNames, names.size());
-  std::string text = format("{}", fmt::join(names.begin(), names.begin() + told, " "));
+  std::string text;
+  size_t told = 0;
+  for (const std::string& name : names) {
+    const std::string shown = partitioner::elided(name, kNameLetters);
+    if (told == kFewNames || (told > 0 && text.size() + shown.size() > kNameLetters)) break;
+    text += (told++ > 0 ? " " : "") + shown;
+  }
   if (told < names.size()) text += format(" and {} more", names.size() - told);
   return text;
 }

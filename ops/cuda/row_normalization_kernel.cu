@@ -1,5 +1,6 @@
 // RowSum, RowSquareSum and RowNormalization on a GPU, sums of a row by a block. With r the inverse
-// deviation, c = X - mean, g = dY * Scale and n the length of a whole row, of which this is a share,
+// deviation, c = X - mean, g = dY * Scale and n the length of a whole row, of which this is a
+// share,
 //   dX = g * r,   dsquares = -r^3 / 2n * sum of g * c,   dsums = -r / n * sum of g,
 //   dScale = sum over rows of dY * c * r,   dB = sum over rows of dY.
 #include <cmath>
@@ -23,7 +24,7 @@ struct RowShare {
   }
 };
 
-struct SumRow : Adding<float> {
+struct SumRowShare : Adding<float> {
   RowShare rows;
   bool squares;
   float* to;
@@ -58,7 +59,7 @@ struct SumsGradient {
   }
 };
 
-struct Deviation {
+struct RowDeviation {
   RowShare rows;
   const float* squares;
   float epsilon;
@@ -68,7 +69,7 @@ struct Deviation {
 };
 
 struct NormaliseShare {
-  Deviation by;
+  RowDeviation by;
   const float* scale;
   const float* bias;  // null: 0
   float* y;
@@ -81,7 +82,7 @@ struct NormaliseShare {
 };
 
 struct ShareGradient {
-  Deviation by;
+  RowDeviation by;
   const float* scale;
   const float* dy;
   float* dx;
@@ -92,7 +93,7 @@ struct ShareGradient {
 
 // Of a row's sums, or its squares.
 struct StatisticGradient : Adding<float> {
-  Deviation by;
+  RowDeviation by;
   bool squares;
   const float* scale;
   const float* dy;
@@ -109,8 +110,8 @@ struct StatisticGradient : Adding<float> {
 };
 
 // Row r of the work is a column: the gradients of Scale and B, for W.
-struct ColumnProducts : Adding<float> {
-  Deviation by;
+struct RowColumnSums : Adding<float> {
+  RowDeviation by;
   int64_t count;  // of rows
   bool centred;
   const float* dy;
@@ -125,12 +126,12 @@ struct ColumnProducts : Adding<float> {
 
 class RowSumsKernel final : public Kernel {
  public:
-  RowSumsKernel(const Queue& queue, const RowSums& op) : queue_(queue), op_(op) {}
+  RowSumsKernel(const Queue& queue, const ops::RowSums& op) : queue_(queue), op_(op) {}
 
   void forward(const Call& call) override {
     const int64_t rows = call.outputs[0].elements();
     if (rows == 0) return;
-    SumRow body;
+    SumRowShare body;
     body.rows = share(call, call.inputs[0].elements() / rows);
     body.squares = op_.squares();
     body.to = call.outputs[0].f32();
@@ -166,7 +167,7 @@ class RowSumsKernel final : public Kernel {
   }
 
   const Queue& queue_;
-  const RowSums& op_;
+  const ops::RowSums& op_;
 };
 
 class RowNormalizationKernel final : public Kernel {
@@ -202,7 +203,7 @@ class RowNormalizationKernel final : public Kernel {
     }
     if (call.handed.empty()) return;
     for (const bool centred : {true, false}) {
-      ColumnProducts body;
+      RowColumnSums body;
       body.by = deviation(call);
       body.count = rows;
       body.centred = centred;
@@ -222,7 +223,7 @@ class RowNormalizationKernel final : public Kernel {
   }
 
  private:
-  Deviation deviation(const Call& call) const {
+  RowDeviation deviation(const Call& call) const {
     return {
         {call.inputs[Op::kScale].elements(), static_cast<float>(op_.length()),
          call.inputs[Op::kX].f32(), op_.has(Op::kSums) ? call.inputs[Op::kSums].f32() : nullptr},
@@ -235,7 +236,7 @@ class RowNormalizationKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_row_sums(const KernelSite& site) {
-  return std::make_unique<RowSumsKernel>(queue_of(site), site.as<RowSums>());
+  return std::make_unique<RowSumsKernel>(queue_of(site), site.as<ops::RowSums>());
 }
 
 }  // namespace

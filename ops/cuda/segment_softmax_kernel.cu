@@ -74,7 +74,7 @@ struct GivenOfLine {
   }
 };
 
-struct SegmentGradient : Adding<double> {
+struct SegmentsOfSoftmax : Adding<double> {
   SegmentLines lines;
   const float* y;
   const float* dy;
@@ -116,7 +116,7 @@ class SegmentSoftmaxKernel final : public PlainKernel {
         continue;
       }
       const Folded folded = fold(shape, op_.axis());
-      SegmentGradient body;
+      SegmentsOfSoftmax body;
       body.lines = lines_of(call, shape);
       body.y = y;
       body.dy = dy;

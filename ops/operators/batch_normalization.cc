@@ -71,7 +71,7 @@ Cost BatchNormalization::cost(const LocalSpecs& local) const {
   const double n = static_cast<double>(local.inputs[0].shape.elements());
   const double c = static_cast<double>(local.inputs[1].shape.elements());
   return training_mode_ ? Cost{7 * n, 8 * n, 2 * c, 16 * n, 20 * n, 16 * c}
-                        : Cost{3 * n, 5 * n, 2 * c, 8 * n, 20 * n, 16 * c};
+                        : Cost{4 * n, 5 * n, 2 * c, 8 * n, 20 * n, 16 * c};
 }
 
 BackwardReads BatchNormalization::backward_reads() const {

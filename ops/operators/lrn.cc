@@ -34,7 +34,7 @@ Lrn::Lrn(const NodeFacts& facts)
 Cost Lrn::cost(const LocalSpecs& local) const {
   const double n = static_cast<double>(local.outputs[0].shape.elements());
   const double x = static_cast<double>(local.inputs[0].shape.elements());
-  return {8 * n, 16 * n, 0, 4 * (x + n), 4 * (2 * x + n), 0};
+  return {15 * n, 16 * n, 0, 4 * (x + n), 4 * (2 * x + n), 0};
 }
 
 BackwardReads Lrn::backward_reads() const {

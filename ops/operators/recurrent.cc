@@ -186,17 +186,28 @@ void Recurrent::check_shapes(int64_t directions) const {
                      samples_first_ ? "[N, D, H]" : "[D, N, H]", fmt::join(shapes, ", ")));
 }
 
+std::string Recurrent::why_not_unrolled(int64_t steps) const {
+  if (!unusual_.empty()) return "a recurrence with " + unusual_;
+  if (kind_ == Kind::kGru && !linear_before_reset_)
+    return "a GRU whose linear_before_reset is 0: its steps are two each";
+  if (steps > kMostUnrolled) return format("more than {} steps", kMostUnrolled);
+  return {};
+}
+
 void Recurrent::set_space() {
   enum : int { kSamples, kDirections, kTime, kHidden };
   const Shape& x = shape(kX);
   const int64_t steps = x[samples_first_ ? 1 : 0];
   const int64_t samples = x[samples_first_ ? 0 : 1];
   const int64_t directions = shape(kW)[0];
-  space_.axes = {samples_axis(samples),
-                 {AxisKind::kFeature, "directions", directions},
-                 {AxisKind::kSpace, "time", steps, 1, false, "each step needs the one before"},
-                 {AxisKind::kOther, "hidden units", hidden_, 1, false,
-                  "each step needs every hidden unit of the one before"}};
+  const std::string why_whole = why_not_unrolled(steps);
+  space_.axes = {
+      samples_axis(samples),
+      {directions > 1 ? AxisKind::kFeature : AxisKind::kOther, "directions", directions},
+      {AxisKind::kSpace, "time", steps, 1, false, "each step needs the one before"},
+      {why_whole.empty() ? AxisKind::kFeature : AxisKind::kOther, "hidden units", hidden_, 1, false,
+       "each step needs every hidden unit of the one before" +
+           (why_whole.empty() ? "" : ", and nothing unrolls " + why_whole)}};
   const OperandMap sequence = samples_first_ ? operand_axes({{kSamples}, {kTime}, {}})
                                              : operand_axes({{kTime}, {kSamples}, {}});
   const OperandMap weights = operand_axes({{kDirections}, {}, {}});

@@ -17,8 +17,9 @@
 // Answers only, no gradients: sequence_lens, P (peepholes), clip, input_forget, and activations
 // other than the default ones and, of the RNN, Relu and Sigmoid.
 //
-// Iterations: samples, directions, time, hidden units; the last two stay whole. Y is read again for
-// W (by the GRU for I too); the gates are reserved, and I hands W their gradients.
+// Iterations: samples, directions, time, hidden units; the last two stay whole. A rewrite into a
+// RecurrentCell a step divides hidden units: where it can, their axis is one of features. Y is read
+// again for W (by the GRU for I too); the gates are reserved, and I hands W their gradients.
 #pragma once
 
 #include <array>
@@ -47,6 +48,9 @@ struct GateFunction {
   float beta = 0;
   float operator()(float x) const;
 };
+
+// Steps that a rewrite makes nodes of.
+inline constexpr int64_t kMostUnrolled = 2048;
 
 class Recurrent final : public BoundOperator {
  public:
@@ -88,6 +92,8 @@ class Recurrent final : public BoundOperator {
   void find_unusual();
   void refuse_gradients() const;
   void check_shapes(int64_t directions) const;
+  // Why its steps are no nodes RecurrentCell; empty: they can be.
+  std::string why_not_unrolled(int64_t steps) const;
   void set_space();
   double cells(const LocalSpecs& local) const;
 

@@ -3,10 +3,10 @@
 //
 //   scores [N, C, ...]   maximum, log_sum [N, S, ...]
 //
-// Classes are along attribute `axis` (default 1). Attribute boundaries: 0, ascending, C; segment s is [boundaries[s], boundaries[s + 1]). Its
-// log-sum-exp is maximum + log_sum, kept apart because float32 has no room for their sum: at scores
-// near 1e4 it rounds to 5e-4. LogLoss puts the segments together. Iterations: samples, segments,
-// the other axes; nothing is partial.
+// Classes are along attribute `axis` (default 1). Attribute boundaries: 0, ascending, C; segment s
+// is [boundaries[s], boundaries[s + 1]). Its log-sum-exp is maximum + log_sum, kept apart because
+// float32 has no room for their sum: at scores near 1e4 it rounds to 5e-4. LogLoss puts the
+// segments together. Iterations: samples, segments, the other axes; nothing is partial.
 #pragma once
 
 #include "ops/operator.h"

@@ -6,6 +6,7 @@
 
 #include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/cuts/shares_file.h"
+#include "partitioner/cuts/space.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/ways.h"
 #include "partitioner/stage_price.h"
@@ -100,11 +101,7 @@ std::vector<std::optional<ops::Layout>> asked_divisions(const Model& model,
   if (!request.steering.pattern.empty()) return by_pattern(model, request);
   if (!request.steering.ways.empty()) return divided_by_ways(model, request, rewriting);
   if (!request.speed.capacities.empty()) return by_devices(model, request);
-  throw Error(
-      ErrorCode::kUsage,
-      "the free cut needs to be told which worker computes what; give --shares FILE with "
-      "{\"kerf_shares\": 1, \"shares\": {\"NODE\": {\"WORKER\": \"0-9,12\"}}}, or --pattern, --way "
-      "or --devices");
+  return divisions_by_space(model, request);
 }
 
 }  // namespace kerf::partitioner

@@ -1,4 +1,4 @@
-// What a free cut is asked of each node, in one of four ways:
+// What a free cut is asked of each node, in one of five ways:
 //
 //   shares    a file lists index sets (shares_file.h)
 //   pattern   the features of every one-to-all operator go to workers evenly, in blocks in turn, or
@@ -7,6 +7,7 @@
 //             one-to-all operator that no rule names, by `others`
 //   devices   nothing is said but that devices differ: in proportion, bettered until the seconds
 //             that workers compute hardly differ
+//   space     nothing is said at all: rows of images, and what suits the rest (space.h)
 //
 // What none of them names follows its input, as in every free cut. Pure function.
 #pragma once

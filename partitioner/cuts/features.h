@@ -1,5 +1,5 @@
-// Features: what of an operator's iterations a feature cut divides, and even divisions of them. Pure
-// functions.
+// Features: what of an operator's iterations a feature cut divides, and even divisions of them.
+// Pure functions.
 #pragma once
 
 #include <optional>

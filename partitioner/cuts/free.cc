@@ -1,7 +1,7 @@
 // The free cut (free-neuron): any index set of any operator to any worker, as a file or a person's
-// rules ask it (asked_divisions.h). Nodes of which nothing is asked follow their input, or are
-// divided evenly; what only moves what the data set gives follows its reader, so that nobody reads
-// rows of others. One stage of all workers.
+// rules ask it (asked_divisions.h); where nothing is asked by space (space.h). Nodes of which nothing
+// is asked follow their input, or are divided evenly; what only moves what the data set gives follows
+// its reader, so that nobody reads rows of others. One stage of all workers.
 //
 // Where it is asked to divide what a node needs whole, a rewrite (rewrite.h) makes pieces of the
 // node that divide so; what is asked speaks of the node. A training batch normalisation of which
@@ -136,7 +136,8 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
                 request.shares.empty()
-                    ? format("no operator has features or samples for it; use fewer --workers")
+                    ? format("neither rows, samples nor features are enough for it; use fewer "
+                             "--workers")
                     : "the shares give it none; give it some, or leave its number out");
   return assignment;
 }

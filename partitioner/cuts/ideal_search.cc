@@ -35,6 +35,7 @@ IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLi
     for (const Ideals::Step& step : ideals.steps(ideal))
       left_[at(step.ideal)] = std::max(0.0, left_[at(ideal)] - least[at(step.unit)]);
   left_.back() = 0;  // sums leave rounding
+  find_alive();
   parted_ = close_parted();
 }
 
@@ -55,6 +56,20 @@ void IdealSearch::number_states() {
     }
     stage_.push_back(stages);
     complete_.push_back(complete);
+  }
+}
+
+// What an ideal makes and others read enters a later stage, at least one.
+void IdealSearch::find_alive() {
+  alive_.assign(at(ideals_.size()), 0);
+  std::vector<bool> has(at(units_.size()));
+  for (int ideal = 0; ideal < ideals_.size(); ++ideal) {
+    std::fill(has.begin(), has.end(), false);
+    for (const int unit : ideals_.units_in(ideal)) has[at(unit)] = true;
+    for (const UnitValue& value : units_.values)
+      if (has[at(value.producer)] && std::any_of(value.readers.begin(), value.readers.end(),
+                                                 [&](int reader) { return !has[at(reader)]; }))
+        alive_[at(ideal)] += value.bytes;
   }
 }
 
@@ -116,6 +131,7 @@ void IdealSearch::find_live(const Task& task, int ideal) {
   for (int state = 0; state < states(); ++state) {
     const double value = best(ideal, state).value;
     if (value == kNever) continue;
+    if (task.goal == Goal::kBytes && value + alive_[at(ideal)] > task.value) continue;
     const int left = stages - stage_[at(state)];
     if (left == 0 || left_[at(ideal)] > left * task.price) continue;
     if (left == 1) {
@@ -210,7 +226,8 @@ void IdealSearch::relax(const Task& task, int start, int state, int end,
                          : task.goal == Goal::kBottleneck ? std::max(before, price)
                                                           : std::max(before, capped ? memory : 0);
     Best& known = best(end, next);
-    if (value > task.value || value >= known.value) continue;
+    const double more = task.goal == Goal::kBytes ? alive_[at(end)] : 0;
+    if (value + more > task.value || value >= known.value) continue;
     known = {value, start, static_cast<int>(type)};
   }
 }

@@ -1,8 +1,8 @@
 // The best division of a graph into stages, over all that there are: dynamic programming over
 // (devices used, ideal). Exact; the way of Jeon et al. 2020 and Tarnawski et al. 2020, with two
 // things beside: from an ideal only those are looked at that a stage within the limits leads to,
-// each along one path (its units by rank, so that what a stage costs is kept up to date in O(degree)
-// a unit), and devices of several types are used in whichever order is best.
+// each along one path (its units by rank, so that what a stage costs is kept up to date in
+// O(degree) a unit), and devices of several types are used in whichever order is best.
 //
 // Borrows units, ideals and limits; used by one thread.
 #pragma once
@@ -70,6 +70,7 @@ class IdealSearch {
     return best_[static_cast<size_t>(ideal) * used_.size() + static_cast<size_t>(state)];
   }
   void number_states();
+  void find_alive();
   std::vector<bool> close_parted() const;
   std::optional<IdealChain> run(const Task& task);
   void find_live(const Task& task, int ideal);
@@ -88,6 +89,7 @@ class IdealSearch {
   std::vector<bool> complete_;          // state -> whether only hosts are left
   std::vector<int> stride_;             // by type: from a state to that with one more of it
   std::vector<double> left_;            // ideal -> the least work that it lacks
+  std::vector<double> alive_;           // ideal -> bytes of it that others will read
   std::vector<bool> parted_;            // ideals that part units which are better together
   GrowingStage stage_now_;
   std::vector<int> live_;  // states of the start that have a value, and a stage to go on

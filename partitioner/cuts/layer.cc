@@ -2,6 +2,8 @@
 //
 //   order     conv1 relu1 pool1 conv2 | relu2 pool2 flatten fc1 | relu3 fc2 relu4 fc3 loss
 //   stage     0                       | 1                       | 2
+#include <algorithm>
+
 #include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/steered_layers.h"
 #include "partitioner/model_graph.h"
@@ -26,12 +28,11 @@ void check_units(const LayerSearch& search, int workers) {
                      search.units(), workers));
 }
 
-StageLimits limits_of(const CutTask& task) {
+StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
   StageLimits limits;
-  for (int s = 0; s < task.request.workers; ++s) {
+  for (int s = 0; s < request.workers; ++s) {
     limits.device_type.push_back(0);
-    limits.micro_batches.push_back(
-        task.in_flight.kept(s, task.request.workers, task.request.micro_batches));
+    limits.micro_batches.push_back(in_flight.kept(s, request.workers, request.micro_batches));
   }
   return limits;
 }
@@ -48,7 +49,23 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
       result.division.nodes[static_cast<size_t>(node)] = whole_division(model, node, part);
   }
   result.bound = search.bound().value;
+  result.witness = search.bound().witness;
   return result;
+}
+
+// Stages as they were given, with the bound of those that a search would find.
+Assignment given(const CutTask& task) {
+  LayerDivision division;
+  division.stages.resize(static_cast<size_t>(task.request.workers));
+  KERF_CHECK(task.request.given_stages.size() == static_cast<size_t>(task.model.nodes()),
+             "stages of {} nodes, not {}", task.request.given_stages.size(), task.model.nodes());
+  for (NodeId node = 0; node < task.model.nodes(); ++node)
+    division.stages.at(static_cast<size_t>(task.request.given_stages[static_cast<size_t>(node)]))
+        .push_back(node);
+  const CostGraph graph = cost_graph_of(task.model, task.request);
+  LayerSearch search(graph, limits_of(task.request, task.in_flight), 0, task.request.effort);
+  if (task.request.workers <= search.units()) search.best();  // for its bound
+  return assign(task.model, task.request, search, division);
 }
 
 }  // namespace
@@ -56,8 +73,10 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
 std::optional<Assignment> cut_layer(const CutTask& task) {
   if (steers_layers(task.request)) return cut_steered_layers(task);
   check_stages(task.model, task.request.workers);
+  if (!task.request.given_stages.empty()) return given(task);
   const CostGraph graph = cost_graph_of(task.model, task.request);
-  LayerSearch search(graph, limits_of(task));
+  LayerSearch search(graph, limits_of(task.request, task.in_flight), task.request.slack,
+                     task.request.effort);
   check_units(search, task.request.workers);
   const auto assignment_of = [&](const LayerDivision& division) {
     return assign(task.model, task.request, search, division);
@@ -72,6 +91,54 @@ std::optional<Assignment> cut_layer(const CutTask& task) {
           : search.best();
   if (!division) return std::nullopt;
   return assignment_of(*division);
+}
+
+namespace {
+
+struct Measures {
+  double bottleneck = 0;
+  double bytes = 0;   // forward, between layers
+  double memory = 0;  // of the fullest worker
+};
+
+Measures measures_of(const CostGraph& graph, const Model& model, const Plan& plan) {
+  Measures result{plan.bottleneck, cut_bytes(graph, stages_of_nodes(plan, model.nodes())), 0};
+  for (const WorkerPrediction& worker : plan.workers)
+    result.memory = std::max(result.memory, static_cast<double>(worker.peak_bytes));
+  return result;
+}
+
+bool dominates(const Measures& a, const Measures& b) {
+  constexpr double kRoom = 1 + 1e-9;
+  return a.bottleneck <= b.bottleneck * kRoom && a.bytes <= b.bytes * kRoom &&
+         a.memory <= b.memory * kRoom &&
+         (a.bottleneck * kRoom < b.bottleneck || a.bytes * kRoom < b.bytes ||
+          a.memory * kRoom < b.memory);
+}
+
+}  // namespace
+
+std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
+                              const InFlight& in_flight) {
+  check_stages(model, request.workers);
+  const CostGraph graph = cost_graph_of(model, request);
+  LayerSearch search(graph, limits_of(request, in_flight), 0, request.effort);
+  check_units(search, request.workers);
+  std::vector<Plan> plans;
+  std::vector<Measures> measures;
+  for (const LayerDivision& division : search.front(request.memory)) {
+    Plan plan = assigned_plan(model, request, in_flight, assign(model, request, search, division));
+    const Measures its = measures_of(graph, model, plan);
+    if (request.memory && its.memory > static_cast<double>(*request.memory)) continue;
+    plans.push_back(std::move(plan));
+    measures.push_back(its);
+  }
+  std::vector<Plan> front;
+  for (size_t i = 0; i < plans.size(); ++i)
+    if (std::none_of(measures.begin(), measures.end(),
+                     [&](const Measures& other) { return dominates(other, measures[i]); }))
+      front.push_back(std::move(plans[i]));
+  return front;
 }
 
 }  // namespace kerf::partitioner

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "partitioner/at.h"
 #include "partitioner/coarse_units.h"
@@ -15,7 +14,8 @@ namespace {
 
 constexpr int kMostTightenings = 16;
 constexpr int kMostFineUnits = 20'000;
-constexpr double kCoarseShare = 1.0 / 400;  // of a stage's work, in a coarse unit
+constexpr double kCoarseShare = 1.0 / 400;    // of a stage's work, in a coarse unit
+constexpr size_t kUnitsOfMostIdeals = 1'000;  // more units, fewer ideals
 constexpr size_t kMostTypeOrders = 16;
 constexpr double kBetter = 1e-9;  // by less nothing is better
 
@@ -27,6 +27,16 @@ StageLimits with_types(const StageLimits& limits, const std::vector<int>& types)
   for (size_t s = 0; s < types.size(); ++s)
     if (types[s] == limits.host_type) result.memory[s] = kNever;
   return result;
+}
+
+// A search looks at all units for each ideal.
+size_t most_ideals(const SearchEffort& effort, int units) {
+  return std::min(effort.ideals, effort.ideals * kUnitsOfMostIdeals / at(units + 1));
+}
+
+// Where a host may stand anywhere, there is more to try.
+int64_t visits_of(const SearchEffort& effort, const StageLimits& limits) {
+  return limits.host_type < 0 ? effort.visits : 4 * effort.visits;
 }
 
 // The order of an ideal chain's units: stage by stage, within each by rank.
@@ -57,24 +67,6 @@ std::vector<int> finer(const std::vector<int>& coarse_order, const CoarseUnits& 
 
 }  // namespace
 
-// All lines that divisions under some limits are looked for on.
-struct LayerSearch::Attempt {
-  struct Candidate {
-    const Line* line = nullptr;
-    const StageLimits* limits = nullptr;
-    LineSearch search;
-  };
-  void add(const Line& line, const StageLimits& order) {
-    candidates.push_back({&line, &order, LineSearch(line, order)});
-  }
-
-  const StageLimits& limits;
-  std::deque<StageLimits> orders;  // of device types
-  std::deque<Line> lines;          // beside the search's own
-  std::deque<Candidate> candidates;
-  double bottleneck = kNever;
-};
-
 LayerSearch::LayerSearch(const CostGraph& graph, StageLimits limits, double slack,
                          const SearchEffort& effort)
     : graph_(graph),
@@ -84,21 +76,21 @@ LayerSearch::LayerSearch(const CostGraph& graph, StageLimits limits, double slac
       units_(units_of(graph)),
       count_(units_.size()) {
   limits_.memory.assign(limits_.device_type.size(), kNever);
-  simple_ = bound_ = simple_bound();
+  simple_ = bound_ = find_simple_bound();
   const auto stages = static_cast<double>(limits_.device_type.size());
   coarse_ = count_ > kMostFineUnits;
   if (coarse_) units_ = join_neighbours(units_, kCoarseShare / stages).units;
   for (std::vector<int>& order : topological_orders(units_))
     lines_.emplace_back(units_, std::move(order));
-  ideals_ = Ideals::of(units_, effort_.ideals);
+  ideals_ = Ideals::of(units_, most_ideals(effort_, units_.size()));
   for (const double share : {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0}) {
     if (ideals_ || coarser_ideals_) break;
     coarser_ = join_chains(units_, share / stages);
-    coarser_ideals_ = Ideals::of(coarser_->units, effort_.ideals);
+    coarser_ideals_ = Ideals::of(coarser_->units, most_ideals(effort_, coarser_->units.size()));
   }
 }
 
-Bound LayerSearch::simple_bound() const {
+Bound LayerSearch::find_simple_bound() const {
   double total = 0;
   double largest = 0;
   int heaviest = 0;
@@ -141,23 +133,39 @@ std::optional<LayerDivision> LayerSearch::best() {
   return best_under(limits_, true);
 }
 
-std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
-  Attempt attempt{limits, {}, {}, {}};
-  for (StageLimits& order : type_orders(limits)) {
+void LayerSearch::start(Attempt& attempt) const {
+  for (StageLimits& order : type_orders(attempt.limits)) {
     const StageLimits& kept = attempt.orders.emplace_back(std::move(order));
     for (const Line& line : lines_) attempt.add(line, kept);
     if (ideals_) break;  // the search over ideals tries them all
   }
-  for (const Attempt::Candidate& candidate : attempt.candidates)
+}
+
+// The lines first: they say what there is to improve on.
+void LayerSearch::find_bottleneck(Attempt& attempt, bool proves) {
+  start(attempt);
+  for (const Candidate& candidate : attempt.candidates)
     attempt.bottleneck = std::min(
         attempt.bottleneck, candidate.search.least_bottleneck(simple_.value, attempt.bottleneck));
   if (attempt.bottleneck > simple_.value * (1 + kBetter)) improve_bottleneck(attempt, proves);
+}
+
+std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
+  Attempt attempt{limits};
+  find_bottleneck(attempt, proves);
   if (attempt.bottleneck == kNever) return std::nullopt;
-  const double price = attempt.bottleneck * (1 + slack_);
-  for (const bool keep_close : {true, false})
-    if (const Found found = fewest_bytes(attempt, price, keep_close); found.line != nullptr)
+  auto division = fewest_bytes(attempt, attempt.bottleneck * (1 + slack_));
+  KERF_CHECK(division.has_value(), "a bottleneck was found, but no division that has it");
+  return division;
+}
+
+std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double price) const {
+  for (const bool keep_close : {true, false}) {
+    if (!keep_close && units_.close.empty()) continue;  // as before
+    if (const Found found = fewest_bytes(attempt, price, keep_close); found.candidate != nullptr)
       return division_of(found);
-  throw Error(ErrorCode::kInternal, "a bottleneck was found, but no division that has it");
+  }
+  return std::nullopt;
 }
 
 // By ideals: those of the units, which proves it, or those of coarser units.
@@ -166,11 +174,11 @@ void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
   const std::optional<Ideals>& ideals = ideals_ ? ideals_ : coarser_ideals_;
   if (!ideals) return;
   IdealSearch search(units, *ideals, attempt.limits);
-  const auto chain = search.least_bottleneck(attempt.bottleneck, effort_.visits);
+  const auto chain = search.least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
   if (!chain) return;
   if (chain->found()) {
     add_chain(attempt, *chain);
-    const Attempt::Candidate& made = attempt.candidates.back();
+    const Candidate& made = attempt.candidates.back();
     attempt.bottleneck = std::min(attempt.bottleneck,
                                   made.search.least_bottleneck(simple_.value, attempt.bottleneck));
   }
@@ -178,7 +186,7 @@ void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
   double least = chain->value;
   if (search.met_turns()) {
     const auto once = IdealSearch(units, *ideals, attempt.limits, GrowingStage::Sums::kOnce)
-                          .least_bottleneck(attempt.bottleneck, effort_.visits);
+                          .least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
     if (!once) return;
     least = once->value;
   }
@@ -197,19 +205,20 @@ void LayerSearch::add_chain(Attempt& attempt, const IdealChain& chain) const {
   attempt.add(line, limits);
 }
 
-LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price, bool keep_close) {
+LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
+                                             bool keep_close) const {
   Found best;
-  const auto look = [&](const Attempt::Candidate& candidate) {
+  const auto look = [&](const Candidate& candidate) {
     Segmentation segments = candidate.search.fewest_bytes(price, keep_close);
-    if (segments.value < best.segments.value)
-      best = {candidate.line, candidate.limits, std::move(segments)};
+    if (segments.value < best.segments.value) best = {&candidate, std::move(segments)};
   };
-  for (const Attempt::Candidate& candidate : attempt.candidates) look(candidate);
+  for (const Candidate& candidate : attempt.candidates) look(candidate);
   const Units& units = ideals_ ? units_ : coarser_->units;
   const std::optional<Ideals>& ideals = ideals_ ? ideals_ : coarser_ideals_;
   if (!ideals) return best;
-  const auto chain = IdealSearch(units, *ideals, attempt.limits)
-                         .fewest_bytes(price, best.segments.value, keep_close, effort_.visits);
+  const auto chain =
+      IdealSearch(units, *ideals, attempt.limits)
+          .fewest_bytes(price, best.segments.value, keep_close, visits_of(effort_, limits_));
   if (chain && chain->found()) {
     add_chain(attempt, *chain);
     look(attempt.candidates.back());
@@ -218,31 +227,30 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price, boo
 }
 
 LayerDivision LayerSearch::division_of(const Found& found) const {
+  const Line& line = *found.candidate->line;
+  const StageLimits& limits = *found.candidate->limits;
   LayerDivision result;
-  result.device_types = found.limits->device_type;
+  result.device_types = limits.device_type;
   int begin = 0;
   for (size_t s = 0; s < found.segments.ends.size(); ++s) {
     const int end = found.segments.ends[s];
     std::vector<int>& nodes = result.stages.emplace_back();
     for (int p = begin; p < end; ++p) {
-      const std::vector<int>& members = units_.members[at(found.line->order()[at(p)])];
+      const std::vector<int>& members = units_.members[at(line.order()[at(p)])];
       nodes.insert(nodes.end(), members.begin(), members.end());
     }
     std::sort(nodes.begin(), nodes.end());
-    result.memory.push_back(found.line->memory(found.limits->micro_batches[s], begin, end));
+    result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
+    result.bottleneck = std::max(result.bottleneck, line.price(limits.device_type[s], begin, end));
+    result.bytes += line.bytes(begin, end);
     begin = end;
   }
   return result;
 }
 
-// What nodes hold grows with a stage, so that on each line a bisection finds it.
+// What nodes hold grows with a stage, so that on each line a bisection finds it. What it finds is
+// what a search over ideals has to improve on.
 int64_t LayerSearch::least_cap(int64_t fails, int64_t enough) const {
-  if (ideals_) {
-    const auto least = IdealSearch(units_, *ideals_, limits_)
-                           .least_memory(static_cast<double>(enough), effort_.visits);
-    if (least && least->found())
-      return std::max(fails + 1, static_cast<int64_t>(std::ceil(least->value)));
-  }
   const auto orders = type_orders(limits_);
   for (const Line& line : lines_)
     for (const StageLimits& order : orders) {
@@ -260,7 +268,18 @@ int64_t LayerSearch::least_cap(int64_t fails, int64_t enough) const {
         (fits(middle) ? enough : low) = middle;
       }
     }
-  return enough;
+  if (!ideals_) return enough;
+  const auto least = IdealSearch(units_, *ideals_, limits_)
+                         .least_memory(static_cast<double>(enough), visits_of(effort_, limits_));
+  if (!least || !least->found()) return enough;
+  return std::clamp(static_cast<int64_t>(std::ceil(least->value)), fails + 1, enough);
+}
+
+std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
+  bound_ = simple_;
+  StageLimits limits = limits_;
+  limits.memory.assign(limits.memory.size(), static_cast<double>(cap));
+  return best_under(limits, true);
 }
 
 std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) {
@@ -269,21 +288,17 @@ std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& 
   StageLimits limits = limits_;  // at first none: the best of all may fit
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
     // Tightened limits may exclude what is within the cap.
-    auto division = best_under(limits, attempt == 0 || !peaks);
+    auto division = best_under(limits, attempt == 0);
     if (!division) return std::nullopt;
-    const std::vector<double> taken = peaks ? peaks(*division) : division->memory;
-    bool fits = true;
+    const std::vector<double> taken = peaks(*division);
+    if (std::all_of(taken.begin(), taken.end(), [&](double bytes) { return bytes <= most; }))
+      return division;
     for (size_t s = 0; s < taken.size(); ++s) {
-      const bool capped = division->device_types[s] != limits_.host_type;
-      fits = fits && (!capped || taken[s] <= most);
       // As much beyond what its nodes hold will the next one take.
       const double beyond = taken[s] - division->memory[s];
-      if (capped && (attempt == 0 || taken[s] > most))
+      if (attempt == 0 || taken[s] > most)
         limits.memory[s] = std::min(limits.memory[s], most - beyond);
-      else if (attempt == 0)
-        limits.memory[s] = std::min(limits.memory[s], most);
     }
-    if (fits) return division;
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 // Borrows the graph; used by one thread.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct LayerDivision {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
   std::vector<int> device_types;         // by stage
   std::vector<double> memory;            // of what the nodes hold, by stage: bytes
+  double bottleneck = 0;
+  double bytes = 0;  // that enter stages
 };
 
 class LayerSearch {
@@ -40,34 +43,60 @@ class LayerSearch {
   // No division of the graph into so many stages has a lower bottleneck, or none within the cap of
   // the last search where stages take what their nodes hold. What a search proves raises it.
   const Bound& bound() const { return bound_; }
+  // What is known of it without a search: all work by the stages, or the heaviest unit.
+  const Bound& simple_bound() const { return simple_; }
 
   // None if no division gives each stage a unit.
   std::optional<LayerDivision> best();
+  // Of those whose stages hold at most `cap` bytes each.
+  std::optional<LayerDivision> best_within(int64_t cap);
   // What a stage needs beyond what its nodes hold may show only on the division: `peaks` says
-  // what each stage takes; without it, no more than that. Divisions are made under ever tighter
-  // limits, until one meets the cap or there is none.
+  // what each stage takes. Divisions are made under ever tighter limits, until one meets the cap
+  // or there is none.
   using Peaks = std::function<std::vector<double>(const LayerDivision&)>;
-  std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks = {});
+  std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks);
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
   // stages hold no more, whatever their bottleneck; else `enough`.
   int64_t least_cap(int64_t fails, int64_t enough) const;
+  // Divisions of which none is better in bottleneck, bytes and memory of the fullest stage; by
+  // bottleneck, and those within half a percent of another may be left out.
+  std::vector<LayerDivision> front(std::optional<int64_t> cap);
 
  private:
-  // A division in the making: a line, its limits (of one order of device types), and its ends.
-  struct Found {
+  // All lines that divisions under some limits are looked for on.
+  struct Candidate {
     const Line* line = nullptr;
-    const StageLimits* limits = nullptr;
-    Segmentation segments;
+    const StageLimits* limits = nullptr;  // of one order of device types
+    LineSearch search;
   };
-  struct Attempt;
+  struct Attempt {
+    StageLimits limits;
+    std::deque<StageLimits> orders = {};
+    std::deque<Line> lines = {};  // beside the search's own
+    std::deque<Candidate> candidates = {};
+    double bottleneck = kNever;
 
-  Bound simple_bound() const;
+    void add(const Line& line, const StageLimits& order) {
+      candidates.push_back({&line, &order, LineSearch(line, order)});
+    }
+  };
+  struct Found {
+    const Candidate* candidate = nullptr;
+    Segmentation segments = {};
+  };
+
+  Bound find_simple_bound() const;
   std::vector<StageLimits> type_orders(const StageLimits& limits) const;
-  std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
+  StageLimits capped(double cap) const;
+  void start(Attempt& attempt) const;
+  void find_bottleneck(Attempt& attempt, bool proves);
   void improve_bottleneck(Attempt& attempt, bool proves);
-  Found fewest_bytes(Attempt& attempt, double price, bool keep_close);
+  std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
+  std::optional<LayerDivision> fewest_bytes(Attempt& attempt, double price) const;
+  Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
   void add_chain(Attempt& attempt, const IdealChain& chain) const;
   LayerDivision division_of(const Found& found) const;
+  void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
 
   const CostGraph& graph_;
   StageLimits limits_;

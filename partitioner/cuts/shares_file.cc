@@ -101,6 +101,9 @@ class SharesFile {
               const Json& sets) const {
     const ops::IterationSpace& space = model_.op(node).space();
     Box box = Box::whole(static_cast<int>(space.axes.size()));
+    if (sets.empty())
+      fail(name, format("worker {}: it names no axis; give it \"all\", or a set of {}", key,
+                        fmt::join(divisible(node), " or ")));
     for (const auto& [axis_name, text] : sets.items()) {
       const int axis = space.find(axis_name);
       if (axis < 0) {

@@ -1,5 +1,6 @@
-// Spreading: the division of operators over a group of parts, given those of what they read. What the
-// feature, hybrid and free cuts have in common. Of each operator the first of these that it can:
+// Spreading: the division of operators over a group of parts, given those of what they read. What
+// the feature, hybrid and free cuts have in common. Of each operator the first of these that it
+// can:
 //
 //   one-to-all (Gemm, Conv)   by its inputs, if they are divided and its results are no more than
 //                             them: a pair, whose partial sums travel (`pairs`); else by its

@@ -19,7 +19,7 @@ constexpr std::array<CutRow, 5> kCuts = {{
      false, rewrites_for_hybrid},
     {"free",
      "any index set of any operator to any worker, as --shares, --pattern or --way say, or by "
-     "the speeds of --devices",
+     "the speeds of --devices; else by rows of images where that pays",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); },
      false, rewrites_for_free},
 }};

@@ -8,9 +8,10 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr std::array<GraphFormat, 2> kFormats = {{
+constexpr std::array<GraphFormat, 3> kFormats = {{
     {"placement", "JSON of the device-placement benchmark (dnn-partitioning)", read_placement},
     {"pipedream", "text of PipeDream's profiles", read_pipedream},
+    {"costs", "JSON that --graph-out writes", read_costs},
 }};
 
 }  // namespace

@@ -37,9 +37,11 @@ Imported Importer::import() {
                   std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
                               [](const GraphNode& node) { return node.name.starts_with('/'); });
   for (const GraphNode& node : graph_.nodes)
-    if (node.op == "BatchNormalization" && node.inputs.size() == 5 &&
-        ops::attribute_int(node.attributes, "training_mode", 0) != 0)
-      states_.insert(node.inputs.begin() + 3, node.inputs.end());
+    if (node.op == "BatchNormalization" && node.inputs.size() == 5) {
+      statistics_.insert(node.inputs.begin() + 3, node.inputs.end());
+      if (ops::attribute_int(node.attributes, "training_mode", 0) != 0)
+        states_.insert(node.inputs.begin() + 3, node.inputs.end());
+    }
   add_initializers();
   find_batch();
   add_inputs();

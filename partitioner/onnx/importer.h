@@ -125,7 +125,11 @@ class Importer {
   bool fits(const Fixed& fixed, const std::vector<std::string>& patterns);
   bool is_trained(const std::string& name, const Fixed& fixed);
   bool may_be_lacked(const Fixed& fixed) const;
-  void name_copy(const GraphNode& node, Fixed& fixed) const;
+  void name_copy(const GraphNode& node, Fixed& fixed);
+  // Whether files of weights have a tensor for it: an initializer, or a copy of one.
+  bool is_in_file(const std::string& name) const {
+    return graph_.initializers.contains(name) || copies_.contains(name);
+  }
   const std::string* weight_in(const GraphNode& node) const;
   // How files of weights have a constant that is another in another shape, or turned over; null:
   // as it is then.
@@ -149,7 +153,9 @@ class Importer {
     Fixed fixed;
   };
   std::map<std::string, InModel> in_model_;  // constants, by the name that they have there
-  std::set<std::string> states_;             // of batch normalisations that train
+  std::set<std::string> statistics_;         // that batch normalisations read
+  std::set<std::string> states_;             // of those that train
+  std::set<std::string> copies_;             // of initializers, weights of their own (name_copy)
   WeightPlaces weights_;
   std::map<std::string, size_t> torch_places_;  // in the graph's list, by name
   // Nodes are called after their modules, as PyTorch's older exporter has it, which gives its own

@@ -136,8 +136,7 @@ bool Importer::is_picked(const Fixed& fixed) const {
 
 // Not made by an exporter, as those of constants and of what it computed are.
 bool Importer::is_torch_name(const std::string& name) const {
-  if (!graph_.initializers.contains(name) || name.find_first_of(":/ ") != std::string::npos)
-    return false;
+  if (!is_in_file(name) || name.find_first_of(":/ ") != std::string::npos) return false;
   const bool dotted = name.find('.') != std::string::npos;
   return !name.starts_with("val_") && !name.starts_with('_') &&
          name.find("._") == std::string::npos && name.find("lifted_tensor") == std::string::npos &&
@@ -176,17 +175,18 @@ void Importer::count_readers() {
 // Exporters give equal tensors one initializer, and the others' names to Identities of it: what
 // began alike need not stay so. One that rows are picked of and that is multiplied with, too, is
 // tied.
-void Importer::name_copy(const GraphNode& node, Fixed& fixed) const {
+void Importer::name_copy(const GraphNode& node, Fixed& fixed) {
   const std::string& input = node.inputs[0];
   const std::string& output = node.outputs[0];
   const auto is_weight = [&](const std::string& name) {
     return weights_.operands.contains(name) || weights_.shifts.contains(name);
   };
   if (node.op != "Identity" || !may_be_weight(fixed) || readers_.at(input) == 1) return;
-  if (!is_weight(input) && !states_.contains(input) && !states_.contains(output)) return;
+  if (!is_weight(input) && !statistics_.contains(input) && !statistics_.contains(output)) return;
   const bool tied =
       is_weight(output) && weights_.tables.contains(input) != weights_.tables.contains(output);
   if (tied) return;
+  if (is_in_file(fixed.name)) copies_.insert(output);
   fixed.name = output;
   fixed.of.clear();
   const auto form = forms_.find(output);
@@ -200,7 +200,7 @@ const std::string* Importer::weight_in(const GraphNode& node) const {
   for (const std::string& input : node.inputs) {
     const Fixed* fixed = input.empty() ? nullptr : fixed_at(input);
     if (fixed == nullptr || !may_be_weight(*fixed)) continue;
-    if (!graph_.initializers.contains(origin_of(*fixed)) ||
+    if (!is_in_file(origin_of(*fixed)) ||
         (found != nullptr && origin_of(*fixed_at(*found)) != origin_of(*fixed)))
       return nullptr;
     found = &input;
@@ -209,7 +209,7 @@ const std::string* Importer::weight_in(const GraphNode& node) const {
 }
 
 std::shared_ptr<const StoredForm> Importer::stored_viewed(const Fixed& from) {
-  if (!graph_.initializers.contains(from.name)) return nullptr;
+  if (!is_in_file(from.name)) return nullptr;
   if (from.stored == nullptr)
     return std::make_shared<const StoredForm>(stored_as(from.name, from.spec.shape));
   const bool in_order = from.stored->axes.empty() && from.stored->rows.size() == 1;
@@ -219,7 +219,7 @@ std::shared_ptr<const StoredForm> Importer::stored_viewed(const Fixed& from) {
 
 std::shared_ptr<const StoredForm> Importer::stored_turned_of(const Fixed& from,
                                                              const GraphNode& transpose) {
-  if (!graph_.initializers.contains(from.name)) return nullptr;
+  if (!is_in_file(from.name)) return nullptr;
   const ops::Shape& shape = from.spec.shape;
   std::vector<int64_t> order = ops::attribute_ints(transpose.attributes, "perm", {});
   for (int64_t i = shape.rank() - 1; i >= 0 && std::ssize(order) < shape.rank(); --i)
@@ -340,7 +340,7 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
   const bool state = states_.contains(name);
   const bool trained = is_trained(name, fixed) && may_train;
   // What a file of weights would have is no constant of the model.
-  const bool stored = (graph_.initializers.contains(fixed.name) || fixed.stored != nullptr) &&
+  const bool stored = (is_in_file(fixed.name) || fixed.stored != nullptr) &&
                       fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
   if (!state && !trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));

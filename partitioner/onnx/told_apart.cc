@@ -70,22 +70,34 @@ class Teller {
     return found;
   }
 
-  // Exporters leave one out of a product that is zeros. Of more than all together may have, the
-  // file need not have any bytes: they stay lost.
+  // Of a product or convolution that lacks a bias: how many numbers that would be; 0 of others.
+  int64_t units_of(const GraphNode& node) const {
+    if (node.inputs.size() != 2 || graph_.initializers.contains(node.inputs[0])) return 0;
+    const auto weight = graph_.initializers.find(node.inputs[1]);
+    if (weight == graph_.initializers.end() || weight->second.spec.dtype != ops::DType::kFloat32)
+      return 0;
+    const ops::Shape& shape = weight->second.spec.shape;
+    if (node.op == "Gemm" && node.call.starts_with("linear") && shape.rank() == 2)
+      return shape[ops::attribute_int(node.attributes, "transB", 0) != 0 ? 0 : 1];
+    if (!node.call.starts_with("conv") || shape.rank() < 3) return 0;
+    if (node.op == "Conv") return shape[0];
+    const int64_t groups = ops::attribute_int(node.attributes, "group", 1);
+    int64_t units = 0;
+    const bool counted = !__builtin_mul_overflow(shape[1], groups, &units);
+    return node.op == "ConvTranspose" && counted ? units : 0;
+  }
+
+  // Exporters leave one out that is zeros. Of more than all together may have, the file need not
+  // have any bytes: they stay lost.
   void restore_bias(const std::vector<GraphNode*>& nodes) {
     GraphNode& node = *nodes.front();
-    if (nodes.size() != 1 || node.op != "Gemm" || node.inputs.size() != 2 ||
-        node.call_reads.size() != 2 || !node.call.starts_with("linear") ||
-        graph_.initializers.contains(node.inputs[0]) || !graph_.torch[node.call_reads[1]].parameter)
+    const int64_t units = nodes.size() == 1 ? units_of(node) : 0;
+    if (units < 1 || node.call_reads.size() != 2 || !graph_.torch[node.call_reads[1]].parameter)
       return;
-    const auto weight = graph_.initializers.find(node.inputs[1]);
     const std::string& name = graph_.torch[node.call_reads[1]].name;
-    if (weight == graph_.initializers.end() || weight->second.spec.shape.rank() != 2 ||
-        weight->second.spec.dtype != ops::DType::kFloat32 || graph_.initializers.contains(name))
+    if (graph_.initializers.contains(name) ||
+        static_cast<size_t>(units) > zeros_left_ / sizeof(float))
       return;
-    const bool turned = ops::attribute_int(node.attributes, "transB", 0) != 0;
-    const int64_t units = weight->second.spec.shape[turned ? 0 : 1];
-    if (units < 1 || static_cast<size_t>(units) > zeros_left_ / sizeof(float)) return;
     zeros_left_ -= static_cast<size_t>(units) * sizeof(float);
     const ops::ValueSpec spec{ops::DType::kFloat32, {units}};
     graph_.initializers[name] = {name, spec, spec.dtype,

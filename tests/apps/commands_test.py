@@ -8,7 +8,7 @@ import unittest
 
 from kerf_command import KERF, KerfTest, read_safetensors, run, write_images
 
-COMMANDS = ("plan", "train", "eval", "infer", "export", "run", "report", "worker", "schedule", "devices", "data", "models")
+COMMANDS = ("plan", "compare", "profile", "train", "eval", "infer", "export", "run", "report", "worker", "schedule", "devices", "data", "models")
 BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
 
@@ -297,6 +297,54 @@ class PlansByHand(KerfTest):
         self.assert_one_error(run("plan", "mlp", "--short"), "--short", "--out")
 
 
+class Parts(KerfTest):
+    """What each worker of each stage takes: of one stage it is the worker's own; of several they add up to it."""
+
+    SUMS = ("forward_flops", "weight_bytes", "activation_bytes", "messages", "bytes_in", "bytes_out")
+
+    def plan(self, *flags):
+        done = run("plan", "lenet5", *flags, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_of_each_cut_they_add_up_to_the_workers(self):
+        schedule = self.folder / "v.txt"
+        schedule.write_text("kerf-schedule 1\nname v\nworkers 2\nmicro-batches 2\n"
+                            "stage 0 on 0\nstage 1 on 1\nstage 2 on 1\nstage 3 on 0\n"
+                            "row 0: 0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1 0U 3U\n"
+                            "row 1: 1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1U 2U\n")
+        for flags in (("--workers", 3), ("--cut", "feature", "--workers", 3), ("--cut", "batch", "--workers", 2),
+                      ("--cut", "hybrid", "--workers", 4), ("--schedule", schedule)):
+            with self.subTest(flags=flags):
+                plan = self.plan(*flags)
+                places = [(part["stage"], part["worker"]) for part in plan["parts"]]
+                self.assertEqual(places, [(s, w) for s, stage in enumerate(plan["stages"]) for w in stage["workers"]])
+                for worker in plan["workers"]:
+                    mine = [part for part in plan["parts"] if part["worker"] == worker["worker"]]
+                    for key in self.SUMS:
+                        self.assertEqual(sum(part[key] for part in mine), worker[key], key)
+                    self.assertAlmostEqual(sum(part["seconds"] for part in mine), worker["seconds"])
+                if plan["cut"] == "layer":
+                    self.assertEqual([part["operators"] for part in plan["parts"]],
+                                     [len(stage["nodes"]) for stage in plan["stages"]])
+
+    def test_the_table_has_a_row_for_each_and_one_for_a_worker_of_several(self):
+        text = run("plan", "lenet5", "--workers", 3).stdout.splitlines()
+        head = next(line for line in text if line.startswith("worker")).split()
+        for word in ("stage", "operators", "forward", "weights", "activations", "peak", "out", "in", "time/step"):
+            self.assertIn(word, head)
+        rows = [line.split()[:3] for line in text if line[:1].isdigit()]
+        stages = self.plan("--workers", 3)["stages"]
+        self.assertEqual(rows, [[str(s), str(s), str(len(stage["nodes"]))] for s, stage in enumerate(stages)])
+
+    def test_long_stages_are_told_by_their_ends(self):
+        text = run("plan", "resnet18", "--workers", 2).stdout
+        nodes = json.loads(run("plan", "resnet18", "--workers", 2, "--json").stdout)["stages"][1]["nodes"]
+        line = next(line for line in text.splitlines() if line.startswith("stage 1 on 1: "))
+        self.assertIn(f"{nodes[0]} {nodes[1]} ", line)
+        self.assertTrue(line.endswith(f"{nodes[-1]} ({len(nodes)} operators)"), line)
+
+
 class FitBatch(KerfTest):
     def test_one_more_row_a_micro_batch_would_not_fit(self):
         flags = ("plan", "lenet5", "--workers", 2, "--micro-batches", 4, "--memory", "4M", "--json")
@@ -307,6 +355,15 @@ class FitBatch(KerfTest):
         self.assertLessEqual(max(worker["peak_bytes"] for worker in plan["workers"]), 4 << 20)
         self.assertEqual(run(*flags, "--batch", plan["batch"]).returncode, 0)
         self.assert_one_error(run(*flags, "--batch", plan["batch"] + 4), "no plan fits")
+
+    def test_a_cut_by_samples_begins_with_a_row_for_each_worker(self):
+        flags = ("plan", "mlp", "--cut", "batch", "--workers", 3, "--micro-batches", 4, "--memory", "24M", "--json")
+        done = run(*flags, "--fit-batch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["batch"]
+        self.assertGreaterEqual(rows, 3 * 4)
+        self.assert_one_error(run(*flags, "--batch", rows + 4), "no plan fits")
+        self.assert_one_error(run(*flags[:-2], "1M", "--fit-batch"), "no plan fits")
 
     def test_it_wants_a_cap_and_no_batch(self):
         self.assert_one_error(run("plan", "lenet5", "--fit-batch"), "--fit-batch", "--memory")
@@ -402,8 +459,17 @@ class Profile(KerfTest):
         self.assertEqual([(each["name"], each["to"]) for each in moved],
                          [(f"{name}.{part}", 0) for name in had for part in ("weight", "bias")])
         self.assertEqual([each["bytes"] for each in moved if each["name"] == "fc2.weight"], [256 * 256 * 4])
-        text = run("plan", *self.NET, "--from-run", folder).stdout
+        text = run("plan", "--from-run", folder).stdout  # whose model is the run's
         self.assertIn("of weights would move", text)
+        self.assertEqual(run("plan", *self.NET, "--from-run", folder).stdout, text)
+
+    def test_a_run_that_shares_cut_leaves_nothing_to_plan_anew(self):
+        shares = self.folder / "shares.json"
+        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": {"0": "all"}, "fc2": {"1": "all"}}}))
+        self.train(*self.NET, *SYNTHETIC, "--cut", "free", "--shares", shares, "--workers", 2, "--steps", 2)
+        folder = self.folder / "run"
+        self.assert_one_error(run("plan", "--from-run", folder), "--from-run", "--cut", "--shares")
+        self.assertEqual(run("plan", "--from-run", folder, "--cut", "layer").returncode, 0)
 
     def test_what_is_no_profile_of_the_model_is_named(self):
         file, told = self.profile()
@@ -461,8 +527,9 @@ class Compare(KerfTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         for told, (path, plan) in zip(json.loads(done.stdout)["plans"], plans, strict=True):
             self.assertEqual((told["file"], told["cut"], told["workers"]), (str(path), plan["cut"], len(plan["workers"])))
-            for name in ("seconds", "forward_flops", "weight_bytes", "peak_bytes"):
+            for name in ("seconds", "forward_flops", "weight_bytes"):
                 self.assertEqual(told[name], max(worker[name] for worker in plan["workers"]), name)
+            self.assertEqual(told["peak_bytes"], max(plan["proved_bytes"]))
             self.assertEqual(told["messages"], sum(worker["messages"] for worker in plan["workers"]))
             self.assertEqual(told["bytes"], sum(worker["bytes_out"] for worker in plan["workers"]))
             self.assertEqual(told["cut_bytes"], plan["cut_bytes"])

@@ -1,14 +1,15 @@
-"""All cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route."""
+"""All cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route, of five models."""
 
 import json
 import sys
 import unittest
 
-from kerf_command import KerfTest
+from kerf_command import KerfTest, run
 
 MLP = ("mlp", "--sizes", "784-50-30-10", "--data", "synthetic:640x784x10", "--batch", 64, "--micro-batches", 5, "--steps",
        50, "--lr", 0.02, "--no-test", "--transport", "inproc")
 WORKERS = (2, 5)
+ALL_TRANSPORTS = False  # of each model and cut
 
 
 def free_shares(workers):
@@ -21,6 +22,46 @@ def free_shares(workers):
         if last >= first:
             fc2[str(worker)] = f"{first}-{last}"
     return {"kerf_shares": 1, "shares": {"fc1": fc1, "fc2": fc2, "fc3": {str(workers - 1): "all"}}}
+
+
+class PredictedIsCounted(KerfTest):
+    """What a plan says of a step, and what the counters of a run of three say: each route, each worker, each byte at the peak."""
+
+    STEPS = 3
+    MODELS = {"mlp": ("mlp", "--width", 0.1), "lenet5-bn": ("lenet5-bn",), "gpt": ("gpt", "--sizes", "2-32-4-16-32"),
+              "lstm-lm": ("lstm-lm", "--width", 0.5),
+              "resnet18": ("resnet18", "--width", 0.125, "--image-size", 32, "--classes", 10)}
+    WORKERS = {"layer": 3, "feature": 3, "batch": 2, "hybrid": 4}
+    TRANSPORTS = ("ipc", "shm", "tcp", "inproc")
+
+    def check(self, model, cut, transport):
+        flags = (*self.MODELS[model], "--cut", cut, "--workers", self.WORKERS[cut], "--batch", 25, "--micro-batches", 4,
+                 "--transport", transport)
+        planned = run("plan", *flags, "--json")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        plan = json.loads(planned.stdout)
+        report = self.train(*flags, "--data", "synthetic", "--steps", self.STEPS, "--no-test")
+
+        def by_edge(routes):
+            return sorted((route["value"], route["gradient"], route["from"], route["to"], route["messages"], route["bytes"])
+                          for route in routes)
+        steps = [{**route, "messages": self.STEPS * route["messages"], "bytes": self.STEPS * route["bytes"]}
+                 for route in plan["routes"]]
+        self.assertEqual(by_edge(steps), by_edge(report["routes"]))
+        for worker, counted, proved in zip(plan["workers"], report["workers"], plan["proved_bytes"], strict=True):
+            for key in ("messages", "bytes_in", "bytes_out"):
+                self.assertEqual(self.STEPS * worker[key], counted[key], key)
+            self.assertEqual(proved, counted["peak_bytes"])
+            self.assertLessEqual(proved, worker["peak_bytes"], "what the planner keeps within a cap")
+
+    def test_of_each_model_cut_and_transport(self):
+        for m, model in enumerate(self.MODELS):
+            for c, cut in enumerate(self.WORKERS):
+                for t, transport in enumerate(self.TRANSPORTS):
+                    if not ALL_TRANSPORTS and (m + c) % len(self.TRANSPORTS) != t:
+                        continue  # each model by each cut, each cut over each transport
+                    with self.subTest(model=model, cut=cut, transport=transport):
+                        self.check(model, cut, transport)
 
 
 class Cuts(KerfTest):
@@ -70,4 +111,5 @@ if __name__ == "__main__":
     if "full" in sys.argv:
         sys.argv.remove("full")
         WORKERS = (2, 3, 4, 5)
+        ALL_TRANSPORTS = True
     unittest.main()

@@ -197,6 +197,18 @@ class StateDicts(KerfTest):
                                "--workers", 1, "--no-test", out=out)
                     self.assertEqual(self.shapes(self.folder / out / "weights.safetensors"), wanted)
 
+    def test_statistics_of_a_model_that_was_not_trained_are_those_that_are_given(self):
+        answers, wanted = self.bring("norms")
+        model = self.exported / "norms.preserve.onnx"
+        done = self.infer(model, self.exported / "norms.other.safetensors", "--workers", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = numpy.load(self.folder / "answers" / "scores.npy")
+        numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+        self.train(model, "--loss", "cross-entropy", "--data", self.folder / "rows.npz", "--steps", 1, "--batch", 5,
+                   "--workers", 2, "--no-test", out="run")
+        saved = self.shapes(self.folder / "run" / "weights.safetensors")
+        self.assertEqual(saved, {name: wanted[name] for name in wanted if "num_batches" not in name})
+
     def test_numbers_that_are_no_weights_may_be_lacked(self):
         answers, _ = self.bring("positions")
         weights, rows = self.exported / "positions.other.safetensors", self.folder / "rows.npz"

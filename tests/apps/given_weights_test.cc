@@ -74,6 +74,16 @@ TEST_F(GivenWeightsFile, WhatTheModelHasIsTakenAndTheRestIsTold) {
   EXPECT_THAT(notes_of({}, {{"more.bias", {4, 9.0F}}}), ElementsAre(HasSubstr("more.bias of ")));
 }
 
+// A constant of the model's has the name, and stays what it is.
+TEST_F(GivenWeightsFile, WhatIsAConstantIsNotTaken) {
+  partitioner::Model constant = model();
+  const auto c =
+      constant.add_constant("c", {ops::DType::kFloat32, ops::Shape{4}, numbers_of(4, 1)});
+  constant.add_node("more", "Add", {}, {constant.values() - 2, c});
+  EXPECT_THAT(check_weights(constant, "{}", {}, file({{"c", {4, 2.0F}}})),
+              ElementsAre(HasSubstr("c of ")));
+}
+
 // What it was computed of is not in the model's file any more.
 TEST_F(GivenWeightsFile, ABufferThatTheFileCutIsToldAndAParameterRefused) {
   FoldedWeights folded;

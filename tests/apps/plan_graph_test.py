@@ -73,13 +73,16 @@ class PlanGraph(KerfTest):
             self.assertIn(word, answer.stdout)
 
     def test_a_cap_that_cannot_be_met_says_what_would(self):
-        answer = run("plan", self.graph, "--format", "placement", "--memory", 300)
-        self.assert_one_error(answer, "graph.json", "300 bytes", "--memory 400")
-        self.plan(self.graph, "--format", "placement", "--memory", 400)
+        asked = (self.graph, "--format", "placement", "--hosts", 0)
+        self.assert_one_error(run("plan", *asked, "--memory", 300), "graph.json", "300 bytes", "--memory 400")
+        self.plan(*asked, "--memory", 400)
+        # A host has memory enough.
+        plan = self.plan(self.graph, "--format", "placement", "--memory", 300)
+        self.assertIn("host", [worker["device"] for worker in plan["workers"]])
 
     def test_requests_that_make_no_sense(self):
         for arguments, words in (
-                (("--format", "dot"), ("dot", "placement", "pipedream")),
+                (("--format", "dot"), ("dot", "placement", "pipedream", "costs")),
                 (("--format", "pipedream"), ("graph.json:1",)),
                 (("--format", "placement", "--batch", 8), ("--batch", "models")),
                 (("--format", "placement", "--sizes", "1-2"), ("--sizes", "models")),
@@ -100,9 +103,87 @@ class PlanGraph(KerfTest):
                 self.graph.write_text(json.dumps({**placement(), **change}))
                 self.assert_one_error(run("plan", self.graph, "--format", "placement"), "graph.json")
 
+    def test_several_stages_share_a_worker(self):
+        plan = self.plan(self.graph, "--format", "placement", "--workers", 2, "--stages-per-worker", 2)
+        self.assertTrue(plan["acyclic"])
+        self.assertEqual(len(plan["workers"]), 2)
+        for worker in plan["workers"]:
+            self.assertAlmostEqual(worker["load"], load(set(worker["nodes"])))
+            self.assertEqual({plan["assignment"][node] for node in worker["nodes"]}, set(worker["stages"]))
+
+    def test_slack_saves_bytes_within_it(self):
+        tight = self.plan("squeezenet", "--workers", 4)
+        loose = self.plan("squeezenet", "--workers", 4, "--slack", 0.5)
+        self.assertLess(loose["cut_bytes"], tight["cut_bytes"])
+        self.assertLessEqual(loose["bottleneck"], 1.5 * tight["bottleneck"] * (1 + 1e-9))
+        self.assertEqual(tight["certificate"]["kind"], "exact")
+        self.assertAlmostEqual(loose["lower_bound"], tight["bottleneck"])
+        self.assert_one_error(run("plan", "mlp", "--slack", -1), "--slack")
+        self.assert_one_error(run("plan", "mlp", "--cut", "feature", "--slack", 0.1), "--slack", "layer")
+
+    def test_what_one_writes_another_reads(self):
+        costs, stages, plan_file = (self.folder / name for name in ("costs.json", "stages.json", "plan.json"))
+        for graph in (("lenet5",), (self.graph, "--format", "placement", "--hosts", 0)):
+            with self.subTest(graph=graph):
+                plan = self.plan(*graph, "--workers", 2, "--graph-out", costs)
+                again = self.plan(costs, "--format", "costs", "--workers", 2)
+                self.assertAlmostEqual(again["bottleneck"], plan["bottleneck"])
+                stages.write_text(json.dumps(plan))
+                assigned = self.plan(*graph, "--assign", stages)
+                self.assertEqual(assigned["assignment"], plan["assignment"])
+                self.assertAlmostEqual(assigned["bottleneck"], plan["bottleneck"])
+                self.assertAlmostEqual(assigned["lower_bound"], plan["lower_bound"])
+        turned = {node: 1 - stage for node, stage in self.plan("lenet5", "--workers", 2)["assignment"].items()}
+        stages.write_text(json.dumps(turned))
+        plan = self.plan("lenet5", "--assign", stages, "--out", plan_file)
+        self.assertEqual([stage["workers"] for stage in plan["stages"]], [[1], [0]])
+        self.assertEqual(run("plan", "lenet5", "--check", plan_file).returncode, 0)
+
+    def test_check_tells_sound_from_unsound_from_unreadable(self):
+        file = self.folder / "checked.json"
+        plan = self.plan("lenet5", "--workers", 2, "--out", file)["assignment"]
+        text = file.read_text()
+        bare = {key: value for key, value in json.loads(text).items() if key != "checksum"}
+        first, last = list(plan)[0], list(plan)[-1]
+        graph = {node: 0 for node, *_ in NODES}
+        for asked, content, code, words in (
+                (("lenet5",), text, 0, "sound"),
+                (("lenet5",), text.replace('"cut": "layer"', '"cut": "free"'), 1, "checksum"),
+                (("lenet5",), json.dumps(bare), 0, "sound"),
+                (("lenet5",), json.dumps({**bare, "stages": bare["stages"][:1]}), 1, "unsound"),
+                (("lenet5",), json.dumps({**bare, "binding": [0, 7]}), 1, "unsound"),
+                (("lenet5",), json.dumps({**plan, first: plan[last], last: plan[first]}), 1, "feed each other"),
+                (("lenet5",), json.dumps({first: 0}), 1, "in no stage"),
+                (("lenet5",), json.dumps({**plan, "nobody": 0}), 1, "nobody"),
+                (("lenet5",), "{", 2, ""), (("no-such-model",), text, 2, ""),
+                ((self.graph, "--format", "placement"), json.dumps(graph), 0, "sound"),
+                ((self.graph, "--format", "placement"), json.dumps({**graph, "b": 1, "b'": 1}), 1, "feed each other"),
+                ((self.graph, "--format", "placement"), json.dumps({**graph, "b": 1}), 1, "share a stage")):
+            with self.subTest(asked=asked, words=words):
+                file.write_text(content)
+                answer = run("plan", *asked, "--check", file)
+                self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
+                self.assertIn(words, answer.stdout)
+        self.assertEqual(run("plan", "lenet5", "--check", self.folder / "absent.json").returncode, 2)
+
+    def test_the_front_goes_from_bottleneck_to_bytes(self):
+        for graph in (("lenet5",), (self.graph, "--format", "placement")):
+            with self.subTest(graph=graph):
+                best = self.plan(*graph, "--workers", 2)
+                front = self.plan(*graph, "--workers", 2, "--front")["front"]
+                self.assertAlmostEqual(front[0]["bottleneck"], best["bottleneck"])
+                self.assertEqual(front, sorted(front, key=lambda point: (point["bottleneck"], point["cut_bytes"])))
+                for a in front:
+                    for b in front:
+                        better = [a[key] <= b[key] for key in ("bottleneck", "cut_bytes", "memory")]
+                        self.assertFalse(all(better) and a["cut_bytes"] < b["cut_bytes"], (a, b))
+
     def test_a_model_prints_them_too(self):
         plan = self.plan("mlp", "--workers", 2)
         self.assertTrue(plan["acyclic"])
+        self.assertEqual(plan["lower_bound"], plan["bound"])
+        self.assertEqual(set(plan["assignment"].values()), {0, 1})
+        self.assertGreater(plan["plan_seconds"], 0)
         forward = sum(route["bytes"] for route in plan["routes"] if not route["gradient"])
         self.assertEqual(plan["cut_bytes"], forward)
 

@@ -1,6 +1,6 @@
 """A free cut may divide what an operator needs whole where a rewrite divides it: cross-entropy by classes, batch
-normalisation by samples. The losses, weights and running statistics are those of one worker, predicted equals counted,
-and a plan's file rebuilds the same run."""
+normalisation by samples, recurrences by hidden units. The losses, weights and running statistics are those of one
+worker, predicted equals counted, and a plan's file rebuilds the same run."""
 
 import array
 import json
@@ -92,6 +92,20 @@ class Rewrites(KerfTest):
                 self.assertEqual(report["evaluations"][-1]["correct"], alone["evaluations"][-1]["correct"])
                 names = read_safetensors(self.folder / "divided" / "weights.safetensors")
                 self.assertIn("bn1.running_var", names)
+
+    def test_hidden_units(self):
+        """Both layers of an encoder and a decoder, whose first states are the encoder's last."""
+        halves = {"0": {"hidden units": "0-6"}, "2": {"hidden units": "7-9,11"}, "1": {"hidden units": "10"}}
+        nodes = {f"{module}.l{layer}": halves for module in ("encoder", "decoder") for layer in (0, 1)}
+        model = ("seq2seq", "--sizes", "4-3-8-6-12-2", "--data", "pairs:96x4x3x8", "--batch", 12, "--micro-batches", 2, "--steps", 8)
+        alone = self.train(*model, "--workers", 1, out="alone")
+        report = self.train(*model, "--cut", "free", "--shares", self.shares(nodes), "--workers", 3, out="divided")
+        self.assert_counted(report)
+        self.assert_same_training(report, alone, 1e-5)
+        self.assert_same_weights("divided", "alone", 1e-4)
+        self.assertEqual(report["evaluations"][-1]["correct"], alone["evaluations"][-1]["correct"])
+        again = self.train("--plan", self.folder / "divided", *model[3:5], "--steps", 8, out="again")
+        self.assertEqual(again["losses"], report["losses"])
 
     def test_refusal_names_axis_and_way_out(self):
         shares = self.shares({"flatten": {"0": "all"}, "bn1": {"0": {"channels": "0-2", "sample": "0"}}})

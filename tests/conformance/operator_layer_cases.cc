@@ -145,6 +145,7 @@ void add_lrn_cases(std::vector<OperatorCase>& cases) {
                      .epsilon = 0.02});
   };
   lrn("LRN", {{"size", int64_t{3}}}, {kBatch, 7, 3, 4});
+  cases.back().flops = {15 * 84, 16 * 84, 0};
   lrn("LRN_of_an_even_window", {{"size", int64_t{4}}, {"beta", 0.5}, {"bias", 2.0}},
       {kBatch, 5, 2, 3});
   lrn("LRN_wider_than_the_channels", {{"size", int64_t{9}}, {"beta", 0.6}}, {kBatch, 4, 5});

@@ -81,6 +81,56 @@ void add_other_cells(std::vector<OperatorCase>& cases) {
                              {"GRU", 3, "bidirectional", 1, true, linear}));
 }
 
+// One step of the one direction that there is, from the states of a cell or of a sequence. (Of two
+// directions a call needs not all that a whole has; rewrite_test.cc has those.)
+void add_single_steps(std::vector<OperatorCase>& cases) {
+  const auto step = [&](std::string name, const std::string& cell, int64_t gates,
+                        bool samples_first, std::vector<CaseInput> rest, Attributes more = {}) {
+    more["cell"] = cell;
+    more["layout"] = int64_t{samples_first};
+    const Shape given =
+        samples_first ? Shape{kBatch, 1, 1, gates * 4} : Shape{1, kBatch, 1, gates * 4};
+    std::vector<CaseInput> inputs{activation(given), parameter({1, gates * 4, 4})};
+    if (rest.size() < 2) inputs[1].role = Role::kFrozen;  // it is not read
+    inputs.insert(inputs.end(), rest.begin(), rest.end());
+    cases.push_back({.name = std::move(name),
+                     .op = "RecurrentCell",
+                     .attributes = std::move(more),
+                     .inputs = std::move(inputs),
+                     .outputs = cell == "LSTM" ? 2 : 1,
+                     .samples = 3,
+                     .epsilon = 0.02,
+                     .whole_axes = {"biases", "gates"}});
+  };
+  const auto inputs_of = [&](std::string name, const Shape& x, int64_t layout) {
+    cases.push_back({.name = std::move(name),
+                     .op = "RecurrentInputs",
+                     .attributes = {{"gates", int64_t{3}}, {"layout", layout}},
+                     .inputs = {activation(x), parameter({1, 12, 3})},
+                     .outputs = 5,
+                     .samples = 3,
+                     .whole_axes = {"gates"}});
+    // 5 steps of 12 rows of 3.
+    cases.back().flops = {360, 360, 360};
+  };
+  inputs_of("RecurrentInputs", {5, kBatch, 3}, 0);
+  inputs_of("RecurrentInputs_samples_first", {kBatch, 5, 3}, 1);
+  const CaseInput of_cell = activation({1, 1, kBatch, 4});
+  const CaseInput first_of_cell = activation({kBatch, 1, 1, 4});
+  step("RecurrentCell_LSTM", "LSTM", 4, false, {parameter({1, 32}), of_cell, of_cell});
+  // 4 hidden units of 4 gates, each of 4 products and 8 more terms.
+  cases.back().flops = {16 * 8 + 16 * 8, 16 * 8 + 16 * 10, 16 * 8 + 16};
+  step("RecurrentCell_LSTM_of_a_decoder", "LSTM", 4, true,
+       {parameter({1, 32}), activation({kBatch, 1, 4}), activation({kBatch, 1, 4})});
+  step("RecurrentCell_LSTM_from_zeros", "LSTM", 4, true, {parameter({1, 32})});
+  step("RecurrentCell_GRU", "GRU", 3, true, {parameter({1, 24}), first_of_cell});
+  step("RecurrentCell_GRU_of_a_decoder", "GRU", 3, false, {absent(), activation({1, kBatch, 4})});
+  step("RecurrentCell_GRU_from_zeros", "GRU", 3, false, {parameter({1, 24})});
+  step("RecurrentCell_RNN", "RNN", 1, false, {parameter({1, 8}), of_cell});
+  step("RecurrentCell_RNN_of_sigmoids", "RNN", 1, true, {absent(), first_of_cell},
+       {{"activation", std::string("Sigmoid")}});
+}
+
 // What gives answers only: nothing wants a gradient.
 OperatorCase frozen(OperatorCase scene) {
   for (CaseInput& input : scene.inputs)
@@ -134,6 +184,7 @@ std::vector<OperatorCase> recurrent_cases() {
   std::vector<OperatorCase> cases;
   add_lstm_cases(cases);
   add_other_cells(cases);
+  add_single_steps(cases);
   add_unusual_cells(cases);
   return cases;
 }

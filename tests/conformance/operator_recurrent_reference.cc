@@ -138,9 +138,88 @@ class Recurrence {
 
 }  // namespace
 
+namespace {
+
+// A step of a direction, as a sequence of one step: W is the identity, so that X is what the inputs
+// give.
+std::optional<Reference> cell_reference(const OperatorCase& scene,
+                                        const std::vector<HostTensor>& in, const Shape& output,
+                                        int which) {
+  const bool first = attribute_int(scene.attributes, "layout", 0) != 0;
+  const int64_t hidden = in[1].shape[2];
+  const int64_t rows = in[1].shape[1];
+  const auto has = [&](size_t i) { return i < in.size() && scene.inputs[i].present; };
+  OperatorCase sequence;
+  sequence.op = attribute_string(scene.attributes, "cell", "LSTM");
+  sequence.attributes = {{"layout", int64_t{1}}, {"linear_before_reset", int64_t{1}}};
+  if (scene.attributes.contains("activation"))
+    sequence.attributes["activations"] =
+        std::vector<std::string>{attribute_string(scene.attributes, "activation", "")};
+  const int64_t samples = in[0].shape[first ? 0 : 1];
+  const auto tensor = [&](bool present, const Shape& shape, const auto& number) {
+    sequence.inputs.push_back(present ? activation(shape) : absent());
+    HostTensor to;
+    to.shape = shape;
+    if (!present) return to;
+    for (int64_t i = 0; i < shape[0]; ++i)
+      for (int64_t j = 0; j < shape[1]; ++j)
+        for (int64_t k = 0; k < (shape.rank() > 2 ? shape[2] : 1); ++k)
+          to.floats.push_back(static_cast<float>(number(i, j, k)));
+    return to;
+  };
+  const auto state = [&](size_t i) {
+    return tensor(has(i), {samples, 1, hidden}, [&](int64_t s, int64_t, int64_t j) {
+      if (in[i].shape.rank() == 4) return at(in[i], first ? Index{s, 0, 0, j} : Index{0, 0, s, j});
+      return at(in[i], first ? Index{s, 0, j} : Index{0, s, j});
+    });
+  };
+  const auto none = [&] {
+    return tensor(false, {1, 1}, [](int64_t, int64_t, int64_t) { return 0; });
+  };
+  std::vector<HostTensor> operands;
+  operands.push_back(tensor(true, {samples, 1, rows}, [&](int64_t s, int64_t, int64_t k) {
+    return at(in[0], first ? Index{s, 0, 0, k} : Index{0, s, 0, k});
+  }));
+  operands.push_back(
+      tensor(true, {1, rows, rows}, [](int64_t, int64_t j, int64_t k) { return j == k ? 1 : 0; }));
+  operands.push_back(tensor(true, {1, rows, hidden}, [&](int64_t, int64_t j, int64_t k) {
+    return at(in[1], {0, j, k});
+  }));
+  operands.push_back(tensor(has(2), {1, 2 * rows}, [&](int64_t, int64_t j, int64_t) {
+    return at(in[2], {0, j});
+  }));
+  operands.push_back(none());
+  operands.push_back(state(3));
+  operands.push_back(state(4));
+  const Recurrence recurrence(sequence, operands);
+  return for_each_element(output, [&](const Index& i) {
+    const Recurrence::Run run = recurrence.run(i[first ? 0 : 2], 0);
+    Sum sum;
+    sum.add(1);
+    sum.become((which == 1 ? run.c : run.h)[static_cast<size_t>(i.back())], 60);
+    return sum;
+  });
+}
+
+Reference inputs_reference(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                           const Shape& output, int which) {
+  const bool first = attribute_int(scene.attributes, "layout", 0) != 0;
+  return for_each_element(output, [&](const Index& i) {
+    Sum sum;
+    for (int64_t k = 0; k < in[1].shape[2]; ++k)
+      sum.add(at(in[0], first ? Index{i[0], which, k} : Index{which, i[1], k}) *
+              at(in[1], {0, i[3], k}));
+    return sum;
+  });
+}
+
+}  // namespace
+
 std::optional<Reference> recurrent_reference(const OperatorCase& scene,
                                              const std::vector<HostTensor>& in, const Shape& output,
                                              int which) {
+  if (scene.op == "RecurrentInputs") return inputs_reference(scene, in, output, which);
+  if (scene.op == "RecurrentCell") return cell_reference(scene, in, output, which);
   if (scene.op != "RNN" && scene.op != "GRU" && scene.op != "LSTM") return std::nullopt;
   const Recurrence recurrence(scene, in);
   const bool first = recurrence.samples_first();

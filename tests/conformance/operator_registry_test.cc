@@ -31,7 +31,8 @@ TEST(OperatorRegistry, TheCostsOfHeavyOperatorsAreCountedByHand) {
   for (const auto& scene : operator_cases())
     if (!scene.flops.empty()) counted.insert(scene.op);
   EXPECT_THAT(counted, testing::ElementsAre("Attention", "Conv", "ConvTranspose", "Einsum", "GRU",
-                                            "Gemm", "LSTM", "MatMul", "RNN"));
+                                            "Gemm", "LRN", "LSTM", "MatMul", "RNN", "RecurrentCell",
+                                            "RecurrentInputs"));
 }
 
 std::string gradient_name(const std::string& op, size_t input) {

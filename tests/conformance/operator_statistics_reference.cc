@@ -116,7 +116,7 @@ Reference channel_sums(const OperatorCase& scene, const std::vector<HostTensor>&
   });
 }
 
-// Of a row the sum, or that of squares of the distance from the mean that `in[1]` says, else from 0.
+// Of a row the sum, or that of squares of the distance from the mean that `in[1]` says, or from 0.
 Reference row_sums(const OperatorCase& scene, const std::vector<HostTensor>& in,
                    const Shape& output) {
   const int64_t length = in[0].shape.elements() / output.elements();

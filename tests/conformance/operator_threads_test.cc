@@ -29,6 +29,9 @@ int64_t elements_of_sample(const BoundOperator& op) {
 // The scenes made for it, and of every other operator its first case that has samples, of so many.
 std::vector<ThreadCase> scenes_of_threads() {
   std::vector<ThreadCase> scenes = thread_cases();
+  // Over the samples, by oneDNN.
+  const std::set<std::string> sums_of_library{"ConvTranspose", "RNN", "RecurrentCell",
+                                              "RecurrentInputs"};
   std::set<std::string> covered;
   for (const ThreadCase& each : scenes) covered.insert(each.scene.op);
   for (OperatorCase& scene : operator_cases()) {
@@ -36,7 +39,7 @@ std::vector<ThreadCase> scenes_of_threads() {
     if (!op->space().extents().batched() || !covered.insert(scene.op).second) continue;
     scene.samples = kManyElements / elements_of_sample(*op) + 1;
     scene.name += "_of_many_samples";
-    const bool same_bits = scene.op != "ConvTranspose" && scene.op != "RNN";
+    const bool same_bits = !sums_of_library.contains(scene.op);
     scenes.push_back({std::move(scene), same_bits});
   }
   return scenes;

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "apps/profile_file.h"
 #include "apps/report/run_record.h"
+#include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/onnx/import.h"
 #include "partitioner/onnx/read.h"
@@ -46,6 +48,10 @@ std::filesystem::path as_file(const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }
+
+constexpr const char* kCostGraph = R"({"name": "g", "unit": "s", "nodes": [
+ {"name": "a", "forward": [1], "backward": [2]}, {"name": "b", "forward": [3], "backward": [4]}],
+ "values": [{"producer": 0, "readers": [1], "bytes": 8}]})";
 
 // For training; as answers with inputs that are whole, as ONNX's own tests have them; for answers.
 void read_onnx(const std::string& bytes) {
@@ -144,6 +150,15 @@ void read_measured_times(const std::string& bytes) {
 
 void read_placement_graph(const std::string& bytes) { partitioner::read_placement(bytes, kOrigin); }
 void read_pipedream_graph(const std::string& bytes) { partitioner::read_pipedream(bytes, kOrigin); }
+void read_cost_graph(const std::string& bytes) {
+  const std::string text = write_costs(partitioner::read_costs(bytes, kOrigin).graph);
+  KERF_CHECK(write_costs(partitioner::read_costs(text, kOrigin).graph) == text,
+             "it is written otherwise");
+}
+void read_stages_of_nodes(const std::string& bytes) {
+  const partitioner::CostGraph graph = partitioner::read_costs(kCostGraph, "the cost graph").graph;
+  std::ignore = stages_of_names(graph, partitioner::read_stages(bytes, kOrigin));
+}
 
 // And told, as `kerf report` does.
 void read_record(const std::string& bytes) {
@@ -204,6 +219,8 @@ const std::vector<Reader>& readers() {
       {"schedule", read_schedule, kMiB, 1024},
       {"placement", read_placement_graph, kMiB, 1024},
       {"pipedream", read_pipedream_graph, kMiB, 1024},
+      {"costs", read_cost_graph, kMiB, 1024},
+      {"stages", read_stages_of_nodes, kMiB, 1024},
       {"record", read_record, kMiB, 1024},
       // An element takes up to 360 bytes in memory for at least 62, a growing vector three times
       // that; of four types.

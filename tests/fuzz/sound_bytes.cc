@@ -151,6 +151,16 @@ Sound placements() {
  {"sourceId": 8, "destId": 9, "cost": 1, "size": 16}]})"}};
 }
 
+Sound cost_graphs() {
+  return {{"small", R"({"name": "g", "unit": "ms", "nodes": [
+ {"name": "a", "forward": [1, 2], "backward": [2, 3], "colour": 1},
+ {"name": "b", "forward": [3, 4], "backward": [4, 5]},
+ {"name": "a'", "forward": [0, 0], "backward": [1, 1], "colour": 1, "gradient": true}],
+ "values": [{"producer": 0, "readers": [1, 2], "bytes": 16, "forward_bytes": 8, "enter": 0.5,
+  "leave": 0.25, "returned_bytes": 8, "returning": 0.25, "returns": [1]}],
+ "held": [{"nodes": [0, 1], "fixed": 10, "per_micro_batch": 2}], "close": [[0, 1]]})"}};
+}
+
 Sound profiles() {
   return {{"small",
            "node1 -- Input0 -- forward_compute_time=0.000, backward_compute_time=0.000, "
@@ -222,6 +232,10 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();
   if (reader == "pipedream") return profiles();
+  if (reader == "costs") return cost_graphs();
+  if (reader == "stages")
+    return {{"map", R"({"a": 0, "b": 1})"},
+            {"plan", R"({"gap": 0, "assignment": {"a": 1, "b": 0}})"}};
   if (reader == "record") return records();
   if (reader == "messages") return messages();
   return {};

@@ -297,7 +297,10 @@ TEST_P(Adjoint, OfRewrittenAndWideModels) {
       rewritten(random_model(random), {{"split-cross-entropy", "loss", {0, 1, 4}}}),
       rewritten(testing::normalized_images(),
                 {{"sync-batch-norm", "bn1"}, {"sync-batch-norm", "bn2"}}),
-      testing::attention(), testing::tied(), testing::stretches()};
+      rewritten(make_zoo_model("lstm-lm", {{3, 8, 4, 6}}), {{"unroll-lstm", "lstm"}}),
+      testing::attention(),
+      testing::tied(),
+      testing::stretches()};
   for (const Model& model : models)
     expect_adjoint(model, random_division(model, 1 + GetParam() % 5, kSamples + 1, random), random);
 }

@@ -63,6 +63,27 @@ TEST(Boundaries, OfAChainAreCrossedByOneValue) {
   EXPECT_EQ(figures_of(model, plan).cut_bytes, bytes);
 }
 
+// Skips cross every boundary on their way: what is made before it and read behind it.
+TEST(Boundaries, AreCrossedByAllThatIsReadBehindThem) {
+  for (const Model& model : sample_models()) {
+    const Plan plan = plan_of(model, request_of(Cut::kLayer, 3));
+    const std::vector<int> stage_of = stages_of_nodes(plan, model.nodes());
+    for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything())) {
+      std::vector<ValueId> crossing;
+      for (ValueId value = 0; value < model.values(); ++value) {
+        const NodeId producer = model.value(value).producer;
+        if (producer < 0 || stage_of[static_cast<size_t>(producer)] > boundary.before) continue;
+        const auto& uses = model.uses(value);
+        if (std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+              return stage_of[static_cast<size_t>(use.node)] > boundary.before;
+            }))
+          crossing.push_back(value);
+      }
+      EXPECT_EQ(boundary.crossing, crossing) << model.name();
+    }
+  }
+}
+
 // A search that is exact on chains leaves no boundary that were better elsewhere.
 TEST(Boundaries, OfTheBestPlanNoMoveIsBetter) {
   for (const Model& model : sample_models())

@@ -174,7 +174,7 @@ TEST_P(FreeCutMistake, IsNamedWithFileAndNode) {
 INSTANTIATE_TEST_SUITE_P(
     All, FreeCutMistake,
     ::testing::Values(
-        Mistake{"", "give --shares FILE"}, Mistake{"{", "shares.json:1:"},
+        Mistake{"{", "shares.json:1:"},
         Mistake{R"({"kerf_shares": 2, "shares": {}})", "shares.json: \"kerf_shares\" must be 1"},
         Mistake{R"({"shares": {}})", "shares.json: \"kerf_shares\" is missing"},
         Mistake{R"({"kerf_shares": 1, "shares": {}, "more": 0})", "there is no \"more\""},
@@ -190,6 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{file(R"({"fc1": {"3": "all"}})"), "shares.json: node fc1: \"3\" is not a worker"},
         Mistake{file(R"({"fc1": {"-1": "all"}})"), "\"-1\" is not a worker"},
         Mistake{file(R"({"fc1": {"one": "all"}})"), "\"one\" is not a worker"},
+        Mistake{file(R"({"fc1": {"0": {}, "1": "all"}})"),
+                "worker 0: it names no axis; give it \"all\", or a set of samples or outputs"},
         Mistake{file(R"({"fc1": {"1": "all", "01": "all"}})"), "worker 1 is there twice"},
         Mistake{file(R"({"fc1": {}})"), "shares.json: node fc1: must be an object"},
         Mistake{file(R"({"fc1": {"0": 5}})"), "worker 0: indices are text"},

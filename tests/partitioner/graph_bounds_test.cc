@@ -97,7 +97,7 @@ std::vector<GraphKinds> kinds() {
 
 void look_at_plan(const CostGraph& graph, const EveryDivision& every, const GraphPlan& plan,
                   double cap, Tally& tally) {
-  const Price price = price_of(graph, plan.stage_of, static_cast<int>(plan.stages.size()));
+  const Price price = price_of(graph, plan.stage_of, static_cast<int>(plan.workers.size()));
   EXPECT_TRUE(every.has(plan.stage_of)) << "a legal division";
   EXPECT_LE(price.memory, cap);
   EXPECT_NEAR(plan.bottleneck, price.bottleneck, kRounding);

@@ -71,9 +71,9 @@ TEST(Placement, IsReadAsItIsWritten) {
 //   a b a' | c: a's tensor leaves once, b's too, c's enters; both stages pay for all three
 TEST(Placement, LoadIsLatencyAndEachDistinctTensorThatLeavesOrEnters) {
   const CostGraph graph = read_placement(kPlacement, "p.json").graph;
-  const GraphPlan plan = price_division(graph, {{0, 1, 3}, {2}});
-  EXPECT_EQ(plan.stages[0].work + plan.stages[0].wire, 6 + 0.5 + 0.25 + 1);
-  EXPECT_EQ(plan.stages[1].work + plan.stages[1].wire, 4.5 + 0.5 + 0.25 + 1);
+  const GraphPlan plan = price_division(graph, {{{0, 1, 3}, {2}}});
+  EXPECT_EQ(plan.workers[0].load(), 6 + 0.5 + 0.25 + 1);
+  EXPECT_EQ(plan.workers[1].load(), 4.5 + 0.5 + 0.25 + 1);
   EXPECT_EQ(plan.bottleneck, 7.75);
   EXPECT_EQ(plan.cut_bytes, 64 + 32);
   EXPECT_TRUE(plan.acyclic);
@@ -188,6 +188,8 @@ struct Published {
   const char* format;
   int workers;
   double bottleneck;  // at most
+  int hosts = 0;      // beside them
+  int stages_per_worker = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Published& known) {
@@ -207,25 +209,49 @@ class RealGraph : public ::testing::TestWithParam<Published> {
 
 TEST_P(RealGraph, IsPlannedAsWellAsPublished) {
   const Published& known = GetParam();
-  const auto plan = std::get<GraphPlan>(plan_graph(read_->graph, {known.workers, read_->memory}));
+  GraphRequest request{known.workers, read_->memory};
+  request.hosts = known.hosts;
+  request.stages_per_worker = known.stages_per_worker;
+  const auto plan = std::get<GraphPlan>(plan_graph(read_->graph, request));
   EXPECT_TRUE(plan.acyclic);
   EXPECT_LE(plan.bottleneck, known.bottleneck);
   EXPECT_LE(plan.bound.value, plan.bottleneck);
-  std::vector<std::vector<int>> stages;
-  for (const GraphStage& stage : plan.stages) stages.push_back(stage.nodes);
-  const GraphPlan again = price_division(read_->graph, stages);
+  GraphDivision division;
+  for (size_t w = 0; w < plan.workers.size(); ++w) {
+    const GraphWorker& worker = plan.workers[w];
+    division.device_types.push_back(worker.device_type);
+    EXPECT_LE(worker.stages.size(), static_cast<size_t>(known.stages_per_worker));
+    if (worker.device_type == 0) {
+      EXPECT_LE(worker.memory, static_cast<double>(read_->memory.value_or(INT64_MAX)));
+    }
+    for (const int stage : worker.stages) {
+      const auto count = std::max(division.stages.size(), static_cast<size_t>(stage) + 1);
+      division.stages.resize(count);
+      division.worker_of.resize(count);
+      division.worker_of[static_cast<size_t>(stage)] = static_cast<int>(w);
+    }
+  }
+  for (int node = 0; node < read_->graph.size(); ++node)
+    division.stages[static_cast<size_t>(plan.stage_of[static_cast<size_t>(node)])].push_back(node);
+  const GraphPlan again = price_division(read_->graph, division);
   EXPECT_EQ(again.bottleneck, plan.bottleneck);
   EXPECT_EQ(again.cut_bytes, plan.cut_bytes);
 }
 
 // Placement: the loads that dynamic programming over all ideals reached (Tarnawski et al. 2020) are
-// 17.79, 78.6, 107.0 and 72.9.
+// 17.79, 78.6, 107.0 and 72.9, with a CPU beside the accelerators; local search, which parts
+// stages, reached 91.4 of GNMT.
 INSTANTIATE_TEST_SUITE_P(
     Data, RealGraph,
     ::testing::Values(Published{"layer_bert24_inference.json", "placement", 6, 17.79},
                       Published{"layer_resnet50_training.json", "placement", 6, 80.46},
                       Published{"layer_gnmt_training.json", "placement", 6, 107.01},
                       Published{"op_bert_l-6_training.json", "placement", 3, 79.51},
+                      Published{"layer_resnet50_training.json", "placement", 6, 78.64, 1},
+                      Published{"op_bert_l-6_training.json", "placement", 3, 72.9, 1},
+                      Published{"layer_resnet50_training.json", "placement", 6, 78.6, 0, 2},
+                      Published{"layer_gnmt_training.json", "placement", 6, 91.4, 0, 2},
+                      Published{"op_bert_l-6_training.json", "placement", 3, 72.9, 0, 2},
                       Published{"vgg16.txt", "pipedream", 4, 221.87},
                       Published{"resnet50.txt", "pipedream", 4, 116.68},
                       Published{"resnet50.txt", "pipedream", 8, 60.40},

@@ -32,14 +32,15 @@ std::vector<GraphKinds> all_kinds(int nodes) {
 
 double total_bytes(const GraphPlan& plan) {
   double bytes = 0;
-  for (const GraphStage& stage : plan.stages) bytes += stage.bytes_in;
+  for (const GraphWorker& stage : plan.workers) bytes += stage.bytes_in;
   return bytes;
 }
 
 bool within(const GraphPlan& plan, std::optional<int64_t> memory) {
-  return !memory || std::all_of(plan.stages.begin(), plan.stages.end(), [&](const GraphStage& s) {
-    return s.memory <= static_cast<double>(*memory);
-  });
+  return !memory ||
+         std::all_of(plan.workers.begin(), plan.workers.end(), [&](const GraphWorker& s) {
+           return s.memory <= static_cast<double>(*memory);
+         });
 }
 
 struct Best {
@@ -53,7 +54,7 @@ Best best_of_all(const CostGraph& graph, int workers, std::optional<int64_t> mem
   std::vector<GraphPlan> plans;
   for (const auto& stage_of :
        testing::every_division(testing::partings_of(graph), workers, kMostDivisions)) {
-    plans.push_back(price_division(graph, testing::nodes_of_stages(stage_of, workers)));
+    plans.push_back(price_division(graph, {testing::nodes_of_stages(stage_of, workers)}));
     if (!within(plans.back(), memory)) plans.pop_back();
   }
   Best best;

@@ -209,7 +209,7 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
 }
 
 // Each plan that is tried is lowered for its peaks where there is a cap, so they count the tries.
-TEST(HybridCutOfManyLayers, TriesAFewHundredPlans) {
+TEST(HybridCutOfManyLayers, TriesSomePlans) {
   const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 8)});
   PlanRequest request;
   request.cut = Cut::kHybrid;
@@ -222,8 +222,8 @@ TEST(HybridCutOfManyLayers, TriesAFewHundredPlans) {
     return std::vector<int64_t>(assignment.stages.size(), 1);
   };
   ASSERT_TRUE(cut_hybrid({model, request, *hold_everything(), peaks}));
-  EXPECT_GT(tries, 50);
-  EXPECT_LE(tries, 500);
+  EXPECT_GT(tries, 10);
+  EXPECT_LE(tries, 50);
 }
 
 // fc1 to fc6 have 15 features each, fc7 to fc9 have 16.

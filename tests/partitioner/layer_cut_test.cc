@@ -224,7 +224,7 @@ TEST(LayerCut, ThePlanCostsWhatTheSearchSays) {
         const Plan plan = plan_of(model, request);
         std::vector<std::vector<int>> stages;
         for (const Stage& stage : plan.stages) stages.push_back(stage.nodes);
-        const GraphPlan priced = price_division(cost_graph_of(model, request), stages);
+        const GraphPlan priced = price_division(cost_graph_of(model, request), {stages});
         EXPECT_NEAR(plan.bottleneck, priced.bottleneck, 1e-9 * plan.bottleneck);
         EXPECT_TRUE(priced.acyclic);
         double bytes = 0;

@@ -161,7 +161,7 @@ TEST_P(LayerCutsOfSkips, CostNoMoreThanTheirPrice) {
   request.workers = stages_;
   std::vector<std::vector<int>> nodes;
   for (const Stage& stage : plan.stages) nodes.push_back(stage.nodes);
-  const GraphPlan priced = price_division(cost_graph_of(model_, request), nodes);
+  const GraphPlan priced = price_division(cost_graph_of(model_, request), {nodes});
   std::vector<double> have(nodes.size());  // as the price counts: who reads pays both ways
   bool formula = true;
   for (ValueId value = 0; value < model_.values(); ++value)
@@ -175,9 +175,9 @@ TEST_P(LayerCutsOfSkips, CostNoMoreThanTheirPrice) {
         static_cast<double>(traffic[r].bytes);
   }
   for (size_t stage = 0; stage < have.size(); ++stage) {
-    EXPECT_LE(have[stage], priced.stages[stage].bytes_in) << stage;
+    EXPECT_LE(have[stage], priced.workers[stage].bytes_in) << stage;
     if (formula) {
-      EXPECT_EQ(have[stage], priced.stages[stage].bytes_in) << stage;
+      EXPECT_EQ(have[stage], priced.workers[stage].bytes_in) << stage;
     }
   }
 }

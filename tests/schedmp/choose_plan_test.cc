@@ -7,6 +7,8 @@
 
 #include <functional>
 
+#include "partitioner/cuts/groups.h"
+#include "partitioner/rewrite.h"
 #include "partitioner/zoo.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
@@ -73,6 +75,20 @@ class ChoosePlan : public testing::TestWithParam<Case> {
     }
   }
 
+  void each_replication(const std::function<void(const partitioner::Groups&)>& visit,
+                        partitioner::Groups groups = {}, int workers = 0) const {
+    const int layers = static_cast<int>(layers_of(model_).size());
+    const int begin = groups.empty() ? 0 : groups.back().end;
+    if (begin == layers && workers == request_.workers && groups.size() > 1) visit(groups);
+    for (int end = begin + 1; end <= layers; ++end)
+      for (int more = 1; workers + more <= request_.workers; ++more) {
+        groups.push_back(
+            {end, {more, more > 1 ? partitioner::Way::kSample : partitioner::Way::kFeature}});
+        each_replication(visit, groups, workers + more);
+        groups.pop_back();
+      }
+  }
+
   Model model_ = partitioner::make_zoo_model(GetParam().model);
   PlanRequest request_;
   std::unique_ptr<partitioner::InFlight> in_flight_ = in_flight_of(std::string("1f1b"));
@@ -82,7 +98,7 @@ class ChoosePlan : public testing::TestWithParam<Case> {
 TEST_P(ChoosePlan, IsNoSlowerThanAnyCutByItself) {
   const Choice choice = chosen();
   const double best = seconds_of(choice.model, choice.plan);
-  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
+  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid})
     for (int stages = 2; stages <= (cut == Cut::kHybrid ? request_.workers : 2); ++stages) {
       PlanRequest request = request_;
       request.cut = cut;
@@ -102,6 +118,24 @@ TEST_P(ChoosePlan, IsNoSlowerThanAnyDivisionIntoLayersWhereTheseAreFew) {
   each_division([&](const std::vector<int>& begins) {
     EXPECT_LE(best, seconds_of(begins)) << testing::PrintToString(begins);
   });
+}
+
+// Stages of replicas of any number, the least dearest worker of them: found by pricing them all.
+TEST_P(ChoosePlan, IsNoSlowerThanPipeDreamsStagesOfReplicas) {
+  request_.cut = Cut::kHybrid;
+  double least = 1e300;
+  double seconds = 0;
+  each_replication([&](const partitioner::Groups& groups) {
+    const Model model = rewritten(model_, rewrites_of_groups(model_, request_, groups));
+    const Plan plan =
+        assigned_plan(model, request_, *in_flight_, assigned_to_groups(model, request_, groups, 0));
+    if (plan.bottleneck >= least) return;
+    least = plan.bottleneck;
+    seconds = seconds_of(model, plan);
+  });
+  ASSERT_LT(least, 1e300);
+  const Choice choice = chosen();
+  EXPECT_LE(seconds_of(choice.model, choice.plan), seconds);
 }
 
 TEST_P(ChoosePlan, GivesTheSamePlanAgain) {
@@ -130,9 +164,20 @@ TEST_P(ChoosePlan, KeepsWithinTheCapOrSaysWhatWouldDo) {
   } else {
     EXPECT_FALSE(std::get<Infeasible>(answer).smallest_change.empty());
   }
+}
+
+// Whatever its own name is: of all cuts that of the least memory, to the byte.
+TEST_P(ChoosePlan, WhatWouldFitIsTheLeastOfAllCuts) {
   request_.memory = 1;
-  EXPECT_TRUE(
-      std::holds_alternative<Infeasible>(choose_plan(model_, request_, *in_flight_, *objective_)));
+  const auto answer = choose_plan(model_, request_, *in_flight_, *objective_);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
+  const int64_t least = std::get<Infeasible>(answer).cap + std::get<Infeasible>(answer).over;
+  const auto fits_in = [&](int64_t bytes) {
+    request_.memory = bytes;
+    return std::holds_alternative<Choice>(choose_plan(model_, request_, *in_flight_, *objective_));
+  };
+  EXPECT_TRUE(fits_in(least));
+  EXPECT_FALSE(fits_in(least - 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ChoosePlan,

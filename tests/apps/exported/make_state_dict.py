@@ -3,7 +3,7 @@ class. Run by hand, with the newest PyTorch, onnxscript and safetensors installe
 
     python3 make_state_dict.py [--to FOLDER] [--width 8]
 
-    MODEL.EXPORTER.onnx        encoder, stack and positions, of dynamo and torchscript
+    MODEL.EXPORTER.onnx        encoder, stack and positions, of dynamo and torchscript; norms, of torchscript that keeps them
     MODEL.other.safetensors    `state_dict()` of the other
     MODEL.other.npz            `x`, rows to answer, and `answers` of the other to them; labels of rows
 
@@ -78,6 +78,19 @@ class Folded(nn.Module):
         return self.head(self.norm(self.conv(x)).mean(2))
 
 
+class Norms(nn.Module):
+    """[N, 3, LENGTH] to scores; not trained, so that statistics are as scales and shifts are."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second = nn.Conv1d(3, width, 3), nn.Conv1d(width, width, 1)
+        self.norm1, self.norm2 = nn.BatchNorm1d(width), nn.BatchNorm1d(width)
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.norm2(self.second(self.norm1(self.first(x)).relu())).mean(2))
+
+
 class Positions(nn.Module):
     """[N, LENGTH, width] to scores."""
 
@@ -95,18 +108,22 @@ class Positions(nn.Module):
 
 
 def otherwise(model):
-    """With other parameters, of which none are equal."""
+    """With other parameters and statistics, of which none are equal."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
+        for name, buffer in model.named_buffers():
+            if "running" in name:
+                buffer.add_(torch.rand_like(buffer))
     return model
 
 
 def write(to, name, model, other, *shape, exporters=("dynamo", "torchscript")):
     for exporter in exporters:
         path = str(to / f"{name}.{exporter}.onnx")
+        mode = torch.onnx.TrainingMode.PRESERVE if exporter == "preserve" else torch.onnx.TrainingMode.EVAL
         torch.onnx.export(model, (torch.randn(2, *shape),), path, input_names=["x"], output_names=["scores"],
-                          dynamo=exporter == "dynamo", external_data=False)
+                          dynamo=exporter == "dynamo", training=mode, external_data=False)
         make_plain(path, KEPT)
     save_file({key: tensor.contiguous() for key, tensor in other.state_dict().items()}, to / f"{name}.other.safetensors")
     x = torch.randn(ROWS, *shape)
@@ -126,6 +143,8 @@ def main():
     write(given.to, "stack", Stack(width).eval(), otherwise(Stack(width).eval()), LENGTH, width)
     write(given.to, "folded", Folded(width).eval(), otherwise(Folded(width).eval()), 3, LENGTH, exporters=["dynamo"])
     positions = Positions(width).eval()
+    norms = Norms(width).eval()
+    write(given.to, "norms", norms, otherwise(copy.deepcopy(norms)), 3, LENGTH, exporters=["preserve"])
     write(given.to, "positions", positions, otherwise(copy.deepcopy(positions)), LENGTH, width)
 
 

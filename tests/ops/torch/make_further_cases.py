@@ -93,6 +93,45 @@ def losses():
     case.finish([((x * weights).sum(), None)])
 
 
+def cell(name, op, first, bias=True, state="cell"):
+    """A step: PyTorch's cell of which W is the identity. Its gates are i f g o and r z n, ONNX's i o f c and z r n."""
+    hidden, samples = 4, 3
+    blocks = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}[op]
+    rows = len(blocks) * hidden
+    order = torch.cat([torch.arange(k * hidden, (k + 1) * hidden) for k in blocks])
+    case = Case(name, "RecurrentCell", samples)
+    gates = case.input("activation", rounded(*((samples, 1) if first else (1, samples)), 1, rows), 0 if first else 1)
+    r = case.input("parameter", (rounded(1, rows, hidden) / 2).float().double())
+    b = case.input("parameter", rounded(1, 2 * rows)) if bias else case.absent()
+    of_cell = (samples, 1, 1, hidden) if first else (1, 1, samples, hidden)
+    of_sequence = (samples, 1, hidden) if first else (1, samples, hidden)
+    shape = of_cell if state == "cell" else of_sequence
+    count = 2 if op == "LSTM" else 1
+    before = [case.input("activation", rounded(*shape), shape.index(samples)).reshape(samples, hidden) for _ in range(count if state else 0)]
+    before = before or [torch.zeros(samples, hidden)] * count
+    case.attribute("cell", "string", op)
+    case.attribute("layout", "int", int(first))
+    halves = [b[0, half * rows:(half + 1) * rows][order] if bias else torch.zeros(rows) for half in (0, 1)]
+    function = {"LSTM": torch._VF.lstm_cell, "GRU": torch._VF.gru_cell, "RNN": torch._VF.rnn_tanh_cell}[op]
+    x = gates.reshape(samples, rows)[:, order]
+    after = function(x, before if op == "LSTM" else before[0], torch.eye(rows), r[0][order], *halves)
+    case.finish([(one.reshape(of_cell), of_cell.index(samples)) for one in (after if op == "LSTM" else [after])])
+
+
+def cells():
+    cell("RecurrentCell_LSTM", "LSTM", False)
+    cell("RecurrentCell_LSTM_of_a_decoder", "LSTM", True, state="sequence")
+    cell("RecurrentCell_LSTM_from_zeros", "LSTM", True, state=None)
+    cell("RecurrentCell_GRU", "GRU", True)
+    cell("RecurrentCell_GRU_of_a_decoder", "GRU", False, bias=False, state="sequence")
+    cell("RecurrentCell_RNN", "RNN", False)
+    case = Case("RecurrentInputs_of_four_steps", "RecurrentInputs", 3)
+    x, w = case.input("activation", rounded(3, 4, 5), 0), case.input("parameter", rounded(1, 6, 5))
+    case.attribute("gates", "int", 3)
+    case.attribute("layout", "int", 1)
+    case.finish([(F.linear(x[:, t:t + 1], w[0]).unsqueeze(2), 0) for t in range(4)])
+
+
 def main():
     functions()
     shapes()
@@ -100,6 +139,7 @@ def main():
     max_unpool()
     statistics()
     losses()
+    cells()
 
 
 if __name__ == "__main__":

@@ -353,6 +353,22 @@ TEST(Meaning, AnIdentityOfASharedInitializerIsAWeightOfItsOwn) {
   for (const char* name : {"ones", "ones2"}) EXPECT_EQ(role_in(model, name), Role::kParameter);
 }
 
+// As an untrained model is exported: statistics are copies of scales and shifts, and files of
+// weights have all of them.
+TEST(Meaning, CopiesThatAreNotTrainedAreWeightsOfFiles) {
+  const Graph graph = graph_of(
+      {2},
+      {node_of("Identity", {"a.bias"}, "a.mean"), node_of("Identity", {"a.weight"}, "a.var"),
+       node_of("Identity", {"a.mean0"}, "b.mean"), node_of("Identity", {"a.bias"}, "b.bias"),
+       node_of("BatchNormalization", {"x", "a.weight", "a.bias", "a.mean", "a.var"}, "n"),
+       node_of("BatchNormalization", {"n", "a.weight", "b.bias", "b.mean", "a.mean0"}, "y")},
+      {stored("a.weight", {2}, {1, 1}), stored("a.bias", {2}, {0, 0}),
+       stored("a.mean0", {2}, {2, 3})});
+  const Model model = import_graph(graph, {.freeze = {"b.bias"}, .fuse = false}).model;
+  for (const char* name : {"a.mean", "a.var", "b.mean", "b.bias", "a.mean0"})
+    EXPECT_EQ(role_in(model, name), Role::kFrozen) << name;
+}
+
 TEST(Meaning, RunningStatisticsAreOfOneNormalisation) {
   for (const bool through_identity : {true, false}) {
     const std::string m2 = through_identity ? "m2" : "m";

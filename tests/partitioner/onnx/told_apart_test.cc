@@ -124,6 +124,30 @@ TEST(ToldApart, ABiasThatIsLeftOutIsZeros) {
   EXPECT_THAT(import_graph(product("MatMul")).folded.lost, ElementsAre("a.bias"));
 }
 
+TEST(ToldApart, SoIsThatOfAConvolution) {
+  const auto convolution = [](const std::string& op, const ops::Shape& weight, int64_t groups) {
+    Graph graph = graph_of({4, 5}, {node_of(op, {"x", "a.weight"}, "y", {{"group", groups}})},
+                           {stored_random("a.weight", weight)});
+    graph.torch = {{"a.weight", true}, {"a.bias", true}};
+    graph.nodes[0].call = "convolution_1";
+    graph.nodes[0].call_reads = {0, 1};
+    return graph;
+  };
+  const auto bias_of = [](const Graph& graph) {
+    const Model model = import_graph(graph).model;
+    const ValueId bias = model.find_value("a.bias");
+    return bias < 0 ? ops::Shape{} : model.value(bias).spec.shape;
+  };
+  EXPECT_EQ(bias_of(convolution("Conv", {6, 2, 3}, 2)), ops::Shape{6});
+  EXPECT_EQ(bias_of(convolution("ConvTranspose", {4, 3, 3}, 2)), ops::Shape{6});
+  expect_same_answers(convolution("Conv", {6, 2, 3}, 2));
+  expect_same_answers(convolution("ConvTranspose", {4, 3, 3}, 2));
+  Graph folded = convolution("Conv", {6, 4, 3}, 1);  // with a normalisation, and without zeros
+  folded.initializers["b"] = stored("b", {6}, {1, 2, 3, 4, 5, 6});
+  folded.nodes[0].inputs.push_back("b");
+  EXPECT_EQ(bias_of(folded), ops::Shape{});
+}
+
 // A bias that the first step of a loop, of a state of zeros, was computed of.
 TEST(ToldApart, WhatIsLeftOfATensorIsListed) {
   Graph graph = graph_of({2},

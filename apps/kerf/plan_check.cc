@@ -1,0 +1,69 @@
+#include "apps/kerf/plan_check.h"
+
+#include "apps/kerf/answer.h"
+#include "apps/kerf/planned.h"
+#include "apps/models.h"
+#include "partitioner/given_stages.h"
+#include "partitioner/model_graph.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr size_t kMostChecked = size_t{256} << 20;
+
+// Whether the text is an object with the members that every plan has.
+bool says_plan(const Json& file) {
+  return file.is_object() && file.contains("stages") && file.contains("fingerprint");
+}
+
+std::string unsound_stages(const PlanFlags& flags, const std::string& text,
+                           const std::string& file) {
+  const partitioner::NamedStages named = partitioner::read_stages(text, file);
+  partitioner::PlanRequest request;
+  return partitioner::stages_of_names(
+             partitioner::cost_graph_of(make_model_with_notes(flags.source()).model, request),
+             named)
+      .unsound;
+}
+
+std::string unsound_plan(const PlanFlags& flags, const std::string& file) {
+  if (flags.says_model()) make_model_with_notes(flags.source());  // its faults are none of the plan
+  try {
+    read_plan_of(flags, file);
+    return {};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kInfeasible)
+      return error.what();
+    throw;
+  }
+}
+
+}  // namespace
+
+int answer_check(const std::string& unsound, const std::string& file, bool json) {
+  answer(
+      json,
+      [&] {
+        Json told = {{"file", file}, {"sound", unsound.empty()}};
+        if (!unsound.empty()) told["why"] = unsound;
+        return told;
+      },
+      [&](bool) {
+        return unsound.empty() ? file + " is sound\n"
+                               : format("{} is unsound: {}\n", file, unsound);
+      });
+  return unsound.empty() ? 0 : 1;
+}
+
+int check_plan_file(const PlanFlags& flags, const std::string& file, bool json) {
+  const std::string text = runtime::read_file(file, kMostChecked);
+  const bool plan = says_plan(parse_json(text, file));
+  return answer_check(plan ? unsound_plan(flags, file) : unsound_stages(flags, text, file), file,
+                      json);
+}
+
+}  // namespace kerf::apps

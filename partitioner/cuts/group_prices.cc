@@ -1,0 +1,270 @@
+#include "partitioner/cuts/group_prices.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "partitioner/at.h"
+#include "partitioner/cuts/spread.h"
+#include "partitioner/rewrite.h"
+#include "partitioner/sources.h"
+#include "partitioner/stage_price.h"
+
+namespace kerf::partitioner {
+
+// The whole model on one group.
+struct GroupPrices::Shape {
+  struct Member {
+    Prices own;              // by layer: seconds of computing, and of what only this layer reads
+    std::vector<int> calls;  // by layer
+    Prices inside;           // by value: where its own group makes it
+    std::vector<ops::Box> need;  // by value; without axes where it reads nothing of it
+  };
+  std::vector<Member> members;
+  std::vector<std::vector<ops::Box>> made;  // by value: the distinct boxes that members make
+  std::vector<bool> divides;                // by layer: the way divides it
+  std::vector<ValueId> values;              // by value: its number in the model that was divided
+};
+
+namespace {
+
+std::vector<size_t> layer_of_nodes(const Model& model,
+                                   const std::vector<std::vector<NodeId>>& layers) {
+  std::vector<size_t> layer_of(at(model.nodes()));
+  for (size_t layer = 0; layer < layers.size(); ++layer)
+    for (const NodeId node : layers[layer]) layer_of[at(node)] = layer;
+  return layer_of;
+}
+
+std::vector<int> numbered(int workers) {
+  std::vector<int> parts(at(workers));
+  std::iota(parts.begin(), parts.end(), 0);
+  return parts;
+}
+
+double elements_of(const ops::Box& box, const ops::Shape& shape) {
+  return static_cast<double>(ops::local_shape(box, shape).elements());
+}
+
+}  // namespace
+
+GroupPrices::GroupPrices(const Model& model, const PlanRequest& request)
+    : model_(model),
+      request_(request),
+      layers_(layers_of(model)),
+      reads_(layers_.size()),
+      crossing_(layers_.size() + 1),
+      work_before_{0} {
+  const std::vector<size_t> layer_of = layer_of_nodes(model, layers_);
+  for (ValueId id = 0; id < model.values(); ++id) {
+    const Value& value = model.value(id);
+    if (value.producer < 0) continue;
+    const auto producer = static_cast<int>(layer_of[at(value.producer)]);
+    std::vector<int> readers;
+    for (const Use& use : model.uses(id))
+      if (const auto reader = static_cast<int>(layer_of[at(use.node)]); reader != producer)
+        readers.push_back(reader);
+    if (readers.empty()) continue;
+    std::sort(readers.begin(), readers.end());
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    int earlier = -1;
+    for (const int reader : readers)
+      reads_[at(reader)].push_back({values_.size(), producer, std::exchange(earlier, reader)});
+    values_.push_back(id);
+    for (int boundary = producer + 1; boundary <= readers.back(); ++boundary)
+      crossing_[at(boundary)] += static_cast<double>(value.spec.bytes(request.batch));
+  }
+  for (const std::vector<NodeId>& layer : layers_) {
+    work_before_.push_back(work_before_.back());
+    for (const NodeId node : layer)
+      work_before_.back() +=
+          node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
+  }
+}
+
+GroupPrices::~GroupPrices() = default;
+
+double GroupPrices::price(int begin, int end, GroupShape shape, GroupShape before) {
+  return row(begin, shape, begin == 0 ? shape : before)[at(end - begin - 1)];
+}
+
+const Model& GroupPrices::by_sample() {
+  if (!by_sample_) {
+    const int64_t largest = request_.largest_micro_batch();
+    const Group all{layers(), {static_cast<int>(std::min<int64_t>(largest, 2)), Way::kSample}};
+    by_sample_ =
+        std::make_unique<Model>(rewritten(model_, rewrites_of_groups(model_, request_, {all})));
+  }
+  return *by_sample_;
+}
+
+const GroupPrices::Shape& GroupPrices::shape_of(GroupShape group) {
+  std::unique_ptr<Shape>& shape = shapes_[group];
+  if (!shape) {
+    shape = std::make_unique<Shape>();
+    divide(group, *shape);
+  }
+  return *shape;
+}
+
+void GroupPrices::divide(GroupShape group, Shape& shape) {
+  const bool by_samples = group.way == Way::kSample;
+  const Model& model = by_samples ? by_sample() : model_;
+  const std::vector<int> parts = numbered(group.workers);
+  const std::vector<size_t> layer_of =
+      layer_of_nodes(model, by_samples ? layers_of(model) : layers_);
+  const int64_t largest = request_.largest_micro_batch();
+  shape.divides.assign(layers_.size(), !by_samples || largest >= group.workers);
+  Division division{.nodes = {}, .largest = largest};
+  division.nodes.resize(at(model.nodes()));
+  const Spreading spreading(model, {.pairs = request_.pairs});
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    ops::Layout& layout = division.nodes[at(node)];
+    layout = by_samples && largest >= group.workers
+                 ? divide_by_samples(model.op(node).space(), parts, largest)
+                 : spreading.divide(node, parts, division);
+    for (const ops::Share& share : layout.shares) {
+      if (ops::check_iterations(model.op(node).space(), share.box, largest).empty()) continue;
+      shape.divides[layer_of[at(node)]] = false;
+      layout = whole_division(model, node, 0);
+      break;
+    }
+  }
+  for (const ValueId value : values_)
+    shape.values.push_back(model.find_value(model_.value(value).name));
+  shape.members.resize(parts.size());
+  const Sources sources(model, division);
+  find_own(sources, layer_of, shape);
+  find_values(sources, layer_of, shape);
+}
+
+double GroupPrices::wire_of(const Model& model, ValueId id, double elements,
+                            double messages) const {
+  if (messages == 0) return 0;
+  const Value& value = model.value(id);
+  const auto bytes = elements * static_cast<double>(ops::size_of(value.spec.dtype));
+  const bool of_step = ops::is_kept(value.role);
+  const double both = model.needs_gradient(id) ? 2 : 1;  // and back
+  const double steps = of_step ? 1
+                       : value.spec.shape.batched()
+                           ? static_cast<double>(request_.batch) /
+                                 static_cast<double>(request_.largest_micro_batch())
+                           : request_.micro_batches;
+  return wire_price(request_, both * steps * bytes,
+                    both * messages * (of_step ? 1 : request_.micro_batches));
+}
+
+// Computing, parameters that several members read, and values that stay within a layer.
+void GroupPrices::find_own(const Sources& sources, const std::vector<size_t>& layer_of,
+                           Shape& shape) const {
+  const Model& model = sources.model();
+  for (Shape::Member& member : shape.members) {
+    member.own.resize(layers_.size());
+    member.calls.resize(layers_.size());
+  }
+  const Computation* last = nullptr;
+  double work = 0;
+  for (const Computation& call : sources.computations()) {
+    if (last == nullptr || last->node != call.node || last->iterations != call.iterations)
+      work = node_work(model, request_, call.node, call.iterations).total();
+    last = &call;
+    shape.members[at(call.part)].own[layer_of[at(call.node)]] += work;
+    ++shape.members[at(call.part)].calls[layer_of[at(call.node)]];
+  }
+}
+
+void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>& layer_of,
+                              Shape& shape) const {
+  const Model& model = sources.model();
+  std::vector<int> number(at(model.values()), -1);  // among those that layers read of others
+  for (size_t i = 0; i < shape.values.size(); ++i)
+    number[at(shape.values[i])] = static_cast<int>(i);
+  for (Shape::Member& member : shape.members) {
+    member.inside.resize(values_.size());
+    member.need.resize(values_.size());
+  }
+  shape.made.resize(values_.size());
+  for (ValueId value = 0; value < model.values(); ++value) {
+    const Value& fact = model.value(value);
+    if (model.uses(value).empty() || (fact.producer < 0 && !ops::is_kept(fact.role))) continue;
+    const int own = number[at(value)];
+    if (own >= 0)
+      for (const ops::Share& share : sources.shares(value))
+        if (auto& made = shape.made[at(own)];
+            std::find(made.begin(), made.end(), share.box) == made.end())
+          made.push_back(share.box);
+    for (const int part : sources.readers(value)) {
+      double elements = 0;
+      std::vector<bool> senders(shape.members.size());
+      for (const Source& source : sources.of_value(value, part)) {
+        if (source.part == part) continue;
+        elements += elements_of(source.box, sources.shape(value));
+        senders[at(source.part)] = true;
+      }
+      const auto messages = static_cast<double>(std::count(senders.begin(), senders.end(), true));
+      Shape::Member& member = shape.members[at(part)];
+      const double seconds = wire_of(model, value, elements, messages);
+      if (own < 0) {
+        member.own[layer_of[at(model.uses(value).front().node)]] += seconds;
+      } else {
+        member.inside[at(own)] = seconds;
+        member.need[at(own)] = *sources.need(value, part);
+      }
+    }
+  }
+}
+
+// By member and value: what comes from a group of the shape `before`.
+const GroupPrices::ByMember& GroupPrices::entering(GroupShape shape, GroupShape before) {
+  ByMember& result = entering_[{shape, before}];
+  if (!result.empty()) return result;
+  const Shape& to = shape_of(shape);
+  const Shape& from = shape_of(before);
+  for (const Shape::Member& member : to.members) {
+    Prices& prices = result.emplace_back(values_.size());
+    for (size_t value = 0; value < values_.size(); ++value) {
+      const ops::Box& need = member.need[value];
+      const ops::ValueSpec& spec = model_.value(values_[value]).spec;
+      if (need.axes.empty() && spec.shape.rank() > 0) continue;
+      double messages = 0;
+      for (const ops::Box& made : from.made[value])
+        if (need.is_whole() || made.is_whole() || !ops::intersect(made, need).empty()) ++messages;
+      const ops::Shape concrete = spec.shape.with_batch(request_.largest_micro_batch());
+      prices[value] = wire_of(model_, values_[value], elements_of(need, concrete), messages);
+    }
+  }
+  return result;
+}
+
+const GroupPrices::Prices& GroupPrices::row(int begin, GroupShape shape, GroupShape before) {
+  Prices& prices = rows_[{begin, shape, before}];
+  if (prices.empty()) prices = new_row(begin, shape, before);
+  return prices;
+}
+
+GroupPrices::Prices GroupPrices::new_row(int begin, GroupShape group, GroupShape before) {
+  const ByMember& from_before = entering(group, before);
+  const Shape& shape = shape_of(group);
+  Prices prices;
+  Prices sums(shape.members.size());
+  std::vector<int> calls(shape.members.size());
+  bool divides = true;
+  for (int layer = begin; layer < layers(); ++layer) {
+    divides = divides && shape.divides[at(layer)];
+    double most = 0;
+    for (size_t m = 0; m < sums.size(); ++m) {
+      const Shape::Member& member = shape.members[m];
+      sums[m] += member.own[at(layer)];
+      calls[m] += member.calls[at(layer)];
+      for (const Read& read : reads_[at(layer)]) {
+        if (read.earlier >= begin) continue;
+        sums[m] += read.producer >= begin ? member.inside[read.value] : from_before[m][read.value];
+      }
+      most = std::max(most, sums[m]);
+    }
+    const auto idle = static_cast<double>(std::count(calls.begin(), calls.end(), 0));
+    prices.push_back(divides ? most + idle * kIdle : kNever);
+  }
+  return prices;
+}
+
+}  // namespace kerf::partitioner

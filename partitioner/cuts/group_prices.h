@@ -1,0 +1,78 @@
+// Prices of consecutive layers on a group of workers: what its slowest member computes and waits
+// for on the wire, by the prices of stage_price.h.
+//
+// Prices add up: what a member computes of a layer, and what it receives of a value (and returns of
+// its gradient), is found once for each shape of group, on a division of the whole model over one
+// such group. A stage pays for a value once, however many of its layers read it: less where the
+// stage makes it itself, for then a member has a share already. Exact for chains; where branches
+// cross several stages nearly so (a follower may follow another input there, and gradients are
+// summed on their way).
+//
+// Made anew for a model and a request, which it borrows; used by one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "partitioner/cuts/groups.h"
+
+namespace kerf::partitioner {
+
+class Sources;
+
+class GroupPrices {
+ public:
+  GroupPrices(const Model& model, const PlanRequest& request);
+  ~GroupPrices();
+
+  int layers() const { return static_cast<int>(layers_.size()); }
+  // Of layers [begin, end) on such a group, what comes from before `begin` being on one of the
+  // shape `before`. Members that compute nothing cost kIdle each; kNever where the way does not
+  // divide one of the layers.
+  double price(int begin, int end, GroupShape shape, GroupShape before);
+  // Bytes of a step that cross a boundary, forward.
+  double crossing_bytes(int boundary) const { return crossing_[static_cast<size_t>(boundary)]; }
+  // Of the layers before a boundary, on one worker.
+  double work_before(int boundary) const { return work_before_[static_cast<size_t>(boundary)]; }
+
+  static constexpr double kIdle = 1e15;
+  static constexpr double kNever = 1e300;
+
+ private:
+  struct Shape;
+  using Prices = std::vector<double>;
+  using ByMember = std::vector<Prices>;  // of values
+
+  const Shape& shape_of(GroupShape shape);
+  void divide(GroupShape group, Shape& shape);
+  void find_own(const Sources& sources, const std::vector<size_t>& layer_of, Shape& shape) const;
+  void find_values(const Sources& sources, const std::vector<size_t>& layer_of, Shape& shape) const;
+  const Prices& row(int begin, GroupShape shape, GroupShape before);
+  Prices new_row(int begin, GroupShape shape, GroupShape before);
+  const ByMember& entering(GroupShape shape, GroupShape before);
+  double wire_of(const Model& model, ValueId value, double elements, double messages) const;
+  const Model& by_sample();
+
+  // A value that a layer reads of another.
+  struct Read {
+    size_t value = 0;  // among those that layers read of others
+    int producer = 0;  // layer
+    int earlier = -1;  // the last layer before this one that reads it
+  };
+
+  const Model& model_;
+  const PlanRequest& request_;
+  std::vector<std::vector<NodeId>> layers_;
+  std::vector<ValueId> values_;           // that layers read of others
+  std::vector<std::vector<Read>> reads_;  // by layer
+  std::vector<double> crossing_;          // by boundary
+  std::vector<double> work_before_;       // by boundary
+  std::unique_ptr<Model> by_sample_;      // rewritten; made when it is asked for
+  std::map<GroupShape, std::unique_ptr<Shape>> shapes_;
+  std::map<std::pair<GroupShape, GroupShape>, ByMember> entering_;
+  std::map<std::tuple<int, GroupShape, GroupShape>, Prices> rows_;
+};
+
+}  // namespace kerf::partitioner

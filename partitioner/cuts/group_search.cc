@@ -1,0 +1,228 @@
+#include "partitioner/cuts/group_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "partitioner/at.h"
+
+namespace kerf::partitioner {
+
+namespace {
+
+constexpr double kNever = GroupPrices::kNever;
+constexpr int kMostBoundaries = 40;  // of groups of any size
+constexpr int kLimits = 12;          // for the dearest stage, up to twice the least
+constexpr int kMostWorkers = 16;     // of groups of any size; beyond, powers of two
+
+std::vector<GroupShape> shapes_of(int workers, bool by_feature) {
+  std::vector<GroupShape> shapes{{workers, Way::kFeature}};
+  if (!by_feature && workers > 1) shapes.push_back({workers, Way::kSample});
+  return shapes;
+}
+
+// First the dearest stage, then the sum of all.
+struct Cost {
+  double dearest = kNever;
+  double sum = kNever;
+  bool operator<(const Cost& other) const {
+    return std::pair(dearest, sum) < std::pair(other.dearest, other.sum);
+  }
+};
+
+// Stages of given sizes, boundary by boundary.
+class GivenSizes {
+ public:
+  GivenSizes(GroupPrices& prices, Groups groups, bool by_feature)
+      : prices_(prices), groups_(std::move(groups)), by_feature_(by_feature) {}
+
+  Groups best() {
+    const int stages = static_cast<int>(groups_.size());
+    for (int stage = 0; stage < stages; ++stage) fill(stage);
+    const std::vector<State>& last = states_.back();
+    size_t shape = last.size() / at(prices_.layers() + 1) - 1;
+    const size_t end = at(prices_.layers());
+    for (size_t other = 0; other < shape; ++other)
+      if (last[index(other, end)].cost < last[index(shape, end)].cost) shape = other;
+    trace(shape);
+    return std::move(groups_);
+  }
+
+ private:
+  struct State {
+    Cost cost;
+    int begin = -1;
+    size_t before = 0;  // which shape
+  };
+  size_t index(size_t shape, size_t end) const { return shape * at(prices_.layers() + 1) + end; }
+
+  void fill(int stage) {
+    const auto shapes = shapes_of(groups_[at(stage)].shape.workers, by_feature_);
+    const int layers = prices_.layers();
+    const int after = static_cast<int>(groups_.size()) - stage - 1;  // stages
+    std::vector<State> states(shapes.size() * at(layers + 1));
+    for (size_t s = 0; s < shapes.size(); ++s)
+      for (int end = stage + 1; end <= layers - after; ++end)
+        for (int begin = stage == 0 ? 0 : stage; begin < (stage == 0 ? 1 : end); ++begin)
+          reach(stage, shapes[s], begin, end, states[index(s, at(end))]);
+    states_.push_back(std::move(states));
+  }
+
+  void reach(int stage, GroupShape shape, int begin, int end, State& state) {
+    const auto before = stage == 0 ? std::vector<GroupShape>{shape}
+                                   : shapes_of(groups_[at(stage) - 1].shape.workers, by_feature_);
+    for (size_t b = 0; b < before.size(); ++b) {
+      const Cost from = stage == 0 ? Cost{0, 0} : states_[at(stage) - 1][index(b, at(begin))].cost;
+      if (from.dearest >= kNever) continue;
+      const double own = prices_.price(begin, end, shape, before[b]);
+      if (own >= kNever) continue;
+      const Cost cost{std::max(from.dearest, own), from.sum + own};
+      if (cost < state.cost) state = {cost, begin, b};
+    }
+  }
+
+  void trace(size_t shape) {
+    int end = prices_.layers();
+    for (size_t stage = groups_.size(); stage-- > 0;) {
+      const State& state = states_[stage][index(shape, at(end))];
+      groups_[stage].end = end;
+      groups_[stage].shape = shapes_of(groups_[stage].shape.workers, by_feature_)[shape];
+      end = state.begin;
+      shape = state.before;
+    }
+  }
+
+  GroupPrices& prices_;
+  Groups groups_;
+  const bool by_feature_;
+  std::vector<std::vector<State>> states_;  // by stage: by shape and end
+};
+
+// Stages of any sizes.
+class AnySizes {
+ public:
+  AnySizes(GroupPrices& prices, int workers, bool samples_only)
+      : prices_(prices), workers_(workers), boundaries_(chosen_boundaries(prices)) {
+    for (int size = 1; size < workers; ++size) {
+      if (workers > kMostWorkers && (size & (size - 1)) != 0) continue;
+      if (!samples_only || size == 1) shapes_.push_back({size, Way::kFeature});
+      if (size > 1) shapes_.push_back({size, Way::kSample});
+    }
+  }
+
+  // The least sum where no stage is dearer than the limit; without one, the least dearest.
+  std::optional<std::pair<Cost, Groups>> best(std::optional<double> limit) {
+    limit_ = limit;
+    states_.assign(boundaries_.size() * at(workers_ + 1) * shapes_.size(), {});
+    for (size_t end = 1; end < boundaries_.size(); ++end)
+      for (size_t s = 0; s < shapes_.size(); ++s)
+        for (int used = shapes_[s].workers; used <= workers_; ++used) reach(end, used, s);
+    const size_t end = boundaries_.size() - 1;
+    size_t best = 0;
+    for (size_t s = 1; s < shapes_.size(); ++s)
+      if (is_less(state(end, workers_, s).cost, state(end, workers_, best).cost)) best = s;
+    if (state(end, workers_, best).cost.sum >= kNever) return std::nullopt;
+    return std::pair(state(end, workers_, best).cost, traced(best));
+  }
+
+ private:
+  struct State {
+    Cost cost;
+    size_t begin = 0;
+    size_t before = 0;  // shape
+  };
+
+  // Those between which the work is about the same, where little crosses.
+  static std::vector<int> chosen_boundaries(const GroupPrices& prices) {
+    std::vector<int> chosen{0};
+    const int layers = prices.layers();
+    const double each = prices.work_before(layers) / kMostBoundaries;
+    for (int boundary = 1; boundary < layers; ++boundary) {
+      const auto stretch = [&](int b) { return static_cast<int>(prices.work_before(b) / each); };
+      const bool same = chosen.size() > 1 && stretch(chosen.back()) == stretch(boundary);
+      if (layers <= kMostBoundaries || !same)
+        chosen.push_back(boundary);
+      else if (prices.crossing_bytes(boundary) < prices.crossing_bytes(chosen.back()))
+        chosen.back() = boundary;
+    }
+    chosen.push_back(layers);
+    return chosen;
+  }
+
+  bool is_less(const Cost& a, const Cost& b) const { return limit_ ? a.sum < b.sum : a < b; }
+  State& state(size_t end, int used, size_t shape) {
+    return states_[(end * at(workers_ + 1) + at(used)) * shapes_.size() + shape];
+  }
+
+  void reach(size_t end, int used, size_t shape) {
+    State& to = state(end, used, shape);
+    const int left = used - shapes_[shape].workers;
+    for (size_t begin = 0; begin < end; ++begin) {
+      if ((begin == 0) != (left == 0)) continue;
+      for (size_t before = 0; before < shapes_.size(); ++before) {
+        const Cost from = begin == 0 ? Cost{0, 0} : state(begin, left, before).cost;
+        if (from.sum >= kNever) continue;
+        const double own =
+            prices_.price(boundaries_[begin], boundaries_[end], shapes_[shape], shapes_[before]);
+        if (own >= GroupPrices::kIdle || (limit_ && own > *limit_)) continue;
+        const Cost cost{std::max(from.dearest, own), from.sum + own};
+        if (is_less(cost, to.cost)) to = {cost, begin, before};
+        if (begin == 0) break;
+      }
+    }
+  }
+
+  Groups traced(size_t shape) {
+    Groups groups;
+    int used = workers_;
+    for (size_t end = boundaries_.size() - 1; end > 0;) {
+      const State& last = state(end, used, shape);
+      groups.push_back({boundaries_[end], shapes_[shape]});
+      used -= shapes_[shape].workers;
+      end = last.begin;
+      shape = last.before;
+    }
+    std::reverse(groups.begin(), groups.end());
+    return groups;
+  }
+
+  GroupPrices& prices_;
+  const int workers_;
+  const std::vector<int> boundaries_;
+  std::vector<GroupShape> shapes_;
+  std::optional<double> limit_;
+  std::vector<State> states_;
+};
+
+}  // namespace
+
+Groups best_boundaries(GroupPrices& prices, Groups groups, bool by_feature) {
+  return GivenSizes(prices, std::move(groups), by_feature).best();
+}
+
+std::vector<Groups> best_groups(GroupPrices& prices, int workers, int micro_batches, size_t most) {
+  if (prices.layers() < 2 || workers < 2) return {};
+  std::vector<std::pair<double, Groups>> found;
+  const auto add = [&](const std::pair<Cost, Groups>& one) {
+    const double step = one.first.sum + (micro_batches - 1) * one.first.dearest;
+    const auto same = [&](const auto& other) { return other.second == one.second; };
+    if (std::none_of(found.begin(), found.end(), same)) found.emplace_back(step, one.second);
+  };
+  AnySizes any(prices, workers, false);
+  if (const auto least = any.best({})) {
+    add(*least);
+    for (int i = 0; i < kLimits; ++i)
+      if (const auto one = any.best(least->first.dearest * (1 + static_cast<double>(i) / kLimits)))
+        add(*one);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (found.size() > most) found.resize(most);
+  // PipeDream's: stages of replicas.
+  if (const auto replicated = AnySizes(prices, workers, true).best({})) add(*replicated);
+  std::vector<Groups> result;
+  for (auto& [step, groups] : found) result.push_back(std::move(groups));
+  return result;
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,131 @@
+// Groups of workers, each in its own way: prices that add up, and searches over them.
+#include "partitioner/cuts/groups.h"
+
+#include <gmock/gmock.h>
+
+#include "partitioner/cuts/group_search.h"
+#include "partitioner/rewrite.h"
+#include "partitioner/zoo.h"
+#include "tests/partitioner/random_cut.h"
+#include "tests/partitioner/sample_models.h"
+#include "tests/partitioner/step_checks.h"
+#include "tests/partitioner/wide_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using testing::request_of;
+
+struct Grouped {
+  Model model;
+  Plan plan;
+};
+Grouped grouped(const Model& model, const PlanRequest& request, const Groups& groups) {
+  Model rewritten = partitioner::rewritten(model, rewrites_of_groups(model, request, groups));
+  Plan plan = assigned_plan(rewritten, request, *hold_everything(),
+                            assigned_to_groups(rewritten, request, groups, 0));
+  return {std::move(rewritten), std::move(plan)};
+}
+
+// What the dearest stage costs.
+double price_of(GroupPrices& prices, const Groups& groups) {
+  double dearest = 0;
+  int begin = 0;
+  for (size_t s = 0; s < groups.size(); ++s) {
+    dearest = std::max(dearest, prices.price(begin, groups[s].end, groups[s].shape,
+                                             groups[s == 0 ? 0 : s - 1].shape));
+    begin = groups[s].end;
+  }
+  return dearest;
+}
+
+GroupShape random_shape(Random& random) {
+  const int workers = 1 + draw(random, 4);
+  return {workers, workers > 1 && draw(random, 2) == 0 ? Way::kSample : Way::kFeature};
+}
+
+Groups random_groups(int layers, Random& random) {
+  const int first = 1 + draw(random, layers - 2);
+  const int second = first + 1 + draw(random, layers - first - 1);
+  return {{first, random_shape(random)},
+          {second, random_shape(random)},
+          {layers, random_shape(random)}};
+}
+
+int workers_of(const Groups& groups) {
+  int workers = 0;
+  for (const Group& group : groups) workers += group.shape.workers;
+  return workers;
+}
+
+TEST(GroupPrices, OfAChainAreThoseOfThePlan) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    Random random(seed);
+    std::vector<int64_t> sizes;
+    for (int layer = 0; layer < 7; ++layer) sizes.push_back(6 + draw(random, 300));
+    const Model model = make_zoo_model("mlp", {sizes});
+    const Groups groups = random_groups(6, random);
+    PlanRequest request = request_of(Cut::kHybrid, workers_of(groups), 64, 4);
+    request.speed.link_bytes_per_second = draw(random, 2) == 0 ? 1e8 : 8e9;
+    GroupPrices prices(model, request);
+    const Plan plan = grouped(model, request, groups).plan;
+    EXPECT_NEAR(price_of(prices, groups) / plan.bottleneck, 1, 1e-9) << seed;
+  }
+}
+
+TEST(Groups, TrainAsOneWorkerDoes) {
+  const Groups groups = {{1, {2, Way::kSample}}, {2, {3, Way::kFeature}}};
+  for (const Model& model : {make_zoo_model("lenet5-bn"), testing::normalized_images()}) {
+    SCOPED_TRACE(model.name());
+    const int layers = static_cast<int>(layers_of(model).size());
+    Groups all = groups;
+    all.back().end = layers;
+    const Grouped made = grouped(model, request_of(Cut::kHybrid, 5, 10, 3), all);
+    EXPECT_FALSE(made.model.rewrites().empty());
+    StepResult got = run(made.model, made.plan);
+    StepResult expected = run(model, partitioner::plan_of(model, Cut::kLayer, 1));
+    got.values.clear();  // a rewritten model has others
+    expected.values.clear();
+    expect_close(got, expected, 1e-4F);
+  }
+}
+
+// Of every way to place two boundaries, by the same prices.
+TEST(GroupSearch, FindsTheBestBoundaries) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    std::vector<int64_t> sizes;
+    for (int layer = 0; layer < 9; ++layer) sizes.push_back(6 + draw(random, 300));
+    const Model model = make_zoo_model("mlp", {sizes});
+    const PlanRequest request = request_of(Cut::kHybrid, 5, 64, 4);
+    GroupPrices prices(model, request);
+    const Groups best = best_boundaries(prices, even_groups(5, 3), true);
+    double least = GroupPrices::kNever;
+    for (int first = 1; first < 7; ++first)
+      for (int second = first + 1; second < 8; ++second) {
+        Groups groups = even_groups(5, 3);
+        groups[0].end = first;
+        groups[1].end = second;
+        groups[2].end = 8;
+        least = std::min(least, price_of(prices, groups));
+      }
+    EXPECT_DOUBLE_EQ(price_of(prices, best), least) << seed;
+  }
+}
+
+TEST(GroupSearch, UsesEveryWorkerAndEveryLayerOnce) {
+  const Model model = make_zoo_model("lenet5");
+  const PlanRequest request = request_of(Cut::kHybrid, 6, 64, 4);
+  GroupPrices prices(model, request);
+  const auto found = best_groups(prices, 6, 4, 3);
+  ASSERT_FALSE(found.empty());
+  for (const Groups& groups : found) {
+    EXPECT_EQ(workers_of(groups), 6);
+    EXPECT_GE(groups.size(), 2U);
+    EXPECT_EQ(groups.back().end, prices.layers());
+    for (size_t s = 1; s < groups.size(); ++s) EXPECT_LT(groups[s - 1].end, groups[s].end);
+  }
+}
+
+}  // namespace
+}  // namespace kerf::partitioner

@@ -1,0 +1,107 @@
+// Division by space: rows of images, halos between neighbours, the rest by what suits it.
+#include <gmock/gmock.h>
+
+#include "partitioner/boundaries.h"
+#include "partitioner/builder.h"
+#include "partitioner/connected_plan.h"
+#include "partitioner/cuts/space.h"
+#include "partitioner/zoo.h"
+#include "tests/partitioner/sample_models.h"
+#include "tests/partitioner/step_checks.h"
+#include "tests/partitioner/wide_models.h"
+
+namespace kerf::partitioner {
+namespace {
+
+using testing::request_of;
+
+struct OverSpace {
+  Model model;
+  Plan plan;
+};
+// Without a file of shares.
+PlanRequest by_space(int workers, int64_t batch, int micro_batches) {
+  PlanRequest request = request_of(Cut::kFree, workers, batch, micro_batches);
+  request.shares.clear();
+  return request;
+}
+OverSpace over_space(const Model& model, int workers, int64_t batch, int micro_batches) {
+  const PlanRequest request = by_space(workers, batch, micro_batches);
+  Model rewritten = model_for(model, request);
+  Plan plan = testing::plan_of(rewritten, request);
+  return {std::move(rewritten), std::move(plan)};
+}
+
+// Of values from part to part in a step, without parameters; -1: of all.
+int64_t forward_bytes(const OverSpace& made, const std::string& value = {}) {
+  const auto traffic = predict_traffic(made.model, made.plan, made.plan.batch, false);
+  int64_t bytes = 0;
+  for (size_t r = 0; r < made.plan.routes.size(); ++r)
+    if (value.empty() || value_name(made.model, made.plan.routes[r]) == value)
+      bytes += is_of_step(made.model, made.plan.routes[r]) ? 0 : traffic[r].bytes;
+  return bytes;
+}
+
+// 3 x 3 windows, padded, over 32 rows of 32 pixels; and a pool of 2 x 2.
+Model convolutions() {
+  Builder b("convolutions");
+  const ConvOptions same{.channels = 6, .kernel = {3, 3}, .pad = {1, 1}};
+  ValueId x = b.conv(b.input("x", {ops::kBatch, 3, 32, 32}), same, "conv1");
+  x = b.conv(b.relu(x, "relu1"), same, "conv2");
+  x = b.max_pool(x, 2, 2, "pool");
+  b.loss(b.gemm(b.flatten(x, "flatten"), 10, "fc"));
+  return b.build();
+}
+
+TEST(SpaceCut, NeighboursExchangeTheRowsThatAWindowIsHigherThanItsStride) {
+  const OverSpace made = over_space(convolutions(), 4, 8, 2);
+  const int64_t row = 8 * 6 * 32 * 4;  // samples, channels, columns, bytes
+  EXPECT_EQ(forward_bytes(made, "relu1.output"), 3 * 2 * row);
+}
+
+TEST(SpaceCut, APoolWithoutOverlapIsWhereItsRowsAre) {
+  for (const int workers : {2, 3, 4, 5})
+    EXPECT_EQ(forward_bytes(over_space(convolutions(), workers, 8, 2), "conv2.output"), 0)
+        << workers;
+}
+
+TEST(SpaceCut, SmallImagesAreDividedBySampleWhereThereAreEnough) {
+  const Model model = convolutions();
+  PlanRequest request = by_space(9, 18, 2);  // 9 rows of a step, 36 of an image
+  EXPECT_FALSE(has_space_to_divide(model, request));
+  const auto divisions = divisions_by_space(model, request);
+  const auto& conv = divisions[static_cast<size_t>(model.find_node("conv1"))];
+  ASSERT_TRUE(conv);
+  EXPECT_EQ(ops::to_string(conv->shares[1].box.axes[0]), "1");
+  request.workers = 8;
+  EXPECT_TRUE(has_space_to_divide(model, request));
+}
+
+TEST(SpaceCut, TrainsAsOneWorkerDoes) {
+  for (const Model& model : {make_zoo_model("lenet5"), make_zoo_model("lenet5-bn"),
+                             testing::normalized_images(), convolutions()})
+    for (const int workers : {2, 3}) {
+      SCOPED_TRACE(format("{} over {}", model.name(), workers));
+      const OverSpace made = over_space(model, workers, 10, 3);
+      StepResult got = run(made.model, made.plan);
+      StepResult expected = run(model, partitioner::plan_of(model, Cut::kLayer, 1));
+      got.values.clear();  // a rewritten model has others
+      expected.values.clear();
+      expect_close(got, expected, 1e-4F);
+    }
+}
+
+// What moves over the wire forward, at four workers and 32 rows.
+TEST(SpaceCut, MovesHalosAndLittleElseOfLargeModels) {
+  for (const auto& [name, megabytes] :
+       {std::pair{"vgg19", 127}, std::pair{"resnet50", 80}, std::pair{"shufflenet", 80}}) {
+    PlanRequest request = by_space(4, 32, 8);
+    const Model model = model_for(make_zoo_model(name), request);
+    const OverSpace made{model, connected_plan(model, request, cut_free(model, request))};
+    EXPECT_LE(forward_bytes(made), megabytes * 1'000'000) << name;
+    EXPECT_GT(forward_bytes(made), 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kerf::partitioner
