@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "partitioner/at.h"
+#include "partitioner/bound.h"
 #include "partitioner/connected_plan.h"
 #include "partitioner/cuts/line_search.h"
 #include "partitioner/cuts/spread.h"
@@ -163,11 +164,12 @@ class Steered {
     for (const LineSearch& search : searches)
       bottleneck = std::min(bottleneck, search.least_bottleneck(0, bottleneck));
     if (bottleneck == kNever) return std::nullopt;
+    const double price = bottleneck * (1 + request_.slack);
     for (const bool keep_close : {true, false}) {
       Segmentation best;
       size_t line = 0;
       for (size_t l = 0; l < searches.size(); ++l) {
-        Segmentation segments = searches[l].fewest_bytes(bottleneck, keep_close);
+        Segmentation segments = searches[l].fewest_bytes(price, keep_close);
         if (segments.value >= best.value) continue;
         best = std::move(segments);
         line = l;
@@ -270,17 +272,21 @@ class Steered {
         result.division.nodes[at(node)] = whole_division(task_.model, node, part);
     }
     result.binding = division.row;
-    result.bound = bound();
+    const Bound least = bound();
+    result.bound = least.value;
+    result.witness = least.witness;
     return result;
   }
 
   // All work at all speeds together, or the heaviest unit at the best one.
-  double bound() const {
-    double most = even_share(task_.model, request_);
+  Bound bound() const {
+    Bound most{even_share(task_.model, request_),
+               format("all work over {}", plural(workers(), "worker"))};
     for (int unit = 0; unit < units_.size(); ++unit) {
       double least = kNever;
       for (const std::vector<double>& work : units_.work) least = std::min(least, work[at(unit)]);
-      most = std::max(most, least);
+      if (least > most.value)
+        most = {least, format("{} alone", graph_.node(units_.members[at(unit)].front()).name)};
     }
     return most;
   }
