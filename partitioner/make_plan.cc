@@ -277,7 +277,7 @@ class LargestMicroBatch {
     const int64_t fewest = fewest_of_any_plan();
     fits_ = try_with(fewest);
     if (!fits_.within) return fewest;
-    const int64_t end = above_.samples = kMostRows / request_.micro_batches + 1;
+    above_.samples = end_ = kMostRows / request_.micro_batches + 1;
     bool halve = false;
     while (above_.samples - fits_.samples > 1) {
       const int64_t gap = above_.samples - fits_.samples;
@@ -287,7 +287,7 @@ class LargestMicroBatch {
         before_ = std::exchange(fits_, next);
       else
         above_ = next;
-      halve = !halve && above_.samples < end && above_.samples - fits_.samples > gap / 2;
+      halve = !halve && above_.samples < end_ && above_.samples - fits_.samples > gap / 2;
     }
     return fits_.samples;
   }
@@ -315,6 +315,8 @@ class LargestMicroBatch {
   // A cut by samples has no plan of fewer than it divides them over.
   int64_t fewest_of_any_plan() {
     const auto cap = std::exchange(request_.memory, std::nullopt);
+    const Capacities devices = request_.speed.capacities;
+    for (Capacity& device : request_.speed.capacities.workers) device.memory.reset();
     int64_t none = 0;
     int64_t some = 1;
     while (some < request_.workers && !try_with(some).within)
@@ -324,13 +326,16 @@ class LargestMicroBatch {
       (try_with(middle).within ? some : none) = middle;
     }
     request_.memory = cap;
+    request_.speed.capacities = devices;
     return some;
   }
 
   int64_t on_the_line() const {
     const Tried& other = above_.peak ? above_ : before_;
     const int64_t most = 8 * fits_.samples;  // of what is tried at once beyond what is known
-    if (!other.peak) return 2 * fits_.samples;
+    if (!other.peak || !request_.memory)     // the caps are the devices' own
+      return above_.samples < end_ ? fits_.samples + (above_.samples - fits_.samples) / 2
+                                   : 2 * fits_.samples;
     const double slope = static_cast<double>(*other.peak - *fits_.peak) /
                          static_cast<double>(other.samples - fits_.samples);
     const double more = static_cast<double>(*request_.memory - *fits_.peak) / slope;
@@ -342,6 +347,7 @@ class LargestMicroBatch {
   const Model& model_;
   PlanRequest request_;
   const InFlight& in_flight_;
+  int64_t end_ = 0;
   Tried fits_;    // the most that is known to fit
   Tried before_;  // the most before that
   Tried above_;   // the fewest that are known not to, or more than there may be

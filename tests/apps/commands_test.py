@@ -365,6 +365,16 @@ class FitBatch(KerfTest):
         self.assert_one_error(run(*flags, "--batch", rows + 4), "no plan fits")
         self.assert_one_error(run(*flags[:-2], "1M", "--fit-batch"), "no plan fits")
 
+    def test_caps_may_be_the_devices_own(self):
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"memory": 4 << 20}, "1": {"memory": 2 << 20}}}))
+        flags = ("plan", "lenet5", "--workers", 2, "--micro-batches", 4, "--devices", devices, "--json")
+        done = run(*flags, "--fit-batch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["batch"]
+        self.assertEqual(run(*flags, "--batch", rows).returncode, 0)
+        self.assert_one_error(run(*flags, "--batch", rows + 4), "no plan fits")
+
     def test_it_wants_a_cap_and_no_batch(self):
         self.assert_one_error(run("plan", "lenet5", "--fit-batch"), "--fit-batch", "--memory")
         self.assert_one_error(run("plan", "lenet5", "--fit-batch", "--memory", "4M", "--batch", 8), "--fit-batch", "--batch")

@@ -54,7 +54,7 @@ Parallelism", Electronics and Telecommunications Trends 33(4), ETRI 2018, pages 
   features over F workers, `(L-1)*F*F*2` of L groups over F workers each. *Survey* is that times {MICRO_BATCHES} micro-batches: with the
   workers for L, with the layers that have weights for L where these are a chain, and with {HYBRID_STAGES} groups. Kerf counts more where
   several tensors cross a boundary (skips, branches) or one that weights do not need (classes that the loss wants whole), fewer
-  where what follows needs only what is there already, and adds, once a step, the loss and the norm of gradients of all workers;
+  where what follows needs only what is there already (or takes partial sums, unless `--pairs off`), and adds, once a step, the loss and the norm of gradients of all workers;
   within a hybrid's group it counts what the survey leaves out.
 """
 
