@@ -198,6 +198,18 @@ TEST_P(ZooCuts, TrainAsTheUncutModelDoes) {
   }
 }
 
+TEST_P(ZooCuts, LeaveNothingWholeOnOneOfSeveral) {
+  const Model model = narrow(zoo()[GetParam()]);
+  for (const int workers : kWorkers) {
+    const PlanRequest request = request_of(Cut::kFeature, workers);
+    const Model made = model_for(model, request);
+    const Assignment assignment = cut_feature(made, request);
+    for (NodeId node = 0; node < made.nodes(); ++node)
+      EXPECT_GT(assignment.division.nodes[static_cast<size_t>(node)].shares.size(), 1U)
+          << made.node(node).name << " over " << workers;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooCuts, ::testing::Range(size_t{0}, zoo().size()),
                          [](const auto& each) {
                            std::string name(zoo()[each.param].name);
