@@ -5,7 +5,8 @@
 // does to the uncut model.
 //
 // The pairwise sample has every pair of model and cut, model and number of workers, cut and number
-// of workers at least once; KERF_ZOO_CUTS=all in the environment takes all combinations.
+// of workers at least once, of one micro-batch; KERF_ZOO_CUTS=all in the environment takes all
+// combinations, of two.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -20,11 +21,19 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int64_t kBatch = 16;
-constexpr int kMicroBatches = 2;
 constexpr int kSteps = 3;
 constexpr std::array kWorkers = {2, 3, 4, 5, 8};
 constexpr std::array kCuts = {Cut::kFeature, Cut::kBatch, Cut::kHybrid};
+
+bool takes_all() {
+  const char* said = std::getenv("KERF_ZOO_CUTS");
+  return said != nullptr && std::string(said) == "all";
+}
+
+// Rows of the step's micro-batches: of each at least as many as workers.
+std::vector<int64_t> sizes() {
+  return takes_all() ? std::vector<int64_t>{9, 8} : std::vector<int64_t>{9};
+}
 
 // The smallest images that a network makes something of.
 int64_t smallest_image(const std::string& name) {
@@ -53,7 +62,7 @@ Trained train(const Model& model, const Plan& plan, uint32_t perturbed = 0) {
                     {.backward = Backward::kTogether, .rate = 0.001F, .perturbed = perturbed});
   Trained trained;
   for (int step = 0; step < kSteps; ++step) {
-    StepResult result = runner.run(micro_batch_sizes(kBatch, kMicroBatches));
+    StepResult result = runner.run(sizes());
     trained.losses.push_back(std::move(result.losses));
     if (step == 0) trained.gradients = std::move(result.gradients);
   }
@@ -85,8 +94,8 @@ PlanRequest request_of(Cut cut, int workers) {
   PlanRequest request;
   request.cut = cut;
   request.workers = workers;
-  request.batch = kBatch;
-  request.micro_batches = kMicroBatches;
+  request.micro_batches = static_cast<int>(sizes().size());
+  request.batch = takes_all() ? 17 : 9;
   return request;
 }
 
@@ -162,8 +171,7 @@ struct Combination {
 // Of model number `row`: every cut and every number of workers, each pair of them with some model.
 std::vector<Combination> combinations(size_t row) {
   std::vector<Combination> result;
-  const char* all = std::getenv("KERF_ZOO_CUTS");
-  if (all != nullptr && std::string(all) == "all") {
+  if (takes_all()) {
     for (size_t cut = 0; cut < kCuts.size(); ++cut)
       for (size_t workers = 0; workers < kWorkers.size(); ++workers)
         result.push_back({cut, workers});
@@ -187,6 +195,18 @@ TEST_P(ZooCuts, TrainAsTheUncutModelDoes) {
     const Plan plan = plan_of(made, request);
     EXPECT_THAT(validate(made, plan), ::testing::IsEmpty());
     uncut.expect_equal(train(made, plan));
+  }
+}
+
+TEST_P(ZooCuts, LeaveNothingWholeOnOneOfSeveral) {
+  const Model model = narrow(zoo()[GetParam()]);
+  for (const int workers : kWorkers) {
+    const PlanRequest request = request_of(Cut::kFeature, workers);
+    const Model made = model_for(model, request);
+    const Assignment assignment = cut_feature(made, request);
+    for (NodeId node = 0; node < made.nodes(); ++node)
+      EXPECT_GT(assignment.division.nodes[static_cast<size_t>(node)].shares.size(), 1U)
+          << made.node(node).name << " over " << workers;
   }
 }
 
