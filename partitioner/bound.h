@@ -12,6 +12,13 @@ struct Bound {
   std::string witness;  // why: "node conv2 alone", "all work over 4 stages"
 };
 
+// Why a plan's bottleneck has its bound: told of a plan that was just made. Words about a plan that
+// are no part of it: no two plans differ by them, and its text leaves them out.
+struct Witness {
+  std::string text;
+  bool operator==(const Witness&) const { return true; }
+};
+
 // The gap to it; 0 where the bound is not positive.
 inline double gap_of(double bottleneck, double bound) {
   return bound > 0 ? bottleneck / bound - 1 : 0;

@@ -48,7 +48,7 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const I
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
   plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
-  plan.witness = assignment.witness;
+  plan.witness.text = assignment.witness;
   return plan;
 }
 

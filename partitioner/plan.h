@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/bound.h"
 #include "partitioner/connector.h"
 #include "partitioner/cost.h"
 #include "partitioner/in_flight.h"
@@ -69,7 +70,7 @@ struct Plan {
   std::vector<WorkerPrediction> workers;
   double bottleneck = 0;        // of the objective that was minimised
   std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
-  std::string witness = {};     // why (bound.h); of a plan that was read, empty
+  Witness witness = {};         // of the bound
 
   // Rows of it.
   int64_t largest_micro_batch() const {

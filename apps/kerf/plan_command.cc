@@ -61,7 +61,7 @@ void add_certificate(const Planned& planned, Json& told) {
     names.push_back(planned.model.node(node).name);
   told["lower_bound"] = plan.bound ? Json(*plan.bound) : Json();
   told["certificate"] =
-      plan.bound ? certificate_json(plan.bottleneck, {*plan.bound, plan.witness}) : Json();
+      plan.bound ? certificate_json(plan.bottleneck, {*plan.bound, plan.witness.text}) : Json();
   told["assignment"] =
       assignment_json(names, partitioner::stages_of_nodes(plan, planned.model.nodes()));
   told["plan_seconds"] = planned.plan_seconds;

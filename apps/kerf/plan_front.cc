@@ -84,7 +84,7 @@ void answer_front(const PlanFlags& flags, const Planned& planned, bool json) {
       memory = std::max(memory, static_cast<double>(worker.peak_bytes));
     front.points.push_back(
         {plan.bottleneck, partitioner::cut_bytes(graph, stage_of), memory, stage_of});
-    front.bound = {plan.bound.value_or(0), plan.witness};
+    front.bound = {plan.bound.value_or(0), plan.witness.text};
   }
   tell_front(front, json);
 }

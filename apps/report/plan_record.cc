@@ -143,7 +143,7 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .routes = routes_of(model, plan),
           .bottleneck = plan.bottleneck,
           .bound = plan.bound,
-          .witness = plan.witness,
+          .witness = plan.witness.text,
           .acyclic = feeds_forward_only(model, plan),
           .trained = kept_names(model, ops::Role::kParameter),
           .frozen = kept_names(model, ops::Role::kFrozen)};
