@@ -1,6 +1,7 @@
 #include "apps/given_weights.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -8,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/few_names.h"
+#include "apps/lacked_weights.h"
 #include "partitioner/fingerprint.h"
 #include "runtime/error.h"
 #include "runtime/format.h"
@@ -19,14 +22,6 @@ namespace kerf::apps {
 namespace {
 
 constexpr std::string_view kStatistics = ".running_var";
-constexpr size_t kFewNames = 4;
-
-// The first of them, and how many others there are.
-std::string few_of(const std::vector<std::string>& names) {
-  const size_t told = std::min(kFewNames, names.size());
-  const std::string first = fmt::format("{}", fmt::join(names.begin(), names.begin() + told, ", "));
-  return told == names.size() ? first : format("{} and {} others", first, names.size() - told);
-}
 
 class GivenWeights {
  public:
@@ -58,6 +53,16 @@ class GivenWeights {
     if (!unread_.empty()) notes.push_back(note_of_unread());
     if (!buffers_.empty()) notes.push_back(note_of_buffers());
     return notes;
+  }
+
+  // What may be a weight of the program that the model has in another form: nothing that was
+  // checked.
+  std::vector<schedmp::NamedSpec> unread() const {
+    std::vector<schedmp::NamedSpec> found;
+    std::copy_if(unread_.begin(), unread_.end(), std::back_inserter(found), [&](const auto& each) {
+      return folded_.parameters.empty() || folded_.parameters.contains(each.name);
+    });
+    return found;
   }
 
  private:
@@ -138,7 +143,7 @@ class GivenWeights {
   // one that it may have been folded into.
   bool may_be_folded(const schedmp::NamedSpec& variance) const {
     if (variance.spec.shape.rank() != 1) return false;
-    if (!folded_.program.empty() && !folded_.program.contains(variance.name)) return false;
+    if (!folded_.parameters.empty() && !folded_.buffers.contains(variance.name)) return false;
     const std::string around = module_of(module_of(variance.name));
     return std::any_of(file_.tensors().begin(), file_.tensors().end(), [&](const auto& each) {
       const ops::Shape& shape = each.spec.shape;
@@ -206,47 +211,17 @@ class GivenWeights {
   std::set<std::string> others_;  // modules
 };
 
-// Throws Error{kUsage} that names the file of weights, and what it lacks of the model's, or of the
-// parameters that what the model has instead was computed of.
-void check_complete(const partitioner::Model& model, const partitioner::onnx::FoldedWeights& folded,
-                    const std::string& weights) {
-  const schedmp::SafetensorsReader file(weights);
-  const schedmp::StoredWeights stored(weights);
-  std::vector<std::string> missing;
-  size_t all = 0;
-  bool has_derived = true;
-  for (const partitioner::ValueId id : model.kept_values()) {
-    const partitioner::Value& value = model.value(id);
-    if (value.literal != nullptr) continue;
-    ++all;
-    if (stored.has(value)) continue;
-    if (value.derived)
-      has_derived = false;
-    else
-      missing.push_back(value.stored ? value.stored->tensors[0].name : value.name);
-  }
-  if (!has_derived)
-    for (const auto& [name, computed] : folded.computed)
-      if (computed.parameter && file.find(name) == nullptr) missing.push_back(name);
-  if (missing.empty()) return;
-  throw Error(ErrorCode::kUsage,
-              format("it lacks {} of the {} tensors of {}: {}; give weights of this model, "
-                     "as it is: an exporter may have changed names, or folded batch "
-                     "normalisations into convolutions",
-                     missing.size(), all, model.name(), few_of(missing)),
-              weights);
-}
-
 }  // namespace
 
 std::vector<std::string> check_weights(const partitioner::Model& model, const std::string& source,
                                        const partitioner::onnx::FoldedWeights& folded,
                                        const std::string& weights) {
   if (weights.empty()) return {};
-  std::vector<std::string> notes;
-  // First, for it says why.
-  if (source.starts_with('{')) notes = GivenWeights(model, folded, weights).check();
-  check_complete(model, folded, weights);
+  if (!source.starts_with('{')) return check_lacked(model, folded, {}, weights);
+  GivenWeights given(model, folded, weights);
+  std::vector<std::string> notes = given.check();  // first, for it says why
+  for (std::string& note : check_lacked(model, folded, given.unread(), weights))
+    notes.push_back(std::move(note));
   return notes;
 }
 

@@ -100,7 +100,8 @@ class LayersByStep {
     --tries_;
     Plan plan = assigned_plan(model_, request_, in_flight_, assignment);
     for (const WorkerPrediction& worker : plan.workers)
-      if (request_.memory && worker.peak_bytes > *request_.memory) return false;
+      if (const auto cap = request_.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
+        return false;
     const auto seconds = objective_.step_seconds(model_, plan, request_.speed);
     if (!seconds) return false;
     const int64_t bytes = bytes_of(plan);
@@ -163,7 +164,9 @@ class Choosing {
     for (size_t row = 0; row < cuts().size(); ++row) {
       request_.cut = static_cast<Cut>(row);
       const std::string name(cuts()[row].name);
-      if (request_.cut == Cut::kFree && request_.shares.empty()) continue;
+      if (request_.cut == Cut::kFree && request_.shares.empty() &&
+          request_.speed.capacities.empty())
+        continue;
       if (request_.cut != Cut::kHybrid) try_row(name);
       if (request_.cut == Cut::kLayer) try_layers_by_step();
       for (int stages = 2; request_.cut == Cut::kHybrid && stages <= request_.workers; ++stages) {

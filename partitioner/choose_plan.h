@@ -7,7 +7,7 @@
 //                            one boundary at a time
 //   feature; any other row   as it makes its plan
 //   hybrid in 2 ... stages   up to a stage for each worker
-//   free                     where the request has shares
+//   free                       where the request has shares, or devices that differ
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
 // faster, and the same request gives the same plan. Pure function.

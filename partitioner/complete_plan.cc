@@ -77,6 +77,8 @@ PlanRequest request_of_plan(const Plan& plan) {
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;
   request.speed.profile = plan.request->profile;
+  request.speed.capacities = plan.request->capacities;
+  request.steering = plan.request->steering;
   return request;
 }
 

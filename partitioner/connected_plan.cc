@@ -14,14 +14,17 @@ Plan connected_plan(const Model& model, const PlanRequest& request, const Assign
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
-  plan.request = {request.source,   request.memory,    request.minimise,     request.setting,
-                  request.momentum, request.optimizer, request.speed.profile};
+  plan.request = {request.source,        request.memory,           request.minimise,
+                  request.setting,       request.momentum,         request.optimizer,
+                  request.speed.profile, request.speed.capacities, request.steering};
   plan.stages = assignment.stages;
   plan.division = assignment.division;
   plan.layouts = layouts_of(model, plan.division);
-  plan.binding = request.placement;
-  plan.binding.resize(static_cast<size_t>(request.workers));
-  if (request.placement.empty()) std::iota(plan.binding.begin(), plan.binding.end(), 0);
+  plan.binding = assignment.binding.empty() ? request.placement : assignment.binding;
+  if (plan.binding.empty()) {
+    plan.binding.resize(static_cast<size_t>(request.workers));
+    std::iota(plan.binding.begin(), plan.binding.end(), 0);
+  }
   plan.routes = all_routes(model, plan);
   return plan;
 }

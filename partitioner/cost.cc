@@ -42,6 +42,31 @@ NodeCost node_cost(const Model& model, NodeId id, const ops::Box& iterations, in
   return result;
 }
 
+LinkCosts link_costs(const DeviceSpeed& speed, int worker, int other) {
+  LinkCosts costs{speed.link_bytes_per_second, speed.link_seconds};
+  const LinkSpeed* link = speed.capacities.link_between(worker, other);
+  if (link == nullptr) return costs;
+  costs.bytes_per_second = link->bytes_per_second.value_or(costs.bytes_per_second);
+  costs.seconds = link->seconds.value_or(costs.seconds);
+  return costs;
+}
+
+LinkCosts mean_link_costs(const DeviceSpeed& speed) {
+  const LinkCosts other{speed.link_bytes_per_second, speed.link_seconds};
+  const auto& links = speed.capacities.links;
+  if (links.empty()) return other;
+  const auto workers = static_cast<double>(speed.capacities.workers.size());
+  const double pairs = workers * (workers - 1) / 2;
+  const double rest = pairs - static_cast<double>(links.size());
+  double seconds_of_byte = rest / other.bytes_per_second;
+  double seconds = rest * other.seconds;
+  for (const auto& [ends, link] : links) {
+    seconds_of_byte += 1 / link.bytes_per_second.value_or(other.bytes_per_second);
+    seconds += link.seconds.value_or(other.seconds);
+  }
+  return {pairs / seconds_of_byte, seconds / pairs};
+}
+
 std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches) {
   KERF_CHECK(batch >= 0 && micro_batches >= 1, "{} rows over {} micro-batches", batch,
              micro_batches);

@@ -2,11 +2,13 @@
 //
 // Time is a roofline: max(FLOPs / rate, bytes / bandwidth) + launch, per operator. The speeds are
 // the device's, those of a modest CPU core where nobody says; what was measured (profile.h)
-// corrects them, operator by operator.
+// corrects them, operator by operator. Where devices differ (capacities.h), seconds of a worker are
+// these over its speed.
 #pragma once
 
 #include <map>
 
+#include "partitioner/capacities.h"
 #include "partitioner/model.h"
 #include "partitioner/profile.h"
 
@@ -19,7 +21,16 @@ struct DeviceSpeed {
   double link_bytes_per_second = 8e9;
   double link_seconds = 20e-6;  // per message
   Profile profile = {};
+  Capacities capacities = {};  // of the workers
 };
+
+struct LinkCosts {
+  double bytes_per_second = 0;
+  double seconds = 0;  // per message
+};
+// Of the link between two workers; and of a link where it is not known which, as likely any.
+LinkCosts link_costs(const DeviceSpeed& speed, int worker, int other);
+LinkCosts mean_link_costs(const DeviceSpeed& speed);
 
 struct NodeCost {
   ops::Cost work;  // of one micro-batch

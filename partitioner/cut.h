@@ -26,9 +26,11 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;
+  bool pairs = true;   // feature and hybrid: what follows a product may be divided by its inputs
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
+  Steering steering;               // what else a person asks of it
   std::string source;              // of the model: the plan keeps it
   std::optional<double> momentum;  // and this
   std::string optimizer;           // and this
@@ -36,13 +38,23 @@ struct PlanRequest {
   int64_t largest_micro_batch() const {
     return partitioner::largest_micro_batch(batch, micro_batches);
   }
+  // Bytes that a worker may take: `memory`, or those of its device where they are fewer.
+  std::optional<int64_t> cap_of(int worker) const;
+  bool is_capped() const;
+  // The worker that a part is bound to.
+  int worker_of(int part) const {
+    return placement.empty() ? part : placement[static_cast<size_t>(part)];
+  }
+  // How many workers there are; `workers` counts parts.
+  int workers_bound() const;
 };
 
 // What a cut fills in. Parts are 0..parts-1.
 struct Assignment {
   std::vector<Stage> stages;
   Division division;
-  double bound = 0;  // no such cut has a lower bottleneck
+  double bound = 0;               // no such cut has a lower bottleneck
+  std::vector<int> binding = {};  // part -> worker; empty: as the request has it
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -51,6 +63,7 @@ struct Infeasible {
   int64_t cap = 0;
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
+  int of_device = -1;           // the worker whose device has no more; -1: the cap is everybody's
   std::string text() const;
 };
 
@@ -102,13 +115,16 @@ std::span<const CutRow> cuts();
 // every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
+std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest& request);
 Assignment cut_batch(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request);
 std::optional<Assignment> cut_hybrid(const CutTask& task);
+std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request);
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
 
-// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it;
+// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it
+// where products may be pairs;
 // `division` of what comes before in model order is set (cuts/spread.h has the rules).
 ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
                    const Division& division);

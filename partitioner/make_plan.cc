@@ -32,6 +32,10 @@ void check_request(const PlanRequest& request) {
                 request.workers));
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
+  const auto& devices = request.speed.capacities.workers;
+  if (!devices.empty() && std::ssize(devices) != request.workers_bound())
+    fail(
+        format("devices of {} workers, but there are {}", devices.size(), request.workers_bound()));
 }
 
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
@@ -50,19 +54,26 @@ const CutRow& row_of(Cut cut) {
 }
 
 // A stage of the worker that is most over the cap, if any is.
-std::optional<Infeasible> check_memory(const Plan& plan, int64_t cap) {
-  const auto most =
-      std::max_element(plan.workers.begin(), plan.workers.end(),
-                       [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
-  if (most == plan.workers.end() || most->peak_bytes <= cap) return std::nullopt;
+std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& request) {
+  const auto over = [&](const WorkerPrediction& worker) {
+    const auto cap = request.cap_of(worker.worker);
+    return cap ? std::max<int64_t>(0, worker.peak_bytes - *cap) : 0;
+  };
+  const auto most = std::max_element(
+      plan.workers.begin(), plan.workers.end(),
+      [&](const WorkerPrediction& a, const WorkerPrediction& b) { return over(a) < over(b); });
+  if (most == plan.workers.end() || over(*most) == 0) return std::nullopt;
   Infeasible result;
   for (size_t s = 0; s < plan.stages.size(); ++s)
     for (const int part : plan.stages[s].parts)
       if (plan.binding[static_cast<size_t>(part)] == most->worker)
         result.stage = static_cast<int>(s);
-  result.cap = cap;
-  result.over = most->peak_bytes - cap;
-  result.smallest_change = format("--memory {}", most->peak_bytes);
+  result.cap = request.cap_of(most->worker).value();
+  result.over = over(*most);
+  if (result.cap != request.memory) result.of_device = most->worker;
+  result.smallest_change = result.of_device < 0 ? format("--memory {}", most->peak_bytes)
+                                                : format("a device of worker {} with {} bytes",
+                                                         most->worker, most->peak_bytes);
   return result;
 }
 
@@ -73,7 +84,8 @@ void interleave(const Model& model, const PlanRequest& request, const InFlight& 
   for (Stage& stage : plan.stages)
     for (const int part : stage.parts) {
       const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
-      stage.interleaved = stage.interleaved || plan.workers[worker].peak_bytes > *request.memory;
+      const auto cap = request.cap_of(static_cast<int>(worker));
+      stage.interleaved = stage.interleaved || (cap && plan.workers[worker].peak_bytes > *cap);
     }
   plan.workers = predict(model, plan, request, in_flight);
 }
@@ -83,8 +95,7 @@ void interleave(const Model& model, const PlanRequest& request, const InFlight& 
 Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    const Assignment& assignment) {
   Plan plan = connect_and_predict(model, request, in_flight, assignment);
-  if (request.memory && check_memory(plan, *request.memory))
-    interleave(model, request, in_flight, plan);
+  if (check_memory(plan, request)) interleave(model, request, in_flight, plan);
   return plan;
 }
 
@@ -115,7 +126,7 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
-  return plan && !(request.memory && check_memory(*plan, *request.memory));
+  return plan && !check_memory(*plan, request);
 }
 
 }  // namespace
@@ -149,6 +160,7 @@ int more_micro_batches(const Model& model, PlanRequest request, const InFlight& 
 int more_workers(const Model& model, PlanRequest request, const InFlight& in_flight) {
   // Its workers are those of the shares file, or of the schedule's.
   if (request.cut == Cut::kFree || !request.placement.empty()) return 0;
+  if (!request.speed.capacities.empty()) return 0;  // of these workers
   const int most = std::min(2 * request.workers, kMostWorkers);
   while (++request.workers <= most)
     if (fits(model, request, in_flight)) return request.workers;
@@ -166,10 +178,16 @@ int64_t peak_of(const Plan& plan) {
 // plan there is, all of it interleaved.
 Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
+  const Capacities devices = request.speed.capacities;
+  for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
+  const auto as_asked = [&](Plan made) {
+    made.request->memory = cap;
+    made.request->capacities = devices;
+    return made;
+  };
   if (!row_of(request.cut).heeds_memory) request.memory = 1;
   Plan plan = try_plan(model, request, in_flight).value();
-  plan.request->memory = cap;
-  if (!row_of(request.cut).heeds_memory) return plan;
+  if (!row_of(request.cut).heeds_memory) return as_asked(std::move(plan));
   for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
     auto smaller = try_plan(model, request, in_flight);
@@ -178,8 +196,7 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
     else
       step /= 2;
   }
-  plan.request->memory = cap;
-  return plan;
+  return as_asked(std::move(plan));
 }
 
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
@@ -207,13 +224,32 @@ void refuse_wholes(const Model& model) {
 }  // namespace
 
 std::string Infeasible::text() const {
+  const std::string whose = of_device < 0
+                                ? "the memory cap of {} bytes per worker"
+                                : format("the {{}} bytes that worker {}'s device has", of_device);
   std::string text = format(
-      "no plan fits: stage {} needs {} ({} bytes) more than the memory cap of {} bytes per worker; "
-      "the "
-      "smallest change that fits is {}",
-      stage, human_bytes(static_cast<double>(over)), over, cap, smallest_change);
-  if (!smallest_change.starts_with("--memory")) text += format(", or --memory {}", cap + over);
+      "no plan fits: stage {} needs {} ({} bytes) more than {}; the smallest change that "
+      "fits is {}",
+      stage, human_bytes(static_cast<double>(over)), over, format(fmt::runtime(whose), cap),
+      smallest_change);
+  if (of_device < 0 && !smallest_change.starts_with("--memory"))
+    text += format(", or --memory {}", cap + over);
   return text;
+}
+
+std::optional<int64_t> PlanRequest::cap_of(int worker) const {
+  const std::optional<int64_t> own = speed.capacities.memory_of(worker);
+  return own && memory ? std::min(*own, *memory) : own ? own : memory;
+}
+
+bool PlanRequest::is_capped() const {
+  const auto& devices = speed.capacities.workers;
+  return memory || std::any_of(devices.begin(), devices.end(),
+                               [](const Capacity& device) { return device.memory.has_value(); });
+}
+
+int PlanRequest::workers_bound() const {
+  return placement.empty() ? workers : 1 + *std::max_element(placement.begin(), placement.end());
 }
 
 Model model_for(const Model& model, const PlanRequest& request) {
@@ -255,7 +291,7 @@ std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& 
                                          const InFlight& in_flight) {
   if (auto plan = plan_within(model, request, in_flight)) return *std::move(plan);
   const Plan least = least_plan(model, request, in_flight);
-  Infeasible infeasible = check_memory(least, request.memory.value()).value();
+  Infeasible infeasible = check_memory(least, request).value();
   find_smallest_change(model, request, in_flight, infeasible);
   return infeasible;
 }

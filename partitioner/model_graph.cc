@@ -14,12 +14,13 @@ namespace {
 
 class Figures {
  public:
-  Figures(const Model& model, const PlanRequest& request) : model_(model), request_(request) {}
+  Figures(const Model& model, const PlanRequest& request)
+      : model_(model), request_(request), speeds_(request.speed.capacities.distinct_speeds()) {}
 
   CostFigures make() {
     result_.name = model_.name();
     result_.unit = request_.minimise == Minimise::kTime ? "s" : "FLOP";
-    result_.work.resize(1);
+    result_.work.resize(speeds_.size());
     for (NodeId node = 0; node < model_.nodes(); ++node) add_node(node);
     for (ValueId value = 0; value < model_.values(); ++value)
       if (model_.value(value).producer >= 0) add_value(value);
@@ -32,8 +33,10 @@ class Figures {
  private:
   void add_node(NodeId node) {
     result_.nodes.push_back({model_.node(node).name, -1, false});
-    result_.work[0].push_back(
-        node_work(model_, request_, node, whole_division(model_, node, 0).shares[0].box));
+    const Work work =
+        node_work(model_, request_, node, whole_division(model_, node, 0).shares[0].box);
+    for (size_t type = 0; type < speeds_.size(); ++type)
+      result_.work[type].push_back({work.forward / speeds_[type], work.backward / speeds_[type]});
   }
 
   void add_value(ValueId value) {
@@ -119,9 +122,9 @@ class Figures {
     }
   }
 
-  // Users of one parameter, and of parameters that share a user.
+  // Users of one parameter, and of parameters that share a user; what a person wants together.
   void add_colours() {
-    Edges together;
+    Edges together = nodes_together(model_, request_.steering);
     for (const ValueId id : model_.kept_values())
       for (const Use& use : model_.uses(id)) {
         together.emplace_back(model_.uses(id)[0].node, use.node);
@@ -144,6 +147,7 @@ class Figures {
 
   const Model& model_;
   const PlanRequest& request_;
+  const std::vector<double> speeds_;  // a type of device each
   CostFigures result_;
 };
 

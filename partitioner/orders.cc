@@ -117,6 +117,10 @@ Order least_alive(const Units& units) {
 
 }  // namespace
 
+Order first_order(const Units& units) {
+  return Kahn(units.before).run([](int unit, int) { return unit; });
+}
+
 std::vector<Order> topological_orders(const Units& units) {
   const Graph& graph = units.before;
   std::vector<Order> orders;
@@ -124,7 +128,7 @@ std::vector<Order> topological_orders(const Units& units) {
     if (std::find(orders.begin(), orders.end(), order) == orders.end())
       orders.push_back(std::move(order));
   };
-  add(Kahn(graph).run([](int unit, int) { return unit; }));
+  add(first_order(units));
 
   Order depth_first;  // Boost.Graph gives the last first
   boost::topological_sort(graph, std::back_inserter(depth_first));

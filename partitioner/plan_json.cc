@@ -109,6 +109,8 @@ Json request_to_json(const KeptRequest& request) {
   if (request.momentum) json["momentum"] = *request.momentum;
   if (!request.optimizer.empty()) json["optimizer"] = request.optimizer;
   if (!request.profile.empty()) json["profile"] = profile_json(request.profile);
+  if (!request.capacities.empty()) json["devices"] = capacities_json(request.capacities);
+  if (!request.steering.empty()) json["steering"] = steering_json(request.steering);
   return json;
 }
 

@@ -15,7 +15,7 @@ void check_members(const Json& json, std::initializer_list<std::string_view> kno
   if (!json.is_object()) refuse_member(where, "must be an object");
   for (const auto& [key, value] : json.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      refuse_member(where, format("\"{}\" is not a member of a plan; here may be: {}", key,
+      refuse_member(where, format("there is no member \"{}\" here; there may be: {}", key,
                                   fmt::join(known, ", ")));
 }
 

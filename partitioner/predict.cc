@@ -47,7 +47,9 @@ class Prediction {
         const NodeCost cost =
             node_cost(model_, c.node, c.iterations, largest_, samples, request_.speed);
         worker_of(c.part).forward_flops += count * cost.work.forward_flops;
-        worker_of(c.part).seconds += count * cost.total_seconds();
+        WorkerPrediction& worker = worker_of(c.part);
+        worker.seconds +=
+            count * cost.total_seconds() / request_.speed.capacities.speed_of(worker.worker);
       }
   }
 

@@ -64,10 +64,11 @@ void read_optimizer(const Json& json, const std::string& where, KeptRequest& req
 KeptRequest read_request(const PlanFile& file) {
   const Json& json = json_at(file.json, "request", file.origin);
   const std::string where = file.at("request");
-  check_members(json,
-                {"source", "memory", "objective", "slots", "mirrored", "exported",
-                 "optimizer_states", "threads", "momentum", "optimizer", "profile"},
-                where);
+  check_members(
+      json,
+      {"source", "memory", "objective", "slots", "mirrored", "exported", "optimizer_states",
+       "threads", "momentum", "optimizer", "profile", "devices", "steering"},
+      where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
   if (json.contains("memory")) request.memory = json_int(json, "memory", where);
@@ -79,6 +80,10 @@ KeptRequest read_request(const PlanFile& file) {
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
   if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");
+  if (json.contains("devices"))
+    request.capacities = read_capacities(json["devices"], where + ".devices");
+  if (json.contains("steering"))
+    request.steering = read_steering(json["steering"], where + ".steering");
   return request;
 }
 

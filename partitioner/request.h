@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "partitioner/capacities.h"
 #include "partitioner/profile.h"
+#include "partitioner/steering.h"
 #include "runtime/device.h"
 
 namespace kerf::partitioner {
@@ -46,6 +48,8 @@ struct KeptRequest {
   std::optional<double> momentum = std::nullopt;  // of who trains it; empty: not told
   std::string optimizer = {};                     // likewise; empty: sgd
   Profile profile = {};                           // by which it was predicted
+  Capacities capacities = {};                     // of the workers' devices; likewise
+  Steering steering = {};                         // what else was asked of its cut
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -83,6 +83,10 @@ class Replay {
   std::map<NodeId, const Rewrite*> by_node_;
 };
 
+bool replaces(const RewriteRow& row, const Node& node) {
+  return row.op == node.op && (row.takes == nullptr || row.takes(node));
+}
+
 // Whether a share divides an axis that the node needs whole.
 bool divides_whole(const ops::IterationSpace& space, const ops::Share& share, int64_t largest) {
   const ops::Shape extents = space.extents().with_batch(largest);
@@ -108,7 +112,7 @@ const RewriteRow& find_rewrite(const std::string& name) {
 ops::IterationSpace space_with_rewrites(const Node& node) {
   ops::IterationSpace space = node.bound->space();
   for (const RewriteRow& row : rewrites())
-    if (row.op == node.op)
+    if (replaces(row, node))
       for (ops::IterationAxis& axis : space.axes)
         if (row.divides(axis)) axis.undivided.clear();
   return space;
@@ -122,7 +126,7 @@ const RewriteRow* rewrite_needed(const Node& node, const ops::Layout& division, 
   };
   if (!any(node.bound->space()) || any(space_with_rewrites(node))) return nullptr;
   for (const RewriteRow& row : rewrites())
-    if (row.op == node.op) return &row;
+    if (replaces(row, node)) return &row;
   return nullptr;
 }
 

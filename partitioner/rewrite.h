@@ -1,6 +1,8 @@
 // Rewrites: a node becomes a subgraph that divides where the node itself must be whole.
 //
 //   loss = SoftmaxCrossEntropyLoss      per segment of the classes a log-sum-exp, then their sum
+//   y = Softmax                         per segment a log-sum-exp, then of them all
+//   ln = LayerNormalization             sums, then centred squares, over all shares of a row
 //   bn = BatchNormalization, training   sums, then centred squares, over all shares of the batch
 //   lstm = LSTM, GRU, RNN               a cell a step, which reads everybody's units of the last
 //
@@ -31,21 +33,31 @@ struct RewriteRow {
   std::string_view help;  // one line
   std::string_view op;    // of the nodes that it replaces
   // Whether the pieces divide this axis, which the node needs whole.
-  bool (*divides)(const ops::IterationAxis& axis);
+  bool (*divides)(const ops::IterationAxis& axis) = nullptr;
   // Whether a node that the file of shares does not list is rewritten to follow its input.
-  bool follows;
+  bool follows = false;
   // What a division of the node asks of the pieces, beside its name; kept by plans.
-  std::vector<int64_t> (*numbers)(const Node& node, const ops::Layout& division, int64_t largest);
+  std::vector<int64_t> (*numbers)(const Node& node, const ops::Layout& division,
+                                  int64_t largest) = nullptr;
   // Adds the pieces, and returns what stands for the node's outputs, as many as are read. Throws
   // Error{kUsage} for numbers that are none of this node.
   std::vector<ValueId> (*replace)(const Node& node, const std::vector<ValueId>& inputs,
-                                  const std::vector<int64_t>& numbers, Model& to);
+                                  const std::vector<int64_t>& numbers, Model& to) = nullptr;
   DividedPieces (*divide)(const Node& node, const std::vector<int64_t>& numbers,
-                          const ops::Layout& division, int64_t largest);
+                          const ops::Layout& division, int64_t largest) = nullptr;
+  // Numbers that a part sends for all that it has of one row (of classes, features, a channel's
+  // elements): a cut that divides by itself rewrites where they are fewer than those of the row.
+  int64_t exchanged = 1;
+  // Which nodes of the operator can be replaced; null: all.
+  bool (*takes)(const Node& node) = nullptr;
 };
 
 std::span<const RewriteRow> rewrites();
 RewriteRow split_cross_entropy();
+RewriteRow split_layer_norm();
+RewriteRow split_rms_norm();
+RewriteRow split_softmax();
+RewriteRow split_log_softmax();
 RewriteRow sync_batch_norm();
 RewriteRow unroll_lstm();
 RewriteRow unroll_gru();

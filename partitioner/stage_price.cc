@@ -19,7 +19,15 @@ Work node_work(const Model& model, const PlanRequest& request, NodeId node,
 
 double wire_price(const PlanRequest& request, double bytes, double messages) {
   if (request.minimise != Minimise::kTime) return 0;
-  return bytes / request.speed.link_bytes_per_second + messages * request.speed.link_seconds;
+  const LinkCosts link = mean_link_costs(request.speed);
+  return bytes / link.bytes_per_second + messages * link.seconds;
+}
+
+double wire_price(const PlanRequest& request, double bytes, double messages, int worker,
+                  int other) {
+  if (request.minimise != Minimise::kTime) return 0;
+  const LinkCosts link = link_costs(request.speed, worker, other);
+  return bytes / link.bytes_per_second + messages * link.seconds;
 }
 
 std::vector<double> worker_prices(const Model& model, const Plan& plan,
@@ -30,8 +38,11 @@ std::vector<double> worker_prices(const Model& model, const Plan& plan,
     if (prices.size() <= worker) prices.resize(worker + 1);
     return prices[worker];
   };
+  const auto speed_of = [&](int part) {
+    return request.speed.capacities.speed_of(plan.binding[static_cast<size_t>(part)]);
+  };
   for (const Computation& c : computations(model, plan.division))
-    worker_of(c.part) += node_work(model, request, c.node, c.iterations).total();
+    worker_of(c.part) += node_work(model, request, c.node, c.iterations).total() / speed_of(c.part);
   const std::vector<Traffic> traffic = predict_traffic(model, plan, plan.batch);
   for (size_t r = 0; r < plan.routes.size(); ++r) {
     const Route& route = plan.routes[r];
@@ -40,7 +51,8 @@ std::vector<double> worker_prices(const Model& model, const Plan& plan,
     const auto bound_to = [&](int part) { return plan.binding[static_cast<size_t>(part)]; };
     if (bound_to(route.from) == bound_to(route.to)) continue;  // no wire between them
     worker_of(route.gradient ? route.from : route.to) += wire_price(
-        request, static_cast<double>(traffic[r].bytes), static_cast<double>(traffic[r].messages));
+        request, static_cast<double>(traffic[r].bytes), static_cast<double>(traffic[r].messages),
+        bound_to(route.from), bound_to(route.to));
   }
   return prices;
 }

@@ -19,6 +19,8 @@ Work node_work(const Model& model, const PlanRequest& request, NodeId node,
                const ops::Box& iterations);
 // Of messages on the wire; 0 where FLOPs are counted.
 double wire_price(const PlanRequest& request, double bytes, double messages);
+// The same between two workers, whose link may be another than most.
+double wire_price(const PlanRequest& request, double bytes, double messages, int worker, int other);
 
 // worker -> price of its stages, of a plan whose layouts, binding and routes are set.
 std::vector<double> worker_prices(const Model& model, const Plan& plan, const PlanRequest& request);

@@ -34,8 +34,9 @@ struct TimedEvent {
 class Stopwatch : public Machine {
  public:
   Stopwatch(const Model& model, const Plan& plan, std::vector<const Part*> parts,
-            const DeviceSpeed& speed)
+            const DeviceSpeed& speed, int worker)
       : model_(model),
+        times_as_fast_(speed.capacities.speed_of(worker)),
         largest_(plan.largest_micro_batch()),
         sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
         parts_(std::move(parts)),
@@ -58,7 +59,9 @@ class Stopwatch : public Machine {
   }
 
  private:
-  void compute(double seconds) { events.push_back({TimedEvent::Kind::kCompute, seconds}); }
+  void compute(double seconds) {
+    events.push_back({TimedEvent::Kind::kCompute, seconds / times_as_fast_});
+  }
 
   const NodeCost& cost_of(const Site& site, const Instruction& i) {
     const int64_t samples = sizes_[static_cast<size_t>(site.micro_batch)];
@@ -72,6 +75,7 @@ class Stopwatch : public Machine {
   }
 
   const Model& model_;
+  double times_as_fast_;
   int64_t largest_;
   std::vector<int64_t> sizes_;  // by micro-batch
   std::vector<const Part*> parts_;
@@ -145,9 +149,11 @@ class Race {
         event.micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(event.micro_batch)];
     const auto bytes = static_cast<double>(partitioner::message_bytes(model_, route, samples));
     const auto worker_of = [&](int part) { return plan_.binding[static_cast<size_t>(part)]; };
-    double& free = link_free_[{worker_of(route.from), worker_of(route.to)}];
-    free = std::max(free, sent) + bytes / speed_.link_bytes_per_second;
-    return free + speed_.link_seconds;
+    const std::pair ends(worker_of(route.from), worker_of(route.to));
+    const partitioner::LinkCosts link = partitioner::link_costs(speed_, ends.first, ends.second);
+    double& free = link_free_[ends];
+    free = std::max(free, sent) + bytes / link.bytes_per_second;
+    return free + link.seconds;
   }
 
   const Model& model_;
@@ -188,7 +194,7 @@ std::optional<Timeline> simulate(const Model& model, const Plan& plan,
   std::vector<std::vector<TimedEvent>> workers;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
-    Stopwatch stopwatch(model, plan, mine, speed);
+    Stopwatch stopwatch(model, plan, mine, speed, worker);
     Interpreter interpreter(mine, schedule.micro_batches, stopwatch);
     for (const ListRun& run : list_runs_of(schedule.rows[static_cast<size_t>(worker)])) {
       interpreter.run(run);

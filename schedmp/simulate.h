@@ -4,12 +4,12 @@
 //   worker 1      1F0 1F1 1B0 1B1 .. 1U
 //
 // The rows run on the lowered parts, by the interpreter that a run uses and verify.h walks. What
-// computes takes the time that the plan was priced by (cost.h): forward, input gradients and
-// weight gradients apart, by the rows of each micro-batch. A message leaves when it is made, goes
-// over the link of its two workers after those before it (bytes over bandwidth), and arrives a
-// latency later, while both ends compute on; within a worker it takes no time. Packing, sums at
-// homes and the update are not priced, and nobody waits for a free slot: a run may take longer.
-// Pure functions.
+// computes takes the time that the plan was priced by (cost.h), over the worker's speed: forward,
+// input gradients and weight gradients apart, by the rows of each micro-batch. A message leaves
+// when it is made, goes over the link of its two workers after those before it (bytes over
+// bandwidth), and arrives a latency later, while both ends compute on; within a worker it takes no
+// time. Packing, sums at homes and the update are not priced, and nobody waits for a free slot: a
+// run may take longer. Pure functions.
 #pragma once
 
 #include <functional>

@@ -70,6 +70,7 @@ int PlanCommand::run() const {
       json,
       [&] {
         Json told = to_json(record);
+        add_asked(planned.plan, told);
         if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
         if (why) told["why"] = why_json(planned.model, boundaries);
         if (replan) told["from_run"] = replan_json(*replan);
@@ -137,6 +138,10 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "  kerf plan lenet5 --workers 3 --out plan.json --picture plan.svg\n"
       "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
       "  kerf plan vit --cut auto --workers 4   whichever plan has the shortest step\n"
+      "  kerf plan mlp --cut free --devices three.json   unequal devices, none of them here\n"
+      "  kerf plan alexnet --way 'conv*=batch' --way 'fc*=feature' --workers 4\n"
+      "  kerf plan seq2seq --place places.txt --workers 3   lines as: encoder* 0\n"
+      "  kerf plan gpt --stages-per-worker 2 --apart 'embed*,scores*'\n"
       "  kerf plan resnet50.txt --format pipedream --workers 8");
   run_when_chosen(*command, chosen, state);
 }

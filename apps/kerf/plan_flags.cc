@@ -87,6 +87,13 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
   command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
       ->type_name("FILE");
+  add_steering_flags(command, flags.steering);
+  command
+      .add_option("--pairs", flags.pairs,
+                  "Of feature and hybrid cuts: on (default) divides what follows a divided product "
+                  "by its inputs where its results are fewer, and sends those as partial sums; off "
+                  "divides every product by its outputs")
+      ->type_name("on|off");
   command
       .add_option(
           "--profile", flags.profile,

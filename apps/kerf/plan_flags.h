@@ -8,6 +8,7 @@
 
 #include "apps/kerf/crew_flags.h"
 #include "apps/kerf/model_flags.h"
+#include "apps/kerf/steering_flags.h"
 #include "runtime/device.h"
 
 namespace kerf::apps {
@@ -29,6 +30,8 @@ struct PlanFlags : ModelFlags {
   bool fit_batch = false;  // the most rows that fit, instead of `batch`
   std::optional<std::string> objective;
   std::string shares;
+  SteeringFlags steering;
+  std::optional<bool> pairs;
   std::string profile;  // a file, or a run's folder
   std::optional<int> slots;
   std::optional<std::string> transport;

@@ -153,7 +153,7 @@ void run_under(const PlanFlags& flags, Planned& planned) {
 // Where not even a row for each micro-batch fits, the plan of that says what would.
 void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
                const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
-  require(request.memory.has_value(), "--fit-batch", "it is for a cap; give --memory");
+  require(request.is_capped(), "--fit-batch", "it is for a cap; give --memory");
   require(!flags.batch, "--fit-batch", "it finds what --batch would say; leave one of them out");
   request.batch = std::max<int64_t>(partitioner::largest_batch(model, request, in_flight),
                                     request.micro_batches);
@@ -238,9 +238,15 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.source = planned.source;
   const bool automatic = flags.cut == kAutoCut;
   if (automatic) check_automatic(flags);
-  request.cut = partitioner::parse_cut(automatic ? "layer" : flags.cut.value_or("layer"));
   const auto file = schedule_in_file(flags);
-  request.workers = file ? file->workers() : flags.workers.value_or(flags.default_workers);
+  const Asked asked = asked_by(flags.steering, flags.cut, !flags.shares.empty(), file.has_value(),
+                               file ? std::optional(file->workers()) : flags.workers);
+  request.steering = asked.steering;
+  request.speed.capacities = asked.capacities;
+  request.cut = partitioner::parse_cut(automatic ? "layer" : asked.cut.value_or("layer"));
+  const auto listed = static_cast<int>(asked.capacities.workers.size());
+  request.workers =
+      file ? file->workers() : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
   if (file && request.cut == partitioner::Cut::kLayer) request.placement = placement_of(*file);
   if (!request.placement.empty()) request.workers = file->stages();
   request.stages = flags.stages.value_or(0);
@@ -259,9 +265,17 @@ Planned make_plan_of(const PlanFlags& flags) {
   request.optimizer = flags.optimizer.value_or("");
   require(request.cut == partitioner::Cut::kHybrid || !flags.stages, "--stages",
           "it is for --cut hybrid only");
+  require(automatic || request.cut == partitioner::Cut::kFeature ||
+              request.cut == partitioner::Cut::kHybrid || !flags.pairs,
+          "--pairs", "it is for --cut feature and hybrid only");
+  request.pairs = flags.pairs.value_or(true);
   const bool free = request.cut == partitioner::Cut::kFree;
-  require(automatic || free == !flags.shares.empty(), "--shares",
-          free ? "a free cut needs a file of shares" : "it is for --cut free only");
+  require(automatic || free || flags.shares.empty(), "--shares", "it is for --cut free only");
+  require(!free || !flags.shares.empty() || !asked.steering.pattern.empty() ||
+              !asked.steering.ways.empty() || !asked.capacities.empty(),
+          "--cut free",
+          "it needs to be told who computes what: --shares, --pattern, --way or "
+          "--devices");
   if (!flags.shares.empty()) {
     request.shares = runtime::read_file(flags.shares, kMaxText);
     request.shares_origin = flags.shares;
@@ -303,6 +317,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
+  refuse_steering(flags.steering, "the plan is made already; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
   require(flags.profile.empty(), "--profile", "the plan is made already; leave the flag out");
   run_under(flags, planned);

@@ -81,6 +81,9 @@ PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& f
     fill(flags.stages, static_cast<int>(plan.stages.size()));
   if (!flags.fit_batch) fill(flags.batch, plan.batch);
   fill(flags.micro_batches, plan.micro_batches);
+  if (plan.request && same_cut) flags.steering.of_run = plan.request->steering;
+  if (plan.request && flags.workers == plan.workers_bound())
+    flags.steering.devices_of_run = plan.request->capacities;
   if (is_built_in(plan.schedule)) fill(flags.schedule, plan.schedule);
   if (!flags.memory) flags.memory = run.memory;
   if (!flags.optimizer && !flags.momentum) {

@@ -116,7 +116,12 @@ int TrainCommand::run() {
   const RunRecord record = record_of(planned, outcome);
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   answer(
-      json, [&] { return to_json(record); },
+      json,
+      [&] {
+        Json told = to_json(record);
+        add_asked(planned.plan, told);
+        return told;
+      },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
   check_traffic(record);
   return 0;
@@ -166,6 +171,8 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  kerf train lenet5 --workers 3 --optimizer adamw --lr-schedule cosine --early-stop 2\n"
       "  kerf train mlp --sizes 784-512-10 --cut feature --workers 2 --schedule gpipe --steps 100\n"
+      "  kerf train lenet5 --workers 2 --way 'conv*=batch' --way 'fc*=feature'\n"
+      "  kerf train lenet5 --place places.txt --workers 3   lines as: conv* 0\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
       "      kerf worker --connect tcp://127.0.0.1:5555");
   run_when_chosen(*command, chosen, state);

@@ -12,11 +12,13 @@ namespace {
 
 class SegmentLogSumExpKernel final : public PlainKernel {
  public:
-  explicit SegmentLogSumExpKernel(const KernelSite& site) {
+  explicit SegmentLogSumExpKernel(const KernelSite& site)
+      : axis_(site.as<SegmentLogSumExp>().axis()) {
+    const auto axis = static_cast<size_t>(axis_);
     const auto& boundaries = site.as<SegmentLogSumExp>().boundaries();
     const auto segments = static_cast<int64_t>(boundaries.size()) - 1;
     int64_t begin = 0;
-    for (const Range& range : site.iterations.axes[1].ranges(segments))
+    for (const Range& range : site.iterations.axes[axis].ranges(segments))
       for (int64_t s = range.begin; s < range.end; ++s) {
         const int64_t size =
             boundaries[static_cast<size_t>(s) + 1] - boundaries[static_cast<size_t>(s)];
@@ -26,7 +28,7 @@ class SegmentLogSumExpKernel final : public PlainKernel {
   }
 
   void forward(const Call& call) override {
-    const Folded folded = fold(call.inputs[0].shape, 1);
+    const Folded folded = fold(call.inputs[0].shape, axis_);
     lines(folded, [&](const Line& line) {
       const float* s = call.inputs[0].f32() + line.scores;
       float most = s[0];
@@ -42,7 +44,7 @@ class SegmentLogSumExpKernel final : public PlainKernel {
  protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const GradientTarget& target : targets) {
-      const Folded folded = fold(target.to.shape, 1);
+      const Folded folded = fold(target.to.shape, axis_);
       lines(folded, [&](const Line& line) { line_gradient(call, target, folded.inner, line); });
     }
   }
@@ -95,6 +97,7 @@ class SegmentLogSumExpKernel final : public PlainKernel {
     }
   }
 
+  int axis_;
   std::vector<Range> segments_;  // of the classes held here
 };
 

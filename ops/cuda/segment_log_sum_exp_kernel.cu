@@ -85,10 +85,13 @@ struct SegmentBackward {
 class SegmentLogSumExpKernel final : public PlainKernel {
  public:
   explicit SegmentLogSumExpKernel(const KernelSite& site)
-      : queue_(queue_of(site)), numbers_(begins_of(site)), begins_(queue_, numbers_) {}
+      : queue_(queue_of(site)),
+        axis_(site.as<SegmentLogSumExp>().axis()),
+        numbers_(begins_of(site)),
+        begins_(queue_, numbers_) {}
 
   void forward(const Call& call) override {
-    const Folded folded = fold(call.inputs[0].shape, 1);
+    const Folded folded = fold(call.inputs[0].shape, axis_);
     reduce_rows_twice(queue_, rows_of(folded),
                       SegmentForward{segments_of(folded), call.inputs[0].f32(),
                                      call.outputs[0].f32(), call.outputs[1].f32()});
@@ -97,7 +100,7 @@ class SegmentLogSumExpKernel final : public PlainKernel {
  protected:
   void gradient(const Call& call, std::span<const GradientTarget> targets) override {
     for (const GradientTarget& target : targets) {
-      const Folded folded = fold(target.to.shape, 1);
+      const Folded folded = fold(target.to.shape, axis_);
       reduce_rows_then_each(
           queue_, rows_of(folded),
           SegmentBackward{segments_of(folded), call.inputs[0].f32(), call.outputs[0].f32(),
@@ -109,9 +112,10 @@ class SegmentLogSumExpKernel final : public PlainKernel {
  private:
   static std::vector<int64_t> begins_of(const KernelSite& site) {
     const auto& boundaries = site.as<SegmentLogSumExp>().boundaries();
+    const auto axis = static_cast<size_t>(site.as<SegmentLogSumExp>().axis());
     const auto segments = static_cast<int64_t>(boundaries.size()) - 1;
     std::vector<int64_t> begins{0};
-    for (const Range& range : site.iterations.axes[1].ranges(segments))
+    for (const Range& range : site.iterations.axes[axis].ranges(segments))
       for (auto s = static_cast<size_t>(range.begin); s < static_cast<size_t>(range.end); ++s)
         begins.push_back(begins.back() + boundaries[s + 1] - boundaries[s]);
     return begins;
@@ -123,6 +127,7 @@ class SegmentLogSumExpKernel final : public PlainKernel {
   }
 
   const Queue& queue_;
+  int axis_;
   std::vector<int64_t> numbers_;
   DeviceTable begins_;
 };

@@ -5,34 +5,45 @@
 namespace kerf::ops {
 namespace {
 
-std::vector<int64_t> boundaries_of(const NodeFacts& facts) {
+int axis_of(const NodeFacts& facts) {
   const Shape& scores = facts.inputs[0].spec.shape;
-  if (scores.rank() < 2)
+  const int axis = scores.rank() < 2
+                       ? -1
+                       : resolved_axis("SegmentLogSumExp",
+                                       attribute_int(facts.attributes, "axis", 1), scores.rank());
+  if (axis < 0 || scores[axis] < 1)
     throw Error(ErrorCode::kUsage,
                 format("SegmentLogSumExp wants scores [N, C, ...], not {}", to_string(scores)));
-  std::vector<int64_t> boundaries = attribute_ints(facts.attributes, "boundaries", {0, scores[1]});
+  return axis;
+}
+
+std::vector<int64_t> boundaries_of(const NodeFacts& facts, int64_t classes) {
+  std::vector<int64_t> boundaries = attribute_ints(facts.attributes, "boundaries", {0, classes});
   const bool ascend = std::adjacent_find(boundaries.begin(), boundaries.end(),
                                          std::greater_equal<>()) == boundaries.end();
-  if (boundaries.size() < 2 || !ascend || boundaries.front() != 0 || boundaries.back() != scores[1])
+  if (boundaries.size() < 2 || !ascend || boundaries.front() != 0 || boundaries.back() != classes)
     throw Error(ErrorCode::kUsage,
                 format("SegmentLogSumExp of {} classes: boundaries [{}] do not ascend from 0 to {}",
-                       scores[1], fmt::join(boundaries, ", "), scores[1]));
+                       classes, fmt::join(boundaries, ", "), classes));
   return boundaries;
 }
 
 }  // namespace
 
 SegmentLogSumExp::SegmentLogSumExp(const NodeFacts& facts)
-    : BoundOperator("SegmentLogSumExp", facts), boundaries_(boundaries_of(facts)) {
+    : BoundOperator("SegmentLogSumExp", facts),
+      axis_(axis_of(facts)),
+      boundaries_(boundaries_of(facts, shape(0)[axis_])) {
   want_float32("SegmentLogSumExp", input(0), "scores");
   Shape segments = shape(0);
-  segments[1] = static_cast<int64_t>(boundaries_.size()) - 1;
+  segments[axis_] = static_cast<int64_t>(boundaries_.size()) - 1;
   outputs_ = {{DType::kFloat32, segments}, {DType::kFloat32, segments}};
   const OperandMap map = same_axes(segments.rank());
   space_ = {axes_of_tensor(segments), {map}, {map, map}};
-  space_.axes[1].kind = AxisKind::kFeature;
-  space_.axes[1].name = "segments";
-  space_.inputs[0].axes[1].segments = boundaries_;
+  const auto axis = static_cast<size_t>(axis_);
+  space_.axes[axis].kind = AxisKind::kFeature;
+  space_.axes[axis].name = "segments";
+  space_.inputs[0].axes[axis].segments = boundaries_;
 }
 
 Cost SegmentLogSumExp::cost(const LocalSpecs& local) const {
@@ -52,7 +63,7 @@ OperatorDefinitions define_segment_log_sum_exp() {
   return {{.name = "SegmentLogSumExp",
            .inputs = {{"scores"}},
            .outputs = {{"maximum"}, {"log_sum"}},
-           .attributes = {{"boundaries", AttributeType::kInts}},
+           .attributes = {{"boundaries", AttributeType::kInts}, {"axis"}},
            .bind = bind_as<SegmentLogSumExp>}};
 }
 

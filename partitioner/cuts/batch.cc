@@ -17,12 +17,6 @@
 namespace kerf::partitioner {
 namespace {
 
-std::vector<int> everybody(const PlanRequest& request) {
-  std::vector<int> parts(static_cast<size_t>(request.workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  return parts;
-}
-
 void refuse_empty_shares(const PlanRequest& request) {
   const int64_t largest = request.largest_micro_batch();
   if (largest >= request.workers) return;
@@ -60,7 +54,7 @@ std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& r
   for (NodeId id = 0; id < model.nodes(); ++id) {
     const Node& node = model.node(id);
     const ops::Layout division =
-        divide_by_samples(node.bound->space(), everybody(request), largest);
+        divide_by_samples(node.bound->space(), all_parts(request), largest);
     if (const RewriteRow* row = rewrite_needed(node, division, largest))
       result.push_back({std::string(row->name), node.name, row->numbers(node, division, largest)});
   }
@@ -73,7 +67,7 @@ Assignment cut_batch(const Model& model, const PlanRequest& request) {
   Stage all;
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts = everybody(request);
+  all.parts = all_parts(request);
   std::vector<std::optional<ops::Layout>> divisions;
   for (NodeId id = 0; id < model.nodes(); ++id) {
     const ops::IterationSpace& space = model.op(id).space();

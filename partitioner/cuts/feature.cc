@@ -12,16 +12,20 @@
 
 namespace kerf::partitioner {
 
+std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest& request) {
+  return rewrites_for_spread(model, request, {all_parts(request)},
+                             [](NodeId, size_t) { return true; });
+}
+
 Assignment cut_feature(const Model& model, const PlanRequest& request) {
   Stage all;
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts.resize(static_cast<size_t>(request.workers));
-  std::iota(all.parts.begin(), all.parts.end(), 0);
+  all.parts = all_parts(request);
   const std::vector<std::optional<ops::Layout>> none(static_cast<size_t>(model.nodes()));
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), none);
-  if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
+  if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
                 format("no operator has features for it; use --workers {} or fewer",
                        request.workers - std::ssize(idle)));

@@ -1,15 +1,15 @@
-// The free cut (free-neuron): any index set of any operator to any worker, from a file
-// (shares_file.h). Nodes that the file does not list follow their input, or are divided evenly;
-// what only moves what the data set gives follows its reader, so that nobody reads rows of others.
-// One stage of all workers.
+// The free cut (free-neuron): any index set of any operator to any worker, as a file or a person's
+// rules ask it (asked_divisions.h). Nodes of which nothing is asked follow their input, or are
+// divided evenly; what only moves what the data set gives follows its reader, so that nobody reads
+// rows of others. One stage of all workers.
 //
-// Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node
-// that divide so; the file speaks of the node. A training batch normalisation that is not listed
-// follows samples and positions of its input that way.
+// Where it is asked to divide what a node needs whole, a rewrite (rewrite.h) makes pieces of the
+// node that divide so; what is asked speaks of the node. A training batch normalisation of which
+// nothing is asked follows samples and positions of its input that way.
 #include <algorithm>
 #include <numeric>
 
-#include "partitioner/cuts/shares_file.h"
+#include "partitioner/cuts/asked_divisions.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/rewrite.h"
 
@@ -18,12 +18,6 @@ namespace {
 
 using ops::Layout;
 using Divisions = std::vector<std::optional<Layout>>;
-
-std::vector<int> all_parts(const PlanRequest& request) {
-  std::vector<int> parts(static_cast<size_t>(request.workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  return parts;
-}
 
 bool follows_by_rewrite(const Node& node) {
   const auto rows = rewrites();
@@ -52,15 +46,17 @@ std::optional<Layout> follow_by_rewrite(const Model& model, NodeId id, const Div
   return layout;
 }
 
-// What the file says of a model that is to be rewritten, and what follows only by a rewrite.
+// What is asked of a model that is to be rewritten, and what follows only by a rewrite.
 Divisions divisions_of_original(const Model& model, const PlanRequest& request) {
-  Divisions said = read_shares(model, request, true);
+  Divisions said = asked_divisions(model, request, true);
   Division division{.nodes = {}, .largest = request.largest_micro_batch()};
   division.nodes.resize(static_cast<size_t>(model.nodes()));
+  const Spreading spreading(model, {.pairs = false});
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const auto at = static_cast<size_t>(node);
     if (!said[at]) said[at] = follow_by_rewrite(model, node, division);
-    division.nodes[at] = said[at] ? *said[at] : spread(model, node, all_parts(request), division);
+    division.nodes[at] =
+        said[at] ? *said[at] : spreading.divide(node, all_parts(request), division);
   }
   return said;
 }
@@ -130,16 +126,18 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   all.nodes.resize(static_cast<size_t>(model.nodes()));
   std::iota(all.nodes.begin(), all.nodes.end(), 0);
   all.parts = all_parts(request);
-  auto given = model.original() == nullptr ? read_shares(model, request, false)
+  auto given = model.original() == nullptr ? asked_divisions(model, request, false)
                                            : divisions_of_pieces(model, request);
   for (NodeId node = model.nodes(); node-- > 0;)  // readers first
     if (auto& division = given[static_cast<size_t>(node)]; !division)
       division = follow_reader(model, node, given, request.largest_micro_batch());
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), given);
-  if (const auto idle = idle_parts(request, assignment.division); !idle.empty())
+  if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
-                "the shares give it none; give it some, or leave its number out");
+                request.shares.empty()
+                    ? format("no operator has features or samples for it; use fewer --workers")
+                    : "the shares give it none; give it some, or leave its number out");
   return assignment;
 }
 

@@ -58,54 +58,53 @@ void add_memory(const CostGraph& graph, GraphPlan& plan) {
   }
 }
 
-StageLimits limits_of(int workers) {
+StageLimits limits_of(const GraphRequest& request) {
   StageLimits limits;
-  limits.device_type.assign(at(workers), 0);
-  limits.micro_batches.assign(at(workers), kBatchesInFlight);
+  limits.device_type.assign(at(request.workers), 0);
+  limits.device_type.insert(limits.device_type.end(), at(request.hosts), 1);
+  limits.micro_batches.assign(limits.device_type.size(), kBatchesInFlight);
+  if (request.hosts > 0) limits.host_type = 1;
   return limits;
 }
 
-// A stage of a file's graph takes what its nodes hold, and nothing beyond.
-std::vector<double> peaks_of(const LayerDivision& division) { return division.memory; }
-
-int largest_stage(const LayerDivision& division) {
-  const auto most = std::max_element(division.memory.begin(), division.memory.end());
-  return static_cast<int>(most - division.memory.begin());
+int largest_stage(const LayerDivision& division, int host_type) {
+  int largest = 0;
+  double most = -1;
+  for (size_t s = 0; s < division.memory.size(); ++s)
+    if (division.device_types[s] != host_type && division.memory[s] > most) {
+      most = division.memory[s];
+      largest = static_cast<int>(s);
+    }
+  return largest;
 }
 
-// The least cap that fits: what nodes hold grows with a stage, so that a bisection finds it.
-int64_t least_cap(const LayerSearch& search, int64_t fails, int64_t enough) {
-  while (enough - fails > 1 + (enough >> 30)) {
-    const int64_t middle = fails + (enough - fails) / 2;
-    (search.has_division_within(middle) ? enough : fails) = middle;
-  }
-  return enough;
-}
-
-Infeasible infeasible(const LayerSearch& search, int64_t cap) {
+Infeasible infeasible(LayerSearch& search, int64_t cap, int host_type) {
   const auto free = search.best();
   KERF_CHECK(free.has_value(), "no division, whatever it takes");
-  const auto of_free = static_cast<int64_t>(std::ceil(free->memory[at(largest_stage(*free))]));
-  int64_t enough = least_cap(search, cap, of_free);
-  auto least = search.best_within(enough, peaks_of);
+  const auto of_free =
+      static_cast<int64_t>(std::ceil(free->memory[at(largest_stage(*free, host_type))]));
+  int64_t enough = search.least_cap(cap, of_free);
+  auto least = search.best_within(enough);
   if (!least) {  // a search of long lines does not try every boundary
     enough = of_free;
     least = free;
   }
-  return {largest_stage(*least), cap, enough - cap, format("--memory {}", enough)};
+  return {largest_stage(*least, host_type), cap, enough - cap, format("--memory {}", enough)};
 }
 
 }  // namespace
 
-GraphPlan price_division(const CostGraph& graph, const std::vector<std::vector<int>>& stages) {
+GraphPlan price_division(const CostGraph& graph, const std::vector<std::vector<int>>& stages,
+                         const std::vector<int>& device_types) {
   GraphPlan plan;
   plan.stage_of.assign(at(graph.size()), -1);
   for (size_t s = 0; s < stages.size(); ++s) {
-    plan.stages.push_back({stages[s], 0, 0, 0, 0});
+    const int type = device_types.empty() ? 0 : device_types[s];
+    plan.stages.push_back({stages[s], type, 0, 0, 0, 0});
     for (const int node : stages[s]) {
       KERF_CHECK(plan.stage_of[at(node)] < 0, "node {} is in two stages", graph.node(node).name);
       plan.stage_of[at(node)] = static_cast<int>(s);
-      plan.stages[s].work += graph.work(0, node).total();
+      plan.stages[s].work += graph.work(type, node).total();
     }
   }
   for (int node = 0; node < graph.size(); ++node)
@@ -125,19 +124,22 @@ std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
     throw Error(ErrorCode::kUsage, format("--workers {}: needs at least 1", request.workers));
   if (request.memory && *request.memory < 1)
     throw Error(ErrorCode::kUsage, format("--memory {}: needs at least 1 byte", *request.memory));
-  const LayerSearch search(graph, limits_of(request.workers));
+  if (request.hosts < 0 || (request.hosts > 0 && graph.device_types() < 2))
+    throw Error(ErrorCode::kUsage, format("{} hosts, but {} says nothing of what nodes take on one",
+                                          request.hosts, graph.name()));
+  const StageLimits limits = limits_of(request);
+  LayerSearch search(graph, limits, request.slack, request.effort);
   if (request.workers > search.units())
     throw Error(ErrorCode::kInfeasible,
                 format("a layer cut gives every worker at least one operator: {} workers, but {} "
                        "has {} groups of nodes that can be parted; use --workers {} or fewer",
                        request.workers, graph.name(), search.units(), search.units()));
-  const auto division =
-      request.memory ? search.best_within(*request.memory, peaks_of) : search.best();
+  const auto division = request.memory ? search.best_within(*request.memory) : search.best();
   if (!division) {
     KERF_CHECK(request.memory.has_value(), "no division, and no cap that forbids one");
-    return infeasible(search, *request.memory);
+    return infeasible(search, *request.memory, limits.host_type);
   }
-  GraphPlan plan = price_division(graph, division->stages);
+  GraphPlan plan = price_division(graph, division->stages, division->device_types);
   plan.bound = search.bound();
   plan.bound.value = std::min(plan.bound.value, plan.bottleneck);  // rounding may set it above
   return plan;

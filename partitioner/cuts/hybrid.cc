@@ -104,8 +104,11 @@ std::vector<int> balance(const Model& model, const PlanRequest& request,
     limits.micro_batches.push_back(1);
     limits.memory.push_back(kNever);
     std::vector<double>& work = units.work.emplace_back();
+    double slowest = request.speed.capacities.speed_of(group.front());  // all have as much to do
+    for (const int worker : group)
+      slowest = std::min(slowest, request.speed.capacities.speed_of(worker));
     for (const Layer& layer : layers)
-      work.push_back(layer.work / static_cast<double>(group.size()));
+      work.push_back(layer.work / (slowest * static_cast<double>(group.size())));
   }
   add_values(cost_graph_of(model, request), request, layer_of_nodes(model, layers), groups, units);
   const Line line(units, std::move(order));
@@ -236,13 +239,16 @@ class Boundaries {
 
   Score score(const Assignment& assignment) const {
     Score score;
-    score.idle = idle_parts(task_.request, assignment.division).size();
+    score.idle = idle_parts(task_.model, task_.request, assignment.division).size();
     if (score.idle > 0) return score;
     score.price = bottleneck_of(task_.model, connected_plan(task_.model, task_.request, assignment),
                                 task_.request);
-    if (!task_.request.memory) return score;
-    for (const int64_t peak : task_.peaks(assignment))
-      score.over = std::max(score.over, peak - *task_.request.memory);
+    if (!task_.request.is_capped()) return score;
+    const std::vector<int64_t> peaks = task_.peaks(assignment);
+    for (size_t stage = 0; stage < peaks.size(); ++stage)
+      for (const int worker : groups_[stage])
+        if (const auto cap = task_.request.cap_of(worker))
+          score.over = std::max(score.over, peaks[stage] - *cap);
     return score;
   }
 
@@ -272,10 +278,21 @@ class Boundaries {
 
 }  // namespace
 
+// A node is on the group of any stage that its layer can be in.
+std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request) {
+  const std::vector<Layer> layers = layers_of(model, request);
+  const auto groups = groups_of(request.workers, stages_of(model, request, layers.size()));
+  const std::vector<int> layer_of = layer_of_nodes(model, layers);
+  return rewrites_for_spread(model, request, groups, [&](NodeId node, size_t group) {
+    const size_t before = at(layer_of[at(node)]);
+    return before >= group && layers.size() - before >= groups.size() - group;
+  });
+}
+
 std::optional<Assignment> cut_hybrid(const CutTask& task) {
   Boundaries boundaries(task);
   Assignment best = boundaries.settled();
-  if (const auto idle = idle_parts(task.request, best.division); !idle.empty()) {
+  if (const auto idle = idle_parts(task.model, task.request, best.division); !idle.empty()) {
     const size_t stage = boundaries.stage_of(idle.front());
     refuse_idle(task.request, idle.front(),
                 format("no layer of stage {} has features for all of its {} workers; use fewer "

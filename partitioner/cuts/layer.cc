@@ -3,6 +3,7 @@
 //   order     conv1 relu1 pool1 conv2 | relu2 pool2 flatten fc1 | relu3 fc2 relu4 fc3 loss
 //   stage     0                       | 1                       | 2
 #include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/steered_layers.h"
 #include "partitioner/model_graph.h"
 
 namespace kerf::partitioner {
@@ -53,9 +54,10 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
 }  // namespace
 
 std::optional<Assignment> cut_layer(const CutTask& task) {
+  if (steers_layers(task.request)) return cut_steered_layers(task);
   check_stages(task.model, task.request.workers);
   const CostGraph graph = cost_graph_of(task.model, task.request);
-  const LayerSearch search(graph, limits_of(task));
+  LayerSearch search(graph, limits_of(task));
   check_units(search, task.request.workers);
   const auto assignment_of = [&](const LayerDivision& division) {
     return assign(task.model, task.request, search, division);

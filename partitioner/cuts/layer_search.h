@@ -1,12 +1,12 @@
-// The layer cut of a cost graph: segments of the best of a few topological orders of its units.
-// Least bottleneck first, then fewest bytes among all divisions that keep it.
+// The layer cut of a cost graph: least bottleneck first, then fewest bytes among all divisions that
+// keep it, or that are within a share of it (`slack`).
 //
-// Over the best of these orders this equalled the exact optimum over all acyclic divisions in 24 of
-// 26 networks where that can be enumerated (Jeon et al. 2020 and Tarnawski et al. 2020 enumerate
-// the ideals of the DAG), at worst 0.9 % above it; and in seven of ten random graphs of eight
-// nodes, at worst a third above it. Under a cap on memory that few divisions meet, none of these
-// orders may have one (tests/partitioner/graph_bounds_test.cc). Borrows the graph; used by one
-// thread.
+// Where the ideals of the graph can be enumerated, over all divisions that there are
+// (cuts/ideal_search.h), which proves the bottleneck to be the least. Beyond that over the segments
+// of topological orders of its units (cuts/line_search.h), and of one that the best division of
+// coarser units suggests. Graphs of more than kMostFineUnits are made coarser at once.
+//
+// Borrows the graph; used by one thread.
 #pragma once
 
 #include <functional>
@@ -15,43 +15,73 @@
 #include <vector>
 
 #include "partitioner/bound.h"
+#include "partitioner/coarse_units.h"
+#include "partitioner/cuts/ideal_search.h"
 #include "partitioner/cuts/line_search.h"
+#include "partitioner/ideals.h"
+#include "partitioner/search_effort.h"
 
 namespace kerf::partitioner {
 
 struct LayerDivision {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
-  double bottleneck = 0;
-  std::vector<double> memory;  // of what the nodes hold, by stage: bytes
+  std::vector<int> device_types;         // by stage
+  std::vector<double> memory;            // of what the nodes hold, by stage: bytes
 };
 
 class LayerSearch {
  public:
-  // `limits` has one entry per stage; its memory is ignored.
-  LayerSearch(const CostGraph& graph, StageLimits limits);
+  // `limits` has one entry per stage; its memory is ignored, its device types stand in any order.
+  // `slack`: bytes are saved up to (1 + slack) times the least bottleneck.
+  LayerSearch(const CostGraph& graph, StageLimits limits, double slack = 0,
+              const SearchEffort& effort = {});
 
-  int units() const { return units_.size(); }
-  // No division of the graph into so many stages has a lower bottleneck.
-  Bound bound() const;
+  int units() const { return count_; }
+  // No division of the graph into so many stages has a lower bottleneck, or none within the cap of
+  // the last search where stages take what their nodes hold. What a search proves raises it.
+  const Bound& bound() const { return bound_; }
 
   // None if no division gives each stage a unit.
-  std::optional<LayerDivision> best() const;
+  std::optional<LayerDivision> best();
   // What a stage needs beyond what its nodes hold may show only on the division: `peaks` says
-  // what each stage takes. Divisions are made under ever tighter limits, until one meets the cap
-  // or there is none.
+  // what each stage takes; without it, no more than that. Divisions are made under ever tighter
+  // limits, until one meets the cap or there is none.
   using Peaks = std::function<std::vector<double>(const LayerDivision&)>;
-  std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks) const;
-  // Whether any division's stages hold at most `cap` bytes each, whatever their bottleneck.
-  bool has_division_within(int64_t cap) const;
+  std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks = {});
+  // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
+  // stages hold no more, whatever their bottleneck; else `enough`.
+  int64_t least_cap(int64_t fails, int64_t enough) const;
 
  private:
-  std::optional<LayerDivision> best_under(const StageLimits& limits) const;
-  LayerDivision division_of(const Line& line, const Segmentation& division) const;
+  // A division in the making: a line, its limits (of one order of device types), and its ends.
+  struct Found {
+    const Line* line = nullptr;
+    const StageLimits* limits = nullptr;
+    Segmentation segments;
+  };
+  struct Attempt;
+
+  Bound simple_bound() const;
+  std::vector<StageLimits> type_orders(const StageLimits& limits) const;
+  std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
+  void improve_bottleneck(Attempt& attempt, bool proves);
+  Found fewest_bytes(Attempt& attempt, double price, bool keep_close);
+  void add_chain(Attempt& attempt, const IdealChain& chain) const;
+  LayerDivision division_of(const Found& found) const;
 
   const CostGraph& graph_;
   StageLimits limits_;
+  double slack_;
+  SearchEffort effort_;
   Units units_;
+  int count_ = 0;  // of units before they were made coarser
+  bool coarse_ = false;
   std::vector<Line> lines_;
+  std::optional<Ideals> ideals_;        // of the units, or, where there are too many,
+  std::optional<CoarseUnits> coarser_;  // of coarser ones
+  std::optional<Ideals> coarser_ideals_;
+  Bound simple_;  // that needs no search
+  Bound bound_;
 };
 
 }  // namespace kerf::partitioner

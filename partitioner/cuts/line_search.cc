@@ -30,6 +30,9 @@ LineSearch::LineSearch(const Line& line, const StageLimits& limits) : line_(line
     else if (is_new)
       found->second = line.ends_by_memory(key.first, key.second);
     memory_ends_.push_back(found->second);
+    if (limits.ends.empty()) continue;
+    for (size_t i = 0; i < memory_ends_.back().size(); ++i)
+      memory_ends_.back()[i] = std::min(memory_ends_.back()[i], limits.ends[at(s)][i]);
   }
 }
 

@@ -22,9 +22,13 @@ inline constexpr int kMostBoundaries = 3000;
 
 // By stage.
 struct StageLimits {
+  // Of this line, by start: the furthest end of a segment; none: no limit.
+  std::vector<std::vector<int>> ends = {};
   std::vector<int> device_type;
   std::vector<int> micro_batches;  // in flight
   std::vector<double> memory;      // bytes; kNever: no limit
+  // Of devices beside the others (hosts), which have memory enough and may be left out; -1: none.
+  int host_type = -1;
 };
 
 struct Segmentation {

@@ -22,11 +22,6 @@ class SharesFile {
         workers_(request.workers),
         largest_(request.largest_micro_batch()),
         origin_(request.shares_origin.empty() ? "shares" : request.shares_origin) {
-    if (request.shares.empty())
-      throw Error(
-          ErrorCode::kUsage,
-          "the free cut needs a file that says which worker computes what; give --shares "
-          "FILE with {\"kerf_shares\": 1, \"shares\": {\"NODE\": {\"WORKER\": \"0-9,12\"}}}");
     file_ = parse_json(request.shares, origin_);
   }
 

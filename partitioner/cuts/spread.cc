@@ -1,59 +1,16 @@
 #include "partitioner/cuts/spread.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "partitioner/at.h"
+#include "partitioner/rewrite.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 namespace {
 
-using ops::Box;
-using ops::IndexSet;
 using ops::Layout;
-
-// Whether the iterations divide an axis that results are summed over.
-bool divides_sums(const ops::IterationSpace& space, const Box& iterations) {
-  for (size_t i = 0; i < space.axes.size(); ++i)
-    if (space.axes[i].kind == ops::AxisKind::kSummed && !iterations.axes[i].is_all()) return true;
-  return false;
-}
-
-// The division that follows the layout of input `k`; nothing where that is elsewhere, or is not
-// to be followed without dividing a sum.
-std::optional<Layout> follow(const Model& model, NodeId node, size_t k,
-                             const std::vector<int>& group, const Division& division) {
-  const Value& value = model.value(model.node(node).inputs[k]);
-  const Layout& source = division.nodes[static_cast<size_t>(value.producer)];
-  const ops::BoundOperator& producer = model.op(value.producer);
-  const ops::BoundOperator& op = model.op(node);
-  Layout layout;
-  for (const ops::Share& share : source.shares) {
-    if (std::find(group.begin(), group.end(), share.part) == group.end()) return {};
-    const Box held = ops::output_box(producer, value.output, share.box, division.largest);
-    auto box = ops::iterations_of(op.space(), op.space().inputs[k], value.spec.shape, held,
-                                  division.largest);
-    if (!box || divides_sums(op.space(), *box)) return {};
-    if (!ops::check_iterations(op.space(), *box, division.largest).empty()) return {};
-    layout.shares.push_back({share.part, std::move(*box)});
-  }
-  const ops::Shape extents = op.space().extents().with_batch(division.largest);
-  if (!ops::check_layout(layout, extents).empty()) return {};
-  return layout;
-}
-
-// Nothing where the node reads activations and can follow none.
-std::optional<Layout> follow_any(const Model& model, NodeId node, const std::vector<int>& group,
-                                 const Division& division) {
-  const auto& inputs = model.node(node).inputs;
-  bool data_only = true;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k] < 0 || model.value(inputs[k]).role != Role::kActivation) continue;
-    data_only = false;
-    if (auto layout = follow(model, node, k, group, division)) return layout;
-  }
-  if (!data_only) return {};
-  return Layout::replicated(group, static_cast<int>(model.op(node).space().axes.size()));
-}
 
 bool has_replicas(const Layout& layout) {
   for (auto share = layout.shares.begin(); share != layout.shares.end(); ++share)
@@ -63,52 +20,173 @@ bool has_replicas(const Layout& layout) {
   return false;
 }
 
+int64_t elements_of(const Model& model, ValueId value, int64_t largest) {
+  return model.value(value).spec.shape.with_batch(largest).elements();
+}
+
+// Who of a value's readers needs all of it, unless it is divided by its inputs.
+int64_t one_to_all_readers(const Model& model, ValueId value) {
+  const std::vector<Use>& uses = model.uses(value);
+  return std::count_if(uses.begin(), uses.end(),
+                       [&](const Use& use) { return is_one_to_all(model, use.node); });
+}
+
+bool reads_activations(const Model& model, NodeId node) {
+  for (size_t k = 0; k < model.node(node).inputs.size(); ++k)
+    if (is_activation(model, node, k)) return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_one_to_all(const Model& model, NodeId node) {
-  const int axis = feature_axis(model, node);
-  if (axis < 0 || model.op(node).is_loss()) return false;
-  const auto& operands = model.op(node).inputs();
-  for (size_t k = 0; k < operands.size(); ++k)
-    if (operands[k].present && !ops::is_kept(operands[k].role) &&
-        ops::has_axis(model.op(node).space().inputs[k], axis))
-      return false;
-  return true;
+  return is_one_to_all(model, node, model.op(node).space());
 }
 
-int feature_axis(const Model& model, NodeId node) {
-  const auto& axes = model.op(node).space().axes;
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (axes[i].kind == ops::AxisKind::kFeature && axes[i].undivided.empty())
-      return static_cast<int>(i);
-  return -1;
+Spreading::Spreading(const Model& model, const SpreadRules& rules)
+    : model_(model), rules_(rules), spaces_(model, rules.by_rewrites), ties_(spaces_) {
+  for (const Result& result : model.results()) results_.insert(result.value);
+}
+
+// Whether what the pieces of a rewrite exchange is less than what they share: a row of 10 scores on
+// 8 parts is sent as it is.
+bool Spreading::pays(NodeId node, const Layout& layout, int64_t largest) const {
+  if (!rules_.by_rewrites) return true;
+  const RewriteRow* row = rewrite_needed(model_.node(node), layout, largest);
+  if (row == nullptr) return true;
+  int64_t shared = 1;
+  const ops::IterationSpace& space = model_.op(node).space();
+  const ops::Shape extents = space.extents().with_batch(largest);
+  for (size_t i = 0; i < space.axes.size(); ++i)
+    if (!space.axes[i].undivided.empty()) shared *= extents[static_cast<int>(i)];
+  return shared >= row->exchanged * std::ssize(layout.shares);
+}
+
+// Of replicas of a loss the first speaks; the others would work for nothing.
+bool Spreading::is_fit(NodeId node, const Layout& layout, int64_t largest) const {
+  if (model_.op(node).is_loss() && has_replicas(layout)) return false;
+  return pays(node, layout, largest);
+}
+
+std::optional<Layout> Spreading::follow_any(NodeId node, const std::vector<int>& group,
+                                            const Division& division) const {
+  const Following following(spaces_, ties_, group, division);
+  std::optional<Layout> replicated;
+  for (size_t k = 0; k < model_.node(node).inputs.size(); ++k) {
+    if (!is_activation(model_, node, k)) continue;
+    auto layout = following.follow(node, k);
+    if (!layout || !is_fit(node, *layout, division.largest)) continue;
+    if (!has_replicas(*layout)) return layout;
+    if (!replicated) replicated = std::move(layout);
+  }
+  if (auto layout = following.follow_stretches(node);
+      layout && is_fit(node, *layout, division.largest))
+    return layout;
+  return replicated;
+}
+
+// Where the partial sums are fewer than what is summed.
+std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>& group,
+                                             const Division& division) const {
+  const Following following(spaces_, ties_, group, division);
+  int64_t results = 0;
+  for (const ValueId output : model_.node(node).outputs) {
+    if (results_.contains(output) && !model_.op(node).is_loss()) return {};
+    results += elements_of(model_, output, division.largest);
+  }
+  const bool product = is_one_to_all(model_, node, spaces_.of(node));
+  for (size_t k = 0; k < model_.node(node).inputs.size(); ++k) {
+    if (!is_activation(model_, node, k)) continue;
+    const ValueId value = model_.node(node).inputs[k];
+    const int64_t sharing = product ? std::max<int64_t>(1, one_to_all_readers(model_, value)) : 1;
+    if (results * sharing > elements_of(model_, value, division.largest)) continue;
+    auto layout = following.follow_sums(node, k);
+    if (layout && is_fit(node, *layout, division.largest)) return layout;
+  }
+  return {};
+}
+
+std::optional<Layout> Spreading::by_features(NodeId node, const std::vector<int>& group,
+                                             int64_t largest) const {
+  if (feature_units(spaces_.of(node)) < 2) return {};
+  if (auto tied = ties_.division(node, group, largest)) return tied;
+  auto layout = sound(spaces_, node, divide_evenly_by_features(spaces_.of(node), group), largest);
+  return layout && is_fit(node, *layout, largest) ? layout : std::nullopt;
+}
+
+Layout Spreading::by_samples(NodeId node, const std::vector<int>& group, int64_t largest) const {
+  const ops::IterationSpace& space = spaces_.of(node);
+  auto layout = sound(spaces_, node, divide_by_samples(space, group, largest), largest);
+  if (layout && pays(node, *layout, largest)) return *std::move(layout);
+  return Layout::replicated(group, static_cast<int>(space.axes.size()));
+}
+
+Layout Spreading::divide_product(NodeId node, const std::vector<int>& group,
+                                 const Division& division) const {
+  if (rules_.pairs)
+    if (auto layout = follow_sums(node, group, division)) return *std::move(layout);
+  if (auto layout = by_features(node, group, division.largest)) return *std::move(layout);
+  return by_samples(node, group, division.largest);
+}
+
+Layout Spreading::divide(NodeId node, const std::vector<int>& group,
+                         const Division& division) const {
+  const auto rank = static_cast<int>(spaces_.of(node).axes.size());
+  if (group.size() == 1) return whole_division(model_, node, group.front());
+  if (is_one_to_all(model_, node, spaces_.of(node))) return divide_product(node, group, division);
+  if (!reads_activations(model_, node) && !model_.op(node).is_loss())
+    return Layout::replicated(group, rank);
+  if (auto layout = follow_any(node, group, division)) return *std::move(layout);
+  if (auto layout = follow_sums(node, group, division)) return *std::move(layout);
+  if (auto layout = by_features(node, group, division.largest)) return *std::move(layout);
+  return by_samples(node, group, division.largest);
 }
 
 Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
               const Division& division) {
-  if (!is_one_to_all(model, node))
-    if (auto layout = follow_any(model, node, group, division))
-      // Of replicas of a loss the first speaks; the others would work for nothing.
-      if (!model.op(node).is_loss() || !has_replicas(*layout)) return *layout;
-  const int axis = feature_axis(model, node);
-  if (axis < 0) return whole_division(model, node, group.front());
-  const ops::IterationAxis& features = model.op(node).space().axes[static_cast<size_t>(axis)];
-  std::vector<IndexSet> sets;
-  for (const IndexSet& units :
-       ops::split_evenly(features.extent / features.unit, static_cast<int>(group.size()))) {
-    std::vector<ops::Range> ranges;
-    for (const ops::Range& range : units.ranges(features.extent / features.unit))
-      ranges.push_back({range.begin * features.unit, range.end * features.unit});
-    sets.push_back(IndexSet(std::move(ranges)).normalized(features.extent));
+  return Spreading(model, {}).divide(node, group, division);
+}
+
+std::vector<Rewrite> rewrites_for_spread(
+    const Model& model, const PlanRequest& request, const std::vector<std::vector<int>>& groups,
+    const std::function<bool(NodeId node, size_t group)>& can_be_in) {
+  const Spreading spreading(model, {.pairs = request.pairs, .by_rewrites = true});
+  const int64_t largest = request.largest_micro_batch();
+  // By node, all of the divisions that need the rewrite: its numbers are to do for each of them.
+  std::vector<Layout> needing(at(model.nodes()));
+  std::vector<const RewriteRow*> rows(at(model.nodes()));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    Division division{.nodes = {}, .largest = largest};
+    for (NodeId node = 0; node < model.nodes(); ++node) {
+      division.nodes.push_back(spreading.divide(node, groups[g], division));
+      const Layout& layout = division.nodes.back();
+      if (!can_be_in(node, g)) continue;
+      const RewriteRow* row = rewrite_needed(model.node(node), layout, largest);
+      if (row == nullptr) continue;
+      rows[at(node)] = row;
+      needing[at(node)].shares.insert(needing[at(node)].shares.end(), layout.shares.begin(),
+                                      layout.shares.end());
+    }
   }
-  return Layout::split(group, static_cast<int>(model.op(node).space().axes.size()), axis, sets);
+  std::vector<Rewrite> result;
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    if (const RewriteRow* row = rows[at(node)])
+      result.push_back({std::string(row->name), model.node(node).name,
+                        row->numbers(model.node(node), needing[at(node)], largest)});
+  return result;
+}
+
+std::vector<int> all_parts(const PlanRequest& request) {
+  std::vector<int> parts(at(request.workers));
+  std::iota(parts.begin(), parts.end(), 0);
+  return parts;
 }
 
 double even_share(const Model& model, const PlanRequest& request) {
   double total = 0;
   for (NodeId node = 0; node < model.nodes(); ++node)
     total += node_work(model, request, node, whole_division(model, node, 0).shares[0].box).total();
-  return total / request.workers;
+  return total / request.speed.capacities.speed_of_all(request.workers_bound());
 }
 
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
@@ -117,20 +195,23 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
   assignment.bound = bound;
   Division& division = assignment.division;
   division.largest = request.largest_micro_batch();
-  division.nodes.resize(static_cast<size_t>(model.nodes()));
+  division.nodes.resize(at(model.nodes()));
+  // Who names shares says of what is not named that it follows, or is divided by features.
+  const Spreading spreading(model, {.pairs = request.pairs && request.cut != Cut::kFree});
   for (const Stage& stage : stages)
-    for (const NodeId node : stage.nodes) {
-      const auto at = static_cast<size_t>(node);
-      division.nodes[at] = given[at] ? *given[at] : spread(model, node, stage.parts, division);
-    }
+    for (const NodeId node : stage.nodes)
+      division.nodes[at(node)] =
+          given[at(node)] ? *given[at(node)] : spreading.divide(node, stage.parts, division);
   assignment.stages = std::move(stages);
   return assignment;
 }
 
-std::vector<int> idle_parts(const PlanRequest& request, const Division& division) {
+std::vector<int> idle_parts(const Model& model, const PlanRequest& request,
+                            const Division& division) {
   std::vector<bool> busy(static_cast<size_t>(request.workers));
-  for (const Layout& layout : division.nodes)
-    for (const ops::Share& share : layout.shares) busy[static_cast<size_t>(share.part)] = true;
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    for (const ops::Share& share : division.nodes[at(node)].shares)
+      if (!model.op(node).is_loss()) busy[at(share.part)] = true;
   std::vector<int> idle;
   for (int part = 0; part < request.workers; ++part)
     if (!busy[static_cast<size_t>(part)]) idle.push_back(part);

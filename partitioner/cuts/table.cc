@@ -10,12 +10,16 @@ namespace {
 constexpr std::array<CutRow, 5> kCuts = {{
     {"layer", "whole operators to workers, in stages that follow each other", cut_layer, true},
     {"feature", "every operator divided over all workers by feature",
-     [](const CutTask& t) -> std::optional<Assignment> { return cut_feature(t.model, t.request); }},
+     [](const CutTask& t) -> std::optional<Assignment> { return cut_feature(t.model, t.request); },
+     false, rewrites_for_feature},
     {"batch", "every operator divided over all workers by sample, weights summed once a step",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_batch(t.model, t.request); },
      false, rewrites_for_batch},
-    {"hybrid", "stages of layers, each divided by feature over a group of workers", cut_hybrid},
-    {"free", "any index set of any operator to any worker, from a file of shares",
+    {"hybrid", "stages of layers, each divided by feature over a group of workers", cut_hybrid,
+     false, rewrites_for_hybrid},
+    {"free",
+     "any index set of any operator to any worker, as --shares, --pattern or --way say, or by "
+     "the speeds of --devices",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_free(t.model, t.request); },
      false, rewrites_for_free},
 }};

@@ -59,7 +59,7 @@ class PipeDream {
             {static_cast<int>(node), std::move(readers[node]), 2 * bytes, bytes, 0, 0});
     }
     figures_.nodes = nodes_.take();
-    return {checked_graph(std::move(figures_), origin_), std::nullopt, std::nullopt};
+    return {checked_graph(std::move(figures_), origin_), std::nullopt, 0, std::nullopt};
   }
 
  private:

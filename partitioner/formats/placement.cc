@@ -27,11 +27,15 @@ class Placement {
     refuse_unknown(file, {"maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges"}, origin_);
     figures_.name = origin_;
     figures_.unit = "ms";
-    figures_.work.resize(1);
+    figures_.work.resize(2);  // accelerators and hosts
     const int64_t devices = json_int(file, "maxFPGAs", origin_);
     if (devices < 1 || devices > kMostDevices)
       throw Error(ErrorCode::kUsage,
                   format("\"maxFPGAs\" {} is not within 1 and {}", devices, kMostDevices), origin_);
+    const int64_t hosts = file.contains("maxCPUs") ? json_int(file, "maxCPUs", origin_) : 0;
+    if (hosts < 0 || hosts > kMostDevices)
+      throw Error(ErrorCode::kUsage,
+                  format("\"maxCPUs\" {} is not within 0 and {}", hosts, kMostDevices), origin_);
     const double memory =
         checked_figure(json_number(file, "maxSizePerFPGA", origin_), "\"maxSizePerFPGA\"", origin_);
     const Json& nodes = json_array(file, "nodes", origin_);
@@ -44,6 +48,7 @@ class Placement {
     add_values();
     figures_.nodes = nodes_.take();
     return {checked_graph(std::move(figures_), origin_), static_cast<int>(devices),
+            static_cast<int>(hosts),
             memory >= 1 ? std::optional(static_cast<int64_t>(memory)) : std::nullopt};
   }
 
@@ -87,10 +92,12 @@ class Placement {
     if (!truth(json, "supportedOnFpga", where))
       throw Error(ErrorCode::kUsage,
                   "\"supportedOnFpga\" is false, and there is nowhere else to put the node", where);
-    checked_figure(json_number(json, "cpuLatency", where), "\"cpuLatency\"", where);
+    const double on_host =
+        checked_figure(json_number(json, "cpuLatency", where), "\"cpuLatency\"", where);
     const double time =
         checked_figure(json_number(json, "fpgaLatency", where), "\"fpgaLatency\"", where);
     figures_.work[0].push_back(node.backward ? Work{0, time} : Work{time, 0});
+    figures_.work[1].push_back(node.backward ? Work{0, on_host} : Work{on_host, 0});
     const double size = checked_figure(json_number(json, "size", where), "\"size\"", where);
     const int number =
         nodes_.add(std::to_string(json_int(json, "id", where)), std::move(node), where);

@@ -160,6 +160,38 @@ Nodes recurrent(Older older) {
   return {std::move(older.node)};
 }
 
+// What output_padding adds behind the pads, whole strides of it, is what as many zeros behind the
+// input make, which is computed here: Pad, then what is left.
+Nodes conv_transpose(Older older) {
+  const ops::Attributes& attributes = older.node.attributes;
+  Ints behind = ops::attribute_ints(attributes, "output_padding", {});
+  if (behind.empty()) return {std::move(older.node)};
+  const size_t axes = behind.size();
+  const Ints strides = ops::attribute_ints(attributes, "strides", Ints(axes, 1));
+  const bool padded = !older.has("output_shape") &&
+                      ops::attribute_string(attributes, "auto_pad", "NOTSET") == "NOTSET";
+  const Ints none(2 * axes, 0);
+  const Ints pads = padded ? ops::attribute_ints(attributes, "pads", none) : none;
+  const auto rank = static_cast<size_t>(older.shape_of(0).rank());
+  if (rank != axes + 2 || strides.size() != axes || pads.size() != 2 * axes)
+    return {std::move(older.node)};  // refused where it is bound
+  Ints zeros(2 * rank, 0);
+  bool any = false;
+  for (size_t i = 0; i < axes; ++i) {
+    if (strides[i] < 1 || pads[axes + i] < 0 || behind[i] - pads[axes + i] < strides[i]) continue;
+    const int64_t steps = (behind[i] - pads[axes + i]) / strides[i];
+    zeros[rank + 2 + i] = steps;
+    behind[i] -= steps * strides[i];
+    any = true;
+  }
+  if (!any) return {std::move(older.node)};
+  const std::string longer = older.inner("longer");
+  GraphNode pad = made(older, "pad", "Pad", {older.input(0)}, {longer}, {{"pads", zeros}});
+  older.node.inputs[0] = longer;
+  older.node.attributes["output_padding"] = std::move(behind);
+  return {std::move(pad), std::move(older.node)};
+}
+
 Nodes gemm(Older older) {
   if (older.opset < 7) older.node.attributes.erase("broadcast");
   return {std::move(older.node)};
@@ -167,14 +199,15 @@ Nodes gemm(Older older) {
 
 const AdaptRows& table() {
   static const AdaptRows rows = [] {
-    AdaptRows all{
-        {"Add", of_pair},     {"Sub", of_pair},        {"Mul", of_pair},     {"Div", of_pair},
-        {"Pow", of_pair},     {"And", of_pair},        {"Or", of_pair},      {"Xor", of_pair},
-        {"Equal", of_pair},   {"Less", of_pair},       {"Greater", of_pair}, {"Gemm", gemm},
-        {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax}, {"Dropout", dropout},
-        {"PRelu", prelu},     {"Split", split},        {"Cast", cast},       {"Clip", clip},
-        {"Concat", concat},   {"Upsample", resize},    {"Resize", resize},   {"LSTM", recurrent},
-        {"GRU", recurrent},   {"RNN", recurrent}};
+    AdaptRows all{{"Add", of_pair},     {"Sub", of_pair},        {"Mul", of_pair},
+                  {"Div", of_pair},     {"Pow", of_pair},        {"And", of_pair},
+                  {"Or", of_pair},      {"Xor", of_pair},        {"Equal", of_pair},
+                  {"Less", of_pair},    {"Greater", of_pair},    {"Gemm", gemm},
+                  {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax},
+                  {"Dropout", dropout}, {"PRelu", prelu},        {"Split", split},
+                  {"Cast", cast},       {"Clip", clip},          {"Concat", concat},
+                  {"Upsample", resize}, {"Resize", resize},      {"LSTM", recurrent},
+                  {"GRU", recurrent},   {"RNN", recurrent},      {"ConvTranspose", conv_transpose}};
     all.insert(quantized_rows().begin(), quantized_rows().end());
     all.insert(expanded_rows().begin(), expanded_rows().end());
     return all;

@@ -43,10 +43,11 @@ struct GraphNode {
   std::vector<size_t> call_reads = {};
 };
 
-// A tensor of a PyTorch module, by its name in a state_dict.
+// A tensor of a PyTorch module, by its name there.
 struct TorchTensor {
   std::string name;
-  bool parameter = false;  // else a buffer
+  bool parameter = false;  // else a buffer, or a constant
+  bool saved = true;       // in a state_dict
 };
 
 // What a value was computed of when the file was written: places in `Graph::torch`.

@@ -61,7 +61,9 @@ struct FoldedWeights {
   std::set<std::string> lost = {};  // by name in the program: the file has nothing of it
   // Read in several places, of which nothing says that they were one in the program.
   std::set<std::string> shared = {};
-  std::set<std::string> program = {};  // all that it had; empty: the file does not say
+  // Parameters that the program had, and buffers that it saved; both empty: the file does not say.
+  std::set<std::string> parameters = {};
+  std::set<std::string> buffers = {};
 };
 
 struct Imported {

@@ -167,7 +167,9 @@ void Importer::list_folded() {
       result_.folded.weights[name] = {found->second.spec, found->second.contents, true};
   list_computed();
   result_.folded.lost = graph_.lost;
-  for (const TorchTensor& each : graph_.torch) result_.folded.program.insert(each.name);
+  for (const TorchTensor& each : graph_.torch)
+    if (each.saved)
+      (each.parameter ? result_.folded.parameters : result_.folded.buffers).insert(each.name);
   if (!graph_.torch.empty()) return;
   for (const std::string& name : kept)
     if (const auto readers = readers_.find(name);

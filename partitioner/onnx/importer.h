@@ -124,6 +124,7 @@ class Importer {
   // is made of, or what files of weights call it.
   bool fits(const Fixed& fixed, const std::vector<std::string>& patterns);
   bool is_trained(const std::string& name, const Fixed& fixed);
+  bool may_be_lacked(const Fixed& fixed) const;
   void name_copy(const GraphNode& node, Fixed& fixed) const;
   const std::string* weight_in(const GraphNode& node) const;
   // How files of weights have a constant that is another in another shape, or turned over; null:

@@ -93,7 +93,7 @@ bool same_constant(const Fixed& a, const Fixed& b) {
 // Of a name that the file has: names of what weights are made of stand for it, too. Where the file
 // says what was a parameter in the program, that goes before what the place says.
 bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
-  const auto& [operands, shifts, tables, joined, beside] = weights_;
+  const auto& [operands, shifts, tables, joined, beside, literals] = weights_;
   const auto in = [&](const std::set<std::string>& places) {
     return places.contains(name) || places.contains(origin_of(fixed));
   };
@@ -103,6 +103,7 @@ bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
     if (!*was || in(operands) || in(shifts)) return *was;
     return (in(joined) || in(beside)) && !is_picked(fixed);
   }
+  if (graph_.by_torch && in(literals)) return false;  // its weights are initializers
   if (in(operands)) return true;
   if (!in(shifts) && !(in(joined) && is_torch_name(origin_of(fixed)))) return false;
   return !is_mask(fixed) && !are_angles(fixed);
@@ -324,6 +325,17 @@ bool Importer::turn_anew(const GraphNode& node) {
   return true;
 }
 
+// By files of weights: the exporter gave it its name, and it is no weight in another form, or the
+// program did not save it.
+bool Importer::may_be_lacked(const Fixed& fixed) const {
+  const std::string& origin = origin_of(fixed);
+  const auto form = forms_.find(origin);
+  if (form != forms_.end() && form->second != nullptr) return false;
+  if (graph_.torch.empty()) return graph_.by_torch && !is_torch_name(origin);
+  const auto place = torch_places_.find(origin);
+  return place == torch_places_.end() || !graph_.torch[place->second].saved;
+}
+
 ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool may_train) {
   const bool state = states_.contains(name);
   const bool trained = is_trained(name, fixed) && may_train;
@@ -337,11 +349,7 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
                                                  : trained ? Role::kParameter
                                                            : Role::kFrozen);
   if (fixed.contents != nullptr) {
-    const std::string& origin = origin_of(fixed);
-    const auto form = forms_.find(origin);
-    const bool derived = !state && !trained && graph_.computed.contains(origin) &&
-                         (form == forms_.end() || form->second == nullptr);
-    result_.model.set_contents(id, fixed.contents, derived);
+    result_.model.set_contents(id, fixed.contents, !state && !trained && may_be_lacked(fixed));
   } else if (fixed.spec.dtype != DType::kFloat32) {  // initializers make float32
     budget_.take(fixed.spec.bytes(0), 0);
     result_.model.set_contents(

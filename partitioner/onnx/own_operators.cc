@@ -5,9 +5,20 @@
 namespace kerf::partitioner::onnx {
 
 bool is_own_operator(const std::string& op) {
-  static const std::set<std::string> kOwn{
-      "CenteredSquareSum", "ChannelStatistics", "ChannelSum",      "FusedConv",        "LogLoss",
-      "PickLabel",         "RecurrentCell",     "RecurrentInputs", "SegmentLogSumExp", "SumLoss"};
+  static const std::set<std::string> kOwn{"CenteredSquareSum",
+                                          "ChannelStatistics",
+                                          "ChannelSum",
+                                          "FusedConv",
+                                          "LogLoss",
+                                          "PickLabel",
+                                          "RecurrentCell",
+                                          "RecurrentInputs",
+                                          "RowNormalization",
+                                          "RowSquareSum",
+                                          "RowSum",
+                                          "SegmentLogSumExp",
+                                          "SegmentSoftmax",
+                                          "SumLoss"};
   return kOwn.contains(op);
 }
 

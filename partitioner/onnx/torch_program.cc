@@ -26,7 +26,10 @@ TorchPlaces read_signature(const std::string& text, std::vector<TorchTensor>& te
     if (end == std::string::npos || end - begin > kLongestName ||
         !places.emplace(line.substr(0, colon), tensors.size()).second)
       continue;
-    tensors.push_back({line.substr(begin, end - begin), kind == "PARAMETER"});
+    const bool parameter = kind == "PARAMETER";
+    const bool saved =
+        parameter || (kind == "BUFFER" && !line.substr(end + 1).ends_with("persistent=False"));
+    tensors.push_back({line.substr(begin, end - begin), parameter, saved});
   }
   return places;
 }

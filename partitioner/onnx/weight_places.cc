@@ -80,6 +80,12 @@ class PlaceFinder {
   void visit(const GraphNode& node) {
     if (node.outputs.empty()) return;
     for (const std::string& output : node.outputs) ops_[output] = node.op;
+    const auto is_literal = [&](const std::string& name) {
+      return name.empty() || found_.literals.contains(name);
+    };
+    if (node.op == "Constant" ||
+        (!node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), is_literal)))
+      found_.literals.insert(node.outputs.begin(), node.outputs.end());
     const auto is_known = [&](const std::string& name) {
       return name.empty() || is_constant(name);
     };

@@ -19,6 +19,8 @@ struct WeightPlaces {
   // names only, since buffers may be, too.
   std::set<std::string> joined;
   std::set<std::string> beside;  // and with what no weights have computed
+  // Constants of nodes and what is computed of such alone: no initializers.
+  std::set<std::string> literals;
 };
 WeightPlaces weight_places(const Graph& graph);
 

@@ -7,9 +7,9 @@
 // The numbers are the segments' boundaries: wherever a share of the classes begins or ends. Scores
 // stay where they were made; per row two floats a segment travel, and one.
 #include <algorithm>
-#include <set>
 
 #include "partitioner/rewrite.h"
+#include "partitioner/rewrites/segments.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -20,15 +20,9 @@ using ops::Layout;
 
 constexpr size_t kClasses = 1;  // among the iteration axes
 
-std::vector<int64_t> boundaries_of(const Node& node, const Layout& division, int64_t /*largest*/) {
-  const int64_t classes = node.bound->space().axes[kClasses].extent;
-  std::set<int64_t> boundaries{0, classes};
-  for (const ops::Share& share : division.shares)
-    for (const ops::Range& range : share.box.axes[kClasses].ranges(classes)) {
-      boundaries.insert(range.begin);
-      boundaries.insert(range.end);
-    }
-  return {boundaries.begin(), boundaries.end()};
+std::vector<int64_t> boundaries_of_classes(const Node& node, const Layout& division,
+                                           int64_t /*largest*/) {
+  return segment_boundaries(division, kClasses, node.bound->space().axes[kClasses].extent);
 }
 
 std::vector<ValueId> replace_loss(const Node& node, const std::vector<ValueId>& inputs,
@@ -40,15 +34,6 @@ std::vector<ValueId> replace_loss(const Node& node, const std::vector<ValueId>& 
   const NodeId loss =
       to.add_node(node.name, "LogLoss", {}, {both[0], both[1], to.node(picked).outputs[0]});
   return to.node(loss).outputs;
-}
-
-// The segments that make up these classes.
-IndexSet segments_in(const IndexSet& classes, const std::vector<int64_t>& boundaries) {
-  if (classes.is_all()) return classes;
-  std::vector<int64_t> segments;
-  for (size_t i = 0; i + 1 < boundaries.size(); ++i)
-    if (classes.contains(boundaries[i])) segments.push_back(static_cast<int64_t>(i));
-  return IndexSet::of(segments).normalized(std::ssize(boundaries) - 1);
 }
 
 // Who puts rows together: the first of those that have segments of them. Where shares of rows
@@ -72,10 +57,7 @@ Layout put_together(const Layout& division) {
 
 DividedPieces divide_loss(const Node& node, const std::vector<int64_t>& boundaries,
                           const Layout& division, int64_t /*largest*/) {
-  Layout segments = division;
-  for (ops::Share& share : segments.shares)
-    share.box.axes[kClasses] = segments_in(share.box.axes[kClasses], boundaries);
-  return {{node.name + ".segments", std::move(segments)},
+  return {{node.name + ".segments", by_segments(division, kClasses, boundaries)},
           {node.name + ".picked", division},
           {node.name, put_together(division)}};
 }
@@ -88,9 +70,10 @@ RewriteRow split_cross_entropy() {
           "SoftmaxCrossEntropyLoss",
           [](const ops::IterationAxis& axis) { return axis.kind == ops::AxisKind::kSummed; },
           false,
-          boundaries_of,
+          boundaries_of_classes,
           replace_loss,
-          divide_loss};
+          divide_loss,
+          3};
 }
 
 }  // namespace kerf::partitioner

@@ -6,8 +6,10 @@
 namespace kerf::partitioner {
 
 std::span<const RewriteRow> rewrites() {
-  static const std::array<RewriteRow, 5> kRewrites = {split_cross_entropy(), sync_batch_norm(),
-                                                      unroll_lstm(), unroll_gru(), unroll_rnn()};
+  static const std::array kRewrites = {
+      split_cross_entropy(), split_layer_norm(),  split_rms_norm(),
+      split_softmax(),       split_log_softmax(), sync_batch_norm(),
+      unroll_lstm(),         unroll_gru(),        unroll_rnn()};
   return kRewrites;
 }
 

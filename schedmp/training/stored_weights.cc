@@ -66,6 +66,15 @@ std::string read_contents(const Value& value, const RowRange& rows) {
   return bytes;
 }
 
+// Null: the value as it is.
+std::vector<NamedSpec> tensors_of_form(const Value& value, const StoredForm* form) {
+  if (form == nullptr) return {{value.name, value.spec}};
+  std::vector<NamedSpec> tensors;
+  for (const auto& [name, shape] : form->tensors)
+    tensors.push_back({name, {value.spec.dtype, shape}});
+  return tensors;
+}
+
 void write_turned(const Value& value, const SliceOf& slice_of, SafetensorsWriter& file) {
   const StoredForm& form = *value.stored;
   const ops::ValueSpec spec{value.spec.dtype, form.tensors[0].shape};
@@ -100,11 +109,7 @@ void write_rows(const Value& value, const SliceOf& slice_of, SafetensorsWriter& 
 }  // namespace
 
 std::vector<NamedSpec> stored_tensors(const Value& value) {
-  if (value.stored == nullptr) return {{value.name, value.spec}};
-  std::vector<NamedSpec> tensors;
-  for (const auto& [name, shape] : value.stored->tensors)
-    tensors.push_back({name, {value.spec.dtype, shape}});
-  return tensors;
+  return tensors_of_form(value, value.stored.get());
 }
 
 // Null: the file has the value as it is.
@@ -120,6 +125,10 @@ const StoredForm* StoredWeights::form_of(const Value& value) {
 bool StoredWeights::has(const Value& value) const {
   const std::string& name = value.stored == nullptr ? value.name : value.stored->tensors[0].name;
   return file_.find(name) != nullptr || names_.form_of(value).has_value();
+}
+
+std::vector<NamedSpec> StoredWeights::tensors_of(const Value& value) {
+  return tensors_of_form(value, form_of(value));
 }
 
 std::string StoredWeights::read(const Value& value, const RowRange& rows) {

@@ -26,6 +26,8 @@ class StoredWeights {
 
   // Whether the file has the value, under the model's names or by the file's own map of names.
   bool has(const partitioner::Value& value) const;
+  // The tensors of the file that hold the value, as the model or that map expects them.
+  std::vector<NamedSpec> tensors_of(const partitioner::Value& value);
   // Indices `rows` of the value's first axis, dense; or all of it. What is derived and not in the
   // file is as the model has it.
   std::string read(const partitioner::Value& value, const RowRange& rows);

@@ -215,10 +215,10 @@ class Plan(KerfTest):
         for stages in (2, 3, 4):
             self.assertEqual(between("--cut", "layer", "--workers", stages), (stages - 1) * 2 * micro_batches)
         for parts in (2, 3, 4):
-            self.assertEqual(between("--cut", "feature", "--workers", parts),
+            self.assertEqual(between("--cut", "feature", "--pairs", "off", "--workers", parts),
                              (layers - 1) * parts * (parts - 1) * 2 * micro_batches)
         for parts in (1, 2, 3):
-            self.assertEqual(between("--cut", "hybrid", "--stages", layers, "--workers", layers * parts),
+            self.assertEqual(between("--cut", "hybrid", "--pairs", "off", "--stages", layers, "--workers", layers * parts),
                              (layers - 1) * parts * parts * 2 * micro_batches)
 
     def test_no_colour_reaches_a_pipe(self):

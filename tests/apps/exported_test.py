@@ -197,6 +197,24 @@ class StateDicts(KerfTest):
                                "--workers", 1, "--no-test", out=out)
                     self.assertEqual(self.shapes(self.folder / out / "weights.safetensors"), wanted)
 
+    def test_numbers_that_are_no_weights_may_be_lacked(self):
+        answers, _ = self.bring("positions")
+        weights, rows = self.exported / "positions.other.safetensors", self.folder / "rows.npz"
+        for exporter in EXPORTERS:
+            with self.subTest(exporter=exporter):
+                model = self.exported / f"positions.{exporter}.onnx"
+                done = self.infer(model, weights, "--workers", 3)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                got = numpy.load(self.folder / "answers" / "scores.npy")
+                numpy.testing.assert_allclose(got, answers, rtol=1e-4, atol=1e-4 * abs(answers).max())
+                flags = ("--loss", "cross-entropy", "--data", rows)
+                told = json.loads(run("plan", model, "--loss", "cross-entropy", "--workers", 1, "--json").stdout)
+                self.assertEqual(len(told["trained"]), 4, "weights and biases")
+                report = self.train(model, *flags, "--weights", weights, "--steps", 2, "--batch", 5, "--no-shuffle",
+                                    "--lr", 0.1, "--workers", 3, out=exporter)
+                again = run("eval", model, *flags, "--weights", self.folder / exporter / "weights.safetensors", "--json")
+                self.assertLess(json.loads(again.stdout)["loss"], report["losses"][0])
+
     def test_what_pytorch_trains_is_trained(self):
         plans = {exporter: json.loads(run("plan", self.exported / f"stack.{exporter}.onnx", "--loss", "cross-entropy",
                                           "--workers", 1, "--json").stdout) for exporter in EXPORTERS}

@@ -8,6 +8,7 @@
 
 #include "partitioner/builder.h"
 #include "partitioner/onnx/weight_file.h"
+#include "runtime/format.h"
 #include "schedmp/safetensors.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -19,6 +20,7 @@ using partitioner::onnx::FoldedWeights;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // y = (x a.weight + n.bias) n.weight
 partitioner::Model model() {
@@ -111,9 +113,9 @@ TEST_F(GivenWeightsFile, ANormalisationIsFoldedOnlyWhereAWeightHasAsManyChannels
   EXPECT_EQ(complaint({}, {{"a.bn.running_var", {5, 1.0F}}}), "");
   EXPECT_EQ(complaint({}, {{"other.bn.running_var", {4, 1.0F}}}), "");
   FoldedWeights folded;
-  folded.program = {"a.weight", "n.weight", "n.bias"};
+  folded.parameters = {"a.weight", "n.weight", "n.bias"};
   EXPECT_EQ(complaint(folded, {{"a.bn.running_var", {4, 1.0F}}}), "") << "the program had none";
-  folded.program.insert("a.bn.running_var");
+  folded.buffers.insert("a.bn.running_var");
   EXPECT_THAT(complaint(folded, {{"a.bn.running_var", {4, 1.0F}}}), of_a);
 }
 
@@ -130,6 +132,7 @@ partitioner::Model model_with_slice() {
 
 TEST_F(GivenWeightsFile, MayLackWhatWasComputedOfABuffer) {
   FoldedWeights folded;
+  folded.parameters = {"a.weight", "n.weight", "n.bias"};
   folded.computed["pe"] = {"slice_1", {}, false};
   const auto notes = [&](const Vectors& others) {
     return check_weights(model_with_slice(), "{}", folded, file(others));
@@ -141,6 +144,7 @@ TEST_F(GivenWeightsFile, MayLackWhatWasComputedOfABuffer) {
 
 TEST_F(GivenWeightsFile, MayNotLackTheParameterThatSomethingWasComputedOf) {
   FoldedWeights folded;
+  folded.parameters = {"a.weight", "n.weight", "n.bias", "table"};
   folded.computed["table"] = {
       "slice_1",
       {{ops::DType::kFloat32, {9}},
@@ -154,6 +158,82 @@ TEST_F(GivenWeightsFile, MayNotLackTheParameterThatSomethingWasComputedOf) {
   const auto error = tests::error_of([&] { check({}); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("it lacks 1 of the 4 tensors of net.onnx: table"));
+}
+
+// y = ((x a.weight + n.bias) n.weight) of which nothing says what the 7, 8, 9, 10 are of.
+class GivenWeightsOfSlices : public GivenWeightsFile {
+ protected:
+  static std::string run_of(std::vector<float> numbers) {
+    return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)};
+  }
+  static std::string check(const std::string& slice, const std::string& weights) {
+    partitioner::Model result = model_with_slice();
+    result.set_contents(result.find_value("slice_1"),
+                        partitioner::onnx::contents_of(slice, ops::DType::kFloat32), true);
+    std::vector<std::string> notes;
+    const auto error = tests::error_of([&] { notes = check_weights(result, "{}", {}, weights); });
+    return error ? error->what() : fmt::format("{}", fmt::join(notes, "; "));
+  }
+  std::string with(const std::map<std::string, std::string>& others) const {
+    std::vector<schedmp::NamedTensor> tensors = schedmp::read_safetensors(file({}));
+    for (const auto& [name, bytes] : others)
+      tensors.push_back({name,
+                         ops::DType::kFloat32,
+                         {1, static_cast<int64_t>(bytes.size() / sizeof(float))},
+                         bytes});
+    const auto path = folder_ / "others.safetensors";
+    schedmp::write_safetensors(path, tensors);
+    return path.string();
+  }
+  const std::string slice_ = run_of({7, 8, 9, 10});
+  const std::string whole_ = run_of({7, 8, 9, 10, 11, 12});
+};
+
+TEST_F(GivenWeightsOfSlices, AreTakenWhereTheyBeginAsTheFile) {
+  EXPECT_THAT(check(slice_, with({})), HasSubstr("slice_1 of net.onnx is not in "));
+  EXPECT_THAT(check(slice_, with({{"pe", whole_}})), HasSubstr("pe of "));
+  EXPECT_THAT(check(slice_, with({{"pe", whole_}})), Not(HasSubstr("lacks")));
+}
+
+TEST_F(GivenWeightsOfSlices, AreRefusedWhereTheyMayBeOfSomethingElse) {
+  const auto refused = HasSubstr("it lacks 1 of the 4 tensors of net.onnx: slice_1");
+  EXPECT_THAT(check(slice_, with({{"pe", run_of({7, 8, 9, 10.5F, 11})}})), refused);
+  EXPECT_THAT(check(slice_, with({{"pe", run_of({6, 7, 8, 9, 10})}})), refused);
+  EXPECT_THAT(check(slice_, with({{"pe", run_of({7, 8, 9})}})), refused) << "shorter";
+  const std::string zeros = run_of({0, 0, 0, 0});
+  EXPECT_THAT(check(zeros, with({{"pe", run_of({0, 0, 0, 0, 0})}})), refused) << "as many do";
+}
+
+TEST_F(GivenWeightsOfSlices, OthersStayWhereAllThatIsUnreadIsKnown) {
+  partitioner::Model result = model_with_slice();
+  const ops::ValueSpec spec{ops::DType::kFloat32, {4}};
+  const auto more = result.add_parameter("more", spec, {}, ops::Role::kFrozen);
+  result.set_contents(result.find_value("slice_1"),
+                      partitioner::onnx::contents_of(slice_, ops::DType::kFloat32), true);
+  result.set_contents(more, partitioner::onnx::contents_of(numbers_of(4, 1), ops::DType::kFloat32),
+                      true);
+  result.add_node("again", "Add", {}, {result.values() - 2, more});
+  const auto error_of = [&](const std::string& weights) {
+    const auto error = tests::error_of([&] { check_weights(result, "{}", {}, weights); });
+    return error ? std::string(error->what()) : "";
+  };
+  EXPECT_EQ(error_of(with({{"pe", whole_}})), "");
+  EXPECT_THAT(error_of(with({{"pe", whole_}, {"scale", run_of({2})}})),
+              HasSubstr("it lacks 1 of the 5 tensors of net.onnx: more"));
+}
+
+TEST_F(GivenWeightsFile, OfAnotherShapeAreRefusedBeforeAnyWorkerBegins) {
+  std::vector<schedmp::NamedTensor> tensors = schedmp::read_safetensors(file({}));
+  for (schedmp::NamedTensor& each : tensors)
+    if (each.name == "n.bias") each = {each.name, each.dtype, {5}, numbers_of(5, 1)};
+  const auto path = folder_ / "five.safetensors";
+  schedmp::write_safetensors(path, tensors);
+  for (const char* source : {"", "{}"}) {
+    const auto error = tests::error_of([&] { check_weights(model(), source, {}, path.string()); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(),
+                HasSubstr("its n.bias is float32 [5], and that of net.onnx float32 [4]"));
+  }
 }
 
 TEST_F(GivenWeightsFile, WhatIsLackedIsNamed) {

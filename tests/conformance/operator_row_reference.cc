@@ -105,7 +105,7 @@ void add_value(Reference& reference, double value) {
 // The maximum of each slice of the classes, or the logarithm of the sum of what is left of it.
 Reference segments_reference(const OperatorCase& scene, const HostTensor& x, int which) {
   const auto bounds = attribute_ints(scene.attributes, "boundaries", {});
-  const ClassRows lines(x.shape, 1);
+  const ClassRows lines(x.shape, static_cast<int>(attribute_int(scene.attributes, "axis", 1)));
   Reference reference;
   reference.terms = lines.length + 10;
   for (int64_t n = 0; n < lines.outer; ++n)
@@ -116,6 +116,28 @@ Reference segments_reference(const OperatorCase& scene, const HostTensor& x, int
         const double most = *std::max_element(slice.begin(), slice.end());
         for (double& score : slice) score -= most;
         add_value(reference, which == 0 ? most : log_of_sum(slice));
+      }
+  return reference;
+}
+
+// Along the last axis but those that `axis` leaves behind it; X, maximum, log_sum.
+Reference segment_softmax_reference(const OperatorCase& scene, const std::vector<HostTensor>& in) {
+  const int axis = static_cast<int>(attribute_int(scene.attributes, "axis", -1));
+  const int at = axis < 0 ? in[0].shape.rank() + axis : axis;
+  const ClassRows lines(in[0].shape, at);
+  const ClassRows segments(in[1].shape, at);
+  const bool logarithm = attribute_int(scene.attributes, "logarithm", 0) != 0;
+  Reference reference;
+  reference.terms = segments.length + 10;
+  for (int64_t n = 0; n < lines.outer; ++n)
+    for (int64_t c = 0; c < lines.length; ++c)
+      for (int64_t i = 0; i < lines.inner; ++i) {
+        std::vector<double> each = row_of(in[1], segments, n * lines.inner + i);
+        const std::vector<double> sums = row_of(in[2], segments, n * lines.inner + i);
+        for (size_t s = 0; s < each.size(); ++s) each[s] += sums[s];
+        const double below =
+            row_of(in[0], lines, n * lines.inner + i)[static_cast<size_t>(c)] - log_of_sum(each);
+        add_value(reference, logarithm ? below : std::exp(below));
       }
   return reference;
 }
@@ -150,6 +172,7 @@ Reference log_loss_reference(const std::vector<HostTensor>& in) {
 std::optional<Reference> row_reference(const OperatorCase& scene,
                                        const std::vector<HostTensor>& inputs, int which) {
   if (scene.op == "SegmentLogSumExp") return segments_reference(scene, inputs[0], which);
+  if (scene.op == "SegmentSoftmax") return segment_softmax_reference(scene, inputs);
   if (scene.op == "PickLabel") return picked_reference(inputs);
   if (scene.op == "LogLoss") return log_loss_reference(inputs);
   if (scene.op == "SoftmaxCrossEntropyLoss" && which == 1) {

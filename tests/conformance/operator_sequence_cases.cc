@@ -97,12 +97,47 @@ void add_piece_cases(std::vector<OperatorCase>& cases) {
                               state({4}, Draw::kPositive)},
                    .outputs = 2,
                    .epsilon = 0.005});
+  const auto rows = [&](const char* name, const char* op, std::vector<CaseInput> inputs,
+                        const Attributes& attributes = {}) {
+    cases.push_back({.name = name,
+                     .op = op,
+                     .attributes = attributes,
+                     .inputs = std::move(inputs),
+                     .epsilon = 0.005});
+  };
+  const CaseInput sums = activation({kBatch, 4, 1}, Draw::kPositive);
+  const CaseInput x = activation({kBatch, 4, 6}, Draw::kApart);
+  rows("RowSum", "RowSum", {x});
+  rows("RowSum_of_planes", "RowSum", {activation({kBatch, 4, 3, 2})}, {{"axis", int64_t{2}}});
+  rows("RowSquareSum", "RowSquareSum", {x});
+  rows("RowSquareSum_centred", "RowSquareSum", {x, sums});
+  rows("RowNormalization", "RowNormalization",
+       {x, parameter({6}, Draw::kPositive), sums, parameter({6}), sums}, {{"epsilon", 0.01}});
+  rows("RowNormalization_by_squares", "RowNormalization",
+       {x, parameter({6}, Draw::kPositive), sums});
+  rows("RowNormalization_of_planes", "RowNormalization",
+       {activation({kBatch, 2, 3}), parameter({2, 3}), activation({kBatch, 1, 1}, Draw::kPositive),
+        absent(), activation({kBatch, 1, 1})},
+       {{"axis", int64_t{1}}});
   cases.push_back({.name = "SegmentLogSumExp",
                    .op = "SegmentLogSumExp",
                    .attributes = {{"boundaries", Ints{0, 3, 4, 9}}},
                    .inputs = {activation({kBatch, 9, 2}, Draw::kApart)},
                    .outputs = 2,
                    .epsilon = 0.01});
+  cases.push_back({.name = "SegmentLogSumExp_of_the_last_axis",
+                   .op = "SegmentLogSumExp",
+                   .attributes = {{"boundaries", Ints{0, 2, 7}}, {"axis", int64_t{2}}},
+                   .inputs = {activation({kBatch, 3, 7}, Draw::kApart)},
+                   .outputs = 2,
+                   .epsilon = 0.01});
+  for (const bool logarithm : {false, true})
+    cases.push_back({.name = logarithm ? "SegmentSoftmax_logarithm" : "SegmentSoftmax",
+                     .op = "SegmentSoftmax",
+                     .attributes = {{"axis", int64_t{1}}, {"logarithm", int64_t{logarithm}}},
+                     .inputs = {activation({kBatch, 5, 2}), activation({kBatch, 3, 2}),
+                                activation({kBatch, 3, 2})},
+                     .epsilon = 0.01});
   cases.push_back({.name = "PickLabel",
                    .op = "PickLabel",
                    .inputs = {activation({kBatch, 7, 2}), classes({kBatch, 2}, 7)}});

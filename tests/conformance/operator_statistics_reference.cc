@@ -116,6 +116,43 @@ Reference channel_sums(const OperatorCase& scene, const std::vector<HostTensor>&
   });
 }
 
+// Of a row the sum, or that of squares of the distance from the mean that `in[1]` says, else from 0.
+Reference row_sums(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                   const Shape& output) {
+  const int64_t length = in[0].shape.elements() / output.elements();
+  const auto count = static_cast<double>(length);
+  return for_each_element(output, [&](const Index& i) {
+    const int64_t row = flat(i, output);
+    const double mean = in.size() > 1 ? number_at(in[1], row) / count : 0;
+    Sum sum;
+    for (int64_t at = row * length; at < (row + 1) * length; ++at) {
+      const double x = number_at(in[0], at);
+      sum.add(scene.op == "RowSum" ? x : (x - mean) * (x - mean));
+    }
+    sum.become(sum.value(), 10);
+    return sum;
+  });
+}
+
+// X, Scale, squares, B, sums, of which the last two may be absent.
+Reference row_normalization(const OperatorCase& scene, const std::vector<HostTensor>& in,
+                            const Shape& output) {
+  const double epsilon = attribute_float(scene.attributes, "epsilon", 1e-5);
+  const int64_t length = in[1].shape.elements();
+  const auto count = static_cast<double>(length);
+  const auto given = [&](size_t k) { return in.size() > k && !in[k].floats.empty(); };
+  return for_each_element(output, [&](const Index& i) {
+    const int64_t place = flat(i, output);
+    const int64_t row = place / length;
+    Spread s;
+    s.mean = given(4) ? number_at(in[4], row) / count : 0;
+    s.size = std::abs(s.mean);
+    s.square = number_at(in[2], row) / count;
+    return normalised_by(s, at(in[0], i), epsilon, number_at(in[1], place % length),
+                         given(3) ? number_at(in[3], place % length) : 0);
+  });
+}
+
 Reference channel_statistics(const std::vector<HostTensor>& in, const Shape& output, int which) {
   return for_each_element(output, [&](const Index& i) {
     const double value = (which == 0 ? at(in[0], {0, i[0]}) : at(in[1], i)) / at(in[0], {1, i[0]});
@@ -144,6 +181,8 @@ std::optional<Reference> statistics_reference(const OperatorCase& scene,
   if (scene.op == "LayerNormalization") return layer_normalization(scene, in, output, which);
   if (scene.op == "ChannelSum" || scene.op == "CenteredSquareSum")
     return channel_sums(scene, in, output);
+  if (scene.op == "RowSum" || scene.op == "RowSquareSum") return row_sums(scene, in, output);
+  if (scene.op == "RowNormalization") return row_normalization(scene, in, output);
   if (scene.op == "ChannelStatistics") return channel_statistics(in, output, which);
   if (scene.op == "SumLoss") return sum_loss(in);
   return std::nullopt;

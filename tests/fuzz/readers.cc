@@ -122,6 +122,20 @@ void read_shares(const std::string& bytes) {
   make_plan(model_for(planned_model(), request), request, *partitioner::hold_everything());
 }
 
+// What was read is written as a text that is read as the same.
+void read_devices_of_workers(const std::string& bytes) {
+  const auto devices = partitioner::read_devices(bytes, kOrigin, std::nullopt);
+  KERF_CHECK(partitioner::read_capacities(capacities_json(devices), kOrigin) == devices,
+             "it is written otherwise");
+}
+
+void read_places_of_nodes(const std::string& bytes) {
+  partitioner::Steering steering;
+  steering.places = partitioner::read_places(bytes, kOrigin);
+  KERF_CHECK(partitioner::read_steering(steering_json(steering), kOrigin) == steering,
+             "it is written otherwise");
+}
+
 void read_measured_times(const std::string& bytes) {
   const auto profile = apps::read_profile_text(bytes, kOrigin, partitioner::testing::small_mlp());
   KERF_CHECK(partitioner::read_profile(profile_json(profile), kOrigin) == profile,
@@ -185,6 +199,8 @@ const std::vector<Reader>& readers() {
       {"model", read_model_text, 1024 * kMiB, 0},
       {"profile", read_measured_times, 16 * kMiB, 1024},
       {"shares", read_shares, 16 * kMiB, 4096},
+      {"devices", read_devices_of_workers, kMiB, 1024},
+      {"places", read_places_of_nodes, kMiB, 1024},
       {"schedule", read_schedule, kMiB, 1024},
       {"placement", read_placement_graph, kMiB, 1024},
       {"pipedream", read_pipedream_graph, kMiB, 1024},

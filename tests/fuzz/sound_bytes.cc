@@ -105,6 +105,10 @@ const std::string kShares = R"({"kerf_shares": 1, "shares": {
     "fc3": {"0": {"outputs": "0-3,9", "inputs": "0-11"}, "1": "4-8"},
     "loss": {"0": {"samples": "0-6"}, "1": {"samples": "7"}}}})";
 
+const std::string kDevices = R"({"kerf_devices": 1,
+ "workers": {"0": {"speed": 1, "memory": 8589934592}, "1": {"speed": 2.5}, "2": {"speed": 4e-1}},
+ "links": [{"between": [0, 2], "bytes_per_second": 1e9, "seconds": 5e-5}, {"between": [1, 0]}]})";
+
 Sound plans() {
   using partitioner::testing::plan_of;
   using partitioner::testing::request_of;
@@ -114,7 +118,17 @@ Sound plans() {
   free.shares = kShares;
   const partitioner::Plan divided = plan_of(model, free);
   const partitioner::Plan hybrid = plan_of(model, request_of(partitioner::Cut::kHybrid, 3));
+  partitioner::PlanRequest steered = request_of(partitioner::Cut::kLayer, 3);
+  steered.speed.capacities = partitioner::read_devices(kDevices, "devices.json", 3);
+  steered.steering.places = {{"fc1", 1}, {"relu*", 2}};
+  steered.steering.together = {{"fc3", "loss"}};
+  steered.steering.apart = {{"fc1", "fc2", "fc3"}};
+  partitioner::PlanRequest ways = request_of(partitioner::Cut::kFree, 2);
+  ways.shares.clear();
+  ways.steering.ways = {{"fc*", "feature"}, {"fc2", "batch"}, {"loss", "whole:1"}};
   return {{"layers", write_plan(model, layers)},
+          {"steered", write_plan(model, plan_of(model, steered))},
+          {"ways", write_plan(model, plan_of(model, ways))},
           {"divided", write_plan(model, divided)},
           {"hybrid_decisions", write_plan(model, hybrid, partitioner::PlanText::kDecisions)},
           {"divided_decisions", write_plan(model, divided, partitioner::PlanText::kDecisions)}};
@@ -202,6 +216,9 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "model") return model_texts();
   if (reader == "profile") return measured_times();
   if (reader == "shares") return {{"divided", kShares}};
+  if (reader == "devices") return {{"three", kDevices}};
+  if (reader == "places")
+    return {{"two", "# who has what\nencoder*  0\n\ndecoder* 1  # the rest\n"}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();
   if (reader == "pipedream") return profiles();

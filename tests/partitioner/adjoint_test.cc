@@ -305,6 +305,35 @@ TEST_P(Adjoint, OfRewrittenAndWideModels) {
     expect_adjoint(model, random_division(model, 1 + GetParam() % 5, kSamples + 1, random), random);
 }
 
+// What feature and hybrid cuts insert by themselves: pairs, heads, normalisations and losses that
+// exchange sums, groups of channels; and by sample what has one feature.
+class AdjointOfSpread : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AdjointOfSpread, OfEveryActivation) {
+  Random random(5);
+  for (const bool pairs : {true, false})
+    for (const Cut cut : {Cut::kFeature, Cut::kHybrid}) {
+      PlanRequest request;
+      request.cut = cut;
+      request.workers = 4;
+      request.batch = 6;
+      request.micro_batches = 1;
+      request.pairs = pairs;
+      const Model model = model_for(make_zoo_model_of(GetParam()), request);
+      const auto plan = make_plan(model, request, *hold_everything());
+      expect_adjoint(model, std::get<Plan>(plan).division, random);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, AdjointOfSpread,
+                         ::testing::Values("mlp 12-16-16-12", "gpt 1-16-4-4-24",
+                                           "lenet5-bn width=0.125",
+                                           "shufflenet width=0.06 image=32 classes=8"),
+                         [](const auto& each) {
+                           return each.param.substr(0, each.param.find_first_of(" -")) +
+                                  std::to_string(each.index);
+                         });
+
 struct FileOfShares {
   std::string name;
   Model model;

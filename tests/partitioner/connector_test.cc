@@ -66,10 +66,11 @@ TEST_P(MessageCounts, LayerCutSendsOneMessagePerBoundaryEachWay) {
 TEST_P(MessageCounts, FeatureCutGathersAndScattersAmongAll) {
   const Model model = mlp_of(layers());
   PlanRequest request;
+  request.pairs = false;
   request.workers = parts();
   const Counts counts = count(model, cut_feature(model, request).division);
   EXPECT_EQ(counts.layers, (layers() - 1) * parts() * (parts() - 1) * 2);
-  EXPECT_EQ(counts.loss, (parts() - 1) * 2);
+  EXPECT_EQ(counts.loss, parts() * (parts() - 1) * 2);  // to samples
   EXPECT_EQ(counts.weights, 0);
 }
 
@@ -79,10 +80,11 @@ TEST_P(MessageCounts, HybridCutOfOneLayerPerStageSendsAllToAll) {
   request.workers = layers() * parts();
   request.stages = layers();
   request.cut = Cut::kHybrid;
+  request.pairs = false;
   const Plan plan = std::get<Plan>(make_plan(model, request, *hold_everything()));
   const Counts counts = count(model, plan.division);
   EXPECT_EQ(counts.layers, (layers() - 1) * parts() * parts() * 2);
-  EXPECT_EQ(counts.loss, (parts() - 1) * 2);
+  EXPECT_EQ(counts.loss, parts() * (parts() - 1) * 2);  // to samples
   EXPECT_EQ(counts.weights, 0);
 }
 

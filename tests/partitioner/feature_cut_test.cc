@@ -14,8 +14,9 @@ class FeatureCut : public ::testing::Test {
     PlanRequest request;
     request.cut = Cut::kFeature;
     request.workers = workers;
-    model_ = model;
-    assignment_ = cut_feature(model, request);
+    request.pairs = pairs_;
+    model_ = model_for(model, request);
+    assignment_ = cut_feature(model_, request);
     layouts_ = layouts_of(model_, assignment_.division);
   }
   std::string layout(const std::string& node) const {
@@ -31,6 +32,18 @@ class FeatureCut : public ::testing::Test {
     return sizes;
   }
 
+  // How many indices each part computes of the node's iteration axis.
+  std::vector<int64_t> iterations(const std::string& node, const std::string& axis) const {
+    const NodeId id = model_.find_node(node);
+    const ops::IterationSpace& space = model_.op(id).space();
+    const auto at = static_cast<size_t>(space.find(axis));
+    std::vector<int64_t> sizes;
+    for (const ops::Share& share : assignment_.division.nodes[static_cast<size_t>(id)].shares)
+      sizes.push_back(share.box.axes[at].size(space.axes[at].extent));
+    return sizes;
+  }
+
+  bool pairs_ = false;
   Model model_;
   Assignment assignment_;
   std::vector<ops::Layout> layouts_;  // by value
@@ -54,13 +67,119 @@ TEST_F(FeatureCut, FewerFeaturesThanWorkersLeaveSomeWithNone) {
   EXPECT_THAT(sizes("fc2"), ::testing::ElementsAre(1, 1, 1));
 }
 
-TEST_F(FeatureCut, TheLossAndSoftmaxAreWholeOnTheFirst) {
+TEST_F(FeatureCut, WhatComparesAFewFeaturesIsDividedBySample) {
   Builder b("soft");
-  b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 4}), 6, "fc"), "softmax"));
+  b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 4}), 3, "fc"), "softmax"));
   cut(b.build(), 2);
   EXPECT_EQ(layout("fc"), "split on axis 1 over 0,1");
-  EXPECT_EQ(layout("softmax"), "whole on 0");
-  EXPECT_EQ(layout("loss"), "whole on 0");
+  EXPECT_EQ(layout("softmax"), "split on axis 0 over 0,1");
+  EXPECT_EQ(layout("loss"), "partial sums on 0,1");
+  EXPECT_TRUE(model_.rewrites().empty());
+}
+
+TEST_F(FeatureCut, WhatComparesManyFeaturesIsRewrittenAndFollows) {
+  Builder b("soft");
+  b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 4}), 30, "fc"), "softmax"));
+  cut(b.build(), 2);
+  EXPECT_EQ(model_.rewrites(),
+            (std::vector<Rewrite>{{"split-softmax", "softmax", {0, 15, 30}},
+                                  {"split-cross-entropy", "loss", {0, 15, 30}}}));
+  for (const char* node : {"fc", "softmax.segments", "softmax", "loss.segments"})
+    EXPECT_EQ(layout(node), "split on axis 1 over 0,1") << node;
+}
+
+TEST_F(FeatureCut, ALayerNormalisationKeepsItsFeatures) {
+  cut(make_zoo_model("gpt", {{1, 16, 4, 4, 24}}), 3);
+  for (const char* node : {"wte", "h.0.ln_1", "ln_f"})
+    EXPECT_EQ(layout(node), "split on axis 2 over 0,1,2") << node;
+  EXPECT_EQ(iterations("ln_f.sums", "features"), (std::vector<int64_t>{6, 5, 5}));
+}
+
+// Three heads of queries, keys and values to a worker, which one product makes side by side.
+TEST_F(FeatureCut, APackedProductIsDividedByHeads) {
+  cut(make_zoo_model("gpt", {{1, 24, 6, 4, 24}}), 2);
+  const ValueId packed = model_.find_value("h.0.attn.c_attn.output");
+  EXPECT_EQ(ops::to_string(layouts_[static_cast<size_t>(packed)].shares[1].box),
+            "[all, 12-23,36-47,60-71]");
+  EXPECT_EQ(iterations("h.0.attention", "heads"), (std::vector<int64_t>{3, 3}));
+}
+
+TEST_F(FeatureCut, AConvolutionOfGroupsIsDividedByGroupsAndWithinThem) {
+  const auto grouped = [&](int workers) {
+    Builder b("grouped");
+    const ValueId x = b.conv(b.input("x", {ops::kBatch, 2, 4, 4}), {.channels = 12}, "first");
+    b.loss(b.flatten(b.conv(x, {.channels = 8, .groups = 2}, "second"), "flatten"));
+    cut(b.build(), workers);
+  };
+  grouped(2);
+  EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(layout("first"), "split on axis 1 over 0,1");
+  grouped(4);
+  EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(iterations("second", "outputs of a group"), (std::vector<int64_t>{2, 2, 2, 2}));
+}
+
+TEST_F(FeatureCut, AConcatTakesWhatEachPartHasOfItsInputs) {
+  Builder b("branches");
+  const ValueId x = b.input("x", {ops::kBatch, 4});
+  const ValueId both =
+      b.node("Concat", {b.gemm(x, 5, "a"), b.gemm(x, 7, "b")}, {{"axis", int64_t{1}}}, "both");
+  b.loss(both);
+  cut(b.build(), 2);
+  const ValueId output = model_.find_value("both.output");
+  EXPECT_EQ(ops::to_string(layouts_[static_cast<size_t>(output)].shares[1].box), "[all, 3-4,9-11]");
+}
+
+// The second of each two products is divided by its inputs, where its results are no more.
+TEST_F(FeatureCut, AProductOfADividedInputIsItsPair) {
+  pairs_ = true;
+  cut(make_zoo_model("mlp", {{20, 16, 12, 30}}), 2);
+  EXPECT_EQ(iterations("fc1", "outputs"), (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(iterations("fc2", "inputs"), (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(layout("relu2"), "split on axis 1 over 0,1");
+  EXPECT_EQ(iterations("fc3", "outputs"), (std::vector<int64_t>{15, 15}));
+  pairs_ = false;
+  cut(make_zoo_model("mlp", {{20, 16, 12, 30}}), 2);
+  EXPECT_EQ(iterations("fc2", "outputs"), (std::vector<int64_t>{6, 6}));
+}
+
+// What a model answers is nobody's partial sums.
+TEST_F(FeatureCut, TheLastProductOfAModelForAnswersIsDividedByItsOutputs) {
+  pairs_ = true;
+  Model m("answers");
+  const ValueId x = m.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 8}});
+  const auto product = [&](const char* name, ValueId from, int64_t inner, int64_t outer) {
+    const ValueId w =
+        m.add_parameter(format("{}.weight", name), {ops::DType::kFloat32, {inner, outer}},
+                        {ops::Initializer::Kind::kUniform, 0.5});
+    return m.node(m.add_node(name, "Gemm", {}, {from, w})).outputs[0];
+  };
+  product("fc2", product("fc1", x, 8, 8), 8, 4);
+  cut(m, 2);
+  EXPECT_EQ(layout("fc2"), "split on axis 1 over 0,1");
+}
+
+// Elements that parts receive forward, of activations.
+int64_t received(const Model& model, const Assignment& assignment) {
+  int64_t elements = 0;
+  for (const Route& route : connect(model, assignment.division))
+    if (!route.gradient && !is_of_step(model, route))
+      elements += static_cast<int64_t>(message_bytes(model, route, 1)) / 4;
+  return elements;
+}
+
+// A reduction of what is narrow, instead of gathering what is wide.
+TEST_F(FeatureCut, PairsOfAFeedForwardBlockSendWhatIsNarrow) {
+  const Model model = make_zoo_model("mlp", {{16, 64, 16, 64, 16}});
+  const int parts = 4;
+  pairs_ = true;
+  cut(model, parts);
+  // Reduced 16, gathered 16, reduced 16 for the loss's samples.
+  EXPECT_EQ(received(model_, assignment_), 3 * 16 * (parts - 1));
+  pairs_ = false;
+  cut(model, parts);
+  // 64, 16 and 64 gathered, and three numbers of each part's scores where it is not itself.
+  EXPECT_EQ(received(model_, assignment_), (64 + 16 + 64) * (parts - 1) + 3 * (parts - 1));
 }
 
 TEST_F(FeatureCut, FollowersOfDataAreReplicated) {
@@ -70,13 +189,12 @@ TEST_F(FeatureCut, FollowersOfDataAreReplicated) {
   EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
 }
 
-// One of them speaks for all, so the others need not work it out.
-TEST_F(FeatureCut, ALossOfReplicatedScoresIsWholeOnTheFirst) {
+TEST_F(FeatureCut, ALossOfReplicatedScoresIsDividedBySample) {
   Builder b("scores");
   b.loss(b.flatten(b.input("x", {ops::kBatch, 1, 2, 2}), "flatten"));
   cut(b.build(), 3);
   EXPECT_EQ(layout("flatten"), "replicated on 0,1,2");
-  EXPECT_EQ(layout("loss"), "whole on 0");
+  EXPECT_EQ(layout("loss"), "partial sums on 0,1,2");
 }
 
 TEST_F(FeatureCut, ChannelsStayTogetherWhenFlattened) {

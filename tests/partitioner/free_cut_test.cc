@@ -83,7 +83,7 @@ TEST(FreeCut, UnlistedFollowersInheritAndOthersAreDividedEvenly) {
 }
 
 TEST(FreeCut, PinsTheLoss) {
-  EXPECT_EQ(ops::describe(layout(cut(file("{}")), "loss")), "whole on 0");
+  EXPECT_EQ(ops::describe(layout(cut(file("{}")), "loss")), "partial sums on 0,1,2");
   EXPECT_EQ(ops::describe(layout(cut(file(R"({"loss": {"2": "all"}})")), "loss")), "whole on 2");
   EXPECT_EQ(ops::describe(layout(cut(file(R"({"loss": {"0": "all", "2": "all"}})")), "loss")),
             "replicated on 0,2");

@@ -50,14 +50,15 @@ void PartRunner::begin(size_t p, int index) {
   if (!local.persistent() || local.kind == LocalKind::kStatistics) return;
   Memory& memory = players_[p].persistent[index];
   memory = poison(static_cast<int64_t>(local.bytes(0)));
-  if (local.kind == LocalKind::kStep) std::fill(memory.begin(), memory.end(), std::byte{0});
   if (!holds_weights(local)) return;
-  selection_of(local).pack(kept_data(model_.value(local.value), options_.numbers).data(),
-                           memory.data(), 0);
+  std::vector<std::byte> data = kept_data(model_.value(local.value), options_.numbers);
+  if (options_.perturbed > 0) perturb(model_.value(local.value), options_.perturbed, data);
+  selection_of(local).pack(data.data(), memory.data(), 0);
 }
 
 StepResult PartRunner::run(const std::vector<int64_t>& sizes) {
   sizes_ = sizes;
+  ++step_;
   result_ = {};
   result_.losses.assign(sizes.size(), 0);
   result_.traffic.assign(plan_.routes.size(), {});
@@ -87,6 +88,9 @@ void PartRunner::prepare(size_t p) {
   player.action = player.instruction = 0;
   player.micro_batches = std::vector<MicroBatch>(sizes_.size() + 1);
   player.transient = poison(part.bytes_of(RegionKind::kTransient));
+  for (auto& [local, memory] : player.persistent)
+    if (part.locals[at(local)].kind == LocalKind::kStep)
+      std::fill(memory.begin(), memory.end(), std::byte{0});
   const int count = static_cast<int>(sizes_.size());
   for (int m = 0; m < count; ++m)
     for (size_t i = 0; i < part.locals.size(); ++i)

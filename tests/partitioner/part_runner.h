@@ -29,6 +29,8 @@ enum class Backward { kApart, kTogether };
 struct RunOptions {
   Backward backward = Backward::kApart;
   Numbers numbers = Numbers::kNormal;
+  float rate = 0.5F;       // of the update
+  uint32_t perturbed = 0;  // above 0: parameters begin with other last places, by this seed
 };
 
 // All of whole tensors, however they were divided.
@@ -57,7 +59,8 @@ class PartRunner {
   PartRunner(const Model& model, const Plan& plan, const RunOptions& options = {});
   ~PartRunner();
 
-  // Forward of all micro-batches, then backward of all, then the lists of the step. `sizes`: rows
+  // A step, after those that were run: forward of all micro-batches, then backward of all, then the
+  // lists of the step. `sizes`: rows
   // of each, none above the division's largest.
   StepResult run(const std::vector<int64_t>& sizes);
   // What was found wrong; empty if nothing.
@@ -142,6 +145,7 @@ class PartRunner {
   std::unique_ptr<ops::Workbench> bench_;
   std::vector<Player> players_;
   const StepVector step_vector_;
+  int64_t step_ = 0;  // from 1
   std::vector<int64_t> sizes_;
   std::map<int, std::deque<Memory>> mail_;  // by route
   StepResult result_;

@@ -52,7 +52,7 @@ ops::Call PartRunner::make_call(size_t p, const Instruction& instruction, int mi
     std::fill(made.workspace.begin(), made.workspace.end(), std::byte{0x7f});
   }
   made.packed = players_[p].packed[at(instruction.call)];
-  made.version = 1;  // one step
+  made.version = step_;
   made.samples = samples(micro_batch);
   made.key = {7, model_.node(local.node).key, 0, micro_batch};
   made.normaliser = static_cast<double>(first_sample(static_cast<int>(sizes_.size())));
@@ -244,7 +244,7 @@ void PartRunner::update(size_t p, const Instruction& instruction) {
   const Local& summed = parts_[p].locals[at(instruction.other)];
   if (summed.box != parts_[p].locals[at(instruction.local)].box)
     return fault(format("{} is updated by another box", name(p, instruction.local)));
-  for (int64_t i = 0; i < home.elements(); ++i) home.f32()[i] -= 0.5F * gradient.f32()[i];
+  for (int64_t i = 0; i < home.elements(); ++i) home.f32()[i] -= options_.rate * gradient.f32()[i];
   auto& whole = result_.gradients[model_.value(summed.value).name];
   whole.resize(static_cast<size_t>(summed.whole.shape.elements()));
   selection_of(summed).unpack(gradient.data, reinterpret_cast<std::byte*>(whole.data()), 0);

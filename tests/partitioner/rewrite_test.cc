@@ -27,6 +27,25 @@ Model synchronised(const Model& model) {
   return rewritten(model, {{"sync-batch-norm", "bn1"}, {"sync-batch-norm", "bn2"}});
 }
 
+// Rows that are normalised in both ways, and their shares of 1.
+Model normalised_rows() {
+  Builder b("rows");
+  const ValueId x = b.gemm(b.input("x", {ops::kBatch, 6}), 12, "fc1");
+  const ValueId h = b.gemm(b.layer_norm(x, "layer_norm"), 12, "fc2");
+  const ValueId scale = b.parameter("rms_norm.weight", {12}, {ops::Initializer::Kind::kOne});
+  const ValueId y = b.node("RMSNormalization", {h, scale}, {{"epsilon", 0.1}}, "rms_norm");
+  const ValueId z = b.node("LogSoftmax", {b.gemm(y, 10, "fc3")}, {}, "logarithms");
+  b.loss(b.gemm(b.softmax(z, "shares"), 10, "fc4"));
+  return b.build();
+}
+
+Model rewritten_rows() {
+  return rewritten(normalised_rows(), {{"split-layer-norm", "layer_norm"},
+                                       {"split-rms-norm", "rms_norm"},
+                                       {"split-log-softmax", "logarithms", {0, 4, 10}},
+                                       {"split-softmax", "shares", {0, 2, 3, 10}}});
+}
+
 // Of losses, gradients and parameters, whose names no rewrite changes.
 void expect_same_training(StepResult got, StepResult expected, float tolerance) {
   got.values.clear();
@@ -62,6 +81,9 @@ TEST(Rewrite, WholeItTrainsAsTheNodeThatItReplaces) {
   const Model synced = synchronised(images);
   expect_same_training(run(synced, plan_of(synced, Cut::kLayer, 1)),
                        run(images, plan_of(images, Cut::kLayer, 1)), 1e-6F);
+  const Model rows = rewritten_rows();
+  expect_same_training(run(rows, plan_of(rows, Cut::kLayer, 1)),
+                       run(normalised_rows(), plan_of(normalised_rows(), Cut::kLayer, 1)), 1e-6F);
 }
 
 TEST(Rewrite, KeepsMomentumAndEpsilon) {
@@ -92,7 +114,8 @@ class RandomRewritten : public ::testing::TestWithParam<int> {};
 TEST_P(RandomRewritten, AnyDivisionOfPiecesTrainsAsTheWhole) {
   Random random(static_cast<Random::result_type>(GetParam()));
   const int parts = 2 + GetParam() % 4;
-  for (const Model& model : {split_loss(random_model(random)), synchronised(normalized_images())}) {
+  for (const Model& model :
+       {split_loss(random_model(random)), synchronised(normalized_images()), rewritten_rows()}) {
     const Plan plan = plan_of(model, random_division(model, parts, 4, random), parts);
     // Some shares of the third micro-batch are empty, and all of the last.
     const std::vector<int64_t> sizes = {4, 3, 2, 0};
@@ -188,6 +211,35 @@ TEST(FreeCutRewrites, BatchNormalisationDividedByRowsOfImagesAndChannels) {
                        1e-5F);
 }
 
+TEST(FreeCutRewrites, RowsDividedByFeatures) {
+  const Model plain = normalised_rows();
+  const Rewritten made = plan_for(plain, R"({
+      "layer_norm": {"0": {"features": "0-6"}, "1": {"features": "7-11"}},
+      "rms_norm": {"0": {"features": "0-1,4"}, "1": {"features": "2-3,5-11"}},
+      "logarithms": {"0": {"features": "0-3"}, "1": {"features": "4-9"}},
+      "shares": {"0": {"features": "0-3"}, "1": {"features": "4-9"}}})",
+                                  2);
+  EXPECT_EQ(made.model.rewrites().size(), 4U);
+  EXPECT_EQ(division(made, "layer_norm.sums"), division(made, "layer_norm"));
+  expect_same_training(run(made.model, made.plan), run(plain, plan_of(plain, Cut::kLayer, 1)),
+                       1e-5F);
+}
+
+// The mean of a row, as an output, is made by no piece.
+TEST(FreeCutRewrites, ANormalisationWithStatisticsStaysWhole) {
+  Model m("m");
+  const ops::ValueSpec row{ops::DType::kFloat32, {6}};
+  const ValueId x = m.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 6}});
+  const ValueId w = m.add_parameter("w", row, {ops::Initializer::Kind::kOne}, Role::kParameter);
+  const NodeId norm = m.add_node("norm", "LayerNormalization", {}, {x, w}, 2);
+  m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
+  m.add_node("loss", "SoftmaxCrossEntropyLoss", {},
+             {m.node(norm).outputs[0], m.find_value("label")});
+  const std::string shares = R"({"norm": {"0": "0-2", "1": "3-5"}})";
+  EXPECT_THAT(complaint([&] { model_for(m, free_request(shares, 2)); }),
+              HasSubstr("node norm: worker 0: it divides its features"));
+}
+
 TEST(FreeCutRewrites, WhatNeedsNoneStaysAsItIs) {
   const PlanRequest request =
       free_request(R"({"loss": {"0": {"samples": "0-1"}, "1": {"samples": "2-3"}}})", 2);
@@ -197,12 +249,13 @@ TEST(FreeCutRewrites, WhatNeedsNoneStaysAsItIs) {
 }
 
 TEST(FreeCutRewrites, WithoutARewriteTheAxisIsNamedAndTheWayOut) {
-  Builder b("soft");
-  b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 6}), 10, "fc"), "soft"));
-  const Model soft = b.build();
-  const std::string shares = R"({"soft": {"0": "0-4", "1": "5-9"}})";
-  EXPECT_THAT(complaint([&] { model_for(soft, free_request(shares, 2)); }),
-              ::testing::AllOf(HasSubstr("shares.json: node soft: worker 0: it divides its"),
+  Builder b("unit");
+  const ValueId x = b.gemm(b.input("x", {ops::kBatch, 6}), 10, "fc");
+  b.loss(b.node("LpNormalization", {x}, {}, "unit"));
+  const Model unit = b.build();
+  const std::string shares = R"({"unit": {"0": "0-4", "1": "5-9"}})";
+  EXPECT_THAT(complaint([&] { model_for(unit, free_request(shares, 2)); }),
+              ::testing::AllOf(HasSubstr("shares.json: node unit: worker 0: it divides its"),
                                HasSubstr("divide its samples, or give one worker \"all\"")));
   EXPECT_THAT(complaint([&] { model_for(mlp(), free_request(R"({"loss": {"0": "0-4"}})", 2)); }),
               HasSubstr(R"(name an axis, {"samples" or "classes": "INDICES"})"));
@@ -247,7 +300,10 @@ TEST_P(RewriteMistake, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     All, RewriteMistake,
     ::testing::Values(
-        BadRewrite{{{"unroll", "loss"}}, "the rewrites are split-cross-entropy, sync-batch-norm"},
+        BadRewrite{{{"unroll", "loss"}},
+                   "the rewrites are split-cross-entropy, split-layer-norm, split-rms-norm, "
+                   "split-softmax, "
+                   "split-log-softmax, sync-batch-norm"},
         BadRewrite{{{"split-cross-entropy", "lost"}}, "mlp: node lost: split-cross-entropy cannot"},
         BadRewrite{{{"sync-batch-norm", "fc1"}}, "it is a Gemm, not a BatchNormalization"},
         BadRewrite{{{"split-cross-entropy", "loss", {0, 10}}, {"split-cross-entropy", "loss"}},

@@ -3,15 +3,17 @@ class. Run by hand, with the newest PyTorch, onnxscript and safetensors installe
 
     python3 make_state_dict.py [--to FOLDER] [--width 8]
 
-    MODEL.EXPORTER.onnx        encoder and stack, of dynamo and torchscript
+    MODEL.EXPORTER.onnx        encoder, stack and positions, of dynamo and torchscript
     MODEL.other.safetensors    `state_dict()` of the other
     MODEL.other.npz            `x`, rows to answer, and `answers` of the other to them; labels of rows
 
 Layers of the stack are equal when it is exported, and its token is repeated for the 2 samples of the file. Of `folded` the file
-is of dynamo: its convolution has a normalisation in it, and the names that it had before.
+is of dynamo: its convolution has a normalisation in it, and the names that it had before. Of `positions` the files have numbers
+that are no weights: a slice of a buffer, one that is not persistent, and one of the program's text.
 """
 
 import argparse
+import copy
 import pathlib
 
 import numpy as np
@@ -76,6 +78,22 @@ class Folded(nn.Module):
         return self.head(self.norm(self.conv(x)).mean(2))
 
 
+class Positions(nn.Module):
+    """[N, LENGTH, width] to scores."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        self.head = nn.Linear(width, CLASSES)
+        turns = torch.arange(50)[:, None] * 100 ** (-torch.arange(0, width, 2) / width)
+        self.register_buffer("angles", torch.stack([turns.sin(), turns.cos()], 2).flatten(1)[None])
+        self.register_buffer("shift", torch.rand(1, LENGTH, width), persistent=False)
+
+    def forward(self, x):
+        x = self.inner(x) + self.angles[:, :x.shape[1]]
+        return self.head(x.relu() * torch.tensor([0.5, 2.0] * (x.shape[2] // 2)) + self.shift).mean(1)
+
+
 def otherwise(model):
     """With other parameters, of which none are equal."""
     with torch.no_grad():
@@ -107,6 +125,8 @@ def main():
     write(given.to, "encoder", Encoder(width).eval(), Encoder(width).eval(), LENGTH, width)
     write(given.to, "stack", Stack(width).eval(), otherwise(Stack(width).eval()), LENGTH, width)
     write(given.to, "folded", Folded(width).eval(), otherwise(Folded(width).eval()), 3, LENGTH, exporters=["dynamo"])
+    positions = Positions(width).eval()
+    write(given.to, "positions", positions, otherwise(copy.deepcopy(positions)), LENGTH, width)
 
 
 main()

@@ -168,6 +168,22 @@ TEST(Meaning, WhatIsAddedBehindATransposedConvolutionIsNotTaken) {
   };
   EXPECT_THAT(answers_with({0, 2}, 2), testing::ElementsAre(1, 2, 0, 10, 20));
   EXPECT_THAT(answers_with({1, 2}, 1), testing::ElementsAre(2, 0, 10));
+  EXPECT_THAT(answers_with({0, 0}, 2), testing::ElementsAre(1, 2, 0, 10, 20, 0, 0));
+  EXPECT_THAT(answers_with({1, 1}, 3), testing::ElementsAre(2, 0, 10, 20, 0, 0));
+}
+
+// With a stride of 2, a bias, and two axes: x is [[1, 2]], and windows are of one number.
+TEST(Meaning, WhatIsAddedBehindByStridesIsTheBias) {
+  const auto answers_with = [](const Ints& behind) {
+    return answers(graph_of({1, 1, 2},
+                            {node_of("ConvTranspose", {"x", "w", "b"}, "y",
+                                     {{"strides", Ints{1, 2}}, {"output_padding", behind}})},
+                            {stored("w", {1, 1, 1, 1}, {10}), stored("b", {1}, {5})}),
+                   floats({1, 1, 1, 2}, {1, 2}));
+  };
+  EXPECT_THAT(answers_with({0, 1}), testing::ElementsAre(15, 5, 25, 5));
+  EXPECT_THAT(answers_with({0, 3}), testing::ElementsAre(15, 5, 25, 5, 5, 5));
+  EXPECT_THAT(answers_with({1, 2}), testing::ElementsAre(15, 5, 25, 5, 5, 5, 5, 5, 5, 5));
 }
 
 TEST(Meaning, AZeroIsAnExtentWhereAReshapeOfIntegersSaysSo) {

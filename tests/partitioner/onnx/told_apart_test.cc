@@ -15,17 +15,22 @@ using testing::IsEmpty;
 
 constexpr const char* kSignature =
     "\n# inputs\np_a_weight: PARAMETER target='a.weight'\nb_a_mean: BUFFER target='a.mean' "
-    "persistent=True\nx: USER_INPUT\n\n# outputs\np_y: PARAMETER target='y'\n";
+    "persistent=True\nb_a_angles: BUFFER target='a.angles' persistent=False\nc_t: CONSTANT_TENSOR "
+    "target='t'\nx: USER_INPUT\n\n# outputs\np_y: PARAMETER target='y'\n";
 
 TEST(ToldApart, ASignatureHasParametersAndBuffers) {
   std::vector<TorchTensor> tensors;
   const TorchPlaces places = read_signature(kSignature, tensors);
-  ASSERT_EQ(tensors.size(), 2U);
+  ASSERT_EQ(tensors.size(), 4U);
   EXPECT_EQ(tensors[0].name, "a.weight");
   EXPECT_TRUE(tensors[0].parameter);
   EXPECT_EQ(tensors[1].name, "a.mean");
   EXPECT_FALSE(tensors[1].parameter);
-  EXPECT_EQ(places.size(), 2U);
+  EXPECT_TRUE(tensors[0].saved);
+  EXPECT_TRUE(tensors[1].saved);
+  EXPECT_FALSE(tensors[2].saved) << "state_dicts have no buffers that are not persistent";
+  EXPECT_FALSE(tensors[3].saved) << "nor constants";
+  EXPECT_EQ(places.size(), 4U);
   tensors.clear();
   const std::string endless(600, 'n');
   EXPECT_THAT(read_signature(
@@ -138,7 +143,7 @@ TEST(ToldApart, WhatIsLeftOfATensorIsListed) {
   EXPECT_EQ(folded.computed.at("weight").before.contents, nullptr);
   EXPECT_NE(folded.computed.at("bias").before.contents, nullptr);
   EXPECT_TRUE(folded.computed.at("bias").parameter);
-  EXPECT_THAT(folded.program, ElementsAre("a.weight", "bias", "weight"));
+  EXPECT_THAT(folded.parameters, ElementsAre("a.weight", "bias", "weight"));
 }
 
 // A buffer is cut to what is read of it: files of weights have it whole, or not at all.
@@ -161,6 +166,33 @@ TEST(ToldApart, WhatIsMadeOfABufferIsDerived) {
   EXPECT_TRUE(derived("slice_1"));
   EXPECT_FALSE(derived("bias"));
   EXPECT_FALSE(derived("val_1")) << "a.weight in another form";
+}
+
+// y = (x m + a) b
+Model model_of_two(const std::string& a, const std::string& b, const Graph& facts) {
+  Graph graph = graph_of({2, 2},
+                         {node_of("MatMul", {"x", "m"}, "h"), node_of("Add", {"h", a}, "t"),
+                          node_of("Mul", {"t", b}, "y")},
+                         {stored_random("m", {2, 2}), stored(a, {2, 2}, {0, 1, 0.6F, 0.8F}),
+                          stored(b, {2, 2}, {0, 1, 0.8F, 0.6F})});
+  graph.torch = facts.torch;
+  graph.by_torch = facts.by_torch;
+  return import_graph(graph).model;
+}
+
+TEST(ToldApart, FilesOfWeightsLackWhatTheProgramDidNotSave) {
+  const auto lacked = [](const std::string& a, const std::string& b, const Graph& facts) {
+    const Model model = model_of_two(a, b, facts);
+    return std::pair(model.value(model.find_value(a)).derived,
+                     model.value(model.find_value(b)).derived);
+  };
+  Graph facts;
+  EXPECT_EQ(lacked("p.a", "Add_1", facts), std::pair(false, false)) << "of any other tool";
+  facts.by_torch = true;
+  EXPECT_EQ(lacked("p.a", "onnx::Mul_12", facts), std::pair(false, true)) << "a name of its own";
+  facts.torch = {{"m", true}, {"p.a", false, true}, {"angles", false, false}};
+  EXPECT_EQ(lacked("p.a", "angles", facts), std::pair(false, true));
+  EXPECT_EQ(lacked("p.a", "slice_scatter_1", facts), std::pair(false, true)) << "of none of it";
 }
 
 // Its rows are a parameter: the call's other tensor is the weight, which was equal to another.

@@ -1,5 +1,6 @@
 // Which constants of a file are trained: by the places where they are read, by their names, and by
 // what the file says of its program.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 
 namespace kerf::partitioner::onnx {
 namespace {
+
+using testing::UnorderedElementsAre;
 
 constexpr int64_t kWidth = 4;
 
@@ -137,6 +140,30 @@ TEST(Trained, WhatTheFileSaysGoesBefore) {
   EXPECT_TRUE(trains({"Relu", "Add", "val_3"}, facts));
   facts.computed["val_3"].only = false;
   EXPECT_FALSE(trains({"Relu", "Add", "val_3"}, facts));
+}
+
+// A number of the program's text, as in x * torch.tensor([...]), and a fixed kernel.
+TEST(Trained, LiteralsOfPyTorchAreNone) {
+  const auto trained = [](bool by_torch) {
+    const auto constant = [](const std::string& name, const ops::Shape& shape) {
+      return node_of("Constant", {}, name, {{"value", ramp(shape)}});
+    };
+    Graph graph = graph_of(
+        {kWidth},
+        {constant("scale", {kWidth}), constant("kernel", {kWidth, kWidth}),
+         node_of("MatMul", {"x", "m"}, "h"), node_of("Mul", {"h", "scale"}, "s"),
+         node_of("Relu", {"s"}, "r"), node_of("MatMul", {"r", "kernel"}, "k"),
+         node_of("Identity", {"shift"}, "shift.copy"), node_of("Add", {"k", "shift.copy"}, "y")},
+        {stored_random("m", {kWidth, kWidth}), stored_random("shift", {kWidth})});
+    graph.by_torch = by_torch;
+    const Model model = import_graph(graph).model;
+    std::vector<std::string> names;
+    for (const ValueId id : model.parameters()) names.push_back(model.value(id).name);
+    return names;
+  };
+  EXPECT_THAT(trained(true), UnorderedElementsAre("m", "shift"));
+  EXPECT_THAT(trained(false), UnorderedElementsAre("m", "scale", "kernel", "shift"))
+      << "other tools write weights so";
 }
 
 TEST(Trained, WhatIsNotIsTold) {

@@ -1,0 +1,23 @@
+// What a file of weights lacks of a model's, or has in other shapes. Pure functions of files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/model.h"
+#include "partitioner/onnx/import.h"
+#include "schedmp/safetensors.h"
+
+namespace kerf::apps {
+
+// Throws Error{kUsage} that names the file and what it lacks of the model's, or of the parameters
+// that what the model has instead was computed of; and tensors of other shapes. It may lack what is
+// no weight: what may be one (partitioner::Value::derived) is none where each of `unread`, tensors
+// of the file that nothing reads, begins with such numbers of the model's, or there are none.
+// Gives notes of what stays as the model has it, where nothing but that says that it is no weight.
+std::vector<std::string> check_lacked(const partitioner::Model& model,
+                                      const partitioner::onnx::FoldedWeights& folded,
+                                      const std::vector<schedmp::NamedSpec>& unread,
+                                      const std::string& weights);
+
+}  // namespace kerf::apps

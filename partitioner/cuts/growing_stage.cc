@@ -1,0 +1,108 @@
+#include "partitioner/cuts/growing_stage.h"
+
+#include <algorithm>
+
+#include "partitioner/at.h"
+
+namespace kerf::partitioner {
+namespace {
+
+// unit -> the numbers of the things that have it: compressed rows.
+template <class Things, class UnitsOf>
+void index_by_unit(int units, const Things& things, const UnitsOf& units_of_thing,
+                   std::vector<int>& all, std::vector<int>& from) {
+  from.assign(at(units) + 1, 0);
+  for (const auto& thing : things)
+    for (const int unit : units_of_thing(thing)) ++from[at(unit) + 1];
+  for (size_t u = 1; u < from.size(); ++u) from[u] += from[u - 1];
+  all.resize(at(from.back()));
+  std::vector<int> next = from;
+  for (size_t i = 0; i < things.size(); ++i)
+    for (const int unit : units_of_thing(things[i]))
+      all[at(next[at(unit)]++)] = static_cast<int>(i);
+}
+
+}  // namespace
+
+GrowingStage::GrowingStage(const Units& units, Sums sums)
+    : units_(units),
+      sums_(sums),
+      place_(at(units.size()), Place::kAfter),
+      readers_in_(units.values.size()),
+      holders_in_(units.held.size()) {
+  index_by_unit(
+      units.size(), units.values, [](const UnitValue& v) -> auto& { return v.readers; }, reads_,
+      reads_from_);
+  index_by_unit(
+      units.size(), units.values, [](const UnitValue& v) { return std::array{v.producer}; }, made_,
+      made_from_);
+  index_by_unit(
+      units.size(), units.held, [](const UnitHeld& h) -> auto& { return h.units; }, holds_,
+      holds_from_);
+}
+
+void GrowingStage::start(const std::vector<int>& before) {
+  std::fill(place_.begin(), place_.end(), Place::kAfter);
+  for (const int unit : before) place_[at(unit)] = Place::kBefore;
+  std::fill(readers_in_.begin(), readers_in_.end(), 0);
+  std::fill(holders_in_.begin(), holders_in_.end(), 0);
+}
+
+// A stage pays once for what it returns of a value where what is in it stands together in the order
+// in which gradients are summed; else for each of its readers.
+GrowingStage::Cost GrowingStage::cost_of_entering(const UnitValue& value, bool made_before) const {
+  Cost cost{value.enter, value.bytes, made_before ? value.enter : 0, made_before ? value.bytes : 0};
+  if (sums_ == Sums::kOnce || value.returns.size() < 2) return cost;
+  if (std::is_sorted(value.returns.begin(), value.returns.end(),
+                     [&](int a, int b) { return place_[at(a)] < place_[at(b)]; }))
+    return cost;
+  const auto here = std::count_if(value.returns.begin(), value.returns.end(),
+                                  [&](int unit) { return place_[at(unit)] == Place::kStage; });
+  met_turns_ = met_turns_ || here > 1;
+  cost.wire += static_cast<double>(here - 1) * value.returning;
+  cost.bytes += static_cast<double>(here - 1) * value.returned_bytes;
+  return cost;
+}
+
+GrowingStage::Cost GrowingStage::cost(int id) const {
+  const UnitValue& value = units_.values[at(id)];
+  const int readers = readers_in_[at(id)];
+  const Place made = place_[at(value.producer)];
+  if (made == Place::kStage) return {at(readers) < value.readers.size() ? value.leave : 0, 0, 0, 0};
+  return readers == 0 ? Cost{} : cost_of_entering(value, made == Place::kBefore);
+}
+
+StageTotals GrowingStage::add(int unit, StageTotals totals) {
+  const auto reads = row(reads_, reads_from_, unit);
+  const auto made = row(made_, made_from_, unit);
+  const auto change = [&](double sign) {
+    for (const std::span<const int> values : {reads, made})
+      for (const int value : values) {
+        const Cost now = cost(value);
+        totals.wire += sign * now.wire;
+        totals.bytes += sign * now.bytes;
+        totals.least_wire += sign * now.least_wire;
+        totals.least_bytes += sign * now.least_bytes;
+      }
+  };
+  change(-1);
+  place_[at(unit)] = Place::kStage;
+  for (const int value : reads) ++readers_in_[at(value)];
+  change(1);
+  for (size_t type = 0; type < units_.work.size(); ++type)
+    totals.work[type] += units_.work[type][at(unit)];
+  for (const int id : row(holds_, holds_from_, unit))
+    if (holders_in_[at(id)]++ == 0) {
+      totals.fixed += units_.held[at(id)].fixed;
+      totals.per_micro_batch += units_.held[at(id)].per_micro_batch;
+    }
+  return totals;
+}
+
+void GrowingStage::remove(int unit) {
+  place_[at(unit)] = Place::kAfter;
+  for (const int value : row(reads_, reads_from_, unit)) --readers_in_[at(value)];
+  for (const int id : row(holds_, holds_from_, unit)) --holders_in_[at(id)];
+}
+
+}  // namespace kerf::partitioner

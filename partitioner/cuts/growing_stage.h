@@ -1,0 +1,70 @@
+// A stage that grows unit by unit, and what it costs: the prices of line.h, wherever its units
+// stand. Everything is kept up to date, O(degree) a unit. Borrows the units; used by one thread.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "partitioner/cuts/trees.h"
+#include "partitioner/units.h"
+
+namespace kerf::partitioner {
+
+inline constexpr size_t kMostTypes = 4;  // of devices, in one search
+
+struct StageTotals {
+  std::array<double, kMostTypes> work = {};  // by device type
+  double wire = 0;                           // time of what enters and leaves
+  double bytes = 0;                          // of what enters
+  double fixed = 0;                          // memory
+  double per_micro_batch = 0;
+  // What no larger stage from the same start has less of.
+  double least_wire = 0;
+  double least_bytes = 0;
+};
+
+class GrowingStage {
+ public:
+  // `sums`: whether a stage that takes turns in the sum of a gradient pays for each of its readers,
+  // which is at least what a plan does, or once, which is at most that.
+  enum class Sums : uint8_t { kEach, kOnce };
+  explicit GrowingStage(const Units& units, Sums sums = Sums::kEach);
+
+  // An empty stage, where these units are in earlier ones.
+  void start(const std::vector<int>& before);
+  // `totals` with one more unit; and takes it away again, the last one first.
+  StageTotals add(int unit, StageTotals totals);
+  void remove(int unit);
+
+  // Whether anything was priced for which kOnce is less.
+  bool met_turns() const { return met_turns_; }
+
+ private:
+  enum class Place : uint8_t { kBefore, kStage, kAfter };
+  struct Cost {
+    double wire = 0;
+    double bytes = 0;
+    double least_wire = 0;
+    double least_bytes = 0;
+  };
+  std::span<const int> row(const std::vector<int>& all, const std::vector<int>& from,
+                           int unit) const {
+    const auto begin = static_cast<size_t>(from[static_cast<size_t>(unit)]);
+    return {all.data() + begin, static_cast<size_t>(from[static_cast<size_t>(unit) + 1]) - begin};
+  }
+  Cost cost(int value) const;
+  Cost cost_of_entering(const UnitValue& value, bool made_before) const;
+
+  const Units& units_;
+  Sums sums_;
+  mutable bool met_turns_ = false;
+  std::vector<int> reads_, reads_from_;  // values, by unit
+  std::vector<int> made_, made_from_;
+  std::vector<int> holds_, holds_from_;  // what is held, by unit
+  std::vector<Place> place_;             // of units
+  std::vector<int> readers_in_;          // of values, in the stage
+  std::vector<int> holders_in_;          // of what is held
+};
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,29 @@
+// The layer cut where workers are not all alike, or a person has a say in it: operators that have
+// their worker, that stay together or apart, and several stages on a worker.
+//
+//   place  enc* 0, dec* 1, enc_out 0     order    enc1 enc2 | dec1 | enc_out | dec2 dec3
+//                                        stages   0           1      2         3
+//                                        worker   0           1      0         1
+//
+// Stages are segments of topological orders of units, as in every layer cut; one of these orders
+// changes workers as seldom as it can. Which worker a stage is on comes first: as placed operators
+// follow each other there, workers without any in between; else in turn, or in each order of the
+// workers that differ. Each such row of workers gets its best boundaries, under limits on where a
+// segment may end (StageLimits::ends); the row of the least bottleneck wins, then the one of fewest
+// bytes. Borrows the task; used by one thread.
+#pragma once
+
+#include <optional>
+
+#include "partitioner/cut.h"
+
+namespace kerf::partitioner {
+
+// Whether the request says anything of this.
+bool steers_layers(const PlanRequest& request);
+
+// Empty if nothing is within the caps of memory. Throws Error{kUsage} at the flag where patterns
+// fit nothing or contradict each other, Error{kInfeasible} where there are too few operators.
+std::optional<Assignment> cut_steered_layers(const CutTask& task);
+
+}  // namespace kerf::partitioner

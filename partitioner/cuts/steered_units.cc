@@ -1,0 +1,160 @@
+#include "partitioner/cuts/steered_units.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "partitioner/at.h"
+
+namespace kerf::partitioner {
+namespace {
+
+// Takes units in an order that respects what must come first, by number where it can.
+class Taking {
+ public:
+  Taking(const Units& units, const std::vector<int>& worker)
+      : units_(units), worker_(worker), waits_(at(units.size())) {
+    const auto [begin, end] = boost::edges(units.before);
+    for (auto edge = begin; edge != end; ++edge) ++waits_[boost::target(*edge, units.before)];
+    for (int unit = 0; unit < units.size(); ++unit)
+      if (waits_[at(unit)] == 0) ready_[worker[at(unit)]].insert(unit);
+  }
+
+  // All that worker `own` can have before another has its turn.
+  std::vector<int> take(int own) {
+    std::vector<int> taken;
+    for (;;) {
+      std::set<int>& anywhere = ready_[-1];
+      std::set<int>& there = ready_[own];
+      if (anywhere.empty() && there.empty()) return taken;
+      const bool first = there.empty() || (!anywhere.empty() && *anywhere.begin() < *there.begin());
+      std::set<int>& from = first ? anywhere : there;
+      const int unit = *from.begin();
+      from.erase(from.begin());
+      taken.push_back(unit);
+      const auto [begin, end] = boost::out_edges(at(unit), units_.before);
+      for (auto edge = begin; edge != end; ++edge) {
+        const size_t next = boost::target(*edge, units_.before);
+        if (--waits_[next] == 0) ready_[worker_[next]].insert(static_cast<int>(next));
+      }
+    }
+  }
+
+  // Workers that have something to take.
+  std::vector<int> ready() const {
+    std::vector<int> workers;
+    for (const auto& [worker, units] : ready_)
+      if (!units.empty()) workers.push_back(worker);
+    return workers;
+  }
+
+ private:
+  const Units& units_;
+  const std::vector<int>& worker_;
+  std::vector<int> waits_;              // by unit: for how many
+  std::map<int, std::set<int>> ready_;  // by worker; -1: any
+};
+
+}  // namespace
+
+SteeredUnits steered_units(const Model& model, const PlanRequest& request, const Units& units) {
+  SteeredUnits result;
+  result.worker.assign(at(units.size()), -1);
+  std::vector<int> worker_of(at(model.nodes()), -1);
+  for (const PlaceRule& rule : request.steering.places) {
+    if (rule.worker >= request.workers_bound())
+      throw Error(ErrorCode::kUsage,
+                  format("\"{}\" is on worker {}, but they are numbered 0 to {}", rule.pattern,
+                         rule.worker, request.workers_bound() - 1),
+                  "--place");
+    for (const int node : nodes_that_fit(model, rule.pattern, "--place"))
+      worker_of[at(node)] = rule.worker;
+  }
+  std::vector<int> placed_by(at(units.size()), -1);
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    if (worker_of[at(node)] < 0) continue;
+    const int unit = units.unit_of[at(node)];
+    int& own = result.worker[at(unit)];
+    if (own >= 0 && own != worker_of[at(node)])
+      throw Error(ErrorCode::kUsage,
+                  format("{} is on worker {} and {} on worker {}, but they share a parameter, or "
+                         "are together; place them on one worker",
+                         model.node(placed_by[at(unit)]).name, own, model.node(node).name,
+                         worker_of[at(node)]),
+                  "--place");
+    own = worker_of[at(node)];
+    placed_by[at(unit)] = node;
+  }
+  for (const std::vector<std::string>& patterns : request.steering.apart) {
+    std::vector<int>& group = result.group.emplace_back(at(units.size()), -1);
+    for (size_t list = 0; list < patterns.size(); ++list)
+      for (const int node : nodes_that_fit(model, patterns[list], "--apart")) {
+        int& own = group[at(units.unit_of[at(node)])];
+        if (own >= 0 && own != static_cast<int>(list))
+          throw Error(ErrorCode::kUsage,
+                      format("{} cannot be apart from all that fits \"{}\": both names fit it, or "
+                             "it stays with one for a parameter that they share or by --together",
+                             model.node(node).name, patterns[at(own)]),
+                      "--apart");
+        own = static_cast<int>(list);
+      }
+  }
+  return result;
+}
+
+std::vector<int> order_by_worker(const Units& units, const std::vector<int>& worker) {
+  Taking taking(units, worker);
+  std::vector<int> order = taking.take(-1);
+  for (auto ready = taking.ready(); !ready.empty(); ready = taking.ready()) {
+    int best = -1;  // who can take most
+    std::vector<int> most;
+    for (const int own : ready) {
+      std::vector<int> taken = Taking(taking).take(own);
+      if (taken.size() <= most.size()) continue;
+      best = own;
+      most = std::move(taken);
+    }
+    taking.take(best);
+    order.insert(order.end(), most.begin(), most.end());
+  }
+  return order;
+}
+
+std::vector<int> runs_of(const std::vector<int>& order, const std::vector<int>& worker) {
+  std::vector<int> runs;
+  for (const int unit : order)
+    if (const int own = worker[at(unit)]; own >= 0 && (runs.empty() || runs.back() != own))
+      runs.push_back(own);
+  return runs;
+}
+
+std::vector<int> ends_on_worker(const std::vector<int>& order, const std::vector<int>& worker,
+                                int own) {
+  std::vector<int> ends(order.size());
+  int end = static_cast<int>(order.size());
+  for (size_t p = order.size(); p-- > 0;) {
+    const int of = worker[at(order[p])];
+    if (of >= 0 && of != own) end = static_cast<int>(p);
+    ends[p] = end;
+  }
+  return ends;
+}
+
+std::vector<int> ends_apart(const std::vector<int>& order, const std::vector<int>& group) {
+  std::vector<int> ends(order.size());
+  int end = static_cast<int>(order.size());  // the first position of another group than `first`
+  int first = -1;                            // the group that comes next, and where
+  int where = end;
+  for (size_t p = order.size(); p-- > 0;) {
+    const int own = group[at(order[p])];
+    if (own >= 0) {
+      if (first >= 0 && own != first) end = where;
+      first = own;
+      where = static_cast<int>(p);
+    }
+    ends[p] = end;
+  }
+  return ends;
+}
+
+}  // namespace kerf::partitioner

@@ -1,0 +1,201 @@
+// Every model of the zoo, narrow and of small images, under every cut that divides operators: three
+// steps of training are those of the model that is not cut. Losses within 1e-5, the gradients of
+// the first step within 1e-4 of their norm; or, where rounding is amplified (many batch
+// normalisations of few samples), within four times what a change of the parameters' last places
+// does to the uncut model.
+//
+// The pairwise sample has every pair of model and cut, model and number of workers, cut and number
+// of workers at least once; KERF_ZOO_CUTS=all in the environment takes all combinations.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "partitioner/cut.h"
+#include "partitioner/zoo.h"
+#include "tests/partitioner/part_runner.h"
+
+namespace kerf::partitioner {
+namespace {
+
+constexpr int64_t kBatch = 16;
+constexpr int kMicroBatches = 2;
+constexpr int kSteps = 3;
+constexpr std::array kWorkers = {2, 3, 4, 5, 8};
+constexpr std::array kCuts = {Cut::kFeature, Cut::kBatch, Cut::kHybrid};
+
+// The smallest images that a network makes something of.
+int64_t smallest_image(const std::string& name) {
+  if (name == "inception-v3") return 75;
+  if (name == "bvlc-alexnet") return 67;
+  if (name == "alexnet" || name == "inception-v1" || name == "squeezenet") return 64;
+  return 32;
+}
+
+Model narrow(const ZooModel& row) {
+  ZooOptions options{.width = 0.125};
+  if (row.images) {
+    options.image = smallest_image(std::string(row.name));
+    options.classes = 20;
+  }
+  return make_zoo_model(std::string(row.name), options);
+}
+
+struct Trained {
+  std::vector<std::vector<float>> losses;  // by step, by micro-batch
+  StepResult::Tensors gradients;           // of the first step
+};
+
+Trained train(const Model& model, const Plan& plan, uint32_t perturbed = 0) {
+  PartRunner runner(model, plan,
+                    {.backward = Backward::kTogether, .rate = 0.001F, .perturbed = perturbed});
+  Trained trained;
+  for (int step = 0; step < kSteps; ++step) {
+    StepResult result = runner.run(micro_batch_sizes(kBatch, kMicroBatches));
+    trained.losses.push_back(std::move(result.losses));
+    if (step == 0) trained.gradients = std::move(result.gradients);
+  }
+  EXPECT_THAT(runner.faults(), ::testing::IsEmpty());
+  return trained;
+}
+
+double norm_of(const StepResult::Tensors& tensors) {
+  double sum = 0;
+  for (const auto& [name, tensor] : tensors)
+    for (const float each : tensor) sum += double{each} * each;
+  return std::sqrt(sum);
+}
+
+double distance(const StepResult::Tensors& a, const StepResult::Tensors& b) {
+  double sum = 0;
+  for (const auto& [name, tensor] : b) {
+    const auto found = a.find(name);
+    if (found == a.end() || found->second.size() != tensor.size()) return INFINITY;
+    for (size_t i = 0; i < tensor.size(); ++i) {
+      const double apart = double{found->second[i]} - tensor[i];
+      sum += apart * apart;
+    }
+  }
+  return std::sqrt(sum);
+}
+
+PlanRequest request_of(Cut cut, int workers) {
+  PlanRequest request;
+  request.cut = cut;
+  request.workers = workers;
+  request.batch = kBatch;
+  request.micro_batches = kMicroBatches;
+  return request;
+}
+
+Plan plan_of(const Model& model, const PlanRequest& request) {
+  return std::get<Plan>(make_plan(model, request, *hold_everything()));
+}
+
+// How far apart two trainings are: by losses, step by step, and by gradients.
+struct Apart {
+  std::vector<std::vector<double>> losses;
+  double gradients = 0;
+};
+
+Apart apart(const Trained& a, const Trained& b) {
+  Apart result;
+  for (size_t step = 0; step < b.losses.size(); ++step) {
+    std::vector<double>& losses = result.losses.emplace_back();
+    for (size_t m = 0; m < b.losses[step].size(); ++m)
+      losses.push_back(std::abs(double{a.losses[step][m]} - b.losses[step][m]));
+  }
+  result.gradients = distance(a.gradients, b.gradients);
+  return result;
+}
+
+// The uncut model, and how far from it others may be.
+class Uncut {
+ public:
+  explicit Uncut(const Model& model)
+      : model_(model),
+        plan_(partitioner::plan_of(model, request_of(Cut::kLayer, 1))),
+        trained_(train(model, plan_)) {}
+
+  void expect_equal(const Trained& got) {
+    const Apart found = apart(got, trained_);
+    for (size_t step = 0; step < found.losses.size(); ++step)
+      for (size_t m = 0; m < found.losses[step].size(); ++m) {
+        const double least = 1e-5 * std::max(1.0, std::abs(double{trained_.losses[step][m]}));
+        if (found.losses[step][m] <= least) continue;
+        EXPECT_LE(found.losses[step][m], 4 * amplified().losses[step][m])
+            << "loss of step " << step << ", micro-batch " << m;
+      }
+    const double norm = norm_of(trained_.gradients);
+    if (found.gradients <= 1e-4 * norm) return;
+    EXPECT_LE(found.gradients, 4 * amplified().gradients) << "gradients, of norm " << norm;
+  }
+
+ private:
+  // What the parameters' last places do, at most.
+  const Apart& amplified() {
+    for (uint32_t seed = 1; seed <= 5 && seeds_ < 5; ++seed, ++seeds_) {
+      const Apart found = apart(train(model_, plan_, seed), trained_);
+      if (seed == 1) amplified_ = found;
+      amplified_.gradients = std::max(amplified_.gradients, found.gradients);
+      for (size_t step = 0; step < found.losses.size(); ++step)
+        for (size_t m = 0; m < found.losses[step].size(); ++m)
+          amplified_.losses[step][m] = std::max(amplified_.losses[step][m], found.losses[step][m]);
+    }
+    return amplified_;
+  }
+
+  const Model& model_;
+  Plan plan_;
+  Trained trained_;
+  int seeds_ = 0;  // of amplified_
+  Apart amplified_;
+};
+
+struct Combination {
+  size_t cut = 0;
+  size_t workers = 0;
+};
+
+// Of model number `row`: every cut and every number of workers, each pair of them with some model.
+std::vector<Combination> combinations(size_t row) {
+  std::vector<Combination> result;
+  const char* all = std::getenv("KERF_ZOO_CUTS");
+  if (all != nullptr && std::string(all) == "all") {
+    for (size_t cut = 0; cut < kCuts.size(); ++cut)
+      for (size_t workers = 0; workers < kWorkers.size(); ++workers)
+        result.push_back({cut, workers});
+    return result;
+  }
+  for (size_t workers = 0; workers < kWorkers.size(); ++workers)
+    result.push_back({(workers + row) % kCuts.size(), workers});
+  return result;
+}
+
+class ZooCuts : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(ZooCuts, TrainAsTheUncutModelDoes) {
+  const Model model = narrow(zoo()[GetParam()]);
+  Uncut uncut(model);
+  for (const Combination& each : combinations(GetParam())) {
+    const PlanRequest request = request_of(kCuts[each.cut], kWorkers[each.workers]);
+    SCOPED_TRACE(format("{} cut by {} over {} workers", model.name(), to_string(request.cut),
+                        request.workers));
+    const Model made = model_for(model, request);
+    const Plan plan = plan_of(made, request);
+    EXPECT_THAT(validate(made, plan), ::testing::IsEmpty());
+    uncut.expect_equal(train(made, plan));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooCuts, ::testing::Range(size_t{0}, zoo().size()),
+                         [](const auto& each) {
+                           std::string name(zoo()[each.param].name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kerf::partitioner
