@@ -206,6 +206,31 @@ TEST(UnrolledByAFreeCut, ALayersWeightsLieWithTheirHiddenUnits) {
   expect_same_steps(run(made.model, made.plan), run(plain, plan_of(plain, Cut::kLayer, 1)), 1e-5F);
 }
 
+// By itself: nothing names the units, and they are spread evenly, wherever a layer's states go.
+TEST(UnrolledByAFeatureCut, EveryPartHasItsHiddenUnits) {
+  for (const Model& plain : {make_zoo_model("lstm-lm", {{4, 8, 6, 12}}),
+                             make_zoo_model("seq2seq", {{3, 4, 8, 6, 12, 2}})}) {
+    const StepResult whole = run(plain, plan_of(plain, Cut::kLayer, 1));
+    for (const int workers : {2, 3, 4, 5}) {
+      const Made made = made_by(plain, Cut::kFeature, workers);
+      const Sources sources(made.model, made.plan.division);
+      for (NodeId id = 0; id < made.model.nodes(); ++id) {
+        EXPECT_NE(made.model.node(id).op, "LSTM");
+        if (made.model.node(id).op != "RecurrentCell") continue;
+        const ValueId weight = made.model.node(id).inputs[1];
+        for (int part = 0; part < workers; ++part) {
+          ASSERT_NE(sources.held(weight, part), nullptr);
+          const int64_t rows =
+              ops::local_shape(sources.held(weight, part)->box, sources.shape(weight))[1];
+          EXPECT_GE(rows, 4 * (12 / workers));
+          EXPECT_LE(rows, 4 * ((12 + workers - 1) / workers));
+        }
+      }
+      expect_same_steps(run(made.model, made.plan), whole, 1e-5F);
+    }
+  }
+}
+
 TEST(UnrolledByAFreeCut, ARecurrenceThatDoesNotUnrollSaysWhy) {
   const auto said = [](const RecurrenceCase& scene) {
     return complaint([&] {
