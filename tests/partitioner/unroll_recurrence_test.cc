@@ -142,6 +142,30 @@ TEST_P(UnrolledRecurrence, AFreeCutDividesItByHiddenUnits) {
   }
 }
 
+// Any sets of units and of samples: a grid, each cell of it anywhere.
+TEST_P(UnrolledRecurrence, AnyIndexSetsOfAFileTrainAsTheWhole) {
+  const Model plain = recurrence(GetParam());
+  const StepResult whole = run(plain, plan_of(plain, Cut::kLayer, 1));
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    Random random(seed);
+    const auto sets_of = [&](int indices) {  // of either half; neither is empty
+      std::vector<std::vector<int>> sets(2);
+      for (int i = 0; i < indices; ++i)
+        sets[static_cast<size_t>(i < 2 ? i : draw(random, 2))].push_back(i);
+      return sets;
+    };
+    const auto samples = sets_of(4);
+    const auto units = sets_of(5);
+    std::vector<std::string> shares;
+    for (size_t i = 0; i < 4; ++i)
+      shares.push_back(format(R"("{}": {{"samples": "{}", "hidden units": "{}"}})", (i + seed) % 4,
+                              fmt::join(samples[i / 2], ","), fmt::join(units[i % 2], ",")));
+    const Made made =
+        made_by(plain, Cut::kFree, 4, format(R"({{"rnn": {{{}}}}})", fmt::join(shares, ", ")));
+    expect_same_steps(run(made.model, made.plan), whole, 1e-5F);
+  }
+}
+
 // Weights, their gradients and states are only where the share is; everything of h crosses, and
 // nothing else within the layer.
 TEST(UnrolledByAFreeCut, ALayersWeightsLieWithTheirHiddenUnits) {
@@ -180,6 +204,31 @@ TEST(UnrolledByAFreeCut, ALayersWeightsLieWithTheirHiddenUnits) {
     EXPECT_EQ(sums, 1);
   }
   expect_same_steps(run(made.model, made.plan), run(plain, plan_of(plain, Cut::kLayer, 1)), 1e-5F);
+}
+
+// By itself: nothing names the units, and they are spread evenly, wherever a layer's states go.
+TEST(UnrolledByAFeatureCut, EveryPartHasItsHiddenUnits) {
+  for (const Model& plain : {make_zoo_model("lstm-lm", {{4, 8, 6, 12}}),
+                             make_zoo_model("seq2seq", {{3, 4, 8, 6, 12, 2}})}) {
+    const StepResult whole = run(plain, plan_of(plain, Cut::kLayer, 1));
+    for (const int workers : {2, 3, 4, 5}) {
+      const Made made = made_by(plain, Cut::kFeature, workers);
+      const Sources sources(made.model, made.plan.division);
+      for (NodeId id = 0; id < made.model.nodes(); ++id) {
+        EXPECT_NE(made.model.node(id).op, "LSTM");
+        if (made.model.node(id).op != "RecurrentCell") continue;
+        const ValueId weight = made.model.node(id).inputs[1];
+        for (int part = 0; part < workers; ++part) {
+          ASSERT_NE(sources.held(weight, part), nullptr);
+          const int64_t rows =
+              ops::local_shape(sources.held(weight, part)->box, sources.shape(weight))[1];
+          EXPECT_GE(rows, 4 * (12 / workers));
+          EXPECT_LE(rows, 4 * ((12 + workers - 1) / workers));
+        }
+      }
+      expect_same_steps(run(made.model, made.plan), whole, 1e-5F);
+    }
+  }
 }
 
 TEST(UnrolledByAFreeCut, ARecurrenceThatDoesNotUnrollSaysWhy) {
