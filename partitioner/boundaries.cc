@@ -149,11 +149,21 @@ class BoundarySearch {
         nodes.emplace_back(node, stage);
     std::sort(nodes.begin(), nodes.end());
     for (const auto& [node, stage] : nodes) {
-      auto division = implied_division(model_, plan_.cut, other.stages[static_cast<size_t>(stage)],
-                                       node, other.division);
+      // A hybrid plan's stage may go by sample (cuts/groups.h).
+      const Cut way = goes_by_sample(stage) ? Cut::kBatch : plan_.cut;
+      auto division = implied_division(model_, way, other.stages[static_cast<size_t>(stage)], node,
+                                       other.division);
       KERF_CHECK(division, "a free cut has one stage");
       other.division.nodes[static_cast<size_t>(node)] = *std::move(division);
     }
+  }
+
+  bool goes_by_sample(int number) const {
+    const Stage& stage = plan_.stages[static_cast<size_t>(number)];
+    return std::all_of(stage.nodes.begin(), stage.nodes.end(), [&](NodeId node) {
+      return plan_.division.nodes[static_cast<size_t>(node)] ==
+             divide_by_samples(model_.op(node).space(), stage.parts, plan_.division.largest);
+    });
   }
 
   const Model& model_;

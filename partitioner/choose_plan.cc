@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "partitioner/cuts/space.h"
 #include "partitioner/layers_by_step.h"
 #include "partitioner/rewrite.h"
+#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
@@ -36,6 +38,36 @@ std::string described(const Groups& groups) {
                        : format("{} by {}", group.shape.workers,
                                 group.shape.way == Way::kSample ? "sample" : "feature"));
   return format("hybrid, {}", fmt::join(each, " then "));
+}
+
+// No step of the plan takes less: every worker begins with its first forward pass, operator by
+// operator, each of which waits for what it reads of others; and computes all the rest afterwards.
+double least_seconds(const Model& model, const Plan& plan, const PlanRequest& request) {
+  std::map<std::pair<ValueId, int>, std::vector<int>> senders;  // of a value to a part
+  for (const Route& route : plan.routes)
+    if (!route.gradient && route.leg == Leg::kDirect && !is_of_step(model, route))
+      senders[{route.value, route.to}].push_back(route.from);
+  const int64_t samples = counted_sizes(plan.batch, plan.micro_batches).begin()->first;
+  std::vector<double> now(plan.binding.size());
+  std::vector<double> rest(plan.binding.size());
+  std::map<std::pair<ValueId, int>, double> made;  // when, of a value by a part
+  NodeWorks works(model, request);
+  for (const Computation& call : computations(model, plan.division)) {
+    const auto part = static_cast<size_t>(call.part);
+    for (const ValueId input : model.node(call.node).inputs)
+      if (const auto found = senders.find({input, call.part}); found != senders.end())
+        for (const int from : found->second) now[part] = std::max(now[part], made[{input, from}]);
+    const double forward =
+        node_cost(model, call.node, call.iterations, plan.division.largest, samples, request.speed)
+            .forward_seconds;
+    now[part] += forward;
+    rest[part] += works.total(call.node, call.iterations) - forward;
+    for (const ValueId output : model.node(call.node).outputs)
+      made[{output, call.part}] = now[part];
+  }
+  double most = 0;
+  for (size_t part = 0; part < now.size(); ++part) most = std::max(most, now[part] + rest[part]);
+  return most;
 }
 
 class Choosing {
@@ -63,7 +95,13 @@ class Choosing {
         try_row("free, by space");
       if (request_.cut == Cut::kLayer) try_layers_by_step();
     }
-    weigh_all();
+    // Hybrid plans are many, and most of them wait too long for their first stages.
+    const auto hybrids =
+        std::stable_partition(candidates_.begin(), candidates_.end(),
+                              [](const Candidate& each) { return each.cut != Cut::kHybrid; });
+    const auto others = static_cast<size_t>(hybrids - candidates_.begin());
+    weigh_all(0, others, std::nullopt);
+    weigh_all(others, candidates_.size(), least_of(others));
     auto best = take_best();
     if (!best) return nothing_fits();
     finish(*best);
@@ -80,6 +118,7 @@ class Choosing {
     Assignment assignment;
     std::optional<Plan> plan = std::nullopt;
     std::optional<StepCost> cost = std::nullopt;
+    std::optional<double> at_least = std::nullopt;  // seconds: too many
     std::exception_ptr fault = nullptr;
   };
 
@@ -190,30 +229,45 @@ class Choosing {
     return StepCost{*seconds, bytes_sent(model, plan)};
   }
 
-  void weigh(Candidate& candidate) const {
+  // `enough`: seconds of a step that there is already.
+  void weigh(Candidate& candidate, std::optional<double> enough) const {
     PlanRequest request = request_;
     request.cut = candidate.cut;
     try {
       candidate.plan = plan_of(candidate.model, request, candidate.assignment);
-      if (candidate.plan) candidate.cost = cost_of_step(candidate.model, *candidate.plan);
+      if (!candidate.plan) return;
+      if (enough) {
+        const double least = least_seconds(candidate.model, *candidate.plan, request);
+        if (least > *enough) candidate.at_least = least;
+      }
+      if (!candidate.at_least) candidate.cost = cost_of_step(candidate.model, *candidate.plan);
     } catch (...) {
       candidate.fault = std::current_exception();
     }
   }
 
-  // Each by itself, on as many threads as there are processors.
-  void weigh_all() {
-    std::atomic<size_t> next = 0;
+  // Those of [begin, end), each by itself, on as many threads as there are processors.
+  void weigh_all(size_t begin, size_t end, std::optional<double> enough) {
+    std::atomic<size_t> next = begin;
     const auto work = [&](const OnTry& on_try) {
-      for (size_t i = next++; i < candidates_.size(); i = next++) {
+      for (size_t i = next++; i < end; i = next++) {
         if (on_try) on_try(format("step {} of {}", i + 1, candidates_.size()));
-        weigh(candidates_[i]);
+        weigh(candidates_[i], enough);
       }
     };
-    const size_t most = std::min<size_t>(candidates_.size(), std::thread::hardware_concurrency());
+    const size_t most = std::min<size_t>(end - begin, std::thread::hardware_concurrency());
     std::vector<std::jthread> helpers;
     while (helpers.size() + 1 < most) helpers.emplace_back(work, OnTry());
     work(on_try_);
+  }
+
+  // Seconds of the best of the first so many; empty if there is none.
+  std::optional<double> least_of(size_t count) const {
+    std::optional<double> least;
+    for (size_t i = 0; i < count; ++i)
+      if (const auto& cost = candidates_[i].cost; cost && (!least || cost->seconds < *least))
+        least = cost->seconds;
+    return least;
   }
 
   std::optional<Choice> take_best() {
@@ -227,18 +281,25 @@ class Choosing {
         continue;
       }
       if (!candidate.cost) {
-        tried.why_not =
-            candidate.plan ? "the schedule cannot run it" : "no such plan is within the memory cap";
+        tried.why_not = why_not(candidate);
         continue;
       }
       tried.step_seconds = candidate.cost->seconds;
       tried.bytes = candidate.cost->bytes;
-      if (best == nullptr || *candidate.cost < *best->cost) best = &candidate;
+      if (best == nullptr ||
+          std::pair(*candidate.cost, candidate.tried) < std::pair(*best->cost, best->tried))
+        best = &candidate;
     }
     if (best == nullptr) return std::nullopt;
     best->plan->bound = best->assignment.bound;
     best->plan->witness = best->assignment.witness;
     return Choice{std::move(best->model), *std::move(best->plan), {}};
+  }
+
+  std::string why_not(const Candidate& candidate) const {
+    if (!candidate.plan) return "no such plan is within the memory cap";
+    if (!candidate.at_least) return "the schedule cannot run it";
+    return format("its step takes {:.3g} s at least", *candidate.at_least);
   }
 
   // Only the best is predicted, where no cap asked for all.

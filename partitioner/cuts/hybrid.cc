@@ -58,7 +58,7 @@ class Boundaries {
 
  private:
   // Plans to price, each of which takes as long as there are operators.
-  static constexpr int kMostNodes = 6000;
+  static constexpr int kMostNodes = 4000;
   static constexpr int kFewestTries = 8;
   static constexpr int kMostTries = 200;
 

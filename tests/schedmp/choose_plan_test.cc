@@ -149,6 +149,8 @@ TEST_P(ChoosePlan, TellsOfEachCandidateWhatItTakesAndTakesTheLeast) {
   double least = 1e300;
   for (const auto& tried : choice.tried) {
     EXPECT_EQ(tried.step_seconds.has_value(), tried.why_not.empty()) << tried.how;
+    EXPECT_THAT(tried.why_not, testing::Not(testing::HasSubstr("schedule cannot run")))
+        << tried.how;
     least = std::min(least, tried.step_seconds.value_or(least));
   }
   EXPECT_DOUBLE_EQ(least, seconds_of(choice.model, choice.plan));
