@@ -121,8 +121,10 @@ std::optional<bool> Importer::parameter_in_torch(const Fixed& fixed) const {
   for (const std::string& name : names) {
     if (const auto found = torch_places_.find(name); found != torch_places_.end())
       say(found->second);
-    if (const auto computed = graph_.computed.find(name); computed != graph_.computed.end())
+    if (const auto computed = graph_.computed.find(name); computed != graph_.computed.end()) {
+      was = was.value_or(false);
       for (const size_t each : computed->second.tensors) say(each);
+    }
   }
   return was;
 }

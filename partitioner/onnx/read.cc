@@ -124,8 +124,8 @@ class Reader {
     graph_.nodes.push_back(std::move(node));
   }
 
-  // What initializers were computed of. What has a name of the exporter's alone is arithmetic
-  // around shapes, or a part of one call.
+  // What initializers were computed of, be it nothing of the program. What has a name of the
+  // exporter's alone is arithmetic around shapes, or a part of one call.
   void read_computed(const ::onnx::GraphProto& graph) {
     std::map<std::string, size_t> by_name;
     for (size_t i = 0; i < graph_.torch.size(); ++i) by_name.emplace(graph_.torch[i].name, i);
@@ -133,14 +133,15 @@ class Reader {
       if (!graph_.initializers.contains(info.name())) continue;
       ComputedOf computed{{}, true};
       std::set<size_t> seen;
-      for (const std::string& each :
-           read_list(metadata(info, kOfValue, "pkg.onnxscript.optimizer.folded_from"))) {
+      const std::vector<std::string> folded =
+          read_list(metadata(info, kOfValue, "pkg.onnxscript.optimizer.folded_from"));
+      for (const std::string& each : folded) {
         const auto found = by_name.find(each);
         if (found != by_name.end() && seen.insert(found->second).second)
           computed.tensors.push_back(found->second);
         computed.only = computed.only && (found != by_name.end() || each.starts_with("val_"));
       }
-      if (!computed.tensors.empty()) graph_.computed.emplace(info.name(), std::move(computed));
+      if (!folded.empty()) graph_.computed.emplace(info.name(), std::move(computed));
     }
   }
 

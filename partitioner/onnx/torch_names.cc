@@ -29,6 +29,9 @@ class TorchForms {
       if (node.op == "Add" && node.inputs.size() == 2)
         for (const size_t i : {size_t{0}, size_t{1}})
           if (is_stored(node.inputs[i])) added_.emplace(node.inputs[1 - i], node.inputs[i]);
+      if (node.op == "InstanceNormalization") normalized_.insert(module_of(node.name));
+      if ((node.op == "Mul" || node.op == "Add") && node.inputs.size() == 2)
+        ++scaled_[{module_of(node.name), node.op}];
       if ((node.op == "MatMul" || node.op == "PRelu") && node.inputs.size() == 2 &&
           is_renamed(node, node.inputs[1]))
         if (const std::string module = module_of(node.name); !module.empty())
@@ -37,6 +40,7 @@ class TorchForms {
     for (const GraphNode& node : graph_.nodes) {
       if (node.op == "MatMul" && node.inputs.size() == 2) add_linear(node);
       if (node.op == "PRelu" && node.inputs.size() == 2) add_slopes(node);
+      if ((node.op == "Mul" || node.op == "Add") && node.inputs.size() == 2) add_group_norm(node);
       if (node.op == "LSTM") add_cell(node, kLstmGates);
       if (node.op == "GRU") add_cell(node, kGruGates);
       if (node.op == "RNN") add_cell(node, kRnnGates);
@@ -59,12 +63,15 @@ class TorchForms {
   // such a name; null of others.
   const ops::Shape* renamed(const GraphNode& node, size_t input, int rank) const {
     if (input >= node.inputs.size() || !is_renamed(node, node.inputs[input])) return nullptr;
-    const auto copy = copies_.find(node.inputs[input]);
-    const auto found =
-        graph_.initializers.find(copy == copies_.end() ? node.inputs[input] : copy->second);
-    if (found == graph_.initializers.end()) return nullptr;
-    const ops::Shape& shape = found->second.spec.shape;
-    return shape.rank() == rank ? &shape : nullptr;
+    const ops::Shape* shape = shape_of(node.inputs[input]);
+    return shape != nullptr && shape->rank() == rank ? shape : nullptr;
+  }
+
+  // Of an initializer, or of one that it is an Identity of; null of others.
+  const ops::Shape* shape_of(const std::string& name) const {
+    const auto copy = copies_.find(name);
+    const auto found = graph_.initializers.find(copy == copies_.end() ? name : copy->second);
+    return found == graph_.initializers.end() ? nullptr : &found->second.spec.shape;
   }
 
   // Unless another weight has the name.
@@ -96,6 +103,21 @@ class TorchForms {
     std::string name = read_by_call(node, 1);
     if (name.empty() && has_no_other_weight(node)) name = module_of(node.name) + ".weight";
     if (!name.empty()) add(node.inputs[1], stored_as(name, {found->second.spec.shape.elements()}));
+  }
+
+  // Scale or shift of a GroupNorm, which is written as an InstanceNormalization of groups before
+  // them: of channels, with axes of 1 behind them.
+  void add_group_norm(const GraphNode& node) {
+    const ops::Shape* shape = shape_of(node.inputs[1]);
+    if (!is_renamed(node, node.inputs[1]) || shape == nullptr || shape->rank() < 2 ||
+        (*shape)[0] != shape->elements())
+      return;
+    std::string name = node.call.starts_with("group_norm") ? read_by_call(node, 1) : "";
+    const std::string module = module_of(node.name);
+    if (node.scope.empty() && !module.empty() && normalized_.contains(module) &&
+        scaled_.at({module, node.op}) == 1 && has_no_weight(module + "."))
+      name = module + (node.op == "Mul" ? ".weight" : ".bias");
+    if (!name.empty()) add(node.inputs[1], stored_as(name, {(*shape)[0]}));
   }
 
   // As the call says, or after the bias that is added, or as the node says. Empty where none is
@@ -173,8 +195,10 @@ class TorchForms {
   std::map<std::string, std::string> copies_;              // what an Identity is of
   std::map<std::string, std::string> added_;               // an initializer, by what it is added to
   std::map<std::string, std::set<std::string>> products_;  // weights that were renamed, by module
-  std::map<std::string, int64_t> layers_;                  // so far, by module
-  std::map<std::string, std::string> taken_;               // the initializer, by name in files
+  std::set<std::string> normalized_;                       // modules with an InstanceNormalization
+  std::map<std::pair<std::string, std::string>, int> scaled_;  // Muls and Adds, by module
+  std::map<std::string, int64_t> layers_;                      // so far, by module
+  std::map<std::string, std::string> taken_;                   // the initializer, by name in files
 };
 
 }  // namespace

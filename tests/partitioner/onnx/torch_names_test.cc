@@ -50,6 +50,66 @@ TEST(TorchNames, AModuleIsWhatItsNodesAreCalledAfter) {
   EXPECT_EQ(module_of("MatMul_3"), "");
 }
 
+// x [N, 4, 6] in two groups, as either exporter writes nn.GroupNorm.
+Graph group_norm(const std::string& scale, const std::string& shift) {
+  Graph graph{"norm.onnx", 17, {}, {{"x", ops::DType::kFloat32, {{-1, "N"}, {4, ""}, {6, ""}}}},
+              {"y"},       {}};
+  add_weight(graph, scale, {4, 1});
+  add_weight(graph, shift, {4, 1});
+  add_weight(graph, "ones", {2});
+  add_weight(graph, "zeros", {2});
+  graph.nodes = {
+      {"/a/norm/Reshape", "Reshape", {{"shape", Ints{0, 2, -1}}}, {"x"}, {"groups"}},
+      {"/a/norm/InstanceNormalization",
+       "InstanceNormalization",
+       {},
+       {"groups", "ones", "zeros"},
+       {"normal"}},
+      {"/a/norm/Reshape_1", "Reshape", {{"shape", Ints{0, 4, 6}}}, {"normal"}, {"channels"}},
+      {"/a/norm/Mul", "Mul", {}, {"channels", scale}, {"scaled"}},
+      {"/a/norm/Add", "Add", {}, {"scaled", shift}, {"y"}}};
+  return graph;
+}
+
+TEST(TorchNames, GroupNormsHaveTheirNamesAndShapesBack) {
+  const auto expect_named = [](const Graph& graph, const char* scale, const char* shift) {
+    const Model model = import_graph(graph).model;
+    for (const auto& [value, name] : {std::pair(scale, "a.norm.weight"), {shift, "a.norm.bias"}}) {
+      EXPECT_EQ(form_of(model, value).tensors[0].name, name);
+      EXPECT_EQ(form_of(model, value).tensors[0].shape, ops::Shape{4});
+    }
+  };
+  Graph graph = group_norm("onnx::Mul_3", "onnx::Add_4");
+  expect_named(graph, "onnx::Mul_3", "onnx::Add_4");
+  Graph copied = graph;  // as of one that was equal to another
+  copied.nodes.insert(copied.nodes.begin(),
+                      {"Identity_0", "Identity", {}, {"onnx::Mul_1"}, {"onnx::Mul_3"}});
+  copied.initializers.erase("onnx::Mul_3");
+  add_weight(copied, "onnx::Mul_1", {4, 1});
+  copied.nodes.back().outputs = {"shifted"};
+  copied.nodes.push_back({"after", "Mul", {}, {"shifted", "onnx::Mul_1"}, {"y"}});
+  expect_named(copied, "onnx::Mul_3", "onnx::Add_4");
+  graph.nodes[3].name = "/a/norm/Mul_1";
+  graph.nodes.insert(graph.nodes.begin(),
+                     {"/a/norm/Mul", "Mul", {}, {"x0", "x0"}, {"x"}});  // a second of its module's
+  graph.inputs[0].name = "x0";
+  const Model two = import_graph(graph).model;
+  EXPECT_EQ(two.value(two.find_value("onnx::Mul_3")).stored, nullptr);
+  Graph newer = group_norm("val_21", "val_23");
+  newer.torch = {{"a.norm.weight", true}, {"a.norm.bias", true}};
+  newer.computed = {{"val_21", {{0}, true}}, {"val_23", {{1}, true}}, {"ones", {{}, true}}};
+  for (GraphNode& node : newer.nodes) {
+    node.name = node.outputs[0] + ".node";
+    node.scope = "a.norm";
+    node.call = "group_norm";
+    node.call_reads = {0, 1};
+  }
+  expect_named(newer, "val_21", "val_23");
+  newer.computed["val_21"].only = false;
+  const Model other = import_graph(newer).model;
+  EXPECT_EQ(other.value(other.find_value("val_21")).stored, nullptr);
+}
+
 TEST(TorchNames, WeightsOfLinearLayersHaveTheirNamesAndAxesBack) {
   const Imported imported = import_graph(linear_layers());
   const StoredForm& first = form_of(imported.model, "onnx::MatMul_7");

@@ -136,6 +136,8 @@ TEST(Trained, WhatTheFileSaysGoesBefore) {
   EXPECT_FALSE(trains({"", "MatMul", "layer.scale"}, stored_random("layer.scale", {4, 4}), facts));
   EXPECT_FALSE(trains({"", "Add", "layer.other"}, facts));
   EXPECT_TRUE(trains({"", "MatMul", "val_3"}, stored_random("val_3", {4, 4}), facts));
+  facts.computed["val_3"] = {{}, true};  // ones, as of the exporter's own normalisations
+  EXPECT_FALSE(trains({"", "MatMul", "val_3"}, stored_random("val_3", {4, 4}), facts));
   facts.computed["val_3"] = {{0}, true};
   EXPECT_TRUE(trains({"Relu", "Add", "val_3"}, facts));
   facts.computed["val_3"].only = false;
