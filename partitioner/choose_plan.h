@@ -7,10 +7,10 @@
 //                            one boundary at a time
 //   feature; any other row   as it makes its plan
 //   hybrid in 2 ... stages   up to a stage for each worker
-//   hybrid, groups           of any size, each by feature or by sample: those that formulas find best,
-//                            PipeDream's stages of replicas and Alpa's among them (group_search.h)
-//   free                     by its shares where the request has any; else by space, where there are
-//                            images to divide
+//   hybrid, groups           of any size, each by feature or by sample: those that formulas find
+//                            best, PipeDream's stages of replicas and Alpa's (group_search.h)
+//   free                     by its shares where the request has any; else by space, where there
+//                            are images to divide
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
 // faster, and the same request gives the same plan. Pure function.

@@ -1,7 +1,7 @@
 // The free cut (free-neuron): any index set of any operator to any worker, from a file
-// (shares_file.h); without one by space (space.h). Nodes that the file does not list follow their input, or are divided evenly;
-// what only moves what the data set gives follows its reader, so that nobody reads rows of others.
-// One stage of all workers.
+// (shares_file.h); without one by space (space.h). Nodes that the file does not list follow their
+// input, or are divided evenly; what only moves what the data set gives follows its reader, so that
+// nobody reads rows of others. One stage of all workers.
 //
 // Where the file divides what a node needs whole, a rewrite (rewrite.h) makes pieces of the node
 // that divide so; the file speaks of the node. A training batch normalisation that is not listed
