@@ -7,8 +7,8 @@
 //                            one boundary at a time
 //   feature; any other row   as it makes its plan
 //   hybrid in 2 ... stages   up to a stage for each worker
-//   hybrid, groups           of any size, each by feature or by sample: those that formulas find best,
-//                            PipeDream's stages of replicas and Alpa's among them (group_search.h)
+//   hybrid, groups           of any size, each by feature or by sample: those that formulas find
+//                            best, PipeDream's stages of replicas and Alpa's (group_search.h)
 //   free                     as the request has shares, or devices that differ; else by space, where
 //                            there are images to divide
 //

@@ -1,7 +1,7 @@
 // The free cut (free-neuron): any index set of any operator to any worker, as a file or a person's
-// rules ask it (asked_divisions.h); where nothing is asked by space (space.h). Nodes of which nothing
-// is asked follow their input, or are divided evenly; what only moves what the data set gives follows
-// its reader, so that nobody reads rows of others. One stage of all workers.
+// rules ask it (asked_divisions.h), or where nothing is asked by space (space.h). Nodes of which
+// nothing is asked follow their input, or are divided evenly; what only moves what the data set
+// gives follows its reader, so that nobody reads rows of others. One stage of all workers.
 //
 // Where it is asked to divide what a node needs whole, a rewrite (rewrite.h) makes pieces of the
 // node that divide so; what is asked speaks of the node. A training batch normalisation of which

@@ -5,9 +5,10 @@
 //
 // A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
 // stage and F parts per stage a boundary costs F * F messages each way. Boundaries are those that
-// dynamic programming over the prices of layers finds best (group_search.h). Where they can stand in
-// few ways, all are then priced as plans; else each moves to its best place near by, until tries run
-// out: prices of layers say little of branches that cross several stages, and nothing of memory.
+// dynamic programming over the prices of layers finds best (group_search.h). Where they can stand
+// in few ways, all are then priced as plans; else each moves to its best place near by, until
+// tries run out: prices of layers say little of branches that cross several stages, and nothing of
+// memory.
 #include "partitioner/cuts/hybrid.h"
 
 #include <algorithm>

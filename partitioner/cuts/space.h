@@ -4,13 +4,14 @@
 //   worker 1   rows 56-111    conv1 ─ pool1 ─ conv2 ...  ...           ...
 //
 // An operator that reads an image of four rows or more for each worker is divided by rows of its
-// output: of its neighbours a part needs a halo only, as many rows as the window is higher than its
-// stride. Where rows begin follows from the readers, last operator first: anywhere within the halo
-// costs the same, so it goes towards even shares there, and a pool without overlap gets all it reads
-// where it is made. Smaller images are divided by sample where there are samples enough; what is no
-// image by feature, and a layer that is nothing beside a worker's share is whole. (Space and the rest
-// by what suits each layer: Dryden et al. 2019, "Improving strong-scaling of CNN training by
-// exploiting finer-grained parallelism".) Training batch normalisations exchange sums (rewrite.h).
+// output: of its neighbours a part needs a halo only, as many rows as the window is higher than
+// its stride. Where rows begin follows from the readers, last operator first: anywhere within the
+// halo costs the same, so it goes towards even shares there, and a pool without overlap gets all it
+// reads where it is made. Smaller images are divided by sample where there are samples enough; what
+// is no image by feature, and a layer that is nothing beside a worker's share is whole. (Space and
+// the rest by what suits each layer: Dryden et al. 2019, "Improving strong-scaling of CNN training
+// by exploiting finer-grained parallelism".) Training batch normalisations exchange sums
+// (rewrite.h).
 //
 // Pure functions.
 #pragma once
