@@ -151,7 +151,7 @@ class Choosing {
   }
 
   static Assignment assignment_of(const Plan& plan) {
-    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness};
+    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness.text};
   }
 
   void try_row(std::string how) {
@@ -292,7 +292,7 @@ class Choosing {
     }
     if (best == nullptr) return std::nullopt;
     best->plan->bound = best->assignment.bound;
-    best->plan->witness = best->assignment.witness;
+    best->plan->witness.text = best->assignment.witness;
     return Choice{std::move(best->model), *std::move(best->plan), {}};
   }
 
