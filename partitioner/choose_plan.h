@@ -9,8 +9,8 @@
 //   hybrid in 2 ... stages   up to a stage for each worker
 //   hybrid, groups           of any size, each by feature or by sample: those that formulas find
 //                            best, PipeDream's stages of replicas and Alpa's (group_search.h)
-//   free                     as the request has shares, or devices that differ; else by space, where
-//                            there are images to divide
+//   free                     by the request's shares, or its devices that differ; else by space,
+//                            where there are images to divide
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
 // faster, and the same request gives the same plan. Pure function.
