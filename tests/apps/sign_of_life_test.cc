@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Screen {
+struct LifeScreen {
   SignOfLife::Time now{};
   std::string text;
   SignOfLife::Options options(bool terminal = true, int width = 40) {
@@ -18,7 +18,7 @@ struct Screen {
 };
 
 TEST(SignOfLife, ComesAfterTwoSecondsAndGoesWithItsObject) {
-  Screen screen;
+  LifeScreen screen;
   {
     SignOfLife life(screen.options());
     screen.now += milliseconds(1900);
@@ -39,7 +39,7 @@ TEST(SignOfLife, ComesAfterTwoSecondsAndGoesWithItsObject) {
 }
 
 TEST(SignOfLife, IsForTerminals) {
-  Screen screen;
+  LifeScreen screen;
   {
     SignOfLife life(screen.options(false));
     screen.now += milliseconds(5000);
