@@ -329,9 +329,32 @@ class Choosing {
         if (error.code() == ErrorCode::kInternal) throw;
       }
     }
+    request_.memory = cap;
+    for (const Candidate& candidate : candidates_)
+      if (auto other = short_of_memory(candidate); other && (!least || other->over < least->over))
+        least = std::move(other);
     if (least) return *least;
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
+  }
+
+  // What a plan that is no row's needs beyond the cap of all workers.
+  std::optional<Infeasible> short_of_memory(const Candidate& candidate) const {
+    if (candidate.fault || candidate.plan || !request_.memory) return std::nullopt;
+    PlanRequest request = request_;
+    request.cut = candidate.cut;
+    const Plan plan = assigned_plan(candidate.model, request, in_flight_, candidate.assignment);
+    const auto fullest =
+        std::max_element(plan.workers.begin(), plan.workers.end(),
+                         [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+    Infeasible result;
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      for (const int worker : plan.workers_of(plan.stages[s]))
+        if (worker == fullest->worker) result.stage = static_cast<int>(s);
+    result.cap = *request_.memory;
+    result.over = fullest->peak_bytes - result.cap;
+    result.smallest_change = format("--memory {}", fullest->peak_bytes);
+    return result;
   }
 
   // Rows of the table that a request of any cut has, and of a hybrid cut how many stages.
@@ -339,6 +362,7 @@ class Choosing {
     std::vector<std::pair<Cut, int>> all{{Cut::kLayer, 0}, {Cut::kFeature, 0}, {Cut::kBatch, 0}};
     for (int stages = 2; stages <= request_.workers; ++stages)
       all.emplace_back(Cut::kHybrid, stages);
+    if (has_space_to_divide(model_, request_)) all.emplace_back(Cut::kFree, 0);
     return all;
   }
 

@@ -4,9 +4,10 @@
 // Prices add up: what a member computes of a layer, and what it receives of a value (and returns of
 // its gradient), is found once for each shape of group, on a division of the whole model over one
 // such group. A stage pays for a value once, however many of its layers read it: less where the
-// stage makes it itself, for then a member has a share already. Exact for chains; where branches
-// cross several stages nearly so (a follower may follow another input there, and gradients are
-// summed on their way).
+// stage makes it itself, for then a member has a share already. Exact for chains
+// without pairs (spread.h), which depend on where a stage begins; where branches cross several
+// stages nearly so (a follower may follow another input there, and gradients are summed on their
+// way).
 //
 // Made anew for a model and a request, which it borrows; used by one thread.
 #pragma once

@@ -253,7 +253,7 @@ class Requests(KerfTest):
         for command in ("plan", "train", "eval", "run", "schedule"):
             text = run(command, "--help").stdout
             for flag in sorted(set(re.findall(r"^ +(--[a-z-]+)(?: \S+)?(?: +[A-Z=].*)?$", text, re.MULTILINE))
-                               - {"--fit-batch", "--help", "--json", "--no-shuffle", "--no-test", "--short", "--why"}):
+                               - {"--certify", "--fit-batch", "--front", "--help", "--json", "--no-shuffle", "--no-test", "--short", "--why"}):
                 with self.subTest(command=command, flag=flag):
                     needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
@@ -306,7 +306,6 @@ class Requests(KerfTest):
                 shares.write_text(text)
                 answer = run("plan", "mlp", "--cut", "free", "--shares", shares, "--workers", 2)
                 self.assert_one_error(answer, "shares.json")
-        self.assert_one_error(run("plan", "mlp", "--cut", "free", "--workers", 2), "--shares")
 
     def test_missing_weights(self):
         self.assert_one_error(run("eval", "lenet5", "--weights", "/nowhere/w.safetensors"), "--weights")

@@ -367,7 +367,7 @@ class FitBatch(KerfTest):
 
     def test_caps_may_be_the_devices_own(self):
         devices = self.folder / "devices.json"
-        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"memory": 4 << 20}, "1": {"memory": 2 << 20}}}))
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1, "memory": 4 << 20}, "1": {"speed": 1, "memory": 2 << 20}}}))
         flags = ("plan", "lenet5", "--workers", 2, "--micro-batches", 4, "--devices", devices, "--json")
         done = run(*flags, "--fit-batch")
         self.assertEqual(done.returncode, 0, done.stderr)

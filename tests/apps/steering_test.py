@@ -167,8 +167,7 @@ class Steering(KerfTest):
                               (("--apart", "fc1"), "--apart", "fc1"),
                               (("--apart", "fc1,fc2,fc3"), "--apart"),
                               (("--place", places, "--stages-per-worker", 2), "--stages-per-worker", "--place"),
-                              (("--stages-per-worker", 0), "--stages-per-worker"),
-                              (("--cut", "free"), "--shares", "--pattern", "--devices")):
+                              (("--stages-per-worker", 0), "--stages-per-worker")):
             with self.subTest(flags):
                 answer = run("plan", "mlp", "--workers", 2, *flags)
                 self.assertIn(answer.returncode, (2, 3), answer.stderr)
