@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/spread.h"
@@ -22,7 +23,8 @@ struct GroupPrices::Shape {
   std::vector<Member> members;
   std::vector<std::vector<ops::Box>> made;  // by value: the distinct boxes that members make
   std::vector<bool> divides;                // by layer: the way divides it
-  std::vector<ValueId> values;              // by value: its number in the model that was divided
+  std::vector<ValueId> values;              // by value: its number in the model that was divided;
+                                            // -1 where a rewrite leaves none of its name
 };
 
 namespace {
@@ -108,10 +110,12 @@ const GroupPrices::Shape& GroupPrices::shape_of(GroupShape group) {
 
 void GroupPrices::divide(GroupShape group, Shape& shape) {
   const bool by_samples = group.way == Way::kSample;
-  const Model& model = by_samples ? by_sample() : model_;
+  std::optional<Model> by_feature;
+  if (!by_samples && model_.original() == nullptr)
+    by_feature = rewritten(model_, rewrites_of_groups(model_, request_, {{layers(), group}}));
+  const Model& model = by_samples ? by_sample() : by_feature ? *by_feature : model_;
   const std::vector<int> parts = numbered(group.workers);
-  const std::vector<size_t> layer_of =
-      layer_of_nodes(model, by_samples ? layers_of(model) : layers_);
+  const std::vector<size_t> layer_of = layer_of_nodes(model, layers_of(model));
   const int64_t largest = request_.largest_micro_batch();
   shape.divides.assign(layers_.size(), !by_samples || largest >= group.workers);
   Division division{.nodes = {}, .largest = largest};
@@ -177,7 +181,7 @@ void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>&
   const Model& model = sources.model();
   std::vector<int> number(at(model.values()), -1);  // among those that layers read of others
   for (size_t i = 0; i < shape.values.size(); ++i)
-    number[at(shape.values[i])] = static_cast<int>(i);
+    if (shape.values[i] >= 0) number[at(shape.values[i])] = static_cast<int>(i);
   for (Shape::Member& member : shape.members) {
     member.inside.resize(values_.size());
     member.need.resize(values_.size());
