@@ -138,7 +138,7 @@ TEST_P(StreamSocket, HasNoLastWordsOnceInterrupted) {
 }
 
 TEST_P(StreamSocket, SendsItsLastWordsBeforeItGoes) {
-  const auto payload = pattern_of(8, kMiB);
+  const auto payload = pattern_of(8, kMiB / 4);  // half a second is all there is
   for (int i = 0; i < 8; ++i) b_.rooms.make(i, payload.size());
   std::jthread leaving([&] {
     for (int i = 0; i < 8; ++i)
