@@ -57,6 +57,13 @@ def layers_of(name, model):
     return list(model)
 
 
+def keep_what_is_read(model):
+    """A half begins with what was received, which wants a gradient: nothing may overwrite it."""
+    for module in model.modules():
+        if hasattr(module, "inplace"):
+            module.inplace = False
+
+
 def seconds_of(layer, x):
     least = float("inf")
     for _ in range(TIMED):
@@ -87,6 +94,7 @@ class Pipeline:
         self.rank, self.count = rank, micro_batches
         self.x, self.y = x.chunk(micro_batches), y.chunk(micro_batches)
         layers = layers_of(name, model)
+        keep_what_is_read(model)
         ends = [best_split(layers, self.x[0]) if rank == 0 else 0]
         dist.broadcast_object_list(ends)
         with torch.no_grad():
