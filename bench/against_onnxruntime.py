@@ -12,26 +12,16 @@ largest number ends the run.
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
+from turns import KERF, answer, in_turns, ratios_of, told_ratio
+
 HERE = pathlib.Path(__file__).resolve().parent
-CORE = ["taskset", "-c", "0"]
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 MOST_DIFFERENCE = 1e-4
 PEER = str(HERE / "peer_onnxruntime.py")
-
-
-def answer(*command):
-    run = subprocess.run(CORE + list(map(str, command)), env=ONE_THREAD, stdin=subprocess.DEVNULL, capture_output=True,
-                         text=True, check=False)
-    if run.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{run.stderr}")
-    return json.loads(run.stdout)
 
 
 def given_models():
@@ -42,14 +32,14 @@ def given_models():
 
 
 def infer(kerf, model, name, rows, folder):
-    return answer(kerf, "infer", model, "--batch", 1, "--workers", 1, "--transport", "inproc", "--threads", 1, "--input",
-                  f"{name}={rows}", "--output", folder, "--json")
+    return answer([kerf, "infer", model, "--batch", 1, "--workers", 1, "--transport", "inproc", "--threads", 1, "--input",
+                   f"{name}={rows}", "--output", folder, "--json"])
 
 
 def check_answers(arguments, model, data, folder):
     drawn, rows = folder / "drawn.onnx", folder / "rows.npy"
     infer(arguments.kerf, drawn, data, rows, folder / "answers")
-    difference = answer(arguments.python, PEER, "compare", drawn, rows, folder / "answers")["difference"]
+    difference = answer([arguments.python, PEER, "compare", drawn, rows, folder / "answers"])["difference"]
     if not difference <= MOST_DIFFERENCE:
         sys.exit(f"{model.name}: answers differ by {difference:.1e} of the largest")
     return difference
@@ -58,32 +48,27 @@ def check_answers(arguments, model, data, folder):
 def measure(arguments, model):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        data = answer(arguments.python, PEER, "draw", model, folder, "--rows", arguments.images)["input"]
+        data = answer([arguments.python, PEER, "draw", model, folder, "--rows", arguments.images])["input"]
         difference = None if arguments.skip_answers else check_answers(arguments, model, data, folder)
         (folder / "drawn.onnx").unlink()
         versions = set()
 
         def peer():
-            report = answer(arguments.python, PEER, "time", model, folder / "rows.npy")
+            report = answer([arguments.python, PEER, "time", model, folder / "rows.npy"])
             versions.add(report["onnxruntime"])
             return statistics.median(report["row_seconds"])
 
         sides = {"kerf": lambda: infer(arguments.kerf, model, data, folder / "rows.npy", folder / "out")["latency_seconds"],
                  "peer": peer}
-        times = {side: [] for side in sides}
-        for turn in range(arguments.rounds):
-            for side in sorted(sides, reverse=turn % 2 == 1):
-                times[side].append(sides[side]())
-    ratios = [ours / theirs for ours, theirs in zip(times["kerf"], times["peer"])]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+        times = in_turns(sides, arguments.rounds)
     return {"onnxruntime": versions.pop(), "kerf_seconds": statistics.median(times["kerf"]),
-            "onnxruntime_seconds": statistics.median(times["peer"]), "ratio": statistics.median(ratios),
-            "quartiles": [quartiles[0], quartiles[2]], "ratios": ratios, "difference": difference}
+            "onnxruntime_seconds": statistics.median(times["peer"]), "difference": difference,
+            **ratios_of(times["kerf"], times["peer"])}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
+    parser.add_argument("--kerf", default=KERF)
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has onnxruntime and onnx")
     parser.add_argument("--models", type=pathlib.Path, default=given_models(), help="a folder with light_*.onnx")
     parser.add_argument("--rounds", type=int, default=7)
@@ -99,11 +84,9 @@ def main():
     report = {}
     for model in models:
         result = report[model.stem] = measure(arguments, model)
-        low, high = result["quartiles"]
         if not arguments.json:
             print(f"{model.stem}: kerf {result['kerf_seconds'] * 1e3:.2f} ms, onnxruntime {result['onnxruntime']} "
-                  f"{result['onnxruntime_seconds'] * 1e3:.2f} ms, ratio {result['ratio']:.2f} "
-                  f"(quartiles {low:.2f} to {high:.2f})", flush=True)
+                  f"{result['onnxruntime_seconds'] * 1e3:.2f} ms, ratio {told_ratio(result)}", flush=True)
     ratios = [each["ratio"] for each in report.values()]
     mean = math.exp(statistics.mean(map(math.log, ratios)))
     if arguments.json:

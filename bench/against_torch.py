@@ -11,7 +11,6 @@ PyTorch imported; its way of the least.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import pathlib
@@ -20,6 +19,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from turns import KERF, TORCH_PYTHON, answer, fastest, in_turns, on_cores, ratios_of, threads, told_ratio
 
 HERE = pathlib.Path(__file__).resolve().parent
 ZOO = ["--image-size", "64"]
@@ -44,28 +45,6 @@ CASES = [
     Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
     Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile")),
 ]
-
-
-def blas_core():
-    """OpenBLAS takes a processor younger than itself for one of 2004: name the best kernels that this one can run."""
-    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
-    return "SkylakeX" if "avx512f" in flags else "Haswell" if "avx2" in flags else None
-
-
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-if blas_core():
-    ONE_THREAD.setdefault("OPENBLAS_CORETYPE", blas_core())
-CORE = ["taskset", "-c", "0"]
-# Debian's python3-torch is known to Debian's interpreter only.
-TORCH_PYTHON = sys.executable if importlib.util.find_spec("torch") else "/usr/bin/python3"
-
-
-def answer(command):
-    run = subprocess.run(CORE + command, env=ONE_THREAD, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                         check=False)
-    if run.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{run.stderr}")
-    return json.loads(run.stdout)
 
 
 def kerf_command(kerf, case, folder):
@@ -111,26 +90,19 @@ def measure(case, arguments):
         versions.add(version)
         return seconds
 
-    sides = [("kerf", lambda: kerf_step(arguments.kerf, case))]
-    sides += [(way, lambda way=way: peer(way)) for way in ways_of(arguments.python, case)]
-    times = {name: [] for name, _ in sides}
-    for turn in range(arguments.rounds):
-        first = turn % len(sides)
-        for name, run in sides[first:] + sides[:first]:
-            times[name].append(run())
+    sides = {"kerf": lambda: kerf_step(arguments.kerf, case)}
+    sides |= {way: lambda way=way: peer(way) for way in ways_of(arguments.python, case)}
+    times = in_turns(sides, arguments.rounds)
     kerf = times.pop("kerf")
-    best = min(times, key=lambda way: statistics.median(times[way]))
-    ratios = [ours / theirs for ours, theirs in zip(kerf, times[best])]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    best = fastest(times)
     return {"torch": versions.pop(), "best_way": best, "kerf_seconds": statistics.median(kerf),
-            "torch_seconds": {way: statistics.median(each) for way, each in times.items()},
-            "ratio": statistics.median(ratios), "quartiles": [quartiles[0], quartiles[2]], "ratios": ratios}
+            "torch_seconds": {way: statistics.median(each) for way, each in times.items()}, **ratios_of(kerf, times[best])}
 
 
 def most_resident(command):
     """In MiB. A process is said to have had what this small one has at least."""
     with open(os.devnull, "wb") as nowhere:
-        child = os.posix_spawnp(CORE[0], CORE + command, ONE_THREAD, file_actions=[
+        child = os.posix_spawnp("taskset", on_cores("0", command), threads(1), file_actions=[
             (os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1), (os.POSIX_SPAWN_DUP2, nowhere.fileno(), 2)])
         _, status, usage = os.wait4(child, 0)
     if status:
@@ -156,7 +128,7 @@ def print_memory(case, result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
+    parser.add_argument("--kerf", default=KERF)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name has this, as in convnet")
     parser.add_argument("--python", default=TORCH_PYTHON, help="an interpreter that has PyTorch")
@@ -174,9 +146,8 @@ def main():
             print_memory(case, result)
             continue
         peers = ", ".join(f"{way} {seconds * 1e3:.1f} ms" for way, seconds in result["torch_seconds"].items())
-        low, high = result["quartiles"]
         print(f"{case.name}: kerf {result['kerf_seconds'] * 1e3:.1f} ms, torch {result['torch']} {peers}, "
-              f"ratio {result['ratio']:.2f} (quartiles {low:.2f} to {high:.2f})", flush=True)
+              f"ratio {told_ratio(result)}", flush=True)
     if arguments.json:
         print(json.dumps(report, indent=2))
 

@@ -10,20 +10,16 @@ names an interpreter with another PyTorch than Debian's. --small is for seeing t
 """
 
 import argparse
-import importlib.util
 import json
-import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 
+from turns import KERF, TORCH_PYTHON, answer, fastest, in_turns, ratios_of, told_ratio
+
 HERE = pathlib.Path(__file__).resolve().parent
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-TWO_THREADS = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-CORES = ["taskset", "-c", "0,1"]
-TORCH_PYTHON = sys.executable if importlib.util.find_spec("torch") else "/usr/bin/python3"
+CORES = "0,1"
 OTHER_CUTS = ("layer", "feature", "batch")
 WAYS = ("threads", "ddp", "pipeline")
 
@@ -47,27 +43,19 @@ SMALL = [
 ]
 
 
-def answer(command, environment):
-    run = subprocess.run(CORES + command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                         check=False)
-    if run.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{run.stderr}")
-    return json.loads(run.stdout)
-
-
 def kerf_step(arguments, case, cut):
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.kerf, "train", *case.model, "--data", case.data, "--workers", "2", "--cut", cut, "--threads", "1",
                    "--transport", "shm", "--batch", str(case.batch), "--micro-batches", str(arguments.micro_batches),
                    "--steps", str(case.steps + 1), "--lr", "0.001", "--no-test", "--trace-steps", "0", "--json", "--out",
                    folder]
-        return answer(command, ENVIRONMENT)["median_step_seconds"]
+        return answer(command, CORES)["median_step_seconds"]
 
 
 def torch_step(arguments, case, way, mode):
     command = [arguments.python, str(HERE / "peer_torch_two.py"), *case.torch_model, "--way", way, "--mode", mode, "--batch",
                str(case.batch), "--steps", str(case.steps), "--micro-batches", str(arguments.micro_batches)]
-    report = answer(command, TWO_THREADS if way == "threads" else ENVIRONMENT)
+    report = answer(command, CORES, 2 if way == "threads" else 1)
     return statistics.median(report["step_seconds"])
 
 
@@ -80,31 +68,21 @@ def modes_of(python, case):
 
 
 def sides_of(arguments, case, modes):
-    sides = [("kerf auto", lambda: kerf_step(arguments, case, "auto"))]
-    sides += [(f"kerf {cut}", lambda cut=cut: kerf_step(arguments, case, cut)) for cut in OTHER_CUTS]
-    for way in WAYS:
-        for mode in modes:
-            sides.append((f"torch {way} {mode}", lambda way=way, mode=mode: torch_step(arguments, case, way, mode)))
-    return sides
+    cuts = ("auto", *OTHER_CUTS)
+    sides = {f"kerf {cut}": lambda cut=cut: kerf_step(arguments, case, cut) for cut in cuts}
+    return sides | {f"torch {way} {mode}": lambda way=way, mode=mode: torch_step(arguments, case, way, mode)
+                    for way in WAYS for mode in modes}
 
 
 def against(times, kind):
     """The fastest of one kind, and the automatic plan's ratios to it."""
-    best = min((name for name in times if name.startswith(kind) and name != "kerf auto"),
-               key=lambda name: statistics.median(times[name]))
-    ratios = [ours / theirs for ours, theirs in zip(times["kerf auto"], times[best])]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return {"best": best, "ratio": statistics.median(ratios), "quartiles": [quartiles[0], quartiles[2]], "ratios": ratios}
+    best = fastest({name: each for name, each in times.items() if name.startswith(kind) and name != "kerf auto"})
+    return {"best": best, **ratios_of(times["kerf auto"], times[best])}
 
 
 def measure(arguments, case):
     version, modes = modes_of(arguments.python, case)
-    sides = sides_of(arguments, case, modes)
-    times = {name: [] for name, _ in sides}
-    for turn in range(arguments.rounds):
-        first = turn % len(sides)
-        for name, run in sides[first:] + sides[:first]:
-            times[name].append(run())
+    times = in_turns(sides_of(arguments, case, modes), arguments.rounds)
     return {"torch": version, "seconds": {name: statistics.median(each) for name, each in times.items()},
             "against_torch": against(times, "torch"), "against_kerf": against(times, "kerf")}
 
@@ -113,15 +91,13 @@ def told(name, result):
     lines = [f"{name}, PyTorch {result['torch']}"]
     lines += [f"  {side:<28} {seconds * 1e3:9.1f} ms" for side, seconds in result["seconds"].items()]
     for key in ("against_torch", "against_kerf"):
-        one = result[key]
-        lines.append(f"  kerf auto / {one['best']}: {one['ratio']:.2f} (quartiles {one['quartiles'][0]:.2f} to "
-                     f"{one['quartiles'][1]:.2f})")
+        lines.append(f"  kerf auto / {result[key]['best']}: {told_ratio(result[key])}")
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
+    parser.add_argument("--kerf", default=KERF)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--micro-batches", type=int, default=4)
     parser.add_argument("--only", default="", help="cases whose name has this, as in GPT")

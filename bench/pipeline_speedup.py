@@ -8,34 +8,26 @@ pipeline of two equal stages can gain with 32 micro-batches: 2 * 32 / 33 = 1.94;
 
 import argparse
 import json
-import os
-import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from turns import KERF, answer
+
 SIZES = "784" + "-2048" * 7 + "-10"
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def step_seconds(kerf, workers, cores, steps):
     with tempfile.TemporaryDirectory() as folder:
-        command = ["taskset", "-c", cores, kerf, "train", "mlp", "--sizes", SIZES, "--data", "synthetic:4096x784x10",
+        command = [kerf, "train", "mlp", "--sizes", SIZES, "--data", "synthetic:4096x784x10",
                    "--workers", str(workers), "--threads", "1", "--transport", "shm", "--schedule", "1f1b", "--batch",
                    "4096", "--micro-batches", "32", "--steps", str(steps + 1), "--lr", "0.001", "--no-test",
                    "--trace-steps", "0", "--json", "--out", folder]
-        run = subprocess.run(command, env=ONE_THREAD, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             check=False)
-    if run.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{run.stderr}")
-    return json.loads(run.stdout)["median_step_seconds"]
+        return answer(command, cores)["median_step_seconds"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kerf", default=str(HERE.parent / "build/release/bin/kerf"))
+    parser.add_argument("--kerf", default=KERF)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--json", action="store_true")

@@ -10,14 +10,12 @@ each (Student's t over the logarithms).
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+from turns import answer
+
 STUDENT_95 = [6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78, 1.77, 1.76, 1.75, 1.75, 1.74, 1.73, 1.73]
 PIPELINE = "784" + "-2048" * 7 + "-10"
 TRAINING = {
@@ -25,14 +23,6 @@ TRAINING = {
     "MLP step": (["mlp", "--sizes", "784-4096-4096-10", "--data", "synthetic:1024x784x10", "--batch", "256",
                   "--micro-batches", "1"], 8),
 }
-
-
-def answer(command, cores):
-    run = subprocess.run(["taskset", "-c", cores, *map(str, command)], env=ONE_THREAD, stdin=subprocess.DEVNULL,
-                         capture_output=True, text=True, check=False)
-    if run.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{run.stderr}")
-    return json.loads(run.stdout)
 
 
 def step_seconds(build, what, steps, workers, transport):
