@@ -36,7 +36,7 @@ struct Value {
   uint32_t parameter = 0;             // number of what is_kept(), in model order
   std::shared_ptr<const ops::TensorLiteral> literal = nullptr;  // of a constant
   std::shared_ptr<const Contents> contents = nullptr;  // before `initializer`, where there are
-  bool derived = false;  // contents that were computed of others: files of weights may lack it
+  bool derived = false;  // files of weights may lack it, and `contents` stand
   std::shared_ptr<const StoredForm> stored = nullptr;  // null: files have it as it is
 };
 
@@ -89,8 +89,8 @@ class Model {
   ValueId add_parameter(const std::string& name, const ops::ValueSpec& spec,
                         const ops::Initializer& initializer, Role role = Role::kParameter);
   ValueId add_constant(const std::string& name, ops::TensorLiteral literal);
-  // What it holds at first, instead of what its initializer makes. `derived`: whoever wrote them
-  // computed them of weights, and files of weights may have only those.
+  // What it holds at first, instead of what its initializer makes. `derived`: files of weights may
+  // lack them: they were computed of weights, or are the program's own numbers.
   void set_contents(ValueId id, std::shared_ptr<const Contents> contents, bool derived = false);
   // How files of weights have it.
   void set_stored(ValueId id, std::shared_ptr<const StoredForm> form);
