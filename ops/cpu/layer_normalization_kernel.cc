@@ -2,9 +2,9 @@
 // g = dY * Scale,
 //   dX = d * (g - mean(g) - n * mean(g * n)),   dScale = sum of dY * n,   dB = sum of dY.
 #include <cmath>
-#include <cstring>
 
 #include "ops/cpu/channel_rows.h"
+#include "ops/cpu/normalized_rows.h"
 #include "ops/kernel.h"
 #include "ops/operators/layer_normalization.h"
 #include "ops/simd/lanes.h"
@@ -12,26 +12,6 @@
 
 namespace kerf::ops::cpu {
 namespace {
-
-KERF_CLONES void normalise(const float* x, float mean, float inverse, const float* scale,
-                           const float* bias, int64_t count, float* y) {
-  if (bias == nullptr) {
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean) * inverse * scale[i];
-    return;
-  }
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean) * inverse * scale[i] + bias[i];
-}
-
-KERF_CLONES float sum_scaled(const float* dy, const float* scale, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i]; });
-}
-
-KERF_CLONES float sum_scaled_centred(const float* dy, const float* scale, const float* x,
-                                     float mean, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
-}
 
 // dx = dy * scale * inverse + (x - mean) * slope + shift
 KERF_CLONES void row_gradient(const float* dy, const float* scale, float inverse, const float* x,
@@ -41,15 +21,6 @@ KERF_CLONES void row_gradient(const float* dy, const float* scale, float inverse
     dx[i] = dy[i] * scale[i] * inverse + ((x[i] - mean) * slope + shift);
 }
 
-KERF_CLONES void add_row(const float* dy, const float* x, float mean, float inverse, int64_t count,
-                         float* products, float* sums) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    products[i] += dy[i] * ((x[i] - mean) * inverse);
-    sums[i] += dy[i];
-  }
-}
-
 class LayerNormalizationKernel final : public Kernel {
  public:
   explicit LayerNormalizationKernel(float epsilon) : epsilon_(epsilon) {}
@@ -57,46 +28,35 @@ class LayerNormalizationKernel final : public Kernel {
   void forward(const Call& call) override {
     const int64_t rows = rows_of(call);
     const int64_t length = call.inputs[1].elements();
-    if (rows == 0) return;
     auto* reserve = reinterpret_cast<float*>(call.reserve.data());
     const float* bias = call.inputs.size() > 2 ? call.inputs[2].f32() : nullptr;
-    simd::parallel_pieces(rows, 1 + simd::kLeastElements / length, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float* x = call.inputs[0].f32() + row * length;
-        const auto count = static_cast<float>(length);
-        const float mean = simd::sum_of(x, length) / count;
-        const float variance = sum_row_centred_squares(x, mean, length) / count;
-        const float inverse = 1.0F / std::sqrt(variance + epsilon_);
-        normalise(x, mean, inverse, call.inputs[1].f32(), bias, length,
-                  call.outputs[0].f32() + row * length);
-        if (reserve != nullptr) reserve[row] = mean;
-        if (reserve != nullptr) reserve[rows + row] = inverse;
-        put(call, 1, row, mean);
-        put(call, 2, row, inverse);
-      }
+    for_rows(rows, length, [&](int64_t row) {
+      const float* x = call.inputs[0].f32() + row * length;
+      const auto count = static_cast<float>(length);
+      const float mean = simd::sum_of(x, length) / count;
+      const float variance = sum_row_centred_squares(x, mean, length) / count;
+      const float inverse = 1.0F / std::sqrt(variance + epsilon_);
+      normalise_row(x, mean, inverse, call.inputs[1].f32(), bias, length,
+                    call.outputs[0].f32() + row * length);
+      if (reserve != nullptr) reserve[row] = mean;
+      if (reserve != nullptr) reserve[rows + row] = inverse;
+      put(call, 1, row, mean);
+      put(call, 2, row, inverse);
     });
   }
 
   void input_gradient(const Call& call, std::span<const GradientTarget> targets) override {
     const int64_t length = call.inputs[1].elements();
     for (const GradientTarget& target : targets)
-      if (target.input == 0 && length > 0)
-        simd::parallel_pieces(rows_of(call), 1 + simd::kLeastElements / length,
-                              [&](int64_t begin, int64_t end) {
-                                for (int64_t row = begin; row < end; ++row)
-                                  x_gradient(call, row, target.to.f32() + row * length);
-                              });
+      if (target.input == 0)
+        for_rows(rows_of(call), length,
+                 [&](int64_t row) { x_gradient(call, row, target.to.f32() + row * length); });
     if (call.handed.empty()) return;
     sum_rows(call, reinterpret_cast<float*>(call.handed.data()));
   }
 
   void weight_gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    for (const GradientTarget& target : targets) {
-      const int64_t length = target.to.elements();
-      const auto* from =
-          reinterpret_cast<const float*>(call.handed.data()) + (target.input == 1 ? 0 : length);
-      simd::copy_or_add(from, length, target.to.f32(), target.accumulate);
-    }
+    take_handed_sums(call, 1, targets);
   }
 
  private:
@@ -137,20 +97,18 @@ class LayerNormalizationKernel final : public Kernel {
     row_gradient(dy, scale, inverse, x, mean, slope / count, shift / count, length, dx);
   }
 
-  // Threads take columns; each adds the rows in ascending order.
   static void sum_rows(const Call& call, float* products) {
     const int64_t length = call.inputs[1].elements();
     const int64_t rows = rows_of(call);
-    std::memset(products, 0, static_cast<size_t>(2 * length) * sizeof(float));
+    std::fill_n(products, 2 * length, 0.0F);
     const float* dy = call.output_gradients[0].f32();
-    if (rows == 0 || dy == nullptr) return;
+    if (dy == nullptr) return;
     const float* x = call.inputs[0].f32();
     const auto* reserve = reinterpret_cast<const float*>(call.reserve.data());
-    const int64_t least = std::max<int64_t>(16, simd::kLeastElements / rows);
-    simd::parallel_pieces(length, least, [&](int64_t begin, int64_t end) {
-      for (int64_t row = 0; row < rows; ++row)
-        add_row(dy + row * length + begin, x + row * length + begin, reserve[row],
-                reserve[rows + row], end - begin, products + begin, products + length + begin);
+    for_columns(rows, length, [&](int64_t row, int64_t begin, int64_t end) {
+      const int64_t from = row * length + begin;
+      add_normalised_products(dy + from, x + from, reserve[row], reserve[rows + row], end - begin,
+                              products + begin, products + length + begin);
     });
   }
 

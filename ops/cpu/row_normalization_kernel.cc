@@ -3,9 +3,9 @@
 //   dX = g * r,   dsquares = -r^3 / 2n * sum of g * c,   dsums = -r / n * sum of g,
 //   dScale = sum over rows of dY * c * r,   dB = sum over rows of dY.
 #include <cmath>
-#include <cstring>
 
 #include "ops/cpu/channel_rows.h"
+#include "ops/cpu/normalized_rows.h"
 #include "ops/kernel.h"
 #include "ops/operators/row_normalization.h"
 #include "ops/simd/lanes.h"
@@ -14,52 +14,14 @@
 namespace kerf::ops::cpu {
 namespace {
 
-KERF_CLONES void normalise_row(const float* x, float mean, float inverse, const float* scale,
-                               const float* bias, int64_t count, float* y) {
-  if (bias == nullptr) {
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean) * inverse * scale[i];
-    return;
-  }
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean) * inverse * scale[i] + bias[i];
-}
-
 KERF_CLONES void scale_gradient_row(const float* dy, const float* scale, float inverse,
                                     int64_t count, float* dx) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * scale[i] * inverse;
 }
 
-KERF_CLONES float sum_of_scaled(const float* dy, const float* scale, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i]; });
-}
-
-KERF_CLONES float sum_of_scaled_centred(const float* dy, const float* scale, const float* x,
-                                        float mean, int64_t count) {
-  return simd::sum_in_lanes(count, [=](int64_t i) { return dy[i] * scale[i] * (x[i] - mean); });
-}
-
 KERF_CLONES float sum_of_centred(const float* x, float mean, int64_t count) {
   return simd::sum_in_lanes(count, [=](int64_t i) { return x[i] - mean; });
-}
-
-KERF_CLONES void add_products_row(const float* dy, const float* x, float mean, float inverse,
-                                  int64_t count, float* products, float* sums) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    products[i] += dy[i] * ((x[i] - mean) * inverse);
-    sums[i] += dy[i];
-  }
-}
-
-// Calls work(row) for all rows of `length` numbers, on as many threads as are worth it.
-template <class Work>
-void for_rows(int64_t rows, int64_t length, const Work& work) {
-  simd::parallel_pieces(rows, 1 + simd::kLeastElements / std::max<int64_t>(length, 1),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t row = begin; row < end; ++row) work(row);
-                        });
 }
 
 class RowSumsKernel final : public Kernel {
@@ -141,22 +103,17 @@ class RowNormalizationKernel final : public Kernel {
         if (target.input == Op::kX)
           scale_gradient_row(dy, scale, r, length, to + row * length);
         else if (target.input == Op::kSums)
-          to[row] = -r / whole_ * sum_of_scaled(dy, scale, length);
+          to[row] = -r / whole_ * sum_scaled(dy, scale, length);
         else
-          to[row] = -r * r * r / (2 * whole_) *
-                    sum_of_scaled_centred(dy, scale, x, mean(call, row), length);
+          to[row] =
+              -r * r * r / (2 * whole_) * sum_scaled_centred(dy, scale, x, mean(call, row), length);
       });
     }
     if (!call.handed.empty()) sum_rows(call, reinterpret_cast<float*>(call.handed.data()));
   }
 
   void weight_gradient(const Call& call, std::span<const GradientTarget> targets) override {
-    for (const GradientTarget& target : targets) {
-      const int64_t length = target.to.elements();
-      const auto* from = reinterpret_cast<const float*>(call.handed.data()) +
-                         (target.input == Op::kScale ? 0 : length);
-      simd::copy_or_add(from, length, target.to.f32(), target.accumulate);
-    }
+    take_handed_sums(call, Op::kScale, targets);
   }
 
  private:
@@ -171,20 +128,15 @@ class RowNormalizationKernel final : public Kernel {
     return 1.0F / std::sqrt(call.inputs[Op::kSquares].f32()[row] / whole_ + epsilon_);
   }
 
-  // Threads take columns; each adds the rows in ascending order.
   void sum_rows(const Call& call, float* products) const {
     const int64_t length = call.inputs[Op::kScale].elements();
-    const int64_t rows = rows_of(call);
-    std::memset(products, 0, static_cast<size_t>(2 * length) * sizeof(float));
-    if (rows == 0) return;
+    std::fill_n(products, 2 * length, 0.0F);
     const float* dy = call.output_gradients[0].f32();
     const float* x = call.inputs[Op::kX].f32();
-    const int64_t least = std::max<int64_t>(16, simd::kLeastElements / rows);
-    simd::parallel_pieces(length, least, [&](int64_t begin, int64_t end) {
-      for (int64_t row = 0; row < rows; ++row)
-        add_products_row(dy + row * length + begin, x + row * length + begin, mean(call, row),
-                         inverse(call, row), end - begin, products + begin,
-                         products + length + begin);
+    for_columns(rows_of(call), length, [&](int64_t row, int64_t begin, int64_t end) {
+      const int64_t from = row * length + begin;
+      add_normalised_products(dy + from, x + from, mean(call, row), inverse(call, row), end - begin,
+                              products + begin, products + length + begin);
     });
   }
 
