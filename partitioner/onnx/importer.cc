@@ -224,19 +224,18 @@ void Importer::note_untrained() {
     if (node.op == "BatchNormalization" && node.inputs.size() == 5)
       statistics.insert(node.inputs.begin() + 3, node.inputs.end());
   std::vector<std::string> left;
-  for (const auto& [name, stored] : graph_.initializers)
-    if (readers_.contains(name) && stored.spec.dtype == ops::DType::kFloat32 &&
-        stored.spec.shape.elements() > 1 && !trained.contains(name) && !statistics.contains(name) &&
-        !fits({name, stored.spec, nullptr, {}, forms_[name]}, options_.freeze))
+  for (const auto& [name, stored] : graph_.initializers) {
+    const Fixed fixed{name, stored.spec, nullptr, {}, forms_[name]};
+    if (readers_.contains(name) && may_be_weight(fixed) && !trained.contains(name) &&
+        !statistics.contains(name) && !fits(fixed, options_.freeze))
       left.push_back(name);
+  }
   if (left.empty()) return;
   const size_t count = left.size();
   left.resize(std::min(kFew, count));
-  note(
-      format("{} of the file {} not trained, though of more than one number: {}{}; --train NAME "
-             "trains one that is a weight",
-             plural(count, "float tensor"), count == 1 ? "is" : "are", fmt::join(left, ", "),
-             count > kFew ? " and so on" : ""));
+  note(format("{} of the file {} not trained: {}{}; --train NAME trains one that is a weight",
+              plural(count, "float tensor"), count == 1 ? "is" : "are", fmt::join(left, ", "),
+              count > kFew ? " and so on" : ""));
 }
 
 std::string Importer::some_weights() const {

@@ -116,6 +116,7 @@ class Importer {
   // ---- importer_weights.cc
   static constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that every part may repeat
   void count_readers();
+  bool may_be_weight(const Fixed& fixed) const;
   bool is_placed(const std::string& name, const Fixed& fixed) const;
   std::optional<bool> parameter_in_torch(const Fixed& fixed) const;
   bool is_picked(const Fixed& fixed) const;

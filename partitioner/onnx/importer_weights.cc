@@ -58,11 +58,6 @@ bool are_angles(const Fixed& fixed) {
   return others;
 }
 
-bool may_be_weight(const Fixed& fixed) {
-  return fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.rank() > 0 &&
-         fixed.spec.shape.elements() > 1;
-}
-
 const std::string& origin_of(const Fixed& fixed) {
   return fixed.of.empty() ? fixed.name : fixed.of;
 }
@@ -89,6 +84,23 @@ bool same_constant(const Fixed& a, const Fixed& b) {
 }
 
 }  // namespace
+
+// By what it is, wherever it stands. One number is a weight in the place of one only, as the bias of
+// a layer with one output is, or where the file says that it is a module's: else it may be any
+// number of a formula.
+bool Importer::may_be_weight(const Fixed& fixed) const {
+  const int64_t numbers = fixed.spec.shape.elements();
+  if (fixed.spec.dtype != DType::kFloat32 || numbers == 0) return false;
+  if (numbers > 1) return true;
+  const bool begins_anew =
+      fixed.contents == nullptr && fixed.initializer.kind != ops::Initializer::Kind::kConstant;
+  if (begins_anew) return true;  // as a head has it
+  const std::string& origin = origin_of(fixed);
+  if (!graph_.torch.empty() && parameter_in_torch(fixed).value_or(false)) return true;
+  if (graph_.torch.empty() && graph_.by_torch && is_torch_name(origin)) return true;
+  return fixed.spec.shape.rank() > 0 &&
+         (weights_.operands.contains(fixed.name) || weights_.operands.contains(origin));
+}
 
 // Of a name that the file has: names of what weights are made of stand for it, too. Where the file
 // says what was a parameter in the program, that goes before what the place says.
@@ -195,13 +207,14 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) {
   fixed.stored = form == forms_.end() ? nullptr : form->second;
 }
 
-// The weight of the file that a constant node's results are made of, if it is one.
+// The weight of the file that a constant node's results are made of, if it is one; one number beside
+// it only scales it.
 const std::string* Importer::weight_in(const GraphNode& node) const {
   const std::string* found = nullptr;
   const auto fixed_at = [&](const std::string& name) { return std::get_if<Fixed>(&known(name)); };
   for (const std::string& input : node.inputs) {
     const Fixed* fixed = input.empty() ? nullptr : fixed_at(input);
-    if (fixed == nullptr || !may_be_weight(*fixed)) continue;
+    if (fixed == nullptr || fixed->spec.shape.elements() < 2 || !may_be_weight(*fixed)) continue;
     if (!is_in_file(origin_of(*fixed)) ||
         (found != nullptr && origin_of(*fixed_at(*found)) != origin_of(*fixed)))
       return nullptr;
@@ -343,7 +356,7 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
   const bool trained = is_trained(name, fixed) && may_train;
   // What a file of weights would have is no constant of the model.
   const bool stored = (is_in_file(fixed.name) || fixed.stored != nullptr) &&
-                      fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
+                      (may_be_weight(fixed) || statistics_.contains(name));
   if (!state && !trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
   const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
