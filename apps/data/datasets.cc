@@ -88,18 +88,33 @@ std::string sizes_before(const std::string& what, int64_t count) {
   return what.substr(0, end + 1);
 }
 
+// Without the quotes of Markdown.
+std::string plain(std::string_view form) {
+  std::string text(form);
+  std::erase(text, '`');
+  return text;
+}
+
 // Workers that were started elsewhere would look for files there.
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
+std::string absolute(const DataKind& kind, const std::string& path) {
+  if (path.empty())
+    throw Error(ErrorCode::kUsage,
+                format("it names no {}: write it as in {}",
+                       kind.form.find("FOLDER") == std::string_view::npos ? "file" : "folder",
+                       plain(kind.form)),
+                "--data");
+  return std::filesystem::absolute(path).string();
+}
 
 std::string complete_path(const DataKind& kind, const std::string& what, const Model& /*model*/,
                           int64_t /*batch*/) {
-  return format("{}:{}", kind.name, absolute(what));
+  return format("{}:{}", kind.name, absolute(kind, what));
 }
 
 std::string complete_pictures(const DataKind& kind, const std::string& what, const Model& model,
                               int64_t /*batch*/) {
   const std::string sizes = sizes_before(what, 3);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   return format(
       "{}:{}{}", kind.name,
       sizes.empty() ? picture_sizes(model, format("{}:{}", kind.name, what)) + ":" : sizes, path);
@@ -108,7 +123,7 @@ std::string complete_pictures(const DataKind& kind, const std::string& what, con
 std::string complete_bytes(const DataKind& kind, const std::string& what, const Model& model,
                            int64_t /*batch*/) {
   std::string sizes = sizes_before(what, 1);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   if (sizes.empty()) {
     const std::string name = format("{}:{}", kind.name, what);
     const int64_t vocabulary = vocabulary_of(model);
@@ -125,7 +140,7 @@ std::string complete_bytes(const DataKind& kind, const std::string& what, const 
 std::string complete_words(const DataKind& kind, const std::string& what, const Model& model,
                            int64_t /*batch*/) {
   std::string sizes = sizes_before(what, 2);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   const int64_t vocabulary = vocabulary_of(model);
   if (sizes.empty())
     sizes = format("{}x{}:", text_length(model, vocabulary, format("{}:{}", kind.name, what)),
@@ -180,7 +195,8 @@ std::string complete_fashion_mnist(const DataKind& kind, const std::string& what
 
 Rows open_fashion_mnist(const std::string& what, const Opening& how) {
   const std::string folder = what.empty() ? kFashionMnistFolder : what;
-  if (!std::filesystem::is_directory(folder))
+  std::error_code absent;
+  if (!std::filesystem::is_directory(folder, absent))
     throw Error(
         ErrorCode::kUsage,
         "there is no such folder; apt-get install dataset-fashion-mnist brings the data, or "
@@ -286,8 +302,7 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, sc
 std::string dataset_forms() {
   std::string forms;
   for (const DataKind& kind : kDataKinds)
-    for (const char letter : forms.empty() ? std::string(kind.form) : format(", {}", kind.form))
-      if (letter != '`') forms += letter;
+    forms += plain(forms.empty() ? std::string(kind.form) : format(", {}", kind.form));
   return forms;
 }
 
