@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/data/array_rows.h"
+#include "apps/data/folders.h"
 #include "apps/data/idx_folder.h"
 #include "apps/data/image_folder.h"
 #include "apps/data/synthetic.h"
@@ -195,13 +196,12 @@ std::string complete_fashion_mnist(const DataKind& kind, const std::string& what
 
 Rows open_fashion_mnist(const std::string& what, const Opening& how) {
   const std::string folder = what.empty() ? kFashionMnistFolder : what;
-  std::error_code absent;
-  if (!std::filesystem::is_directory(folder, absent))
-    throw Error(
-        ErrorCode::kUsage,
-        "there is no such folder; apt-get install dataset-fashion-mnist brings the data, or "
-        "--data fashion-mnist:FOLDER names where it is",
-        folder);
+  if (const std::string why = why_no_folder(folder); !why.empty())
+    throw Error(ErrorCode::kUsage,
+                format("{}; apt-get install dataset-fashion-mnist brings the data, or --data "
+                       "fashion-mnist:FOLDER names where it is",
+                       why),
+                folder);
   return std::make_shared<IdxFolder>(folder, how.split, kFashionMnist, how.request.working);
 }
 

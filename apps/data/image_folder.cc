@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "apps/data/byte_source.h"
+#include "apps/data/folders.h"
 #include "apps/data/picture.h"
 #include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
@@ -26,11 +27,6 @@ bool is_picture(const fs::path& path) {
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char letter) { return std::tolower(letter); });
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code unknown;
-  return fs::is_directory(path, unknown);
 }
 
 // In the order of their names, but for hidden ones.
@@ -65,8 +61,8 @@ ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split spl
     throw Error(ErrorCode::kUsage,
                 format("pictures have 1 or 3 channels, but the model reads {}", channels_),
                 folder_.string());
-  if (!is_folder(folder_))
-    throw Error(ErrorCode::kUsage, "there is no such folder of pictures", folder_.string());
+  if (const std::string why = why_no_folder(folder_); !why.empty())
+    throw Error(ErrorCode::kUsage, why + " of pictures", folder_.string());
   const auto has = [&](const char* name) { return is_folder(folder_ / name); };
   const char* const tests = has("test") ? "test" : "val";
   const bool divided = has("train") || (has(tests) && holds_folders(folder_ / tests));

@@ -98,8 +98,8 @@ bool same_constant(const Fixed& a, const Fixed& b) {
 
 }  // namespace
 
-// By what it is, wherever it stands. One number is a weight in the place of one only, as the bias of
-// a layer with one output is, or where the file says that it is a module's: else it may be any
+// By what it is, wherever it stands. One number is a weight in the place of one only, as the bias
+// of a layer with one output is, or where the file says that it is a module's: else it may be any
 // number of a formula.
 bool Importer::may_be_weight(const Fixed& fixed) const {
   const int64_t numbers = fixed.spec.shape.elements();
@@ -220,8 +220,8 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) {
   fixed.stored = form == forms_.end() ? nullptr : form->second;
 }
 
-// The weight of the file that a constant node's results are made of, if it is one; one number beside
-// it only scales it.
+// The weight of the file that a constant node's results are made of, if it is one; one number
+// beside it only scales it.
 const std::string* Importer::weight_in(const GraphNode& node) const {
   const std::string* found = nullptr;
   const auto fixed_at = [&](const std::string& name) { return std::get_if<Fixed>(&known(name)); };

@@ -182,9 +182,10 @@ class StateDicts(KerfTest):
                    weights, *flags)
 
     def test_every_weight_has_the_name_that_pytorch_has_for_it(self):
-        for name in ("encoder", "stack", "affines"):
+        # Of what was equal the older exporter does not say what it was.
+        for name, exporters in (("encoder", EXPORTERS), ("stack", EXPORTERS), ("affines", ["dynamo"])):
             answers, wanted = self.bring(name)
-            for exporter in EXPORTERS:
+            for exporter in exporters:
                 with self.subTest(model=name, exporter=exporter):
                     model = self.exported / f"{name}.{exporter}.onnx"
                     done = self.infer(model, self.exported / f"{name}.other.safetensors")
@@ -204,7 +205,7 @@ class StateDicts(KerfTest):
         numpy.savez(rows, x_train=x, target_train=answers + 1, x_test=x, target_test=answers + 1)
         for exporter in EXPORTERS:
             model = self.exported / f"single.{exporter}.onnx"
-            for given, told in (("other", ""), ("half", "9 tensors of")):
+            for given, told in (("other", ""), ("half", "8 tensors of")):
                 with self.subTest(exporter=exporter, weights=given):
                     done = self.infer(model, self.exported / f"single.{given}.safetensors", "--workers", 2)
                     self.assertEqual(done.returncode, 0, done.stderr)

@@ -3,8 +3,8 @@ class. Run by hand, with the newest PyTorch, onnxscript and safetensors installe
 
     python3 make_state_dict.py [--to FOLDER] [--width 8]
 
-    MODEL.EXPORTER.onnx        encoder, stack, positions, single and affines, of dynamo and torchscript; norms, of torchscript
-                               that keeps them
+    MODEL.EXPORTER.onnx        encoder, stack, positions and single, of dynamo and torchscript; norms, of torchscript that
+                               keeps them; folded and affines, of dynamo
     MODEL.other.safetensors    `state_dict()` of the other
     single.half.safetensors    the same of single, in float16
     MODEL.other.npz            `x`, rows to answer, and `answers` of the other to them; labels of rows
@@ -192,7 +192,7 @@ def main():
     other = otherwise(copy.deepcopy(single)).half().float()
     write(given.to, "single", single, other, 3, LENGTH)
     save_file({key: tensor.half() for key, tensor in other.state_dict().items()}, given.to / "single.half.safetensors")
-    write(given.to, "affines", affines, otherwise(copy.deepcopy(affines)), LENGTH, width)
+    write(given.to, "affines", affines, otherwise(copy.deepcopy(affines)), LENGTH, width, exporters=["dynamo"])
 
 
 main()
