@@ -4,7 +4,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,6 +41,7 @@ class GivenWeights {
   // What to tell of it.
   std::vector<std::string> check() {
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_as_the_model(tensor);
+    for (const auto& [name, why] : file_.unreadable()) check_is_not_needed(name, why);
     if (of_its_run_) return {};
     for (const schedmp::NamedSpec& tensor : file_.tensors()) check_nothing_is_left(tensor);
     for (const schedmp::NamedSpec& tensor : file_.tensors())
@@ -51,7 +51,7 @@ class GivenWeights {
     group_shared();
     for (const schedmp::NamedSpec& tensor : unread_) check_is_nothing(tensor);
     std::vector<std::string> notes;
-    if (!unread_.empty()) notes.push_back(note_of_unread());
+    if (!unread_.empty() || !file_.unreadable().empty()) notes.push_back(note_of_unread());
     if (!buffers_.empty()) notes.push_back(note_of_buffers());
     return notes;
   }
@@ -92,14 +92,21 @@ class GivenWeights {
     if (is_as_before(tensor, spec, *contents)) return;
     refuse(format("its {} is not that of {}, which has it {}", tensor.name, model_.name(),
                   doubtful ? "put together with others"
-                           : "in constants that are computed when the file is read"));
+                           : "in its constants, which no file of weights changes"));
+  }
+
+  // What a check would need, but cannot read.
+  void check_is_not_needed(const std::string& name, const std::string& why) const {
+    const auto computed = folded_.computed.find(name);
+    if (folded_.weights.contains(name) ||
+        (computed != folded_.computed.end() && computed->second.parameter))
+      throw Error(ErrorCode::kUsage, format("its {}: {}", name, why), where_);
   }
 
   bool is_as_before(const schedmp::NamedSpec& tensor, const ops::ValueSpec& spec,
                     const partitioner::Contents& contents) {
-    std::string bytes(spec.bytes(0), '\0');
-    contents.read(0, std::as_writable_bytes(std::span(bytes)));
-    return tensor.spec == spec && file_.read(tensor.name, spec) == bytes;
+    return schedmp::reads_as(tensor.spec, spec) &&
+           has_numbers_of(file_, tensor, spec, contents, spec.shape.elements());
   }
 
   // Of the numbers that it had when the model was written. A buffer that the file has no more may
@@ -131,7 +138,7 @@ class GivenWeights {
                  "before it there",
                  name.substr(0, name.size() - kStatistics.size()), model_.name()));
     const auto group = shared_.find(spec_of(tensor));
-    if (group == shared_.end() || others_.contains(module_of(name))) return;
+    if (group == shared_.end() || others_.contains(owner_of(name))) return;
     if (group->second.contains(digest_of(tensor))) return;
     const std::string& shared = group->second.begin()->second;
     refuse(
@@ -145,7 +152,7 @@ class GivenWeights {
   bool may_be_folded(const schedmp::NamedSpec& variance) const {
     if (variance.spec.shape.rank() != 1) return false;
     if (!folded_.parameters.empty() && !folded_.buffers.contains(variance.name)) return false;
-    const std::string around = module_of(module_of(variance.name));
+    const std::string around = owner_of(owner_of(variance.name));
     return std::any_of(file_.tensors().begin(), file_.tensors().end(), [&](const auto& each) {
       const ops::Shape& shape = each.spec.shape;
       return shape.rank() > 1 && read_.contains(each.name) &&
@@ -162,7 +169,7 @@ class GivenWeights {
         shared_[spec_of(each)].emplace(digest_of(each), each.name);
     if (shared_.empty()) return;
     for (const schedmp::NamedSpec& each : unread_)
-      if (!shared_.contains(spec_of(each))) others_.insert(module_of(each.name));
+      if (!shared_.contains(spec_of(each))) others_.insert(owner_of(each.name));
   }
 
   static Spec spec_of(const schedmp::NamedSpec& tensor) {
@@ -171,12 +178,15 @@ class GivenWeights {
 
   std::string digest_of(const schedmp::NamedSpec& tensor) {
     partitioner::Fingerprint digest;
-    digest.add(file_.read(tensor.name, tensor.spec));
+    const int64_t count = tensor.spec.shape.elements();
+    for (int64_t first = 0; first < count; first += kNumbersAtOnce)
+      digest.add(file_.read_elements(tensor.name, tensor.spec, first,
+                                     std::min(kNumbersAtOnce, count - first)));
     return digest.hex();
   }
 
   // "a.b" of "a.b.weight"; empty of the outermost.
-  static std::string module_of(const std::string& name) {
+  static std::string owner_of(const std::string& name) {
     const size_t dot = name.rfind('.');
     return dot == std::string::npos ? "" : name.substr(0, dot);
   }
@@ -186,6 +196,7 @@ class GivenWeights {
   std::string note_of_unread() const {
     std::vector<std::string> names;
     for (const schedmp::NamedSpec& each : unread_) names.push_back(each.name);
+    for (const auto& [name, why] : file_.unreadable()) names.push_back(name);
     const bool one = names.size() == 1;
     return format("{} of {} {} nothing that {} has by {}, and {} not read", few_of(names), where_,
                   one ? "is" : "are", model_.name(), one ? "that name" : "those names",

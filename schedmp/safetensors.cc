@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <set>
 
+#include "ops/as_float32.h"
 #include "runtime/error.h"
 
 namespace kerf::schedmp {
@@ -14,6 +16,8 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 namespace {
 
 constexpr size_t kMaxHeader = size_t{100} << 20;
+constexpr size_t kShortGap = size_t{4} << 10;  // bytes that are read with what is around them
+constexpr size_t kStretch = size_t{1} << 20;   // bytes, about, that are read so at once
 constexpr const char* kMetadata = "__metadata__";
 
 // In the order of ops::DType.
@@ -22,74 +26,95 @@ constexpr std::array<std::string_view, 13> kTypes{"F32", "F64", "F16", "BF16", "
 
 std::string_view type_name(ops::DType dtype) { return kTypes.at(static_cast<size_t>(dtype)); }
 
-ops::DType parse_type(const std::string& name, const std::string& where) {
-  const auto found = std::ranges::find(kTypes, name);
-  if (found == kTypes.end())
-    throw Error(ErrorCode::kUsage,
-                kerf::format("dtype {} is not one of {}", name, fmt::join(kTypes, ", ")), where);
-  return static_cast<ops::DType>(found - kTypes.begin());
+constexpr const char* kSaveAnew = "save it anew, as safetensors.torch.save_file does";
+
+[[noreturn]] void refuse_entry(const std::string& why, const std::string& where) {
+  throw Error(ErrorCode::kUsage, kerf::format("{}; {}", why, kSaveAnew), where);
 }
 
-ops::Shape parse_shape(const Json& entry, const std::string& where) {
-  const Json& extents = json_array(entry, "shape", where);
-  if (extents.size() > ops::Shape::kMaxRank)
-    throw Error(ErrorCode::kUsage,
-                kerf::format("{} axes, at most {} are known", extents.size(), ops::Shape::kMaxRank),
-                where);
+ops::Shape parse_shape(const Json& extents, const std::string& where) {
   std::vector<int64_t> shape;
   int64_t elements = 1;
   for (const Json& extent : extents) {
     if (!extent.is_number_integer() || extent.get<int64_t>() < 0 ||
         extent.get<int64_t>() > (int64_t{1} << 40))
-      throw Error(ErrorCode::kUsage, "shape must hold sizes", where);
+      refuse_entry("shape must hold sizes", where);
     shape.push_back(extent.get<int64_t>());
     if (__builtin_mul_overflow(elements, shape.back(), &elements) || elements > (int64_t{1} << 40))
-      throw Error(ErrorCode::kUsage, "shape is too large", where);
+      refuse_entry("shape is too large", where);
   }
   return ops::Shape(std::span<const int64_t>(shape));
 }
 
+// Why the tensor cannot be read; empty: it can.
+std::string unreadable_for(const std::string& dtype, size_t axes) {
+  if (std::ranges::find(kTypes, dtype) == kTypes.end())
+    return kerf::format("dtype {} is not one of {}: save it as one of those", dtype,
+                        fmt::join(kTypes, ", "));
+  if (axes > ops::Shape::kMaxRank)
+    return kerf::format("{} axes, at most {} are known", axes, ops::Shape::kMaxRank);
+  return {};
+}
+
+// Stored bytes as who asked for them wants them.
+std::string given(std::string bytes, ops::DType stored, ops::DType wanted) {
+  if (stored == wanted) return bytes;
+  std::string converted(bytes.size() / ops::size_of(stored) * ops::size_of(wanted), '\0');
+  ops::as_float32(stored, std::as_bytes(std::span(bytes)),
+                  std::as_writable_bytes(std::span(converted)));
+  return converted;
+}
+
 }  // namespace
 
+bool reads_as(const ops::ValueSpec& stored, const ops::ValueSpec& wanted) {
+  return stored.shape == wanted.shape &&
+         (stored.dtype == wanted.dtype ||
+          (wanted.dtype == ops::DType::kFloat32 && ops::is_floating(stored.dtype)));
+}
+
 // Nothing is read before it is known to be there.
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : origin_(path.string()) {
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) refuse("is not a regular file");
-  data_bytes_ = std::filesystem::file_size(path, none);
-  file_.open(path, std::ios::binary);
-  if (!file_) refuse("cannot be opened");
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
+    : origin_(path.string()), file_(path), data_bytes_(file_.bytes()) {
   const Json header = parse_json(read_header(), origin_);
   if (!header.is_object()) refuse("the header is no JSON object");
-  for (const auto& [name, entry] : header.items()) {
-    if (name == kMetadata) {
-      read_metadata(entry);
-      continue;
-    }
-    const std::string where = kerf::format("{}: {}", origin_, name);
-    if (!entry.is_object()) throw Error(ErrorCode::kUsage, "no JSON object", where);
-    const ops::ValueSpec spec{parse_type(json_string(entry, "dtype", where), where),
-                              parse_shape(entry, where)};
-    extents_.push_back(parse_extent(entry, where));
-    const size_t bytes = extents_.back().end - extents_.back().begin;
-    if (bytes != spec.bytes(0))
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("{} bytes of data for a tensor of {}", bytes, spec.bytes(0)), where);
-    numbers_.emplace(name, tensors_.size());
-    tensors_.push_back({name, spec});
-  }
+  for (const auto& [name, entry] : header.items())
+    name == kMetadata ? read_metadata(entry) : read_entry(name, entry);
   check_cover();
+}
+
+void SafetensorsReader::read_entry(const std::string& name, const Json& entry) {
+  const std::string where = kerf::format("{}: {}", origin_, name);
+  if (!entry.is_object()) throw Error(ErrorCode::kUsage, "no JSON object", where);
+  const std::string dtype = json_string(entry, "dtype", where);
+  const Json& extents = json_array(entry, "shape", where);
+  const Extent extent = parse_extent(entry, where);
+  if (std::string why = unreadable_for(dtype, extents.size()); !why.empty()) {
+    unreadable_.emplace(name, std::move(why));
+    others_.push_back(extent);
+    return;
+  }
+  const auto type = static_cast<ops::DType>(std::ranges::find(kTypes, dtype) - kTypes.begin());
+  const ops::ValueSpec spec{type, parse_shape(extents, where)};
+  if (extent.end - extent.begin != spec.bytes(0))
+    refuse_entry(kerf::format("{} bytes of data for a tensor of {}", extent.end - extent.begin,
+                              spec.bytes(0)),
+                 where);
+  extents_.push_back(extent);
+  numbers_.emplace(name, tensors_.size());
+  tensors_.push_back({name, spec});
 }
 
 std::string SafetensorsReader::read_header() {
   uint64_t length = 0;
   if (data_bytes_ < sizeof length) refuse("too short to be a safetensors file");
-  take(reinterpret_cast<char*>(&length), sizeof length);
+  take(0, {reinterpret_cast<char*>(&length), sizeof length});
   data_bytes_ -= sizeof length;
   if (length == 0) refuse("it has no header: no safetensors file");
   if (length > kMaxHeader || length > data_bytes_)
     refuse("the header is longer than the file: no safetensors file, or cut off");
   std::string header(length, '\0');
-  take(header.data(), length);
+  take(sizeof length, header);
   data_begin_ = sizeof length + length;
   data_bytes_ -= length;
   return header;
@@ -110,16 +135,17 @@ SafetensorsReader::Extent SafetensorsReader::parse_extent(const Json& entry,
     return json.is_number_integer() && json.get<int64_t>() >= 0;
   };
   if (offsets.size() != 2 || !is_offset(offsets[0]) || !is_offset(offsets[1]))
-    throw Error(ErrorCode::kUsage, "data_offsets must be two offsets", where);
+    refuse_entry("data_offsets must be two offsets", where);
   const Extent extent{offsets[0].get<size_t>(), offsets[1].get<size_t>()};
   if (extent.begin > extent.end || extent.end > data_bytes_)
-    throw Error(ErrorCode::kUsage, "data_offsets lie outside the file", where);
+    refuse_entry("data_offsets lie outside the file", where);
   return extent;
 }
 
 // The extents must cover the data exactly: no hole, no overlap, nothing behind.
 void SafetensorsReader::check_cover() const {
   std::vector<Extent> extents = extents_;
+  extents.insert(extents.end(), others_.begin(), others_.end());
   std::ranges::sort(extents, {}, [](const Extent& e) { return std::pair(e.begin, e.end); });
   size_t at = 0;
   for (const Extent& extent : extents) {
@@ -129,8 +155,8 @@ void SafetensorsReader::check_cover() const {
   if (at != data_bytes_) refuse(kerf::format("{} bytes behind the last tensor", data_bytes_ - at));
 }
 
-void SafetensorsReader::take(char* to, size_t bytes) {
-  if (!file_.read(to, static_cast<std::streamsize>(bytes))) refuse("cannot be read");
+void SafetensorsReader::take(size_t begin, std::span<char> to) const {
+  file_.read(begin, std::as_writable_bytes(to), ErrorCode::kUsage);
 }
 
 void SafetensorsReader::refuse(const std::string& why) const {
@@ -142,57 +168,73 @@ const ops::ValueSpec* SafetensorsReader::find(const std::string& name) const {
   return found == numbers_.end() ? nullptr : &tensors_[found->second].spec;
 }
 
-SafetensorsReader::Extent SafetensorsReader::extent_of(const std::string& name,
-                                                       const ops::ValueSpec& spec) const {
+std::pair<SafetensorsReader::Extent, ops::DType> SafetensorsReader::stored_as(
+    const std::string& name, const ops::ValueSpec& spec) const {
   const auto found = numbers_.find(name);
+  if (const auto why = unreadable_.find(name); why != unreadable_.end())
+    refuse(kerf::format("'{}': {}", name, why->second));
   if (found == numbers_.end()) refuse(kerf::format("there is no tensor '{}'", name));
   const ops::ValueSpec& stored = tensors_[found->second].spec;
-  if (stored.dtype != spec.dtype || !(stored.shape == spec.shape))
+  if (!reads_as(stored, spec))
     refuse(kerf::format("'{}' is {} {}, expected {} {}", name, to_string(stored.dtype),
                         to_string(stored.shape), to_string(spec.dtype), to_string(spec.shape)));
-  return extents_[found->second];
+  return {extents_[found->second], stored.dtype};
 }
 
-std::string SafetensorsReader::take(size_t begin, size_t end) {
+std::string SafetensorsReader::take(size_t begin, size_t end) const {
   std::string bytes(end - begin, '\0');
-  file_.seekg(static_cast<std::streamoff>(data_begin_ + begin));
-  take(bytes.data(), bytes.size());
+  take(data_begin_ + begin, bytes);
   return bytes;
 }
 
-std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec) {
-  const Extent extent = extent_of(name, spec);
-  return take(extent.begin, extent.end);
-}
-
-std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec,
-                                    const RowRange& rows, int axis) {
-  const Extent extent = extent_of(name, spec);
-  const int rank = spec.shape.rank();
-  const int64_t all = rank == 0 ? 1 : spec.shape[axis];
-  KERF_CHECK(rows.first >= 0 && rows.count >= 0 && rows.count <= all - rows.first,
-             "rows {} to {} of {}", rows.first, rows.first + rows.count, all);
-  if (extent.begin == extent.end) return {};
-  size_t row = ops::size_of(spec.dtype);
-  for (int i = axis + 1; i < rank; ++i) row *= static_cast<size_t>(spec.shape[i]);
-  const size_t step = static_cast<size_t>(all) * row;
+// Of every `step` bytes `count` from `first` on. What is left out between two of them is read with
+// them where that is less than it takes to ask anew.
+std::string SafetensorsReader::take_of_steps(const Extent& extent, size_t step, size_t first,
+                                             size_t count) const {
+  const bool at_once = step - count < kShortGap;
+  const size_t stretch = at_once ? std::max(step, kStretch / step * step) : step;
   std::string bytes;
-  bytes.reserve((extent.end - extent.begin) / step * static_cast<size_t>(rows.count) * row);
-  for (size_t at = extent.begin; at < extent.end; at += step) {
-    const size_t begin = at + static_cast<size_t>(rows.first) * row;
-    bytes += take(begin, begin + static_cast<size_t>(rows.count) * row);
+  bytes.reserve((extent.end - extent.begin) / step * count);
+  for (size_t at = extent.begin; at < extent.end; at += stretch) {
+    if (!at_once) {
+      bytes += take(at + first, at + first + count);
+      continue;
+    }
+    const std::string steps = take(at, std::min(at + stretch, extent.end));
+    for (size_t i = 0; i < steps.size(); i += step) bytes.append(steps, i + first, count);
   }
   return bytes;
 }
 
+std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec) {
+  const auto [extent, stored] = stored_as(name, spec);
+  return given(take(extent.begin, extent.end), stored, spec.dtype);
+}
+
+std::string SafetensorsReader::read(const std::string& name, const ops::ValueSpec& spec,
+                                    const RowRange& rows, int axis) {
+  const auto [extent, stored] = stored_as(name, spec);
+  const int rank = spec.shape.rank();
+  const int64_t all = rank == 0 ? 1 : spec.shape[axis];
+  KERF_CHECK(rows.first >= 0 && rows.count >= 0 && rows.count <= all - rows.first,
+             "rows {} to {} of {}", rows.first, rows.first + rows.count, all);
+  if (extent.begin == extent.end || rows.count == 0) return {};
+  size_t row = ops::size_of(stored);
+  for (int i = axis + 1; i < rank; ++i) row *= static_cast<size_t>(spec.shape[i]);
+  return given(
+      take_of_steps(extent, static_cast<size_t>(all) * row, static_cast<size_t>(rows.first) * row,
+                    static_cast<size_t>(rows.count) * row),
+      stored, spec.dtype);
+}
+
 std::string SafetensorsReader::read_elements(const std::string& name, const ops::ValueSpec& spec,
                                              int64_t first, int64_t count) {
-  const Extent extent = extent_of(name, spec);
-  const size_t size = ops::size_of(spec.dtype);
+  const auto [extent, stored] = stored_as(name, spec);
+  const size_t size = ops::size_of(stored);
   KERF_CHECK(first >= 0 && count >= 0 && count <= spec.shape.elements() - first,
              "elements {} to {} of {}", first, first + count, spec.shape.elements());
   const size_t begin = extent.begin + static_cast<size_t>(first) * size;
-  return take(begin, begin + static_cast<size_t>(count) * size);
+  return given(take(begin, begin + static_cast<size_t>(count) * size), stored, spec.dtype);
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
@@ -201,12 +243,16 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
     : file_(path) {
   Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
+  std::set<std::string_view> names{kMetadata};
   size_t at = 0;
   for (const auto& [name, spec] : tensors) {
+    KERF_CHECK(names.insert(name).second, "two tensors are called {}", name);
     sizes_.push_back(spec.bytes(0));
-    header[name] = {{"dtype", type_name(spec.dtype)},
-                    {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
-                    {"data_offsets", {at, at + sizes_.back()}}};
+    // Not by header[name], which looks at all that are there.
+    header.get_ref<Json::object_t&>().emplace_back(
+        name, Json{{"dtype", type_name(spec.dtype)},
+                   {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
+                   {"data_offsets", {at, at + sizes_.back()}}});
     at += sizes_.back();
   }
   std::string text = json_text(header);
@@ -248,6 +294,8 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   SafetensorsReader reader(path);
+  for (const auto& [name, why] : reader.unreadable())
+    throw Error(ErrorCode::kUsage, why, kerf::format("{}: {}", reader.origin(), name));
   std::vector<NamedTensor> tensors;
   for (const auto& [name, spec] : reader.tensors())
     tensors.push_back({name, spec.dtype, spec.shape, reader.read(name, spec)});

@@ -1,22 +1,25 @@
 // safetensors files: 8 bytes of little-endian header length, a JSON header, raw tensors.
 //
 // Reading is strict: duplicate names, holes, overlaps, wrong sizes and trailing bytes are refused
-// with an error that names the file and the tensor. A reader and a writer hold nothing but what is
-// read or written at a time, so that a tensor may be larger than memory. Each is used by one
-// thread.
+// with an error that names the file and the tensor. A tensor of an element type that is not known
+// here is refused where it is read. A reader and a writer hold nothing but what is read or written
+// at a time, so that a tensor may be larger than memory. Each is used by one thread.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ops/tensor.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "runtime/regular_file.h"
 
 namespace kerf::schedmp {
 
@@ -32,12 +35,16 @@ struct NamedTensor {
   std::string bytes;
 };
 
-// Consecutive indices of a tensor's first axis; the one row 0 of a scalar.
+// Consecutive indices of an axis of a tensor; the one row 0 of a scalar.
 struct RowRange {
   int64_t first = 0;
   int64_t count = 0;
   bool operator==(const RowRange&) const = default;
 };
+
+// Whether a tensor of the first can be read as one of the second: float16, bfloat16 and float64 are
+// given as float32 to who wants that.
+bool reads_as(const ops::ValueSpec& stored, const ops::ValueSpec& wanted);
 
 class SafetensorsReader {
  public:
@@ -46,11 +53,13 @@ class SafetensorsReader {
 
   const std::string& origin() const { return origin_; }
   const std::vector<NamedSpec>& tensors() const { return tensors_; }
-  // Null if there is none of this name.
+  // Null if there is none of this name, or it is not known what is in it.
   const ops::ValueSpec* find(const std::string& name) const;
+  // Tensors that cannot be read, by name, and why: "dtype F8_E4M3 is not one of ...".
+  const std::map<std::string, std::string>& unreadable() const { return unreadable_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it is not of
-  // `spec`.
+  // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it does not
+  // read as `spec`.
   std::string read(const std::string& name, const ops::ValueSpec& spec);
   // The same of some of its rows, or of some indices of another axis.
   std::string read(const std::string& name, const ops::ValueSpec& spec, const RowRange& rows,
@@ -67,28 +76,35 @@ class SafetensorsReader {
   };
 
   std::string read_header();
+  void read_entry(const std::string& name, const Json& entry);
   Extent parse_extent(const Json& entry, const std::string& where) const;
   void read_metadata(const Json& metadata);
-  Extent extent_of(const std::string& name, const ops::ValueSpec& spec) const;
-  std::string take(size_t begin, size_t end);
   void check_cover() const;
-  void take(char* to, size_t bytes);
+  // Where the tensor is that reads as `spec`, and what it is.
+  std::pair<Extent, ops::DType> stored_as(const std::string& name,
+                                          const ops::ValueSpec& spec) const;
+  std::string take(size_t begin, size_t end) const;
+  std::string take_of_steps(const Extent& extent, size_t step, size_t first, size_t count) const;
+  void take(size_t begin, std::span<char> to) const;
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::string origin_;
-  std::ifstream file_;
+  runtime::RegularFile file_;
   size_t data_begin_ = 0;
   size_t data_bytes_ = 0;
   std::vector<NamedSpec> tensors_;
   std::vector<Extent> extents_;
   std::unordered_map<std::string, size_t> numbers_;  // by name
+  std::vector<Extent> others_;                       // of what cannot be read
+  std::map<std::string, std::string> unreadable_;
   std::map<std::string, std::string> metadata_;
 };
 
 // Atomic: without commit() nothing is left.
 class SafetensorsWriter {
  public:
-  // `metadata` values are strings, as the format demands.
+  // `metadata` values are strings, as the format demands. Each name is there once, and none is
+  // `__metadata__`.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
 

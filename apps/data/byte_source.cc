@@ -1,13 +1,8 @@
 #include "apps/data/byte_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -30,46 +25,22 @@ uint32_t checksum_of(uint32_t so_far, std::span<const std::byte> bytes) {
 }  // namespace
 
 FileBytes::FileBytes(const std::filesystem::path& path, Working working)
-    : origin_(path.string()), working_(std::move(working)) {
-  const auto fail = [&](const std::string& what) {
-    if (file_ >= 0) ::close(file_);
-    throw Error(ErrorCode::kUsage, what, origin_);
-  };
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) fail(format("it cannot be opened: {}", std::strerror(errno)));
-  struct stat facts {};
-  if (::fstat(file_, &facts) != 0) fail(format("it cannot be read: {}", std::strerror(errno)));
-  if (!S_ISREG(facts.st_mode)) fail("it is no regular file");
-  size_ = static_cast<size_t>(facts.st_size);
-}
-
-FileBytes::~FileBytes() { ::close(file_); }
+    : working_(std::move(working)), file_(path) {}
 
 void FileBytes::read(size_t offset, std::span<std::byte> to) const {
   if (working_) working_();
-  while (!to.empty()) {
-    const ssize_t got = ::pread(file_, to.data(), to.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      throw Error(ErrorCode::kUsage, format("byte {}: {}", offset, std::strerror(errno)), origin_);
-    if (got == 0)
-      throw Error(ErrorCode::kUsage,
-                  format("it ends after {} bytes; it had {} when it was opened", offset, size_),
-                  origin_);
-    offset += static_cast<size_t>(got);
-    to = to.subspan(static_cast<size_t>(got));
-  }
+  file_.read(offset, to, ErrorCode::kUsage);
 }
 
 uint32_t FileBytes::checksum() const {
-  const bool whole = size_ <= kWholeChecksum;
-  const size_t pieces = whole ? (size_ + kPieceBytes - 1) / kPieceBytes : kPieces;
+  const bool whole = size() <= kWholeChecksum;
+  const size_t pieces = whole ? (size() + kPieceBytes - 1) / kPieceBytes : kPieces;
   std::vector<std::byte> piece(kPieceBytes);
-  const std::string length = std::to_string(size_);
+  const std::string length = std::to_string(size());
   uint32_t sum = checksum_of(0, std::as_bytes(std::span(length)));
   for (size_t i = 0; i < pieces; ++i) {
-    const size_t at = whole ? i * kPieceBytes : (size_ - kPieceBytes) / (kPieces - 1) * i;
-    const auto part = std::span(piece).first(std::min(kPieceBytes, size_ - at));
+    const size_t at = whole ? i * kPieceBytes : (size() - kPieceBytes) / (kPieces - 1) * i;
+    const auto part = std::span(piece).first(std::min(kPieceBytes, size() - at));
     read(at, part);
     sum = checksum_of(sum, part);
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/regular_file.h"
 #include "schedmp/dataset.h"
 
 namespace kerf::apps {
@@ -43,21 +44,16 @@ class FileBytes : public ByteSource {
  public:
   // Throws Error{kUsage} that names the path.
   explicit FileBytes(const std::filesystem::path& path, Working working = {});
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-  ~FileBytes() override;
 
-  const std::string& origin() const override { return origin_; }
-  size_t size() const override { return size_; }
+  const std::string& origin() const override { return file_.origin(); }
+  size_t size() const override { return file_.bytes(); }
   void read(size_t offset, std::span<std::byte> to) const override;
   uint32_t checksum() const override;
   bool in_file() const override { return true; }
 
  private:
-  std::string origin_;
   Working working_;
-  int file_ = -1;
-  size_t size_ = 0;
+  runtime::RegularFile file_;
 };
 
 // A stretch of another source.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/data/array_rows.h"
+#include "apps/data/folders.h"
 #include "apps/data/idx_folder.h"
 #include "apps/data/image_folder.h"
 #include "apps/data/synthetic.h"
@@ -88,18 +89,33 @@ std::string sizes_before(const std::string& what, int64_t count) {
   return what.substr(0, end + 1);
 }
 
+// Without the quotes of Markdown.
+std::string plain(std::string_view form) {
+  std::string text(form);
+  std::erase(text, '`');
+  return text;
+}
+
 // Workers that were started elsewhere would look for files there.
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
+std::string absolute(const DataKind& kind, const std::string& path) {
+  if (path.empty())
+    throw Error(ErrorCode::kUsage,
+                format("it names no {}: write it as in {}",
+                       kind.form.find("FOLDER") == std::string_view::npos ? "file" : "folder",
+                       plain(kind.form)),
+                "--data");
+  return std::filesystem::absolute(path).string();
+}
 
 std::string complete_path(const DataKind& kind, const std::string& what, const Model& /*model*/,
                           int64_t /*batch*/) {
-  return format("{}:{}", kind.name, absolute(what));
+  return format("{}:{}", kind.name, absolute(kind, what));
 }
 
 std::string complete_pictures(const DataKind& kind, const std::string& what, const Model& model,
                               int64_t /*batch*/) {
   const std::string sizes = sizes_before(what, 3);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   return format(
       "{}:{}{}", kind.name,
       sizes.empty() ? picture_sizes(model, format("{}:{}", kind.name, what)) + ":" : sizes, path);
@@ -108,7 +124,7 @@ std::string complete_pictures(const DataKind& kind, const std::string& what, con
 std::string complete_bytes(const DataKind& kind, const std::string& what, const Model& model,
                            int64_t /*batch*/) {
   std::string sizes = sizes_before(what, 1);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   if (sizes.empty()) {
     const std::string name = format("{}:{}", kind.name, what);
     const int64_t vocabulary = vocabulary_of(model);
@@ -125,7 +141,7 @@ std::string complete_bytes(const DataKind& kind, const std::string& what, const 
 std::string complete_words(const DataKind& kind, const std::string& what, const Model& model,
                            int64_t /*batch*/) {
   std::string sizes = sizes_before(what, 2);
-  const std::string path = absolute(what.substr(sizes.size()));
+  const std::string path = absolute(kind, what.substr(sizes.size()));
   const int64_t vocabulary = vocabulary_of(model);
   if (sizes.empty())
     sizes = format("{}x{}:", text_length(model, vocabulary, format("{}:{}", kind.name, what)),
@@ -180,12 +196,12 @@ std::string complete_fashion_mnist(const DataKind& kind, const std::string& what
 
 Rows open_fashion_mnist(const std::string& what, const Opening& how) {
   const std::string folder = what.empty() ? kFashionMnistFolder : what;
-  if (!std::filesystem::is_directory(folder))
-    throw Error(
-        ErrorCode::kUsage,
-        "there is no such folder; apt-get install dataset-fashion-mnist brings the data, or "
-        "--data fashion-mnist:FOLDER names where it is",
-        folder);
+  if (const std::string why = why_no_folder(folder); !why.empty())
+    throw Error(ErrorCode::kUsage,
+                format("{}; apt-get install dataset-fashion-mnist brings the data, or --data "
+                       "fashion-mnist:FOLDER names where it is",
+                       why),
+                folder);
   return std::make_shared<IdxFolder>(folder, how.split, kFashionMnist, how.request.working);
 }
 
@@ -286,8 +302,7 @@ std::shared_ptr<const schedmp::Dataset> make_dataset(const std::string& name, sc
 std::string dataset_forms() {
   std::string forms;
   for (const DataKind& kind : kDataKinds)
-    for (const char letter : forms.empty() ? std::string(kind.form) : format(", {}", kind.form))
-      if (letter != '`') forms += letter;
+    forms += plain(forms.empty() ? std::string(kind.form) : format(", {}", kind.form));
   return forms;
 }
 

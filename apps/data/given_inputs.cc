@@ -59,7 +59,7 @@ std::string given_inputs_name(const std::vector<std::string>& inputs,
   Json files = Json::object();
   for (const std::string& input : inputs) {
     const size_t equals = input.find('=');
-    if (equals == std::string::npos || equals == 0)
+    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size())
       throw Error(ErrorCode::kUsage, format("\"{}\": write it as in image=x.npy", input), flag);
     const std::string name = input.substr(0, equals);
     if (std::ranges::find(known, name) == known.end())

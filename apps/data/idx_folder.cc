@@ -16,7 +16,8 @@ std::shared_ptr<const ByteSource> open_idx(const fs::path& folder, schedmp::Spli
                                            const char* what, const Working& working) {
   const fs::path plain =
       folder / format("{}-{}-ubyte", split == schedmp::Split::kTrain ? "train" : "t10k", what);
-  if (fs::exists(plain)) return std::make_shared<FileBytes>(plain, working);
+  std::error_code unknown;
+  if (fs::exists(plain, unknown)) return std::make_shared<FileBytes>(plain, working);
   return open_gzip(std::make_shared<FileBytes>(plain.string() + ".gz", working));
 }
 

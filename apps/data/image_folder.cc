@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "apps/data/byte_source.h"
+#include "apps/data/folders.h"
 #include "apps/data/picture.h"
 #include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
@@ -32,8 +33,8 @@ bool is_picture(const fs::path& path) {
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code fault;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
-    if (!entry.path().filename().string().starts_with('.')) entries.push_back(entry.path());
+  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
+    if (!at->path().filename().string().starts_with('.')) entries.push_back(at->path());
   if (fault)
     throw Error(ErrorCode::kUsage, format("it cannot be read: {}", fault.message()),
                 folder.string());
@@ -42,8 +43,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 }
 
 bool holds_folders(const fs::path& folder) {
-  return std::ranges::any_of(entries_of(folder),
-                             [](const fs::path& entry) { return fs::is_directory(entry); });
+  return std::ranges::any_of(entries_of(folder), is_folder);
 }
 
 }  // namespace
@@ -61,9 +61,9 @@ ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split spl
     throw Error(ErrorCode::kUsage,
                 format("pictures have 1 or 3 channels, but the model reads {}", channels_),
                 folder_.string());
-  if (!fs::is_directory(folder_))
-    throw Error(ErrorCode::kUsage, "there is no such folder of pictures", folder_.string());
-  const auto has = [&](const char* name) { return fs::is_directory(folder_ / name); };
+  if (const std::string why = why_no_folder(folder_); !why.empty())
+    throw Error(ErrorCode::kUsage, why + " of pictures", folder_.string());
+  const auto has = [&](const char* name) { return is_folder(folder_ / name); };
   const char* const tests = has("test") ? "test" : "val";
   const bool divided = has("train") || (has(tests) && holds_folders(folder_ / tests));
   const char* const part = split == schedmp::Split::kTrain ? "train" : tests;
@@ -80,8 +80,9 @@ ImageFolder::ImageFolder(const std::string& sizes_and_folder, schedmp::Split spl
     // The classes are those of training, where there is any.
     const char* const whose = has("train") ? "train" : part;
     for (const fs::path& entry : entries_of(divided ? folder_ / whose : folder_))
-      if (fs::is_directory(entry)) classes_.push_back(entry.filename().string());
+      if (is_folder(entry)) classes_.push_back(entry.filename().string());
   }
+  part_ = divided ? part : "";
   list(divided ? folder_ / part : folder_, split, !divided, request.working);
 }
 
@@ -99,19 +100,21 @@ int64_t ImageFolder::class_of(const fs::path& folder) const {
 void ImageFolder::list(const fs::path& folder, schedmp::Split split, bool holds_out,
                        const schedmp::Working& working) {
   for (const fs::path& entry : entries_of(folder)) {
-    if (!fs::is_directory(entry)) continue;
+    if (!is_folder(entry)) continue;
     const int64_t label = class_of(entry);
     int64_t number = 0;
     for (const fs::path& file : entries_of(entry)) {
       if (working) working();
       if (!is_picture(file)) continue;
       std::error_code fault;
-      if (!fs::is_regular_file(file, fault))
+      const bool is_file = fs::is_regular_file(file, fault);
+      const uint64_t bytes = is_file ? fs::file_size(file, fault) : 0;
+      if (!is_file || fault)
         throw Error(ErrorCode::kUsage, "it is called a picture and is no file; take it away",
                     file.string());
       const bool is_test = ++number % kShareForTests == 0;
       if (holds_out && is_test != (split == schedmp::Split::kTest)) continue;
-      pictures_.push_back({file, label, fs::file_size(file)});
+      pictures_.push_back({file.filename().string(), bytes, static_cast<uint32_t>(label)});
     }
   }
   if (pictures_.empty())
@@ -126,20 +129,29 @@ std::optional<ops::ValueSpec> ImageFolder::input(std::string_view /*name*/) cons
   return ops::ValueSpec{ops::DType::kFloat32, {ops::kBatch, channels_, height_, width_}};
 }
 
+fs::path ImageFolder::within(const File& file) const {
+  return part_ / classes_[file.label] / file.name;
+}
+
+int64_t ImageFolder::held_bytes() const {
+  auto held = static_cast<int64_t>(pictures_.capacity() * sizeof(File));
+  for (const File& file : pictures_) held += static_cast<int64_t>(file.name.capacity());
+  return held;
+}
+
 std::string ImageFolder::fingerprint() const {
   uint64_t sum = 14695981039346656037U;  // FNV-1a
   const auto add = [&](std::string_view text) {
     for (const char letter : text) sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
   };
   for (const File& file : pictures_)
-    add(format("{} {} {}\n", file.path.lexically_relative(folder_).string(), file.label,
-               file.bytes));
+    add(format("{} {} {}\n", within(file).string(), file.label, file.bytes));
   return format("images {}x{}x{} {} {} {:016x}", channels_, height_, width_, pictures_.size(),
                 classes_.size(), sum);
 }
 
 void ImageFolder::read_picture(const File& file, float* to) const {
-  const FileBytes source(file.path);
+  const FileBytes source(folder_ / within(file));
   if (source.size() > kMostFileBytes)
     throw Error(ErrorCode::kUsage, format("{} bytes are no picture", source.size()),
                 source.origin());

@@ -38,23 +38,27 @@ class ImageFolder : public schedmp::Dataset {
                   const ops::TensorView& to) const override;
   void read_labels(std::span<const int64_t> rows, const ops::TensorView& to) const override;
   bool loads_ahead() const override { return true; }
+  // Of the list of files.
+  int64_t held_bytes() const override;
 
  private:
-  struct File {
-    std::filesystem::path path;
-    int64_t label = 0;
+  struct File {  // of which there are millions: a path takes ten times as much
+    std::string name;
     uint64_t bytes = 0;
+    uint32_t label = 0;
   };
   void list(const std::filesystem::path& folder, schedmp::Split split, bool holds_out,
             const schedmp::Working& working);
   // By the folder's name. Throws Error{kUsage} where there is none.
   int64_t class_of(const std::filesystem::path& folder) const;
+  std::filesystem::path within(const File& file) const;  // the folder
   void read_picture(const File& file, float* to) const;
 
   int64_t channels_ = 3;
   int64_t height_ = 0;
   int64_t width_ = 0;
   std::filesystem::path folder_;
+  std::filesystem::path part_;  // of it, "train"; empty where it is not divided
   std::vector<std::string> classes_;
   bool known_ = false;  // they are those of the weights
   std::vector<File> pictures_;

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "runtime/device.h"
+#include "apps/data/host_memory.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -96,8 +96,6 @@ class Inflater {
   size_t made_ = 0;
   bool ended_ = false;
 };
-
-size_t memory_of_host() { return runtime::make_cpu_device()->memory().capacity; }
 
 bool is_gzip_header(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "apps/data/host_memory.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -96,6 +97,12 @@ bool Words::number_all() const {
     std::unordered_map<std::string_view, int32_t> number_of;
     for (const std::string& name : names())
       number_of.emplace(name, static_cast<int32_t>(number_of.size() + 1));
+    const auto bytes = static_cast<size_t>(count_) * sizeof(int32_t);
+    if (const size_t memory = memory_of_host(); memory > 0 && bytes > memory)
+      throw Error(ErrorCode::kUsage,
+                  format("its words take {} bytes of memory, and this host has {}; divide the file",
+                         bytes, memory),
+                  file_->origin());
     std::vector<int32_t> numbers;
     numbers.reserve(static_cast<size_t>(count_));
     for_each_word(*file_, [&](const std::string& word) {

@@ -1,5 +1,6 @@
-// How much an import may compute: constants of a file are a few times what the file has, so that a
-// small one from a stranger takes neither much memory nor long. Used by one thread.
+// How much an import may compute, and read of weights: constants of a file are a few times what the
+// file has, so that a small one from a stranger takes neither much memory nor long. Used by one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,9 @@ class Budget {
  public:
   static constexpr size_t kMostAtOnce = size_t{256} << 20;  // bytes of one constant
 
-  // `stored`: bytes of the file's weights.
-  void begin(size_t stored) { bytes_left_ = kFreeBytes + kTimesStored * stored; }
+  // `stored`: bytes of weights that the file has, however many tensors claim them.
+  explicit Budget(size_t stored)
+      : bytes_left_(kFreeBytes + kTimesStored * stored), reads_left_(bytes_left_) {}
 
   // Operands and results of a node. Throws Error{kUsage} where it is too much with what there was.
   void take(size_t bytes, double flops) {
@@ -31,14 +33,25 @@ class Budget {
                  "all of them: give it as an initializer",
                  flops, flops_left_));
     bytes_left_ -= bytes;
+    reads_left_ += bytes;  // what was computed may be looked at
     flops_left_ -= flops;
+  }
+
+  // Numbers of weights that are looked at, to know what they are. Throws Error{kUsage} likewise.
+  void look_at(size_t bytes) {
+    if (bytes > reads_left_)
+      throw Error(ErrorCode::kUsage,
+                  "its weights are many times as large as its files, which they share: give each "
+                  "bytes of its own");
+    reads_left_ -= bytes;
   }
 
  private:
   static constexpr size_t kFreeBytes = size_t{512} << 20;
   static constexpr size_t kTimesStored = 8;
 
-  size_t bytes_left_ = kFreeBytes;
+  size_t bytes_left_;
+  size_t reads_left_;
   double flops_left_ = 5e10;  // some seconds
 };
 

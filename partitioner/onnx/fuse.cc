@@ -90,6 +90,8 @@ class Fuser {
                     [&](NodeId node) { return taken_.contains(node); }))
       return;
     taken_.insert(fusion->nodes.begin(), fusion->nodes.end());
+    for (size_t i = 0; i < fusion->inputs.size(); ++i)
+      if (made_of(*fusion, i) == nullptr) read_.insert(fusion->inputs[i]);
     by_last_.emplace(id, std::move(*fusion));
   }
 
@@ -98,10 +100,7 @@ class Fuser {
     if (from_.uses(id).empty()) return true;
     for (const Use& use : from_.uses(id))
       if (!taken_.contains(use.node)) return true;
-    for (const auto& [last, fusion] : by_last_)
-      for (size_t i = 0; i < fusion.inputs.size(); ++i)
-        if (fusion.inputs[i] == id && made_of(fusion, i) == nullptr) return true;
-    return false;
+    return read_.contains(id);
   }
 
   static const Fusion::Made* made_of(const Fusion& fusion, size_t input) {
@@ -188,6 +187,7 @@ class Fuser {
   std::vector<ValueId> known_;  // by value of `from_`
   std::map<NodeId, Fusion> by_last_;
   std::set<NodeId> taken_;
+  std::set<ValueId> read_;  // by what stands for the taken ones
   bool frozen_ = false;
 };
 

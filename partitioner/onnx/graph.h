@@ -76,6 +76,8 @@ struct Graph {
   std::vector<GraphInput> inputs;  // that are no initializers
   std::vector<std::string> outputs;
   std::map<std::string, Stored> initializers;
+  // Bytes of those that its files have; nothing: as the initializers say.
+  std::optional<uint64_t> stored_bytes = std::nullopt;
   bool by_torch = false;                // who wrote the file
   std::vector<TorchTensor> torch = {};  // all that the program had; empty: nothing is said of it
   std::map<std::string, ComputedOf> computed = {};
@@ -89,6 +91,9 @@ struct Graph {
 
 // "FILE: node NAME (OP, opset 9)".
 std::string place_of(const Graph& graph, const GraphNode& node);
+
+// Bytes of weights that its files have, or that are in memory.
+uint64_t stored_bytes(const Graph& graph);
 
 // Names of all its values and nodes.
 std::set<std::string> names_of(const Graph& graph);

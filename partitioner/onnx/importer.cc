@@ -15,8 +15,12 @@
 
 namespace kerf::partitioner::onnx {
 
-Importer::Importer(const Graph& graph, const ImportOptions& options)
-    : graph_(graph), options_(options), names_(names_of(graph)), result_{Model(graph.origin)} {
+Importer::Importer(const Graph& graph, const ImportOptions& options, Budget& budget)
+    : graph_(graph),
+      options_(options),
+      names_(names_of(graph)),
+      result_{Model(graph.origin)},
+      budget_(budget) {
   if (options.whole_inputs) result_.model.take_whole_inputs();
 }
 
@@ -25,8 +29,7 @@ void Importer::refuse(const std::string& why, const std::string& where) const {
 }
 
 void Importer::note(const std::string& text) {
-  if (std::find(result_.notes.begin(), result_.notes.end(), text) == result_.notes.end())
-    result_.notes.push_back(text);
+  if (noted_.insert(text).second) result_.notes.push_back(text);
 }
 
 Imported Importer::import() {
@@ -53,21 +56,18 @@ Imported Importer::import() {
   options_.loss.empty() ? add_results() : add_loss();
   check_all_fit();
   list_folded();
-  note_renamed();
+  note_collected();
   if (!options_.loss.empty()) note_untrained();
   return std::move(result_);
 }
 
 void Importer::add_initializers() {
   std::map<ops::DType, int> narrowed;
-  size_t bytes = 0;
   forms_ = torch_forms(graph_);
   for (const auto& [name, stored] : graph_.initializers) {
     if (stored.in_file != stored.spec.dtype) ++narrowed[stored.in_file];
     set(name, Fixed{name, stored.spec, stored.contents, stored.initializer, forms_[name]});
-    bytes += stored.spec.bytes(0);
   }
-  budget_.begin(bytes);
   for (const auto& [dtype, count] : narrowed)
     note(format("{} of {} became float32", plural(count, "weight tensor"), ops::to_string(dtype)));
   for (const auto& [name, literal] : options_.constants) {
@@ -159,8 +159,7 @@ void Importer::list_folded() {
       for (const StoredTensor& tensor : in_model.fixed.stored->tensors) kept.insert(tensor.name);
   }
   for (const auto& [name, stored] : graph_.initializers)
-    if (readers_.contains(name) && !kept.contains(name) && stored.contents != nullptr &&
-        stored.spec.dtype == ops::DType::kFloat32)
+    if (readers_.contains(name) && !kept.contains(name) && stored.contents != nullptr)
       result_.folded.weights[name] = {stored.spec, stored.contents};
   for (const std::string& name : graph_.doubtful)
     if (const auto found = graph_.initializers.find(name);
@@ -201,13 +200,16 @@ void Importer::list_computed() {
   }
 }
 
-// All are in the metadata of a file of weights.
-void Importer::note_renamed() {
+// All names are in the metadata of a file of weights.
+void Importer::note_collected() {
   constexpr size_t kFew = 3;
-  if (renamed_.size() > kFew)
-    return note(format("{}, and {} others have other names there than in this file",
-                       renamed_.front(), renamed_.size() - 1));
-  for (const std::string& each : renamed_) note(each);
+  const auto note_some = [&](const std::vector<std::string>& texts, const char* others) {
+    if (texts.size() > kFew)
+      return note(format("{}, and {} others {}", texts.front(), texts.size() - 1, others));
+    for (const std::string& each : texts) note(each);
+  };
+  note_some(kept_turned_, "likewise");
+  note_some(renamed_, "have other names there than in this file");
 }
 
 // Of the file's float tensors, but statistics and what --freeze names.
@@ -224,19 +226,18 @@ void Importer::note_untrained() {
     if (node.op == "BatchNormalization" && node.inputs.size() == 5)
       statistics.insert(node.inputs.begin() + 3, node.inputs.end());
   std::vector<std::string> left;
-  for (const auto& [name, stored] : graph_.initializers)
-    if (readers_.contains(name) && stored.spec.dtype == ops::DType::kFloat32 &&
-        stored.spec.shape.elements() > 1 && !trained.contains(name) && !statistics.contains(name) &&
-        !fits({name, stored.spec, nullptr, {}, forms_[name]}, options_.freeze))
+  for (const auto& [name, stored] : graph_.initializers) {
+    const Fixed fixed{name, stored.spec, nullptr, {}, forms_[name]};
+    if (readers_.contains(name) && may_be_weight(fixed) && !trained.contains(name) &&
+        !statistics.contains(name) && !fits(fixed, options_.freeze))
       left.push_back(name);
+  }
   if (left.empty()) return;
   const size_t count = left.size();
   left.resize(std::min(kFew, count));
-  note(
-      format("{} of the file {} not trained, though of more than one number: {}{}; --train NAME "
-             "trains one that is a weight",
-             plural(count, "float tensor"), count == 1 ? "is" : "are", fmt::join(left, ", "),
-             count > kFew ? " and so on" : ""));
+  note(format("{} of the file {} not trained: {}{}; --train NAME trains one that is a weight",
+              plural(count, "float tensor"), count == 1 ? "is" : "are", fmt::join(left, ", "),
+              count > kFew ? " and so on" : ""));
 }
 
 std::string Importer::some_weights() const {
@@ -320,10 +321,11 @@ Imported import_graph(const Graph& graph, const ImportOptions& options) {
   Joined joined;
   if (!options.loss.empty()) joined = end_in_scores(formed, options.loss, notes);
   if (options.head > 0) replace_head(formed, options.head, notes);
-  tie_tables(formed, notes);
+  Budget budget(stored_bytes(graph));
+  tie_tables(formed, budget, notes);
   if (options.train_batch_norms) train_batch_norms(formed);
   if (!options.loss.empty()) report_folded_norms(formed, notes);
-  Imported imported = Importer(formed, options).import();
+  Imported imported = Importer(formed, options, budget).import();
   if (!options.loss.empty())
     check_joined(joined, imported.model.value(imported.model.results().front().value).spec.shape);
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());

@@ -18,8 +18,8 @@ namespace kerf::partitioner::onnx {
 
 class Importer {
  public:
-  // Both outlive this.
-  Importer(const Graph& graph, const ImportOptions& options);
+  // All outlive this.
+  Importer(const Graph& graph, const ImportOptions& options, Budget& budget);
 
   Imported import();
 
@@ -37,7 +37,7 @@ class Importer {
   void check_all_fit() const;
   void list_folded();
   void list_computed();
-  void note_renamed();
+  void note_collected();
   void note_untrained();
   std::string some_weights() const;
 
@@ -116,7 +116,8 @@ class Importer {
   // ---- importer_weights.cc
   static constexpr size_t kMostConstant = size_t{1} << 20;  // bytes that every part may repeat
   void count_readers();
-  bool is_placed(const std::string& name, const Fixed& fixed) const;
+  bool may_be_weight(const Fixed& fixed) const;
+  bool is_placed(const std::string& name, const Fixed& fixed);
   std::optional<bool> parameter_in_torch(const Fixed& fixed) const;
   bool is_picked(const Fixed& fixed) const;
   bool is_torch_name(const std::string& name) const;
@@ -168,12 +169,14 @@ class Importer {
   std::map<std::string, std::string> turned_;    // by name, the matrix that was turned over
   std::map<std::string, std::string> expanded_;  // by name, the constant that was repeated
   std::set<std::string> held_;                   // values of these two
-  Budget budget_;
+  Budget& budget_;
   std::map<ValueId, int64_t> outer_;    // free_batch.h; 1 of those that are not there
   std::optional<int64_t> fixed_batch_;  // what the file says of it, where it is a number
   std::set<std::string> used_dims_;
-  std::set<std::string> fitting_;     // patterns that a name fits
-  std::vector<std::string> renamed_;  // weights, and what files of weights call them
+  std::set<std::string> fitting_;  // patterns that a name fits
+  std::set<std::string> noted_;
+  std::vector<std::string> kept_turned_;  // weights whose axes are turned over
+  std::vector<std::string> renamed_;      // and what files of weights call some
   std::unique_ptr<Evaluator> evaluator_;
 };
 

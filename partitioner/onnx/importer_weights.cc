@@ -14,19 +14,28 @@ namespace {
 using ops::DType;
 
 constexpr size_t kPieceOfMask = size_t{64} << 10;  // numbers
+constexpr const char* kMetadata = "__metadata__";  // of safetensors
 constexpr float kHides = -1e4F;                    // this and less leaves nothing of a score
+
+// The numbers from this one on, some.
+std::vector<float> piece_of(const Fixed& fixed, size_t first, Budget& budget) {
+  const auto count = static_cast<size_t>(fixed.spec.shape.elements());
+  std::vector<float> piece(std::min(kPieceOfMask, count - first));
+  budget.look_at(piece.size() * sizeof(float));
+  fixed.contents->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+  return piece;
+}
 
 // What hides some of the numbers that it is added to or multiplied with: of zeros, ones and large
 // negative numbers, and not of one of zero and one only.
-bool is_mask(const Fixed& fixed) {
+bool is_mask(const Fixed& fixed, Budget& budget) {
   if (fixed.contents == nullptr) return false;
   const auto count = static_cast<size_t>(fixed.spec.shape.elements());
   bool zeros = false;
   bool ones = false;
   bool hides = false;
   for (size_t first = 0; first < count; first += kPieceOfMask) {
-    std::vector<float> piece(std::min(kPieceOfMask, count - first));
-    fixed.contents->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+    const std::vector<float> piece = piece_of(fixed, first, budget);
     for (const float number : piece) {
       zeros = zeros || number == 0;
       ones = ones || number == 1;
@@ -39,7 +48,7 @@ bool is_mask(const Fixed& fixed) {
 
 // Sines and cosines of positions, which programs have as buffers: from -1 to 1, of which those of
 // position 0, the first row, are 0 and 1 only.
-bool are_angles(const Fixed& fixed) {
+bool are_angles(const Fixed& fixed, Budget& budget) {
   const int rank = fixed.spec.shape.rank();
   if (fixed.contents == nullptr || rank < 2) return false;
   const auto count = static_cast<size_t>(fixed.spec.shape.elements());
@@ -47,8 +56,7 @@ bool are_angles(const Fixed& fixed) {
   if (row < 2 || count <= row) return false;
   bool others = false;
   for (size_t first = 0; first < count; first += kPieceOfMask) {
-    std::vector<float> piece(std::min(kPieceOfMask, count - first));
-    fixed.contents->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+    const std::vector<float> piece = piece_of(fixed, first, budget);
     for (size_t i = 0; i < piece.size(); ++i) {
       const bool whole = piece[i] == 0 || piece[i] == 1;
       if (!(std::abs(piece[i]) <= 1) || (first + i < row && !whole)) return false;
@@ -58,9 +66,9 @@ bool are_angles(const Fixed& fixed) {
   return others;
 }
 
-bool may_be_weight(const Fixed& fixed) {
-  return fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.rank() > 0 &&
-         fixed.spec.shape.elements() > 1;
+bool names_metadata(const StoredForm& form) {
+  return std::any_of(form.tensors.begin(), form.tensors.end(),
+                     [](const StoredTensor& tensor) { return tensor.name == kMetadata; });
 }
 
 const std::string& origin_of(const Fixed& fixed) {
@@ -90,9 +98,26 @@ bool same_constant(const Fixed& a, const Fixed& b) {
 
 }  // namespace
 
+// By what it is, wherever it stands. One number is a weight in the place of one only, as the bias
+// of a layer with one output is, or where the file says that it is a module's: else it may be any
+// number of a formula.
+bool Importer::may_be_weight(const Fixed& fixed) const {
+  const int64_t numbers = fixed.spec.shape.elements();
+  if (fixed.spec.dtype != DType::kFloat32 || numbers == 0) return false;
+  if (numbers > 1) return true;
+  const bool begins_anew =
+      fixed.contents == nullptr && fixed.initializer.kind != ops::Initializer::Kind::kConstant;
+  if (begins_anew) return true;  // as a head has it
+  const std::string& origin = origin_of(fixed);
+  if (!graph_.torch.empty() && parameter_in_torch(fixed).value_or(false)) return true;
+  if (graph_.torch.empty() && graph_.by_torch && is_torch_name(origin)) return true;
+  return fixed.spec.shape.rank() > 0 &&
+         (weights_.operands.contains(fixed.name) || weights_.operands.contains(origin));
+}
+
 // Of a name that the file has: names of what weights are made of stand for it, too. Where the file
 // says what was a parameter in the program, that goes before what the place says.
-bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
+bool Importer::is_placed(const std::string& name, const Fixed& fixed) {
   const auto& [operands, shifts, tables, joined, beside, literals] = weights_;
   const auto in = [&](const std::set<std::string>& places) {
     return places.contains(name) || places.contains(origin_of(fixed));
@@ -106,7 +131,7 @@ bool Importer::is_placed(const std::string& name, const Fixed& fixed) const {
   if (graph_.by_torch && in(literals)) return false;  // its weights are initializers
   if (in(operands)) return true;
   if (!in(shifts) && !(in(joined) && is_torch_name(origin_of(fixed)))) return false;
-  return !is_mask(fixed) && !are_angles(fixed);
+  return !is_mask(fixed, budget_) && !are_angles(fixed, budget_);
 }
 
 // Whether it was a parameter, or was computed of one; nothing where it is not said.
@@ -195,13 +220,14 @@ void Importer::name_copy(const GraphNode& node, Fixed& fixed) {
   fixed.stored = form == forms_.end() ? nullptr : form->second;
 }
 
-// The weight of the file that a constant node's results are made of, if it is one.
+// The weight of the file that a constant node's results are made of, if it is one; one number
+// beside it only scales it.
 const std::string* Importer::weight_in(const GraphNode& node) const {
   const std::string* found = nullptr;
   const auto fixed_at = [&](const std::string& name) { return std::get_if<Fixed>(&known(name)); };
   for (const std::string& input : node.inputs) {
     const Fixed* fixed = input.empty() ? nullptr : fixed_at(input);
-    if (fixed == nullptr || !may_be_weight(*fixed)) continue;
+    if (fixed == nullptr || fixed->spec.shape.elements() < 2 || !may_be_weight(*fixed)) continue;
     if (!is_in_file(origin_of(*fixed)) ||
         (found != nullptr && origin_of(*fixed_at(*found)) != origin_of(*fixed)))
       return nullptr;
@@ -255,9 +281,9 @@ Fixed Importer::made_of_weight(const GraphNode& node, size_t output, Fixed made)
   if (node.op == "Transpose") {
     made.name = weight.name;
     made.stored = stored_turned_of(weight, node);
-    note(format("{} is {} with its axes turned over{}", weight.name,
-                alone ? "kept" : "read as it is and",
-                made.stored == nullptr ? "" : "; files of weights have it as this file"));
+    kept_turned_.push_back(format(
+        "{} is {} with its axes turned over{}", weight.name, alone ? "kept" : "read as it is and",
+        made.stored == nullptr ? "" : "; files of weights have it as this file"));
     return made;
   }
   const bool stays = alone && node.outputs.size() == 1 && weight.name == made.of;
@@ -343,7 +369,10 @@ ValueId Importer::add_fixed(const std::string& name, const Fixed& fixed, bool ma
   const bool trained = is_trained(name, fixed) && may_train;
   // What a file of weights would have is no constant of the model.
   const bool stored = (is_in_file(fixed.name) || fixed.stored != nullptr) &&
-                      fixed.spec.dtype == DType::kFloat32 && fixed.spec.shape.elements() > 1;
+                      (may_be_weight(fixed) || statistics_.contains(name));
+  if (fixed.name == kMetadata || (fixed.stored != nullptr && names_metadata(*fixed.stored)))
+    refuse(format("a weight is called {}, which files of weights cannot have: give it another name",
+                  kMetadata));
   if (!state && !trained && !stored && fixed.spec.bytes(0) <= kMostConstant)
     return result_.model.add_constant(fixed.name, literal_of(fixed, kMostConstant));
   const ValueId id = result_.model.add_parameter(fixed.name, fixed.spec, fixed.initializer,
@@ -372,15 +401,20 @@ ValueId Importer::add_fixed_once(const std::string& name, Fixed fixed) {
   bool may_train = true;
   if (found != in_model_.end()) {
     const bool trained = result_.model.value(found->second.id).role == Role::kParameter;
-    if (trained && !options_.loss.empty())
+    const auto refuse_trained = [&] {
       refuse(format("{} is read in two ways, as {} and as {} makes it, and trained: freeze it",
-                    fixed.name, ops::to_string(found->second.fixed.spec.shape), name));
+                    found->first, ops::to_string(found->second.fixed.spec.shape), name));
+    };
+    if (trained && !options_.loss.empty()) refuse_trained();
     may_train = !trained;
     if (fixed.of.empty()) fixed.of = fixed.name;
     if (fixed.stored == nullptr) fixed.stored = stored_viewed(fixed);
     fixed.name = format("{} as {}", fixed.name, name);
     const auto again = in_model_.find(fixed.name);
     if (again != in_model_.end()) return again->second.id;
+    // One tensor of a file of weights, of which that has the numbers of the first.
+    if (fixed.stored != nullptr && !options_.loss.empty() && is_trained(name, fixed))
+      refuse_trained();
   }
   const ValueId id = add_fixed(name, fixed, may_train);
   in_model_[fixed.name] = {id, fixed};

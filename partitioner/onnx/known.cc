@@ -75,7 +75,10 @@ ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes) {
     return literal_of(constant.name, constant.spec, *constant.contents, most_bytes);
   using Kind = ops::Initializer::Kind;
   if (constant.initializer.kind != Kind::kConstant)
-    throw Error(ErrorCode::kUsage, format("{} begins anew, and is no constant", constant.name));
+    throw Error(ErrorCode::kUsage,
+                format("{} begins anew, as --head asks, and the file computes a constant of it: "
+                       "leave --head out, or export the model with a Linear as its last layer",
+                       constant.name));
   if (constant.spec.bytes(0) > most_bytes)
     throw Error(ErrorCode::kUsage, format("{} is too large for a constant", constant.name));
   const double fill = constant.initializer.scale;

@@ -130,6 +130,13 @@ std::string place_of(const Graph& graph, const GraphNode& node) {
   return format("{}: node {} ({}, opset {})", graph.origin, node.name, node.op, graph.opset);
 }
 
+uint64_t stored_bytes(const Graph& graph) {
+  if (graph.stored_bytes) return *graph.stored_bytes;
+  uint64_t bytes = 0;
+  for (const auto& [name, stored] : graph.initializers) bytes += stored.spec.bytes(0);
+  return bytes;
+}
+
 std::set<std::string> names_of(const Graph& graph) {
   std::set<std::string> names;
   for (const GraphInput& input : graph.inputs) names.insert(input.name);

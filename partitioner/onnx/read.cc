@@ -34,6 +34,7 @@ class Reader {
       refuse("it has sparse initializers, which are not known here; make them dense",
              graph_.origin);
     read_initializers(graph, stripped);
+    graph_.stored_bytes = files_.stored_bytes();
     graph_.by_torch = model.producer_name() == "pytorch";
     places_ = read_signature(metadata(graph, kOfGraph,
                                       "pkg.torch.export.ExportedProgram"

@@ -102,6 +102,7 @@ std::shared_ptr<const Contents> external_contents(const TensorProto& tensor, DTy
     refuse(format("its external data are bytes {} to {} of {}, which has {}", first, first + count,
                   file->origin(), file->bytes()),
            where);
+  files.claim(*file, count);
   return contents_in(file, first, dtype);
 }
 
@@ -118,7 +119,8 @@ WeightFiles::WeightFiles(const fs::path& model) : model_(std::make_shared<Weight
   const fs::path given = fs::absolute(model);
   for (const fs::path& folder :
        {fs::canonical(given.parent_path(), unknown), fs::canonical(given, unknown).parent_path()})
-    if (std::find(folders_.begin(), folders_.end(), folder) == folders_.end())
+    // Without one, as of a file that has no name any more, nothing lies within.
+    if (!folder.empty() && std::find(folders_.begin(), folders_.end(), folder) == folders_.end())
       folders_.push_back(folder);
 }
 
@@ -128,7 +130,8 @@ std::shared_ptr<const WeightFile> WeightFiles::external(const std::string& locat
   if (known != external_.end()) return known->second;
   const fs::path wanted(location);
   if (location.empty() || location.find('\0') != std::string::npos || wanted.is_absolute())
-    refuse(format("external data at \"{}\": it must be a path within the model's folder", location),
+    refuse(format("its external data must be a path within the model's folder, and not \"{}\"",
+                  location),
            where);
   bool any = false;
   for (const fs::path& folder : folders_) {
@@ -147,6 +150,19 @@ std::shared_ptr<const WeightFile> WeightFiles::external(const std::string& locat
     refuse(format("its external data are not there: {}; put the file beside the model", location),
            where);
   refuse(format("external data at \"{}\" lie outside the model's folder", location), where);
+}
+
+void WeightFiles::claim(const WeightFile& file, uint64_t bytes) {
+  Claimed& claimed = claimed_[file.which()];
+  claimed.most = file.bytes_on_disk();
+  if (__builtin_add_overflow(claimed.bytes, bytes, &claimed.bytes)) claimed.bytes = claimed.most;
+  claimed.bytes = std::min(claimed.bytes, claimed.most);
+}
+
+uint64_t WeightFiles::stored_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [which, claimed] : claimed_) bytes += claimed.bytes;
+  return bytes;
 }
 
 std::string type_name(int32_t onnx_type) {
@@ -176,6 +192,7 @@ Stored stored_tensor(const TensorProto& tensor, const RawBytes* raw, WeightFiles
     refuse(format("it has {} bytes of data, but a tensor {} of {} takes {}", has,
                   ops::to_string(shape), ops::to_string(*dtype), bytes),
            where);
+  files.claim(*files.model(), bytes);
   stored.contents = raw == nullptr ? contents_of(std::move(held), *dtype)
                                    : contents_in(files.model(), raw->first, *dtype);
   return stored;

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/onnx/budget.h"
 #include "partitioner/onnx/graph.h"
 
 namespace kerf::partitioner::onnx {
 
 // A matrix that the exporter named and that has the numbers of a Gather's table, turned over,
-// becomes a Transpose of that table. Reads the numbers of tables and such matrices.
-void tie_tables(Graph& graph, std::vector<std::string>& notes);
+// becomes a Transpose of that table; tables of one number, again and again, are none. Reads tables
+// and such matrices in pieces, as many numbers as the budget has.
+void tie_tables(Graph& graph, Budget& budget, std::vector<std::string>& notes);
 
 }  // namespace kerf::partitioner::onnx

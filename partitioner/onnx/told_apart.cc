@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -17,17 +16,54 @@ namespace {
 
 constexpr size_t kMostRepeated = size_t{64} << 20;  // bytes, of all together
 
-// What a node reads, of a call's.
-struct Read {
+// A place where a node of a call has a tensor.
+struct Place {
   GraphNode* node;
   size_t input;
 };
 
 struct Call {
-  std::vector<Read> reads;     // of tensors of the program that it does not have
-  std::vector<size_t> absent;  // tensors that it has, and nothing reads by name
-  bool by_place = false;       // each of `reads` is one of `absent`, as it was a parameter or not
+  std::vector<Place> foreign;  // that have a tensor of the program that the call does not read
+  std::vector<size_t> absent;  // tensors that it reads, and none of its nodes has
+  bool in_order = true;        // each of `foreign` is the one of `absent` with its number
+  bool by_place = false;       // that is certain, also of a buffer that is read as a parameter
 };
+
+// How the nodes of a call have its tensors.
+enum class Order : uint8_t { kOfCall, kFirstIsLast, kUnknown };
+
+// Of more than one node. `call` is as "addcmul_1".
+Order order_of(std::string_view call) {
+  static const std::map<std::string_view, Order> kOrders{
+      {"linear", Order::kOfCall},           {"convolution", Order::kOfCall},
+      {"conv1d", Order::kOfCall},           {"conv2d", Order::kOfCall},
+      {"conv3d", Order::kOfCall},           {"conv_transpose1d", Order::kOfCall},
+      {"conv_transpose2d", Order::kOfCall}, {"conv_transpose3d", Order::kOfCall},
+      {"layer_norm", Order::kOfCall},       {"native_layer_norm", Order::kOfCall},
+      {"group_norm", Order::kOfCall},       {"native_group_norm", Order::kOfCall},
+      {"instance_norm", Order::kOfCall},    {"addmm", Order::kFirstIsLast},
+      {"addmv", Order::kFirstIsLast},       {"addbmm", Order::kFirstIsLast},
+      {"baddbmm", Order::kFirstIsLast},     {"addcmul", Order::kFirstIsLast},
+      {"addcdiv", Order::kFirstIsLast},
+  };
+  const size_t line = call.rfind('_');
+  if (line != std::string_view::npos &&
+      call.find_first_not_of("0123456789", line + 1) == std::string_view::npos)
+    call = call.substr(0, line);
+  const auto known = kOrders.find(call);
+  return known == kOrders.end() ? Order::kUnknown : known->second;
+}
+
+// Puts what PyTorch's call has first, which the last node adds, before the others. False where it
+// is not certain which that is: it may be scaled before.
+bool put_last_first(std::vector<Place>& places, const GraphNode& last) {
+  const auto adds = [&](const Place& each) {
+    return each.node == &last && (last.op == "Add" || (last.op == "Gemm" && each.input == 2));
+  };
+  if (std::count_if(places.begin(), places.end(), adds) != 1) return false;
+  std::stable_partition(places.begin(), places.end(), adds);
+  return true;
+}
 
 class Teller {
  public:
@@ -49,16 +85,16 @@ class Teller {
 
  private:
   // The tensors of the program that an initializer is, or was computed of.
-  const std::set<size_t>& read_by(const std::string& name) {
+  const std::set<size_t>& tensors_of(const std::string& name) {
     static const std::set<size_t> kNone;
-    if (const auto found = read_.find(name); found != read_.end()) return found->second;
+    if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second;
     if (!graph_.initializers.contains(name)) return kNone;
     if (const auto place = places_.find(name); place != places_.end())
-      return read_[name] = {place->second};
+      return tensors_[name] = {place->second};
     const auto computed = graph_.computed.find(name);
     if (computed == graph_.computed.end() || !computed->second.only) return kNone;
     const std::vector<size_t>& tensors = computed->second.tensors;
-    return read_[name] = std::set<size_t>(tensors.begin(), tensors.end());
+    return tensors_[name] = std::set<size_t>(tensors.begin(), tensors.end());
   }
 
   // What both have, in the time that the smaller takes.
@@ -113,7 +149,7 @@ class Teller {
         node.call_reads.size() != 4)
       return false;
     for (size_t i = 0; i < 4; ++i)
-      if (!places_.contains(node.inputs[i + 1]) || read_by(node.inputs[i + 1]).size() != 1 ||
+      if (!places_.contains(node.inputs[i + 1]) || tensors_of(node.inputs[i + 1]).size() != 1 ||
           graph_.torch[node.call_reads[i]].parameter != (i < 2))
         return false;
     return true;
@@ -123,58 +159,58 @@ class Teller {
     Call call;
     call.by_place = true;
     for (size_t i = 0; i < 4; ++i) {
-      if (*read_by(node.inputs[i + 1]).begin() == node.call_reads[i]) continue;
-      call.reads.push_back({&node, i + 1});
+      if (*tensors_of(node.inputs[i + 1]).begin() == node.call_reads[i]) continue;
+      call.foreign.push_back({&node, i + 1});
       call.absent.push_back(node.call_reads[i]);
     }
     return call;
   }
 
-  // PyTorch's addmm has first what ONNX's Gemm has last.
-  static std::vector<size_t> in_order_of_call(const GraphNode& node) {
-    std::vector<size_t> inputs(node.inputs.size());
-    std::iota(inputs.begin(), inputs.end(), 0);
-    if (node.op == "Gemm" && inputs.size() == 3 && node.call.starts_with("addmm"))
-      std::rotate(inputs.begin(), inputs.begin() + 2, inputs.end());
-    return inputs;
-  }
-
   Call call_of(const std::vector<GraphNode*>& nodes) {
-    const std::vector<size_t>& has = nodes.front()->call_reads;
-    const std::set<size_t> all(has.begin(), has.end());
-    std::set<size_t> left = all;
-    std::map<std::string, bool> others;  // whether it is one tensor, which the call does not have
+    const std::vector<size_t>& reads = nodes.front()->call_reads;
+    const std::set<size_t> all(reads.begin(), reads.end());
+    std::set<size_t> absent = all;
+    std::map<std::string, bool> are_foreign;  // by name, whether it is one tensor, and of others
     Call call;
     for (GraphNode* node : nodes)
-      for (const size_t i : in_order_of_call(*node)) {
-        const auto [other, added] = others.emplace(node->inputs[i], false);
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const auto [foreign, added] = are_foreign.emplace(node->inputs[i], false);
         if (added) {
-          const std::set<size_t>& read = read_by(node->inputs[i]);
-          const std::vector<size_t> own = in_both(read, all);
-          for (const size_t each : own) left.erase(each);
-          other->second = own.empty() && read.size() == 1;
+          const std::set<size_t>& tensors = tensors_of(node->inputs[i]);
+          const std::vector<size_t> own = in_both(tensors, all);
+          for (const size_t each : own) absent.erase(each);
+          foreign->second = own.empty() && tensors.size() == 1;
         }
-        if (other->second) call.reads.push_back({node, i});
+        if (foreign->second) call.foreign.push_back({node, i});
       }
-    for (const size_t each : has)
-      if (left.contains(each)) call.absent.push_back(each);
+    for (const size_t each : reads)
+      if (absent.contains(each)) call.absent.push_back(each);
+    if (call.foreign.size() > 1) call.in_order = put_in_order(nodes, call.foreign);
     return call;
   }
 
-  // In their order, where there are as many of them. What else a node reads has been computed with
-  // what nothing reads, as a batch normalisation that is folded into a convolution is.
+  // Whether the places could be put in the order in which the call has them.
+  static bool put_in_order(const std::vector<GraphNode*>& nodes, std::vector<Place>& places) {
+    const Order order = order_of(nodes.front()->call);
+    if (order == Order::kFirstIsLast) return put_last_first(places, *nodes.back());
+    return order == Order::kOfCall || nodes.size() == 1;
+  }
+
+  // In their order, where that is known and there are as many of them. What else a node reads has
+  // been computed with what nothing reads, as a batch normalisation that is folded into a
+  // convolution is.
   void rename(const Call& call) {
-    bool alike = call.reads.size() == call.absent.size();
-    for (size_t i = 0; alike && !call.by_place && i < call.reads.size(); ++i)
-      alike = graph_.torch[*read_by(name_of(call.reads[i])).begin()].parameter ==
+    bool alike = call.in_order && call.foreign.size() == call.absent.size();
+    for (size_t i = 0; alike && !call.by_place && i < call.foreign.size(); ++i)
+      alike = graph_.torch[*tensors_of(name_of(call.foreign[i])).begin()].parameter ==
               graph_.torch[call.absent[i]].parameter;
     if (!alike && !call.absent.empty())
-      for (const Read& each : call.reads) graph_.doubtful.insert(name_of(each));
+      for (const Place& each : call.foreign) graph_.doubtful.insert(name_of(each));
     if (!alike)
       for (const size_t each : call.absent) graph_.lost.insert(graph_.torch[each].name);
     if (!alike) return;
-    for (size_t i = 0; i < call.reads.size(); ++i) {
-      std::string& input = call.reads[i].node->inputs[call.reads[i].input];
+    for (size_t i = 0; i < call.foreign.size(); ++i) {
+      std::string& input = call.foreign[i].node->inputs[call.foreign[i].input];
       const bool computed = graph_.computed.contains(input);
       const std::string name = computed
                                    ? format("{} of {}", input, graph_.torch[call.absent[i]].name)
@@ -193,7 +229,7 @@ class Teller {
     }
   }
 
-  static const std::string& name_of(const Read& read) { return read.node->inputs[read.input]; }
+  static const std::string& name_of(const Place& place) { return place.node->inputs[place.input]; }
 
   void drop_unread() {
     std::set<std::string> read(graph_.outputs.begin(), graph_.outputs.end());
@@ -204,8 +240,8 @@ class Teller {
 
   Graph& graph_;
   std::map<std::string, size_t> places_;
-  std::map<std::string, std::set<size_t>> read_;  // by initializers, which only become more
-  std::set<std::string> before_;                  // names that were read instead
+  std::map<std::string, std::set<size_t>> tensors_;  // by initializers, which only become more
+  std::set<std::string> before_;                     // names that were read instead
   size_t zeros_left_ = kMostRepeated;
   int renamed_ = 0;
 };

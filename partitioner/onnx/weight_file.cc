@@ -1,17 +1,11 @@
 #include "partitioner/onnx/weight_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <cstring>
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "ops/as_float32.h"
 #include "runtime/crc32c.h"
 
 namespace kerf::partitioner::onnx {
@@ -19,40 +13,8 @@ namespace {
 
 using ops::DType;
 
+constexpr uint64_t kBytesOfBlock = 512;  // as stat counts
 constexpr size_t kPiece = size_t{1} << 20;
-
-float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-float from_float16(uint16_t bits) {
-  const uint32_t sign = uint32_t{bits & 0x8000U} << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1FU;
-  const uint32_t fraction = bits & 0x3FFU;
-  if (exponent == 0) {
-    const float small = static_cast<float>(fraction) * 0x1p-24F;
-    return sign == 0 ? small : -small;
-  }
-  const uint32_t to = exponent == 0x1F ? 0xFFU : exponent + 112;
-  return std::bit_cast<float>(sign | to << 23 | fraction << 13);
-}
-
-template <class From, class Convert>
-void convert(std::span<const std::byte> from, std::span<std::byte> to, const Convert& one) {
-  for (size_t i = 0; i < to.size() / sizeof(float); ++i) {
-    From value;
-    std::memcpy(&value, from.data() + i * sizeof(From), sizeof(From));
-    const float given = one(value);
-    std::memcpy(to.data() + i * sizeof(float), &given, sizeof(float));
-  }
-}
-
-void to_float32(DType in_file, std::span<const std::byte> from, std::span<std::byte> to) {
-  if (in_file == DType::kFloat64)
-    convert<double>(from, to, [](double value) { return static_cast<float>(value); });
-  else if (in_file == DType::kBFloat16)
-    convert<uint16_t>(from, to, from_bfloat16);
-  else
-    convert<uint16_t>(from, to, from_float16);
-}
 
 using Source = std::function<void(uint64_t first, std::span<std::byte> to)>;
 
@@ -68,7 +30,7 @@ class Given final : public Contents {
     if (offset != 0 || to.size() % sizeof(float) != 0) return read_part(first, to);
     std::vector<std::byte> piece(to.size() / sizeof(float) * narrow);
     source_(first / sizeof(float) * narrow, piece);
-    to_float32(in_file_, piece, to);
+    ops::as_float32(in_file_, piece, to);
   }
 
   std::string identity() const override {
@@ -90,66 +52,22 @@ class Given final : public Contents {
   std::function<std::string()> identity_;
 };
 
-// A file as it is now, open as long as this lives unless it is kept.
-class OpenFile {
- public:
-  OpenFile(const std::string& origin, struct stat& facts)
-      // O_NONBLOCK: opening a pipe must not wait for its writer.
-      : file_(open(origin.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (file_ < 0)
-      throw Error(ErrorCode::kUsage, format("cannot be read: {}", std::strerror(errno)), origin);
-    if (fstat(file_, &facts) == 0 && S_ISREG(facts.st_mode)) return;
-    close(file_);
-    throw Error(ErrorCode::kUsage, "it is no regular file", origin);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (file_ >= 0) close(file_);
-  }
-
-  int number() const { return file_; }
-  int kept() { return std::exchange(file_, -1); }
-
- private:
-  int file_;
-};
-
-void read_from(int file, const std::string& origin, uint64_t first, std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t got = pread(file, to.data(), to.size(), static_cast<off_t>(first));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      throw Error(ErrorCode::kUnavailable,
-                  got == 0 ? format("it ends before byte {}", first)
-                           : format("cannot be read: {}", std::strerror(errno)),
-                  origin);
-    to = to.subspan(static_cast<size_t>(got));
-    first += static_cast<uint64_t>(got);
-  }
-}
-
 }  // namespace
 
 WeightFile::WeightFile(const std::filesystem::path& path, Keep keep) : origin_(path.string()) {
-  struct stat facts {};
-  OpenFile file(origin_, facts);
-  bytes_ = static_cast<uint64_t>(facts.st_size);
-  which_ = {facts.st_dev, facts.st_ino};
-  if (keep == Keep::kOpen) file_ = file.kept();
-}
-
-WeightFile::~WeightFile() {
-  if (file_ >= 0) close(file_);
+  runtime::RegularFile file(path);
+  bytes_ = file.bytes();
+  bytes_on_disk_ = std::min(bytes_, static_cast<uint64_t>(file.facts().st_blocks) * kBytesOfBlock);
+  which_ = {file.facts().st_dev, file.facts().st_ino};
+  if (keep == Keep::kOpen) file_.emplace(std::move(file));
 }
 
 void WeightFile::read(uint64_t first, std::span<std::byte> to) const {
-  if (file_ >= 0) return read_from(file_, origin_, first, to);
-  struct stat facts {};
-  const OpenFile file(origin_, facts);
-  if (which_ != std::pair<uint64_t, uint64_t>(facts.st_dev, facts.st_ino))
+  if (file_) return file_->read(first, to, ErrorCode::kUnavailable);
+  const runtime::RegularFile file(origin_);
+  if (which_ != std::pair<uint64_t, uint64_t>(file.facts().st_dev, file.facts().st_ino))
     throw Error(ErrorCode::kUnavailable, "another file has this name by now", origin_);
-  read_from(file.number(), origin_, first, to);
+  file.read(first, to, ErrorCode::kUnavailable);
 }
 
 std::string WeightFile::identity() const {

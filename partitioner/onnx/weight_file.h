@@ -14,6 +14,7 @@
 
 #include "ops/attributes.h"
 #include "partitioner/contents.h"
+#include "runtime/regular_file.h"
 
 namespace kerf::partitioner::onnx {
 
@@ -26,10 +27,13 @@ class WeightFile {
   explicit WeightFile(const std::filesystem::path& path, Keep keep = Keep::kOpen);
   WeightFile(const WeightFile&) = delete;
   WeightFile& operator=(const WeightFile&) = delete;
-  ~WeightFile();
 
   const std::string& origin() const { return origin_; }
   uint64_t bytes() const { return bytes_; }
+  // Less where it has holes, which are read as zeros.
+  uint64_t bytes_on_disk() const { return bytes_on_disk_; }
+  // Device and file: what no other has, whatever it is called.
+  std::pair<uint64_t, uint64_t> which() const { return which_; }
   // Throws Error{kUnavailable} where the file is shorter by now, or was not kept open and is
   // another.
   void read(uint64_t first, std::span<std::byte> to) const;
@@ -38,9 +42,10 @@ class WeightFile {
 
  private:
   std::string origin_;
-  int file_ = -1;                        // -1: not kept open
-  std::pair<uint64_t, uint64_t> which_;  // device and file, which no other has
+  std::optional<runtime::RegularFile> file_;  // that is kept open
+  std::pair<uint64_t, uint64_t> which_;
   uint64_t bytes_ = 0;
+  uint64_t bytes_on_disk_ = 0;
   mutable std::once_flag summed_;
   mutable std::string identity_;
 };

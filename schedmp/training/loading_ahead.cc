@@ -35,9 +35,9 @@ void LoadingAhead::expect(std::span<const int64_t> rows, std::span<const int64_t
     for (const int64_t row : order_) {
       if (expected + each > most_bytes_) break;
       const auto known = before.find(row);
+      const bool held = known != before.end() && known->second->state != State::kLeft;
       const bool fresh =
-          input.rows.emplace(row, known == before.end() ? std::make_shared<Row>() : known->second)
-              .second;
+          input.rows.emplace(row, held ? known->second : std::make_shared<Row>()).second;
       if (fresh) expected += each;
     }
   }
@@ -77,11 +77,11 @@ void LoadingAhead::load(const std::stop_token& stop) {
       data_->read_input(name, {&number, 1},
                         {spec.dtype, spec.shape.with_batch(1), row->bytes.data()});
     } catch (const std::exception&) {
-      state = State::kFailed;  // who asks for the row is told why
+      state = State::kLeft;
     }
     lock.lock();
     row->state = state;
-    if (state == State::kFailed) row->bytes = {};
+    if (state == State::kLeft) row->bytes = {};
     changed_.notify_all();
   }
 }
@@ -91,7 +91,7 @@ bool LoadingAhead::take(Input& input, int64_t row, std::byte* to,
   const auto found = input.rows.find(row);
   if (found == input.rows.end()) return false;
   const std::shared_ptr<Row> held = found->second;
-  if (held->state == State::kWaiting) held->state = State::kFailed;  // read by who asks
+  if (held->state == State::kWaiting) held->state = State::kLeft;
   changed_.wait(lock, [&] { return held->state != State::kReading; });
   if (held->state != State::kThere) return false;
   lock.unlock();  // nobody writes to what is there

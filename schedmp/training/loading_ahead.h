@@ -56,7 +56,8 @@ class LoadingAhead final : public Dataset {
   int64_t held_bytes() const override;
 
  private:
-  enum class State : uint8_t { kWaiting, kReading, kThere, kFailed };
+  // kLeft: to who asks for it, who reads it or is told why it cannot be read.
+  enum class State : uint8_t { kWaiting, kReading, kThere, kLeft };
   struct Row {
     State state = State::kWaiting;
     std::vector<std::byte> bytes;

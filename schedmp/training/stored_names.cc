@@ -110,7 +110,7 @@ std::optional<StoredForm> StoredNames::form_of(const Value& value) const {
   for (const Json& name : json_array(*entry, "tensors", where)) {
     const ops::ValueSpec* spec = name.is_string() ? file_.find(name.get<std::string>()) : nullptr;
     if (spec == nullptr) refuse_form("it names no tensor of the file", where);
-    if (spec->dtype != value.spec.dtype)
+    if (!reads_as(*spec, {value.spec.dtype, spec->shape}))
       refuse_form(format("{} is {}, not {}", json_text(name), to_string(spec->dtype),
                          to_string(value.spec.dtype)),
                   where);

@@ -15,6 +15,10 @@ using partitioner::Value;
 
 namespace {
 
+// Each slice of a turned weight is a little of every row of the shares, which are gone through
+// again and again: the fewer the better.
+constexpr size_t kTurnedBytes = 4 * kSliceBytes;
+
 int64_t first_extent(const ops::Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
 
 RowRange rows_in(const ops::Box& slice, const ops::Shape& shape) {
@@ -81,7 +85,7 @@ void write_turned(const Value& value, const SliceOf& slice_of, SafetensorsWriter
   std::vector<int> back(form.axes.size());  // axis of the value, by the file's
   for (size_t i = 0; i < back.size(); ++i)
     back[static_cast<size_t>(form.axes[i])] = static_cast<int>(i);
-  for (const ops::Box& slice : slices_of(spec)) {
+  for (const ops::Box& slice : slices_of(spec, kTurnedBytes)) {
     const RowRange rows = rows_in(slice, spec.shape);
     file.write(partitioner::turned(slice_of(rows, back[0]), ops::size_of(spec.dtype),
                                    cut_down(value.spec.shape, back[0], rows.count), back));

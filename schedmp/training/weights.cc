@@ -59,8 +59,12 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
     const Value& value = model.value(id);
     if (value.literal != nullptr) continue;
     const auto tensors = stored_tensors(value);
-    // A tensor that is two values, in two shapes, is frozen: they are equal.
-    if (!names.insert(tensors[0].name).second) continue;
+    if (!names.insert(tensors[0].name).second) {
+      // A tensor that is two values, in two shapes, is frozen: they are equal.
+      KERF_CHECK(value.role != ops::Role::kParameter, "{} is trained, and another value, too",
+                 tensors[0].name);
+      continue;
+    }
     ids.push_back(id);
     specs.insert(specs.end(), tensors.begin(), tensors.end());
   }

@@ -73,8 +73,10 @@ class DataOfFiles(KerfTest):
             (folder / "train" / f"c{i}").rmdir()
         report = self.same_on_any_number("lenet5", "--data", f"images:{folder}", "--epochs", 4)
         self.assertEqual(report["data"], f"images:1x28x28:{folder}")
-        # What is read ahead when one asks: a row at least, all twelve at most.
-        self.assertIn(report["workers"][0]["data_bytes"], [rows * 28 * 28 * 4 for rows in range(1, 13)])
+        # The list of files, and what is read ahead when one asks: a row at least, all twelve at most.
+        rows, listed = divmod(report["workers"][0]["data_bytes"], 28 * 28 * 4)
+        self.assertIn(rows, range(1, 13))
+        self.assertIn(listed, range(12 * 32, 28 * 28 * 4))
         (folder / "train" / "a" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
         answer = run("train", "lenet5", "--data", f"images:{folder}", *BRIEFLY, "--out", self.folder / "out")
         self.assert_one_error(answer, "a/3.png", "it is damaged")

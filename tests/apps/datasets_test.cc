@@ -189,6 +189,19 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
 }
 
 // An embedding of 20 tokens and 300 scores: what it reads it has rows for.
+// Sizes without a path behind them.
+TEST(Datasets, WithoutAPathAreRefusedWithTheirForm) {
+  for (const auto& [name, form] : {std::pair("text:128:", "text:FILE"),
+                                   {"words:8x100:", "words:FILE"},
+                                   {"images:3x8x8:", "images:FOLDER"}}) {
+    const auto error = error_of([&] { complete_dataset_name(name, make_model("lenet5"), 8); });
+    ASSERT_TRUE(error) << name;
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    EXPECT_EQ(error->where(), "--data");
+    EXPECT_THAT(error->what(), HasSubstr(form));
+  }
+}
+
 TEST(Synthetic, TokensAreThoseThatTheModelPicksFrom) {
   partitioner::Builder b("lm");
   const auto words = b.embedding(b.input("tokens", {ops::kBatch, 5}, ops::DType::kInt64), 20, 4);

@@ -76,6 +76,17 @@ TEST_F(Given, IndicesBeyondTheVocabularyAreNamedWithTheirRow) {
   }
 }
 
+TEST_F(Given, AnInputIsGivenAFile) {
+  const auto model = make_model("lenet5");
+  for (const char* given : {"image=", "=x.npy", "image"}) {
+    const auto error = error_of([&] { given_inputs_name({given}, model, "--input"); });
+    ASSERT_TRUE(error) << given;
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    EXPECT_EQ(error->where(), "--input");
+    EXPECT_THAT(error->what(), HasSubstr("write it as in image=x.npy"));
+  }
+}
+
 TEST_F(Given, WhatIsNoRowsIsNamed) {
   save<float>("one.npy", DType::kFloat32, {}, {1});
   save<float>("none.npy", DType::kFloat32, {0, 3}, {});

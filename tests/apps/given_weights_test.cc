@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <memory>
+#include <span>
 
 #include "partitioner/builder.h"
 #include "partitioner/onnx/weight_file.h"
@@ -104,6 +107,121 @@ TEST_F(GivenWeightsFile, WhatItWasComputedOfIsAsItWas) {
                            false};
   EXPECT_EQ(complaint(folded, {{"pe", {9, 1.0F}}}), "");
   EXPECT_THAT(complaint(folded, {{"pe", {9, 2.0F}}}), HasSubstr("its pe is not that of net.onnx"));
+}
+
+// Numbers that nobody may ask for.
+class Unread : public partitioner::Contents {
+ public:
+  void read(size_t /*first*/, std::span<std::byte> /*to*/) const override {
+    ADD_FAILURE() << "its shape says enough";
+  }
+  std::string identity() const override { return "unread"; }
+};
+
+TEST_F(GivenWeightsFile, OfAnotherShapeIsAnotherUnread) {
+  FoldedWeights folded;
+  folded.weights["pe"] = {{ops::DType::kFloat32, {3, 3}}, std::make_shared<Unread>(), false};
+  EXPECT_THAT(complaint(folded, {{"pe", {9, 1.0F}}}),
+              HasSubstr("its pe is not that of net.onnx, which has it in its constants"));
+}
+
+TEST_F(GivenWeightsFile, IntegersAreTheModels) {
+  FoldedWeights folded;
+  const auto three = [](int64_t last) {
+    const int64_t numbers[] = {2, 0, last};
+    return std::string(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  };
+  folded.weights["perm"] = {{ops::DType::kInt64, {3}},
+                            partitioner::onnx::contents_of(three(1), ops::DType::kInt64),
+                            false};
+  const auto check = [&](int64_t last) {
+    std::vector<schedmp::NamedTensor> tensors = schedmp::read_safetensors(file({}));
+    tensors.push_back({"perm", ops::DType::kInt64, {3}, three(last)});
+    tensors.push_back({"batches", ops::DType::kInt64, {}, std::string(8, '\0')});
+    const auto path = folder_ / "integers.safetensors";
+    schedmp::write_safetensors(path, tensors);
+    const auto error =
+        tests::error_of([&] { check_weights(model(), "{}", folded, path.string()); });
+    return error ? std::string(error->what()) : "";
+  };
+  EXPECT_EQ(check(1), "");
+  EXPECT_THAT(check(7), HasSubstr("its perm is not that of net.onnx"));
+}
+
+// As most that is published has them.
+TEST_F(GivenWeightsFile, OfHalfTheBitsAreReadAndTold) {
+  std::vector<schedmp::NamedTensor> tensors = schedmp::read_safetensors(file({}));
+  for (schedmp::NamedTensor& each : tensors)
+    if (each.name != "a.weight") each = {each.name, ops::DType::kBFloat16, {4}, std::string(8, 0)};
+  const auto path = folder_ / "half.safetensors";
+  schedmp::write_safetensors(path, tensors);
+  for (const char* source : {"", "{}"})
+    EXPECT_THAT(check_weights(model(), source, {}, path.string()),
+                ElementsAre(HasSubstr("2 tensors of " + path.string() +
+                                      " are bfloat16, and read as float32")));
+  for (schedmp::NamedTensor& each : tensors)
+    if (each.name != "a.weight") each = {each.name, ops::DType::kInt16, {4}, std::string(8, 0)};
+  schedmp::write_safetensors(path, tensors);
+  const auto error = tests::error_of([&] { check_weights(model(), "", {}, path.string()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("save it as float32"));
+}
+
+// Beside the model's: what nobody reads may be of any type.
+TEST_F(GivenWeightsFile, WhatCannotBeReadIsToldWhereNothingNeedsIt) {
+  const auto named = [&](const std::string& name) {
+    const std::string header = R"({"a.weight":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]},)"
+                               R"("n.weight":{"dtype":"F32","shape":[4],"data_offsets":[64,80]},)" +
+                               fmt::format(R"("{}":{{"dtype":"C64","shape":[2],)", name) +
+                               R"("data_offsets":[80,96]}})";
+    const uint64_t length = header.size();
+    std::ofstream(folder_ / "any.safetensors", std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(&length), 8) << header
+        << std::string(96, '\0');
+    return (folder_ / "any.safetensors").string();
+  };
+  partitioner::Builder b("net.onnx");
+  const auto product =
+      b.matmul(b.input("x", {ops::kBatch, 4}), b.parameter("a.weight", {4, 4}, {}));
+  b.node("Mul", {product, b.parameter("n.weight", {4}, {})}, {});
+  const partitioner::Model small = b.build();
+  EXPECT_THAT(check_weights(small, "{}", {}, named("freqs")), ElementsAre(HasSubstr("freqs of ")));
+  FoldedWeights folded;
+  folded.weights["freqs"] = {{ops::DType::kFloat32, {4}}, std::make_shared<Unread>(), false};
+  const auto error = tests::error_of([&] { check_weights(small, "{}", folded, named("freqs")); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("its freqs: dtype C64 is not one of"));
+  const auto needed = tests::error_of([&] { check_weights(model(), "", {}, named("n.bias")); });
+  ASSERT_TRUE(needed);
+  EXPECT_THAT(needed->what(), HasSubstr("its n.bias: dtype C64 is not one of"));
+}
+
+// What a run of the model wrote has the model's own names for what is in doubt.
+TEST_F(GivenWeightsFile, OfARunOfTheModelIsTakenAsItIs) {
+  FoldedWeights folded;
+  folded.weights["n.weight"] = {
+      {ops::DType::kFloat32, {4}},
+      partitioner::onnx::contents_of(numbers_of(4, 1), ops::DType::kFloat32),
+      true};
+  const auto check = [&](const std::map<std::string, std::string>& metadata,
+                         const std::vector<schedmp::NamedTensor>& more = {}) {
+    std::vector<schedmp::NamedTensor> tensors = schedmp::read_safetensors(file({}));
+    tensors.insert(tensors.end(), more.begin(), more.end());
+    const auto path = folder_ / "run.safetensors";
+    schedmp::write_safetensors(path, tensors, metadata);
+    std::vector<std::string> notes;
+    const auto error =
+        tests::error_of([&] { notes = check_weights(model(), "{}", folded, path.string()); });
+    return error ? std::string(error->what()) : fmt::format("{}", fmt::join(notes, "; "));
+  };
+  const auto refused = HasSubstr("its n.weight is not that of net.onnx, which has it put together");
+  const std::vector<schedmp::NamedTensor> other{
+      {"other", ops::DType::kFloat32, {4}, numbers_of(4, 1)}};
+  EXPECT_THAT(check({}), refused);
+  EXPECT_EQ(check({{"fingerprint", model().fingerprint()}}), "");
+  EXPECT_EQ(check({{"fingerprint", model().fingerprint()}}, other), "");
+  EXPECT_EQ(check({{"fingerprint", "of another loss"}}), "") << "all that it has is read";
+  EXPECT_THAT(check({{"fingerprint", "of another model"}}, other), refused);
 }
 
 // n.weight and n.bias are read in several places: m's were equal to them when it was written.

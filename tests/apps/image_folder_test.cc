@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <array>
@@ -130,6 +131,29 @@ TEST_F(PictureFolder, ClassesAreFolders) {
   EXPECT_FLOAT_EQ(row[12], (0 / 255.0F - 0.406F) / 0.225F);
   const ImageFolder grey(name("1x9x9"), Split::kTest);
   EXPECT_FLOAT_EQ(inputs_of(grey, {0})[0], (127 / 255.0F - 0.5F) / 0.5F);
+}
+
+TEST_F(PictureFolder, TheListOfFilesIsSmallAndCounted) {
+  for (int i = 0; i < 64; ++i) put(format("train/dog/{}.png", i), "small.png");
+  const ImageFolder train(name("3x3x2"), Split::kTrain);
+  EXPECT_GE(train.held_bytes(), 64 * 32);
+  EXPECT_LE(train.held_bytes(), 64 * 100) << "of a long path each, it would be 450";
+  EXPECT_EQ(train.fingerprint().substr(0, 18), "images 3x3x2 64 1 ");
+}
+
+TEST_F(PictureFolder, WhatMayNotBeReadIsNamed) {
+  put("train/dog/a.png", "small.png");
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  fs::permissions(folder_ / "train/dog", fs::perms::none);
+  EXPECT_THAT(complaint(), HasSubstr("dog: it cannot be read"));
+  fs::permissions(folder_ / "train/dog", fs::perms::owner_all);
+}
+
+TEST_F(PictureFolder, ALinkToNothingIsNoPicture) {
+  put("train/dog/a.png", "small.png");
+  fs::create_symlink("nowhere", folder_ / "train/dog/b.png");
+  fs::create_symlink("round", folder_ / "train/round");  // to itself
+  EXPECT_THAT(complaint(), HasSubstr("b.png: it is called a picture and is no file"));
 }
 
 TEST_F(PictureFolder, EveryTenthIsForTestsWhereNobodySaysWhich) {

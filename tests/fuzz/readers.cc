@@ -53,7 +53,8 @@ constexpr const char* kCostGraph = R"({"name": "g", "unit": "s", "nodes": [
  {"name": "a", "forward": [1], "backward": [2]}, {"name": "b", "forward": [3], "backward": [4]}],
  "values": [{"producer": 0, "readers": [1], "bytes": 8}]})";
 
-// For training; as answers with inputs that are whole, as ONNX's own tests have them; for answers.
+// As it is, for training with a loss, with a new head, with batch normalisations that train; as
+// answers with inputs that are whole, as ONNX's own tests have them; for answers.
 void read_onnx(const std::string& bytes) {
   using partitioner::onnx::ImportOptions;
   const partitioner::onnx::Graph graph = partitioner::onnx::read_graph(as_file(bytes));
@@ -69,10 +70,15 @@ void read_onnx(const std::string& bytes) {
     }
   }
   if (!taken) throw Error(*refused);
-  try {
-    import_graph(graph, {.answers = true});
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUsage) throw;
+  for (const ImportOptions& options :
+       {ImportOptions{.answers = true}, ImportOptions{.loss = "mse"},
+        ImportOptions{.train = {"*"}, .freeze = {"*a*"}, .loss = "cross-entropy", .head = 1},
+        ImportOptions{.loss = "bce-with-logits", .train_batch_norms = true}}) {
+    try {
+      import_graph(graph, options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage) throw;
+    }
   }
 }
 

@@ -52,7 +52,6 @@ void PartRunner::begin(size_t p, int index) {
   memory = poison(static_cast<int64_t>(local.bytes(0)));
   if (!holds_weights(local)) return;
   std::vector<std::byte> data = kept_data(model_.value(local.value), options_.numbers);
-  if (options_.perturbed > 0) perturb(model_.value(local.value), options_.perturbed, data);
   selection_of(local).pack(data.data(), memory.data(), 0);
 }
 

@@ -29,8 +29,8 @@ enum class Backward { kApart, kTogether };
 struct RunOptions {
   Backward backward = Backward::kApart;
   Numbers numbers = Numbers::kNormal;
-  float rate = 0.5F;       // of the update
-  uint32_t perturbed = 0;  // above 0: parameters begin with other last places, by this seed
+  float rate = 0.5F;      // of the update
+  int64_t first_row = 0;  // of all rows, that a step begins with
 };
 
 // All of whole tensors, however they were divided.

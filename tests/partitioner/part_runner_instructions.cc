@@ -24,8 +24,8 @@ void add_share(const Local& local, const std::byte* data, int64_t samples, std::
 
 void PartRunner::read_data(const Local& local, std::byte* to, int micro_batch) const {
   const int64_t count = samples(micro_batch);
-  const auto rows =
-      row_data(model_, local.value, first_sample(micro_batch), count, options_.numbers);
+  const auto rows = row_data(model_, local.value, options_.first_row + first_sample(micro_batch),
+                             count, options_.numbers);
   selection_of(local).pack(rows.data(), to, count);
 }
 

@@ -53,17 +53,6 @@ std::vector<std::byte> kept_data(const Value& value, Numbers numbers) {
   return bytes;
 }
 
-void perturb(const Value& value, uint32_t seed, std::vector<std::byte>& data) {
-  if (value.role != Role::kParameter) return;
-  for (size_t at = 0; at < data.size(); at += sizeof(float)) {
-    float number = 0;
-    std::memcpy(&number, data.data() + at, sizeof(number));
-    const bool up = ops::uniform({seed, value.parameter, 0, 0}, static_cast<int64_t>(at)) < 0.5F;
-    number = std::nextafter(number, up ? HUGE_VALF : -HUGE_VALF);
-    std::memcpy(data.data() + at, &number, sizeof(number));
-  }
-}
-
 std::vector<std::byte> row_data(const Model& model, ValueId value, int64_t first, int64_t count,
                                 Numbers numbers) {
   const ops::ValueSpec& spec = model.value(value).spec;

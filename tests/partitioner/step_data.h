@@ -20,9 +20,6 @@ float small_number(uint32_t stream, int64_t index);
 // The whole tensor of what is_kept(), dense.
 std::vector<std::byte> kept_data(const Value& value, Numbers numbers);
 
-// Every number of a parameter to one of its two neighbours; other values stay.
-void perturb(const Value& value, uint32_t seed, std::vector<std::byte>& data);
-
 // `count` rows of an input or label from row `first` of the step on, dense. Rows are numbered
 // through the step; everything else follows from the number. Classes and indices are 0 to 2.
 std::vector<std::byte> row_data(const Model& model, ValueId value, int64_t first, int64_t count,

@@ -36,6 +36,7 @@ class Numbers final : public FeatureRows {
   bool loads_ahead() const override { return true; }
   void read_features(std::span<const int64_t> rows, const ops::TensorView& to) const override {
     for (size_t i = 0; i < rows.size(); ++i) {
+      while (held_ && rows[i] == 1) std::this_thread::sleep_for(1ms);
       if (rows[i] == 13) throw Error(ErrorCode::kUsage, "row 13 is no row", "numbers");
       std::fill_n(to.f32() + 8 * i, 8, static_cast<float>(rows[i]));
       ++read_;
@@ -46,9 +47,13 @@ class Numbers final : public FeatureRows {
   }
   int64_t held_bytes() const override { return 5; }
   int64_t read() const { return read_; }
+  // Until go_on(), who reads row 1 waits.
+  void hold() { held_ = true; }
+  void go_on() { held_ = false; }
 
  private:
   mutable std::atomic<int64_t> read_ = 0;
+  std::atomic<bool> held_ = false;
 };
 
 class Ahead : public testing::Test {
@@ -113,6 +118,25 @@ TEST_F(Ahead, IsTheSameHoweverFastItIsAsked) {
     }
   }
   EXPECT_EQ(ahead.found() + ahead.missed(), 1 + 50 * 16);
+  EXPECT_GT(ahead.found(), 0);
+}
+
+// Rows of a step that the thread had not begun are read by who asks. Next step, they are loaded.
+TEST_F(Ahead, WhatWasAskedForTooEarlyIsLoadedWhenItIsExpectedAgain) {
+  LoadingAhead ahead(numbers_, model_);
+  ask(ahead, {0});
+  const std::vector<int64_t> rows{1, 2, 3, 4};
+  numbers_->hold();
+  ahead.expect(rows, {});
+  EXPECT_EQ(ask(ahead, {4}), floats({4})) << "while the thread is at 1";
+  EXPECT_EQ(ahead.missed(), 1 + 1);
+  numbers_->go_on();
+  wait_for(1 + 4);
+  ahead.expect(rows, {});
+  wait_for(1 + 4 + 1);
+  EXPECT_EQ(ask(ahead, rows), floats(rows));
+  EXPECT_EQ(ahead.found(), 4);
+  EXPECT_EQ(ahead.missed(), 1 + 1);
 }
 
 TEST_F(Ahead, KeepsNoMoreThanItMay) {

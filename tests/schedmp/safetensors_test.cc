@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "runtime/error.h"
 #include "runtime/file.h"
 
@@ -37,6 +39,17 @@ class Safetensors : public testing::Test {
        testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::filesystem::path file_ = folder_ / "w.safetensors";
 };
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// By read and its like; 0 where the system does not say.
+uint64_t bytes_this_process_read() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  return name == "rchar:" ? bytes : 0;
+}
 
 std::vector<NamedTensor> sample() {
   return {{"a", ops::DType::kFloat32, {2, 3}, std::string(24, 'a')},
@@ -123,7 +136,97 @@ TEST_F(Safetensors, RefuseEveryTruncation) {
 TEST_F(Safetensors, HugeFilesOfNothingAreRefusedUnread) {
   EXPECT_NE(complaint(std::string(64, '\0')).find("no header"), std::string::npos);
   std::filesystem::resize_file(file_, uintmax_t{1} << 33);  // sparse
+  const uint64_t before = bytes_this_process_read();
   EXPECT_THROW(read_safetensors(file_), Error);
+  EXPECT_LE(bytes_this_process_read() - before, kMiB);
+}
+
+// Numbers of other types as float32, whole or in part.
+template <class T>
+std::string bytes_of(const std::vector<T>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+TEST_F(Safetensors, FloatsOfOtherTypesAreReadAsFloat32) {
+  const std::vector<float> numbers{1, -2, 0.5F, 65504, -0.0F, 6};
+  const std::vector<double> doubles(numbers.begin(), numbers.end());
+  write_safetensors(file_, {{"half",
+                             ops::DType::kFloat16,
+                             {3, 2},
+                             bytes_of<uint16_t>({0x3C00, 0xC000, 0x3800, 0x7BFF, 0x8000, 0x4600})},
+                            {"brain",
+                             ops::DType::kBFloat16,
+                             {3, 2},
+                             bytes_of<uint16_t>({0x3F80, 0xC000, 0x3F00, 0x4780, 0x8000, 0x40C0})},
+                            {"double", ops::DType::kFloat64, {3, 2}, bytes_of(doubles)},
+                            {"whole", ops::DType::kInt64, {3, 2}, std::string(48, '\0')}});
+  SafetensorsReader reader(file_);
+  const ops::ValueSpec wanted{ops::DType::kFloat32, {3, 2}};
+  const std::string all = bytes_of(numbers);
+  EXPECT_EQ(reader.read("half", wanted), all);
+  EXPECT_EQ(reader.read("double", wanted), all);
+  EXPECT_EQ(reader.read("double", wanted, {1, 2}), all.substr(8));
+  EXPECT_EQ(reader.read("half", wanted, {1, 1}, 1), bytes_of<float>({-2, 65504, 6}));
+  EXPECT_EQ(reader.read_elements("half", wanted, 2, 3), all.substr(8, 12));
+  EXPECT_EQ(reader.read_elements("brain", wanted, 0, 3), all.substr(0, 12));
+  EXPECT_THROW(reader.read("whole", wanted), Error) << "integers stay what they are";
+  EXPECT_THROW(reader.read("half", {ops::DType::kFloat64, {3, 2}}), Error);
+  EXPECT_EQ(reader.read("half", {ops::DType::kFloat16, {3, 2}}).size(), 12U);
+}
+
+// Whose type or axes are not known here.
+TEST_F(Safetensors, ATensorThatNobodyReadsMayBeOfAnyType) {
+  const std::string others =
+      R"("scale":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},)"
+      R"("freqs":{"dtype":"C64","shape":[1],"data_offsets":[4,12]},)"
+      R"("deep":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[12,13]},)";
+  const std::string a = R"("a":{"dtype":"U8","shape":[2],"data_offsets":[13,15]})";
+  runtime::write_file_atomic(file_, with_header("{" + others + a + "}", 15));
+  SafetensorsReader reader(file_);
+  EXPECT_EQ(reader.read("a", {ops::DType::kUint8, {2}}), "xx");
+  EXPECT_EQ(reader.tensors().size(), 1U);
+  EXPECT_EQ(reader.find("scale"), nullptr);
+  EXPECT_EQ(reader.unreadable().size(), 3U);
+  const auto complaint_of = [&](const std::string& name) {
+    try {
+      (void)reader.read(name, {ops::DType::kUint8, {4}});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(complaint_of("scale"), testing::HasSubstr("dtype F8_E4M3 is not one of F32"));
+  EXPECT_THAT(complaint_of("freqs"), testing::HasSubstr("save it as one of those"));
+  EXPECT_THAT(complaint_of("deep"), testing::HasSubstr("9 axes"));
+  EXPECT_THAT(complaint(with_header("{" + others + a + "}", 16)),
+              testing::HasSubstr("behind the last tensor"))
+      << "they count where the file is covered";
+}
+
+TEST_F(Safetensors, AWriterHasEachNameOnce) {
+  const ops::ValueSpec spec{ops::DType::kUint8, {1}};
+  EXPECT_THROW(SafetensorsWriter(file_, {{"a", spec}, {"b", spec}, {"a", spec}}), Error);
+  EXPECT_THROW(SafetensorsWriter(file_, {{"__metadata__", spec}}), Error);
+}
+
+// Some indices of a tensor's last axis: bytes here and there, of which not many more are read.
+TEST_F(Safetensors, AFewColumnsAreReadWithoutMuchBetween) {
+  for (const int64_t columns : {300, 6'000}) {
+    const ops::ValueSpec spec{ops::DType::kInt32, {500, columns}};
+    std::vector<int32_t> numbers(static_cast<size_t>(spec.shape.elements()));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i);
+    write_safetensors(file_, {{"before", ops::DType::kUint8, {3}, "abc"},
+                              {"w", spec.dtype, spec.shape, bytes_of(numbers)}});
+    SafetensorsReader reader(file_);
+    const uint64_t before = bytes_this_process_read();
+    const std::string got = reader.read("w", spec, {7, 2}, 1);
+    EXPECT_LE(bytes_this_process_read() - before, kMiB) << columns;
+    std::vector<int32_t> wanted;
+    for (int64_t row = 0; row < 500; ++row)
+      for (int64_t column = 7; column < 9; ++column)
+        wanted.push_back(static_cast<int32_t>(row * columns + column));
+    EXPECT_EQ(got, bytes_of(wanted)) << columns;
+  }
 }
 
 TEST_F(Safetensors, RefuseHolesOverlapsAndWrongSizes) {

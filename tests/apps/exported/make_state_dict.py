@@ -3,13 +3,16 @@ class. Run by hand, with the newest PyTorch, onnxscript and safetensors installe
 
     python3 make_state_dict.py [--to FOLDER] [--width 8]
 
-    MODEL.EXPORTER.onnx        encoder, stack and positions, of dynamo and torchscript; norms, of torchscript that keeps them
+    MODEL.EXPORTER.onnx        encoder, stack, positions and single, of dynamo and torchscript; norms, of torchscript that
+                               keeps them; folded and affines, of dynamo
     MODEL.other.safetensors    `state_dict()` of the other
+    single.half.safetensors    the same of single, in float16
     MODEL.other.npz            `x`, rows to answer, and `answers` of the other to them; labels of rows
 
 Layers of the stack are equal when it is exported, and its token is repeated for the 2 samples of the file. Of `folded` the file
 is of dynamo: its convolution has a normalisation in it, and the names that it had before. Of `positions` the files have numbers
-that are no weights: a slice of a buffer, one that is not persistent, and one of the program's text.
+that are no weights: a slice of a buffer, one that is not persistent, and one of the program's text. Of `single` many weights are
+one number. Both scales of `affines` are equal when it is exported, and both shifts, which one call reads.
 """
 
 import argparse
@@ -107,6 +110,45 @@ class Positions(nn.Module):
         return self.head(x.relu() * torch.tensor([0.5, 2.0] * (x.shape[2] // 2)) + self.shift).mean(1)
 
 
+class Single(nn.Module):
+    """[N, 3, LENGTH] to one number."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv1d(3, 1, 3)
+        self.slope = nn.PReLU()
+        self.inner = nn.Linear(LENGTH - 2, width)
+        self.gain = nn.Parameter(torch.tensor(1.5))
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, x):
+        return self.head(self.inner(self.slope(self.conv(x)).flatten(1)).relu() * self.gain)
+
+
+class Affine(nn.Module):
+    """As ResMLP has it (Touvron et al. 2021)."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1, 1, width))
+        self.shift = nn.Parameter(torch.zeros(1, 1, width))
+
+    def forward(self, x):
+        return torch.addcmul(self.shift, x, self.scale)
+
+
+class Affines(nn.Module):
+    """[N, LENGTH, width] to scores."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second = Affine(width), Affine(width)
+        self.inner, self.head = nn.Linear(width, width), nn.Linear(width, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.second(self.inner(self.first(x)).relu()).mean(1))
+
+
 def otherwise(model):
     """With other parameters and statistics, of which none are equal."""
     with torch.no_grad():
@@ -146,6 +188,11 @@ def main():
     norms = Norms(width).eval()
     write(given.to, "norms", norms, otherwise(copy.deepcopy(norms)), 3, LENGTH, exporters=["preserve"])
     write(given.to, "positions", positions, otherwise(copy.deepcopy(positions)), LENGTH, width)
+    single, affines = Single(width).eval(), Affines(width).eval()
+    other = otherwise(copy.deepcopy(single)).half().float()
+    write(given.to, "single", single, other, 3, LENGTH)
+    save_file({key: tensor.half() for key, tensor in other.state_dict().items()}, given.to / "single.half.safetensors")
+    write(given.to, "affines", affines, otherwise(copy.deepcopy(affines)), LENGTH, width, exporters=["dynamo"])
 
 
 main()

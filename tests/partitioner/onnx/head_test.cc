@@ -15,12 +15,12 @@ constexpr int64_t kClasses = 5;
 
 // That the head has as many classes, and begins anew under this name and with this bias.
 void expect_head(const Graph& graph, const std::string& weight, const ops::Shape& shape,
-                 const std::string& bias = "b") {
-  const Imported imported = import_graph(graph, {.head = kClasses});
+                 const std::string& bias = "b", int64_t classes = kClasses) {
+  const Imported imported = import_graph(graph, {.head = classes});
   const Model& model = imported.model;
   EXPECT_EQ(model.value(model.results().front().value).spec.shape,
-            ops::Shape({ops::kBatch, kClasses}));
-  for (const auto& [name, wanted] : {std::pair{weight, shape}, {bias, ops::Shape{kClasses}}}) {
+            ops::Shape({ops::kBatch, classes}));
+  for (const auto& [name, wanted] : {std::pair{weight, shape}, {bias, ops::Shape{classes}}}) {
     const ValueId id = model.find_value(name);
     ASSERT_GE(id, 0) << name;
     EXPECT_EQ(model.value(id).spec.shape, wanted) << name;
@@ -90,6 +90,14 @@ TEST(Head, OfConstants) {
                   node_of("Constant", {}, "b", {{"value_floats", std::vector<double>{1, 2, 3}}})},
                  {}),
       "w", {4, kClasses});
+}
+
+TEST(Head, OfOneClass) {
+  expect_head(head_graph({}, {stored_random("W", {4, 3}), stored_random("b", {3})}), "W", {4, 1},
+              "b", 1);
+  expect_head(graph_of({4}, {node_of("Gemm", {"x", "W", "b"}, "y")},
+                       {stored_random("W", {4, 3}), stored_random("b", {3})}),
+              "W", {4, 1}, "b", 1);
 }
 
 TEST(Head, OneNumberForAllClassesStays) {

@@ -1,6 +1,7 @@
 // What becomes of ONNX files, and what is refused.
 #include "partitioner/onnx/import.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 #include "partitioner/onnx/evaluate.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/weight_file.h"
+#include "runtime/open_file.h"
+#include "tests/partitioner/onnx/made_files.h"
 #include "tests/partitioner/onnx/made_graphs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -186,6 +189,102 @@ TEST(Read, ExternalDataStayInTheModelsFolder) {
   const auto little = error_of([&] { read_graph(folder / "model.onnx"); });
   ASSERT_TRUE(little);
   EXPECT_THAT(little->what(), HasSubstr("which has 10"));
+}
+
+// Of one that reads w from there.
+std::string complaint_of_data_at(const TemporaryFolder& folder, const std::string& location) {
+  std::filesystem::create_directories(folder / "inner");
+  write(folder / "secret", std::string(64, 's'));
+  write(folder / "inner/model.onnx",
+        model_message({node_message("Add", {"x", "w"}, "y")}, {{"w", {2}, location}}));
+  const auto error = error_of([&] { read_graph(folder / "inner/model.onnx"); });
+  return error ? error->what() : "";
+}
+
+TEST(Read, ExternalDataAreAPathWithinTheFolder) {
+  const TemporaryFolder folder;
+  const auto outside = HasSubstr("lie outside the model's folder");
+  const auto no_path = HasSubstr("must be a path within the model's folder");
+  EXPECT_THAT(complaint_of_data_at(folder, "../secret"), outside);
+  EXPECT_THAT(complaint_of_data_at(folder, "./../secret"), outside);
+  EXPECT_THAT(complaint_of_data_at(folder, (folder / "secret").string()), no_path);
+  EXPECT_THAT(complaint_of_data_at(folder, std::string("w\0.bin", 6)), no_path);
+  EXPECT_THAT(complaint_of_data_at(folder, ""), no_path);
+  EXPECT_THAT(complaint_of_data_at(folder, "."), outside);
+  std::filesystem::create_symlink("..", folder / "inner/up");
+  EXPECT_THAT(complaint_of_data_at(folder, "up/secret"), outside);
+  write(folder / "inner/w.bin", std::string(64, 'w'));
+  EXPECT_EQ(complaint_of_data_at(folder, "w.bin"), "");
+  EXPECT_EQ(complaint_of_data_at(folder, "up/inner/w.bin"), "") << "a link back";
+}
+
+// Its file has no name any more: where a link leads to it, nothing else may be.
+TEST(Read, AModelThatWasDeletedHasItsDataBesideTheLink) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "inner");
+  write(folder / "secret", std::string(64, 's'));
+  write(folder / "model.onnx",
+        model_message({node_message("Add", {"x", "w"}, "y")}, {{"w", {2}, "../secret"}}));
+  const runtime::OpenFile model(::open((folder / "model.onnx").c_str(), O_RDONLY));
+  std::filesystem::remove(folder / "model.onnx");
+  std::filesystem::create_symlink(format("/proc/self/fd/{}", model.number()),
+                                  folder / "inner/link.onnx");
+  const auto error = error_of([&] { read_graph(folder / "inner/link.onnx"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("lie outside the model's folder"));
+}
+
+TEST(Read, TensorsMayShareBytes) {
+  const TemporaryFolder folder;
+  const float numbers[] = {1, 2, 3};
+  write(folder / "d", {reinterpret_cast<const char*>(numbers), sizeof numbers});
+  write(folder / "model.onnx",
+        model_message({node_message("Add", {"x", "a"}, "h"), node_message("Add", {"h", "b"}, "y")},
+                      {{"a", {2}, "d", 0}, {"b", {2}, "d", 4}}));
+  const Graph graph = read_graph(folder / "model.onnx");
+  EXPECT_EQ(numbers_of(literal_of("a", graph.initializers.at("a").spec,
+                                  *graph.initializers.at("a").contents, 64)),
+            (std::vector<float>{1, 2}));
+  EXPECT_EQ(numbers_of(literal_of("b", graph.initializers.at("b").spec,
+                                  *graph.initializers.at("b").contents, 64)),
+            (std::vector<float>{2, 3}));
+}
+
+TEST(Import, AWeightMayNotBeCalledAsTheMetadataOfItsFile) {
+  const auto error = error_of([&] {
+    import_graph(graph_of({4}, {node_of("MatMul", {"x", "__metadata__"}, "y")},
+                          {stored_random("__metadata__", {4, 4})}));
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("a weight is called __metadata__"));
+}
+
+// As the indices of a buffer that something is picked by.
+TEST(Import, IntegersThatAreConstantsAreListed) {
+  const Imported imported =
+      import_graph(graph_of({3},
+                            {node_of("Gather", {"x", "perm"}, "g", {{"axis", int64_t{1}}}),
+                             node_of("MatMul", {"g", "w"}, "y")},
+                            {stored_integers("perm", {2, 0, 1}), stored_random("w", {3, 3})}));
+  ASSERT_TRUE(imported.folded.weights.contains("perm"));
+  EXPECT_EQ(imported.folded.weights.at("perm").spec.dtype, ops::DType::kInt64);
+  EXPECT_FALSE(imported.folded.weights.contains("w"));
+}
+
+TEST(Import, ManyTransposesAreOneNote) {
+  std::vector<GraphNode> nodes;
+  std::vector<Stored> weights;
+  std::string last = "x";
+  for (int i = 0; i < 9; ++i) {
+    weights.push_back(stored_random(format("w{}", i), {4, 4}));
+    nodes.push_back(
+        node_of("Transpose", {weights.back().name}, format("t{}", i), {{"perm", Ints{1, 0}}}));
+    nodes.push_back(node_of("MatMul", {last, format("t{}", i)}, i == 8 ? "y" : format("h{}", i)));
+    last = nodes.back().outputs[0];
+  }
+  const auto notes = import_graph(graph_of({4}, nodes, weights)).notes;
+  EXPECT_THAT(notes, testing::ElementsAre(HasSubstr("w0 is kept with its axes turned over")));
+  EXPECT_THAT(notes.front(), HasSubstr(", and 8 others likewise"));
 }
 
 Graph product_and(const std::string& op, int64_t axis) {

@@ -248,6 +248,78 @@ TEST(ToldApart, AddmmHasItsBiasFirst) {
   EXPECT_THAT(graph.nodes[1].inputs, ElementsAre("h", "b.weight", "b.bias"));
 }
 
+// Layers of scale and shift, torch.addcmul(beta, x, alpha), whose product is read before beta.
+Graph two_affines(const std::string& call) {
+  Graph graph =
+      graph_of({2},
+               {node_of("Mul", {"x", "a.alpha"}, "p"), node_of("Add", {"a.beta", "p"}, "h"),
+                node_of("Mul", {"h", "a.alpha"}, "q"), node_of("Add", {"a.beta", "q"}, "y")},
+               {stored("a.alpha", {2}, {1, 1}), stored("a.beta", {2}, {0, 0})});
+  graph.torch = {{"a.beta", true}, {"a.alpha", true}, {"b.beta", true}, {"b.alpha", true}};
+  for (size_t i = 0; i < 4; ++i) {
+    graph.nodes[i].call = i < 2 ? call : call + "_1";
+    graph.nodes[i].call_reads = i < 2 ? std::vector<size_t>{0, 1} : std::vector<size_t>{2, 3};
+  }
+  return graph;
+}
+
+TEST(ToldApart, AddcmulReadsItsFirstLast) {
+  for (const char* call : {"addcmul", "addcdiv", "baddbmm"}) {
+    Graph graph = two_affines(call);
+    std::vector<std::string> notes;
+    tell_apart(graph, notes);
+    EXPECT_THAT(graph.nodes[2].inputs, ElementsAre("h", "b.alpha")) << call;
+    EXPECT_THAT(graph.nodes[3].inputs, ElementsAre("b.beta", "q")) << call;
+    EXPECT_THAT(graph.lost, IsEmpty());
+  }
+}
+
+// baddbmm(b, x, w, beta=2), whose b is doubled before.
+TEST(ToldApart, WhatIsScaledBeforeItIsAddedIsNotGuessed) {
+  Graph graph = two_affines("baddbmm");
+  for (GraphNode& node : graph.nodes)
+    if (node.op == "Add") node.inputs[0] = node.outputs[0] + ".doubled";
+  for (const size_t at : {size_t{1}, size_t{4}}) {
+    GraphNode doubled = node_of("Mul", {"a.beta", "two"}, graph.nodes[at].inputs[0]);
+    doubled.call = graph.nodes[at].call;
+    doubled.call_reads = graph.nodes[at].call_reads;
+    graph.nodes.insert(graph.nodes.begin() + static_cast<std::ptrdiff_t>(at), doubled);
+  }
+  graph.initializers["two"] = stored("two", {}, {2});
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[3].inputs, ElementsAre("h", "a.alpha"));
+  EXPECT_THAT(graph.lost, ElementsAre("b.alpha", "b.beta"));
+}
+
+TEST(ToldApart, ACallWhoseOrderNobodyKnowsIsNotGuessed) {
+  Graph graph = two_affines("of_my_own");
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[3].inputs, ElementsAre("a.beta", "q"));
+  EXPECT_THAT(graph.doubtful, ElementsAre("a.alpha", "a.beta"));
+  EXPECT_THAT(graph.lost, ElementsAre("b.alpha", "b.beta"));
+}
+
+// A linear layer of rows, whose tensors are those of another: nodes in the order of the call.
+TEST(ToldApart, ALinearLayerOfTwoNodesIsInOrder) {
+  Graph graph =
+      graph_of({2, 2},
+               {node_of("MatMul", {"x", "val_1"}, "p"), node_of("Add", {"p", "a.bias"}, "h"),
+                node_of("MatMul", {"h", "val_1"}, "q"), node_of("Add", {"q", "a.bias"}, "y")},
+               {stored("val_1", {2, 2}, {0, 0, 0, 0}), stored("a.bias", {2}, {0, 0})});
+  graph.torch = {{"a.weight", true}, {"a.bias", true}, {"b.weight", true}, {"b.bias", true}};
+  graph.computed["val_1"] = {{0}, true};
+  for (size_t i = 0; i < 4; ++i) {
+    graph.nodes[i].call = i < 2 ? "linear" : "linear_1";
+    graph.nodes[i].call_reads = i < 2 ? std::vector<size_t>{0, 1} : std::vector<size_t>{2, 3};
+  }
+  std::vector<std::string> notes;
+  tell_apart(graph, notes);
+  EXPECT_THAT(graph.nodes[2].inputs, ElementsAre("h", "val_1 of b.weight"));
+  EXPECT_THAT(graph.nodes[3].inputs, ElementsAre("q", "b.bias"));
+}
+
 TEST(ToldApart, WhatWasOneInTheProgramStaysOne) {
   Graph graph = two_norms({"n.weight", "n.bias"});
   graph.nodes[1].call_reads = {0, 1};

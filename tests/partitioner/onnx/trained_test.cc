@@ -108,6 +108,64 @@ TEST(Trained, NamesOfAnExporterAreNone) {
   EXPECT_FALSE(trains({"Relu", "Add", "12"}, facts));
 }
 
+// Of a layer with one output, and of one channel: what stands in a weight's own place.
+TEST(Trained, OneNumberInThePlaceOfAWeight) {
+  struct Row {
+    GraphNode node;
+    std::vector<Stored> weights;
+    std::vector<std::string> trained;
+  };
+  const auto one = [](const std::string& name) { return stored(name, {1}, {0.5F}); };
+  const Row rows[] = {
+      {node_of("Gemm", {"x", "w", "b"}, "y"),
+       {stored_random("w", {kWidth, 1}), one("b")},
+       {"w", "b"}},
+      {node_of("PRelu", {"x", "slope"}, "y"), {one("slope")}, {"slope"}},
+      {node_of("MatMul", {"x", "w"}, "y"), {stored_random("w", {kWidth, 1})}, {"w"}},
+  };
+  for (const Row& row : rows) {
+    const Model model = import_graph(graph_of({kWidth}, {row.node}, row.weights)).model;
+    std::vector<std::string> trained;
+    for (const ValueId id : model.parameters()) trained.push_back(model.value(id).name);
+    EXPECT_THAT(trained, testing::UnorderedElementsAreArray(row.trained)) << row.node.op;
+  }
+}
+
+TEST(Trained, OneNumberOfAChannel) {
+  const auto one = [](const std::string& name) { return stored(name, {1}, {0.5F}); };
+  const Graph graph =
+      graph_of({2, 4, 4},
+               {node_of("Conv", {"x", "w", "b"}, "c", {{"kernel_shape", Ints{1, 1}}}),
+                node_of("BatchNormalization", {"c", "scale", "shift", "mean", "var"}, "y")},
+               {stored_random("w", {1, 2, 1, 1}), one("b"), one("scale"), one("shift"), one("mean"),
+                one("var")});
+  const Imported imported = import_graph(graph, {.loss = "mse"});
+  const auto role_of = [&](const std::string& name) {
+    return imported.model.value(imported.model.find_value(name)).role;
+  };
+  for (const char* name : {"b", "scale", "shift"}) EXPECT_EQ(role_of(name), Role::kParameter);
+  for (const char* name : {"mean", "var"}) EXPECT_EQ(role_of(name), Role::kFrozen) << "saved";
+  EXPECT_TRUE(imported.folded.weights.empty()) << "files of weights may have others";
+  const Model training = import_graph(graph, {.loss = "mse", .train_batch_norms = true}).model;
+  EXPECT_EQ(training.value(training.find_value("mean")).role, Role::kState);
+}
+
+TEST(Trained, OneNumberThatTheFileNames) {
+  const auto gain = stored("layer.gain", {1}, {2});
+  const auto scalar = stored("layer.gain", {}, {2});
+  const Place place{"Relu", "Mul", "layer.gain"};
+  Graph facts;
+  facts.torch = {{"layer.gain", true}};
+  EXPECT_TRUE(trains(place, gain, facts)) << "a parameter";
+  EXPECT_TRUE(trains(place, scalar, facts));
+  facts.torch = {{"layer.gain", false}};
+  EXPECT_FALSE(trains(place, gain, facts)) << "a buffer";
+  facts.torch = {};
+  facts.by_torch = true;
+  EXPECT_TRUE(trains(place, gain, facts)) << "a name of a module's";
+  EXPECT_FALSE(trains({"Relu", "Mul", "onnx::Mul_3"}, stored("onnx::Mul_3", {1}, {2}), facts));
+}
+
 TEST(Trained, ScalarsAndMasksAndAnglesNever) {
   const Place place{"Relu", "Add", "layer.it"};
   EXPECT_FALSE(trains(place, stored("layer.it", {}, {2})));
@@ -178,8 +236,7 @@ TEST(Trained, WhatIsNotIsTold) {
         .notes;
   };
   const std::string told =
-      "1 float tensor of the file is not trained, though of more than one number: early; --train "
-      "NAME trains one that is a weight";
+      "1 float tensor of the file is not trained: early; --train NAME trains one that is a weight";
   const auto has = [&](const std::vector<std::string>& notes) {
     return std::find(notes.begin(), notes.end(), told) != notes.end();
   };
