@@ -2,6 +2,7 @@
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_reader.h"
 #include "partitioner/rewrite.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -87,11 +88,11 @@ void check_header(const PlanFile& file) {
   const std::string name = json_string(json, "model", origin);
   const std::string fingerprint = json_string(json, "fingerprint", origin);
   if (name != model.name() || fingerprint != model.fingerprint())
-    refuse_member(
-        origin,
+    throw Unsound(
         format("this plan is for another model: {} with fingerprint {}, not {} with {}; write one "
                "with kerf plan {} --out FILE",
-               name, fingerprint, model.name(), model.fingerprint(), model.name()));
+               name, fingerprint, model.name(), model.fingerprint(), model.name()),
+        origin);
 }
 
 Plan read_decisions(const PlanFile& file) {

@@ -123,9 +123,9 @@ class PlanGraph(KerfTest):
 
     def test_what_one_writes_another_reads(self):
         costs, stages, plan_file = (self.folder / name for name in ("costs.json", "stages.json", "plan.json"))
-        for graph in (("lenet5",), (self.graph, "--format", "placement", "--hosts", 0)):
+        for graph, alone in ((("lenet5",), ()), ((self.graph, "--format", "placement"), ("--hosts", 0))):
             with self.subTest(graph=graph):
-                plan = self.plan(*graph, "--workers", 2, "--graph-out", costs)
+                plan = self.plan(*graph, *alone, "--workers", 2, "--graph-out", costs)
                 again = self.plan(costs, "--format", "costs", "--workers", 2)
                 self.assertAlmostEqual(again["bottleneck"], plan["bottleneck"])
                 stages.write_text(json.dumps(plan))
