@@ -47,8 +47,9 @@ std::vector<Stage> read_stages(const PlanFile& file) {
     check_members(one, {"parts", first_only ? "first" : "nodes", "interleaved"}, where);
     Stage& stage = stages.emplace_back();
     stage.parts = json_numbers(json_array(one, "parts", where), where + ".parts");
-    if (stage.parts.size() > kMostParts)
-      refuse_member(where + ".parts", format("a plan has at most {} parts", kMostParts));
+    // One of it on each worker is all that can be of use; and parts go by pairs.
+    if (stage.parts.size() > kMostWorkers)
+      refuse_member(where + ".parts", format("a stage has at most {} parts", kMostWorkers));
     if (one.contains("interleaved")) stage.interleaved = json_bool(one, "interleaved", where);
     if (first_only) {
       stage.nodes = {file.node(json_at(one, "first", where), where + ".first")};

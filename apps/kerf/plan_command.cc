@@ -103,6 +103,13 @@ std::string PlanCommand::for_people(const Planned& planned, const Told& of, bool
   return text;
 }
 
+// On the devices that it is planned for, which a plan forgets.
+std::vector<partitioner::Boundary> boundaries_of(const PlanFlags& asked, const Planned& planned) {
+  partitioner::Plan plan = planned.plan;
+  if (plan.request) plan.request->setting = planned.setting;
+  return partitioner::boundaries_of(planned.model, plan, *in_flight_of(asked, plan.schedule));
+}
+
 void PlanCommand::write(const Planned& planned) const {
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
   if (!search.graph_out.empty())
@@ -134,9 +141,7 @@ int PlanCommand::run() const {
   const schedmp::Schedule schedule = fitting_schedule_of(asked, planned.plan);
   Told told{record_of(planned.model, planned.plan, schedule, planned.setting), {}, {}};
   if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
-  if (why)
-    told.boundaries = partitioner::boundaries_of(planned.model, planned.plan,
-                                                 *in_flight_of(asked, planned.plan.schedule));
+  if (why) told.boundaries = boundaries_of(asked, planned);
   write(planned);
   answer(
       json, [&] { return for_programs(planned, told); },

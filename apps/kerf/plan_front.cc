@@ -74,6 +74,7 @@ void answer_front(const PlanFlags& flags, const Planned& planned, bool json) {
   partitioner::PlanRequest request = partitioner::request_of_plan(planned.plan);
   request.workers = static_cast<int>(planned.plan.stages.size());
   request.memory = planned.memory;
+  request.setting = planned.setting;  // with the devices, which a plan forgets
   require(request.workers == planned.plan.workers_bound(), "--front",
           "it is for one stage on each worker; the schedule's file has several");
   if (flags.certify) request.effort = partitioner::kCertifyingEffort;

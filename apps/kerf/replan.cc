@@ -82,8 +82,9 @@ void fill_step(const Plan& plan, const Planned& run, PlanFlags& flags) {
   fill(flags.micro_batches, plan.micro_batches);
   if (!flags.memory) flags.memory = run.memory;
   if (!flags.optimizer && !flags.momentum) {
-    flags.optimizer = run.optimizer;
-    if (run.optimizer == "sgd") flags.momentum = run.momentum;
+    const bool told = plan.request && !plan.request->optimizer.empty();
+    if (told || run.optimizer != "sgd") flags.optimizer = run.optimizer;
+    if (run.optimizer == "sgd" && run.momentum != kDefaultMomentum) flags.momentum = run.momentum;
   }
   if (!plan.request) return;
   const partitioner::Setting& setting = plan.request->setting;

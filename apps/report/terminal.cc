@@ -22,6 +22,33 @@ size_t ours_at(std::string_view text, size_t at) {
   return 0;
 }
 
+// The length of a control character; 0: there is none. Those behind 0x7f are two bytes of UTF-8.
+size_t control_at(std::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < ' ' || byte == 0x7f) return 1;
+  const auto next = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
+  return byte == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+// Control characters as \x1b, but for as many bytes as `stays` says that begin at one.
+template <class Stays>
+std::string with_escapes(std::string_view text, const Stays& stays) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const size_t control = control_at(text, at);
+    const size_t kept = control == 0 ? 1 : stays(at);
+    if (kept > 0) {
+      shown += text.substr(at, kept);
+      at += kept;
+      continue;
+    }
+    for (const char byte : text.substr(at, control))
+      shown += format("\\x{:02x}", static_cast<unsigned char>(byte));
+    at += control;
+  }
+  return shown;
+}
+
 }  // namespace
 
 bool takes_escapes(int descriptor) {
@@ -48,41 +75,19 @@ std::string painted(const std::string& text, Ink ink, bool colour) {
 }
 
 std::string shown(const std::string& text, bool colour) {
-  std::string shown;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const size_t ours = colour ? ours_at(text, i) : 0;
-    if (ours > 0)
-      shown += text.substr(i, ours);
-    else if ((byte < ' ' && byte != '\n') || byte == 0x7f)
-      shown += format("\\x{:02x}", byte);
-    else
-      shown += text[i];
-    i += ours > 0 ? ours - 1 : 0;
-  }
-  return shown;
+  return with_escapes(text, [&](size_t at) -> size_t {
+    return text[at] == '\n' ? 1 : colour ? ours_at(text, at) : 0;
+  });
 }
 
 std::string in_line(const std::string& name) {
-  std::string line;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += byte < ' ' || byte == 0x7f ? format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return line;
+  return with_escapes(name, [](size_t) -> size_t { return 0; });
 }
 
 std::string printable(const std::string& message) {
-  std::string text;
-  for (size_t i = 0; i < message.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(message[i]);
-    const bool report = byte == '\n' && message.compare(i + 1, 2, "  ") == 0;
-    if ((byte < ' ' && !report) || byte == 0x7f)
-      text += format("\\x{:02x}", byte);
-    else
-      text += message[i];
-  }
-  return text;
+  return with_escapes(message, [&](size_t at) -> size_t {
+    return message[at] == '\n' && message.compare(at + 1, 2, "  ") == 0 ? 1 : 0;
+  });
 }
 
 }  // namespace kerf::apps
