@@ -26,6 +26,7 @@ void check_routes(const Sources& sources) {
     const Role role = sources.model().value(value).role;
     if (role != Role::kActivation && role != Role::kParameter) continue;  // it has no routes
     for (const int part : sources.readers(value)) {
+      if (role == Role::kParameter && !sources.has_read_copy(value, part)) continue;
       count += 2 * sources.of_value(value, part).size();
       if (count > kMostRoutes)
         throw Error(ErrorCode::kUsage,

@@ -110,7 +110,7 @@ class FlagTable(KerfTest):
         for base, never in ((("lenet5", "--check", self.folder / "plan.json"), steering | writing | {"--profile", "--objective", "--front"}),
                             (("lenet5", "--check", self.folder / "stages.json"), steering | writing | {"--memory", "--workers", "--slots"}),
                             (("lenet5", "--workers", 4, "--front"), steering | writing | {"--slack", "--assign", "--graph-out"}),
-                            (("lenet5", "--assign", self.folder / "stages.json"), steering | {"--slack", "--front"}),
+                            (("lenet5", "--assign", self.folder / "stages.json"), steering | {"--slack"}),
                             (("lenet5", "--from-run", self.folder / "run"), {"--front", "--check", "--assign"}),
                             ((self.folder / "graph.json", "--format", "costs", "--workers", 4), writing | {"--batch", "--schedule"})):
             refused = self.heeds(base)
