@@ -1,5 +1,8 @@
 #include "apps/profile_file.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "partitioner/fingerprint.h"
 #include "partitioner/plan_members.h"
 #include "runtime/error.h"
@@ -18,15 +21,23 @@ const partitioner::Model& as_read(const partitioner::Model& model) {
   return model.original() == nullptr ? model : *model.original();
 }
 
-// Of the operators but the loss: a profile is of those that answer as well as of those that train.
+// Of the operators that answer, none of which reads a label: a profile is of a model with a loss as
+// well as without.
 std::string fingerprint_of_operators(const partitioner::Model& model) {
   partitioner::Fingerprint hash;
+  std::vector<bool> of_loss(static_cast<size_t>(model.values()));  // value
   for (partitioner::NodeId id = 0; id < model.nodes(); ++id) {
     const partitioner::Node& node = model.node(id);
-    if (id == model.loss()) continue;
-    hash.add(format("node {} {}", node.name, node.op));
-    for (const partitioner::ValueId output : node.outputs)
-      hash.add(ops::to_string(model.value(output).spec.shape));
+    const bool is_loss =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](partitioner::ValueId input) {
+          return input >= 0 && (of_loss[static_cast<size_t>(input)] ||
+                                model.value(input).role == ops::Role::kLabel);
+        });
+    if (!is_loss) hash.add(format("node {} {}", node.name, node.op));
+    for (const partitioner::ValueId output : node.outputs) {
+      of_loss[static_cast<size_t>(output)] = is_loss;
+      if (!is_loss) hash.add(ops::to_string(model.value(output).spec.shape));
+    }
   }
   return hash.hex();
 }

@@ -4,7 +4,7 @@
 //    "profile": {"others": [...], "operators": {...}}, "seconds": {"conv1": {...}}}
 //
 // "profile" is what plans are made by (partitioner/profile.h), "seconds" for people: of a step;
-// "fingerprint" is of the operators without a loss.
+// "fingerprint" is of the operators without the loss.
 #pragma once
 
 #include <filesystem>

@@ -192,7 +192,7 @@ std::string text(const CostGraph& graph, const PlannedGraph& planned, bool colou
 
 int plan_graph_file(const CLI::App& command, const PlanFlags& flags, const GraphFlags& graph,
                     const std::string& kind, bool json) {
-  check_flags_of_cut(&command, "layer");
+  check_flags_of_cut(&command, flags.cut.value_or("layer"));
   require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
   if (!graph.search.check.empty()) {
     check_flags_of_stages(&command);

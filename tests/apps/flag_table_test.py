@@ -111,7 +111,7 @@ class FlagTable(KerfTest):
                             (("lenet5", "--check", self.folder / "stages.json"), steering | writing | {"--memory", "--workers", "--slots"}),
                             (("lenet5", "--workers", 4, "--front"), steering | writing | {"--slack", "--assign", "--graph-out"}),
                             (("lenet5", "--assign", self.folder / "stages.json"), steering | {"--slack"}),
-                            (("lenet5", "--from-run", self.folder / "run"), {"--front", "--check", "--assign"}),
+                            (("lenet5", "--from-run", self.folder / "run"), set()),
                             ((self.folder / "graph.json", "--format", "costs", "--workers", 4), writing | {"--batch", "--schedule"})):
             refused = self.heeds(base)
             self.assertLessEqual(never, refused, base)
