@@ -1,5 +1,9 @@
 #include "apps/profile_file.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "partitioner/fingerprint.h"
 #include "partitioner/plan_members.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -15,6 +19,27 @@ constexpr size_t kMostProfile = size_t{64} << 20;
 // Rewrites belong to a plan, not to the model that it is of.
 const partitioner::Model& as_read(const partitioner::Model& model) {
   return model.original() == nullptr ? model : *model.original();
+}
+
+// Of the operators that answer, none of which reads a label: a profile is of a model with a loss as
+// well as without.
+std::string fingerprint_of_operators(const partitioner::Model& model) {
+  partitioner::Fingerprint hash;
+  std::vector<bool> of_loss(static_cast<size_t>(model.values()));  // value
+  for (partitioner::NodeId id = 0; id < model.nodes(); ++id) {
+    const partitioner::Node& node = model.node(id);
+    const bool is_loss =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](partitioner::ValueId input) {
+          return input >= 0 && (of_loss[static_cast<size_t>(input)] ||
+                                model.value(input).role == ops::Role::kLabel);
+        });
+    if (!is_loss) hash.add(format("node {} {}", node.name, node.op));
+    for (const partitioner::ValueId output : node.outputs) {
+      of_loss[static_cast<size_t>(output)] = is_loss;
+      if (!is_loss) hash.add(ops::to_string(model.value(output).spec.shape));
+    }
+  }
+  return hash.hex();
 }
 
 Json seconds_json(const OperatorSeconds& seconds) {
@@ -33,7 +58,7 @@ Json profile_file(const partitioner::Model& model, const partitioner::Plan& plan
                           {"predicted", seconds_json(each.predicted)}};
   return {{"kerf_profile", kProfileVersion},
           {"model", model.name()},
-          {"fingerprint", as_read(model).fingerprint()},
+          {"fingerprint", fingerprint_of_operators(as_read(model))},
           {"device", device},
           {"rows", plan.largest_micro_batch()},
           {"micro_batches", plan.micro_batches},
@@ -54,11 +79,13 @@ partitioner::Profile read_profile_text(const std::string& text, const std::strin
                 origin);
   const std::string name = json_string(json, "model", origin);
   const std::string fingerprint = json_string(json, "fingerprint", origin);
-  if (fingerprint != as_read(model).fingerprint())
+  const std::string own = fingerprint_of_operators(as_read(model));
+  // Files of earlier versions have that of the whole model.
+  if (fingerprint != own && fingerprint != as_read(model).fingerprint())
     throw Error(ErrorCode::kUsage,
                 format("this profile is of another model: {} with fingerprint {}, not {} with {}; "
                        "make one with kerf profile",
-                       name, fingerprint, model.name(), as_read(model).fingerprint()),
+                       name, fingerprint, model.name(), own),
                 origin);
   return partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
 }

@@ -3,7 +3,8 @@
 //   {"kerf_profile": 1, "model": "lenet5", "fingerprint": ..., "device": "cpu", "rows": 16,
 //    "profile": {"others": [...], "operators": {...}}, "seconds": {"conv1": {...}}}
 //
-// "profile" is what plans are made by (partitioner/profile.h), "seconds" for people: of a step.
+// "profile" is what plans are made by (partitioner/profile.h), "seconds" for people: of a step;
+// "fingerprint" is of the operators without the loss.
 #pragma once
 
 #include <filesystem>

@@ -11,7 +11,7 @@
 namespace kerf::partitioner {
 
 // `open`: the stage that is opened; nothing: the slowest worker's. Throws Error{kUsage} where there
-// is no such stage.
+// is no such stage, and where every operator is drawn anyway.
 std::string draw_svg(const Model& model, const Plan& plan, std::optional<int> open = {});
 
 }  // namespace kerf::partitioner

@@ -42,6 +42,11 @@ PictureSegments picture_segments(const Model& model, const Plan& plan, std::opti
         format("there is no stage {} to open; the plan has stages 0 to {}", *open, stages - 1));
   PictureSegments result;
   const bool whole = model.nodes() <= kMostWhole;
+  if (whole && open)
+    throw Error(ErrorCode::kUsage,
+                format("the picture of {} operators shows all of them; leave it out (a stage is "
+                       "opened where they are more than {})",
+                       model.nodes(), kMostWhole));
   if (!whole) result.opened = open.value_or(stage_of_slowest(plan));
   for (int s = 0; s < stages; ++s) {
     const int nodes = static_cast<int>(plan.stages[static_cast<size_t>(s)].nodes.size());

@@ -23,7 +23,7 @@ struct PictureSegments {
 };
 
 // `open`: a stage of the plan; nothing: a stage of the worker that takes longest. Throws
-// Error{kUsage} where the plan has no such stage.
+// Error{kUsage} where the plan has no such stage, and where every operator is drawn anyway.
 PictureSegments picture_segments(const Model& model, const Plan& plan, std::optional<int> open);
 
 }  // namespace kerf::partitioner

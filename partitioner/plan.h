@@ -117,11 +117,11 @@ std::string write_plan(const Model& model, const Plan& plan, PlanText form = Pla
 
 // Micro-batches in flight, by the name of a schedule; null where nobody here knows the schedule.
 using InFlightOf = std::function<std::unique_ptr<InFlight>(const std::string& schedule)>;
-// Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and on a plan
-// for another model; what stands is verified, what is absent is derived (complete_plan.h).
-// Predictions that stand are as Kerf wrote them where the checksum is right, else compared with
-// fresh ones; both take `in_flight_of` (empty: every micro-batch is in flight at once). The result
-// of a whole text equals what was written.
+// Reads either. Throws Error{kUsage} naming file, line or path on anything malformed, and Unsound
+// (unsound.h) on what can be read but does not hold together, or is another model's; what stands is
+// verified, what is absent is derived (complete_plan.h). Predictions that stand are as Kerf wrote
+// them where the checksum is right, else compared with fresh ones; both take `in_flight_of` (empty:
+// every micro-batch is in flight at once). The result of a whole text equals what was written.
 Plan read_plan(const Model& model, const std::string& text, const std::string& origin,
                const InFlightOf& in_flight_of = {});
 

@@ -184,9 +184,11 @@ void add_divisions(const Model& model, const Plan& plan, Json& json) {
 Json plan_to_json(const Model& model, const Plan& plan) {
   Json json = head_to_json(model, plan);
   json["stages"] = stages_to_json(model, plan, false);
-  Json& layouts = json["layouts"] = Json::object();
+  Json::object_t layouts;  // names are distinct; a search for each would take long
   for (ValueId id = 0; id < model.values(); ++id)
-    layouts[model.value(id).name] = layout_to_json(plan.layouts[static_cast<size_t>(id)]);
+    layouts.emplace_back(model.value(id).name,
+                         layout_to_json(plan.layouts[static_cast<size_t>(id)]));
+  json["layouts"] = std::move(layouts);
   add_divisions(model, plan, json);
   Json& routes = json["routes"] = Json::array();
   for (const Route& route : plan.routes) routes.push_back(route_to_json(model, route));

@@ -6,6 +6,7 @@
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_reader.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -55,10 +56,11 @@ bool is_as_written(const PlanFile& file, const LeftOut& left_out, const Plan& pl
       plan_checksum(plan_to_json(file.model, plan)))
     return true;
   if (left_out.any() || !plan.bound) return false;
-  refuse_member(file.origin,
-                "the checksum does not match: the plan was changed after it was written; write it "
-                "anew with kerf plan MODEL --out FILE, or remove the line \"checksum\" if the "
-                "change is meant");
+  throw Unsound(
+      "the checksum does not match: the plan was changed after it was written; write it "
+      "anew with kerf plan MODEL --out FILE, or remove the line \"checksum\" if the "
+      "change is meant",
+      file.origin);
 }
 
 void check_sound(const PlanFile& file, const Plan& plan) {
@@ -66,11 +68,11 @@ void check_sound(const PlanFile& file, const Plan& plan) {
   if (problems.empty()) return;
   const std::string more =
       problems.size() == 1 ? "" : format(" (and {} more problems)", problems.size() - 1);
-  refuse_member(file.origin,
-                format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out "
+  throw Unsound(format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out "
                        "FILE, or leave out what follows from its stages (layouts, routes, workers, "
                        "bottleneck, bound, checksum)",
-                       problems.front(), more));
+                       problems.front(), more),
+                file.origin);
 }
 
 }  // namespace
@@ -85,14 +87,14 @@ Plan read_plan(const Model& model, const std::string& text, const std::string& o
     complete_plan(model, left_out, in_flight_of, plan);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
-    refuse_member(origin, format("this plan is not sound: {}", error.what()));
+    throw Unsound(format("this plan is not sound: {}", error.what()), origin);
   }
   if (lacks_step_routes(plan)) left_out.step_routes = false;  // it has none, and so had the text
   const bool as_written = is_as_written(file, left_out, plan);
   check_sound(file, plan);
   if (!as_written)
     if (auto wrong = wrong_prediction(model, left_out, in_flight_of, plan))
-      refuse_member(origin, *std::move(wrong));
+      throw Unsound(*std::move(wrong), origin);
   return plan;
 }
 

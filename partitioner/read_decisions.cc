@@ -2,6 +2,7 @@
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_reader.h"
 #include "partitioner/rewrite.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -46,8 +47,9 @@ std::vector<Stage> read_stages(const PlanFile& file) {
     check_members(one, {"parts", first_only ? "first" : "nodes", "interleaved"}, where);
     Stage& stage = stages.emplace_back();
     stage.parts = json_numbers(json_array(one, "parts", where), where + ".parts");
-    if (stage.parts.size() > kMostParts)
-      refuse_member(where + ".parts", format("a plan has at most {} parts", kMostParts));
+    // One of it on each worker is all that can be of use; and parts go by pairs.
+    if (stage.parts.size() > kMostWorkers)
+      refuse_member(where + ".parts", format("a stage has at most {} parts", kMostWorkers));
     if (one.contains("interleaved")) stage.interleaved = json_bool(one, "interleaved", where);
     if (first_only) {
       stage.nodes = {file.node(json_at(one, "first", where), where + ".first")};
@@ -87,11 +89,11 @@ void check_header(const PlanFile& file) {
   const std::string name = json_string(json, "model", origin);
   const std::string fingerprint = json_string(json, "fingerprint", origin);
   if (name != model.name() || fingerprint != model.fingerprint())
-    refuse_member(
-        origin,
+    throw Unsound(
         format("this plan is for another model: {} with fingerprint {}, not {} with {}; write one "
                "with kerf plan {} --out FILE",
-               name, fingerprint, model.name(), model.fingerprint(), model.name()));
+               name, fingerprint, model.name(), model.fingerprint(), model.name()),
+        origin);
 }
 
 Plan read_decisions(const PlanFile& file) {

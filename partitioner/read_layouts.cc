@@ -60,11 +60,13 @@ std::vector<ops::Layout> read_layouts(const PlanFile& file, int64_t largest,
   const Json json = file.json.contains("layouts") ? file.json["layouts"] : Json::object();
   if (!json.is_object()) refuse_member(file.at("layouts"), "must be an object");
   std::vector<ops::Layout> layouts(static_cast<size_t>(model.values()));
+  left_out.assign(layouts.size(), true);
   for (const auto& [name, shares] : json.items()) {
     const std::string where = file.at(format("layouts.{}", name));
     const ValueId value = model.find_value(name);
     if (value < 0) refuse_member(where, format("{} has no value of this name", model.name()));
     check_shares(shares, where);
+    left_out[static_cast<size_t>(value)] = false;
     const ops::Shape shape = model.value(value).spec.shape.with_batch(largest);
     for (const Json& share : shares) {
       check_members(share, {"part", "box", "partial", "slices"}, where);
@@ -74,8 +76,6 @@ std::vector<ops::Layout> read_layouts(const PlanFile& file, int64_t largest,
       read.slices = read_slices(share, where);
     }
   }
-  for (ValueId value = 0; value < model.values(); ++value)
-    left_out.push_back(!json.contains(model.value(value).name));
   return layouts;
 }
 

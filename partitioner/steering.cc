@@ -173,46 +173,80 @@ Json steering_json(const Steering& steering) {
   for (const auto& patterns : steering.together) json["together"].push_back(patterns);
   for (const auto& patterns : steering.apart) json["apart"].push_back(patterns);
   if (steering.stages_per_worker != 1) json["stages_per_worker"] = steering.stages_per_worker;
+  if (steering.slack != 0) json["slack"] = steering.slack;
+  if (steering.by_shares) json["by_shares"] = true;
   return json;
 }
 
+namespace {
+
+std::string read_way(const Json& from, const char* key, const std::string& where) {
+  std::string way = json_string(from, key, where);
+  try {
+    check_way(way);
+  } catch (const Error& error) {
+    refuse_member(where, error.message());
+  }
+  return way;
+}
+
+int read_count(const Json& json, const char* key, int least, int most, const std::string& where) {
+  const int count = json_small(json, key, least, where);
+  if (count > most) refuse_member(where, format("\"{}\" is {}, but at most {}", key, count, most));
+  return count;
+}
+
+std::vector<WayRule> read_ways(const Json& json, const std::string& where) {
+  std::vector<WayRule> ways;
+  if (!json.contains("ways")) return ways;
+  for (const Json& one : rules_of(json, "ways", where)) {
+    check_members(one, {"nodes", "way"}, where + ".ways");
+    ways.push_back(
+        {json_string(one, "nodes", where + ".ways"), read_way(one, "way", where + ".ways")});
+  }
+  return ways;
+}
+
+std::vector<PlaceRule> read_place_rules(const Json& json, const std::string& where) {
+  std::vector<PlaceRule> places;
+  if (!json.contains("places")) return places;
+  for (const Json& one : rules_of(json, "places", where)) {
+    check_members(one, {"nodes", "worker"}, where + ".places");
+    places.push_back({json_string(one, "nodes", where + ".places"),
+                      read_count(one, "worker", 0, kMostWorkers - 1, where + ".places")});
+  }
+  return places;
+}
+
+std::vector<std::vector<std::string>> read_lists(const Json& json, const char* key,
+                                                 const std::string& where) {
+  std::vector<std::vector<std::string>> lists;
+  if (!json.contains(key)) return lists;
+  for (const Json& one : rules_of(json, key, where))
+    lists.push_back(read_list(one, 2, format("{}.{}", where, key)));
+  return lists;
+}
+
+}  // namespace
+
 Steering read_steering(const Json& json, const std::string& where) {
   check_members(json,
-                {"pattern", "ways", "others", "places", "together", "apart", "stages_per_worker"},
+                {"pattern", "ways", "others", "places", "together", "apart", "stages_per_worker",
+                 "slack", "by_shares"},
                 where);
   Steering steering;
-  const auto way_at = [](const Json& from, const char* key, const std::string& at) {
-    std::string way = json_string(from, key, at);
-    try {
-      check_way(way);
-    } catch (const Error& error) {
-      refuse_member(at, error.message());
-    }
-    return way;
-  };
   if (json.contains("pattern"))
     steering.pattern = parsed(parse_pattern, json_string(json, "pattern", where), where);
-  if (json.contains("others")) steering.others = way_at(json, "others", where);
-  if (json.contains("ways"))
-    for (const Json& one : rules_of(json, "ways", where)) {
-      check_members(one, {"nodes", "way"}, where + ".ways");
-      steering.ways.push_back(
-          {json_string(one, "nodes", where + ".ways"), way_at(one, "way", where + ".ways")});
-    }
-  if (json.contains("places"))
-    for (const Json& one : rules_of(json, "places", where)) {
-      check_members(one, {"nodes", "worker"}, where + ".places");
-      const int worker = json_small(one, "worker", 0, where + ".places");
-      steering.places.push_back({json_string(one, "nodes", where + ".places"), worker});
-    }
-  if (json.contains("together"))
-    for (const Json& one : rules_of(json, "together", where))
-      steering.together.push_back(read_list(one, 2, where + ".together"));
-  if (json.contains("apart"))
-    for (const Json& one : rules_of(json, "apart", where))
-      steering.apart.push_back(read_list(one, 2, where + ".apart"));
+  if (json.contains("others")) steering.others = read_way(json, "others", where);
+  steering.ways = read_ways(json, where);
+  steering.places = read_place_rules(json, where);
+  steering.together = read_lists(json, "together", where);
+  steering.apart = read_lists(json, "apart", where);
   if (json.contains("stages_per_worker"))
-    steering.stages_per_worker = json_small(json, "stages_per_worker", 1, where);
+    steering.stages_per_worker = read_count(json, "stages_per_worker", 1, kMostParts, where);
+  if (json.contains("slack")) steering.slack = json_finite(json, "slack", where);
+  if (steering.slack < 0) refuse_member(where, "\"slack\" is less than nothing");
+  if (json.contains("by_shares")) steering.by_shares = json_bool(json, "by_shares", where);
   return steering;
 }
 

@@ -11,6 +11,8 @@
 //   together, apart     layer: nodes that share a stage; nodes of which no two lists' members share
 //                       a worker
 //   stages_per_worker   layer: stage s is on worker s modulo the number of workers
+//   slack               layer: bytes are saved up to (1 + slack) times the least bottleneck
+//   by_shares           free: a file of shares said who computes what; the plan has the shares
 //
 // Plans keep it. Plain values; pure functions.
 #pragma once
@@ -46,6 +48,8 @@ struct Steering {
   std::vector<std::vector<std::string>> together = {};
   std::vector<std::vector<std::string>> apart = {};
   int stages_per_worker = 1;
+  double slack = 0;
+  bool by_shares = false;
 
   bool empty() const { return *this == Steering{}; }
   bool operator==(const Steering&) const = default;

@@ -15,13 +15,14 @@ void add_json_flag(CLI::App& command, bool& json) {
 
 void answer(bool json, const std::function<Json()>& for_programs,
             const std::function<std::string(bool colour)>& for_people) {
+  const bool colour = wants_colour(STDOUT_FILENO);
   const std::string text =
-      json ? json_text(for_programs(), 2) + "\n" : for_people(wants_colour(STDOUT_FILENO));
+      json ? json_text(for_programs(), 2) + "\n" : shown(for_people(colour), colour);
   std::fputs(text.c_str(), stdout);
 }
 
 void tell_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "kerf: note: {}\n", note);
+  for (const std::string& note : notes) fmt::print(stderr, "kerf: note: {}\n", printable(note));
 }
 
 }  // namespace kerf::apps

@@ -22,6 +22,7 @@ namespace {
 // A plan in a line: of its workers what the fullest or slowest has, of messages all.
 struct Compared {
   std::string file;
+  std::string source;  // of its model
   PlanRecord plan;
   double seconds = 0;
   double forward_flops = 0;
@@ -29,7 +30,8 @@ struct Compared {
   int64_t peak_bytes = 0;
   partitioner::Traffic traffic;
 
-  Compared(std::string from, PlanRecord record) : file(std::move(from)), plan(std::move(record)) {
+  Compared(std::string from, std::string made_of, PlanRecord record)
+      : file(std::move(from)), source(std::move(made_of)), plan(std::move(record)) {
     for (const partitioner::WorkerPrediction& worker : plan.workers) {
       seconds = std::max(seconds, worker.seconds);
       forward_flops = std::max(forward_flops, worker.forward_flops);
@@ -45,6 +47,7 @@ Json json_of(const Compared& compared) {
   const PlanRecord& plan = compared.plan;
   return {{"file", compared.file},
           {"model", plan.model},
+          {"source", compared.source},
           {"fingerprint", plan.fingerprint},
           {"cut", plan.cut},
           {"workers", plan.workers.size()},
@@ -72,14 +75,17 @@ struct CompareCommand {
 // What two lines cannot be compared by.
 std::string differences(const std::vector<Compared>& all) {
   std::set<std::string> models;
+  std::set<std::string> sources;  // a model of one name may have other sizes
   std::set<int64_t> batches;
   for (const Compared& each : all) {
     models.insert(each.plan.model);
+    sources.insert(each.source);
     batches.insert(each.plan.batch);
   }
   std::string text;
-  if (models.size() > 1)
-    text += format("\nthey are of {} models: {}\n", models.size(), fmt::join(models, ", "));
+  if (sources.size() > 1)
+    text += format("\nthey are of {} models: {}\n", sources.size(),
+                   fmt::join(models.size() == sources.size() ? models : sources, ", "));
   if (batches.size() > 1)
     text += format("\ntheir steps are of different batches: {} rows\n", fmt::join(batches, ", "));
   return text;
@@ -117,7 +123,7 @@ int CompareCommand::run() const {
   std::vector<Compared> all;
   for (const std::string& file : files) {
     const Planned planned = read_plan_of({}, file);
-    all.emplace_back(file, simulated_record_of(planned));
+    all.emplace_back(file, planned.source, simulated_record_of(planned));
   }
   answer(
       json,

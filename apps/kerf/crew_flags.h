@@ -1,4 +1,4 @@
-// How the workers of a run are started and reached: the flags of train, eval and run.
+// How the workers of a run are started and reached: flags of train, eval, infer, profile and run.
 #pragma once
 
 #include <CLI/CLI.hpp>

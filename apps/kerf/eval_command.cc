@@ -8,6 +8,7 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
+#include "apps/report/asked_record.h"
 #include "apps/report/json_fields.h"
 
 namespace kerf::apps {
@@ -54,14 +55,16 @@ int EvalCommand::run() {
   answer(
       json,
       [&] {
-        return Json{{"model", record.plan.model},
-                    {"data", record.data},
-                    {"rows", found.rows},
-                    {"correct", found.of_classes ? to_json(found.correct) : Json(nullptr)},
-                    {"accuracy", to_json(found.accuracy())},
-                    {"top5", to_json(found.top5())},
-                    {"loss", to_json(found.loss)},
-                    {"perplexity", to_json(found.perplexity())}};
+        Json told{{"model", record.plan.model},
+                  {"data", record.data},
+                  {"rows", found.rows},
+                  {"correct", found.of_classes ? to_json(found.correct) : Json(nullptr)},
+                  {"accuracy", to_json(found.accuracy())},
+                  {"top5", to_json(found.top5())},
+                  {"loss", to_json(found.loss)},
+                  {"perplexity", to_json(found.perplexity())}};
+        add_asked(planned.plan, told);
+        return told;
       },
       [&](bool colour) { return accuracy_text(record, colour); });
   check_traffic(record);

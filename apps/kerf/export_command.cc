@@ -9,6 +9,7 @@
 #include "apps/kerf/plan_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
+#include "apps/kerf/run_folder.h"
 #include "apps/models.h"
 #include "ops/initializer.h"
 #include "partitioner/onnx/export.h"
@@ -43,13 +44,13 @@ void ExportCommand::take_run() {
             format("{} is a run's folder, which says how its model was read; leave the flag out, "
                    "or name the model in its place, with --weights",
                    *flags.model));
-  const std::string plan_file = (folder / "plan.json").string();
-  const Json plan = parse_json(runtime::read_file(plan_file, kMaxText), plan_file);
+  const std::string plan_file = (folder / kPlanFile).string();
+  const Json plan = parse_json(runtime::read_file(plan_file, kMostPlan), plan_file);
   if (!plan.is_object() || !plan.contains("request"))
     throw Error(ErrorCode::kUsage, "it does not say of which model it is; name the model instead",
                 plan_file);
   source = json_string(plan["request"], "source", plan_file + ": request");
-  if (weights.empty()) weights = (folder / "weights.safetensors").string();
+  if (weights.empty()) weights = RunFolder(folder).weights().string();
 }
 
 std::string own_contents(const partitioner::Model& model, const partitioner::Value& value) {

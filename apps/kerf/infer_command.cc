@@ -13,6 +13,7 @@
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/report/asked_record.h"
 
 namespace kerf::apps {
 
@@ -44,10 +45,11 @@ std::string file_name(const std::string& result) {
   return name + ".npy";
 }
 
-// Whether operators may be put together: no plan was made that names them, nor do shares, and the
-// kernels of what they become are the processor's.
+// Whether operators may be put together: nothing names them by what `kerf plan` calls them, be it a
+// plan, shares, steering or a profile, and the kernels of what they become are the processor's.
 bool may_fuse(const PlanFlags& flags, const std::string& plan_file) {
   return plan_file.empty() && flags.cut.value_or("layer") == "layer" &&
+         !flags.steering.names_operators() && flags.profile.empty() && flags.assign.empty() &&
          std::all_of(flags.devices.begin(), flags.devices.end(),
                      [](auto kind) { return kind == runtime::DeviceKind::kCpu; });
 }
@@ -136,8 +138,9 @@ double median(std::vector<double> times) {
 
 // Whether the flags ask for one stage: then there is nobody for whom to take a batch apart.
 bool asks_for_one_stage(const PlanFlags& flags) {
-  return flags.workers.value_or(flags.default_workers) == 1 || flags.cut == "feature" ||
-         flags.stages == 1;
+  const bool one_worker = flags.workers.value_or(flags.default_workers) == 1 &&
+                          flags.steering.devices.empty() && !flags.steering.stages_per_worker;
+  return one_worker || flags.cut == "feature" || flags.stages == 1;
 }
 
 Planned InferCommand::plan() {
@@ -199,14 +202,16 @@ int InferCommand::run() {
   answer(
       json,
       [&] {
-        return Json{{"model", planned.model.name()},
-                    {"rows", rows},
-                    {"batch", planned.plan.batch},
-                    {"micro_batches", planned.plan.micro_batches},
-                    {"workers", planned.plan.workers_bound()},
-                    {"latency_seconds", latency},
-                    {"rows_per_second", throughput},
-                    {"outputs", files}};
+        Json told{{"model", planned.model.name()},
+                  {"rows", rows},
+                  {"batch", planned.plan.batch},
+                  {"micro_batches", planned.plan.micro_batches},
+                  {"workers", planned.plan.workers_bound()},
+                  {"latency_seconds", latency},
+                  {"rows_per_second", throughput},
+                  {"outputs", files}};
+        add_asked(planned.plan, told);
+        return told;
       },
       [&](bool) {
         return format(

@@ -1,10 +1,14 @@
 #include "apps/kerf/plan_check.h"
 
 #include "apps/kerf/answer.h"
+#include "apps/kerf/flag_rules.h"
+#include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
+#include "apps/kerf/proof.h"
 #include "apps/models.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/model_graph.h"
+#include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
@@ -12,8 +16,6 @@
 namespace kerf::apps {
 
 namespace {
-
-constexpr size_t kMostChecked = size_t{256} << 20;
 
 // Whether the text is an object with the members that every plan has.
 bool says_plan(const Json& file) {
@@ -30,14 +32,17 @@ std::string unsound_stages(const PlanFlags& flags, const std::string& text,
       .unsound;
 }
 
+// What its schedule cannot run is no plan.
 std::string unsound_plan(const PlanFlags& flags, const std::string& file) {
   if (flags.says_model()) make_model_with_notes(flags.source());  // its faults are none of the plan
   try {
-    read_plan_of(flags, file);
-    return {};
+    const Planned planned = read_plan_of(flags, file);
+    const Proof proof = prove(planned, schedule_of(flags, planned.plan));
+    return format("{}", fmt::join(proof.problems, "; "));
+  } catch (const partitioner::Unsound& unsound) {
+    return unsound.what();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kInfeasible)
-      return error.what();
+    if (error.code() == ErrorCode::kInfeasible) return error.what();
     throw;
   }
 }
@@ -60,8 +65,9 @@ int answer_check(const std::string& unsound, const std::string& file, bool json)
 }
 
 int check_plan_file(const PlanFlags& flags, const std::string& file, bool json) {
-  const std::string text = runtime::read_file(file, kMostChecked);
+  const std::string text = runtime::read_file(file, kMostPlan);
   const bool plan = says_plan(parse_json(text, file));
+  if (!plan) check_flags_of_stages(flags.command);
   return answer_check(plan ? unsound_plan(flags, file) : unsound_stages(flags, text, file), file,
                       json);
 }

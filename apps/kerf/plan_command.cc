@@ -4,6 +4,7 @@
 
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
@@ -12,6 +13,7 @@
 #include "apps/kerf/plan_search_flags.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/replan.h"
+#include "apps/report/asked_record.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/plan_record.h"
@@ -28,6 +30,13 @@ namespace kerf::apps {
 
 namespace {
 
+// What is told of a plan beside what was written.
+struct Told {
+  PlanRecord record;
+  std::vector<partitioner::Boundary> boundaries;
+  std::optional<Replan> replan;
+};
+
 struct PlanCommand {
   const CLI::App* command = nullptr;
   PlanFlags flags;
@@ -42,7 +51,12 @@ struct PlanCommand {
   bool json = false;
 
   int run() const;
+
+ private:
   std::string drawn(const Planned& planned) const;
+  void write(const Planned& planned) const;
+  Json for_programs(const Planned& planned, const Told& of) const;
+  std::string for_people(const Planned& planned, const Told& of, bool colour) const;
 };
 
 std::string PlanCommand::drawn(const Planned& planned) const {
@@ -67,17 +81,51 @@ void add_certificate(const Planned& planned, Json& told) {
   told["plan_seconds"] = planned.plan_seconds;
 }
 
-// A flag that may be another's, too.
-int stages_per_worker(const CLI::App& command) {
-  const CLI::Option* option = command.get_option_no_throw("--stages-per-worker");
-  return option != nullptr && option->count() > 0 ? option->as<int>() : 1;
+Json PlanCommand::for_programs(const Planned& planned, const Told& of) const {
+  Json told = to_json(of.record);
+  add_asked(planned.plan, told);
+  add_certificate(planned, told);
+  if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
+  if (why) told["why"] = why_json(planned.model, of.boundaries);
+  if (of.replan) told["from_run"] = replan_json(*of.replan);
+  if (!out.empty()) told["out"] = out;
+  if (!picture.empty()) told["picture"] = picture;
+  return told;
+}
+
+std::string PlanCommand::for_people(const Planned& planned, const Told& of, bool colour) const {
+  std::string text = asked_text(asked_of(planned.plan)) + plan_text(of.record, colour);
+  if (!planned.tried.empty()) text += tried_text(planned.tried, colour);
+  if (why) text += why_text(planned.model, planned.plan, of.boundaries, colour);
+  if (of.replan) text += replan_text(*of.replan, planned, colour);
+  if (!out.empty()) text += format("plan     {}\n", out);
+  if (!picture.empty()) text += format("picture  {}\n", picture);
+  return text;
+}
+
+// On the devices that it is planned for, which a plan forgets.
+std::vector<partitioner::Boundary> boundaries_of(const PlanFlags& asked, const Planned& planned) {
+  partitioner::Plan plan = planned.plan;
+  if (plan.request) plan.request->setting = planned.setting;
+  return partitioner::boundaries_of(planned.model, plan, *in_flight_of(asked, plan.schedule));
+}
+
+void PlanCommand::write(const Planned& planned) const {
+  const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
+  if (!search.graph_out.empty())
+    runtime::write_file_atomic(search.graph_out,
+                               partitioner::write_costs(partitioner::cost_graph_of(
+                                   planned.model, partitioner::request_of_plan(planned.plan))));
+  if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
+  if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
 }
 
 int PlanCommand::run() const {
+  check_flags_together(command);
   if (!graph_format.empty())
-    return plan_graph_file(*command, flags, {search, stages_per_worker(*command), search.hosts},
+    return plan_graph_file(*command, flags,
+                           {search, flags.steering.stages_per_worker.value_or(1), search.hosts},
                            graph_format, json);
-  require(!search.hosts, "--hosts", "it is for graphs read with --format");
   if (!search.check.empty()) return check_plan_file(flags, search.check, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
   require(!open || !picture.empty(), "--open", "it is about what --picture draws");
@@ -86,46 +134,18 @@ int PlanCommand::run() const {
   const PlanFlags asked = run ? flags_of_run(flags, *run, from_run) : flags;
   const Planned planned = make_plan_of(asked);
   if (search.front) {
-    require(planned.plan.cut == partitioner::Cut::kLayer, "--front", "it is for --cut layer");
     answer_front(asked, planned, json);
     return 0;
   }
-  if (!search.graph_out.empty())
-    runtime::write_file_atomic(search.graph_out,
-                               partitioner::write_costs(partitioner::cost_graph_of(
-                                   planned.model, partitioner::request_of_plan(planned.plan))));
   // A plan that its schedule cannot run is none.
   const schedmp::Schedule schedule = fitting_schedule_of(asked, planned.plan);
-  const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
-  if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
-  if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
-  const auto replan =
-      run ? std::optional(compare_with_run(asked, *run, planned, from_run)) : std::nullopt;
-  const PlanRecord record = record_of(planned.model, planned.plan, schedule, planned.setting);
-  const auto boundaries =
-      why ? partitioner::boundaries_of(planned.model, planned.plan,
-                                       *in_flight_of(asked, planned.plan.schedule))
-          : std::vector<partitioner::Boundary>{};
+  Told told{record_of(planned.model, planned.plan, schedule, planned.setting), {}, {}};
+  if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
+  if (why) told.boundaries = boundaries_of(asked, planned);
+  write(planned);
   answer(
-      json,
-      [&] {
-        Json told = to_json(record);
-        add_asked(planned.plan, told);
-        add_certificate(planned, told);
-        if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
-        if (why) told["why"] = why_json(planned.model, boundaries);
-        if (replan) told["from_run"] = replan_json(*replan);
-        return told;
-      },
-      [&](bool colour) {
-        std::string text = plan_text(record, colour);
-        if (!planned.tried.empty()) text += tried_text(planned.tried, colour);
-        if (why) text += why_text(planned.model, planned.plan, boundaries, colour);
-        if (replan) text += replan_text(*replan, planned, colour);
-        if (!out.empty()) text += format("plan     {}\n", out);
-        if (!picture.empty()) text += format("picture  {}\n", picture);
-        return text;
-      });
+      json, [&] { return for_programs(planned, told); },
+      [&](bool colour) { return for_people(planned, told, colour); });
   return 0;
 }
 

@@ -1,10 +1,12 @@
 #include "apps/kerf/plan_flags.h"
 
 #include "apps/kerf/device_list.h"
+#include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
 #include "ops/optimizer.h"
 #include "partitioner/cut.h"
 #include "runtime/channel.h"
+#include "schedmp/schedules.h"
 
 namespace kerf::apps {
 
@@ -37,6 +39,7 @@ void PlanFlags::run_on(const CrewFlags& crew) {
 }
 
 void add_count_flags(CLI::App& command, PlanFlags& flags) {
+  flags.command = &command;
   command
       .add_option("--workers", flags.workers,
                   format("How many parts to cut into (default {}, or a schedule file's)",
@@ -49,20 +52,21 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
 }
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
-  return {command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
-              ->check(parsed_by(parse_cut_or_auto))
-              ->type_name("CUT"),
-          command.add_option("--stages", flags.stages, "Of a hybrid cut (default 2)")
-              ->check(whole_number<int>())
-              ->type_name("N"),
-          command.add_option("--batch", flags.batch, "Rows per step (default 128)")
-              ->check(whole_number<int64_t>())
-              ->type_name("ROWS"),
-          command
-              .add_option("--slots", flags.slots,
-                          "Messages ahead per path, beyond what its two ends hold (default 2)")
-              ->check(whole_number<int>())
-              ->type_name("N")};
+  return {
+      command.add_option("--cut", flags.cut, "Default layer. " + cut_help())
+          ->check(parsed_by(parse_cut_or_auto))
+          ->type_name("CUT"),
+      command.add_option("--stages", flags.stages, help_for("--stages", "how many (default 2)"))
+          ->check(whole_number<int>())
+          ->type_name("N"),
+      command.add_option("--batch", flags.batch, "Rows per step (default 128)")
+          ->check(whole_number<int64_t>())
+          ->type_name("ROWS"),
+      command
+          .add_option("--slots", flags.slots,
+                      "Messages ahead per path, beyond what its two ends hold (default 2)")
+          ->check(whole_number<int>())
+          ->type_name("N")};
 }
 
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
@@ -76,23 +80,29 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   add_count_flags(command, flags);
   command
       .add_option("--schedule", flags.schedule,
-                  format("gpipe, 1f1b or a file (default {})", flags.default_schedule))
+                  format("{} or a file (default {})", fmt::join(schedmp::schedule_names(), ", "),
+                         flags.default_schedule))
       ->type_name("NAME");
   command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
       ->transform(byte_size())
       ->type_name("BYTES");
   command
       .add_option("--objective", flags.objective,
-                  "What layer and hybrid cuts minimise: time (default) or forward-flops")
+                  "What a search minimises, and what bottlenecks are told in: time (default) or "
+                  "forward-flops")
       ->type_name("NAME");
-  command.add_option("--shares", flags.shares, "Of a free cut: which indices go to which worker")
+  command
+      .add_option("--shares", flags.shares,
+                  help_for("--shares", "which indices go to which worker"))
       ->type_name("FILE");
   add_steering_flags(command, flags.steering);
   command
-      .add_option("--pairs", flags.pairs,
-                  "Of feature and hybrid cuts: on (default) divides what follows a divided product "
-                  "by its inputs where its results are fewer, and sends those as partial sums; off "
-                  "divides every product by its outputs")
+      .add_option(
+          "--pairs", flags.pairs,
+          help_for("--pairs",
+                   "on (default) divides what follows a divided product by its inputs where "
+                   "its results are fewer, and sends those as partial sums; off divides "
+                   "every product by its outputs"))
       ->type_name("on|off");
   command
       .add_option(

@@ -1,5 +1,5 @@
-// The flags that say what to cut, how, and for which step: shared by plan, train, eval and
-// schedule.
+// The flags that say what to cut, how, and for which step: shared by all commands that make plans
+// or read them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,6 +18,7 @@ inline constexpr const char* kAutoCut = "auto";
 
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags : ModelFlags {
+  const CLI::App* command = nullptr;  // that they were given to (flag_rules.h); null: to none
   std::optional<std::string> cut;
   std::optional<int> workers;
   int default_workers = 3;  // where no flag and no file says how many

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/kerf/answer.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/table.h"
@@ -72,6 +73,10 @@ void answer_front(const partitioner::CostGraph& graph, const partitioner::GraphR
 void answer_front(const PlanFlags& flags, const Planned& planned, bool json) {
   partitioner::PlanRequest request = partitioner::request_of_plan(planned.plan);
   request.workers = static_cast<int>(planned.plan.stages.size());
+  request.memory = planned.memory;
+  request.setting = planned.setting;  // with the devices, which a plan forgets
+  require(request.workers == planned.plan.workers_bound(), "--front",
+          "it is for one stage on each worker; the schedule's file has several");
   if (flags.certify) request.effort = partitioner::kCertifyingEffort;
   const partitioner::CostGraph graph = partitioner::cost_graph_of(planned.model, request);
   Front front{graph.name(), graph.unit(), {}, {}, {}};

@@ -4,13 +4,16 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <variant>
 
 #include "apps/kerf/answer.h"
+#include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/table.h"
+#include "apps/report/terminal.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"
@@ -30,27 +33,6 @@ constexpr size_t kNamesShown = 12;
 constexpr int kMostHosts = 64;
 constexpr std::array kDevices = {"accelerator", "host", "kind 2", "kind 3"};
 
-void check_flags(const CLI::App& command) {
-  constexpr std::array kFlags = {"MODEL",
-                                 "format",
-                                 "cut",
-                                 "workers",
-                                 "memory",
-                                 "json",
-                                 "slack",
-                                 "certify",
-                                 "front",
-                                 "check",
-                                 "assign",
-                                 "graph-out",
-                                 "stages-per-worker",
-                                 "hosts"};
-  for (const CLI::Option* option : command.get_options())
-    require(option->count() == 0 || std::ranges::count(kFlags, option->get_single_name()) > 0,
-            "--" + option->get_single_name(),
-            "it is for models; a graph read with --format has no such thing");
-}
-
 partitioner::ReadGraph read_graph(const std::string& file, const std::string& kind) {
   require(std::filesystem::is_regular_file(file), file,
           format("there is no such file; --format {} reads a graph from one, and a model needs no "
@@ -65,6 +47,12 @@ struct PlannedGraph {
   double seconds = 0;  // of planning alone
 };
 
+// Of a flag, or of the graph's file.
+void check_workers(const std::string& where, int workers) {
+  require(workers >= 1 && workers <= kMostWorkers, where,
+          format("{} workers are not within 1 and {}", workers, kMostWorkers));
+}
+
 partitioner::GraphRequest request_of(const PlanFlags& flags, const GraphFlags& graph,
                                      const partitioner::ReadGraph& read) {
   const partitioner::Cut cut = partitioner::parse_cut(flags.cut.value_or("layer"));
@@ -77,9 +65,9 @@ partitioner::GraphRequest request_of(const PlanFlags& flags, const GraphFlags& g
   if (flags.certify) request.effort = partitioner::kCertifyingEffort;
   request.stages_per_worker = graph.stages_per_worker;
   request.hosts = graph.hosts.value_or(request.stages_per_worker > 1 ? 0 : read.hosts);
-  check_range(std::optional(request.workers), "--workers", kMostWorkers);
-  require(request.hosts <= kMostHosts, "--hosts",
-          format("{} is not within 0 and {}", request.hosts, kMostHosts));
+  check_workers(flags.workers ? "--workers" : *flags.model, request.workers);
+  require(request.hosts <= kMostHosts, graph.hosts ? "--hosts" : *flags.model,
+          format("{} devices of a second kind are not within 0 and {}", request.hosts, kMostHosts));
   return request;
 }
 
@@ -95,6 +83,7 @@ GraphPlan assigned(const CostGraph& graph, const std::string& file,
   if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, file);
   require(!flags.workers || *flags.workers == given.stages, "--workers",
           format("{} has {}", file, plural(given.stages, "stage")));
+  check_workers(file, given.stages);
   partitioner::GraphDivision division;
   division.stages.resize(static_cast<size_t>(given.stages));
   for (int node = 0; node < graph.size(); ++node)
@@ -103,12 +92,16 @@ GraphPlan assigned(const CostGraph& graph, const std::string& file,
   partitioner::GraphRequest best = request;
   best.workers = given.stages;
   best.hosts = 0;
-  best.memory.reset();
-  best.slack = 0;
-  best.stages_per_worker = 1;
+  best.memory.reset();  // nor does what the graph's file says bind what another one assigns
   const auto answer = partitioner::plan_graph(graph, best);
   if (const auto* found = std::get_if<GraphPlan>(&answer)) plan.bound = found->bound;
   return plan;
+}
+
+void refuse_infeasible(const std::variant<GraphPlan, partitioner::Infeasible>& answer,
+                       const std::string& file) {
+  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
+    throw Error(ErrorCode::kInfeasible, why->text(), file);
 }
 
 PlannedGraph plan_of(const PlanFlags& flags, const GraphFlags& graph, const std::string& kind) {
@@ -120,8 +113,7 @@ PlannedGraph plan_of(const PlanFlags& flags, const GraphFlags& graph, const std:
     planned.plan = assigned(planned.read.graph, flags.assign, request, flags);
   } else {
     auto answer = partitioner::plan_graph(planned.read.graph, request);
-    if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
-      throw Error(ErrorCode::kInfeasible, why->text(), *flags.model);
+    refuse_infeasible(answer, *flags.model);
     planned.plan = std::get<GraphPlan>(std::move(answer));
   }
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -165,7 +157,7 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
 std::string names_of(const CostGraph& graph, const GraphWorker& worker) {
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(worker.nodes.size(), kNamesShown); ++i)
-    names.push_back(graph.node(worker.nodes[i]).name);
+    names.push_back(in_line(graph.node(worker.nodes[i]).name));
   const size_t more = worker.nodes.size() - names.size();
   return format("{}{}", fmt::join(names, " "),
                 more > 0 ? format(" and {} more", more) : std::string());
@@ -200,14 +192,18 @@ std::string text(const CostGraph& graph, const PlannedGraph& planned, bool colou
 
 int plan_graph_file(const CLI::App& command, const PlanFlags& flags, const GraphFlags& graph,
                     const std::string& kind, bool json) {
-  check_flags(command);
+  check_flags_of_cut(&command, flags.cut.value_or("layer"));
   require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
-  if (!graph.search.check.empty())
+  if (!graph.search.check.empty()) {
+    check_flags_of_stages(&command);
     return answer_check(given_by(read_graph(*flags.model, kind).graph, graph.search.check).unsound,
                         graph.search.check, json);
+  }
   if (graph.search.front) {
     const partitioner::ReadGraph read = read_graph(*flags.model, kind);
-    answer_front(read.graph, request_of(flags, graph, read), json);
+    const partitioner::GraphRequest request = request_of(flags, graph, read);
+    refuse_infeasible(partitioner::plan_graph(read.graph, request), *flags.model);
+    answer_front(read.graph, request, json);
     return 0;
   }
   const PlannedGraph planned = plan_of(flags, graph, kind);

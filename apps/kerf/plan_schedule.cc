@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/kerf/flag_values.h"
+#include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "schedmp/schedules.h"
@@ -20,13 +21,13 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
                        file, fmt::join(schedmp::schedule_names(), ", ")),
                 flags.schedule ? "--schedule" : "the plan's schedule");
   schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
-  const auto check_agrees = [&](const std::optional<int>& flag, int own, const char* name) {
+  const auto check_count = [&](const std::optional<int>& flag, int own, const char* name) {
     require(flag.value_or(own) == own, file,
             format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,
                    flag.value_or(0), name));
   };
-  check_agrees(flags.workers, schedule.workers(), "workers");
-  check_agrees(flags.micro_batches, schedule.micro_batches, "micro-batches");
+  check_count(flags.workers, schedule.workers(), "workers");
+  check_count(flags.micro_batches, schedule.micro_batches, "micro-batches");
   return schedule;
 }
 
@@ -73,8 +74,9 @@ schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner:
   std::vector<std::string> problems = schedmp::check_order(schedule);
   for (std::string& problem : schedmp::check_fits(schedule, plan))
     problems.push_back(std::move(problem));
-  require(problems.empty(), name,
-          format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")));
+  if (!problems.empty())
+    throw partitioner::Unsound(
+        format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")), name);
   return schedule;
 }
 

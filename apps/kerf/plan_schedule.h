@@ -13,7 +13,8 @@
 
 namespace kerf::apps {
 
-inline constexpr size_t kMaxText = size_t{64} << 20;  // of a plan's file, or a schedule's
+inline constexpr size_t kMaxText = size_t{64} << 20;    // of a schedule's file, or one of shares
+inline constexpr size_t kMostPlan = size_t{256} << 20;  // of a plan's, written or read
 
 bool is_built_in(const std::string& schedule);
 // A built-in schedule or one from a file. Throws Error{kUsage} where it is neither, and where

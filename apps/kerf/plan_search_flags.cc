@@ -1,5 +1,6 @@
 #include "apps/kerf/plan_search_flags.h"
 
+#include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
 
 namespace kerf::apps {
@@ -7,16 +8,20 @@ namespace kerf::apps {
 void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
   command
       .add_option("--slack", plan.slack,
-                  "Of a layer cut: save bytes as long as the bottleneck stays within (1 + S) times "
-                  "the least (default 0)")
+                  help_for("--slack",
+                           "save bytes as long as the bottleneck stays within (1 + S) times the "
+                           "least (default 0)"))
       ->type_name("S");
-  command.add_flag("--certify", plan.certify,
-                   "Of a layer cut: search for as long as it takes (it may be hours) to prove that "
-                   "no plan has a lower bottleneck");
+  command.add_flag(
+      "--certify", plan.certify,
+      help_for("--certify",
+               "search for as long as it takes (it may be hours) to prove that no plan "
+               "has a lower bottleneck"));
   command.add_flag(
       "--front", search.front,
-      "Of layer cuts: list those plans of which none is better in bottleneck, bytes and "
-      "memory");
+      help_for("--front",
+               "instead of one plan, list those of which none is better in bottleneck, bytes and "
+               "memory, under --memory"));
   command
       .add_option("--check", search.check,
                   "Instead of planning, look at this plan (or at a JSON file of node to stage): "
@@ -25,15 +30,10 @@ void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
   command
       .add_option(
           "--assign", plan.assign,
-          "Take the stages that this JSON file gives each node, as \"assignment\" of --json "
-          "does")
+          help_for("--assign",
+                   "take the stages that this JSON file gives each node, as \"assignment\" of "
+                   "--json does"))
       ->type_name("FILE");
-  if (command.get_option_no_throw("--stages-per-worker") == nullptr)
-    command
-        .add_option("--stages-per-worker",
-                    "Of a graph read with --format: how many stages a worker may hold (default 1)")
-        ->check(whole_number<int>())
-        ->type_name("V");
   command
       .add_option("--hosts", search.hosts,
                   "Of a graph read with --format: devices of its second kind beside the workers, "
@@ -43,7 +43,8 @@ void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
       ->type_name("N");
   command
       .add_option("--graph-out", search.graph_out,
-                  "Write the cost graph that layer cuts are planned on; --format costs reads it")
+                  help_for("--graph-out",
+                           "write the cost graph that it is planned on; --format costs reads it"))
       ->type_name("FILE");
 }
 

@@ -43,8 +43,13 @@ Planned make_plan_of(const PlanFlags& flags);
 Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder);
 // One of the two: `file` empty, or not.
 Planned planned_by(const PlanFlags& flags, const std::string& file);
-// Its text for `file`: a schedule from a file is named relative to the plan.
+// Its text for `file`: a schedule from a file is named relative to the plan. Throws Error{kUsage}
+// where it would be more than can be read back.
 std::string plan_text_for(const Planned& planned, const std::string& file,
                           partitioner::PlanText form);
+
+// Of a run's folder, where there is nobody to ask: whole, or what was decided where that would be
+// more than can be read back.
+std::string plan_text_to_keep(const Planned& planned);
 
 }  // namespace kerf::apps

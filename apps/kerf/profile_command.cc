@@ -34,6 +34,8 @@ struct ProfileCommand {
  private:
   Outcome measured(const Planned& planned);
   std::string text(const std::vector<OperatorTimes>& times, bool colour) const;
+  // The first of several warms up.
+  std::string measured_steps() const { return plural(std::max<int64_t>(1, steps - 1), "step"); }
 };
 
 // Whole steps of one worker with nothing beside it: what an operator takes is its own.
@@ -75,7 +77,7 @@ std::string ProfileCommand::text(const std::vector<OperatorTimes>& times, bool c
              human_seconds(all.input_gradient), human_seconds(all.weight_gradient),
              human_seconds(all.total()), human_seconds(predicted)});
   return table.text(colour) + format("\nof a step of {}, the median of {}\nprofile  {}\n",
-                                     plural(rows, "row"), plural(steps, "step"), out);
+                                     plural(rows, "row"), measured_steps(), out);
 }
 
 int ProfileCommand::run() {

@@ -71,31 +71,82 @@ std::string seconds_of(const std::vector<WorkerPrediction>& workers, size_t work
   return worker < workers.size() ? human_seconds(workers[worker].seconds) : "-";
 }
 
+// What says who computes what of a free cut goes before the run's.
+bool divides(const PlanFlags& flags) {
+  return !flags.shares.empty() || flags.steering.pattern || !flags.steering.ways.empty();
+}
+
+// Of the step and its setting, all that a plan keeps.
+void fill_step(const Plan& plan, const Planned& run, PlanFlags& flags) {
+  if (!flags.fit_batch) fill(flags.batch, plan.batch);
+  fill(flags.micro_batches, plan.micro_batches);
+  if (!flags.memory) flags.memory = run.memory;
+  if (!flags.optimizer && !flags.momentum) {
+    const bool told = plan.request && !plan.request->optimizer.empty();
+    if (told || run.optimizer != "sgd") flags.optimizer = run.optimizer;
+    if (run.optimizer == "sgd" && run.momentum != kDefaultMomentum) flags.momentum = run.momentum;
+  }
+  if (!plan.request) return;
+  const partitioner::Setting& setting = plan.request->setting;
+  if (flags.cut != kAutoCut) fill(flags.objective, to_string(plan.request->minimise));
+  fill(flags.slots, setting.slots);
+  fill(flags.threads, setting.threads);
+  // A transport that has slots in the same place.
+  if (setting.slot_place == partitioner::SlotPlace::kBothEnds) fill(flags.transport, "tcp");
+  if (setting.slot_place == partitioner::SlotPlace::kExported) fill(flags.transport, "cuda");
+}
+
+// One from a file lies in the run's folder, and is for its workers and stages.
+void fill_schedule(const Plan& plan, const std::string& folder, PlanFlags& flags) {
+  if (flags.schedule) return;
+  if (is_built_in(plan.schedule)) {
+    flags.schedule = plan.schedule;
+    return;
+  }
+  const bool same = flags.cut == to_string(plan.cut) && flags.workers == plan.workers_bound() &&
+                    flags.micro_batches == plan.micro_batches && flags.steering.places.empty() &&
+                    !flags.steering.stages_per_worker;
+  require(same, "--from-run",
+          format("the run in {} went by a schedule of its own, {}, which is for other workers, "
+                 "stages or micro-batches; say by --schedule which to plan for",
+                 folder, plan.schedule));
+  flags.schedule = plan.schedule;
+}
+
+// What else was asked of the run's cut, where this one is of its kind.
+void fill_steering(const partitioner::KeptRequest& request, PlanFlags& flags) {
+  partitioner::Steering steering = request.steering;
+  if (divides(flags) && !flags.shares.empty()) {
+    steering.pattern.clear();
+    steering.ways.clear();
+    steering.others.clear();
+  }
+  if (flags.slack == 0) flags.slack = steering.slack;
+  steering.by_shares = false;
+  flags.steering.of_run = std::move(steering);
+}
+
 }  // namespace
 
 PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& folder) {
   const Plan& plan = run.plan;
-  require(plan.cut != partitioner::Cut::kFree || flags.cut || !flags.shares.empty(), "--from-run",
+  const bool by_shares =
+      plan.cut == partitioner::Cut::kFree && plan.request && plan.request->steering.by_shares;
+  require(!by_shares || flags.cut || divides(flags), "--from-run",
           format("the run in {} was cut by a file of shares, which leaves nothing to choose; say "
-                 "what to cut it by with --cut, or --cut free and --shares",
+                 "what to cut it by with --cut, --way, or --cut free and --shares",
                  folder));
   flags.source_of_run = run.source;
-  const bool same_cut = !flags.cut || *flags.cut == partitioner::to_string(plan.cut);
-  fill(flags.cut, partitioner::to_string(plan.cut));
+  const bool same_cut = flags.cut ? *flags.cut == to_string(plan.cut) : flags.steering.ways.empty();
+  if (same_cut || plan.cut == partitioner::Cut::kFree) fill(flags.cut, to_string(plan.cut));
   fill(flags.workers, plan.workers_bound());
   if (plan.cut == partitioner::Cut::kHybrid && same_cut)
     fill(flags.stages, static_cast<int>(plan.stages.size()));
-  if (!flags.fit_batch) fill(flags.batch, plan.batch);
-  fill(flags.micro_batches, plan.micro_batches);
-  if (plan.request && same_cut) flags.steering.of_run = plan.request->steering;
+  fill_step(plan, run, flags);
+  fill_schedule(plan, folder, flags);
+  if (plan.request && same_cut) fill_steering(*plan.request, flags);
   if (plan.request && flags.workers == plan.workers_bound())
     flags.steering.devices_of_run = plan.request->capacities;
-  if (is_built_in(plan.schedule)) fill(flags.schedule, plan.schedule);
-  if (!flags.memory) flags.memory = run.memory;
-  if (!flags.optimizer && !flags.momentum) {
-    flags.optimizer = run.optimizer;
-    if (run.optimizer == "sgd") flags.momentum = run.momentum;
-  }
   if (flags.profile.empty()) flags.profile = folder;
   return flags;
 }
@@ -107,7 +158,8 @@ Replan compare_with_run(const PlanFlags& flags, const Planned& run, const Planne
   return {.folder = folder,
           .before = run.plan,
           .before_workers = partitioner::predict(run.model, run.plan, request,
-                                                 *in_flight_of(flags, run.plan.schedule)),
+                                                 *in_flight_of({}, run.plan.schedule)),
+          .profile = flags.profile,
           .moved = moved_weights(run, anew)};
 }
 
@@ -128,7 +180,7 @@ std::string replan_text(const Replan& replan, const Planned& anew, bool colour) 
     workers.add({format("{}", w), seconds_of(replan.before_workers, w), seconds_of(now, w)});
   workers.add(
       {"slowest", human_seconds(slowest(replan.before_workers)), human_seconds(slowest(now))});
-  std::string text = format("\nby what {} measured:\n\n{}\n", replan.folder, workers.text(colour));
+  std::string text = format("\nby what {} measured:\n\n{}\n", replan.profile, workers.text(colour));
   if (replan.moved.empty()) return text + "no weight moves\n";
   const int64_t bytes =
       std::accumulate(replan.moved.begin(), replan.moved.end(), int64_t{0},

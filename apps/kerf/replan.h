@@ -20,6 +20,7 @@ struct Replan {
   std::string folder;  // of the run
   partitioner::Plan before;
   std::vector<partitioner::WorkerPrediction> before_workers;  // by what was measured
+  std::string profile;                                        // where that stands
   std::vector<MovedWeight> moved;
 };
 

@@ -28,9 +28,15 @@ int ReportCommand::run() const {
   const std::string origin = files.report().string();
   const RunRecord record = read_run_record(runtime::read_file(origin, kMaxRecord), origin);
   answer(
-      json, [&] { return plan ? to_json(record.plan) : to_json(record); },
+      json,
+      [&] {
+        if (!plan) return to_json(record);
+        Json told = to_json(record.plan);
+        if (!record.asked.empty()) told["asked"] = asked_json(record.asked);
+        return told;
+      },
       [&](bool colour) {
-        return plan ? plan_text(record.plan, colour)
+        return plan ? asked_text(record.asked) + plan_text(record.plan, colour)
                     : run_text(record, colour) + "\n" + files.text();
       });
   return 0;

@@ -80,8 +80,7 @@ void RunFolder::keep(Planned& planned, const schedmp::Schedule& schedule) const 
       runtime::write_file_atomic(file, schedmp::write_schedule(schedule));
     planned.plan.schedule = kScheduleFile;
   }
-  runtime::write_file_atomic(path_ / kPlanFile,
-                             partitioner::write_plan(planned.model, planned.plan));
+  runtime::write_file_atomic(path_ / kPlanFile, plan_text_to_keep(planned));
   draw(planned);
 }
 

@@ -155,6 +155,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   record.kind = to_string(outcome.kind);
   record.data = outcome.data;
   record.plan = record_of(planned.model, planned.plan);
+  record.asked = asked_of(planned.plan);
   for (const auto& step : outcome.training->steps()) {
     record.losses.push_back(if_finite(step.loss));
     record.gradient_norms.push_back(if_finite(step.gradient_norm));

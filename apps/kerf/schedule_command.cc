@@ -1,11 +1,13 @@
 // kerf schedule: look at a schedule, prove it, keep it as text.
 #include <memory>
+#include <utility>
 
 #include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
+#include "apps/kerf/proof.h"
 #include "apps/report/table.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -59,24 +61,11 @@ int ScheduleCommand::run() {
     if (problems_.empty()) problems_ = schedmp::check_chain(schedule_);
   } else {
     const Planned planned = planned_by(flags, plan_file);
-    const partitioner::Plan& plan = planned.plan;
     slots_ = planned.setting.slots;
-    schedule_ = schedule_of(flags, plan);
-    problems_ = schedmp::check_order(schedule_);
-    for (std::string& problem : schedmp::check_fits(schedule_, plan))
-      problems_.push_back(std::move(problem));
-    if (problems_.empty()) {
-      const auto parts = partitioner::lower(planned.model, plan,
-                                            {.gradients = schedule_.trains(),
-                                             .threads = planned.setting.threads,
-                                             .devices = planned.setting.devices});
-      verdict_ = schedmp::verify(planned.model, plan, parts, schedule_, planned.setting);
-      problems_ = verdict_->problems;
-      if (problems_.empty() && planned.memory)
-        if (std::string why = schedmp::above_cap(verdict_->peak_bytes, *planned.memory);
-            !why.empty())
-          problems_.push_back(std::move(why));
-    }
+    schedule_ = schedule_of(flags, planned.plan);
+    Proof proof = prove(planned, schedule_);
+    problems_ = std::move(proof.problems);
+    verdict_ = std::move(proof.verdict);
   }
   if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));
   answer(
@@ -106,6 +95,7 @@ Json ScheduleCommand::report() const {
               {"proved", problems_.empty()},
               {"problems", problems_}};
   if (verdict_) {
+    answer["slots"] = slots_;
     answer["smallest_safe_slots"] = verdict_->smallest_safe_slots;
     answer["held"] = verdict_->held;
     answer["peak_bytes"] = verdict_->peak_bytes;
@@ -158,8 +148,10 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       "Draws a pipeline schedule, proves or refutes it, and says how idle it leaves the workers.");
   auto state = std::make_shared<ScheduleCommand>();
   state->flags.default_workers = 4;
-  command->add_option("NAME", state->flags.schedule,
-                      "gpipe, 1f1b or a file (default: the plan's, or 1f1b)");
+  command->add_option(
+      "NAME", state->flags.schedule,
+      format("{} or a file (default: the plan's, or {})",
+             fmt::join(schedmp::schedule_names(), ", "), state->flags.default_schedule));
   CLI::Option* model =
       command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
   CLI::Option* plan = add_plan_file_flag(*command, state->plan_file);

@@ -23,25 +23,23 @@ struct SteeringFlags {
   std::optional<partitioner::Steering> of_run = std::nullopt;
   std::optional<partitioner::Capacities> devices_of_run = std::nullopt;
 
-  // The first that was given; empty: none.
-  std::string first() const;
+  // Whether anything says which operators go where, or how; --devices does not.
+  bool names_operators() const {
+    return !places.empty() || !ways.empty() || !together.empty() || !apart.empty();
+  }
 };
 
 void add_steering_flags(CLI::App& command, SteeringFlags& flags);
 
 // What a cut is asked, before the model is looked at. `cut`: as given, or empty. `by_file`: the
-// schedule is a file's. Throws Error{kUsage} at the flag that is wrong or does not go with another.
+// schedule is a file's. Throws Error{kUsage} at the flag that is wrong; which flags go with which
+// cut is in flag_rules.h.
 struct Asked {
   partitioner::Steering steering;
   partitioner::Capacities capacities;
   std::optional<std::string> cut;  // that the flags come to
 };
-Asked asked_by(const SteeringFlags& flags, const std::optional<std::string>& cut, bool by_shares,
-               bool by_file, std::optional<int> workers);
-// Of a plan that is made already: none of these flags. Throws Error{kUsage}.
-void refuse_steering(const SteeringFlags& flags, const std::string& why);
-
-// What was asked, as a plan keeps it; adds nothing where nothing was.
-void add_asked(const partitioner::Plan& plan, Json& told);
+Asked asked_by(const SteeringFlags& flags, const std::optional<std::string>& cut, bool by_file,
+               std::optional<int> workers);
 
 }  // namespace kerf::apps

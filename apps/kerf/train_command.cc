@@ -25,8 +25,7 @@ namespace kerf::apps {
 namespace {
 
 // Epochs that so many steps touch, at least one.
-int epochs_of(int64_t steps, int64_t rows, int64_t batch) {
-  const int64_t per_epoch = (rows + batch - 1) / batch;
+int epochs_of(int64_t steps, int64_t per_epoch) {
   const int64_t begun = steps % per_epoch == 0 ? 0 : 1;
   return static_cast<int>(std::clamp<int64_t>(steps / per_epoch + begun, 1, INT32_MAX));
 }
@@ -49,6 +48,7 @@ struct TrainCommand {
 
  private:
   void check() const;
+  void end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const;
   schedmp::TrainingOptions options(const Planned& planned) const;
 };
 
@@ -56,6 +56,15 @@ void TrainCommand::check() const {
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
   require(!no_test || !learning.patience, "--early-stop",
           "it needs the tests; leave --no-test out");
+}
+
+// Steps or epochs, where both are given; a default is no limit beside --steps.
+void TrainCommand::end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const {
+  if (!steps) return;
+  const int64_t per_epoch = (rows + options.batch - 1) / options.batch;
+  if (plan_flags.command->get_option("--epochs")->count() > 0)
+    options.steps = std::min(*steps, per_epoch * flags.epochs);
+  options.epochs = epochs_of(options.steps, per_epoch);
 }
 
 schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
@@ -98,7 +107,7 @@ int TrainCommand::run() {
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
-  if (steps) options.epochs = epochs_of(*steps, data.train->rows(), options.batch);
+  end_with_the_earlier(data.train->rows(), options);
 
   const RunFolder folder(out, picture);
   folder.make(planned);
@@ -116,12 +125,7 @@ int TrainCommand::run() {
   const RunRecord record = record_of(planned, outcome);
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   answer(
-      json,
-      [&] {
-        Json told = to_json(record);
-        add_asked(planned.plan, told);
-        return told;
-      },
+      json, [&] { return to_json(record); },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
   check_traffic(record);
   return 0;
@@ -135,7 +139,8 @@ void add_flags(CLI::App& command, TrainCommand& state) {
       ->capture_default_str();
   command
       .add_option("--steps", state.steps,
-                  "Stop after this many steps; 0 only writes initial weights")
+                  "Stop after this many steps, or --epochs where that is earlier; 0 only writes "
+                  "initial weights")
       ->check(whole_number<int64_t>())
       ->type_name("S");
   add_seed_flag(command, options.seed, "Of initial weights and data order");

@@ -99,7 +99,7 @@ struct WorkerCommand {
 void add_worker_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("worker",
-                         "Joins a run that kerf train, eval, infer or run began with "
+                         "Joins a run that kerf train, eval, infer, profile or run began with "
                          "--listen ADDRESS, and computes its part.");
   auto state = std::make_shared<WorkerCommand>();
   state->process = &chosen;

@@ -43,6 +43,12 @@ class FieldWriter {
   void newer(const char* name, const T& value) {
     (*this)(name, value);
   }
+  // A member that is there only where it says something, and writes and reads itself.
+  template <class T>
+  void spoken(const char* name, const T& value, Json (*write)(const T&),
+              T (*)(const Json&, const std::string&)) {
+    if (!value.empty()) json_[name] = write(value);
+  }
   // What follows from the other members: written for who reads the text, verified where it stands.
   template <class T>
   void derived(const char* name, const T& value) {
@@ -69,6 +75,13 @@ class FieldReader {
   template <class T>
   void newer(const char* name, T& value) {
     if (json_.contains(name)) (*this)(name, value);
+  }
+  template <class T>
+  void spoken(const char* name, T& value, Json (*)(const T&),
+              T (*read)(const Json&, const std::string&)) {
+    if (!json_.contains(name)) return;
+    known_.emplace_back(name);
+    value = read(json_[name], place(name));
   }
   template <class T>
   void derived(const char* name, const T& value) {

@@ -1,6 +1,7 @@
 #include "apps/report/plan_parts.h"
 
 #include "apps/report/table.h"
+#include "apps/report/terminal.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/part_prediction.h"
 #include "runtime/format.h"
@@ -85,7 +86,8 @@ std::string workers_text(const PlanRecord& record, bool colour) {
 std::string stages_text(const PlanRecord& record) {
   std::string text;
   for (size_t s = 0; s < record.stages.size(); ++s) {
-    const std::vector<std::string>& names = record.stages[s].nodes;
+    std::vector<std::string> names;
+    for (const std::string& name : record.stages[s].nodes) names.push_back(in_line(name));
     text += format("stage {} on {}: ", s, fmt::join(record.stages[s].workers, ","));
     if (names.size() <= kNamesShown)
       text += format("{}\n", fmt::join(names, " "));

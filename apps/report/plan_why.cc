@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/report/table.h"
+#include "apps/report/terminal.h"
 #include "partitioner/fitted_text.h"
 #include "runtime/format.h"
 
@@ -26,7 +27,7 @@ std::string few_of(const std::vector<std::string>& names) {
   std::string text;
   size_t told = 0;
   for (const std::string& name : names) {
-    const std::string shown = partitioner::elided(name, kNameLetters);
+    const std::string shown = partitioner::elided(in_line(name), kNameLetters);
     if (told == kFewNames || (told > 0 && text.size() + shown.size() > kNameLetters)) break;
     text += (told++ > 0 ? " " : "") + shown;
   }

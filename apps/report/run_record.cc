@@ -148,8 +148,8 @@ std::string accuracy_text(const RunRecord& record, bool colour) {
 }
 
 std::string run_text(const RunRecord& record, bool colour) {
-  std::string text = steps_text(record) + accuracy_text(record, colour) + "\n" +
-                     workers_text(record, colour) + "\n" + traffic_text(record, colour);
+  std::string text = asked_text(record.asked) + steps_text(record) + accuracy_text(record, colour) +
+                     "\n" + workers_text(record, colour) + "\n" + traffic_text(record, colour);
   return text + losses_text(record);
 }
 

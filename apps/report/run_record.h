@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/report/asked_record.h"
 #include "apps/report/plan_record.h"
 #include "runtime/resident_memory.h"
 
@@ -95,6 +96,7 @@ struct RunRecord {
   std::string kind = "train";  // or "evaluate"
   std::string data;            // the data set's name
   PlanRecord plan;
+  AskedRecord asked;  // of the plan
   // Of each step; empty where it is not finite.
   std::vector<std::optional<double>> losses;
   std::vector<std::optional<double>> gradient_norms;
@@ -216,6 +218,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("kind", run.kind);
   f.newer("data", run.data);
   f("plan", run.plan);
+  f.spoken("asked", run.asked, asked_json, read_asked);
   f.derived("model", run.plan.model);
   f("losses", run.losses);
   f.derived("steps", static_cast<int64_t>(run.losses.size()));

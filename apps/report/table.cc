@@ -36,6 +36,7 @@ std::string line_of(const std::vector<std::string>& cells, const std::vector<Col
 
 void Table::add(std::vector<std::string> row) {
   KERF_CHECK(row.size() == header_.size());
+  for (std::string& cell : row) cell = in_line(cell);
   rows_.push_back(std::move(row));
 }
 

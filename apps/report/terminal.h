@@ -19,4 +19,10 @@ std::string painted(const std::string& text, Ink ink, bool colour);
 // stays where an indented line follows: a report of several lines.
 std::string printable(const std::string& message);
 
+// Of a text for people that is written in one: all but line breaks, and the colours that painted()
+// gave it.
+std::string shown(const std::string& text, bool colour);
+// Of a name that stands within a line: line breaks, too.
+std::string in_line(const std::string& name);
+
 }  // namespace kerf::apps

@@ -250,12 +250,18 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        for command in ("plan", "train", "eval", "run", "schedule"):
+        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "schedule": 15, "profile": 15, "export": 12, "compare": 0,
+                 "worker": 2}
+        for command, count in least.items():
             text = run(command, "--help").stdout
-            for flag in sorted(set(re.findall(r"^ +(--[a-z-]+)(?: \S+)?(?: +[A-Z=].*)?$", text, re.MULTILINE))
-                               - {"--certify", "--fit-batch", "--front", "--help", "--json", "--no-shuffle", "--no-test", "--short", "--why"}):
+            flags = set(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE))
+            flags -= {"--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-shuffle", "--no-test",
+                      "--plan" if command == "report" else "", "--short", "--why"}
+            self.assertGreaterEqual(len(flags), count, command)
+            for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
-                    needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
+                    needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
+                              "infer": ("--input", "a=b", "--output", "c")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
         for flag in ("--steps", "--seed", "--momentum", "--workers", "--plan", "--weights", "--listen", "--picture",
                      "--shares", "--out", "--sizes", "--memory"):
@@ -491,6 +497,26 @@ class Output(KerfTest):
         self.assert_one_error(run("plan", "x\n\x1b[31m\x7f"), r"x\x0a\x1b[31m\x7f")
         self.assert_one_error(run("x\r\t"), r'"x\x0d\x09"')
         self.assert_one_error(run("plan", "mlp", "--schedule", "größe"), '"größe"')
+        # Of files, and on the standard output.
+        plan = self.folder / "plan.json"
+        self.assertEqual(run("plan", "mlp", "--workers", 2, "--out", plan).returncode, 0)
+        plan.write_text(json.dumps({**json.loads(plan.read_text()), "fingerprint": "\x1b]0;x\x07\u009b"}))
+        answer = run("plan", "mlp", "--check", plan)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn(r"fingerprint \x1b]0;x\x07\xc2\x9b, not", answer.stdout)
+        report = self.train("mlp", "--data", "synthetic:64x784x10", *QUICK)
+        report["plan"]["stages"][0]["nodes"][0] = "\x1b]0;x\x07\nfake line"
+        report["routes"][0]["value"] = report["plan"]["routes"][0]["value"] = "\x1b[31m\rfc"
+        report["plan"]["model"] = "\x1b[2Jmlp"
+        del report["model"]
+        report["skipped"] = [{"step": 1, "cause": "\x1b[2J"}]
+        (self.folder / "run" / "run.json").write_text(json.dumps(report))
+        for command in (("report", self.folder / "run"), ("report", self.folder / "run", "--plan")):
+            answer = run(*command)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertNotRegex(answer.stdout, r"[\x00-\x09\x0b-\x1f\x7f]")
+            self.assertIn(r"\x1b", answer.stdout)
+            self.assertNotIn("\nfake", answer.stdout)
 
     def test_an_output_folder_that_is_a_file(self):
         file = self.folder / "file"

@@ -17,6 +17,12 @@ class Help(KerfTest):
     def test_every_default_schedule_is_the_one_that_is_taken(self):
         for command, name in (("plan", "1f1b"), ("train", "1f1b"), ("eval", "forward-only")):
             self.assertIn(f"or a file (default {name})", " ".join(run(command, "--help").stdout.split()))
+        self.assertIn("gpipe, forward-only or a file", " ".join(run("infer", "--help").stdout.split()))
+
+    def test_help_says_of_which_cuts_a_flag_is(self):
+        text = " ".join(run("plan", "--help").stdout.split())
+        for part in ("--slack S Of a layer cut: ", "--shares FILE Of free and auto cuts: ", "--pairs on|off Of feature, hybrid and auto cuts: "):
+            self.assertIn(part, text)
 
     def test_every_help_opens_with_a_sentence_and_ends_with_examples(self):
         for command in COMMANDS:
@@ -70,6 +76,8 @@ class Plan(KerfTest):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         for path in (plan, picture):
             self.assertIn(str(path), answer.stdout)
+        told = json.loads(run("plan", "lenet5", "--workers", 2, "--out", plan, "--picture", picture, "--json").stdout)
+        self.assertEqual((told["out"], told["picture"]), (str(plan), str(picture)))
         self.assertTrue(picture.read_text().lstrip().startswith("<"))
         report = self.train("lenet5", *SYNTHETIC, "--plan", plan, "--steps", 2, "--no-test", "--transport", "inproc")
         self.assertEqual((self.folder / "run" / "plan.json").read_text(), plan.read_text())
@@ -473,6 +481,80 @@ class Profile(KerfTest):
         self.assertIn("of weights would move", text)
         self.assertEqual(run("plan", *self.NET, "--from-run", folder).stdout, text)
 
+    def test_a_run_is_planned_anew_as_it_was_asked(self):
+        again, run_folder = self.folder / "again.json", self.folder / "run"
+        asked = ("--workers", 2, "--batch", 64, "--micro-batches", 4, "--objective", "forward-flops", "--slots", 8, "--threads", 2,
+                 "--momentum", 0, "--memory", "64M", "--transport", "ipc", "--together", "conv1,conv2", "--slack", 0.25)
+        made = run("plan", "lenet5", *asked, "--out", self.folder / "plan.json")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.train("--plan", self.folder / "plan.json", *SYNTHETIC, "--transport", "ipc", "--steps", 2, "--no-test")
+        kept = json.loads((run_folder / "plan.json").read_text())
+
+        def request(*flags):
+            done = run("plan", "--from-run", run_folder, *flags, "--out", again, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(again.read_text())
+            plan["request"].pop("profile")
+            return plan
+        plan = request()
+        self.assertEqual(plan["request"], kept["request"])
+        for key in ("cut", "batch", "micro_batches", "schedule", "binding"):
+            self.assertEqual(plan[key], kept[key])
+        # A flag goes before what the run was asked, and leaves the rest of it.
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 2}}}))
+        steering = kept["request"]["steering"]
+        self.assertEqual(request("--devices", devices)["request"]["steering"], steering)
+        self.assertEqual(request("--apart", "conv1,fc2")["request"]["steering"], {"together": steering["together"], "apart": [["conv1", "fc2"]],
+                                                                                    "slack": 0.25})
+        self.assertEqual(request("--together", "fc1,fc2", "--slots", 3)["request"]["slots"], 3)
+        self.assertNotIn("steering", request("--cut", "feature")["request"])
+        self.assertIn("--together conv1,conv2 --slack 0.25\n", run("report", run_folder).stdout)
+        self.assertEqual(json.loads(run("report", run_folder, "--json", "--plan").stdout)["asked"], steering)
+        self.assertEqual(json.loads((run_folder / "run.json").read_text())["asked"], steering)
+        self.assertIn(f"by what {run_folder} measured", run("plan", "--from-run", run_folder).stdout)
+
+    def test_a_run_by_a_schedule_of_its_own_is_planned_for_that(self):
+        file, out = self.folder / "mine.txt", self.folder / "out.json"
+        file.write_text("kerf-schedule 1\nname v\nworkers 2\nmicro-batches 2\n"
+                        "stage 0 on 0\nstage 1 on 1\nstage 2 on 1\nstage 3 on 0\n"
+                        "row 0: 0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1 0U 3U\n"
+                        "row 1: 1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1U 2U\n")
+        self.train("lenet5", *SYNTHETIC, *BRIEFLY, "--schedule", file)
+        folder = self.folder / "run"
+        done = run("plan", "--from-run", folder, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual([stage["workers"] for stage in plan["stages"]], [[0], [1], [1], [0]])
+        self.assertEqual(plan["schedule"], str(folder / "schedule.txt"))
+        for flags in (("--workers", 3), ("--micro-batches", 4), ("--cut", "feature"), ("--stages-per-worker", 2)):
+            self.assert_one_error(run("plan", "--from-run", folder, *flags, "--out", out), "--from-run: ", "--schedule")
+        self.assertFalse(out.exists())
+        done = run("plan", "--from-run", folder, "--workers", 3, "--schedule", "gpipe", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_free_cuts_are_planned_anew_by_what_made_them(self):
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 2}}}))
+        for name, flags in (("ways", ("--way", "fc1=batch", "--way", "fc2=feature")), ("pattern", ("--cut", "free", "--pattern", "even")),
+                            ("devices", ("--cut", "free", "--devices", devices)), ("others", ("--cut", "batch", "--way", "fc2=feature"))):
+            with self.subTest(name):
+                self.train(*self.NET, *SYNTHETIC, *flags, "--workers", 2, "--steps", 2, "--no-test", out=name)
+                kept = json.loads((self.folder / name / "plan.json").read_text())
+                done = run("plan", "--from-run", self.folder / name, "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                anew = json.loads(done.stdout)
+                self.assertEqual(anew["cut"], "free")
+                asked = {**kept["request"].get("steering", {}), **{key: value for key, value in kept["request"].items() if key == "devices"}}
+                self.assertEqual(anew["asked"], asked)
+        done = run("plan", "--from-run", self.folder / "ways", "--way", "fc*=feature", "--json")
+        self.assertEqual(json.loads(done.stdout)["asked"]["ways"], [{"nodes": "fc*", "way": "feature"}])
+
+    def test_the_median_is_of_as_many_steps_as_it_says(self):
+        for steps, told in ((4, "the median of 3 steps"), (1, "the median of 1 step\n")):
+            done = run("profile", *self.NET, "--rows", 8, "--steps", steps, "--out", self.folder / "p.json")
+            self.assertIn(told, done.stdout)
+
     def test_a_run_that_shares_cut_leaves_nothing_to_plan_anew(self):
         shares = self.folder / "shares.json"
         shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": {"0": "all"}, "fc2": {"1": "all"}}}))
@@ -480,6 +562,7 @@ class Profile(KerfTest):
         folder = self.folder / "run"
         self.assert_one_error(run("plan", "--from-run", folder), "--from-run", "--cut", "--shares")
         self.assertEqual(run("plan", "--from-run", folder, "--cut", "layer").returncode, 0)
+        self.assertEqual(run("plan", "--from-run", folder, "--way", "fc*=feature").returncode, 0)
 
     def test_what_is_no_profile_of_the_model_is_named(self):
         file, told = self.profile()
@@ -558,6 +641,12 @@ class Compare(KerfTest):
         done = run("compare", lenet, mlp)
         self.assertIn("they are of 2 models: lenet5, mlp", done.stdout)
         self.assertIn("of different batches: 64, 128 rows", done.stdout)
+        # Of one name, but not of one size.
+        small, _ = self.plan("c.json", "mlp", "--sizes", "784-10-10")
+        done = run("compare", small, mlp)
+        self.assertIn("they are of 2 models: mlp", done.stdout)
+        self.assertIn("mlp 784-10-10", done.stdout)
+        self.assertNotIn("they are of", run("compare", mlp, mlp).stdout)
 
     def test_what_is_no_plan_is_named(self):
         plan, _ = self.plan("a.json", "lenet5")
@@ -585,7 +674,7 @@ class Schedule(KerfTest):
         for schedule, slots in (("1f1b", 1), ("gpipe", 0)):
             flags = ("--model", "lenet5", "--workers", 3, "--slots", 3, "--json")
             report = json.loads(run("schedule", schedule, *flags).stdout)
-            self.assertEqual(report["smallest_safe_slots"], slots)
+            self.assertEqual((report["smallest_safe_slots"], report["slots"]), (slots, 3))
             planned = json.loads(run("plan", "lenet5", *flags[2:], "--schedule", schedule).stdout)
             self.assertEqual(report["peak_bytes"], [worker["peak_bytes"] for worker in planned["workers"]])
 
@@ -828,6 +917,13 @@ class Train(KerfTest):
                                   "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",
                                   "predicted_step_seconds", "resident_bytes", "data_bytes"}, set(worker))
             self.assertLessEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
+
+    def test_steps_and_epochs_end_with_the_earlier(self):
+        common = ("mlp", *SYNTHETIC, "--batch", 128, "--workers", 1, "--no-test", "--transport", "inproc")
+        for flags, steps in ((("--epochs", 1, "--steps", 5), 2), (("--epochs", 3, "--steps", 5), 5), (("--steps", 12), 12),
+                             (("--epochs", 2), 4), (("--epochs", 2, "--steps", 4), 4)):
+            with self.subTest(flags):
+                self.assertEqual(self.train(*common, *flags)["steps"], steps)
 
     def test_epochs_count_from_one(self):
         report = self.train("mlp", *SYNTHETIC, "--workers", 1, "--epochs", 2, "--transport", "inproc")

@@ -99,6 +99,25 @@ class OnnxFiles(KerfTest):
         for flags, expected in (((), 1), (("--workers", 2), 8), (("--micro-batches", 2), 2)):
             self.assertEqual(json.loads(run(*common, *flags).stdout)["micro_batches"], expected, flags)
 
+    def test_names_are_those_that_kerf_plan_prints(self):
+        """Of operators that are otherwise put together for answers, too, in steering and profiles."""
+        rows = self.rows("x.npy", 11, 1, 8, 8)
+        nodes = json.loads(run("plan", CONVOLUTIONS, "--json").stdout)["stages"][0]["nodes"]
+        conv = next(node for node in nodes if "conv" in node.lower())
+        alone = self.answers(CONVOLUTIONS, "image", rows)
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 2}}}))
+        trained = run("profile", CONVOLUTIONS, "--loss", "mse", "--rows", 4, "--steps", 2, "--out", self.folder / "p.json")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        for flags in (("--workers", 2, "--apart", f"{conv},{nodes[-1]}"), ("--way", f"{conv}=batch", "--workers", 2),
+                      ("--devices", devices), ("--profile", self.folder / "p.json", "--workers", 2)):
+            with self.subTest(flags=flags):
+                numpy.testing.assert_allclose(self.answers(CONVOLUTIONS, "image", rows, *flags), alone, rtol=1e-5, atol=1e-7)
+        common = ("infer", CONVOLUTIONS, "--input", f"image={rows}", "--output", self.folder / "o", "--json")
+        piped = json.loads(run(*common, "--devices", devices).stdout)
+        self.assertEqual((piped["workers"], piped["micro_batches"]), (2, 8))
+        self.assertEqual(piped["asked"]["devices"]["workers"]["1"]["speed"], 2)
+
     def test_answers_as_a_plan_says(self):
         rows = self.rows("x.npy", 11, 1, 8, 8)
         plan = self.folder / "plan.json"

@@ -123,9 +123,9 @@ class PlanGraph(KerfTest):
 
     def test_what_one_writes_another_reads(self):
         costs, stages, plan_file = (self.folder / name for name in ("costs.json", "stages.json", "plan.json"))
-        for graph in (("lenet5",), (self.graph, "--format", "placement", "--hosts", 0)):
+        for graph, alone in ((("lenet5",), ()), ((self.graph, "--format", "placement"), ("--hosts", 0))):
             with self.subTest(graph=graph):
-                plan = self.plan(*graph, "--workers", 2, "--graph-out", costs)
+                plan = self.plan(*graph, *alone, "--workers", 2, "--graph-out", costs)
                 again = self.plan(costs, "--format", "costs", "--workers", 2)
                 self.assertAlmostEqual(again["bottleneck"], plan["bottleneck"])
                 stages.write_text(json.dumps(plan))
@@ -146,6 +146,8 @@ class PlanGraph(KerfTest):
         bare = {key: value for key, value in json.loads(text).items() if key != "checksum"}
         first, last = list(plan)[0], list(plan)[-1]
         graph = {node: 0 for node, *_ in NODES}
+        schedule = self.folder / "three.txt"
+        self.assertEqual(run("schedule", "1f1b", "--workers", 3, "--out", schedule).returncode, 0)
         for asked, content, code, words in (
                 (("lenet5",), text, 0, "sound"),
                 (("lenet5",), text.replace('"cut": "layer"', '"cut": "free"'), 1, "checksum"),
@@ -155,7 +157,19 @@ class PlanGraph(KerfTest):
                 (("lenet5",), json.dumps({**plan, first: plan[last], last: plan[first]}), 1, "feed each other"),
                 (("lenet5",), json.dumps({first: 0}), 1, "in no stage"),
                 (("lenet5",), json.dumps({**plan, "nobody": 0}), 1, "nobody"),
-                (("lenet5",), "{", 2, ""), (("no-such-model",), text, 2, ""),
+                (("lenet5",), "{", 2, "checked.json:1"), (("no-such-model",), text, 2, "no-such-model"),
+                (("lenet5", "--threads", 0), text, 2, "--threads: "), (("lenet5", "--workers", 9), text, 2, "--workers 9 contradicts"),
+                (("lenet5",), json.dumps({**bare, "kerf_plan": 2}), 2, "version 2"),
+                (("lenet5",), json.dumps({**bare, "batch": "many"}), 2, "batch"),
+                ((), json.dumps({**bare, "request": {**bare["request"], "source": "/nowhere/gone.onnx"}}), 2, "gone.onnx"),
+                (("lenet5",), json.dumps({**bare, "layouts": {**bare["layouts"], "fc1.weight": [{"part": 0, "box": ["9-3", "all"]}]}}), 2,
+                 "fc1.weight"),
+                (("lenet5",), json.dumps({**bare, "schedule": "nowhere.txt"}), 2, "nowhere.txt"),
+                (("lenet5",), json.dumps({key: value for key, value in {**bare, "schedule": str(schedule)}.items()
+                                          if key not in ("workers", "bottleneck")}), 1, "the schedule has 3 workers, the plan 2"),
+                (("lenet5", "--memory", "1K"), text, 1, "memory cap of 1024 bytes"),
+                (("lenet5",), json.dumps({**bare, "request": {**bare["request"], "memory": 4096}}), 1, "memory cap of 4096 bytes"),
+                (("mlp",), text, 1, "another model"),
                 ((self.graph, "--format", "placement"), json.dumps(graph), 0, "sound"),
                 ((self.graph, "--format", "placement"), json.dumps({**graph, "b": 1, "b'": 1}), 1, "feed each other"),
                 ((self.graph, "--format", "placement"), json.dumps({**graph, "b": 1}), 1, "share a stage")):
@@ -163,7 +177,7 @@ class PlanGraph(KerfTest):
                 file.write_text(content)
                 answer = run("plan", *asked, "--check", file)
                 self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
-                self.assertIn(words, answer.stdout)
+                self.assertIn(words, answer.stdout if code < 2 else answer.stderr)
         self.assertEqual(run("plan", "lenet5", "--check", self.folder / "absent.json").returncode, 2)
 
     def test_the_front_goes_from_bottleneck_to_bytes(self):
@@ -175,8 +189,26 @@ class PlanGraph(KerfTest):
                 self.assertEqual(front, sorted(front, key=lambda point: (point["bottleneck"], point["cut_bytes"])))
                 for a in front:
                     for b in front:
-                        better = [a[key] <= b[key] for key in ("bottleneck", "cut_bytes", "memory")]
-                        self.assertFalse(all(better) and a["cut_bytes"] < b["cut_bytes"], (a, b))
+                        keys = ("bottleneck", "cut_bytes", "memory")
+                        no_worse = all(a[key] <= b[key] * (1 + 1e-9) for key in keys)
+                        self.assertFalse(no_worse and any(a[key] * (1 + 1e-9) < b[key] for key in keys), (a, b))
+
+    def test_the_front_keeps_within_the_cap(self):
+        for graph in (("lenet5",), (self.graph, "--format", "placement", "--hosts", 0)):
+            with self.subTest(graph=graph):
+                whole = self.plan(*graph, "--workers", 2, "--front")["front"]
+                most = max(point["memory"] for point in whole)
+                least = min(point["memory"] for point in whole)
+                capped = self.plan(*graph, "--workers", 2, "--front", "--memory", most - 1)["front"] if least < most else []
+                self.assertTrue(all(point["memory"] < most for point in capped))
+                self.assertEqual(bool(capped), least < most)
+                self.assert_one_error(run("plan", *graph, "--workers", 2, "--front", "--memory", 10), "10 bytes")
+        several = self.folder / "v.txt"
+        several.write_text("kerf-schedule 1\nname v\nworkers 2\nmicro-batches 2\n"
+                           "stage 0 on 0\nstage 1 on 1\nstage 2 on 1\nstage 3 on 0\n"
+                           "row 0: 0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1 0U 3U\n"
+                           "row 1: 1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1U 2U\n")
+        self.assert_one_error(run("plan", "lenet5", "--front", "--schedule", several), "--front: ", "one stage on each worker")
 
     def test_a_model_prints_them_too(self):
         plan = self.plan("mlp", "--workers", 2)

@@ -24,7 +24,7 @@ NETWORKS = {
     "resnet50": ("ResNet-50", None),
     "resnet101": ("ResNet-101", None),
 }
-CUTS = ("layer", "feature", "batch", "hybrid", "auto")
+CUTS = ("layer", "feature", "batch", "hybrid", "free", "auto")
 WORKERS = (1, 2, 4, 8)
 BATCH = 32
 MICRO_BATCHES = 4
@@ -50,6 +50,7 @@ Parallelism", Electronics and Telecommunications Trends 33(4), ETRI 2018, pages 
 - Its table 1 takes six such networks, Caffe and a Titan X, and asks which batch fills the 12 GB of that GPU. *Batch in 12 GiB*
   is Kerf's answer: the most images of a step, still in {MICRO_BATCHES} micro-batches, with which no worker needs more than 12 GiB
   (`--fit-batch --memory {MEMORY}`); of `auto` it is that of the best of the other cuts, all of which it tries.
+  *Free* is Kerf's own, here by space: rows where images are large, samples where they are small, features where there are none.
 - Its section II.2 counts messages of one mini-batch: `(L-1)*2` of L groups of layers, `(L-1)*F*(F-1)*2` of L layers divided by
   features over F workers, `(L-1)*F*F*2` of L groups over F workers each. *Survey* is that times {MICRO_BATCHES} micro-batches: with the
   workers for L, with the layers that have weights for L where these are a chain, and with {HYBRID_STAGES} groups. Kerf counts more where

@@ -104,6 +104,44 @@ TEST(EnormousPlan, WithRowsBeyondItsMicroBatchIsRefusedWhereTheyStand) {
   }
 }
 
+// One stage of so many parts: the results of each product go from each of them to each.
+std::string complaint_of_parts(const Model& model, int parts) {
+  Json json = parse_json(write_plan(model, plan_of(model, request_of(Cut::kFeature, 2, 2048, 2)),
+                                    PlanText::kDecisions),
+                         "p");
+  json["binding"] = Json::array();
+  json["stages"][0]["parts"] = Json::array();
+  for (int part = 0; part < parts; ++part) {
+    json["binding"].push_back(part % kMostWorkers);
+    json["stages"][0]["parts"].push_back(part);
+  }
+  return complaint([&] { read_plan(model, json_text(json), "p.json"); });
+}
+
+TEST(EnormousPlan, OfMoreRoutesThanMemoryHoldsIsRefused) {
+  const Model model = make_zoo_model("mlp", {{16, 1024, 1024, 1024, 1024, 1024, 1024, 10}});
+  EXPECT_LT(growth([&] {
+              EXPECT_THAT(complaint_of_parts(model, kMostWorkers),
+                          AllOf(StartsWith("p.json: "), HasSubstr("more than 4194304 routes")));
+            }),
+            512 << 20);
+  EXPECT_EQ(complaint_of_parts(model, kMostWorkers + 1),
+            "p.json: stages[0].parts: a stage has at most 1024 parts");
+}
+
+TEST(EnormousPlan, AskedForEndlessTurnsIsRefusedWhereItSaysSo) {
+  const Model model = small_mlp();
+  Json json = parse_json(
+      write_plan(model, plan_of(model, request_of(Cut::kLayer, 2)), PlanText::kDecisions), "p");
+  for (const auto& [steering, place] :
+       {std::pair(R"({"stages_per_worker": 2000000000})", "p.json: request.steering: "),
+        {R"({"places": [{"nodes": "fc1", "worker": 1024}]})", "p.json: request.steering.places: "},
+        {R"({"slack": -1})", "p.json: request.steering: "}}) {
+    json["request"]["steering"] = parse_json(steering, "test");
+    EXPECT_THAT(complaint([&] { read_plan(model, json_text(json), "p.json"); }), StartsWith(place));
+  }
+}
+
 TEST(EnormousPlan, DividesAnAxisByItsRanges) {
   const ops::Box all{{ops::IndexSet({{0, kRows / 4}, {kRows / 2, kRows}})}};
   std::vector<ops::Box> parts;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 
 #include "partitioner/svg.h"
 #include "partitioner/zoo.h"
@@ -43,6 +44,75 @@ std::string unbalanced(const std::string& xml) {
       open.pop_back();
   }
   return open.empty() ? "" : open.back();
+}
+
+double number_behind(const std::string& text, const std::string& what) {
+  const size_t at = text.find(what);
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + what.size()));
+}
+
+// The words that begin left of the picture or end right of it, at as many pixels to a letter as the
+// style sheet's sizes come to at most.
+std::vector<std::string> words_beyond(const std::string& svg) {
+  const std::map<std::string, double> letters = {
+      {"title", 12.5}, {"subtitle", 7.5}, {"small", 6.5}};
+  const double width = number_behind(svg, "width=\"");
+  std::vector<std::string> beyond;
+  for (size_t at = svg.find("<text "); at != std::string::npos; at = svg.find("<text ", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find("</text>", at) - at);
+    const std::string words = tag.substr(tag.find('>') + 1);
+    for (const auto& [style, wide] : letters) {
+      if (tag.find(format("class=\"{}\"", style)) == std::string::npos) continue;
+      const double x = number_behind(tag, "x=\"");
+      const double length = wide * static_cast<double>(words.size());
+      const bool from_start = tag.find("\"start\"") != std::string::npos;
+      if (from_start && (x < 0 || x + length > width)) beyond.push_back(words);
+    }
+  }
+  return beyond;
+}
+
+// The lowest edge of a panel, a box or a legend's square, or the right one, beyond the picture.
+size_t rectangles_beyond(const std::string& svg) {
+  const double width = number_behind(svg, "width=\"");
+  const double height = number_behind(svg, "height=\"");
+  size_t beyond = 0;
+  for (size_t at = svg.find("<rect x"); at != std::string::npos; at = svg.find("<rect x", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find("/>", at) - at);
+    const double right = number_behind(tag, "x=\"") + number_behind(tag, "width=\"");
+    const double low = number_behind(tag, "y=\"") + number_behind(tag, "height=\"");
+    beyond += right > width || low > height ? 1 : 0;
+  }
+  return beyond;
+}
+
+TEST(Picture, KeepsWithinItsEdges) {
+  for (const auto& [model, plan] : sample_plans()) {
+    EXPECT_THAT(words_beyond(draw_svg(model, plan)), ::testing::IsEmpty()) << model.name();
+    EXPECT_EQ(rectangles_beyond(draw_svg(model, plan)), 0u);
+  }
+  const Model model = make_zoo_model("squeezenet", {.width = 0.125, .image = 64});
+  for (const int turns : {2, 4, 8, 16}) {
+    PlanRequest request = request_of(Cut::kLayer, 2);
+    request.steering.stages_per_worker = turns;
+    Plan plan = plan_of(model, request);
+    plan.schedule =
+        "a/folder/of/a/folder/of/a/folder/of/a/folder/whose/name/is/not/short/at/all/"
+        "schedules/of/mine/the-seventeenth-of-them.txt";
+    const std::string svg = draw_svg(model, plan);
+    EXPECT_THAT(words_beyond(svg), ::testing::IsEmpty()) << turns;
+    EXPECT_EQ(rectangles_beyond(svg), 0u) << turns;
+    EXPECT_THAT(svg, HasSubstr(format(">stage {}</text>", 2 * turns - 1)));
+    EXPECT_THAT(svg, HasSubstr("arrows: bytes per step"));
+  }
+}
+
+TEST(Picture, OpensNoStageWhereAllIsDrawn) {
+  const Model model = testing::small_mlp();
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 2));
+  const auto error = kerf::tests::error_of([&] { draw_svg(model, plan, 1); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("shows all of them"));
 }
 
 TEST(Picture, IsWellFormedAndReproducible) {
@@ -136,7 +206,8 @@ TEST(Picture, TellsTheGapWhereABoundIsKnown) {
   const Model model = testing::small_mlp();
   Plan plan = plan_of(model, request_of(Cut::kLayer, 2));
   plan.bound = plan.bottleneck / 2;
-  EXPECT_THAT(draw_svg(model, plan), HasSubstr("100.0 % above the lower bound"));
+  EXPECT_THAT(draw_svg(model, plan), ::testing::AllOf(HasSubstr("slowest worker is 100.0 %"),
+                                                      HasSubstr("the lower bound")));
   plan.bound = std::nullopt;
   EXPECT_THAT(draw_svg(model, plan), Not(HasSubstr("lower bound")));
 }

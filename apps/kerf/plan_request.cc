@@ -1,0 +1,139 @@
+#include "apps/kerf/plan_request.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "apps/kerf/flag_rules.h"
+#include "apps/kerf/flag_values.h"
+#include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/planned_setting.h"
+#include "apps/profile_file.h"
+#include "partitioner/given_stages.h"
+#include "partitioner/model_graph.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
+
+namespace kerf::apps {
+
+namespace {
+
+using partitioner::PlanRequest;
+
+constexpr int64_t kDefaultMicroBatches = 8;  // of batches that have as many rows
+
+partitioner::Minimise parse_objective(const std::string& name) {
+  try {
+    return partitioner::parse_minimise(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--objective");
+  }
+}
+
+// Stages that are one worker's each go where the file has them, several to a worker too.
+std::vector<int> placement_of(const schedmp::Schedule& schedule) {
+  std::vector<int> placement;
+  for (const std::vector<int>& group : schedule.groups) {
+    if (group.size() != 1) return {};
+    placement.push_back(group[0]);
+  }
+  return placement;
+}
+
+// What it has no use for: it chooses the stages, and with them the workers of each.
+void check_automatic(const PlanFlags& flags) {
+  require(is_built_in(flags.schedule.value_or(flags.default_schedule)), "--cut",
+          "a schedule's file says which stages there are; give the cut that it is for, or a "
+          "schedule by its name");
+  require(flags.objective.value_or("time") == "time", "--objective",
+          "--cut auto takes the plan of the shortest step; leave the flag out");
+}
+
+// Which workers there are, and who has which part.
+void take_workers(const PlanFlags& flags, const std::optional<schedmp::Schedule>& file,
+                  PlanRequest& request) {
+  const auto listed = static_cast<int>(request.speed.capacities.workers.size());
+  request.workers =
+      file ? file->workers() : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
+  request.stages = flags.stages.value_or(0);
+  if (!file || request.cut != partitioner::Cut::kLayer) return;
+  request.placement = placement_of(*file);
+  if (!request.placement.empty()) request.workers = file->stages();
+}
+
+void take_step(const PlanFlags& flags, const std::optional<schedmp::Schedule>& file,
+               PlanRequest& request) {
+  request.batch = flags.batch.value_or(128);
+  request.micro_batches = file ? file->micro_batches
+                               : flags.micro_batches.value_or(static_cast<int>(
+                                     std::min(request.batch, kDefaultMicroBatches)));
+  request.schedule = flags.schedule.value_or(flags.default_schedule);
+}
+
+void take_setting(const PlanFlags& flags, Planned& planned, PlanRequest& request) {
+  choose_optimizer(flags, std::nullopt, planned);
+  request.setting = under(flags, {});
+  request.setting.optimizer_states = states_of(planned);
+  request.setting = planned.setting = run_setting(flags, request.setting);
+  request.momentum = flags.momentum;
+  request.optimizer = flags.optimizer.value_or("");
+}
+
+void take_shares(const PlanFlags& flags, PlanRequest& request) {
+  if (flags.shares.empty()) return;
+  request.shares = runtime::read_file(flags.shares, kMaxText);
+  request.shares_origin = flags.shares;
+  require(!request.shares.empty(), flags.shares, "the file of shares is empty");
+  request.steering.by_shares = true;
+}
+
+// Those of a file, numbered as they run; each on the worker of the number that it has there.
+void take_stages(const PlanFlags& flags, const partitioner::Model& model, PlanRequest& request) {
+  if (flags.assign.empty()) return;
+  const partitioner::CostGraph graph = partitioner::cost_graph_of(model, request);
+  partitioner::GivenStages given = partitioner::stages_of_names(
+      graph, partitioner::read_stages(runtime::read_file(flags.assign, kMaxText), flags.assign));
+  if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, flags.assign);
+  require(request.placement.empty(), "--schedule",
+          "its file says which stages a worker has, and so does --assign; leave one of them out");
+  require(!flags.workers || *flags.workers == given.stages, "--workers",
+          format("{} has {}, on as many workers", flags.assign, plural(given.stages, "stage")));
+  const std::vector<int> number = partitioner::in_running_order(graph, given);
+  request.workers = given.stages;
+  for (int& stage : given.stage_of) stage = number[static_cast<size_t>(stage)];
+  request.given_stages = std::move(given.stage_of);
+  request.placement.resize(number.size());
+  for (size_t stage = 0; stage < number.size(); ++stage)
+    request.placement[static_cast<size_t>(number[stage])] = static_cast<int>(stage);
+}
+
+}  // namespace
+
+PlanRequest request_of_flags(const PlanFlags& flags, Planned& planned) {
+  PlanRequest request;
+  request.source = planned.source;
+  const bool automatic = flags.cut == kAutoCut;
+  const auto file = schedule_in_file(flags);
+  const Asked asked = asked_by(flags.steering, flags.cut, file.has_value(),
+                               file ? std::optional(file->workers()) : flags.workers);
+  const std::string cut = automatic ? "layer" : asked.cut.value_or("layer");
+  check_flags_of_cut(flags.command, automatic ? kAutoCut : cut);
+  if (automatic) check_automatic(flags);
+  request.steering = asked.steering;
+  request.speed.capacities = asked.capacities;
+  request.cut = partitioner::parse_cut(cut);
+  take_workers(flags, file, request);
+  take_step(flags, file, request);
+  request.memory = flags.memory;
+  request.minimise = parse_objective(flags.objective.value_or("time"));
+  take_setting(flags, planned, request);
+  request.pairs = flags.pairs.value_or(true);
+  take_shares(flags, request);
+  if (!flags.profile.empty())
+    request.speed.profile = read_profile_file(flags.profile, planned.model);
+  request.slack = request.steering.slack = flags.slack;
+  if (flags.certify) request.effort = partitioner::kCertifyingEffort;
+  take_stages(flags, planned.model, request);
+  return request;
+}
+
+}  // namespace kerf::apps

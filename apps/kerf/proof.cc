@@ -1,0 +1,29 @@
+#include "apps/kerf/proof.h"
+
+#include <utility>
+
+#include "partitioner/part.h"
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
+  const partitioner::Plan& plan = planned.plan;
+  Proof proof{schedmp::check_order(schedule), {}};
+  for (std::string& problem : schedmp::check_fits(schedule, plan))
+    proof.problems.push_back(std::move(problem));
+  if (!proof.problems.empty()) return proof;
+  const auto parts = partitioner::lower(planned.model, plan,
+                                        {.gradients = schedule.trains(),
+                                         .threads = planned.setting.threads,
+                                         .devices = planned.setting.devices});
+  proof.verdict = schedmp::verify(planned.model, plan, parts, schedule, planned.setting);
+  proof.problems = proof.verdict->problems;
+  if (!proof.problems.empty() || !planned.memory) return proof;
+  if (std::string why = schedmp::above_cap(proof.verdict->peak_bytes, *planned.memory);
+      !why.empty())
+    proof.problems.push_back(std::move(why));
+  return proof;
+}
+
+}  // namespace kerf::apps
