@@ -375,6 +375,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   require(flags.shares.empty(), "--shares", "the plan has its shares; leave the flag out");
   refuse_steering(flags.steering, "the plan is made already; leave the flag out");
   require(!flags.objective, "--objective", "the plan is made already; leave the flag out");
+  require(!flags.pairs, "--pairs", "the plan is made already; leave the flag out");
   require(flags.profile.empty(), "--profile", "the plan is made already; leave the flag out");
   run_under(flags, planned);
   check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);

@@ -88,6 +88,9 @@ PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& f
   if (!flags.fit_batch) fill(flags.batch, plan.batch);
   fill(flags.micro_batches, plan.micro_batches);
   if (plan.request && same_cut) flags.steering.of_run = plan.request->steering;
+  const bool may_pair =
+      plan.cut == partitioner::Cut::kFeature || plan.cut == partitioner::Cut::kHybrid;
+  if (plan.request && same_cut && may_pair) fill(flags.pairs, plan.request->pairs);
   if (plan.request && flags.workers == plan.workers_bound())
     flags.steering.devices_of_run = plan.request->capacities;
   if (is_built_in(plan.schedule)) fill(flags.schedule, plan.schedule);
