@@ -18,7 +18,7 @@ constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
 // Compared by one attempt: of so many, few orders are tried, and one that is near the least will do.
-constexpr size_t kManyPairs = 50'000;
+constexpr size_t kManyPairs = 5'000;
 constexpr size_t kFewComparisons = 5'000'000;
 
 // The blocks that are placed, by the stretch of time in which they live, so that a block meets few

@@ -441,14 +441,13 @@ TEST(Ways, WhatCannotBeDividedSoIsNamed) {
   rows.loss(rows.gemm(hard, 6, "fc2"));
   EXPECT_THAT(refusal(rows.build(), {"unit", "feature"}),
               AllOf(HasSubstr("node unit"), HasSubstr("no features that could be apart")));
-  // Pairs of samples.
   Builder mixed("mixed");
-  const ValueId all =
-      mixed.node("Reshape", {mixed.gemm(mixed.input("x", {ops::kBatch, 4}), 6, "a")},
-                 {{"shape", std::vector<int64_t>{-1, 12}}}, "halves");
-  mixed.loss(mixed.gemm(all, 6, "b"));
-  EXPECT_THAT(refusal(mixed.build(), {"halves", "batch"}),
-              AllOf(HasSubstr("node halves"), HasSubstr("by sample")));
+  const ValueId all = mixed.gemm(mixed.input("x", {ops::kBatch, 4}), 6, "fc");
+  const ValueId turned =
+      mixed.node("Transpose", {all}, {{"perm", std::vector<int64_t>{1, 0}}}, "turned");
+  mixed.loss(mixed.reshape(mixed.reshape(turned, {-1}, "in_a_row"), {-1, 6}, "dealt"));
+  EXPECT_THAT(refusal(mixed.build(), {"in_a_row", "batch"}),
+              AllOf(HasSubstr("node in_a_row"), HasSubstr("by sample")));
   // Which speaks of those that can be.
   EXPECT_EQ(refusal(make_zoo_model("lenet5"), {"*", "feature"}), "no error");
 }

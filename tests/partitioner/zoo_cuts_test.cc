@@ -25,7 +25,7 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int kManyNodes = 200;
+constexpr int kManyNodes = 150;
 constexpr std::array kWorkers = {2, 3, 4, 5, 8};
 constexpr std::array kCuts = {"feature", "batch", "hybrid", "space", "groups"};
 
