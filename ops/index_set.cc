@@ -63,11 +63,29 @@ class RangeParser {
 
 }  // namespace
 
+IndexSet IndexSet::none() {
+  IndexSet set;
+  set.kind_ = Kind::kNone;
+  return set;
+}
+
+IndexSet IndexSet::range(int64_t begin, int64_t end) {
+  KERF_CHECK(begin >= 0 && begin <= end, "the range [{}, {})", begin, end);
+  if (begin == end) return none();
+  IndexSet set;
+  set.kind_ = Kind::kOne;
+  set.one_ = {begin, end};
+  return set;
+}
+
 IndexSet::IndexSet(std::vector<Range> ranges) {
   for (const Range& range : ranges)
     KERF_CHECK(range.begin >= 0 && range.begin <= range.end, "the range [{}, {})", range.begin,
                range.end);
-  ranges_ = merged(std::move(ranges));
+  some_ = merged(std::move(ranges));
+  kind_ = some_.empty() ? Kind::kNone : some_.size() == 1 ? Kind::kOne : Kind::kSome;
+  if (kind_ == Kind::kOne) one_ = some_.front();
+  if (kind_ != Kind::kSome) some_ = {};
 }
 
 IndexSet IndexSet::of(const std::vector<int64_t>& indices) {
@@ -84,40 +102,49 @@ IndexSet IndexSet::of(const std::vector<int64_t>& indices) {
 }
 
 int64_t IndexSet::size(int64_t extent) const {
-  if (all_) return extent;
+  if (is_all()) return extent;
   int64_t count = 0;
-  for (const Range& range : ranges_) count += range.size();
+  for (const Range& range : ranges()) count += range.size();
   return count;
 }
 
 bool IndexSet::contains(int64_t index) const {
-  if (all_) return index >= 0;
+  if (is_all()) return index >= 0;
+  const std::span<const Range> all = ranges();
   const auto after =
-      std::upper_bound(ranges_.begin(), ranges_.end(), index,
+      std::upper_bound(all.begin(), all.end(), index,
                        [](int64_t value, const Range& range) { return value < range.begin; });
-  return after != ranges_.begin() && index < std::prev(after)->end;
+  return after != all.begin() && index < std::prev(after)->end;
 }
 
 bool IndexSet::contains(const IndexSet& other) const {
-  if (all_) return true;
-  if (other.all_) return false;
+  if (is_all()) return true;
+  if (other.is_all()) return false;
+  if (kind_ == Kind::kOne && other.kind_ == Kind::kOne)
+    return one_.begin <= other.one_.begin && other.one_.end <= one_.end;
   return intersect(*this, other) == other;
 }
 
 std::vector<Range> IndexSet::ranges(int64_t extent) const {
-  if (!all_) return ranges_;
+  if (!is_all()) return {ranges().begin(), ranges().end()};
   KERF_CHECK(extent >= 0, "all of an axis whose extent is not known");
   return extent == 0 ? std::vector<Range>{} : std::vector<Range>{{0, extent}};
 }
 
 IndexSet IndexSet::normalized(int64_t extent) const {
-  const bool everything = ranges_.size() == 1 && ranges_[0] == Range{0, extent};
+  const bool everything = kind_ == Kind::kOne && one_ == Range{0, extent};
   return everything ? all() : *this;
 }
 
 IndexSet intersect(const IndexSet& a, const IndexSet& b) {
   if (a.is_all()) return b;
   if (b.is_all()) return a;
+  if (a.ranges().size() == 1 && b.ranges().size() == 1) {
+    const Range& x = a.ranges().front();
+    const Range& y = b.ranges().front();
+    const int64_t begin = std::max(x.begin, y.begin);
+    return IndexSet::range(begin, std::max(begin, std::min(x.end, y.end)));
+  }
   std::vector<Range> both;
   auto x = a.ranges().begin();
   auto y = b.ranges().begin();
@@ -144,7 +171,7 @@ int64_t clipped_size(const IndexSet& set, int64_t extent) {
 
 IndexSet unite(const IndexSet& a, const IndexSet& b) {
   if (a.is_all() || b.is_all()) return IndexSet::all();
-  std::vector<Range> either = a.ranges();
+  std::vector<Range> either(a.ranges().begin(), a.ranges().end());
   either.insert(either.end(), b.ranges().begin(), b.ranges().end());
   return IndexSet(std::move(either));
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,33 +28,40 @@ struct Range {  // [begin, end)
 // Ascending, disjoint, non-adjacent, non-empty ranges; or "all" of an axis whose extent may not be
 // known yet (the batch). Equality is by spelling: "all" and "0-9" of an axis of 10 compare equal
 // only once normalized(). Boxes within layouts are kept normalized against the tensor's shape.
+// Most are one range, which is kept without memory of its own.
 class IndexSet {
  public:
-  IndexSet() : all_(true) {}
+  IndexSet() = default;
   static IndexSet all() { return {}; }
-  static IndexSet none() { return IndexSet(std::vector<Range>{}); }
-  static IndexSet range(int64_t begin, int64_t end) { return IndexSet({{begin, end}}); }
+  static IndexSet none();
+  static IndexSet range(int64_t begin, int64_t end);
   // Any order; empty ranges dropped, repeats, overlaps and neighbours merged. Throws
   // Error{kInternal} on a negative index or a reversed range.
   explicit IndexSet(std::vector<Range> ranges);
   static IndexSet of(const std::vector<int64_t>& indices);
 
-  bool is_all() const { return all_; }
-  bool empty() const { return !all_ && ranges_.empty(); }
+  bool is_all() const { return kind_ == Kind::kAll; }
+  bool empty() const { return kind_ == Kind::kNone; }
   // Number of indices on an axis of `extent`; kBatch for all of a batch.
   int64_t size(int64_t extent) const;
   bool contains(int64_t index) const;
   // Ranges never contain "all", whose extent they do not know.
   bool contains(const IndexSet& other) const;
-  const std::vector<Range>& ranges() const { return ranges_; }  // empty where is_all()
+  std::span<const Range> ranges() const {  // empty where is_all()
+    if (kind_ == Kind::kSome) return some_;
+    return {&one_, kind_ == Kind::kOne ? size_t{1} : size_t{0}};
+  }
   std::vector<Range> ranges(int64_t extent) const;  // with "all" spelled out; not of a batch
   // "all" where the ranges are [0, extent); itself otherwise, even where it exceeds the extent.
   IndexSet normalized(int64_t extent) const;
   bool operator==(const IndexSet&) const = default;
 
  private:
-  bool all_ = false;
-  std::vector<Range> ranges_;
+  enum class Kind : uint8_t { kAll, kNone, kOne, kSome };
+
+  Kind kind_ = Kind::kAll;
+  Range one_;                // kOne
+  std::vector<Range> some_;  // kSome
 };
 
 IndexSet intersect(const IndexSet& a, const IndexSet& b);

@@ -69,11 +69,12 @@ void with_size(DType dtype, const Work& work) {
 
 Selection::Axis Selection::make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
   Axis axis{{}, 0, held, extent};
+  const Range all{0, extent < 0 ? kNoEnd : extent};
   const auto ranges = [&](const IndexSet& set) {
-    if (set.is_all() && extent < 0) return std::vector<Range>{{0, kNoEnd}};
-    return set.is_all() ? set.ranges(extent) : set.ranges();
+    if (set.is_all()) return std::span(&all, extent == 0 ? size_t{0} : size_t{1});
+    return set.ranges();
   };
-  const std::vector<Range> home_ranges = ranges(held);
+  const std::span<const Range> home_ranges = ranges(held);
   auto home = home_ranges.begin();
   int64_t before = 0;  // indices of the holder below *home
   int64_t piece = 0;

@@ -43,6 +43,8 @@ class BoundarySearch {
         stage_of_(stages_of_nodes(plan, model.nodes())),
         stage_of_part_(stages_of_parts(plan)),
         now_(figures_of(model, plan)),
+        implied_(model, plan),
+        speeds_(request_.speeds_of_parts()),
         traffic_(predict_traffic(model, plan, plan.batch)) {}
 
   Boundary between(int before) {
@@ -143,16 +145,18 @@ class BoundarySearch {
 
   // What follows in one of the two stages follows other divisions, too.
   void divide_anew(int before, Assignment& other) const {
+    const int64_t largest = plan_.division.largest;
     std::vector<std::pair<NodeId, int>> nodes;
     for (const int stage : {before, before + 1})
       for (const NodeId node : other.stages[static_cast<size_t>(stage)].nodes)
         nodes.emplace_back(node, stage);
     std::sort(nodes.begin(), nodes.end());
     for (const auto& [node, stage] : nodes) {
+      const Stage& on = other.stages[static_cast<size_t>(stage)];
       // A hybrid plan's stage may go by sample (cuts/groups.h).
-      const Cut way = goes_by_sample(stage) ? Cut::kBatch : plan_.cut;
-      auto division = implied_division(model_, way, other.stages[static_cast<size_t>(stage)], node,
-                                       other.division);
+      auto division = goes_by_sample(stage)
+                          ? divide_by_samples(model_.op(node).space(), on.parts, largest, speeds_)
+                          : implied_.of(on, node, other.division);
       KERF_CHECK(division, "a free cut has one stage");
       other.division.nodes[static_cast<size_t>(node)] = *std::move(division);
     }
@@ -162,7 +166,8 @@ class BoundarySearch {
     const Stage& stage = plan_.stages[static_cast<size_t>(number)];
     return std::all_of(stage.nodes.begin(), stage.nodes.end(), [&](NodeId node) {
       return plan_.division.nodes[static_cast<size_t>(node)] ==
-             divide_by_samples(model_.op(node).space(), stage.parts, plan_.division.largest);
+             divide_by_samples(model_.op(node).space(), stage.parts, plan_.division.largest,
+                               speeds_);
     });
   }
 
@@ -173,6 +178,8 @@ class BoundarySearch {
   const std::vector<int> stage_of_;
   const std::vector<int> stage_of_part_;
   const PlanFigures now_;
+  const ImpliedDivisions implied_;
+  const std::vector<double> speeds_;
   const std::vector<Traffic> traffic_;  // by route
 };
 

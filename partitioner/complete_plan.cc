@@ -24,6 +24,7 @@ ops::Layout read_off_layout(const Model& model, const Plan& plan, NodeId node) {
 }
 
 void divide_nodes(const Model& model, const std::vector<bool>& left_out, Plan& plan) {
+  const ImpliedDivisions implied_of(model, plan);
   for (const Stage& stage : plan.stages)
     for (const NodeId node : stage.nodes) {
       ops::Layout& division = plan.division.nodes[static_cast<size_t>(node)];
@@ -33,7 +34,7 @@ void divide_nodes(const Model& model, const std::vector<bool>& left_out, Plan& p
         division = read_off_layout(model, plan, node);
         continue;
       }
-      auto implied = implied_division(model, plan.cut, stage, node, plan.division);
+      auto implied = implied_of.of(stage, node, plan.division);
       if (!implied)
         throw Error(ErrorCode::kUsage,
                     format("\"layouts\" has no member \"{}\", and what a {} cut makes of it does "
@@ -76,20 +77,31 @@ PlanRequest request_of_plan(const Plan& plan) {
   if (!plan.request) return request;
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;
+  request.pairs = plan.request->pairs;
   request.speed.profile = plan.request->profile;
   request.speed.capacities = plan.request->capacities;
   request.steering = plan.request->steering;
   return request;
 }
 
-std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
-                                            NodeId node, const Division& division) {
+ImpliedDivisions::ImpliedDivisions(const Model& model, const Plan& plan)
+    : model_(model), cut_(plan.cut) {
+  PlanRequest request = request_of_plan(plan);
+  request.cut = plan.cut;
+  request.workers = plan.parts();
+  request.placement = plan.binding;
+  speeds_ = request.speeds_of_parts();
+  if (cut_ != Cut::kFree && cut_ != Cut::kBatch) spread_ = spread(model, request);
+}
+
+std::optional<ops::Layout> ImpliedDivisions::of(const Stage& stage, NodeId node,
+                                                const Division& division) const {
   if (stage.parts.empty()) return ops::Layout{};  // validate_decisions() tells it
-  if (stage.parts.size() == 1) return whole_division(model, node, stage.parts[0]);
-  if (cut == Cut::kFree) return {};
-  if (cut == Cut::kBatch)
-    return divide_by_samples(model.op(node).space(), stage.parts, division.largest);
-  return spread(model, node, stage.parts, division);
+  if (stage.parts.size() == 1) return whole_division(model_, node, stage.parts[0]);
+  if (cut_ == Cut::kBatch)
+    return divide_by_samples(model_.op(node).space(), stage.parts, division.largest, speeds_);
+  if (!spread_) return {};
+  return spread_(node, stage.parts, division);
 }
 
 void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,

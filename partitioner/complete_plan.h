@@ -27,10 +27,22 @@ struct LeftOut {
   bool any() const;
 };
 
-// The division of a node of `stage`, those of what comes before being set; empty for a free cut
-// over several parts, which nothing implies.
-std::optional<ops::Layout> implied_division(const Model& model, Cut cut, const Stage& stage,
-                                            NodeId node, const Division& division);
+// What the rule of a cut makes of the nodes of a plan's stages. Borrows the model; made once for
+// all nodes.
+class ImpliedDivisions {
+ public:
+  ImpliedDivisions(const Model& model, const Plan& plan);
+
+  // The division of a node of `stage`, those of what comes before being set; empty for a free cut
+  // over several parts, which nothing implies.
+  std::optional<ops::Layout> of(const Stage& stage, NodeId node, const Division& division) const;
+
+ private:
+  const Model& model_;
+  const Cut cut_;
+  std::vector<double> speeds_;
+  DivideNode spread_;  // but for free and batch cuts
+};
 
 // What a plan's predictions assume: its batch, and what its request says where it keeps one.
 PlanRequest request_of_plan(const Plan& plan);

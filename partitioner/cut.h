@@ -45,6 +45,8 @@ struct PlanRequest {
   // Bytes that a worker may take: `memory`, or those of its device where they are fewer.
   std::optional<int64_t> cap_of(int worker) const;
   bool is_capped() const;
+  // Speeds of the parts' devices beside one another; empty where all are alike.
+  std::vector<double> speeds_of_parts() const;
   // The worker that a part is bound to.
   int worker_of(int part) const {
     return placement.empty() ? part : placement[static_cast<size_t>(part)];
@@ -134,16 +136,19 @@ std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& 
 Assignment cut_free(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request);
 
-// The division of a node over the parts of its stage, as the feature and hybrid cuts choose it
-// where products may be pairs;
-// `division` of what comes before in model order is set (cuts/spread.h has the rules).
-ops::Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-                   const Division& division);
+// The division of a node over the parts of its stage; `division` of what comes before in model
+// order is set.
+using DivideNode = std::function<ops::Layout(NodeId node, const std::vector<int>& group,
+                                             const Division& division)>;
+// As the feature and hybrid cuts choose it (cuts/spread.h has the rules). Looks at the whole model
+// first, which it borrows: to be made once.
+DivideNode spread(const Model& model, const PlanRequest& request);
 
 // The division of a node with these iterations over the group, as the batch cut chooses it: samples
-// evenly, and what counts none replicated. An operator that mixes samples gets one that it refuses.
+// in proportion to the parts' speeds, or evenly where none are given, and what counts none
+// replicated. An operator that mixes samples gets one that it refuses.
 ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vector<int>& group,
-                              int64_t largest);
+                              int64_t largest, const std::vector<double>& speeds = {});
 
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,

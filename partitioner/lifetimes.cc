@@ -17,8 +17,8 @@ using Kind = Instruction::Kind;
 
 class PartMemory {
  public:
-  PartMemory(const Model& model, Part& part, int64_t samples, bool densely)
-      : model_(model), part_(part), samples_(samples), densely_(densely), lists_(lists_of(part)) {}
+  PartMemory(const Model& model, Part& part, int64_t samples, bool packed)
+      : model_(model), part_(part), samples_(samples), packed_(packed), lists_(lists_of(part)) {}
 
   void place() {
     locals_ = uses_of_locals(model_, part_);
@@ -54,7 +54,7 @@ class PartMemory {
   const Model& model_;
   Part& part_;
   const int64_t samples_;
-  const bool densely_;
+  const bool packed_;
   const std::array<InstructionList*, kLists> lists_;
   std::map<int, ListUses> locals_;    // by root
   std::map<int, ListUses> reserves_;  // by call
@@ -189,7 +189,7 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
   const auto place = [&](std::vector<Block>& all) {
-    return densely_ ? place_blocks(all) : place_blocks_once(all);
+    return packed_ ? place_blocks(all) : stack_blocks(all);
   };
   to.transient_bytes = place(blocks);
   most = std::max(most, to.transient_bytes);
@@ -315,11 +315,11 @@ void read_data(const Model& model, Part& part) {
 
 }  // namespace
 
-void place_memory(const Model& model, Part& part, int64_t samples, bool densely) {
+void place_memory(const Model& model, Part& part, int64_t samples, bool packed) {
   write_in_place(model, part);
   read_data(model, part);
   write_into_slots(model, part);
-  PartMemory(model, part, samples, densely).place();
+  PartMemory(model, part, samples, packed).place();
 }
 
 }  // namespace kerf::partitioner

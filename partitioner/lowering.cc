@@ -29,7 +29,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
     add_gradients(interleaved);
     add_parameters();
   }
-  place_memory(model_, to_, largest, options_.densely);
+  place_memory(model_, to_, largest, options_.packed);
   return std::move(to_);
 }
 

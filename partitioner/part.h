@@ -193,9 +193,8 @@ struct LowerOptions {
   // (empty: CPUs).
   int threads = 1;
   std::vector<runtime::DeviceKind> devices = {};
-  // false: regions are packed as fast as can be, somewhat larger than they need to be; for who asks
-  // for times, or whether that is within a cap already.
-  bool densely = true;
+  // false: blocks of regions lie one after the other; for who asks for times alone.
+  bool packed = true;
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as

@@ -110,6 +110,7 @@ Json request_to_json(const KeptRequest& request) {
   if (!request.optimizer.empty()) json["optimizer"] = request.optimizer;
   if (!request.profile.empty()) json["profile"] = profile_json(request.profile);
   if (!request.capacities.empty()) json["devices"] = capacities_json(request.capacities);
+  if (!request.pairs) json["pairs"] = false;
   if (!request.steering.empty()) json["steering"] = steering_json(request.steering);
   return json;
 }
@@ -203,10 +204,11 @@ Json decisions_to_json(const Model& model, const Plan& plan) {
   Json json = head_to_json(model, plan);
   json["stages"] = stages_to_json(model, plan, consecutive(plan));
   Json layouts = Json::object();
+  const ImpliedDivisions implied(model, plan);
   for (const Stage& stage : plan.stages)
     for (const NodeId node : stage.nodes) {
       const ops::Layout& division = plan.division.nodes[static_cast<size_t>(node)];
-      if (implied_division(model, plan.cut, stage, node, plan.division) == division) continue;
+      if (implied.of(stage, node, plan.division) == division) continue;
       const ValueId output = model.node(node).outputs[0];
       const ops::Layout& layout = plan.layouts[static_cast<size_t>(output)];
       if (division_of(model, node, layout, plan.division.largest) == division)

@@ -67,7 +67,7 @@ KeptRequest read_request(const PlanFile& file) {
   check_members(
       json,
       {"source", "memory", "objective", "slots", "mirrored", "exported", "optimizer_states",
-       "threads", "momentum", "optimizer", "profile", "devices", "steering"},
+       "threads", "momentum", "optimizer", "profile", "devices", "steering", "pairs"},
       where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
@@ -77,6 +77,7 @@ KeptRequest read_request(const PlanFile& file) {
     request.minimise =
         parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
   read_setting(json, where, request.setting);
+  if (json.contains("pairs")) request.pairs = json_bool(json, "pairs", where);
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
   if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");

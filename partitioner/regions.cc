@@ -17,6 +17,9 @@ bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && 
 constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
+// Compared by one attempt: of so many, few orders are tried, and one that is near the least will do.
+constexpr size_t kManyPairs = 5'000;
+constexpr size_t kFewComparisons = 5'000'000;
 
 // The blocks that are placed, by the stretch of time in which they live, so that a block meets few
 // that it cannot collide with.
@@ -67,11 +70,6 @@ class Placed {
 class Placing {
  public:
   explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {}
-
-  int64_t run_once() {
-    attempt(order_by([](const Block& b) { return b.bytes; }));
-    return take();
-  }
 
   int64_t run() {
     std::vector<BlockOrder> orders;
@@ -133,13 +131,17 @@ class Placing {
   }
 
   bool dense() const { return best_bytes_ * 100 <= least_ * 105; }
+  bool nearly_least() const { return best_bytes_ * 100 <= least_ * 102; }
 
   // Moves blocks within the order, every other time one that sticks out to an earlier place; goes
   // on from what is no worse, so that it does not stay where it began.
   void improve(BlockOrder order) {
-    const size_t most = std::min(kManyOrders, kMostComparisons / compared_);
+    const bool many = compared_ > kManyPairs;
+    const size_t most =
+        std::min(kManyOrders, (many ? kFewComparisons : kMostComparisons) / compared_);
     std::mt19937 random(1);
-    for (size_t i = 0; i < most && best_bytes_ > least_ && !(dense() && i > kFewOrders); ++i) {
+    for (size_t i = 0; i < most && best_bytes_ > least_; ++i) {
+      if ((dense() && i > kFewOrders) || (many && nearly_least())) break;
       BlockOrder changed = order;
       size_t from = random() % changed.size();
       if (i % 2 == 0)
@@ -189,9 +191,13 @@ int64_t place_blocks(std::vector<Block>& blocks) {
   return Placing(blocks).run();
 }
 
-int64_t place_blocks_once(std::vector<Block>& blocks) {
-  if (blocks.empty()) return 0;
-  return Placing(blocks).run_once();
+int64_t stack_blocks(std::vector<Block>& blocks) {
+  int64_t end = 0;
+  for (Block& block : blocks) {
+    block.offset = end;
+    end += block.bytes;
+  }
+  return end;
 }
 
 }  // namespace kerf::partitioner

@@ -50,6 +50,8 @@ struct KeptRequest {
   Profile profile = {};                           // by which it was predicted
   Capacities capacities = {};                     // of the workers' devices; likewise
   Steering steering = {};                         // what else was asked of its cut
+  bool pairs = true;                              // feature and hybrid: whether products may be
+                                                  // divided by their inputs
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -11,6 +11,22 @@ namespace {
               format("{}: node {}", model.name(), rewrite.node));
 }
 
+bool replaces(const RewriteRow& row, const Node& node) {
+  return row.op == node.op && (row.takes == nullptr || row.takes(node));
+}
+
+// Why the row's pieces would not compute what the node does, or divide nothing of it.
+std::string why_not(const RewriteRow& row, const Node& node) {
+  if (!replaces(row, node)) return "its outputs or attributes are none that the pieces have";
+  std::string why = "it needs nothing whole that the pieces divide";
+  for (const ops::IterationAxis& axis : node.bound->space().axes) {
+    if (axis.undivided.empty()) continue;
+    if (row.divides(axis)) return {};
+    why = axis.undivided;
+  }
+  return why;
+}
+
 // The node without its last outputs that nobody reads: no pieces are made for them.
 Node as_read(const Model& model, NodeId id) {
   Node node = model.node(id);
@@ -56,8 +72,25 @@ class Replay {
     if (node < 0) cannot_rewrite(from_, rewrite, "the model has no such node");
     if (from_.node(node).op != row.op)
       cannot_rewrite(from_, rewrite, format("it is a {}, not a {}", from_.node(node).op, row.op));
+    if (const std::string why = why_not(row, from_.node(node)); !why.empty())
+      cannot_rewrite(from_, rewrite, why);
     if (!by_node_.emplace(node, &rewrite).second)
       cannot_rewrite(from_, rewrite, "it is rewritten already");
+  }
+
+  std::vector<ValueId> copy_node(const Node& node, const std::vector<ValueId>& inputs) {
+    const auto outputs = static_cast<int>(node.outputs.size());
+    return to_.node(to_.add_node(node.name, node.op, node.attributes, inputs, outputs)).outputs;
+  }
+
+  std::vector<ValueId> add_pieces(const Node& node, const std::vector<ValueId>& inputs,
+                                  const Rewrite& rewrite) {
+    try {
+      return find_rewrite(rewrite.name).replace(node, inputs, rewrite.numbers, to_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage) throw;
+      cannot_rewrite(from_, rewrite, error.what());
+    }
   }
 
   void add_node(NodeId id) {
@@ -66,13 +99,11 @@ class Replay {
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input < 0 ? -1 : known(input));
     const NodeId first = to_.nodes();
-    const std::vector<ValueId> outputs =
-        rewrite == by_node_.end()
-            ? to_.node(to_.add_node(node.name, node.op, node.attributes, inputs,
-                                    static_cast<int>(node.outputs.size())))
-                  .outputs
-            : find_rewrite(rewrite->second->name)
-                  .replace(node, inputs, rewrite->second->numbers, to_);
+    const std::vector<ValueId> outputs = rewrite == by_node_.end()
+                                             ? copy_node(node, inputs)
+                                             : add_pieces(node, inputs, *rewrite->second);
+    KERF_CHECK(outputs.size() >= node.outputs.size(), "{} of {} outputs of {} are replaced",
+               outputs.size(), node.outputs.size(), node.name);
     for (NodeId made = first; made < to_.nodes(); ++made) to_.set_key(made, node.key);
     for (size_t i = 0; i < node.outputs.size(); ++i) known(node.outputs[i]) = outputs[i];
   }
@@ -82,10 +113,6 @@ class Replay {
   std::vector<ValueId> known_;  // by value of `from_`: what stands for it
   std::map<NodeId, const Rewrite*> by_node_;
 };
-
-bool replaces(const RewriteRow& row, const Node& node) {
-  return row.op == node.op && (row.takes == nullptr || row.takes(node));
-}
 
 // Whether a share divides an axis that the node needs whole.
 bool divides_whole(const ops::IterationSpace& space, const ops::Share& share, int64_t largest) {
@@ -128,6 +155,20 @@ const RewriteRow* rewrite_needed(const Node& node, const ops::Layout& division, 
   for (const RewriteRow& row : rewrites())
     if (replaces(row, node)) return &row;
   return nullptr;
+}
+
+std::vector<Rewrite> rewrites_needed(const Model& model,
+                                     const std::vector<std::optional<ops::Layout>>& divisions,
+                                     int64_t largest) {
+  std::vector<Rewrite> result;
+  for (NodeId id = 0; id < model.nodes(); ++id) {
+    const auto& division = divisions[static_cast<size_t>(id)];
+    if (!division) continue;
+    const Node& node = model.node(id);
+    if (const RewriteRow* row = rewrite_needed(node, *division, largest))
+      result.push_back({std::string(row->name), node.name, row->numbers(node, *division, largest)});
+  }
+  return result;
 }
 
 Model rewritten(const Model& model, const std::vector<Rewrite>& rewrites) {

@@ -71,6 +71,11 @@ ops::IterationSpace space_with_rewrites(const Node& node);
 // none, or none would help.
 const RewriteRow* rewrite_needed(const Node& node, const ops::Layout& division, int64_t largest);
 
+// Those that divisions need, by node; empty where nothing is said of it.
+std::vector<Rewrite> rewrites_needed(const Model& model,
+                                     const std::vector<std::optional<ops::Layout>>& divisions,
+                                     int64_t largest);
+
 // The model with these nodes rewritten, which remembers both; the model itself if there are none.
 // Throws Error{kUsage} that names what cannot be.
 Model rewritten(const Model& model, const std::vector<Rewrite>& rewrites);

@@ -51,8 +51,9 @@ class Sources {
   // parameter and reaches the loss.
   bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
   // The use into whose accumulator the gradient of this use of a parameter goes: its own, or where
-  // a rewrite made several uses of one node's, and the same parts read the same for them, the last
-  // of those. It alone stands for them among contributions.
+  // one node of the model as it was read has several of it (a rewrite made them, or it reads the
+  // parameter twice), and the same parts read the same for them, the last of those. It alone stands
+  // for them among contributions.
   Use accumulated_with(const Use& use) const;
   // Whether one of its outputs is: then every call of it gives contributions, zeros where a part
   // computes of other outputs only.

@@ -178,7 +178,7 @@ class SimulatedStep : public partitioner::Objective {
     const Schedule schedule = schedule_of_(plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
     const auto timeline =
-        simulate(model, plan, lower(model, plan, {.densely = false}), schedule, speed);
+        simulate(model, plan, lower(model, plan, {.packed = false}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

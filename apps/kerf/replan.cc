@@ -145,6 +145,9 @@ PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& f
   fill_step(plan, run, flags);
   fill_schedule(plan, folder, flags);
   if (plan.request && same_cut) fill_steering(*plan.request, flags);
+  const bool may_pair =
+      plan.cut == partitioner::Cut::kFeature || plan.cut == partitioner::Cut::kHybrid;
+  if (plan.request && same_cut && may_pair) fill(flags.pairs, plan.request->pairs);
   if (plan.request && flags.workers == plan.workers_bound())
     flags.steering.devices_of_run = plan.request->capacities;
   if (flags.profile.empty()) flags.profile = folder;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "partitioner/at.h"
 #include "partitioner/cuts/feature_patterns.h"
+#include "partitioner/cuts/features.h"
 #include "partitioner/cuts/shares_file.h"
 #include "partitioner/cuts/space.h"
 #include "partitioner/cuts/spread.h"
@@ -18,63 +20,68 @@ using Asked = std::vector<std::optional<ops::Layout>>;
 
 constexpr int kMostCorrections = 12;
 
-// The features of every one-to-all operator, as `sets` has it for so many units.
-template <class Sets>
-Asked divide_features(const Model& model, int workers, const Sets& sets) {
-  std::vector<int> parts(static_cast<size_t>(workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  Asked asked(static_cast<size_t>(model.nodes()));
-  for (NodeId node = 0; node < model.nodes(); ++node)
-    if (is_one_to_all(model, node))
-      asked[static_cast<size_t>(node)] = divided_features(model, node, parts, sets);
+// The features of every one-to-all operator, in blocks in turn.
+Asked in_blocks(const Model& model, const PlanRequest& request, int64_t block) {
+  Asked asked(at(model.nodes()));
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    if (!is_one_to_all(model, node)) continue;
+    const ops::IterationSpace& space = model.op(node).space();
+    ops::Layout layout =
+        divide_features(space, all_parts(request), [&](int64_t units, std::span<const int> parts) {
+          return block_cyclic_sets(units, static_cast<int>(parts.size()), block);
+        });
+    for (const ops::Share& share : layout.shares)
+      if (const std::string why = ops::check_iterations(space, share.box, 1); !why.empty())
+        throw Error(
+            ErrorCode::kUsage,
+            format("{} cannot be divided so: {}; use --pattern even", model.node(node).op, why),
+            format("{}: node {}", model.name(), model.node(node).name));
+    asked[at(node)] = std::move(layout);
+  }
   return asked;
 }
 
-Asked in_proportion(const Model& model, const std::vector<double>& weights) {
-  return divide_features(model, static_cast<int>(weights.size()),
-                         [&](int64_t units) { return proportional_sets(units, weights); });
+// Shares that are even or in proportion to speeds are what is made of whatever nothing is asked of.
+Asked by_pattern(const Model& model, const PlanRequest& request) {
+  const int64_t block = block_of(request.steering.pattern);
+  return block > 0 ? in_blocks(model, request, block) : Asked(at(model.nodes()));
 }
 
-Asked by_pattern(const Model& model, const PlanRequest& request) {
-  const std::string& pattern = request.steering.pattern;
-  if (pattern == "proportional") return in_proportion(model, speeds_of(request));
-  if (const int64_t block = block_of(pattern); block > 0)
-    return divide_features(model, request.workers, [&](int64_t units) {
-      return block_cyclic_sets(units, request.workers, block);
-    });
-  return Asked(static_cast<size_t>(model.nodes()));  // as whatever nothing is asked of
+// In proportion to the weights, all nodes.
+Division by_weights(const Model& model, const PlanRequest& request,
+                    const std::vector<double>& weights) {
+  Division division{.nodes = {}, .largest = request.largest_micro_batch()};
+  division.nodes.resize(at(model.nodes()));
+  const Spreading spreading(model, {.pairs = false, .by_rewrites = false, .speeds = weights});
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    division.nodes[at(node)] = spreading.divide(node, all_parts(request), division);
+  return division;
 }
 
 // Seconds (or what is counted) of each worker.
-std::vector<double> loads_of(const Model& model, const PlanRequest& request, const Asked& asked) {
-  std::vector<int> parts(static_cast<size_t>(request.workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  std::vector<double> loads(parts.size());
-  Division division{.nodes = {}, .largest = request.largest_micro_batch()};
-  division.nodes.resize(static_cast<size_t>(model.nodes()));
-  const Spreading spreading(model, {.pairs = false});
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const auto at = static_cast<size_t>(node);
-    division.nodes[at] = asked[at] ? *asked[at] : spreading.divide(node, parts, division);
-    for (const ops::Share& share : division.nodes[at].shares)
-      loads[static_cast<size_t>(share.part)] += node_work(model, request, node, share.box).total() /
-                                                request.speed.capacities.speed_of(share.part);
-  }
+std::vector<double> loads_of(const Model& model, const PlanRequest& request,
+                             const Division& division) {
+  std::vector<double> loads(at(request.workers));
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    for (const ops::Share& share : division.nodes[at(node)].shares)
+      loads[at(share.part)] += node_work(model, request, node, share.box).total() /
+                               request.speed.capacities.speed_of(share.part);
   return loads;
 }
 
 // What operators take beside their features (launches, operands that all read) is no less for a
 // share that is smaller: who has too much for that gets less.
 Asked by_devices(const Model& model, const PlanRequest& request) {
-  std::vector<double> weights = speeds_of(request);
-  Asked best;
-  double least = 0;
+  std::vector<double> weights = request.speeds_of_parts();
+  Division best;
+  std::pair<size_t, double> least;  // who would be idle, and the most of all loads
   for (int correction = 0; correction < kMostCorrections; ++correction) {
-    Asked asked = in_proportion(model, weights);
-    const std::vector<double> loads = loads_of(model, request, asked);
-    const double most = *std::max_element(loads.begin(), loads.end());
-    if (best.empty() || most < least) {
-      best = std::move(asked);
+    Division division = by_weights(model, request, weights);
+    const std::vector<double> loads = loads_of(model, request, division);
+    const std::pair most(idle_parts(model, request, division).size(),
+                         *std::max_element(loads.begin(), loads.end()));
+    if (best.nodes.empty() || most < least) {
+      best = std::move(division);
       least = most;
     }
     const double mean =
@@ -82,17 +89,13 @@ Asked by_devices(const Model& model, const PlanRequest& request) {
     for (size_t worker = 0; worker < weights.size(); ++worker)
       if (loads[worker] > 0) weights[worker] *= std::sqrt(mean / loads[worker]);
   }
-  return best;
+  Asked asked(at(model.nodes()));
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    if (is_one_to_all(model, node)) asked[at(node)] = std::move(best.nodes[at(node)]);
+  return asked;
 }
 
 }  // namespace
-
-std::vector<double> speeds_of(const PlanRequest& request) {
-  std::vector<double> speeds;
-  for (int worker = 0; worker < request.workers; ++worker)
-    speeds.push_back(request.speed.capacities.speed_of(worker));
-  return speeds;
-}
 
 std::vector<std::optional<ops::Layout>> asked_divisions(const Model& model,
                                                         const PlanRequest& request,

@@ -8,9 +8,7 @@
 // (homes.h), so a step costs a reduce-scatter of gradients and an all-gather of weights, however
 // many micro-batches it has. Training batch normalisations are rewritten to exchange sums, so that
 // they normalise by the micro-batch and not by a worker's part of it.
-#include <algorithm>
-#include <numeric>
-
+#include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/rewrite.h"
 
@@ -19,25 +17,32 @@ namespace {
 
 void refuse_empty_shares(const PlanRequest& request) {
   const int64_t largest = request.largest_micro_batch();
-  if (largest >= request.workers) return;
-  refuse_idle(request, static_cast<int>(largest),
-              format("micro-batches have {} rows at most; use --workers {} or fewer, fewer "
-                     "--micro-batches, or a larger --batch",
-                     largest, largest));
+  if (largest < request.workers)
+    refuse_idle(request, static_cast<int>(largest),
+                format("micro-batches have {} rows at most; use --workers {} or fewer, fewer "
+                       "--micro-batches, or a larger --batch",
+                       largest, largest));
+  const auto shares = shares_of(largest, all_parts(request), request.speeds_of_parts());
+  for (size_t part = 0; part < shares.size(); ++part)
+    if (shares[part].empty())
+      refuse_idle(request, static_cast<int>(part),
+                  format("beside the others its device is too slow for one of the {} rows of a "
+                         "micro-batch; leave it out of --devices, use fewer --micro-batches, or a "
+                         "larger --batch",
+                         largest));
 }
 
 }  // namespace
 
 ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vector<int>& group,
-                              int64_t largest) {
+                              int64_t largest, const std::vector<double>& speeds) {
   const auto rank = static_cast<int>(space.axes.size());
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t extent = space.axes[static_cast<size_t>(axis)].extent;
     if (extent >= 0) continue;
     const int64_t of_a_sample = -extent;  // rows of a sample stay together
     std::vector<ops::IndexSet> sets;
-    for (const ops::IndexSet& samples :
-         ops::split_evenly(largest, static_cast<int>(group.size()))) {
+    for (const ops::IndexSet& samples : shares_of(largest, group, speeds)) {
       std::vector<ops::Range> rows;
       for (const ops::Range& range : samples.ranges(largest))
         rows.push_back({range.begin * of_a_sample, range.end * of_a_sample});
@@ -50,29 +55,24 @@ ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vecto
 
 std::vector<Rewrite> rewrites_for_batch(const Model& model, const PlanRequest& request) {
   const int64_t largest = request.largest_micro_batch();
-  std::vector<Rewrite> result;
-  for (NodeId id = 0; id < model.nodes(); ++id) {
-    const Node& node = model.node(id);
-    const ops::Layout division =
-        divide_by_samples(node.bound->space(), all_parts(request), largest);
-    if (const RewriteRow* row = rewrite_needed(node, division, largest))
-      result.push_back({std::string(row->name), node.name, row->numbers(node, division, largest)});
-  }
-  return result;
+  std::vector<std::optional<ops::Layout>> divisions;
+  for (NodeId id = 0; id < model.nodes(); ++id)
+    divisions.emplace_back(divide_by_samples(model.op(id).space(), all_parts(request), largest,
+                                             request.speeds_of_parts()));
+  return rewrites_needed(model, divisions, largest);
 }
 
 Assignment cut_batch(const Model& model, const PlanRequest& request) {
   refuse_empty_shares(request);
   const int64_t largest = request.largest_micro_batch();
-  Stage all;
-  all.nodes.resize(static_cast<size_t>(model.nodes()));
-  std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts = all_parts(request);
+  Stage all = stage_of_all(model, request);
   std::vector<std::optional<ops::Layout>> divisions;
   for (NodeId id = 0; id < model.nodes(); ++id) {
     const ops::IterationSpace& space = model.op(id).space();
     const ops::Layout& division =
-        divisions.emplace_back(divide_by_samples(space, all.parts, largest)).value();
+        divisions
+            .emplace_back(divide_by_samples(space, all.parts, largest, request.speeds_of_parts()))
+            .value();
     for (const ops::Share& share : division.shares)
       if (const std::string why = ops::check_iterations(space, share.box, largest); !why.empty())
         throw Error(ErrorCode::kInfeasible,

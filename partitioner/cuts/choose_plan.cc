@@ -188,19 +188,16 @@ class Choosing {
 
   // Stages for each number, evenly; then groups of any size, each in its own way.
   void try_hybrids() {
-    HybridCut hybrid(model_, request_);  // of the model where nothing of it is rewritten
+    HybridCut hybrid(model_, request_);
     for (int stages = 2; stages <= request_.workers; ++stages)
       attempt(format("hybrid in {} stages", stages), [&]() -> std::string {
         request_.stages = stages;
-        Model model = model_for(model_, request_);
+        Model model = rewritten(model_, hybrid.rewrites(request_));
         if (request_.is_capped()) {
           const auto plan = plan_within(model, request_, in_flight_);
           return propose(std::move(model), plan);
         }
-        Assignment assignment =
-            model.original() == nullptr
-                ? hybrid.make({model_, request_, in_flight_, {}})
-                : HybridCut(model, request_).make({model, request_, in_flight_, {}});
+        Assignment assignment = hybrid.make({model, request_, in_flight_, {}});
         return propose(std::move(model), std::move(assignment));
       });
     request_.stages = 0;

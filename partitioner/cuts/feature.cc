@@ -6,8 +6,6 @@
 //
 // A boundary of one-to-all operators costs an all-gather forward and a reduce-scatter back:
 // F (F - 1) messages each way.
-#include <numeric>
-
 #include "partitioner/cuts/spread.h"
 
 namespace kerf::partitioner {
@@ -18,10 +16,7 @@ std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest&
 }
 
 Assignment cut_feature(const Model& model, const PlanRequest& request) {
-  Stage all;
-  all.nodes.resize(static_cast<size_t>(model.nodes()));
-  std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts = all_parts(request);
+  Stage all = stage_of_all(model, request);
   const std::vector<std::optional<ops::Layout>> none(static_cast<size_t>(model.nodes()));
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), none);

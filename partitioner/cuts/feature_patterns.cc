@@ -1,5 +1,6 @@
 #include "partitioner/cuts/feature_patterns.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -37,37 +38,24 @@ std::vector<IndexSet> proportional_sets(int64_t units, const std::vector<double>
   return sets;
 }
 
-int divisible_features(const Model& model, NodeId node) {
-  if (model.op(node).is_loss()) return -1;
-  const auto& axes = model.op(node).space().axes;
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (axes[i].kind == ops::AxisKind::kFeature && axes[i].undivided.empty())
-      return static_cast<int>(i);
-  return -1;
+std::vector<IndexSet> shares_of(int64_t units, std::span<const int> parts,
+                                const std::vector<double>& speeds) {
+  std::vector<double> weights;
+  for (const int part : parts)
+    weights.push_back(part >= 0 && part < std::ssize(speeds) ? speeds[static_cast<size_t>(part)]
+                                                             : 1);
+  const auto other = [&](double weight) { return weight != weights.front(); };
+  if (std::none_of(weights.begin(), weights.end(), other))
+    return ops::split_evenly(units, static_cast<int>(parts.size()));
+  return proportional_sets(units, weights);
 }
 
-ops::Layout divided_features(const Model& model, NodeId node, const std::vector<int>& parts,
-                             const std::function<std::vector<IndexSet>(int64_t units)>& sets) {
-  const ops::IterationSpace& space = model.op(node).space();
-  const int axis = divisible_features(model, node);
-  const ops::IterationAxis& features = space.axes[static_cast<size_t>(axis)];
-  std::vector<IndexSet> in_features;
-  for (const IndexSet& units : sets(features.extent / features.unit)) {
-    std::vector<Range> ranges;
-    if (!units.empty())
-      for (const Range& range : units.ranges(features.extent / features.unit))
-        ranges.push_back({range.begin * features.unit, range.end * features.unit});
-    in_features.push_back(IndexSet(std::move(ranges)).normalized(features.extent));
-  }
-  ops::Layout layout =
-      ops::Layout::split(parts, static_cast<int>(space.axes.size()), axis, in_features);
-  for (const ops::Share& share : layout.shares)
-    if (const std::string why = ops::check_iterations(space, share.box, 1); !why.empty())
-      throw Error(
-          ErrorCode::kUsage,
-          format("{} cannot be divided so: {}; use --pattern even", model.node(node).op, why),
-          format("{}: node {}", model.name(), model.node(node).name));
-  return layout;
+std::vector<double> PlanRequest::speeds_of_parts() const {
+  std::vector<double> speeds;
+  if (speed.capacities.empty()) return speeds;
+  for (int part = 0; part < workers; ++part)
+    speeds.push_back(speed.capacities.speed_of(worker_of(part)));
+  return speeds;
 }
 
 }  // namespace kerf::partitioner

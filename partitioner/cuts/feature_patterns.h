@@ -7,7 +7,7 @@
 // Pure functions.
 #pragma once
 
-#include <functional>
+#include <span>
 #include <vector>
 
 #include "partitioner/cut.h"
@@ -19,14 +19,9 @@ std::vector<ops::IndexSet> block_cyclic_sets(int64_t units, int workers, int64_t
 // Consecutive; nobody is a unit or more away from what its weight is of all of them.
 std::vector<ops::IndexSet> proportional_sets(int64_t units, const std::vector<double>& weights);
 
-// By worker.
-std::vector<double> speeds_of(const PlanRequest& request);
-
-// The axis of features that a node can be divided along, but for losses; -1 if there is none.
-int divisible_features(const Model& model, NodeId node);
-// That axis over the parts, sets[i] of its units to parts[i]. Throws Error{kUsage} that names the
-// node where a call computes no such set.
-ops::Layout divided_features(const Model& model, NodeId node, const std::vector<int>& parts,
-                             const std::function<std::vector<ops::IndexSet>(int64_t units)>& sets);
+// Of a group of parts, in proportion to their speeds; evenly where none are given, or all of the
+// group are alike.
+std::vector<ops::IndexSet> shares_of(int64_t units, std::span<const int> parts,
+                                     const std::vector<double>& speeds);
 
 }  // namespace kerf::partitioner

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "partitioner/at.h"
+#include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
@@ -30,21 +31,36 @@ IndexSet in_indices(const IndexSet& units, const ops::IterationAxis& axis) {
   return IndexSet(std::move(ranges)).normalized(axis.extent);
 }
 
-std::vector<IndexSet> even_sets(const ops::IterationAxis& axis, int parts) {
-  std::vector<IndexSet> sets;
-  for (const IndexSet& units : ops::split_evenly(axis.extent / axis.unit, parts))
-    sets.push_back(in_indices(units, axis));
-  return sets;
+int64_t number_of_units(const ops::IterationAxis& axis) { return axis.extent / axis.unit; }
+
+std::vector<IndexSet> sets_of_axis(const ops::IterationAxis& axis, std::span<const int> parts,
+                                   const UnitSets& sets) {
+  std::vector<IndexSet> indices;
+  for (const IndexSet& units : sets(number_of_units(axis), parts))
+    indices.push_back(units.empty() ? IndexSet::none() : in_indices(units, axis));
+  return indices;
 }
 
-// The axis that divides each index of the feature axis further: the next one of the product that
-// the output's axis is; -1 if there is none.
-int axis_within(const IterationSpace& space, int features) {
+// The axis that divides each index of the feature axis further, where each has as many of the
+// parts: the next one of the product that the output's axis is; -1 if there is none.
+int axis_within(const IterationSpace& space, int features, int parts) {
+  const int64_t units = number_of_units(space.axes[at(features)]);
+  if (units >= parts || parts % units != 0) return -1;
   for (const OperandAxis& axis : space.outputs[0].axes)
-    for (size_t i = 0; i + 1 < axis.axes.size(); ++i)
-      if (axis.axes[i] == features && space.axes[at(axis.axes[i + 1])].undivided.empty())
-        return axis.axes[i + 1];
+    for (size_t i = 0; i + 1 < axis.axes.size(); ++i) {
+      const int next = axis.axes[i + 1];
+      if (axis.axes[i] == features && space.axes[at(next)].undivided.empty() &&
+          space.axes[at(next)].extent > 1)
+        return next;
+    }
   return -1;
+}
+
+// How many of the parts the axis gives units to.
+int64_t parts_served(const IterationSpace& space, int axis, int parts) {
+  const int within = axis_within(space, axis, parts);
+  const int64_t pieces = within < 0 ? 1 : number_of_units(space.axes[at(within)]);
+  return std::min<int64_t>(parts, number_of_units(space.axes[at(axis)]) * pieces);
 }
 
 }  // namespace
@@ -54,10 +70,21 @@ bool is_stretch(const IterationSpace& space, const OperandAxis& axis, int64_t ex
          space.axes[at(axis.axes[0])].extent != extent;
 }
 
-Spaces::Spaces(const Model& model, bool by_rewrites) : model_(model) {
+Spaces::Spaces(const Model& model, bool by_rewrites, std::vector<double> speeds)
+    : model_(model), speeds_(std::move(speeds)) {
   if (!by_rewrites) return;
   for (NodeId node = 0; node < model.nodes(); ++node)
     rewritten_.push_back(space_with_rewrites(model.node(node)));
+}
+
+Layout Spaces::by_features(NodeId node, const std::vector<int>& group) const {
+  return divide_features(of(node), group, [&](int64_t units, std::span<const int> parts) {
+    return shares_of(units, parts, speeds_);
+  });
+}
+
+Layout Spaces::by_samples(NodeId node, const std::vector<int>& group, int64_t largest) const {
+  return divide_by_samples(of(node), group, largest, speeds_);
 }
 
 bool is_activation(const Model& model, NodeId node, size_t k) {
@@ -91,45 +118,51 @@ std::optional<Layout> sound(const Spaces& spaces, NodeId node, Layout layout, in
   return layout;
 }
 
-int feature_axis(const IterationSpace& space) {
-  int first = -1;
+int feature_axis(const IterationSpace& space, int parts) {
+  int best = -1;
+  int64_t most = 0;  // parts
   for (int i = 0; i < static_cast<int>(space.axes.size()); ++i) {
     const ops::IterationAxis& axis = space.axes[at(i)];
     if (axis.kind != AxisKind::kFeature || !axis.undivided.empty()) continue;
-    if (axis.extent / axis.unit > 1) return i;
-    if (first < 0) first = i;
+    const int64_t served = parts_served(space, i, parts);
+    if (best >= 0 && served <= most) continue;
+    best = i;
+    most = served;
   }
-  return first;
+  return best;
 }
 
-int64_t feature_units(const IterationSpace& space) {
-  const int axis = feature_axis(space);
-  return axis < 0 ? 0 : space.axes[at(axis)].extent / space.axes[at(axis)].unit;
+int64_t feature_units(const IterationSpace& space, int parts) {
+  const int axis = feature_axis(space, parts);
+  return axis < 0 ? 0 : number_of_units(space.axes[at(axis)]);
 }
 
-Layout divide_evenly_by_features(const IterationSpace& space, const std::vector<int>& group) {
-  const int axis = feature_axis(space);
-  const auto rank = static_cast<int>(space.axes.size());
+Layout divide_features(const IterationSpace& space, const std::vector<int>& group,
+                       const UnitSets& sets) {
   const auto parts = static_cast<int>(group.size());
-  const auto units = static_cast<int>(std::min<int64_t>(feature_units(space), parts));
-  const int within = axis_within(space, axis);
-  const bool further =
-      units < parts && parts % units == 0 && within >= 0 && space.axes[at(within)].extent > 1;
-  if (!further) return Layout::split(group, rank, axis, even_sets(space.axes[at(axis)], parts));
+  const int axis = feature_axis(space, parts);
+  const auto rank = static_cast<int>(space.axes.size());
+  const int within = axis_within(space, axis, parts);
+  const ops::IterationAxis& outer = space.axes[at(axis)];
+  if (within < 0) return Layout::split(group, rank, axis, sets_of_axis(outer, group, sets));
   Layout layout;
-  const std::vector<IndexSet> outer = even_sets(space.axes[at(axis)], units);
-  const std::vector<IndexSet> inner = even_sets(space.axes[at(within)], parts / units);
-  for (size_t i = 0; i < group.size(); ++i) {
-    Box box = Box::whole(rank);
-    box.axes[at(axis)] = outer[i / inner.size()];
-    box.axes[at(within)] = inner[i % inner.size()];
-    if (!box.empty()) layout.shares.push_back({group[i], std::move(box)});
+  const auto each = at(parts / static_cast<int>(number_of_units(outer)));  // parts of a unit
+  for (size_t unit = 0; unit * each < group.size(); ++unit) {
+    const auto of_unit = std::span(group).subspan(unit * each, each);
+    const auto index = static_cast<int64_t>(unit);
+    const std::vector<IndexSet> inner = sets_of_axis(space.axes[at(within)], of_unit, sets);
+    for (size_t i = 0; i < each; ++i) {
+      Box box = Box::whole(rank);
+      box.axes[at(axis)] = in_indices(IndexSet::range(index, index + 1), outer);
+      box.axes[at(within)] = inner[i];
+      if (!box.empty()) layout.shares.push_back({of_unit[i], std::move(box)});
+    }
   }
   return layout;
 }
 
 bool is_one_to_all(const Model& model, NodeId node, const IterationSpace& space) {
-  const int axis = feature_axis(space);
+  const int axis = feature_axis(space, 2);
   if (axis < 0 || model.op(node).is_loss()) return false;
   const auto& operands = model.op(node).inputs();
   for (size_t k = 0; k < operands.size(); ++k)

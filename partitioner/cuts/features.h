@@ -1,28 +1,39 @@
-// Features: what of an operator's iterations a feature cut divides, and even divisions of them.
+// Features: what of an operator's iterations a feature cut divides, and divisions of them.
 // Pure functions.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "partitioner/connector.h"
 
 namespace kerf::partitioner {
 
-// The model's nodes as one who divides them sees their iterations.
+// Who of these parts gets which of so many units.
+using UnitSets =
+    std::function<std::vector<ops::IndexSet>(int64_t units, std::span<const int> parts)>;
+
+// The model's nodes as one who divides them sees their iterations, and how much each part gets.
 class Spaces {
  public:
-  // `by_rewrites`: axes that rewrites divide count as divisible (rewrite.h).
-  explicit Spaces(const Model& model, bool by_rewrites = false);
+  // `by_rewrites`: axes that rewrites divide count as divisible (rewrite.h). `speeds`: of parts, to
+  // which shares are in proportion; empty: shares are even.
+  explicit Spaces(const Model& model, bool by_rewrites = false, std::vector<double> speeds = {});
 
   const ops::IterationSpace& of(NodeId node) const {
     return rewritten_.empty() ? model_.op(node).space() : rewritten_[static_cast<size_t>(node)];
   }
   const Model& model() const { return model_; }
+  // The node's features over the group; it has a feature axis.
+  ops::Layout by_features(NodeId node, const std::vector<int>& group) const;
+  ops::Layout by_samples(NodeId node, const std::vector<int>& group, int64_t largest) const;
 
  private:
   const Model& model_;
   std::vector<ops::IterationSpace> rewritten_;  // empty: the operators' own
+  std::vector<double> speeds_;
 };
 
 // Whether the operand's axis, of this extent, is a stretch of an iteration axis.
@@ -38,15 +49,16 @@ std::optional<ops::Box> iterations_with(const ops::IterationSpace& space,
 std::optional<ops::Layout> sound(const Spaces& spaces, NodeId node, ops::Layout layout,
                                  int64_t largest);
 
-// The axis of a node's iterations that a feature cut divides; -1 if there is none.
-int feature_axis(const ops::IterationSpace& space);
+// The axis of a node's iterations that a feature cut divides among so many parts: of those that
+// give units to the most of them the first; -1 if there is none.
+int feature_axis(const ops::IterationSpace& space, int parts);
 // How many units it has; 0 if there is none.
-int64_t feature_units(const ops::IterationSpace& space);
-// Features over the group, larger shares first. With fewer units (groups of channels) than parts,
-// what each unit has of outputs is divided further, where that comes out even. `space` has a
-// feature axis.
-ops::Layout divide_evenly_by_features(const ops::IterationSpace& space,
-                                      const std::vector<int>& group);
+int64_t feature_units(const ops::IterationSpace& space, int parts);
+// That axis over the group, as `sets` has it for its units. With fewer units (groups of channels)
+// than parts, what each unit has of outputs is divided further, where as many parts share each.
+// `space` has a feature axis.
+ops::Layout divide_features(const ops::IterationSpace& space, const std::vector<int>& group,
+                            const UnitSets& sets);
 
 // Whether a feature of the output needs all of the activations, so that layers begin here.
 bool is_one_to_all(const Model& model, NodeId node, const ops::IterationSpace& space);

@@ -43,9 +43,9 @@ std::optional<Layout> Following::put_together(NodeId producer, int output) const
         return !ops::partial_slices(op.space(), op.space().outputs[at(output)], share.box).empty();
       });
   if (!partial) return division;
-  if (feature_units(spaces_.of(producer)) < 2) return {};
+  if (feature_units(spaces_.of(producer), static_cast<int>(group_.size())) < 2) return {};
   if (auto tied = ties_.division(producer, group_, division_.largest)) return tied;
-  return divide_evenly_by_features(spaces_.of(producer), group_);
+  return spaces_.by_features(producer, group_);
 }
 
 std::optional<Layout> Following::iterations_of_holders(NodeId node, size_t k) const {

@@ -7,10 +7,11 @@
 // node that divide so; what is asked speaks of the node. A training batch normalisation of which
 // nothing is asked follows samples and positions of its input that way.
 #include <algorithm>
-#include <numeric>
 
+#include "partitioner/at.h"
 #include "partitioner/cuts/asked_divisions.h"
 #include "partitioner/cuts/spread.h"
+#include "partitioner/cuts/ways.h"
 #include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
@@ -61,19 +62,6 @@ Divisions divisions_of_original(const Model& model, const PlanRequest& request) 
   return said;
 }
 
-std::vector<Rewrite> rewrites_needed(const Model& model, const Divisions& divisions,
-                                     int64_t largest) {
-  std::vector<Rewrite> result;
-  for (NodeId id = 0; id < model.nodes(); ++id) {
-    const auto& division = divisions[static_cast<size_t>(id)];
-    if (!division) continue;
-    const Node& node = model.node(id);
-    if (const RewriteRow* row = rewrite_needed(node, *division, largest))
-      result.push_back({std::string(row->name), node.name, row->numbers(node, *division, largest)});
-  }
-  return result;
-}
-
 Divisions divisions_of_pieces(const Model& model, const PlanRequest& request) {
   const Model& original = *model.original();
   const int64_t largest = request.largest_micro_batch();
@@ -114,6 +102,20 @@ std::optional<Layout> follow_reader(const Model& model, NodeId id, const Divisio
   return layout;
 }
 
+std::string why_idle(const PlanRequest& request, int part) {
+  if (!request.shares.empty())
+    return "the shares give it none; give it some, or leave its number out";
+  const auto is_whole = [](const WayRule& rule) { return worker_of_whole(rule.way) >= 0; };
+  const std::vector<WayRule>& ways = request.steering.ways;
+  if (std::any_of(ways.begin(), ways.end(), is_whole))
+    return "the ways give it none; give it some with --way, or use fewer --workers";
+  const std::vector<double> speeds = request.speeds_of_parts();
+  if (!speeds.empty() && speeds[at(part)] < *std::max_element(speeds.begin(), speeds.end()))
+    return "beside the others its device is too slow for a unit of any operator; leave it out of "
+           "--devices";
+  return "neither rows, samples nor features are enough for it; use fewer --workers";
+}
+
 }  // namespace
 
 std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& request) {
@@ -122,10 +124,7 @@ std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& re
 }
 
 Assignment cut_free(const Model& model, const PlanRequest& request) {
-  Stage all;
-  all.nodes.resize(static_cast<size_t>(model.nodes()));
-  std::iota(all.nodes.begin(), all.nodes.end(), 0);
-  all.parts = all_parts(request);
+  Stage all = stage_of_all(model, request);
   auto given = model.original() == nullptr ? asked_divisions(model, request, false)
                                            : divisions_of_pieces(model, request);
   for (NodeId node = model.nodes(); node-- > 0;)  // readers first
@@ -134,11 +133,8 @@ Assignment cut_free(const Model& model, const PlanRequest& request) {
   Assignment assignment =
       spread_all(model, request, {std::move(all)}, even_share(model, request), given);
   if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
-    refuse_idle(request, idle.front(),
-                request.shares.empty()
-                    ? format("neither rows, samples nor features are enough for it; use fewer "
-                             "--workers")
-                    : "the shares give it none; give it some, or leave its number out");
+    refuse_idle(request, idle.front(), why_idle(request, idle.front()));
+  check_ways(model, request, assignment.division);
   return assignment;
 }
 

@@ -1,8 +1,8 @@
 #include "partitioner/cuts/group_prices.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/spread.h"
@@ -12,7 +12,7 @@
 
 namespace kerf::partitioner {
 
-// The whole model on one group.
+// All layers from `begin` on, on one group.
 struct GroupPrices::Shape {
   struct Member {
     Prices own;              // by layer: seconds of computing, and of what only this layer reads
@@ -20,28 +20,30 @@ struct GroupPrices::Shape {
     Prices inside;           // by value: where its own group makes it
     std::vector<ops::Box> need;  // by value; without axes where it reads nothing of it
   };
+  int number = 0;
+  std::vector<ops::Layout> nodes;  // their divisions
   std::vector<Member> members;
   std::vector<std::vector<ops::Box>> made;  // by value: the distinct boxes that members make
-  std::vector<bool> divides;                // by layer: the way divides it
-  std::vector<ValueId> values;              // by value: its number in the model that was divided;
-                                            // -1 where a rewrite leaves none of its name
+};
+
+// A model as groups of a shape divide it.
+struct GroupPrices::OnGroup {
+  std::optional<Model> own;  // rewritten
+  const Model* model = nullptr;
+  std::optional<Spreading> spreading;
+  bool by_samples = false;       // and there are enough
+  std::vector<size_t> layer_of;  // by node
+  std::vector<bool> divides;     // by layer: the way divides it
+  std::vector<ValueId>
+      values;  // by value: its number in this model; -1 where a rewrite leaves none
+               // of its name
+  std::vector<std::unique_ptr<Shape>> shapes;
+  std::map<int, const Shape*> shape_of;  // by first layer
 };
 
 namespace {
 
-std::vector<size_t> layer_of_nodes(const Model& model,
-                                   const std::vector<std::vector<NodeId>>& layers) {
-  std::vector<size_t> layer_of(at(model.nodes()));
-  for (size_t layer = 0; layer < layers.size(); ++layer)
-    for (const NodeId node : layers[layer]) layer_of[at(node)] = layer;
-  return layer_of;
-}
-
-std::vector<int> numbered(int workers) {
-  std::vector<int> parts(at(workers));
-  std::iota(parts.begin(), parts.end(), 0);
-  return parts;
-}
+constexpr size_t kMostDivisions = 20'000;  // of nodes, for all layers that a stage may begin with
 
 double elements_of(const ops::Box& box, const ops::Shape& shape) {
   return static_cast<double>(ops::local_shape(box, shape).elements());
@@ -56,7 +58,7 @@ GroupPrices::GroupPrices(const Model& model, const PlanRequest& request)
       reads_(layers_.size()),
       crossing_(layers_.size() + 1),
       work_before_{0} {
-  const std::vector<size_t> layer_of = layer_of_nodes(model, layers_);
+  const std::vector<size_t> layer_of = layer_of_nodes(model);
   for (ValueId id = 0; id < model.values(); ++id) {
     const Value& value = model.value(id);
     if (value.producer < 0) continue;
@@ -85,6 +87,13 @@ GroupPrices::GroupPrices(const Model& model, const PlanRequest& request)
 
 GroupPrices::~GroupPrices() = default;
 
+double GroupPrices::pace(int first, int workers) const {
+  double speed = 0;
+  for (const int part : parts_from(first, workers))
+    speed += request_.speed.capacities.speed_of(request_.worker_of(part));
+  return workers / speed;
+}
+
 double GroupPrices::price(int begin, int end, GroupShape shape, GroupShape before) {
   return row(begin, shape, begin == 0 ? shape : before)[at(end - begin - 1)];
 }
@@ -99,46 +108,77 @@ const Model& GroupPrices::by_sample() {
   return *by_sample_;
 }
 
-const GroupPrices::Shape& GroupPrices::shape_of(GroupShape group) {
-  std::unique_ptr<Shape>& shape = shapes_[group];
-  if (!shape) {
-    shape = std::make_unique<Shape>();
-    divide(group, *shape);
-  }
-  return *shape;
+GroupPrices::OnGroup& GroupPrices::on_group(GroupShape group) {
+  std::unique_ptr<OnGroup>& known = groups_[group];
+  if (known) return *known;
+  known = std::make_unique<OnGroup>();
+  OnGroup& on = *known;
+  const int64_t largest = request_.largest_micro_batch();
+  const bool by_samples = group.way == Way::kSample;
+  if (!by_samples && model_.original() == nullptr)
+    on.own = rewritten(model_, rewrites_of_groups(model_, request_, {{layers(), group}}));
+  on.model = by_samples ? &by_sample() : on.own ? &*on.own : &model_;
+  on.by_samples = by_samples && largest >= group.workers;
+  on.spreading.emplace(*on.model, SpreadRules{.pairs = request_.pairs});
+  on.layer_of = layer_of_nodes(*on.model);
+  on.divides.assign(layers_.size(), !by_samples || on.by_samples);
+  for (const ValueId value : values_)
+    on.values.push_back(on.model->find_value(model_.value(value).name));
+  return on;
 }
 
-void GroupPrices::divide(GroupShape group, Shape& shape) {
-  const bool by_samples = group.way == Way::kSample;
-  std::optional<Model> by_feature;
-  if (!by_samples && model_.original() == nullptr)
-    by_feature = rewritten(model_, rewrites_of_groups(model_, request_, {{layers(), group}}));
-  const Model& model = by_samples ? by_sample() : by_feature ? *by_feature : model_;
-  const std::vector<int> parts = numbered(group.workers);
-  const std::vector<size_t> layer_of = layer_of_nodes(model, layers_of(model));
-  const int64_t largest = request_.largest_micro_batch();
-  shape.divides.assign(layers_.size(), !by_samples || largest >= group.workers);
-  Division division{.nodes = {}, .largest = largest};
+// What comes before is somewhere else.
+std::vector<ops::Layout> GroupPrices::divided(const OnGroup& on, GroupShape group,
+                                              int begin) const {
+  const Model& model = *on.model;
+  const std::vector<int> parts = parts_from(0, group.workers);
+  Division division{.nodes = {}, .largest = request_.largest_micro_batch()};
   division.nodes.resize(at(model.nodes()));
-  const Spreading spreading(model, {.pairs = request_.pairs});
   for (NodeId node = 0; node < model.nodes(); ++node) {
     ops::Layout& layout = division.nodes[at(node)];
-    layout = by_samples && largest >= group.workers
-                 ? divide_by_samples(model.op(node).space(), parts, largest)
-                 : spreading.divide(node, parts, division);
-    for (const ops::Share& share : layout.shares) {
-      if (ops::check_iterations(model.op(node).space(), share.box, largest).empty()) continue;
-      shape.divides[layer_of[at(node)]] = false;
-      layout = whole_division(model, node, 0);
+    if (on.layer_of[at(node)] < at(begin))
+      layout = whole_division(model, node, group.workers);
+    else if (on.by_samples)
+      layout = divide_by_samples(model.op(node).space(), parts, division.largest);
+    else
+      layout = on.spreading->divide(node, parts, division);
+  }
+  return std::move(division.nodes);
+}
+
+const GroupPrices::Shape& GroupPrices::shape_of(GroupShape group, int begin) {
+  OnGroup& on = on_group(group);
+  const bool depends = request_.pairs && group.way == Way::kFeature && group.workers > 1 &&
+                       at(model_.nodes()) * layers_.size() <= kMostDivisions;
+  if (!depends) begin = 0;
+  const Shape*& known = on.shape_of[begin];
+  if (known != nullptr) return *known;
+  const Model& model = *on.model;
+  Division division{divided(on, group, begin), request_.largest_micro_batch()};
+  const auto is_same = [&](const std::unique_ptr<Shape>& shape) {
+    for (NodeId node = 0; node < model.nodes(); ++node)
+      if (on.layer_of[at(node)] >= at(begin) && division.nodes[at(node)] != shape->nodes[at(node)])
+        return false;
+    return true;
+  };
+  const auto same = std::find_if(on.shapes.begin(), on.shapes.end(), is_same);
+  if (same != on.shapes.end()) return *(known = same->get());
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    for (const ops::Share& share : division.nodes[at(node)].shares) {
+      if (ops::check_iterations(model.op(node).space(), share.box, division.largest).empty())
+        continue;
+      on.divides[on.layer_of[at(node)]] = false;
+      division.nodes[at(node)] = whole_division(model, node, 0);
       break;
     }
-  }
-  for (const ValueId value : values_)
-    shape.values.push_back(model.find_value(model_.value(value).name));
-  shape.members.resize(parts.size());
+  Shape& shape = *on.shapes.emplace_back(std::make_unique<Shape>());
+  shape.number = shapes_++;
+  shape.members.resize(at(group.workers));
   const Sources sources(model, division);
-  find_own(sources, layer_of, shape);
-  find_values(sources, layer_of, shape);
+  find_own(sources, on, shape);
+  find_values(sources, on, shape);
+  shape.nodes = std::move(division.nodes);
+  return *(known = &shape);
 }
 
 double GroupPrices::wire_of(const Model& model, ValueId id, double elements,
@@ -158,8 +198,7 @@ double GroupPrices::wire_of(const Model& model, ValueId id, double elements,
 }
 
 // Computing, parameters that several members read, and values that stay within a layer.
-void GroupPrices::find_own(const Sources& sources, const std::vector<size_t>& layer_of,
-                           Shape& shape) const {
+void GroupPrices::find_own(const Sources& sources, const OnGroup& on, Shape& shape) const {
   const Model& model = sources.model();
   for (Shape::Member& member : shape.members) {
     member.own.resize(layers_.size());
@@ -171,17 +210,17 @@ void GroupPrices::find_own(const Sources& sources, const std::vector<size_t>& la
     if (last == nullptr || last->node != call.node || last->iterations != call.iterations)
       work = node_work(model, request_, call.node, call.iterations).total();
     last = &call;
-    shape.members[at(call.part)].own[layer_of[at(call.node)]] += work;
-    ++shape.members[at(call.part)].calls[layer_of[at(call.node)]];
+    if (at(call.part) == shape.members.size()) continue;
+    shape.members[at(call.part)].own[on.layer_of[at(call.node)]] += work;
+    ++shape.members[at(call.part)].calls[on.layer_of[at(call.node)]];
   }
 }
 
-void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>& layer_of,
-                              Shape& shape) const {
+void GroupPrices::find_values(const Sources& sources, const OnGroup& on, Shape& shape) const {
   const Model& model = sources.model();
   std::vector<int> number(at(model.values()), -1);  // among those that layers read of others
-  for (size_t i = 0; i < shape.values.size(); ++i)
-    if (shape.values[i] >= 0) number[at(shape.values[i])] = static_cast<int>(i);
+  for (size_t i = 0; i < on.values.size(); ++i)
+    if (on.values[i] >= 0) number[at(on.values[i])] = static_cast<int>(i);
   for (Shape::Member& member : shape.members) {
     member.inside.resize(values_.size());
     member.need.resize(values_.size());
@@ -197,8 +236,9 @@ void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>&
             std::find(made.begin(), made.end(), share.box) == made.end())
           made.push_back(share.box);
     for (const int part : sources.readers(value)) {
+      if (at(part) == shape.members.size()) continue;
       double elements = 0;
-      std::vector<bool> senders(shape.members.size());
+      std::vector<bool> senders(shape.members.size() + 1);
       for (const Source& source : sources.of_value(value, part)) {
         if (source.part == part) continue;
         elements += elements_of(source.box, sources.shape(value));
@@ -208,7 +248,7 @@ void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>&
       Shape::Member& member = shape.members[at(part)];
       const double seconds = wire_of(model, value, elements, messages);
       if (own < 0) {
-        member.own[layer_of[at(model.uses(value).front().node)]] += seconds;
+        member.own[on.layer_of[at(model.uses(value).front().node)]] += seconds;
       } else {
         member.inside[at(own)] = seconds;
         member.need[at(own)] = *sources.need(value, part);
@@ -217,12 +257,10 @@ void GroupPrices::find_values(const Sources& sources, const std::vector<size_t>&
   }
 }
 
-// By member and value: what comes from a group of the shape `before`.
-const GroupPrices::ByMember& GroupPrices::entering(GroupShape shape, GroupShape before) {
-  ByMember& result = entering_[{shape, before}];
+// By member and value: what comes from a group that is divided so.
+const GroupPrices::ByMember& GroupPrices::entering(const Shape& to, const Shape& from) {
+  ByMember& result = entering_[{to.number, from.number}];
   if (!result.empty()) return result;
-  const Shape& to = shape_of(shape);
-  const Shape& from = shape_of(before);
   for (const Shape::Member& member : to.members) {
     Prices& prices = result.emplace_back(values_.size());
     for (size_t value = 0; value < values_.size(); ++value) {
@@ -246,14 +284,15 @@ const GroupPrices::Prices& GroupPrices::row(int begin, GroupShape shape, GroupSh
 }
 
 GroupPrices::Prices GroupPrices::new_row(int begin, GroupShape group, GroupShape before) {
-  const ByMember& from_before = entering(group, before);
-  const Shape& shape = shape_of(group);
+  const Shape& shape = shape_of(group, begin);
+  const ByMember& from_before = entering(shape, shape_of(before, 0));
+  const std::vector<bool>& layer_divides = on_group(group).divides;
   Prices prices;
   Prices sums(shape.members.size());
   std::vector<int> calls(shape.members.size());
   bool divides = true;
   for (int layer = begin; layer < layers(); ++layer) {
-    divides = divides && shape.divides[at(layer)];
+    divides = divides && layer_divides[at(layer)];
     double most = 0;
     for (size_t m = 0; m < sums.size(); ++m) {
       const Shape::Member& member = shape.members[m];

@@ -34,7 +34,13 @@ struct Cost {
 class GivenSizes {
  public:
   GivenSizes(GroupPrices& prices, Groups groups, bool by_feature)
-      : prices_(prices), groups_(std::move(groups)), by_feature_(by_feature) {}
+      : prices_(prices), groups_(std::move(groups)), by_feature_(by_feature) {
+    int first = 0;
+    for (const Group& group : groups_) {
+      paces_.push_back(prices.pace(first, group.shape.workers));
+      first += group.shape.workers;
+    }
+  }
 
   Groups best() {
     const int stages = static_cast<int>(groups_.size());
@@ -74,8 +80,9 @@ class GivenSizes {
     for (size_t b = 0; b < before.size(); ++b) {
       const Cost from = stage == 0 ? Cost{0, 0} : states_[at(stage) - 1][index(b, at(begin))].cost;
       if (from.dearest >= kNever) continue;
-      const double own = prices_.price(begin, end, shape, before[b]);
-      if (own >= kNever) continue;
+      const double price = prices_.price(begin, end, shape, before[b]);
+      if (price >= kNever) continue;
+      const double own = price * paces_[at(stage)];
       const Cost cost{std::max(from.dearest, own), from.sum + own};
       if (cost < state.cost) state = {cost, begin, b};
     }
@@ -95,6 +102,7 @@ class GivenSizes {
   GroupPrices& prices_;
   Groups groups_;
   const bool by_feature_;
+  std::vector<double> paces_;               // by stage
   std::vector<std::vector<State>> states_;  // by stage: by shape and end
 };
 
@@ -108,6 +116,7 @@ class AnySizes {
       if (!samples_only || size == 1) shapes_.push_back({size, Way::kFeature});
       if (size > 1) shapes_.push_back({size, Way::kSample});
     }
+    known_.assign(boundaries_.size() * boundaries_.size() * shapes_.size() * shapes_.size(), -1);
   }
 
   // The least sum where no stage is dearer than the limit; without one, the least dearest.
@@ -115,8 +124,10 @@ class AnySizes {
     limit_ = limit;
     states_.assign(boundaries_.size() * at(workers_ + 1) * shapes_.size(), {});
     for (size_t end = 1; end < boundaries_.size(); ++end)
-      for (size_t s = 0; s < shapes_.size(); ++s)
-        for (int used = shapes_[s].workers; used <= workers_; ++used) reach(end, used, s);
+      for (size_t begin = 0; begin < end; ++begin)
+        for (size_t s = 0; s < shapes_.size(); ++s)
+          for (size_t before = 0; before < (begin == 0 ? 1 : shapes_.size()); ++before)
+            reach(begin, end, s, before);
     const size_t end = boundaries_.size() - 1;
     size_t best = 0;
     for (size_t s = 1; s < shapes_.size(); ++s)
@@ -154,21 +165,28 @@ class AnySizes {
     return states_[(end * at(workers_ + 1) + at(used)) * shapes_.size() + shape];
   }
 
-  void reach(size_t end, int used, size_t shape) {
-    State& to = state(end, used, shape);
-    const int left = used - shapes_[shape].workers;
-    for (size_t begin = 0; begin < end; ++begin) {
-      if ((begin == 0) != (left == 0)) continue;
-      for (size_t before = 0; before < shapes_.size(); ++before) {
-        const Cost from = begin == 0 ? Cost{0, 0} : state(begin, left, before).cost;
-        if (from.sum >= kNever) continue;
-        const double own =
-            prices_.price(boundaries_[begin], boundaries_[end], shapes_[shape], shapes_[before]);
-        if (own >= GroupPrices::kIdle || (limit_ && own > *limit_)) continue;
+  // Found once: a limit asks for it again.
+  double price(size_t begin, size_t end, size_t shape, size_t before) {
+    const size_t stretch = begin * boundaries_.size() + end;
+    double& known = known_[(stretch * shapes_.size() + shape) * shapes_.size() + before];
+    if (known < 0)
+      known = prices_.price(boundaries_[begin], boundaries_[end], shapes_[shape], shapes_[before]);
+    return known;
+  }
+
+  // Such a last stage, behind all that can be before it.
+  void reach(size_t begin, size_t end, size_t shape, size_t before) {
+    const double own = price(begin, end, shape, before);
+    if (own >= GroupPrices::kIdle || (limit_ && own > *limit_)) return;
+    const int workers = shapes_[shape].workers;
+    for (int used = begin == 0 ? workers : workers + 1; used <= workers_; ++used) {
+      const Cost from = begin == 0 ? Cost{0, 0} : state(begin, used - workers, before).cost;
+      if (from.sum < kNever) {
         const Cost cost{std::max(from.dearest, own), from.sum + own};
+        State& to = state(end, used, shape);
         if (is_less(cost, to.cost)) to = {cost, begin, before};
-        if (begin == 0) break;
       }
+      if (begin == 0) break;
     }
   }
 
@@ -190,6 +208,7 @@ class AnySizes {
   const int workers_;
   const std::vector<int> boundaries_;
   std::vector<GroupShape> shapes_;
+  std::vector<double> known_;  // prices; negative: not found yet
   std::optional<double> limit_;
   std::vector<State> states_;
 };
@@ -218,7 +237,6 @@ std::vector<Groups> best_groups(GroupPrices& prices, int workers, int micro_batc
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   if (found.size() > most) found.resize(most);
-  // PipeDream's: stages of replicas.
   if (const auto replicated = AnySizes(prices, workers, true).best({})) add(*replicated);
   std::vector<Groups> result;
   for (auto& [step, groups] : found) result.push_back(std::move(groups));

@@ -19,8 +19,9 @@ namespace kerf::partitioner {
 // Boundaries for groups of these sizes, each in its own way or, if `by_feature`, all by feature.
 Groups best_boundaries(GroupPrices& prices, Groups groups, bool by_feature);
 
-// Divisions over so many workers into two groups or more, the most promising first; no two alike,
-// `most` at most. Of many layers only boundaries where little crosses are looked at.
+// Divisions over so many workers into two groups or more, `most` at most, the most promising first;
+// and behind them PipeDream's stages of replicas. No two are alike. Of many layers only boundaries
+// where little crosses are looked at.
 std::vector<Groups> best_groups(GroupPrices& prices, int workers, int micro_batches, size_t most);
 
 }  // namespace kerf::partitioner

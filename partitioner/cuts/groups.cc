@@ -1,7 +1,5 @@
 #include "partitioner/cuts/groups.h"
 
-#include <numeric>
-
 #include "partitioner/at.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/rewrite.h"
@@ -28,11 +26,8 @@ std::vector<std::vector<NodeId>> layers_of_original(const Model& model) {
 std::vector<std::vector<NodeId>> layers_of(const Model& model) {
   if (model.original() == nullptr) return layers_of_original(model);
   const Model& original = *model.original();
-  std::vector<size_t> layer_of(at(original.nodes()));
-  const auto of_original = layers_of_original(original);
-  for (size_t layer = 0; layer < of_original.size(); ++layer)
-    for (const NodeId node : of_original[layer]) layer_of[at(node)] = layer;
-  std::vector<std::vector<NodeId>> layers(of_original.size());
+  const std::vector<size_t> layer_of = layer_of_nodes(original);
+  std::vector<std::vector<NodeId>> layers(layer_of.back() + 1);
   std::vector<NodeId> pieces;  // whose last one, which has the node's name, is yet to come
   for (NodeId node = 0; node < model.nodes(); ++node) {
     pieces.push_back(node);
@@ -46,6 +41,14 @@ std::vector<std::vector<NodeId>> layers_of(const Model& model) {
   return layers;
 }
 
+std::vector<size_t> layer_of_nodes(const Model& model) {
+  std::vector<size_t> layer_of(at(model.nodes()));
+  const auto layers = layers_of(model);
+  for (size_t layer = 0; layer < layers.size(); ++layer)
+    for (const NodeId node : layers[layer]) layer_of[at(node)] = layer;
+  return layer_of;
+}
+
 Groups even_groups(int workers, int stages) {
   Groups groups;
   for (const ops::IndexSet& share : ops::split_evenly(workers, stages))
@@ -56,6 +59,7 @@ Groups even_groups(int workers, int stages) {
 std::vector<Rewrite> rewrites_of_groups(const Model& model, const PlanRequest& request,
                                         const Groups& groups) {
   const int64_t largest = request.largest_micro_batch();
+  const std::vector<double> speeds = request.speeds_of_parts();
   const auto layers = layers_of(model);
   std::vector<Rewrite> result;
   std::vector<std::vector<int>> by_feature;          // groups
@@ -63,8 +67,7 @@ std::vector<Rewrite> rewrites_of_groups(const Model& model, const PlanRequest& r
   size_t layer = 0;
   int worker = 0;
   for (const Group& group : groups) {
-    std::vector<int> parts(at(group.shape.workers));
-    std::iota(parts.begin(), parts.end(), worker);
+    std::vector<int> parts = parts_from(worker, group.shape.workers);
     worker += group.shape.workers;
     const bool by_samples = group.shape.way == Way::kSample;
     for (; layer < at(group.end); ++layer)
@@ -74,7 +77,7 @@ std::vector<Rewrite> rewrites_of_groups(const Model& model, const PlanRequest& r
           group_of[at(id)] = static_cast<int>(by_feature.size());
           continue;
         }
-        const ops::Layout division = divide_by_samples(node.bound->space(), parts, largest);
+        const ops::Layout division = divide_by_samples(node.bound->space(), parts, largest, speeds);
         if (const RewriteRow* row = rewrite_needed(node, division, largest))
           result.push_back(
               {std::string(row->name), node.name, row->numbers(node, division, largest)});
@@ -91,6 +94,7 @@ std::vector<Rewrite> rewrites_of_groups(const Model& model, const PlanRequest& r
 Assignment assigned_to_groups(const Model& model, const PlanRequest& request, const Groups& groups,
                               double bound) {
   const int64_t largest = request.largest_micro_batch();
+  const std::vector<double> speeds = request.speeds_of_parts();
   const auto layers = layers_of(model);
   std::vector<std::optional<ops::Layout>> given(at(model.nodes()));
   std::vector<Stage> stages;
@@ -98,14 +102,13 @@ Assignment assigned_to_groups(const Model& model, const PlanRequest& request, co
   int worker = 0;
   for (const Group& group : groups) {
     Stage& stage = stages.emplace_back();
-    stage.parts.resize(at(group.shape.workers));
-    std::iota(stage.parts.begin(), stage.parts.end(), worker);
+    stage.parts = parts_from(worker, group.shape.workers);
     worker += group.shape.workers;
     for (; layer < at(group.end); ++layer)
       for (const NodeId node : layers[layer]) {
         stage.nodes.push_back(node);
         if (group.shape.way == Way::kSample)
-          given[at(node)] = divide_by_samples(model.op(node).space(), stage.parts, largest);
+          given[at(node)] = divide_by_samples(model.op(node).space(), stage.parts, largest, speeds);
       }
   }
   return spread_all(model, request, std::move(stages), bound, given);

@@ -33,6 +33,8 @@ using Groups = std::vector<Group>;
 
 // Layer -> nodes. Of a rewritten model the pieces of a node are in its layer.
 std::vector<std::vector<NodeId>> layers_of(const Model& model);
+// Node -> layer.
+std::vector<size_t> layer_of_nodes(const Model& model);
 // Stages of these sizes, all by feature.
 Groups even_groups(int workers, int stages);
 

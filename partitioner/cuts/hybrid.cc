@@ -1,7 +1,8 @@
-// The hybrid cut: stages of consecutive layers, each divided by feature over a group of workers.
+// The hybrid cut: stages of consecutive layers, each divided over a group of workers, by feature or
+// by sample, whichever is cheaper.
 //
-//   stage 0: fc1 relu1 fc2 relu2   on workers 0 1 2
-//   stage 1: fc3 loss              on workers 3 4
+//   stage 0: conv1 ... conv4   by sample    on workers 0 1 2
+//   stage 1: fc1 fc2 loss      by feature   on workers 3 4
 //
 // A layer is a one-to-all operator with its followers; stages are whole layers. With one layer per
 // stage and F parts per stage a boundary costs F * F messages each way. Boundaries are those that
@@ -12,7 +13,7 @@
 #include "partitioner/cuts/hybrid.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/group_search.h"
@@ -21,6 +22,8 @@
 
 namespace kerf::partitioner {
 namespace {
+
+constexpr double kWorthAnotherWay = 0.05;  // of the dearest stage: prices are not exact
 
 // How good boundaries are: first that every part computes something, then that memory is enough.
 struct Score {
@@ -38,8 +41,11 @@ struct Score {
 
 class Boundaries {
  public:
-  Boundaries(const CutTask& task, NodeWorks& works, Groups groups, double bound)
+  // `may_be`: whether the model is rewritten as such groups need it.
+  Boundaries(const CutTask& task, std::function<bool(const Groups&)> may_be, NodeWorks& works,
+             Groups groups, double bound)
       : task_(task),
+        may_be_(std::move(may_be)),
         works_(works),
         bound_(bound),
         tries_left_(std::clamp(kMostNodes / task.model.nodes(), kFewestTries, kMostTries)),
@@ -49,13 +55,14 @@ class Boundaries {
 
   // The best of all where they are few; else each boundary goes to its best place near by until
   // none has a better one, or all tries are used up.
-  Assignment settled() {
+  void settle() {
     if (ways() <= tries_left_)
       try_all();
     else
       move_each();
-    return std::move(best_);
   }
+  bool is_better_than(const Boundaries& other) const { return score_.is_better_than(other.score_); }
+  Assignment take() { return std::move(best_); }
 
  private:
   // Plans to price, each of which takes as long as there are operators.
@@ -77,7 +84,7 @@ class Boundaries {
     Groups groups = groups_;
     for (size_t s = 0; s < boundaries(); ++s) groups[s].end = static_cast<int>(s) + 1;
     for (;;) {
-      take(groups);
+      tried(groups);
       size_t last = boundaries();  // that can move on
       while (last > 0 && groups[last - 1].end + 1 == groups[last].end) --last;
       if (last == 0) return;
@@ -105,12 +112,13 @@ class Boundaries {
     for (int distance = 1; distance <= std::min(furthest, last - first); ++distance)
       for (const int end : {from - distance, from + distance}) {
         groups[boundary].end = end;
-        if (end >= first && end <= last && tries_left_ > 0 && take(groups)) moved = true;
+        if (end >= first && end <= last && tries_left_ > 0 && tried(groups)) moved = true;
       }
     return moved;
   }
 
-  bool take(const Groups& groups) {
+  bool tried(const Groups& groups) {
+    if (!may_be_(groups)) return false;
     --tries_left_;
     Assignment assignment = assigned(groups);
     const Score other = score(assignment);
@@ -144,6 +152,7 @@ class Boundaries {
   }
 
   const CutTask& task_;
+  const std::function<bool(const Groups&)> may_be_;
   NodeWorks& works_;
   const double bound_;
   int tries_left_;
@@ -180,41 +189,113 @@ void refuse_idle_parts(const Model& model, const PlanRequest& request,
                      stage, assignment.stages[stage].parts.size()));
 }
 
-}  // namespace
-
-HybridCut::HybridCut(const Model& model, const PlanRequest& request)
-    : prices_(model, request), works_(model, request), bound_(even_share(model, request)) {}
-
-Assignment HybridCut::make(const CutTask& task) {
-  const int stages = stages_of(task.model, task.request, prices_.layers());
-  Groups groups = best_boundaries(prices_, even_groups(task.request.workers, stages), true);
-  Assignment best = Boundaries(task, works_, std::move(groups), bound_).settled();
-  refuse_idle_parts(task.model, task.request, best);
-  return best;
+bool goes_by_sample(const Groups& groups) {
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const Group& group) { return group.shape.way == Way::kSample; });
 }
 
-// A node is on the group of any stage that its layer can be in.
-std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request) {
-  const auto layers = layers_of(model);
-  const int stages = stages_of(model, request, static_cast<int>(layers.size()));
+// What the dearest stage costs.
+double dearest_of(GroupPrices& prices, const Groups& groups) {
+  double dearest = 0;
+  int begin = 0;
+  int worker = 0;
+  for (size_t s = 0; s < groups.size(); ++s) {
+    const GroupShape shape = groups[s].shape;
+    const GroupShape before = groups[s == 0 ? 0 : s - 1].shape;
+    dearest = std::max(dearest, prices.price(begin, groups[s].end, shape, before) *
+                                    prices.pace(worker, shape.workers));
+    begin = groups[s].end;
+    worker += shape.workers;
+  }
+  return dearest;
+}
+
+// By feature. A node is on the group of any stage that its layer can be in.
+std::vector<Rewrite> rewrites_wherever_stages_end(const Model& model, const PlanRequest& request,
+                                                  const Groups& of_stages) {
   std::vector<std::vector<int>> groups;
   int worker = 0;
-  for (const Group& group : even_groups(request.workers, stages)) {
-    std::vector<int>& parts = groups.emplace_back(at(group.shape.workers));
-    std::iota(parts.begin(), parts.end(), worker);
+  for (const Group& group : of_stages) {
+    groups.push_back(parts_from(worker, group.shape.workers));
     worker += group.shape.workers;
   }
-  std::vector<size_t> layer_of(at(model.nodes()));
-  for (size_t layer = 0; layer < layers.size(); ++layer)
-    for (const NodeId node : layers[layer]) layer_of[at(node)] = layer;
+  const std::vector<size_t> layer_of = layer_of_nodes(model);
+  const size_t layers = layer_of.back() + 1;
   return rewrites_for_spread(model, request, groups, [&](NodeId node, size_t group) {
     const size_t before = layer_of[at(node)];
-    return before >= group && layers.size() - before >= groups.size() - group;
+    return before >= group && layers - before >= groups.size() - group;
   });
 }
 
+}  // namespace
+
+HybridCut::HybridCut(const Model& model, const PlanRequest& request)
+    : model_(model),
+      prices_(model, request),
+      works_(model, request),
+      bound_(even_share(model, request)) {}
+
+Groups HybridCut::by_feature(const PlanRequest& request) {
+  return best_boundaries(
+      prices_, even_groups(request.workers, stages_of(model_, request, prices_.layers())), true);
+}
+
+Groups HybridCut::by_either_way(const PlanRequest& request) {
+  Groups features = by_feature(request);
+  if (request.is_capped() || !request.pairs) return features;
+  Groups either = best_boundaries(prices_, features, false);
+  const bool cheaper =
+      dearest_of(prices_, either) < dearest_of(prices_, features) * (1 - kWorthAnotherWay);
+  return cheaper ? either : features;
+}
+
+std::vector<Rewrite> HybridCut::rewrites_for(const PlanRequest& request,
+                                             const Groups& groups) const {
+  if (goes_by_sample(groups)) return rewrites_of_groups(model_, request, groups);
+  return rewrites_wherever_stages_end(model_, request, groups);
+}
+
+std::vector<Rewrite> HybridCut::rewrites(const PlanRequest& request) {
+  return rewrites_for(request, by_either_way(request));
+}
+
+Assignment HybridCut::make(const CutTask& task) {
+  const PlanRequest& request = task.request;
+  NodeWorks of_pieces(task.model, request);
+  NodeWorks& works = task.model.original() == nullptr ? works_ : of_pieces;
+  const auto is_rewritten_for = [&](const Groups& groups) {
+    return rewrites_for(request, groups) == task.model.rewrites();
+  };
+  const auto any = [](const Groups&) { return true; };
+  const auto may_be = [&](const Groups& groups) {
+    return dearest_of(prices_, groups) < GroupPrices::kIdle && is_rewritten_for(groups);
+  };
+  const Groups features = by_feature(request);
+  Groups either = by_either_way(request);
+  std::optional<Boundaries> best;
+  if (goes_by_sample(either) && is_rewritten_for(either)) {
+    best.emplace(task, may_be, works, std::move(either), bound_).settle();
+    // Prices are not exact: where both ways can be had of this model, the plans themselves tell.
+    if (is_rewritten_for(features)) {
+      Boundaries other(task, any, works, features, bound_);
+      other.settle();
+      if (other.is_better_than(*best)) best.emplace(std::move(other));
+    }
+  } else {
+    best.emplace(task, any, works, features, bound_).settle();
+  }
+  Assignment made = best->take();
+  refuse_idle_parts(task.model, request, made);
+  return made;
+}
+
+std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& request) {
+  return HybridCut(model, request).rewrites(request);
+}
+
 std::optional<Assignment> cut_hybrid(const CutTask& task) {
-  return HybridCut(task.model, task.request).make(task);
+  const Model& model = task.model.original() == nullptr ? task.model : *task.model.original();
+  return HybridCut(model, task.request).make(task);
 }
 
 }  // namespace kerf::partitioner

@@ -2,6 +2,8 @@
 // and request; used by one thread.
 #pragma once
 
+#include <vector>
+
 #include "partitioner/cuts/group_prices.h"
 #include "partitioner/stage_price.h"
 
@@ -9,15 +11,26 @@ namespace kerf::partitioner {
 
 class HybridCut {
  public:
+  // Of a model before any rewrite.
   HybridCut(const Model& model, const PlanRequest& request);
 
-  // As cut_hybrid(), for a task of this model, and of this request but for the number of stages.
+  // What so many stages, of a request that is else the same, need rewritten.
+  std::vector<Rewrite> rewrites(const PlanRequest& request);
+  // As cut_hybrid(), for a task of the model so rewritten, or of one that is not; then all groups
+  // go by feature, unless nothing needs a rewrite.
   Assignment make(const CutTask& task);
   GroupPrices& prices() { return prices_; }
 
  private:
+  Groups by_feature(const PlanRequest& request);
+  // Each group in the cheaper way; all by feature where there is a cap, for by sample each member
+  // has all weights, and without pairs, for then every product is divided by its outputs.
+  Groups by_either_way(const PlanRequest& request);
+  std::vector<Rewrite> rewrites_for(const PlanRequest& request, const Groups& groups) const;
+
+  const Model& model_;
   GroupPrices prices_;
-  NodeWorks works_;
+  NodeWorks works_;  // of the model as it is
   double bound_;
 };
 

@@ -1,7 +1,7 @@
 #include "partitioner/cuts/space.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 #include <utility>
 
 #include "partitioner/at.h"
@@ -43,10 +43,10 @@ class BySpace {
       : model_(model),
         request_(request),
         largest_(request.largest_micro_batch()),
-        parts_(at(request.workers)),
+        parts_(all_parts(request)),
         rows_(at(model.nodes()), -1),
         begins_(at(model.nodes())) {
-    std::iota(parts_.begin(), parts_.end(), 0);
+    for (const Result& result : model.results()) results_.insert(result.value);
     for (NodeId node = 0; node < model.nodes(); ++node)
       if (request.workers > 1) rows_[at(node)] = row_axis(node);
     for (NodeId node = model.nodes(); node-- > 0;)  // readers first
@@ -89,7 +89,17 @@ class BySpace {
       const int along = operand_axis(space.inputs[k], axis);
       if (along < 0 || input.spec.shape[along] < kRowsPerWorker * request_.workers) return -1;
     }
-    return axis >= 0 && space.axes[at(axis)].extent >= request_.workers ? axis : -1;
+    const bool enough = axis >= 0 && space.axes[at(axis)].extent >= request_.workers;
+    return enough && !sums_what_is_given(id, space, axis) ? axis : -1;
+  }
+
+  // Whether rows are summed over in what the model gives, of which no part may have a partial sum.
+  bool sums_what_is_given(NodeId id, const ops::IterationSpace& space, int axis) const {
+    if (model_.loss() >= 0) return false;
+    const std::vector<ValueId>& outputs = model_.node(id).outputs;
+    for (size_t k = 0; k < outputs.size(); ++k)
+      if (results_.contains(outputs[k]) && !ops::has_axis(space.outputs[k], axis)) return true;
+    return false;
   }
 
   // The iteration axis that an operand's rows follow; -1 if its producer is not divided by rows.
@@ -186,7 +196,8 @@ class BySpace {
   const Model& model_;
   const PlanRequest& request_;
   const int64_t largest_;
-  std::vector<int> parts_;
+  const std::vector<int> parts_;
+  std::set<ValueId> results_;                 // what the model gives
   std::vector<int> rows_;                     // by node: iteration axis, or -1
   std::vector<std::vector<int64_t>> begins_;  // by node
 };

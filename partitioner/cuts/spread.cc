@@ -1,6 +1,7 @@
 #include "partitioner/cuts/spread.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "partitioner/at.h"
@@ -44,7 +45,10 @@ bool is_one_to_all(const Model& model, NodeId node) {
 }
 
 Spreading::Spreading(const Model& model, const SpreadRules& rules)
-    : model_(model), rules_(rules), spaces_(model, rules.by_rewrites), ties_(spaces_) {
+    : model_(model),
+      rules_(rules),
+      spaces_(model, rules.by_rewrites, rules.speeds),
+      ties_(spaces_) {
   for (const Result& result : model.results()) results_.insert(result.value);
 }
 
@@ -108,17 +112,16 @@ std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>
 
 std::optional<Layout> Spreading::by_features(NodeId node, const std::vector<int>& group,
                                              int64_t largest) const {
-  if (feature_units(spaces_.of(node)) < 2) return {};
+  if (feature_units(spaces_.of(node), static_cast<int>(group.size())) < 2) return {};
   if (auto tied = ties_.division(node, group, largest)) return tied;
-  auto layout = sound(spaces_, node, divide_evenly_by_features(spaces_.of(node), group), largest);
+  auto layout = sound(spaces_, node, spaces_.by_features(node, group), largest);
   return layout && is_fit(node, *layout, largest) ? layout : std::nullopt;
 }
 
 Layout Spreading::by_samples(NodeId node, const std::vector<int>& group, int64_t largest) const {
-  const ops::IterationSpace& space = spaces_.of(node);
-  auto layout = sound(spaces_, node, divide_by_samples(space, group, largest), largest);
+  auto layout = sound(spaces_, node, spaces_.by_samples(node, group, largest), largest);
   if (layout && pays(node, *layout, largest)) return *std::move(layout);
-  return Layout::replicated(group, static_cast<int>(space.axes.size()));
+  return Layout::replicated(group, static_cast<int>(spaces_.of(node).axes.size()));
 }
 
 Layout Spreading::divide_product(NodeId node, const std::vector<int>& group,
@@ -142,15 +145,29 @@ Layout Spreading::divide(NodeId node, const std::vector<int>& group,
   return by_samples(node, group, division.largest);
 }
 
-Layout spread(const Model& model, NodeId node, const std::vector<int>& group,
-              const Division& division) {
-  return Spreading(model, {}).divide(node, group, division);
+SpreadRules rules_of(const PlanRequest& request) {
+  const std::string& pattern = request.steering.pattern;
+  const bool free = request.cut == Cut::kFree;
+  const bool by_speed = !free || pattern.empty() || pattern == "proportional";
+  // Who names shares says of what is not named that it follows, or is divided by features.
+  return {.pairs = request.pairs && !free,
+          .by_rewrites = false,
+          .speeds = by_speed ? request.speeds_of_parts() : std::vector<double>{}};
+}
+
+DivideNode spread(const Model& model, const PlanRequest& request) {
+  auto spreading = std::make_shared<const Spreading>(model, rules_of(request));
+  return [spreading](NodeId node, const std::vector<int>& group, const Division& division) {
+    return spreading->divide(node, group, division);
+  };
 }
 
 std::vector<Rewrite> rewrites_for_spread(
     const Model& model, const PlanRequest& request, const std::vector<std::vector<int>>& groups,
     const std::function<bool(NodeId node, size_t group)>& can_be_in) {
-  const Spreading spreading(model, {.pairs = request.pairs, .by_rewrites = true});
+  SpreadRules rules = rules_of(request);
+  rules.by_rewrites = true;
+  const Spreading spreading(model, rules);
   const int64_t largest = request.largest_micro_batch();
   // By node, all of the divisions that need the rewrite: its numbers are to do for each of them.
   std::vector<Layout> needing(at(model.nodes()));
@@ -176,10 +193,16 @@ std::vector<Rewrite> rewrites_for_spread(
   return result;
 }
 
-std::vector<int> all_parts(const PlanRequest& request) {
-  std::vector<int> parts(at(request.workers));
-  std::iota(parts.begin(), parts.end(), 0);
+std::vector<int> parts_from(int first, int count) {
+  std::vector<int> parts(at(count));
+  std::iota(parts.begin(), parts.end(), first);
   return parts;
+}
+
+std::vector<int> all_parts(const PlanRequest& request) { return parts_from(0, request.workers); }
+
+Stage stage_of_all(const Model& model, const PlanRequest& request) {
+  return {.nodes = parts_from(0, model.nodes()), .parts = all_parts(request)};
 }
 
 double even_share(const Model& model, const PlanRequest& request) {
@@ -196,8 +219,7 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
   Division& division = assignment.division;
   division.largest = request.largest_micro_batch();
   division.nodes.resize(at(model.nodes()));
-  // Who names shares says of what is not named that it follows, or is divided by features.
-  const Spreading spreading(model, {.pairs = request.pairs && request.cut != Cut::kFree});
+  const Spreading spreading(model, rules_of(request));
   for (const Stage& stage : stages)
     for (const NodeId node : stage.nodes)
       division.nodes[at(node)] =

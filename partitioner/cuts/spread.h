@@ -9,8 +9,8 @@
 //                             the group where it reads data only; by its features
 //   of one feature, or none   by sample; replicated where samples mix
 //
-// Nothing is whole on one part of several. What divides by a rewrite only (LayerNormalization, a
-// loss by its classes) is found before the cut, by the same rules (rewrites_for_spread), where what
+// Nothing is whole on one part of several, but by sample what a micro-batch has one row of. What
+// divides by a rewrite only (LayerNormalization, a loss by its classes) is found before the cut, by the same rules (rewrites_for_spread), where what
 // its pieces exchange is less than what they share.
 //
 // Pure functions; no threads.
@@ -32,7 +32,10 @@ bool is_one_to_all(const Model& model, NodeId node);
 struct SpreadRules {
   bool pairs = true;
   bool by_rewrites = false;
+  std::vector<double> speeds = {};  // of parts, to which shares are in proportion; empty: even
 };
+// With which a request's cut spreads: its pairs, and the speeds of its devices.
+SpreadRules rules_of(const PlanRequest& request);
 
 // A Spreading borrows its model.
 class Spreading {
@@ -70,8 +73,13 @@ std::vector<Rewrite> rewrites_for_spread(
 
 // spread() itself is in cut.h: a plan's text leaves out what it would choose.
 
+// Parts that follow one another.
+std::vector<int> parts_from(int first, int count);
 // All parts of a cut of one stage.
 std::vector<int> all_parts(const PlanRequest& request);
+
+// All operators on all parts.
+Stage stage_of_all(const Model& model, const PlanRequest& request);
 
 // The model's work, by what the request minimises, over its workers: no division does with less.
 double even_share(const Model& model, const PlanRequest& request);

@@ -15,8 +15,8 @@ constexpr std::array<CutRow, 5> kCuts = {{
     {"batch", "every operator divided over all workers by sample, weights summed once a step",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_batch(t.model, t.request); },
      false, rewrites_for_batch},
-    {"hybrid", "stages of layers, each divided by feature over a group of workers", cut_hybrid,
-     false, rewrites_for_hybrid},
+    {"hybrid", "stages of layers, each divided over a group of workers, by feature or by sample",
+     cut_hybrid, false, rewrites_for_hybrid},
     {"free",
      "any index set of any operator to any worker, as --shares, --pattern or --way say, or by "
      "the speeds of --devices; else by rows of images where that pays",

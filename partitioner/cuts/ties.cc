@@ -13,7 +13,7 @@ using ops::Layout;
 
 // Whether each of the node's features takes several of an activation's.
 bool ties_features(const Model& model, NodeId node, const IterationSpace& space) {
-  const int features = feature_axis(space);
+  const int features = feature_axis(space, 2);
   if (features < 0 || model.op(node).is_loss() || is_one_to_all(model, node, space)) return false;
   for (size_t k = 0; k < space.inputs.size(); ++k) {
     if (k >= model.node(node).inputs.size() || !is_activation(model, node, k)) continue;
@@ -78,8 +78,8 @@ std::optional<Layout> Ties::division(NodeId node, const std::vector<int>& group,
     path.push_back(next);
   }
   const NodeId tie = path.back();
-  if (toward_[at(tie)] != tie || feature_units(spaces_.of(tie)) < std::ssize(group)) return {};
-  std::optional<Layout> layout = divide_evenly_by_features(spaces_.of(tie), group);
+  if (toward_[at(tie)] != tie || feature_units(spaces_.of(tie), 2) < std::ssize(group)) return {};
+  std::optional<Layout> layout = spaces_.by_features(tie, group);
   path.pop_back();
   for (; layout && !path.empty(); path.pop_back()) layout = as_read(path.back(), *layout, largest);
   return layout;

@@ -3,7 +3,8 @@
 //
 //   --way 'conv*=batch' --way 'fc*=feature'
 //
-// Operators that no rule names follow what they read. Pure function.
+// Operators that no rule names follow what they read. A rule is honoured or its operator refused by
+// name; that for all (`*`) speaks of those that can be divided so. Pure functions.
 #pragma once
 
 #include <optional>
@@ -17,5 +18,8 @@ namespace kerf::partitioner {
 // for a pattern that nothing fits, and names an operator that cannot be divided so.
 std::vector<std::optional<ops::Layout>> divided_by_ways(const Model& model,
                                                         const PlanRequest& request, bool rewriting);
+// Throws Error{kUsage} that names an operator that a rule asks to divide by feature, but whose
+// division, which followed what it reads, is none. Of the model before or after its rewrites.
+void check_ways(const Model& model, const PlanRequest& request, const Division& division);
 
 }  // namespace kerf::partitioner

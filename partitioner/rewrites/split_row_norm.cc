@@ -28,14 +28,13 @@ ops::Attributes attributes_of(const Node& node, bool epsilon) {
   return some;
 }
 
-void want_no_numbers(const Node& node, const std::vector<int64_t>& numbers) {
-  if (!numbers.empty())
-    throw Error(ErrorCode::kUsage, "a rewrite of rows has no numbers", "node " + node.name);
+void want_no_numbers(const std::vector<int64_t>& numbers) {
+  if (!numbers.empty()) throw Error(ErrorCode::kUsage, "its rewrite has no numbers");
 }
 
 std::vector<ValueId> replace_layer_norm(const Node& node, const std::vector<ValueId>& inputs,
                                         const std::vector<int64_t>& numbers, Model& to) {
-  want_no_numbers(node, numbers);
+  want_no_numbers(numbers);
   const ops::Attributes axis = attributes_of(node, false);
   const ValueId sums = add_piece(node.name + ".sums", "RowSum", axis, {inputs[0]}, to);
   const ValueId squares =
@@ -47,7 +46,7 @@ std::vector<ValueId> replace_layer_norm(const Node& node, const std::vector<Valu
 
 std::vector<ValueId> replace_rms_norm(const Node& node, const std::vector<ValueId>& inputs,
                                       const std::vector<int64_t>& numbers, Model& to) {
-  want_no_numbers(node, numbers);
+  want_no_numbers(numbers);
   const ValueId squares = add_piece(node.name + ".squares", "RowSquareSum",
                                     attributes_of(node, false), {inputs[0]}, to);
   return {add_piece(node.name, "RowNormalization", attributes_of(node, true),

@@ -34,8 +34,7 @@ ops::Attributes only(const ops::Attributes& all, const std::vector<std::string>&
 
 std::vector<ValueId> replace_norm(const Node& node, const std::vector<ValueId>& inputs,
                                   const std::vector<int64_t>& numbers, Model& to) {
-  if (!numbers.empty())
-    throw Error(ErrorCode::kUsage, "sync-batch-norm has no numbers", "node " + node.name);
+  if (!numbers.empty()) throw Error(ErrorCode::kUsage, "its rewrite has no numbers");
   const auto first_output = [&](NodeId id) { return to.node(id).outputs[0]; };
   const ops::Attributes format = only(node.attributes, {ops::kChannelsLastAttribute});
   const ValueId totals =

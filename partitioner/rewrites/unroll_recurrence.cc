@@ -154,11 +154,7 @@ std::vector<int64_t> no_numbers_of_steps(const Node& /*node*/, const Layout& /*d
 
 std::vector<ValueId> replace_recurrence(const Node& node, const std::vector<ValueId>& inputs,
                                         const std::vector<int64_t>& numbers, Model& to) {
-  const std::string where = format("{}: node {}", to.name(), node.name);
-  if (!numbers.empty()) throw Error(ErrorCode::kUsage, "its rewrite has no numbers", where);
-  const ops::IterationAxis& units = node.bound->space().axes[kHidden];
-  if (units.kind != ops::AxisKind::kFeature)
-    throw Error(ErrorCode::kUsage, format("cannot be unrolled: {}", units.undivided), where);
+  if (!numbers.empty()) throw Error(ErrorCode::kUsage, "its rewrite has no numbers");
   const Unrolled of(node);
   return Unrolling(of, inputs, to).add(node.outputs.size());
 }

@@ -10,16 +10,19 @@
 // reduced in slices and gathered again goes that way here, too.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "ops/pack.h"
+#include "partitioner/builder.h"
 #include "partitioner/cut.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/sources.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/random_cut.h"
+#include "tests/partitioner/sample_models.h"
 #include "tests/partitioner/wide_models.h"
 
 namespace kerf::partitioner {
@@ -238,10 +241,22 @@ class Crossing {
       for (const Piece& piece : route->pieces)
         for (const Contribution& c : piece.contributions) {
           Made& made = y_.at(key_of(c));
-          EXPECT_TRUE(made.makers.contains(route->from)) << "sent by one that does not make it";
+          EXPECT_TRUE(made.makers.contains(route->from) || is_passed_on(route->from, c))
+              << "sent by one that neither makes nor gets it";
           add(made.box, made.numbers, box, to, overlap(made.box, overlap(piece.box, within)));
         }
     }
+  }
+
+  // Whether a part of a stage between gets it, to add its own.
+  bool is_passed_on(int part, const Contribution& c) const {
+    for (const Route* route : routes(true, Leg::kDirect))
+      if (route->to == part)
+        for (const Piece& piece : route->pieces)
+          if (std::find(piece.contributions.begin(), piece.contributions.end(), c) !=
+              piece.contributions.end())
+            return true;
+    return false;
   }
 
   double backward() {
@@ -266,9 +281,8 @@ class Crossing {
   All y_;  // by the consumers'
 };
 
-void expect_adjoint(const Model& model, const Division& division, Random& random) {
-  const Sources sources(model, division);
-  const auto routes = connect(model, division);
+void expect_adjoint(const Sources& sources, const std::vector<Route>& routes, Random& random) {
+  const Model& model = sources.model();
   for (ValueId value = 0; value < model.values(); ++value) {
     const NodeId producer = model.value(value).producer;
     if (producer < 0 || producer == model.loss() || model.uses(value).empty()) continue;
@@ -277,6 +291,16 @@ void expect_adjoint(const Model& model, const Division& division, Random& random
     EXPECT_EQ(forward, backward) << model.value(value).name << ", "
                                  << ops::describe({.shares = sources.shares(value)});
   }
+}
+
+void expect_adjoint(const Model& model, const Division& division, Random& random) {
+  const Sources sources(model, division);
+  expect_adjoint(sources, connect(sources), random);
+}
+
+// With its stages, between which gradients are summed on their way.
+void expect_adjoint(const Model& model, const Plan& plan, Random& random) {
+  expect_adjoint(Sources(model, plan.division, stages_of_parts(plan)), plan.routes, random);
 }
 
 class Adjoint : public ::testing::TestWithParam<int> {};
@@ -320,9 +344,33 @@ TEST_P(AdjointOfSpread, OfEveryActivation) {
       request.micro_batches = 1;
       request.pairs = pairs;
       const Model model = model_for(make_zoo_model_of(GetParam()), request);
-      const auto plan = make_plan(model, request, *hold_everything());
-      expect_adjoint(model, std::get<Plan>(plan).division, random);
+      expect_adjoint(model, std::get<Plan>(make_plan(model, request, *hold_everything())), random);
     }
+}
+
+// A skip over two stages: its gradient is summed with that of the stage between.
+TEST(AdjointOfStages, OfWhatSeveralRead) {
+  Random random(5);
+  Builder b("skips");
+  const ValueId x = b.gemm(b.input("x", {ops::kBatch, 4}), 8, "fc1");
+  const ValueId y = b.add(b.gemm(x, 8, "fc2"), x, "add1");
+  b.loss(b.gemm(b.add(b.gemm(y, 8, "fc3"), x, "add2"), 5, "fc4"));
+  const Model model = b.build();
+  const auto is_relayed = [](const Route& route) {
+    return route.gradient &&
+           std::any_of(route.pieces.begin(), route.pieces.end(),
+                       [](const Piece& piece) { return piece.contributions.size() > 1; });
+  };
+  size_t relayed = 0;
+  for (const int workers : {3, 4, 5, 6}) {
+    PlanRequest request = testing::request_of(Cut::kHybrid, workers, 6, 1);
+    request.stages = 3;
+    const Model made = model_for(model, request);
+    const Plan plan = testing::plan_of(made, request);
+    if (std::any_of(plan.routes.begin(), plan.routes.end(), is_relayed)) ++relayed;
+    expect_adjoint(made, plan, random);
+  }
+  EXPECT_GT(relayed, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, AdjointOfSpread,

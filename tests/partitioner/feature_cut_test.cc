@@ -206,11 +206,14 @@ TEST_F(FeatureCut, ChannelsStayTogetherWhenFlattened) {
 
 TEST_F(FeatureCut, AnAddTakesItsFirstInputsLayout) {
   Builder b("skip");
-  const ValueId h = b.gemm(b.input("x", {ops::kBatch, 4}), 7, "h");
+  const ValueId x = b.input("x", {ops::kBatch, 4});
+  // Where its parts lie in it: 2 and 5 over 3 are 1 and 2, 1 and 2, and 1.
+  const ValueId h =
+      b.node("Concat", {b.gemm(x, 2, "a"), b.gemm(x, 5, "b")}, {{"axis", int64_t{1}}}, "h");
   b.loss(b.add(h, b.gemm(b.relu(h, "relu"), 7, "g"), "add"));
   cut(b.build(), 3);
-  EXPECT_THAT(sizes("add"), ::testing::ElementsAre(3, 2, 2));
-  EXPECT_EQ(layout("add"), layout("h"));
+  EXPECT_THAT(sizes("g"), ::testing::ElementsAre(3, 2, 2));
+  EXPECT_THAT(sizes("add"), ::testing::ElementsAre(3, 3, 1));
 }
 
 TEST_F(FeatureCut, AWorkerWithNothingToDoIsRefused) {

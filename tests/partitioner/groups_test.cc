@@ -129,5 +129,118 @@ TEST(GroupSearch, UsesEveryWorkerAndEveryLayerOnce) {
   }
 }
 
+// Of one way to divide: the sum of all stages, and the dearest.
+struct Priced {
+  Groups groups;
+  double sum = 0;
+  double dearest = 0;
+};
+
+// Every way to divide layers and workers among groups of both kinds.
+class EveryDivision {
+ public:
+  EveryDivision(GroupPrices& prices, int workers) : prices_(prices) { extend({}, 0, workers); }
+
+  const std::vector<Priced>& all() const { return all_; }
+
+ private:
+  void extend(const Priced& made, int begin, int workers) {
+    if (begin == prices_.layers() && workers == 0 && made.groups.size() > 1) all_.push_back(made);
+    for (int end = begin + 1; end <= prices_.layers(); ++end)
+      for (int size = 1; size <= workers; ++size)
+        for (const Way way : {Way::kFeature, Way::kSample}) {
+          if (size == 1 && way == Way::kSample) continue;
+          const GroupShape shape{size, way};
+          const GroupShape before = made.groups.empty() ? shape : made.groups.back().shape;
+          const double own = prices_.price(begin, end, shape, before);
+          if (own >= GroupPrices::kIdle) continue;
+          Priced more = made;
+          more.groups.push_back({end, shape});
+          more.sum += own;
+          more.dearest = std::max(more.dearest, own);
+          extend(more, end, workers - size);
+        }
+  }
+
+  GroupPrices& prices_;
+  std::vector<Priced> all_;
+};
+
+double step_of(const Priced& priced, int micro_batches) {
+  return priced.sum + (micro_batches - 1) * priced.dearest;
+}
+
+// The least dearest stage is among them, and by sum and dearest the best of those within each of
+// the limits that are tried; of replicas alone as well.
+TEST(GroupSearch, FindsTheBestGroups) {
+  constexpr int kWorkers = 4;
+  constexpr int kMicroBatches = 4;
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    std::vector<int64_t> sizes;
+    for (int layer = 0; layer < 5; ++layer) sizes.push_back(6 + draw(random, 300));
+    const Model model = make_zoo_model("mlp", {sizes});
+    PlanRequest request = request_of(Cut::kHybrid, kWorkers, 64, kMicroBatches);
+    request.speed.link_bytes_per_second = seed % 2 == 0 ? 1e8 : 8e9;
+    GroupPrices prices(model, request);
+    const std::vector<Priced> all = EveryDivision(prices, kWorkers).all();
+    const auto priced = [&](const Groups& groups) {
+      const auto is = [&](const Priced& each) { return each.groups == groups; };
+      return *std::find_if(all.begin(), all.end(), is);
+    };
+    const auto least = [&](const auto& of, const auto& among) {
+      double best = GroupPrices::kNever;
+      for (const Priced& each : all)
+        if (among(each)) best = std::min(best, of(each));
+      return best;
+    };
+    const auto any = [](const Priced&) { return true; };
+    const auto dearest_of = [](const Priced& each) { return each.dearest; };
+    const double least_dearest = least(dearest_of, any);
+    const auto found = best_groups(prices, kWorkers, kMicroBatches, 100);
+    double dearest = GroupPrices::kNever;
+    for (const Groups& groups : found) dearest = std::min(dearest, priced(groups).dearest);
+    EXPECT_DOUBLE_EQ(dearest, least_dearest);
+    for (int i = 0; i < 12; ++i) {
+      const auto within = [&](const Priced& each) {
+        return each.dearest <= least_dearest * (1 + i / 12.0);
+      };
+      const double sum = least([](const Priced& each) { return each.sum; }, within);
+      EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Groups& groups) {
+        return within(priced(groups)) && priced(groups).sum <= sum * (1 + 1e-12);
+      })) << i;
+    }
+    const auto of_replicas = [](const Priced& each) {
+      return std::all_of(each.groups.begin(), each.groups.end(), [](const Group& group) {
+        return group.shape.workers == 1 || group.shape.way == Way::kSample;
+      });
+    };
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Groups& groups) {
+      return of_replicas(priced(groups)) &&
+             priced(groups).dearest <= least(dearest_of, of_replicas) * (1 + 1e-12);
+    }));
+    for (size_t i = 0; i < found.size(); ++i)
+      for (size_t j = 0; j < i; ++j) EXPECT_NE(found[i], found[j]);
+    // The most promising first, and behind them that of replicas.
+    const auto few = best_groups(prices, kWorkers, kMicroBatches, 2);
+    EXPECT_LE(few.size(), 3U);
+    EXPECT_EQ(few[0], found[0]);
+    for (size_t i = 1; i + 1 < found.size(); ++i)
+      EXPECT_LE(step_of(priced(found[i - 1]), kMicroBatches),
+                step_of(priced(found[i]), kMicroBatches) * (1 + 1e-12));
+  }
+}
+
+// Beyond 1e15 FLOPs, where nobody is idle.
+TEST(GroupSearch, LargePricesAreNoIdleWorkers) {
+  const Model model = make_zoo_model("mlp", {{2000, 3000, 3000, 2000, 10}});
+  PlanRequest request = request_of(Cut::kHybrid, 4, 1 << 26, 4);
+  request.minimise = Minimise::kForwardFlops;
+  GroupPrices prices(model, request);
+  EXPECT_GT(prices.price(0, 2, {2, Way::kFeature}, {2, Way::kFeature}), 1e15);
+  EXPECT_FALSE(best_groups(prices, 4, 4, 3).empty());
+}
+
 }  // namespace
 }  // namespace kerf::partitioner

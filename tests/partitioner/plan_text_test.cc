@@ -102,6 +102,26 @@ TEST(PlanText, KeepsTheRequest) {
   EXPECT_EQ(read_plan(model, readable_json(json), "p.json").request, std::nullopt);
 }
 
+// What products are without pairs follows from the text, which is as short as with them.
+TEST(PlanText, KeepsWhetherProductsArePairs) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kFeature, 2);
+  const Plan with = plan_of(model, request);
+  request.pairs = false;
+  const Plan plan = plan_of(model, request);
+  ASSERT_NE(plan.division.nodes, with.division.nodes);
+  EXPECT_EQ(write_plan(model, with).find("\"pairs\""), std::string::npos);
+  for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+    const std::string text = write_plan(model, plan, form);
+    const Plan back = read_plan(model, text, "p.json");
+    EXPECT_FALSE(back.request->pairs);
+    EXPECT_EQ(back.division.nodes, plan.division.nodes);
+    if (form == PlanText::kDecisions) {
+      EXPECT_EQ(text.find("\"layouts\""), std::string::npos);
+    }
+  }
+}
+
 TEST(PlanText, KeepsDivisionsThatNoLayoutTells) {
   const Model model = small_mlp();
   const Plan plan = divided_plan(model);

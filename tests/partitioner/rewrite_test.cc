@@ -53,6 +53,35 @@ void expect_same_training(StepResult got, StepResult expected, float tolerance) 
   expect_close(got, expected, tolerance);
 }
 
+// A plan's text names rewrites before anything of it is checked.
+TEST(Rewrite, OfAPlanIsRefusedWhereItsPiecesAreNotTheNode) {
+  Builder b("rows");
+  const ValueId x = b.gemm(b.input("x", {ops::kBatch, 6}), 12, "fc1");
+  const ValueId scale = b.parameter("norm.weight", {12}, {ops::Initializer::Kind::kOne});
+  const auto both = b.nodes("LayerNormalization", {x, scale}, {}, 2, "norm");
+  b.loss(b.gemm(both[0], 6, "fc2"));
+  EXPECT_THAT(complaint([&] {
+                rewritten(b.build(), {{"split-layer-norm", "norm"}});
+              }),
+              HasSubstr("rows: node norm: split-layer-norm cannot rewrite it: its outputs"));
+  Model m("inference");
+  const auto channels = [&](const char* name, Role role) {
+    return m.add_parameter(name, {ops::DType::kFloat32, {4}}, {ops::Initializer::Kind::kOne}, role);
+  };
+  const ValueId image = m.add_input("x", {ops::DType::kFloat32, {ops::kBatch, 4}});
+  const NodeId bn =
+      m.add_node("bn", "BatchNormalization", {{"training_mode", int64_t{0}}},
+                 {image, channels("scale", Role::kParameter), channels("shift", Role::kParameter),
+                  channels("mean", Role::kState), channels("variance", Role::kState)},
+                 1);
+  const ValueId label = m.add_label("label", {ops::DType::kInt64, {ops::kBatch}});
+  m.add_node("loss", "SoftmaxCrossEntropyLoss", {}, {m.node(bn).outputs[0], label});
+  EXPECT_THAT(complaint([&] {
+                rewritten(m, {{"sync-batch-norm", "bn"}});
+              }),
+              HasSubstr("sync-batch-norm cannot rewrite it: it needs nothing whole"));
+}
+
 TEST(Rewrite, KeepsNamesAndNumbersOfWhatIsReadAndKept) {
   const Model before = normalized_images();
   const Model after = synchronised(before);

@@ -63,8 +63,12 @@ inline std::vector<Planned> sample_plans() {
       result.push_back({model, plan_of(model, request_of(Cut::kLayer, workers))});
   for (const Model& model : {small_mlp(), skip_model(), branch_model()})
     for (size_t row = 0; row < cuts().size(); ++row)
-      for (const int workers : {2, 3, 4})
-        result.push_back({model, plan_of(model, request_of(static_cast<Cut>(row), workers))});
+      for (const int workers : {2, 3, 4}) {
+        PlanRequest request = request_of(static_cast<Cut>(row), workers);
+        // Groups go by feature, which follows from the cut.
+        if (request.cut == Cut::kHybrid) request.memory = int64_t{1} << 40;
+        result.push_back({model, plan_of(model, request)});
+      }
   return result;
 }
 

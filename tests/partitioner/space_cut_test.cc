@@ -65,6 +65,20 @@ TEST(SpaceCut, APoolWithoutOverlapIsWhereItsRowsAre) {
         << workers;
 }
 
+// Of what a model gives no part may have a partial sum.
+TEST(SpaceCut, WhatAModelGivesIsNotSummedOverRows) {
+  Builder b("backbone");
+  const ValueId x = b.input("x", {ops::kBatch, 3, 32, 32});
+  const ValueId y = b.conv(x, {.channels = 6, .kernel = {3, 3}, .pad = {1, 1}}, "conv");
+  const ValueId mean = b.node("GlobalAveragePool", {y}, {}, "mean");
+  const OverSpace made = over_space(b.build(), 2, 8, 2);
+  const auto text = [&](ValueId value) {
+    return ops::describe(made.plan.layouts[static_cast<size_t>(value)]);
+  };
+  EXPECT_EQ(text(y), "split on axis 2 over 0,1");
+  EXPECT_EQ(text(mean), "split on axis 0 over 0,1");
+}
+
 TEST(SpaceCut, SmallImagesAreDividedBySampleWhereThereAreEnough) {
   const Model model = convolutions();
   PlanRequest request = by_space(9, 18, 2);  // 9 rows of a step, 36 of an image

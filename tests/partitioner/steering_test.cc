@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "partitioner/builder.h"
 #include "partitioner/connected_plan.h"
 #include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/stage_price.h"
@@ -303,6 +304,65 @@ TEST(FeaturePatterns, BlocksInTurn) {
   EXPECT_EQ(ops::to_string(fc1.find(1)->box.axes[1]), "4-7,12-15");
 }
 
+TEST(Devices, CutsDivideByTheirSpeeds) {
+  const Model model = make_zoo_model("mlp", {{20, 16, 12, 16}});
+  for (const Cut cut : {Cut::kFeature, Cut::kBatch, Cut::kHybrid, Cut::kFree}) {
+    SCOPED_TRACE(to_string(cut));
+    PlanRequest request = request_of(cut, cut == Cut::kHybrid ? 4 : 2);
+    request.shares.clear();
+    request.batch = 32;
+    request.micro_batches = 1;
+    request.speed.capacities = with_speeds({1, 3, 1, 3});
+    request.speed.capacities.workers.resize(static_cast<size_t>(request.workers));
+    const Plan plan = made(model, request);
+    const auto& shares = plan.division.nodes[0].shares;
+    ASSERT_EQ(shares.size(), 2U);
+    const ops::Shape extents = model.op(0).space().extents().with_batch(32);
+    const auto size = [&](size_t i) {
+      return static_cast<double>(ops::local_shape(shares[i].box, extents).elements());
+    };
+    EXPECT_GT(size(1) / size(0), 2);
+    for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+      const std::string text = write_plan(model_for(model, request), plan, form);
+      const Plan back = read_plan(model_for(model, request), text, "p.json");
+      EXPECT_EQ(back.division.nodes, plan.division.nodes);
+      if (form == PlanText::kDecisions && (cut == Cut::kFeature || cut == Cut::kBatch)) {
+        EXPECT_THAT(text, Not(HasSubstr("layouts")));
+      }
+    }
+  }
+}
+
+TEST(Devices, OneThatIsTooSlowForAnySampleIsNamed) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kBatch, 2);
+  request.speed.capacities = with_speeds({1, 1000});
+  EXPECT_THAT(message_of([&] { made(model, request); }),
+              AllOf(HasSubstr("worker 0"), HasSubstr("leave it out of --devices")));
+  request = free_request(2);
+  request.speed.capacities = with_speeds({1, 1e6});
+  EXPECT_THAT(message_of([&] { made(model, request); }),
+              AllOf(HasSubstr("worker 0"), HasSubstr("leave it out of --devices")));
+}
+
+// Stack 1 of one product, whose columns are to be divided.
+TEST(Devices, AProductOfOneStackIsDividedByColumns) {
+  Builder b("stacks");
+  const ValueId x = b.input("x", {ops::kBatch, 1, 4, 8});
+  const ValueId w = b.parameter("w", {8, 30}, {ops::Initializer::Kind::kUniform, 0.5});
+  const ValueId y = b.node("MatMul", {x, w}, {}, "product");
+  b.loss(b.gemm(b.flatten(y, "flatten"), 6, "fc"));
+  const Model model = b.build();
+  for (const char* pattern : {"", "block-cyclic:2"}) {
+    PlanRequest request = free_request(3);
+    if (*pattern == 0) request.speed.capacities = with_speeds({1, 1, 2});
+    request.steering.pattern = pattern;
+    const Plan plan = made(model, request);
+    const NodeId product = model.find_node("product");
+    EXPECT_EQ(plan.division.nodes[static_cast<size_t>(product)].shares.size(), 3U) << pattern;
+  }
+}
+
 // ---- ways
 
 std::string layout_text(const Model& model, const Plan& plan, const std::string& node) {
@@ -363,6 +423,57 @@ TEST(Ways, WhatCannotBeIsNamed) {
   for (const char* text : {"evn", "block-cyclic:0", "block-cyclic:", "block-cyclic:-1"})
     EXPECT_THROW(parse_pattern(text), Error) << text;
   for (const char* text : {"a", "a,", ",b", ","}) EXPECT_THROW(parse_patterns(text), Error) << text;
+}
+
+TEST(Ways, WhatCannotBeDividedSoIsNamed) {
+  const auto refusal = [](const Model& model, const WayRule& rule) {
+    PlanRequest request = free_request(2);
+    request.steering.ways = {rule};
+    return message_of([&] { made(model, request); });
+  };
+  Builder one("one");
+  one.loss(one.gemm(one.gemm(one.input("x", {ops::kBatch, 4}), 1, "narrow"), 6, "fc"));
+  EXPECT_THAT(refusal(one.build(), {"narrow", "feature"}),
+              AllOf(HasSubstr("node narrow"), HasSubstr("no features that could be apart")));
+  Builder rows("rows");
+  const ValueId x = rows.gemm(rows.input("x", {ops::kBatch, 4}), 6, "fc1");
+  const ValueId hard = rows.node("LpNormalization", {x}, {}, "unit");
+  rows.loss(rows.gemm(hard, 6, "fc2"));
+  EXPECT_THAT(refusal(rows.build(), {"unit", "feature"}),
+              AllOf(HasSubstr("node unit"), HasSubstr("no features that could be apart")));
+  Builder mixed("mixed");
+  const ValueId all = mixed.gemm(mixed.input("x", {ops::kBatch, 4}), 6, "fc");
+  const ValueId turned =
+      mixed.node("Transpose", {all}, {{"perm", std::vector<int64_t>{1, 0}}}, "turned");
+  mixed.loss(mixed.reshape(mixed.reshape(turned, {-1}, "in_a_row"), {-1, 6}, "dealt"));
+  EXPECT_THAT(refusal(mixed.build(), {"in_a_row", "batch"}),
+              AllOf(HasSubstr("node in_a_row"), HasSubstr("by sample")));
+  // Which speaks of those that can be.
+  EXPECT_EQ(refusal(make_zoo_model("lenet5"), {"*", "feature"}), "no error");
+}
+
+// Each by the rewrite that divides it, or as what it reads.
+TEST(Ways, RowsAndLossesByFeatureAreRewritten) {
+  Builder b("rows");
+  const ValueId x = b.gemm(b.input("x", {ops::kBatch, 6}), 12, "fc1");
+  const ValueId y = b.gemm(b.layer_norm(x, "norm"), 12, "fc2");
+  b.loss(b.gemm(b.softmax(y, "shares"), 10, "fc3"));
+  const Model model = b.build();
+  for (const char* node : {"norm", "shares", "loss"}) {
+    PlanRequest request = free_request(2);
+    request.steering.ways = {{node, "feature"}};
+    const Model rewritten = model_for(model, request);
+    ASSERT_EQ(rewritten.rewrites().size(), 1U) << node;
+    EXPECT_EQ(rewritten.rewrites()[0].node, node);
+    made(model, request);
+  }
+}
+
+TEST(Ways, WorkersThatTheWaysLeaveIdleAreToldSo) {
+  const Model model = make_zoo_model("lenet5");
+  PlanRequest request = free_request(3);
+  request.steering.ways = {{"*", "whole:1"}};
+  EXPECT_THAT(message_of([&] { made(model, request); }), HasSubstr("the ways give it none"));
 }
 
 // ---- layers

@@ -231,6 +231,26 @@ TEST(UnrolledByAFeatureCut, EveryPartHasItsHiddenUnits) {
   }
 }
 
+// Two directions are too few for more workers; then everybody has units of both.
+TEST(UnrolledByAFeatureCut, BothDirectionsAreDividedByHiddenUnits) {
+  RecurrenceCase scene;
+  scene.direction = "bidirectional";
+  const Model plain = recurrence(scene);
+  const StepResult whole = run(plain, plan_of(plain, Cut::kLayer, 1));
+  for (const int workers : {2, 3, 4, 5}) {
+    const Made made = made_by(plain, Cut::kFeature, workers);
+    size_t cells = 0;
+    for (NodeId id = 0; id < made.model.nodes(); ++id) {
+      if (made.model.node(id).op != "RecurrentCell") continue;
+      ++cells;
+      EXPECT_EQ(made.plan.division.nodes[static_cast<size_t>(id)].shares.size(),
+                static_cast<size_t>(workers));
+    }
+    EXPECT_EQ(cells, workers == 2 ? 0U : 8U);  // two have a direction each
+    expect_same_steps(run(made.model, made.plan), whole, 1e-5F);
+  }
+}
+
 TEST(UnrolledByAFreeCut, ARecurrenceThatDoesNotUnrollSaysWhy) {
   const auto said = [](const RecurrenceCase& scene) {
     return complaint([&] {
@@ -249,8 +269,10 @@ TEST(UnrolledByAPlan, WhatCannotBeIsNamed) {
   };
   EXPECT_THAT(said({}, {"unroll-lstm", "output0"}), HasSubstr("it is a Gemm, not a LSTM"));
   EXPECT_THAT(said({}, {"unroll-gru", "rnn"}), HasSubstr("it is a LSTM, not a GRU"));
-  EXPECT_THAT(said({}, {"unroll-lstm", "rnn", {1}}), HasSubstr("node rnn: its rewrite has no num"));
-  EXPECT_THAT(said({"GRU"}, {"unroll-gru", "rnn"}), HasSubstr("node rnn: cannot be unrolled"));
+  EXPECT_THAT(said({}, {"unroll-lstm", "rnn", {1}}),
+              HasSubstr("node rnn: unroll-lstm cannot rewrite it: its rewrite has no num"));
+  EXPECT_THAT(said({"GRU"}, {"unroll-gru", "rnn"}),
+              HasSubstr("node rnn: unroll-gru cannot rewrite it: "));
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// Every model of the zoo, narrow and of small images, under every cut that divides operators: three
-// steps of training are those of the model that is not cut. Losses within 1e-5, the gradients of
-// the first step within 1e-4 of their norm; or, where rounding is amplified (many batch
-// normalisations of few samples), within four times the uncut model's greatest distance from
-// float64 over five batches, of Kerf and of PyTorch, as zoo_distances.py finds it.
+// Every model of the zoo, narrow and of small images, and a recurrence of two directions, under
+// every way to divide operators: feature, batch and hybrid cuts, the free cut by space, and groups
+// by sample and by feature. Steps of training are those of the model that is not cut: losses within
+// 1e-5, the gradients of the first step within 1e-4 of their norm; or, where rounding is amplified
+// (many batch normalisations of few samples), within four times the uncut model's greatest distance
+// from float64 over five batches, of Kerf and of PyTorch, as zoo_distances.py finds it.
 //
 // The pairwise sample has every pair of model and cut, model and number of workers, cut and number
-// of workers at least once, of one micro-batch, but for models of many operators, which have 2, 4
-// and 8 workers; KERF_ZOO_CUTS=all in the environment takes all combinations, of two.
+// of workers at least once, of two steps of one micro-batch; but a model of many operators is cut
+// once. KERF_ZOO_CUTS=all in the environment takes all combinations, of three steps of two.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -16,27 +17,53 @@
 #include <fstream>
 #include <sstream>
 
+#include "partitioner/builder.h"
 #include "partitioner/cut.h"
+#include "partitioner/cuts/groups.h"
+#include "partitioner/rewrite.h"
 #include "tests/partitioner/narrow_zoo.h"
 #include "tests/partitioner/part_runner.h"
 
 namespace kerf::partitioner {
 namespace {
 
-constexpr int kManyNodes = 300;
+constexpr int kManyNodes = 150;
 constexpr std::array kWorkers = {2, 3, 4, 5, 8};
-constexpr std::array kCuts = {Cut::kFeature, Cut::kBatch, Cut::kHybrid};
+constexpr std::array kCuts = {"feature", "batch", "hybrid", "space", "groups"};
 
 bool takes_all() {
   const char* said = std::getenv("KERF_ZOO_CUTS");
   return said != nullptr && std::string(said) == "all";
 }
 
+int steps() { return takes_all() ? kNarrowSteps : 2; }
+
 // Rows of the step's micro-batches: of each at least as many as workers.
 std::vector<int64_t> sizes() {
   return takes_all() ? std::vector<int64_t>{kNarrowRows, kNarrowRows - 1}
                      : std::vector<int64_t>{kNarrowRows};
 }
+
+// An LSTM of both directions, read by position.
+Model both_directions() {
+  constexpr int64_t kUnits = 10;
+  Builder b("both-directions");
+  const ops::Initializer start{ops::Initializer::Kind::kUniform, 0.5};
+  const ValueId x = b.linear(b.input("x", {ops::kBatch, 3, 4}), 6, "embedding");
+  const std::vector<ValueId> inputs{x, b.parameter("w", {2, 4 * kUnits, 6}, start),
+                                    b.parameter("r", {2, 4 * kUnits, kUnits}, start),
+                                    b.parameter("b", {2, 8 * kUnits}, start)};
+  const auto y = b.nodes("LSTM", inputs,
+                         {{"hidden_size", kUnits},
+                          {"direction", std::string("bidirectional")},
+                          {"layout", int64_t{1}}},
+                         1, "lstm");
+  b.loss(b.gemm(b.flatten(y[0], "flatten"), 12, "scores"));
+  return b.build();
+}
+
+// The zoo's, and one more.
+Model model_of(size_t row) { return row < zoo().size() ? narrow(zoo()[row]) : both_directions(); }
 
 struct Trained {
   std::vector<std::vector<float>> losses;  // by step, by micro-batch
@@ -46,7 +73,7 @@ struct Trained {
 Trained train(const Model& model, const Plan& plan) {
   PartRunner runner(model, plan, {.backward = Backward::kTogether, .rate = kNarrowRate});
   Trained trained;
-  for (int step = 0; step < kNarrowSteps; ++step) {
+  for (int step = 0; step < steps(); ++step) {
     StepResult result = runner.run(sizes());
     trained.losses.push_back(std::move(result.losses));
     if (step == 0) trained.gradients = std::move(result.gradients);
@@ -80,12 +107,38 @@ PlanRequest request_of(Cut cut, int workers) {
   request.cut = cut;
   request.workers = workers;
   request.micro_batches = static_cast<int>(sizes().size());
-  request.batch = takes_all() ? 17 : 9;
+  request.batch = takes_all() ? 2 * kNarrowRows - 1 : kNarrowRows;
   return request;
 }
 
 Plan plan_of(const Model& model, const PlanRequest& request) {
   return std::get<Plan>(make_plan(model, request, *hold_everything()));
+}
+
+struct Divided {
+  Model model;  // rewritten
+  Plan plan;
+};
+
+// The first half of the layers by sample, the others by feature.
+Divided in_groups(const Model& model, int workers) {
+  const PlanRequest request = request_of(Cut::kHybrid, workers);
+  const int layers = static_cast<int>(layers_of(model).size());
+  const int of_first = (workers + 1) / 2;
+  const Groups groups{{layers / 2, {of_first, of_first > 1 ? Way::kSample : Way::kFeature}},
+                      {layers, {workers - of_first, Way::kFeature}}};
+  Model made = rewritten(model, rewrites_of_groups(model, request, groups));
+  const Assignment assignment = assigned_to_groups(made, request, groups, 0);
+  Plan plan = assigned_plan(made, request, *hold_everything(), assignment);
+  return {std::move(made), std::move(plan)};
+}
+
+Divided divided(const Model& model, const std::string& cut, int workers) {
+  if (cut == "groups") return in_groups(model, workers);
+  const PlanRequest request = request_of(cut == "space" ? Cut::kFree : parse_cut(cut), workers);
+  Model made = model_for(model, request);
+  Plan plan = plan_of(made, request);
+  return {std::move(made), std::move(plan)};
 }
 
 // How far from float64 the uncut model is: its losses, step by step, and its gradients by their
@@ -109,12 +162,16 @@ Distances distances_of(const std::string& model) {
   return {};
 }
 
+// What is not of the zoo is held to the least.
+Distances distances_of(size_t row) {
+  return row < zoo().size() ? distances_of(std::string(zoo()[row].name)) : Distances{};
+}
+
 // The uncut model, and how far from it others may be.
 class Uncut {
  public:
-  Uncut(const Model& model, const std::string& name)
-      : trained_(train(model, plan_of(model, request_of(Cut::kLayer, 1)))),
-        distances_(distances_of(name)) {}
+  Uncut(const Model& model, const Distances& distances)
+      : trained_(train(model, plan_of(model, request_of(Cut::kLayer, 1)))), distances_(distances) {}
 
   void expect_equal(const Trained& got) const {
     for (size_t step = 0; step < trained_.losses.size(); ++step)
@@ -149,7 +206,8 @@ std::vector<Combination> combinations(size_t row, int nodes) {
         result.push_back({cut, workers});
     return result;
   }
-  for (size_t workers = 0; workers<kWorkers.size(); workers += nodes> kManyNodes ? 2 : 1)
+  if (nodes > kManyNodes) return {{row % kCuts.size(), 1 + row % 2}};
+  for (size_t workers = 0; workers < kWorkers.size(); ++workers)
     result.push_back({(workers + row) % kCuts.size(), workers});
   return result;
 }
@@ -157,21 +215,19 @@ std::vector<Combination> combinations(size_t row, int nodes) {
 class ZooCuts : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(ZooCuts, TrainAsTheUncutModelDoes) {
-  const Model model = narrow(zoo()[GetParam()]);
-  const Uncut uncut(model, std::string(zoo()[GetParam()].name));
+  const Model model = model_of(GetParam());
+  const Uncut uncut(model, distances_of(GetParam()));
   for (const Combination& each : combinations(GetParam(), model.nodes())) {
-    const PlanRequest request = request_of(kCuts[each.cut], kWorkers[each.workers]);
-    SCOPED_TRACE(format("{} cut by {} over {} workers", model.name(), to_string(request.cut),
-                        request.workers));
-    const Model made = model_for(model, request);
-    const Plan plan = plan_of(made, request);
+    const int workers = kWorkers[each.workers];
+    SCOPED_TRACE(format("{}: {} over {} workers", model.name(), kCuts[each.cut], workers));
+    const auto [made, plan] = divided(model, kCuts[each.cut], workers);
     EXPECT_THAT(validate(made, plan), ::testing::IsEmpty());
     uncut.expect_equal(train(made, plan));
   }
 }
 
 TEST_P(ZooCuts, LeaveNothingWholeOnOneOfSeveral) {
-  const Model model = narrow(zoo()[GetParam()]);
+  const Model model = model_of(GetParam());
   for (const int workers : kWorkers) {
     const PlanRequest request = request_of(Cut::kFeature, workers);
     const Model made = model_for(model, request);
@@ -182,9 +238,10 @@ TEST_P(ZooCuts, LeaveNothingWholeOnOneOfSeveral) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooCuts, ::testing::Range(size_t{0}, zoo().size()),
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooCuts, ::testing::Range(size_t{0}, zoo().size() + 1),
                          [](const auto& each) {
-                           std::string name(zoo()[each.param].name);
+                           std::string name(each.param < zoo().size() ? zoo()[each.param].name
+                                                                      : "both-directions");
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
