@@ -1,9 +1,9 @@
 // Every model of the zoo, narrow and of small images, and a recurrence of two directions, under
 // every way to divide operators: feature, batch and hybrid cuts, the free cut by space, and groups
-// by sample and by feature. Steps of training are those of the model that is not cut. Losses within 1e-5, the gradients of
-// the first step within 1e-4 of their norm; or, where rounding is amplified (many batch
-// normalisations of few samples), within four times what a change of the parameters' last places
-// does to the uncut model.
+// by sample and by feature. Steps of training are those of the model that is not cut. Losses within
+// 1e-5, the gradients of the first step within 1e-4 of their norm; or, where rounding is amplified
+// (many batch normalisations of few samples), within four times what a change of the parameters'
+// last places does to the uncut model.
 //
 // The pairwise sample has every pair of model and cut, model and number of workers, cut and number
 // of workers at least once, of two steps of one micro-batch; but a model of many operators is cut
