@@ -17,7 +17,7 @@ bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && 
 constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
-// Compared by one attempt: of so many, few orders are tried, and one that is near the least will do.
+// Compared by one attempt: of so many, few orders are tried, and one near the least will do.
 constexpr size_t kManyPairs = 5'000;
 constexpr size_t kFewComparisons = 5'000'000;
 

@@ -10,8 +10,9 @@
 //   of one feature, or none   by sample; replicated where samples mix
 //
 // Nothing is whole on one part of several, but by sample what a micro-batch has one row of. What
-// divides by a rewrite only (LayerNormalization, a loss by its classes) is found before the cut, by the same rules (rewrites_for_spread), where what
-// its pieces exchange is less than what they share.
+// divides by a rewrite only (LayerNormalization, a loss by its classes) is found before the cut, by
+// the same rules (rewrites_for_spread), where what its pieces exchange is less than what they
+// share.
 //
 // Pure functions; no threads.
 #pragma once
