@@ -9,6 +9,7 @@
 #include "partitioner/bound.h"
 #include "partitioner/cost_graph.h"
 #include "partitioner/cut.h"
+#include "partitioner/given_stages.h"
 #include "partitioner/search_effort.h"
 
 namespace kerf::partitioner {
@@ -59,6 +60,10 @@ GraphPlan price_division(const CostGraph& graph, const GraphDivision& division);
 // Throws Error{kUsage} for no workers, Error{kInfeasible} for more workers than there are groups of
 // nodes that can be parted.
 std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph, const GraphRequest& request);
+
+// Sound stages as they were given, each on a worker of its own, with the bound of what a search
+// finds. Throws Error{kUsage} for more stages than a search takes.
+GraphPlan given_plan(const CostGraph& graph, const GivenStages& given, const SearchEffort& effort);
 
 // Plans of the request, its slack left aside, of which none is better in bottleneck, bytes and
 // memory; by bottleneck. Empty where nothing is within its memory. (Where a bottleneck is within

@@ -95,20 +95,7 @@ GraphPlan assigned(const CostGraph& graph, const std::string& file,
   if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, file);
   require(!flags.workers || *flags.workers == given.stages, "--workers",
           format("{} has {}", file, plural(given.stages, "stage")));
-  partitioner::GraphDivision division;
-  division.stages.resize(static_cast<size_t>(given.stages));
-  for (int node = 0; node < graph.size(); ++node)
-    division.stages[static_cast<size_t>(given.stage_of[static_cast<size_t>(node)])].push_back(node);
-  GraphPlan plan = partitioner::price_division(graph, division);
-  partitioner::GraphRequest best = request;
-  best.workers = given.stages;
-  best.hosts = 0;
-  best.memory.reset();
-  best.slack = 0;
-  best.stages_per_worker = 1;
-  const auto answer = partitioner::plan_graph(graph, best);
-  if (const auto* found = std::get_if<GraphPlan>(&answer)) plan.bound = found->bound;
-  return plan;
+  return partitioner::given_plan(graph, given, request.effort);
 }
 
 PlannedGraph plan_of(const PlanFlags& flags, const GraphFlags& graph, const std::string& kind) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "partitioner/cuts/groups.h"
+#include "partitioner/gradients.h"
 
 namespace kerf::partitioner {
 
@@ -53,7 +54,7 @@ class GroupPrices {
   const Prices& row(int begin, GroupShape shape, GroupShape before);
   Prices new_row(int begin, GroupShape shape, GroupShape before);
   const ByMember& entering(GroupShape shape, GroupShape before);
-  double wire_of(const Model& model, ValueId value, double elements, double messages) const;
+  double wire_of(const Value& value, bool returns, double elements, double messages) const;
   const Model& by_sample();
 
   // A value that a layer reads of another.
@@ -65,6 +66,7 @@ class GroupPrices {
 
   const Model& model_;
   const PlanRequest& request_;
+  const Gradients gradients_;  // of the model as it is
   std::vector<std::vector<NodeId>> layers_;
   std::vector<ValueId> values_;           // that layers read of others
   std::vector<std::vector<Read>> reads_;  // by layer

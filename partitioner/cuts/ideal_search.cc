@@ -10,12 +10,12 @@ namespace {
 
 // Sums of the same figures in another order differ by rounding.
 constexpr double kSumRounding = 1e-11;
+constexpr std::ptrdiff_t kLookedAtByStep = 32;  // values and states; of more, a step counts more
 
 }  // namespace
 
-IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits,
-                         GrowingStage::Sums sums)
-    : units_(units), ideals_(ideals), limits_(limits), stage_now_(units, sums) {
+IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits)
+    : units_(units), ideals_(ideals), limits_(limits), stage_now_(units) {
   KERF_CHECK(units.work.size() <= kMostTypes, "{} device types", units.work.size());
   count_.resize(units.work.size());
   for (const int type : limits.device_type) ++count_[at(type)];
@@ -177,7 +177,8 @@ bool IdealSearch::explore(const Task& task, int start, int64_t& visits) {
       continue;
     }
     const Ideals::Step step = steps[now.step++];
-    if (++visits > task.visits) return false;
+    visits += 1 + (stage_now_.degree(step.unit) + std::ssize(live_)) / kLookedAtByStep;
+    if (visits > task.visits) return false;
     const StageTotals totals = stage_now_.add(step.unit, now.totals);
     if (!within(task, totals)) {
       stage_now_.remove(step.unit);

@@ -28,8 +28,7 @@ struct IdealChain {
 class IdealSearch {
  public:
   // `limits`: its device types may be used in any order.
-  IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits,
-              GrowingStage::Sums sums = GrowingStage::Sums::kEach);
+  IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits);
 
   // Each is empty where it takes more than `visits` steps, and not found() where nothing is within
   // the limits. The least bottleneck, if at most `limit`.
@@ -40,8 +39,6 @@ class IdealSearch {
                                          int64_t visits);
   // The least that the fullest stage holds, if at most `limit`.
   std::optional<IdealChain> least_memory(double limit, int64_t visits);
-
-  bool met_turns() const { return stage_now_.met_turns(); }
 
  private:
   enum class Goal : uint8_t { kBottleneck, kBytes, kMemory };

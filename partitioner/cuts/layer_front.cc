@@ -35,6 +35,21 @@ bool is_equal(const LayerDivision& a, const LayerDivision& b) {
 
 }  // namespace
 
+std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& found) {
+  std::vector<LayerDivision> front;
+  for (const LayerDivision& division : found)
+    if (std::none_of(
+            found.begin(), found.end(),
+            [&](const LayerDivision& other) { return is_as_good_and_better(other, division); }) &&
+        std::none_of(front.begin(), front.end(),
+                     [&](const LayerDivision& other) { return is_equal(other, division); }))
+      front.push_back(division);
+  std::sort(front.begin(), front.end(), [](const LayerDivision& a, const LayerDivision& b) {
+    return std::pair(a.bottleneck, a.bytes) < std::pair(b.bottleneck, b.bytes);
+  });
+  return front;
+}
+
 // From the fewest bytes to the lowest bottleneck: one that has no more bytes than the one before,
 // and a lower bottleneck, takes its place.
 void LayerSearch::add_front(const StageLimits& limits, std::vector<LayerDivision>& found) {
@@ -71,7 +86,7 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
   std::vector<LayerDivision> found;
   if (!best) return found;
   const auto enough = static_cast<int64_t>(std::ceil(fullest(best->memory)));
-  const int64_t least = enough < 2 ? enough : least_cap(0, enough);
+  const int64_t least = enough < 2 ? enough : least_cap(0, enough).bytes;
   std::vector<double> caps{cap ? static_cast<double>(*cap) : kNever};
   for (int i = 0; i <= kCapsBetween && least < enough; ++i)
     caps.push_back(static_cast<double>(least + (enough - least) / (kCapsBetween + 1) * i));
@@ -80,18 +95,7 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
     limits.memory.assign(limits.memory.size(), each);
     add_front(limits, found);
   }
-  std::vector<LayerDivision> front;
-  for (const LayerDivision& division : found)
-    if (std::none_of(
-            found.begin(), found.end(),
-            [&](const LayerDivision& other) { return is_as_good_and_better(other, division); }) &&
-        std::none_of(front.begin(), front.end(),
-                     [&](const LayerDivision& other) { return is_equal(other, division); }))
-      front.push_back(division);
-  std::sort(front.begin(), front.end(), [](const LayerDivision& a, const LayerDivision& b) {
-    return std::pair(a.bottleneck, a.bytes) < std::pair(b.bottleneck, b.bytes);
-  });
-  return front;
+  return none_better(found);
 }
 
 }  // namespace kerf::partitioner
