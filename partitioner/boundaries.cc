@@ -208,7 +208,7 @@ class BoundarySearch {
   const PlanRequest request_;
   const std::vector<int> stage_of_;
   const std::vector<int> stage_of_part_;
-  const std::vector<bool> stays_;                           // by node
+  const std::vector<bool> stays_;  // by node
   const std::vector<std::vector<std::set<int>>> apart_;
   const PlanFigures now_;
   const std::vector<Traffic> traffic_;  // by route

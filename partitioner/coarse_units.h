@@ -6,7 +6,7 @@
 
 namespace kerf::partitioner {
 
-inline constexpr int kMostFineUnits = 20'000;       // of more, searches join some first,
+inline constexpr int kMostFineUnits = 20'000;      // of more, searches join some first,
 inline constexpr double kCoarseShare = 1.0 / 400;  // up to so much of a stage
 
 struct CoarseUnits {

@@ -1,4 +1,5 @@
-// A layer cut of a cost graph that is no model: planned and priced, not run. Pure functions.
+// Cuts of a cost graph that is no model: planned and priced, not run. Layer cuts, and hybrid ones
+// that replicate stages (cuts/replicated_stages.h). Pure functions.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,8 @@ struct GraphRequest {
   double slack = 0;  // bytes are saved up to (1 + slack) times the least bottleneck
   SearchEffort effort = {};
   int stages_per_worker = 1;  // more than that: without hosts and slack
+  // Hybrid: a stage may be on several workers. Without hosts, slack and several stages a worker.
+  bool replicates = false;
 };
 
 struct GraphDivision {

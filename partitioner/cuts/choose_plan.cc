@@ -63,8 +63,8 @@ double least_seconds(const Model& model, const Plan& plan, const PlanRequest& re
         node_cost(model, call.node, call.iterations, plan.division.largest, samples, request.speed)
             .forward_seconds;
     now[part] += forward;
-    const double all = has_gradients ? works.total(call.node, call.iterations)
-                                     : plan.micro_batches * forward;
+    const double all =
+        has_gradients ? works.total(call.node, call.iterations) : plan.micro_batches * forward;
     rest[part] += all - forward;
     for (const ValueId output : model.node(call.node).outputs)
       made[{output, call.part}] = now[part];

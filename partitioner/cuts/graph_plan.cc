@@ -11,6 +11,7 @@
 #include "partitioner/checked_bound.h"
 #include "partitioner/coarse_units.h"
 #include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/replicated_stages.h"
 #include "partitioner/cuts/shared_devices.h"
 
 namespace kerf::partitioner {
@@ -158,6 +159,12 @@ void check(const CostGraph& graph, const GraphRequest& request) {
                 kMostStagesPerWorker));
   if (request.stages_per_worker > 1 && (request.hosts > 0 || request.slack > 0))
     fail("--stages-per-worker is for workers of one kind, and without --slack");
+  if (!request.replicates) return;
+  if (request.hosts > 0 || request.slack > 0 || request.stages_per_worker > 1)
+    fail("--cut hybrid is for workers of one kind, without --slack and --stages-per-worker");
+  if (request.workers > kMostReplicatedOver)
+    fail(format("--workers {}: --cut hybrid of a graph takes {} at most", request.workers,
+                kMostReplicatedOver));
 }
 
 GraphPlan priced(const CostGraph& graph, const LayerDivision& division) {
@@ -294,9 +301,42 @@ GraphPlan with_bound(GraphPlan plan, const CostGraph& graph, const Bound& bound)
 
 }  // namespace
 
+namespace {
+
+// The layer cut where no stage is better replicated. With fewer nodes than workers some has to be.
+std::variant<GraphPlan, Infeasible> plan_replicated(const CostGraph& graph,
+                                                    const GraphRequest& request) {
+  Units units = units_of(graph);
+  GraphRequest layer = request;
+  layer.replicates = false;
+  layer.workers = std::min(request.workers, units.size());
+  std::variant<GraphPlan, Infeasible> answer = plan_graph(graph, layer);
+  if (units.size() > kMostFineUnits)
+    units = join_neighbours(units, kCoarseShare / request.workers).units;
+  const double memory = request.memory ? static_cast<double>(*request.memory) : kNever;
+  const auto stages = replicate_stages(graph, units, request.workers, memory);
+  auto* const cut = std::get_if<GraphPlan>(&answer);
+  const bool is_layer_cut = cut != nullptr && layer.workers == request.workers;
+  if (!stages && !is_layer_cut) return answer;
+  std::optional<GraphPlan> best;
+  if (is_layer_cut) best = std::move(*cut);
+  if (stages) {
+    GraphPlan plan = price_replicated(graph, *stages);
+    if (!best || plan.bottleneck < best->bottleneck) best = std::move(plan);
+  }
+  double work = 0;
+  for (int node = 0; node < graph.size(); ++node) work += graph.work(0, node).total();
+  return with_bound(
+      *std::move(best), graph,
+      {work / request.workers, format("all work over {}", plural(request.workers, "worker"))});
+}
+
+}  // namespace
+
 std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
                                                const GraphRequest& request) {
   check(graph, request);
+  if (request.replicates) return plan_replicated(graph, request);
   EveryWay search(graph, request, request.slack);
   search.require_units();
   const auto division = search.best();
@@ -314,6 +354,8 @@ std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
 
 std::vector<GraphPlan> front_of(const CostGraph& graph, const GraphRequest& request) {
   check(graph, request);
+  if (request.replicates)
+    throw Error(ErrorCode::kUsage, "--front is of layer cuts: leave out --cut hybrid");
   if (request.stages_per_worker > 1)
     throw Error(ErrorCode::kUsage,
                 "--front is of one stage a worker: leave out --stages-per-worker");

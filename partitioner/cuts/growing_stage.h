@@ -57,9 +57,9 @@ class GrowingStage {
   std::vector<int> made_, made_from_;
   std::vector<int> holds_, holds_from_;  // what is held, by unit
   std::vector<int> degree_;
-  std::vector<Place> place_;             // of units
-  std::vector<int> readers_in_;          // of values, in the stage
-  std::vector<int> holders_in_;          // of what is held
+  std::vector<Place> place_;     // of units
+  std::vector<int> readers_in_;  // of values, in the stage
+  std::vector<int> holders_in_;  // of what is held
 };
 
 }  // namespace kerf::partitioner

@@ -68,6 +68,8 @@ class IdealSearch {
   }
   void number_states();
   void find_alive();
+  void find_left_held();
+  bool lacks_room(const Task& task, int ideal, int stages) const;
   std::vector<bool> close_parted() const;
   std::optional<IdealChain> run(const Task& task);
   void find_live(const Task& task, int ideal);
@@ -86,6 +88,7 @@ class IdealSearch {
   std::vector<bool> complete_;          // state -> whether only hosts are left
   std::vector<int> stride_;             // by type: from a state to that with one more of it
   std::vector<double> left_;            // ideal -> the least work that it lacks
+  std::vector<double> left_held_;       // ideal -> the least that what it lacks holds; none: no cap
   std::vector<double> alive_;           // ideal -> bytes of it that others will read
   std::vector<bool> parted_;            // ideals that part units which are better together
   GrowingStage stage_now_;

@@ -325,8 +325,8 @@ double LayerSearch::find_least_memory() const {
   double total = 0;
   double most = 0;
   if (limits_.host_type >= 0) return 0;
-  const int in_flight = *std::min_element(limits_.micro_batches.begin(),
-                                          limits_.micro_batches.end());
+  const int in_flight =
+      *std::min_element(limits_.micro_batches.begin(), limits_.micro_batches.end());
   for (const UnitHeld& held : units_.held) {
     const double bytes = held.fixed + in_flight * held.per_micro_batch;
     total += bytes;

@@ -150,7 +150,7 @@ class LayerSearch {
   std::optional<Units> freed_;
   std::optional<Ideals> freed_ideals_;
   bool one_way_ = true;      // whether there are no such other divisions
-  double least_memory_ = 0;   // that the fullest stage holds, at the least
+  double least_memory_ = 0;  // that the fullest stage holds, at the least
   double largest_wire_ = 0;  // of what enters or leaves at once
   double least_ = kNever;
   Bound simple_;  // that needs no search

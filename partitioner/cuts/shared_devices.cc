@@ -255,7 +255,7 @@ SharedDevices share_devices(const Units& units, const SharedRequest& request,
     as_it_is.start(start, in_turn);
     best = as_it_is.best();
   }
-  if (total <= 0) return best;  // nothing to share
+  if (total <= 0) return best;      // nothing to share
   std::vector<int> spread = start;  // stage s as the first of those of device s
   for (int& stage : spread) stage *= request.stages_per_device;
   for (int round = 0; round < kRestarts; ++round) {

@@ -54,7 +54,8 @@ void check_bytes(const CostFigures& figures, const std::string& origin) {
   }
   double held = 0;
   for (const Held& each : figures.held) held += each.fixed + each.per_micro_batch;
-  for (const auto& [what, bytes] : {std::pair("what its values send", sent), {"what it holds", held}})
+  for (const auto& [what, bytes] :
+       {std::pair("what its values send", sent), {"what it holds", held}})
     if (bytes > kMostBytes)
       throw Error(ErrorCode::kUsage,
                   format("{} comes to {:.3g} bytes, more than {:.0g}", what, bytes, kMostBytes),

@@ -214,6 +214,20 @@ TEST(MemoryCap, APlanFitsIntoWhatItSaysThatItTakes) {
       }
 }
 
+TEST(LayerFront, IsOfWorkersThatAreAlikeAndUnsteered) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  const auto front = layer_front(model, request, *hold_everything());
+  ASSERT_GT(front.size(), 1U);
+  request.memory = largest_peak(front.front()) - 1;
+  for (const Plan& plan : layer_front(model, request, *hold_everything()))
+    EXPECT_LE(largest_peak(plan), *request.memory);
+  request.memory.reset();
+  request.steering.stages_per_worker = 2;
+  EXPECT_THAT(complaint([&] { layer_front(model, request, *hold_everything()); }),
+              HasSubstr("--front is of workers that are all alike"));
+}
+
 // No loss, so that nothing comes back.
 Model lossless_model() {
   Builder b("lossless");
