@@ -29,8 +29,8 @@ struct UnitValue {
   double leave = 0;
   double returned_bytes = 0;
   double returning = 0;
-  // Units whose turn it is in the sum of the gradient, the producer's included, in order: none twice
-  // in a row, and some several times.
+  // Units whose turn it is in the sum of the gradient, the producer's included, in order: none
+  // twice in a row, and some several times.
   std::vector<int> returns = {};
 };
 

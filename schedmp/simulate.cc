@@ -185,9 +185,8 @@ class SimulatedStep : public partitioner::Objective {
   bool has_gradients(const Plan& plan) const override {
     const Schedule schedule = schedule_of_(plan);
     return std::any_of(schedule.rows.begin(), schedule.rows.end(), [](const auto& row) {
-      return std::any_of(row.begin(), row.end(), [](const Action& action) {
-        return action.kind != ActionKind::kForward;
-      });
+      return std::any_of(row.begin(), row.end(),
+                         [](const Action& action) { return action.kind != ActionKind::kForward; });
     });
   }
 

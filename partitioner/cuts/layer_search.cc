@@ -207,10 +207,9 @@ std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double 
 
 // By ideals: those of the units, which proves it, or those of coarser units.
 void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
-  const std::optional<Ideals>& ideals = searched_ideals();
-  if (!ideals) return;
-  IdealSearch search(searched_units(), *ideals, attempt.limits);
-  const auto chain = search.least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
+  if (!searched_ideals()) return;
+  const auto chain =
+      search_of(attempt).least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
   if (!chain) return;
   if (chain->found()) {
     add_chain(attempt, *chain);
@@ -256,17 +255,22 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
     if (segments.value < best.segments.value) best = {&candidate, std::move(segments)};
   };
   for (const Candidate& candidate : attempt.candidates) look(candidate);
-  const std::optional<Ideals>& ideals = searched_ideals();
-  if (!ideals) return best;
-  const auto chain =
-      IdealSearch(searched_units(), *ideals, attempt.limits)
-          .fewest_bytes(price, best.segments.value, keep_close, visits_of(effort_, limits_));
+  if (!searched_ideals()) return best;
+  const auto chain = search_of(attempt).fewest_bytes(price, best.segments.value, keep_close,
+                                                     visits_of(effort_, limits_));
   if (chain && chain->found()) {
     add_chain(attempt, *chain);
     look(attempt.candidates.back());
     if (chain->value < best.segments.value * (1 - kBetter)) best.chain = chain;
   }
   return best;
+}
+
+IdealSearch& LayerSearch::search_of(Attempt& attempt) const {
+  if (!attempt.search)
+    attempt.search =
+        std::make_shared<IdealSearch>(searched_units(), *searched_ideals(), attempt.limits);
+  return *attempt.search;
 }
 
 LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimits& given) const {
@@ -294,6 +298,8 @@ LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimit
         std::max(result.bottleneck, totals.work[at(limits.device_type[s])] + totals.wire);
     result.bytes += totals.bytes;
     result.memory.push_back(totals.fixed + limits.micro_batches[s] * totals.per_micro_batch);
+    if (limits.device_type[s] != limits.host_type)
+      result.fullest = std::max(result.fullest, result.memory.back());
   }
   return result;
 }
@@ -313,6 +319,8 @@ LayerDivision LayerSearch::division_of(const Found& found) const {
     }
     std::sort(nodes.begin(), nodes.end());
     result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
+    if (limits.device_type[s] != limits.host_type)
+      result.fullest = std::max(result.fullest, result.memory.back());
     result.bottleneck = std::max(result.bottleneck, line.price(limits.device_type[s], begin, end));
     result.bytes += line.bytes(begin, end);
     begin = end;

@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct LayerDivision {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
   std::vector<int> device_types;         // by stage
   std::vector<double> memory;            // of what the nodes hold, by stage: bytes
+  double fullest = 0;                    // the most of it, hosts left aside
   double bottleneck = 0;
   double bytes = 0;  // that enter stages
 };
@@ -97,7 +99,8 @@ class LayerSearch {
     std::deque<Line> lines = {};  // beside the search's own
     std::deque<Candidate> candidates = {};
     double bottleneck = kNever;
-    std::optional<IdealChain> chain = {};  // that has it, where no line does
+    std::optional<IdealChain> chain = {};      // that has it, where no line does
+    std::shared_ptr<IdealSearch> search = {};  // made when it is asked for
 
     void add(const Line& line, const StageLimits& order) {
       candidates.push_back({&line, &order, LineSearch(line, order)});
@@ -111,6 +114,7 @@ class LayerSearch {
     std::optional<IdealChain> chain = {};
   };
   // On what ideals are searched: the units, or coarser ones.
+  IdealSearch& search_of(Attempt& attempt) const;
   const Units& searched_units() const { return ideals_ ? units_ : coarser_->units; }
   const std::optional<Ideals>& searched_ideals() const {
     return ideals_ ? ideals_ : coarser_ideals_;

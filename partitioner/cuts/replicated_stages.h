@@ -4,11 +4,11 @@
 //   nodes     a b c d | e f g | h         stage 0 on three workers, stage 1 on two, stage 2 on one
 //   workers   0 1 2   | 3 4   | 5
 //
-//   time of a stage on r workers    max((work + wire) / r, all-reduce of its weights)
-//   all-reduce                      2 (r - 1) / r times the bytes of what it holds for good, as fast
-//                                   as the graph's values travel (all their time by all their
-//                                   bytes), or as Kerf's default link where they take no time
-//   memory                          what it holds for good, and an r-th of what it holds for a batch
+//   time of a stage   on r workers: max((work + wire) / r, all-reduce of its weights)
+//   all-reduce        2 (r - 1) / r times the bytes of what it holds for good, as fast as the
+//                     graph's values travel (all their time by all their bytes), or as Kerf's
+//                     default link where they take no time
+//   memory            what it holds for good, and an r-th of what it holds for a batch
 //
 // Borrows graph and units; pure functions.
 #pragma once
