@@ -8,6 +8,7 @@
 #include "partitioner/complete_plan.h"
 #include "partitioner/connected_plan.h"
 #include "partitioner/connector.h"
+#include "partitioner/model_graph.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -42,6 +43,8 @@ class BoundarySearch {
         request_(request_of(plan)),
         stage_of_(stages_of_nodes(plan, model.nodes())),
         stage_of_part_(stages_of_parts(plan)),
+        stays_(staying()),
+        apart_(lists_apart()),
         now_(figures_of(model, plan)),
         implied_(model, plan),
         speeds_(request_.speeds_of_parts()),
@@ -90,7 +93,7 @@ class BoundarySearch {
     double work = 0;
     for (const NodeId node : nodes) {
       if (work >= kWorthMoving * now_.bottleneck || moved.size() + 1 >= all) break;
-      if (shares_a_parameter(node) || !may_move(node, to, moved)) continue;
+      if (stays(node) || meets_another(node, to) || !may_move(node, to, moved)) continue;
       moved.insert(node);
       work += work_of(node);
     }
@@ -104,12 +107,45 @@ class BoundarySearch {
     return work;
   }
 
-  bool shares_a_parameter(NodeId node) const {
-    const std::vector<ValueId>& inputs = model_.node(node).inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-      return input >= 0 && model_.value(input).role == Role::kParameter &&
-             model_.uses(input).size() > 1;
-    });
+  // Those that share what a stage keeps, those that are together, and those that have their place.
+  std::vector<bool> staying() const {
+    std::vector<bool> result(static_cast<size_t>(model_.nodes()));
+    const CostGraph graph = cost_graph_of(model_, request_);
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      result[static_cast<size_t>(node)] = graph.node(node).colour >= 0;
+    for (const PlaceRule& rule : request_.steering.places)
+      for (const int node : nodes_that_fit(model_, rule.pattern, "--place"))
+        result[static_cast<size_t>(node)] = true;
+    return result;
+  }
+  bool stays(NodeId node) const { return stays_[static_cast<size_t>(node)]; }
+
+  // By --apart and list: its nodes.
+  std::vector<std::vector<std::set<int>>> lists_apart() const {
+    std::vector<std::vector<std::set<int>>> result;
+    for (const std::vector<std::string>& patterns : request_.steering.apart) {
+      std::vector<std::set<int>>& lists = result.emplace_back();
+      for (const std::string& pattern : patterns) {
+        const std::vector<int> nodes = nodes_that_fit(model_, pattern, "--apart");
+        lists.emplace_back(nodes.begin(), nodes.end());
+      }
+    }
+    return result;
+  }
+
+  // Whether the worker of stage `to` has something that the node is to be apart from.
+  bool meets_another(NodeId node, int to) const {
+    const auto worker_of = [&](int stage) {
+      return plan_.binding[static_cast<size_t>(plan_.stages[static_cast<size_t>(stage)].parts[0])];
+    };
+    const auto is_there = [&](int other) { return worker_of(stage_of(other)) == worker_of(to); };
+    for (const auto& lists : apart_)
+      for (const auto& own : lists) {
+        if (!own.contains(node)) continue;
+        for (const auto& other : lists)
+          if (&other != &own && std::any_of(other.begin(), other.end(), is_there)) return true;
+      }
+    return false;
   }
 
   // Whether all that it reads is made no later, or all that reads it comes no earlier.
@@ -177,6 +213,8 @@ class BoundarySearch {
   const PlanRequest request_;
   const std::vector<int> stage_of_;
   const std::vector<int> stage_of_part_;
+  const std::vector<bool> stays_;  // by node
+  const std::vector<std::vector<std::set<int>>> apart_;
   const PlanFigures now_;
   const ImpliedDivisions implied_;
   const std::vector<double> speeds_;

@@ -37,7 +37,9 @@ struct Boundary {
 
 PlanFigures figures_of(const Model& model, const Plan& plan);
 // Empty for plans of one stage. A move takes operators until they are a twentieth of the bottleneck
-// together; operators that share a parameter stay where they are, and no stage is left empty.
+// together; operators that share a parameter stay where they are, as do those that a person wants
+// there or together; none comes to a worker that it is to be apart from, and no stage is left
+// empty.
 std::vector<Boundary> boundaries_of(const Model& model, const Plan& plan,
                                     const InFlight& in_flight);
 

@@ -11,10 +11,12 @@ namespace {
 
 using Graph = decltype(Units::before);
 
-// JoinedUnits of units that grow by joining, within a share of all work and of all memory.
+// Groups of units that grow by joining, within a share of all work and of all memory, and of as
+// many units as go with that: what weighs nothing would join without end.
 class JoinedUnits {
  public:
-  JoinedUnits(const Units& units, double most) : group_(at(units.size())), work_(at(units.size())) {
+  JoinedUnits(const Units& units, double most)
+      : group_(at(units.size())), count_(at(units.size()), 1), work_(at(units.size())) {
     std::iota(group_.begin(), group_.end(), 0);
     for (const std::vector<double>& work : units.work)
       for (size_t u = 0; u < work.size(); ++u) work_[u] = std::max(work_[u], work[u]);
@@ -23,6 +25,7 @@ class JoinedUnits {
       for (const int unit : held.units) memory_[at(unit)] += held.fixed + held.per_micro_batch;
     most_work_ = most * std::accumulate(work_.begin(), work_.end(), 0.0);
     most_memory_ = most * std::accumulate(memory_.begin(), memory_.end(), 0.0);
+    most_count_ = std::max(1.0, kMostOfMean * most * units.size());
   }
 
   int of(int unit) {
@@ -33,18 +36,24 @@ class JoinedUnits {
   void join(int first, int second) {
     const int group = of(first);
     if (work_[at(group)] + work_[at(second)] > most_work_ ||
-        memory_[at(group)] + memory_[at(second)] > most_memory_)
+        memory_[at(group)] + memory_[at(second)] > most_memory_ ||
+        count_[at(group)] + 1 > most_count_)
       return;
+    ++count_[at(group)];
     group_[at(second)] = group;
     work_[at(group)] += work_[at(second)];
     memory_[at(group)] += memory_[at(second)];
   }
 
  private:
+  static constexpr double kMostOfMean = 4;  // units of a group that are light, over the mean
+
   std::vector<int> group_;
+  std::vector<int> count_;             // of a group's units, at its first unit
   std::vector<double> work_, memory_;  // of a group, at its first unit
   double most_work_ = 0;
   double most_memory_ = 0;
+  double most_count_ = 1;
 };
 
 // A unit that no group has yet joins that of all that it follows (or of all that follow it), if
@@ -111,12 +120,12 @@ CoarseUnits coarse(const Units& units, JoinedUnits& groups, const std::vector<in
     kept.producer = producer;
     kept.readers = std::move(readers);
     kept.returns.clear();
-    for (const int reader : value.returns)
-      if (const int unit = result.coarse_of[at(reader)]; unit != producer)
-        kept.returns.push_back(unit);
+    for (const int reader : value.returns) append_turn(kept.returns, result.coarse_of[at(reader)]);
   }
+  HeldByUnits all(made.size());
   for (const UnitHeld& held : units.held)
-    made.held.push_back({distinct(held.units, result.coarse_of), held.fixed, held.per_micro_batch});
+    all.add(distinct(held.units, result.coarse_of), held.fixed, held.per_micro_batch);
+  made.held = all.take();
   for (const auto& [a, b] : units.close)
     made.close.emplace_back(result.coarse_of[at(a)], result.coarse_of[at(b)]);
   Edges edges;

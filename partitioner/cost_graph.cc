@@ -58,6 +58,11 @@ CostGraph::CostGraph(CostFigures figures) : figures_(std::move(figures)) {
   rows_ = rows_of(figures_);
 }
 
+bool CostGraph::has_backward() const {
+  return std::any_of(figures_.nodes.begin(), figures_.nodes.end(),
+                     [](const CostNode& node) { return node.backward; });
+}
+
 std::vector<int> CostGraph::cycle() const {
   const std::vector<int> component = components_of(rows_);
   std::vector<int> count(component.size());
@@ -88,9 +93,15 @@ bool is_acyclic(int vertices, const Edges& edges) {
   return std::set<int>(component.begin(), component.end()).size() == component.size();
 }
 
-bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
-  Edges forward;
-  Edges backward;
+namespace {
+
+// Of each half, which stages feed which.
+struct Halves {
+  Edges forward, backward;
+};
+
+Halves halves_of(const CostGraph& graph, const std::vector<int>& stage_of) {
+  Halves halves;
   const auto [begin, end] = boost::edges(graph.rows());
   for (auto edge = begin; edge != end; ++edge) {
     const auto from = static_cast<int>(boost::source(*edge, graph.rows()));
@@ -98,9 +109,27 @@ bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of
     const int a = stage_of[static_cast<size_t>(from)];
     const int b = stage_of[static_cast<size_t>(to)];
     if (a == b || graph.node(from).backward != graph.node(to).backward) continue;
-    (graph.node(from).backward ? backward : forward).emplace_back(a, b);
+    (graph.node(from).backward ? halves.backward : halves.forward).emplace_back(a, b);
   }
-  return is_acyclic(stages, forward) && is_acyclic(stages, backward);
+  return halves;
+}
+
+}  // namespace
+
+bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
+  const Halves halves = halves_of(graph, stage_of);
+  return is_acyclic(stages, halves.forward) && is_acyclic(stages, halves.backward);
+}
+
+bool runs_one_way(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
+  const Halves halves = halves_of(graph, stage_of);
+  Edges along = halves.forward;
+  Edges against = halves.forward;
+  for (const auto& [from, to] : halves.backward) {
+    along.emplace_back(from, to);
+    against.emplace_back(to, from);
+  }
+  return is_acyclic(stages, along) || is_acyclic(stages, against);
 }
 
 double cut_bytes(const CostGraph& graph, const std::vector<int>& stage_of) {

@@ -87,6 +87,7 @@ class CostGraph {
   const std::vector<CostValue>& values() const { return figures_.values; }
   const std::vector<Held>& held() const { return figures_.held; }
   const std::vector<std::pair<int, int>>& close() const { return figures_.close; }
+  bool has_backward() const;                  // nodes
   const Rows& rows() const { return rows_; }  // producer -> reader, with the value
 
   // The nodes of one cycle's strong component, ascending; empty if there is none.
@@ -107,6 +108,9 @@ bool is_acyclic(int vertices, const Edges& edges);
 // Looks at a division alone, however it was found: whether the graph of stages is acyclic, that of
 // the forward nodes and that of the backward nodes each. `stage_of`: by node.
 bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of, int stages);
+// Whether the backward half runs from the last stage to the first, or as the forward half does: no
+// cycle in both halves together, the backward one reversed or not.
+bool runs_one_way(const CostGraph& graph, const std::vector<int>& stage_of, int stages);
 // Forward bytes of one step: each distinct (value, stage that reads it and does not make it) once.
 double cut_bytes(const CostGraph& graph, const std::vector<int>& stage_of);
 

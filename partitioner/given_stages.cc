@@ -1,6 +1,7 @@
 #include "partitioner/given_stages.h"
 
 #include <algorithm>
+#include <set>
 
 #include "partitioner/at.h"
 #include "runtime/error.h"
@@ -68,7 +69,9 @@ std::string cycle_of(const CostGraph& graph, const std::vector<int>& stage_of, i
 
 NamedStages read_stages(const std::string& text, const std::string& origin) {
   const Json file = parse_json(text, origin);
-  const bool whole = file.is_object() && file.contains("assignment");
+  // A node may have that name, too.
+  const bool whole =
+      file.is_object() && file.contains("assignment") && file["assignment"].is_object();
   const Json& stages = whole ? file["assignment"] : file;
   const std::string where = whole ? origin + ": assignment" : origin;
   if (!stages.is_object())
@@ -119,17 +122,18 @@ std::vector<int> in_running_order(const CostGraph& graph, const GivenStages& giv
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   std::vector<int> waits(at(given.stages));
   for (const auto& [a, b] : edges) ++waits[at(b)];
+  std::set<int> ready;  // stages that wait for none
+  for (int stage = 0; stage < given.stages; ++stage)
+    if (waits[at(stage)] == 0) ready.insert(stage);
   std::vector<int> number(at(given.stages), -1);
   for (int next = 0; next < given.stages; ++next) {
-    int stage = 0;  // of the least number that waits for none
-    while (number[at(stage)] >= 0 || waits[at(stage)] > 0) {
-      ++stage;
-      KERF_CHECK(stage < given.stages, "stages on a cycle");
-    }
+    KERF_CHECK(!ready.empty(), "stages on a cycle");
+    const int stage = *ready.begin();
+    ready.erase(ready.begin());
     number[at(stage)] = next;
     const auto first = std::lower_bound(edges.begin(), edges.end(), std::pair(stage, 0));
     for (auto edge = first; edge != edges.end() && edge->first == stage; ++edge)
-      --waits[at(edge->second)];
+      if (--waits[at(edge->second)] == 0) ready.insert(edge->second);
   }
   return number;
 }

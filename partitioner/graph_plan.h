@@ -1,4 +1,5 @@
-// A layer cut of a cost graph that is no model: planned and priced, not run. Pure functions.
+// Cuts of a cost graph that is no model: planned and priced, not run. Layer cuts, and hybrid ones
+// that replicate stages (cuts/replicated_stages.h). Pure functions.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include "partitioner/bound.h"
 #include "partitioner/cost_graph.h"
 #include "partitioner/cut.h"
+#include "partitioner/given_stages.h"
 #include "partitioner/search_effort.h"
 
 namespace kerf::partitioner {
@@ -22,6 +24,8 @@ struct GraphRequest {
   double slack = 0;  // bytes are saved up to (1 + slack) times the least bottleneck
   SearchEffort effort = {};
   int stages_per_worker = 1;  // more than that: without hosts and slack
+  // Hybrid: a stage may be on several workers. Without hosts, slack and several stages a worker.
+  bool replicates = false;
 };
 
 struct GraphDivision {
@@ -59,6 +63,10 @@ GraphPlan price_division(const CostGraph& graph, const GraphDivision& division);
 // Throws Error{kUsage} for no workers, Error{kInfeasible} for more workers than there are groups of
 // nodes that can be parted.
 std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph, const GraphRequest& request);
+
+// Sound stages as they were given, each on a worker of its own, with the bound of what a search
+// finds. Throws Error{kUsage} for more stages than a search takes.
+GraphPlan given_plan(const CostGraph& graph, const GivenStages& given, const SearchEffort& effort);
 
 // Plans of the request, its slack left aside, of which none is better in bottleneck, bytes and
 // memory; by bottleneck. Empty where nothing is within its memory. (Where a bottleneck is within

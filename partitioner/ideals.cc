@@ -10,6 +10,10 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostUnits = 1 << 14;  // whose reachability is 32 MiB
+// Of units that may come next: pairs that are compared for each ideal asked for, and all that are
+// kept.
+constexpr size_t kPairsOfIdeal = 25'000;
+constexpr size_t kMostKept = size_t{1} << 27;
 
 // Which ranks follow from which, a bit each.
 class Reachable {
@@ -77,9 +81,14 @@ std::optional<Ideals> Ideals::of(const Units& units, size_t most) {
   };
   number_of(ready, -1, -1);
   result.from_.push_back(0);
+  size_t pairs = 0;
+  size_t kept = 0;
   for (size_t i = 0; i < by_number.size(); ++i) {
-    if (by_number.size() > most) return std::nullopt;
     const std::vector<int>& now = *by_number[i];
+    pairs += now.size() * now.size();
+    kept += now.size();
+    if (by_number.size() > most || pairs > kPairsOfIdeal * most || kept > kMostKept)
+      return std::nullopt;
     for (const int taken : now) {
       ready.clear();
       for (const int other : now)

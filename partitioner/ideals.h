@@ -26,8 +26,8 @@ class Ideals {
     int ideal = -1;
   };
 
-  // Empty if there are more than `most`. O(ideals x width x degree) and a bit for each pair of
-  // units.
+  // Empty if there are more than `most`, or so wide ones that they take longer. O(ideals x width x
+  // degree) and a bit for each pair of units.
   static std::optional<Ideals> of(const Units& units, size_t most);
 
   int size() const { return static_cast<int>(from_.size()) - 1; }

@@ -1,11 +1,13 @@
 #include "partitioner/layers_by_step.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
 #include "partitioner/at.h"
 #include "partitioner/line_splits.h"
+#include "partitioner/model_graph.h"
 
 namespace kerf::partitioner {
 
@@ -19,7 +21,10 @@ class LayersByStep {
         request_(request),
         bound_(bound),
         cost_of_(cost_of),
-        tries_(std::clamp(kMostNodes / model.nodes(), kFewestTries, kMostTries)) {}
+        tries_(std::clamp(kMostNodes / model.nodes(), kFewestTries, kMostTries)) {
+    const CostGraph graph = cost_graph_of(model, request);
+    for (NodeId node = 0; node < model.nodes(); ++node) colour_.push_back(graph.node(node).colour);
+  }
 
   std::optional<Assignment> best() {
     const int stages = request_.workers;
@@ -79,10 +84,9 @@ class LayersByStep {
 
   bool take(const std::vector<int>& ends) {
     tried_.insert(ends);
-    const Assignment assignment = assigned(ends);
-    if (parts_a_parameter(assignment)) return false;
+    if (parts_a_colour(ends)) return false;
     --tries_;
-    const auto cost = cost_of_(assignment);
+    const auto cost = cost_of_(assigned(ends));
     if (!cost || (!ends_.empty() && *cost >= cost_)) return false;
     cost_ = *cost;
     ends_ = ends;
@@ -106,16 +110,15 @@ class LayersByStep {
     return result;
   }
 
-  // Operators that share one live on one worker, as in every layer cut.
-  bool parts_a_parameter(const Assignment& assignment) const {
-    const auto part_of = [&](const Use& use) {
-      return assignment.division.nodes[at(use.node)].shares[0].part;
-    };
-    for (const ValueId id : model_.parameters()) {
-      const auto& uses = model_.uses(id);
-      for (const Use& use : uses)
-        if (part_of(use) != part_of(*uses.begin())) return true;
-    }
+  // Operators of one colour live on one worker, as in every layer cut.
+  bool parts_a_colour(const std::vector<int>& ends) const {
+    std::map<int, size_t> stage_of;  // by colour
+    NodeId node = 0;
+    for (size_t s = 0; s < ends.size(); ++s)
+      for (; node < ends[s]; ++node)
+        if (const int colour = colour_[at(node)];
+            colour >= 0 && stage_of.try_emplace(colour, s).first->second != s)
+          return true;
     return false;
   }
 
@@ -123,7 +126,8 @@ class LayersByStep {
   const PlanRequest& request_;
   const double bound_;
   const StepCostOf& cost_of_;
-  int tries_;  // left
+  int tries_;                // left
+  std::vector<int> colour_;  // by node; -1: none
   std::set<std::vector<int>> tried_;
   std::vector<int> ends_;  // of the best; empty: none
   StepCost cost_;          // its

@@ -1,6 +1,7 @@
 #include "partitioner/line_splits.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "partitioner/at.h"
 #include "partitioner/cost_graph.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr double kBeyond = 1e300;
 constexpr int kMostLimits = 32;
 constexpr double kMostOperations = 2e8;  // of all limits together
+constexpr int kMostBoundaries = 3000;    // that are looked at
+constexpr double kMostOfOne = 1e9;       // operations of one split
 
 std::vector<int> even_split(int nodes, int stages) {
   std::vector<int> ends;
@@ -77,6 +80,31 @@ std::vector<double> limits_of(const Chain& chain, int stages, double least) {
   return spread;
 }
 
+// Boundaries to look at: all, or where they are many, those that divide the work into equal shares.
+std::vector<int> spread_boundaries(const Chain& chain, int stages) {
+  const int nodes = chain.nodes();
+  const int most = std::clamp(static_cast<int>(std::sqrt(kMostOfOne / stages)), 2 * stages,
+                              std::max(2 * stages, kMostBoundaries));
+  const double share = chain.before.back() / most;
+  const int stride = nodes / most + 1;
+  std::vector<int> result{0};
+  for (int b = 1; b < nodes; ++b)
+    if (nodes <= most || b - result.back() >= 2 * stride ||
+        chain.work(result.back(), b + 1) > 2 * share)
+      result.push_back(b);
+  result.push_back(nodes);
+  return result;
+}
+
+Chain thinned(const Chain& chain, const std::vector<int>& boundaries) {
+  Chain result;
+  for (const int boundary : boundaries) {
+    result.before.push_back(chain.before[at(boundary)]);
+    result.wire.push_back(chain.wire[at(boundary)]);
+  }
+  return result;
+}
+
 }  // namespace
 
 Chain chain_of(const Model& model, const PlanRequest& request) {
@@ -87,22 +115,31 @@ Chain chain_of(const Model& model, const PlanRequest& request) {
     chain.before.push_back(chain.before.back() + node_work(model, request, node, whole).total());
   }
   chain.wire.resize(chain.before.size());
+  std::vector<double> begins(chain.before.size());  // by boundary: the first that a value crosses
+  std::vector<double> ends(chain.before.size());    // the last
   const CostGraph graph = cost_graph_of(model, request);
   for (const CostValue& value : graph.values()) {
     if (value.readers.empty()) continue;
     const int last = *std::max_element(value.readers.begin(), value.readers.end());
-    const double messages = request.micro_batches * (value.returned_bytes > 0 ? 2.0 : 1.0);
-    const double price = wire_price(request, value.bytes, messages);
-    for (int boundary = value.producer + 1; boundary <= last; ++boundary)
-      chain.wire[at(boundary)] += price;
+    begins[at(value.producer) + 1] += value.enter;
+    ends[at(last)] += value.enter;
+  }
+  double now = 0;
+  for (size_t boundary = 0; boundary < begins.size(); ++boundary) {
+    now += begins[boundary];
+    chain.wire[boundary] = std::max(0.0, now);  // sums leave rounding
+    now -= ends[boundary];
   }
   return chain;
 }
 
-std::vector<std::vector<int>> first_splits(const Chain& chain, int stages) {
+std::vector<std::vector<int>> first_splits(const Chain& whole, int stages) {
+  std::vector<std::vector<int>> splits{even_split(whole.nodes(), stages)};
+  const std::vector<int> boundaries = spread_boundaries(whole, stages);
+  const Chain chain = thinned(whole, boundaries);
   const int nodes = chain.nodes();
-  std::vector<std::vector<int>> splits{even_split(nodes, stages)};
   const auto add = [&](std::vector<int> split) {
+    for (int& end : split) end = boundaries[at(end)];
     if (!split.empty() && std::find(splits.begin(), splits.end(), split) == splits.end())
       splits.push_back(std::move(split));
   };

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "partitioner/bound.h"
+#include "partitioner/checked_bound.h"
 #include "partitioner/connected_plan.h"
 #include "partitioner/cut.h"
 #include "partitioner/rewrite.h"
@@ -47,8 +47,10 @@ Plan connect_and_predict(const Model& model, const PlanRequest& request, const I
   Plan plan = connected_plan(model, request, assignment);
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
-  plan.bound = std::min(assignment.bound, plan.bottleneck);  // rounding may set it above
-  plan.witness.text = assignment.witness;
+  Bound bound =
+      checked_bound({assignment.bound, assignment.witness}, plan.bottleneck, model.name());
+  plan.bound = bound.value;
+  plan.witness.text = std::move(bound.witness);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 
 #include "partitioner/at.h"
 #include "partitioner/blocks.h"
+#include "partitioner/gradients.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -15,7 +16,10 @@ namespace {
 class Figures {
  public:
   Figures(const Model& model, const PlanRequest& request)
-      : model_(model), request_(request), speeds_(request.speed.capacities.distinct_speeds()) {}
+      : model_(model),
+        request_(request),
+        gradients_(model),
+        speeds_(request.speed.capacities.distinct_speeds()) {}
 
   CostFigures make() {
     result_.name = model_.name();
@@ -43,19 +47,40 @@ class Figures {
     CostValue cost;
     cost.producer = model_.value(value).producer;
     for (const Use& use : model_.uses(value)) cost.readers.push_back(use.node);
-    std::sort(cost.readers.begin(), cost.readers.end());
-    cost.readers.erase(std::unique(cost.readers.begin(), cost.readers.end()), cost.readers.end());
-    const bool returns = model_.needs_gradient(value);
+    cost.readers = distinct(std::move(cost.readers));
     cost.forward_bytes = static_cast<double>(model_.value(value).spec.bytes(request_.batch));
-    cost.bytes = (returns ? 2 : 1) * cost.forward_bytes;
-    cost.enter = wire_price(request_, cost.bytes, (returns ? 2.0 : 1.0) * request_.micro_batches);
-    if (returns) {
-      cost.returned_bytes = cost.bytes - cost.forward_bytes;
-      cost.returning =
-          cost.enter - wire_price(request_, cost.forward_bytes, request_.micro_batches);
-      for (const Use& use : model_.uses(value)) cost.returns.push_back(use.node);
-    }
+    cost.bytes = cost.forward_bytes;
+    cost.enter = wire_price(request_, cost.forward_bytes, request_.micro_batches);
+    if (gradients_.of(value)) add_gradient(value, cost);
     result_.values.push_back(std::move(cost));
+  }
+
+  // Of readers that lead to no loss no gradient comes back: where there are any, the gradient is a
+  // value by itself, that the others alone send.
+  void add_gradient(ValueId value, CostValue& cost) {
+    CostValue gradient;
+    gradient.producer = cost.producer;
+    for (const Use& use : model_.uses(value))
+      if (gradients_.returned_by(use)) gradient.returns.push_back(use.node);
+    gradient.readers = distinct(gradient.returns);
+    gradient.returned_bytes = gradient.bytes = cost.forward_bytes;
+    gradient.returning = gradient.enter =
+        wire_price(request_, cost.forward_bytes, request_.micro_batches);
+    if (gradient.readers != cost.readers) {
+      result_.values.push_back(std::move(gradient));
+      return;
+    }
+    cost.bytes += gradient.bytes;
+    cost.enter += gradient.enter;
+    cost.returned_bytes = gradient.returned_bytes;
+    cost.returning = gradient.returning;
+    cost.returns = std::move(gradient.returns);
+  }
+
+  static std::vector<int> distinct(std::vector<int> nodes) {
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
   }
 
   // An alias is its input.
@@ -71,7 +96,7 @@ class Figures {
     const int64_t samples = request_.largest_micro_batch();
     std::map<ValueId, Held> values;
     for (NodeId node = 0; node < model_.nodes(); ++node) {
-      if (!model_.needs_gradient(model_.node(node).outputs[0])) continue;
+      if (!gradients_.through(node)) continue;
       for (const ValueId value : kept_by(node)) {
         Held& held = values[value];
         held.per_micro_batch = blocks(model_.value(value).spec.bytes(samples));
@@ -116,7 +141,7 @@ class Figures {
 
   void add_parameters() {
     for (const ValueId id : model_.kept_values()) {
-      const int copies = model_.needs_gradient(id) ? 2 + request_.setting.optimizer_states : 1;
+      const int copies = gradients_.of(id) ? 2 + request_.setting.optimizer_states : 1;
       result_.held.push_back({{}, copies * blocks(model_.value(id).spec.bytes(0)), 0});
       for (const Use& use : model_.uses(id)) result_.held.back().nodes.push_back(use.node);
     }
@@ -147,6 +172,7 @@ class Figures {
 
   const Model& model_;
   const PlanRequest& request_;
+  const Gradients gradients_;
   const std::vector<double> speeds_;  // a type of device each
   CostFigures result_;
 };

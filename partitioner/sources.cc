@@ -88,14 +88,14 @@ Sources::Sources(const Model& model, const Division& division, std::vector<int> 
       largest_(division.largest),
       stage_of_(std::move(stage_of)),
       computations_(partitioner::computations(model, division)),
-      by_node_(at(model.nodes())) {
+      by_node_(at(model.nodes())),
+      gradients_(model) {
   for (size_t i = 0; i < computations_.size(); ++i) {
     by_node_[at(computations_[i].node)].push_back(static_cast<int>(i));
     by_part_[computations_[i].part].push_back(static_cast<int>(i));
   }
   find_needs();
   find_layouts();
-  find_differentiable();
   find_shared_uses();
   for (ValueId value = 0; value < model.values(); ++value)
     if (ops::is_kept(model.value(value).role)) find_homes(value);
@@ -130,26 +130,6 @@ void Sources::find_layouts() {
             {computation.part, computation.outputs[k],
              ops::partial_slices(space, space.outputs[k], computation.iterations)});
   }
-}
-
-// From the last node to the first: what the loss, or a value with a gradient, is made of.
-void Sources::find_differentiable() {
-  differentiable_.resize(at(model_.values()));
-  for (NodeId node = model_.nodes() - 1; node >= 0; --node) {
-    const auto& outputs = model_.node(node).outputs;
-    if (node != model_.loss() && !reaches_loss(node)) continue;
-    if (node == model_.loss()) differentiable_[at(outputs[0])] = model_.needs_gradient(outputs[0]);
-    const auto& operands = model_.op(node).inputs();
-    for (size_t k = 0; k < operands.size(); ++k)
-      if (operands[k].in_input_gradient() || operands[k].in_weight_gradient())
-        differentiable_[at(model_.node(node).inputs[k])] = true;
-  }
-}
-
-bool Sources::reaches_loss(NodeId node) const {
-  const auto& outputs = model_.node(node).outputs;
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [&](ValueId output) { return differentiable(output); });
 }
 
 // In the order of the backward pass, so that the first that is met is there when others come.

@@ -9,6 +9,7 @@
 
 #include "partitioner/at.h"
 #include "partitioner/connector.h"
+#include "partitioner/gradients.h"
 
 namespace kerf::partitioner {
 
@@ -49,7 +50,7 @@ class Sources {
   const std::vector<ops::Share>& shares(ValueId value) const { return layouts_[at(value)].shares; }
   // Whether the backward pass has a gradient of this activation or parameter: it comes from a
   // parameter and reaches the loss.
-  bool differentiable(ValueId value) const { return differentiable_[at(value)]; }
+  bool differentiable(ValueId value) const { return gradients_.of(value); }
   // The use into whose accumulator the gradient of this use of a parameter goes: its own, or where
   // one node of the model as it was read has several of it (a rewrite made them, or it reads the
   // parameter twice), and the same parts read the same for them, the last of those. It alone stands
@@ -57,7 +58,7 @@ class Sources {
   Use accumulated_with(const Use& use) const;
   // Whether one of its outputs is: then every call of it gives contributions, zeros where a part
   // computes of other outputs only.
-  bool reaches_loss(NodeId node) const;
+  bool reaches_loss(NodeId node) const { return gradients_.through(node); }
 
   // Boxes that together are the need of `part` (disjoint ones, or summands), in the order of
   // shares. Sources on `part` itself included.
@@ -71,7 +72,6 @@ class Sources {
  private:
   void find_needs();
   void find_layouts();
-  void find_differentiable();
   void find_shared_uses();
   bool reads_alike(const Use& a, const Use& b) const;
   void find_homes(ValueId value);
@@ -86,7 +86,7 @@ class Sources {
   std::vector<std::vector<int>> by_node_;  // node -> computations
   std::map<int, std::vector<int>> by_part_;
   std::vector<ops::Layout> layouts_;  // of activations and what is kept, by value
-  std::vector<bool> differentiable_;  // by value
+  Gradients gradients_;
   std::map<std::pair<ValueId, int>, ops::Box> needs_;
   std::map<std::pair<NodeId, int>, Use> shared_uses_;  // those that are accumulated with another
 };

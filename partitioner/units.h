@@ -1,10 +1,12 @@
 // Units: what a layer cut moves as a whole. Nodes of one colour, and whatever lies on a cycle once
 // those are one, become one unit; what remains is acyclic.
 //
-// Where a graph has backward nodes of their own, the backward half runs from the last stage to the
-// first: its edges count reversed, and edges between the halves order nothing. (Some files write
-// the backward half along the forward one; then it counts so.) Either way every division of a
-// topological order of the units into segments leaves both halves' graphs of stages acyclic.
+// Where a graph has backward nodes of their own, the backward half mostly runs from the last stage
+// to the first: its edges count reversed, and edges between the halves order nothing. It may also
+// run along the forward one; then it counts so. Either way every division of a topological order of
+// the units into segments leaves both halves' graphs of stages acyclic. Where it is free, the
+// forward half alone orders: all divisions are among these, and some whose backward half has a
+// cycle.
 //
 //   forward    a ──> b ──> c        units  {a a'} ──> {b b'} ──> {c c'}
 //   backward   a' <── b' <── c'
@@ -27,13 +29,32 @@ struct UnitValue {
   double leave = 0;
   double returned_bytes = 0;
   double returning = 0;
-  std::vector<int> returns = {};  // units other than the producer, in order, with repetitions
+  // Units whose turn it is in the sum of the gradient, the producer's included, in order: none
+  // twice in a row, and some several times.
+  std::vector<int> returns = {};
 };
 
 struct UnitHeld {
   std::vector<int> units;  // ascending
   double fixed = 0;
   double per_micro_batch = 0;
+};
+
+void append_turn(std::vector<int>& returns, int unit);
+
+// Collects what units hold. All that one unit holds alone is one entry, so that there are no more
+// of these than units; the others come first, as they were added.
+class HeldByUnits {
+ public:
+  explicit HeldByUnits(int units)
+      : fixed_(static_cast<size_t>(units)), per_micro_batch_(static_cast<size_t>(units)) {}
+  // `units`: in any order, with repetitions.
+  void add(std::vector<int> units, double fixed, double per_micro_batch);
+  std::vector<UnitHeld> take();
+
+ private:
+  std::vector<UnitHeld> shared_;
+  std::vector<double> fixed_, per_micro_batch_;  // of one unit alone
 };
 
 struct Units {
@@ -48,6 +69,12 @@ struct Units {
   boost::compressed_sparse_row_graph<boost::bidirectionalS> before;  // u -> v: u must come first
 };
 
+enum class BackwardWay : uint8_t { kReversed, kAlong, kFree };
+Units units_of(const CostGraph& graph, BackwardWay way);
+// The ways that the backward half may run, the one that leaves more to part first; one, if there is
+// no backward half.
+std::vector<Units> ways_of(const CostGraph& graph);
+// The first of them.
 Units units_of(const CostGraph& graph);
 
 }  // namespace kerf::partitioner

@@ -45,6 +45,7 @@ struct PlannedGraph {
   partitioner::ReadGraph read;
   GraphPlan plan;
   double seconds = 0;  // of planning alone
+  bool replicates = false;
 };
 
 // Of a flag, or of the graph's file.
@@ -56,15 +57,19 @@ void check_workers(const std::string& where, int workers) {
 partitioner::GraphRequest request_of(const PlanFlags& flags, const GraphFlags& graph,
                                      const partitioner::ReadGraph& read) {
   const partitioner::Cut cut = partitioner::parse_cut(flags.cut.value_or("layer"));
-  require(cut == partitioner::Cut::kLayer, "--cut",
-          "a graph that is no model has operators that nobody can split; only layer cuts it");
+  require(
+      cut == partitioner::Cut::kLayer || cut == partitioner::Cut::kHybrid, "--cut",
+      "a graph that is no model has operators that nobody can split; layer cuts it, and hybrid, "
+      "which replicates its stages");
   partitioner::GraphRequest request;
+  request.replicates = cut == partitioner::Cut::kHybrid;
   request.workers = flags.workers.value_or(read.devices.value_or(flags.default_workers));
   request.memory = flags.memory ? flags.memory : read.memory;
   request.slack = flags.slack;
   if (flags.certify) request.effort = partitioner::kCertifyingEffort;
   request.stages_per_worker = graph.stages_per_worker;
-  request.hosts = graph.hosts.value_or(request.stages_per_worker > 1 ? 0 : read.hosts);
+  const bool alike = request.stages_per_worker > 1 || request.replicates;
+  request.hosts = graph.hosts.value_or(alike ? 0 : read.hosts);
   check_workers(flags.workers ? "--workers" : *flags.model, request.workers);
   require(request.hosts <= kMostHosts, graph.hosts ? "--hosts" : *flags.model,
           format("{} devices of a second kind are not within 0 and {}", request.hosts, kMostHosts));
@@ -84,18 +89,7 @@ GraphPlan assigned(const CostGraph& graph, const std::string& file,
   require(!flags.workers || *flags.workers == given.stages, "--workers",
           format("{} has {}", file, plural(given.stages, "stage")));
   check_workers(file, given.stages);
-  partitioner::GraphDivision division;
-  division.stages.resize(static_cast<size_t>(given.stages));
-  for (int node = 0; node < graph.size(); ++node)
-    division.stages[static_cast<size_t>(given.stage_of[static_cast<size_t>(node)])].push_back(node);
-  GraphPlan plan = partitioner::price_division(graph, division);
-  partitioner::GraphRequest best = request;
-  best.workers = given.stages;
-  best.hosts = 0;
-  best.memory.reset();  // nor does what the graph's file says bind what another one assigns
-  const auto answer = partitioner::plan_graph(graph, best);
-  if (const auto* found = std::get_if<GraphPlan>(&answer)) plan.bound = found->bound;
-  return plan;
+  return partitioner::given_plan(graph, given, request.effort);
 }
 
 void refuse_infeasible(const std::variant<GraphPlan, partitioner::Infeasible>& answer,
@@ -108,6 +102,9 @@ PlannedGraph plan_of(const PlanFlags& flags, const GraphFlags& graph, const std:
   require(flags.model.has_value(), "--format", "it reads a graph's file: name that, as MODEL");
   PlannedGraph planned{read_graph(*flags.model, kind), {}};
   const partitioner::GraphRequest request = request_of(flags, graph, planned.read);
+  planned.replicates = request.replicates;
+  require(!request.replicates || flags.assign.empty(), "--assign",
+          "it is of a layer cut: leave out --cut hybrid");
   const auto start = std::chrono::steady_clock::now();
   if (!flags.assign.empty()) {
     planned.plan = assigned(planned.read.graph, flags.assign, request, flags);
@@ -141,7 +138,7 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
   for (int node = 0; node < graph.size(); ++node) names.push_back(graph.node(node).name);
   return {{"graph", graph.name()},
           {"format", kind},
-          {"cut", "layer"},
+          {"cut", planned.replicates ? "hybrid" : "layer"},
           {"unit", graph.unit()},
           {"bottleneck", plan.bottleneck},
           {"lower_bound", plan.bound.value},
@@ -166,7 +163,8 @@ std::string names_of(const CostGraph& graph, const GraphWorker& worker) {
 std::string text(const CostGraph& graph, const PlannedGraph& planned, bool colour) {
   const GraphPlan& plan = planned.plan;
   const std::string& unit = graph.unit();
-  std::string result = format("{}: {} nodes, layer cut over {}\n\n", graph.name(), graph.size(),
+  std::string result = format("{}: {} nodes, {} cut over {}\n\n", graph.name(), graph.size(),
+                              planned.replicates ? "hybrid" : "layer",
                               plural(static_cast<long long>(plan.workers.size()), "worker"));
   Table table({"worker", "nodes", "load " + unit, "work " + unit, "wire " + unit, "in", "memory"});
   for (size_t w = 0; w < plan.workers.size(); ++w) {

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <iterator>
+#include <set>
+#include <utility>
 
 #include "partitioner/at.h"
+#include "partitioner/checked_bound.h"
+#include "partitioner/coarse_units.h"
 #include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/replicated_stages.h"
 #include "partitioner/cuts/shared_devices.h"
 
 namespace kerf::partitioner {
@@ -25,25 +32,23 @@ std::vector<int> readers_of(const CostValue& value, const std::vector<int>& work
   return workers;
 }
 
-// Whether each worker takes part once in the sum of the value's gradient.
-bool returns_once(const CostValue& value, const std::vector<int>& worker_of) {
-  return std::is_sorted(value.returns.begin(), value.returns.end(),
-                        [&](int a, int b) { return worker_of[at(a)] < worker_of[at(b)]; });
-}
-
+// A worker pays for what it returns of a value each time that it has its turn in the order in which
+// gradients are summed: once with what enters, then for each further turn.
 void add_wire(const CostGraph& graph, const std::vector<int>& worker_of, GraphPlan& plan) {
   for (const CostValue& value : graph.values()) {
+    const int maker = worker_of[at(value.producer)];
     const std::vector<int> readers = readers_of(value, worker_of);
-    if (!readers.empty()) plan.workers[at(worker_of[at(value.producer)])].wire += value.leave;
-    const bool once = returns_once(value, worker_of);
+    if (!readers.empty()) plan.workers[at(maker)].wire += value.leave;
     for (const int worker : readers) {
-      plan.workers[at(worker)].wire += once ? value.enter : value.enter - value.returning;
-      plan.workers[at(worker)].bytes_in += once ? value.bytes : value.bytes - value.returned_bytes;
+      plan.workers[at(worker)].wire += value.enter;
+      plan.workers[at(worker)].bytes_in += value.bytes;
     }
-    if (once) continue;
+    std::set<int> had;  // a turn
+    int last = -1;
     for (const int reader : value.returns) {
       const int worker = worker_of[at(reader)];
-      if (worker == worker_of[at(value.producer)]) continue;
+      if (worker == std::exchange(last, worker) || worker == maker || had.insert(worker).second)
+        continue;
       plan.workers[at(worker)].wire += value.returning;
       plan.workers[at(worker)].bytes_in += value.returned_bytes;
     }
@@ -61,10 +66,11 @@ void add_memory(const CostGraph& graph, const std::vector<int>& worker_of, Graph
   }
 }
 
-StageLimits limits_of(const GraphRequest& request) {
+StageLimits limits_of(const GraphRequest& request, int nodes) {
   StageLimits limits;
   limits.device_type.assign(at(request.workers), 0);
-  limits.device_type.insert(limits.device_type.end(), at(request.hosts), 1);
+  // No more hosts than there are nodes for them.
+  limits.device_type.insert(limits.device_type.end(), at(std::min(request.hosts, nodes)), 1);
   limits.micro_batches.assign(limits.device_type.size(), kBatchesInFlight);
   if (request.hosts > 0) limits.host_type = 1;
   return limits;
@@ -84,13 +90,12 @@ int largest_stage(const LayerDivision& division, int host_type) {
 Infeasible infeasible(const CostGraph& graph, LayerSearch& search, int64_t cap, int host_type) {
   double all = 0;
   for (const Held& held : graph.held()) all += held.fixed + kBatchesInFlight * held.per_micro_batch;
-  int64_t enough = search.least_cap(cap, static_cast<int64_t>(std::ceil(all)));
-  auto least = search.best_within(enough);
+  auto [enough, least] = search.least_cap(cap, static_cast<int64_t>(std::ceil(all)));
+  if (!least) least = search.best_within(enough);
   if (!least) {  // a search of long lines does not try every boundary
     least = search.best();
-    enough =
-        least ? static_cast<int64_t>(std::ceil(least->memory[at(largest_stage(*least, host_type))]))
-              : cap;
+    if (least)
+      enough = static_cast<int64_t>(std::ceil(least->memory[at(largest_stage(*least, host_type))]));
   }
   KERF_CHECK(least.has_value(), "no division, whatever it takes");
   return {largest_stage(*least, host_type), cap, enough - cap, format("--memory {}", enough)};
@@ -140,6 +145,8 @@ namespace {
 void check(const CostGraph& graph, const GraphRequest& request) {
   const auto fail = [](std::string why) { throw Error(ErrorCode::kUsage, std::move(why)); };
   if (request.workers < 1) fail(format("--workers {}: needs at least 1", request.workers));
+  if (request.workers > kMostWorkers)
+    fail(format("{}, but there are {} at most", plural(request.workers, "worker"), kMostWorkers));
   if (!(request.slack >= 0 && request.slack <= kMostSlack))
     fail(format("--slack {}: is not within 0 and {}", request.slack, kMostSlack));
   if (request.memory && *request.memory < 1)
@@ -152,18 +159,29 @@ void check(const CostGraph& graph, const GraphRequest& request) {
                 kMostStagesPerWorker));
   if (request.stages_per_worker > 1 && (request.hosts > 0 || request.slack > 0))
     fail("--stages-per-worker is for workers of one kind, and without --slack");
+  if (!request.replicates) return;
+  if (request.hosts > 0 || request.slack > 0 || request.stages_per_worker > 1)
+    fail("--cut hybrid is for workers of one kind, without --slack and --stages-per-worker");
+  if (request.workers > kMostReplicatedOver)
+    fail(format("--workers {}: --cut hybrid of a graph takes {} at most", request.workers,
+                kMostReplicatedOver));
 }
 
 GraphPlan priced(const CostGraph& graph, const LayerDivision& division) {
   return price_division(graph, {division.stages, {}, division.device_types});
 }
 
-// Several stages on each worker, from a plan with one.
-GraphPlan shared_plan(const CostGraph& graph, const GraphRequest& request, const GraphPlan& one) {
-  const Units units = units_of(graph);
+// Several stages on each worker, from a plan with one, whose stages are of these units.
+GraphPlan shared_plan(const CostGraph& graph, const GraphRequest& request, Units units,
+                      const GraphPlan& one) {
   std::vector<int> start(at(units.size()));
   for (int node = 0; node < graph.size(); ++node)
     start[at(units.unit_of[at(node)])] = one.stage_of[at(node)];
+  if (units.size() > kMostFineUnits) {
+    const int stages = request.workers * request.stages_per_worker;
+    units = join_neighbours(units, kCoarseShare / stages).units;
+    start.clear();
+  }
   const SharedDevices shared = share_devices(
       units,
       {request.workers, request.stages_per_worker,
@@ -182,41 +200,187 @@ GraphPlan shared_plan(const CostGraph& graph, const GraphRequest& request, const
   return price_division(graph, division);
 }
 
+// A search for each way in which the backward half may run.
+class EveryWay {
+ public:
+  EveryWay(const CostGraph& graph, const GraphRequest& request, double slack)
+      : graph_(graph), request_(request), slack_(slack), limits_(limits_of(request, graph.size())) {
+    for (Units& units : ways_of(graph))
+      searches_.emplace_back(graph, std::move(units), limits_, slack, request.effort);
+  }
+
+  void require_units() const {
+    if (has_division(searches_.front())) return;
+    throw Error(ErrorCode::kInfeasible,
+                format("a layer cut gives every worker at least one operator: {} workers, but {} "
+                       "has {} groups of nodes that can be parted; use --workers {} or fewer",
+                       request_.workers, graph_.name(), searches_.front().units(),
+                       searches_.front().units()));
+  }
+
+  // Of the divisions within the slack of the least bottleneck of all that of the fewest bytes.
+  std::optional<LayerDivision> best() {
+    double least = kNever;
+    std::vector<std::pair<LayerDivision, int>> found;  // and its way
+    for (size_t way = 0; way < searches_.size(); ++way) {
+      LayerSearch& search = searches_[way];
+      if (!has_division(search)) continue;
+      auto division = request_.memory ? search.best_within(*request_.memory) : search.best();
+      if (!division) continue;
+      least = std::min(least, search.least_bottleneck());
+      found.emplace_back(*std::move(division), static_cast<int>(way));
+    }
+    std::erase_if(found, [&](const auto& each) {
+      return each.first.bottleneck > least * (1 + slack_) * (1 + kRounding);
+    });
+    if (found.empty()) return std::nullopt;
+    auto& [best, way] = *std::min_element(
+        found.begin(), found.end(),
+        [](const auto& a, const auto& b) { return a.first.bytes < b.first.bytes; });
+    best_way_ = way;
+    return std::move(best);
+  }
+
+  std::vector<LayerDivision> front() {
+    std::vector<LayerDivision> all;
+    for (LayerSearch& search : searches_) {
+      if (!has_division(search)) continue;
+      auto points = search.front(request_.memory);
+      all.insert(all.end(), std::make_move_iterator(points.begin()),
+                 std::make_move_iterator(points.end()));
+    }
+    return none_better(all);
+  }
+
+  // Of every division, or of those whose backward half runs in one way.
+  Bound bound(bool one_way) const {
+    Bound all;
+    Bound least{kNever, {}};
+    for (const LayerSearch& search : searches_) {
+      if (search.bound().value > all.value) all = search.bound();
+      if (has_division(search) && search.bound_of_way().value < least.value)
+        least = search.bound_of_way();
+    }
+    if (!one_way || least.value <= all.value || least.value == kNever) return all;
+    least.witness += ", where the backward half runs as the forward half, or against it";
+    return least;
+  }
+  // Units that the best division of all is made of.
+  Units units() const { return std::move(ways_of(graph_)[at(best_way_)]); }
+  Bound simple_bound() const { return searches_.front().simple_bound(); }
+
+  Infeasible infeasible() {
+    Infeasible least =
+        partitioner::infeasible(graph_, searches_.front(), *request_.memory, limits_.host_type);
+    for (size_t way = 1; way < searches_.size(); ++way) {
+      if (!has_division(searches_[way])) continue;
+      Infeasible other =
+          partitioner::infeasible(graph_, searches_[way], *request_.memory, limits_.host_type);
+      if (other.over < least.over) least = std::move(other);
+    }
+    return least;
+  }
+
+ private:
+  static constexpr double kRounding = 1e-9;
+
+  bool has_division(const LayerSearch& search) const { return search.units() >= request_.workers; }
+
+  const CostGraph& graph_;
+  const GraphRequest& request_;
+  double slack_;
+  StageLimits limits_;
+  int best_way_ = 0;
+  std::deque<LayerSearch> searches_;
+};
+
+GraphPlan with_bound(GraphPlan plan, const CostGraph& graph, const Bound& bound) {
+  plan.bound = checked_bound(bound, plan.bottleneck, graph.name());
+  return plan;
+}
+
+}  // namespace
+
+namespace {
+
+// The layer cut where no stage is better replicated. With fewer nodes than workers some has to be.
+std::variant<GraphPlan, Infeasible> plan_replicated(const CostGraph& graph,
+                                                    const GraphRequest& request) {
+  Units units = units_of(graph);
+  GraphRequest layer = request;
+  layer.replicates = false;
+  layer.workers = std::min(request.workers, units.size());
+  std::variant<GraphPlan, Infeasible> answer = plan_graph(graph, layer);
+  if (units.size() > kMostFineUnits)
+    units = join_neighbours(units, kCoarseShare / request.workers).units;
+  const double memory = request.memory ? static_cast<double>(*request.memory) : kNever;
+  const auto stages = replicate_stages(graph, units, request.workers, memory);
+  auto* const cut = std::get_if<GraphPlan>(&answer);
+  const bool is_layer_cut = cut != nullptr && layer.workers == request.workers;
+  if (!stages && !is_layer_cut) return answer;
+  std::optional<GraphPlan> best;
+  if (is_layer_cut) best = std::move(*cut);
+  if (stages) {
+    GraphPlan plan = price_replicated(graph, *stages);
+    if (!best || plan.bottleneck < best->bottleneck) best = std::move(plan);
+  }
+  double work = 0;
+  for (int node = 0; node < graph.size(); ++node) work += graph.work(0, node).total();
+  return with_bound(
+      *std::move(best), graph,
+      {work / request.workers, format("all work over {}", plural(request.workers, "worker"))});
+}
+
 }  // namespace
 
 std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
                                                const GraphRequest& request) {
   check(graph, request);
-  const StageLimits limits = limits_of(request);
-  LayerSearch search(graph, limits, request.slack, request.effort);
-  if (request.workers > search.units())
-    throw Error(ErrorCode::kInfeasible,
-                format("a layer cut gives every worker at least one operator: {} workers, but {} "
-                       "has {} groups of nodes that can be parted; use --workers {} or fewer",
-                       request.workers, graph.name(), search.units(), search.units()));
-  const auto division = request.memory ? search.best_within(*request.memory) : search.best();
+  if (request.replicates) return plan_replicated(graph, request);
+  EveryWay search(graph, request, request.slack);
+  search.require_units();
+  const auto division = search.best();
   if (!division) {
     KERF_CHECK(request.memory.has_value(), "no division, and no cap that forbids one");
-    return infeasible(graph, search, *request.memory, limits.host_type);
+    return search.infeasible();
   }
   GraphPlan plan = priced(graph, *division);
-  plan.bound = search.bound();
-  if (request.stages_per_worker > 1) {
-    plan = shared_plan(graph, request, plan);
-    plan.bound = search.simple_bound();  // what a search proves is of one stage a worker
-  }
-  plan.bound.value = std::min(plan.bound.value, plan.bottleneck);  // rounding may set it above
-  return plan;
+  if (request.stages_per_worker == 1) return with_bound(std::move(plan), graph, search.bound(true));
+  // What a search proves is of one stage a worker.
+  GraphPlan shared = shared_plan(graph, request, search.units(), plan);
+  const bool is_better = shared.bottleneck < plan.bottleneck;
+  return with_bound(is_better ? std::move(shared) : std::move(plan), graph, search.simple_bound());
 }
 
 std::vector<GraphPlan> front_of(const CostGraph& graph, const GraphRequest& request) {
   check(graph, request);
-  LayerSearch search(graph, limits_of(request), 0, request.effort);
+  if (request.replicates)
+    throw Error(ErrorCode::kUsage, "--front is of layer cuts: leave out --cut hybrid");
+  if (request.stages_per_worker > 1)
+    throw Error(ErrorCode::kUsage,
+                "--front is of one stage a worker: leave out --stages-per-worker");
+  EveryWay search(graph, request, 0);
+  search.require_units();
   std::vector<GraphPlan> plans;
-  for (const LayerDivision& division : search.front(request.memory))
-    plans.push_back(priced(graph, division));
-  for (GraphPlan& plan : plans) plan.bound = search.bound();
+  for (const LayerDivision& division : search.front())
+    plans.push_back(with_bound(priced(graph, division), graph, search.bound(true)));
   return plans;
+}
+
+GraphPlan given_plan(const CostGraph& graph, const GivenStages& given, const SearchEffort& effort) {
+  GraphDivision division;
+  division.stages.resize(at(given.stages));
+  for (int node = 0; node < graph.size(); ++node)
+    division.stages[at(given.stage_of[at(node)])].push_back(node);
+  const GraphPlan plan = price_division(graph, division);
+  GraphRequest request;
+  request.workers = given.stages;
+  check(graph, request);
+  request.effort = effort;
+  EveryWay search(graph, request, 0);
+  search.best();  // for its bound
+  const bool one_way = runs_one_way(graph, given.stage_of, given.stages);
+  return with_bound(plan, graph, search.bound(one_way));
 }
 
 }  // namespace kerf::partitioner

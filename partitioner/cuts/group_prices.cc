@@ -54,6 +54,7 @@ double elements_of(const ops::Box& box, const ops::Shape& shape) {
 GroupPrices::GroupPrices(const Model& model, const PlanRequest& request)
     : model_(model),
       request_(request),
+      gradients_(model),
       layers_(layers_of(model)),
       reads_(layers_.size()),
       crossing_(layers_.size() + 1),
@@ -181,13 +182,12 @@ const GroupPrices::Shape& GroupPrices::shape_of(GroupShape group, int begin) {
   return *(known = &shape);
 }
 
-double GroupPrices::wire_of(const Model& model, ValueId id, double elements,
+double GroupPrices::wire_of(const Value& value, bool returns, double elements,
                             double messages) const {
   if (messages == 0) return 0;
-  const Value& value = model.value(id);
   const auto bytes = elements * static_cast<double>(ops::size_of(value.spec.dtype));
   const bool of_step = ops::is_kept(value.role);
-  const double both = model.needs_gradient(id) ? 2 : 1;  // and back
+  const double both = returns ? 2 : 1;  // there and back
   const double steps = of_step ? 1
                        : value.spec.shape.batched()
                            ? static_cast<double>(request_.batch) /
@@ -246,7 +246,7 @@ void GroupPrices::find_values(const Sources& sources, const OnGroup& on, Shape& 
       }
       const auto messages = static_cast<double>(std::count(senders.begin(), senders.end(), true));
       Shape::Member& member = shape.members[at(part)];
-      const double seconds = wire_of(model, value, elements, messages);
+      const double seconds = wire_of(fact, sources.differentiable(value), elements, messages);
       if (own < 0) {
         member.own[on.layer_of[at(model.uses(value).front().node)]] += seconds;
       } else {
@@ -265,13 +265,15 @@ const GroupPrices::ByMember& GroupPrices::entering(const Shape& to, const Shape&
     Prices& prices = result.emplace_back(values_.size());
     for (size_t value = 0; value < values_.size(); ++value) {
       const ops::Box& need = member.need[value];
-      const ops::ValueSpec& spec = model_.value(values_[value]).spec;
+      const Value& fact = model_.value(values_[value]);
+      const ops::ValueSpec& spec = fact.spec;
       if (need.axes.empty() && spec.shape.rank() > 0) continue;
       double messages = 0;
       for (const ops::Box& made : from.made[value])
         if (need.is_whole() || made.is_whole() || !ops::intersect(made, need).empty()) ++messages;
       const ops::Shape concrete = spec.shape.with_batch(request_.largest_micro_batch());
-      prices[value] = wire_of(model_, values_[value], elements_of(need, concrete), messages);
+      prices[value] =
+          wire_of(fact, gradients_.of(values_[value]), elements_of(need, concrete), messages);
     }
   }
   return result;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "partitioner/cuts/groups.h"
+#include "partitioner/gradients.h"
 
 namespace kerf::partitioner {
 
@@ -59,7 +60,7 @@ class GroupPrices {
   const Prices& row(int begin, GroupShape shape, GroupShape before);
   Prices new_row(int begin, GroupShape shape, GroupShape before);
   const ByMember& entering(const Shape& to, const Shape& from);
-  double wire_of(const Model& model, ValueId value, double elements, double messages) const;
+  double wire_of(const Value& value, bool returns, double elements, double messages) const;
   const Model& by_sample();
 
   // A value that a layer reads of another.
@@ -71,6 +72,7 @@ class GroupPrices {
 
   const Model& model_;
   const PlanRequest& request_;
+  const Gradients gradients_;  // of the model as it is
   std::vector<std::vector<NodeId>> layers_;
   std::vector<ValueId> values_;           // that layers read of others
   std::vector<std::vector<Read>> reads_;  // by layer

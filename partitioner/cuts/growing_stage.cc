@@ -1,6 +1,7 @@
 #include "partitioner/cuts/growing_stage.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "partitioner/at.h"
 
@@ -24,9 +25,8 @@ void index_by_unit(int units, const Things& things, const UnitsOf& units_of_thin
 
 }  // namespace
 
-GrowingStage::GrowingStage(const Units& units, Sums sums)
+GrowingStage::GrowingStage(const Units& units)
     : units_(units),
-      sums_(sums),
       place_(at(units.size()), Place::kAfter),
       readers_in_(units.values.size()),
       holders_in_(units.held.size()) {
@@ -39,6 +39,12 @@ GrowingStage::GrowingStage(const Units& units, Sums sums)
   index_by_unit(
       units.size(), units.held, [](const UnitHeld& h) -> auto& { return h.units; }, holds_,
       holds_from_);
+  for (int unit = 0; unit < units.size(); ++unit) {
+    size_t degree = row(holds_, holds_from_, unit).size();
+    for (const auto values : {row(reads_, reads_from_, unit), row(made_, made_from_, unit)})
+      for (const int value : values) degree += 1 + units.values[at(value)].returns.size();
+    degree_.push_back(static_cast<int>(degree));
+  }
 }
 
 void GrowingStage::start(const std::vector<int>& before) {
@@ -48,19 +54,20 @@ void GrowingStage::start(const std::vector<int>& before) {
   std::fill(holders_in_.begin(), holders_in_.end(), 0);
 }
 
-// A stage pays once for what it returns of a value where what is in it stands together in the order
-// in which gradients are summed; else for each of its readers.
+// A stage pays for what it returns of a value each time that it has its turn in the order in which
+// gradients are summed.
 GrowingStage::Cost GrowingStage::cost_of_entering(const UnitValue& value, bool made_before) const {
   Cost cost{value.enter, value.bytes, made_before ? value.enter : 0, made_before ? value.bytes : 0};
-  if (sums_ == Sums::kOnce || value.returns.size() < 2) return cost;
-  if (std::is_sorted(value.returns.begin(), value.returns.end(),
-                     [&](int a, int b) { return place_[at(a)] < place_[at(b)]; }))
-    return cost;
-  const auto here = std::count_if(value.returns.begin(), value.returns.end(),
-                                  [&](int unit) { return place_[at(unit)] == Place::kStage; });
-  met_turns_ = met_turns_ || here > 1;
-  cost.wire += static_cast<double>(here - 1) * value.returning;
-  cost.bytes += static_cast<double>(here - 1) * value.returned_bytes;
+  if (value.returns.size() < 3) return cost;
+  int turns = 0;
+  bool mine = false;
+  for (const int unit : value.returns) {
+    const bool was = std::exchange(mine, place_[at(unit)] == Place::kStage);
+    if (mine && !was) ++turns;
+  }
+  if (turns < 2) return cost;
+  cost.wire += (turns - 1) * value.returning;
+  cost.bytes += (turns - 1) * value.returned_bytes;
   return cost;
 }
 

@@ -26,19 +26,15 @@ struct StageTotals {
 
 class GrowingStage {
  public:
-  // `sums`: whether a stage that takes turns in the sum of a gradient pays for each of its readers,
-  // which is at least what a plan does, or once, which is at most that.
-  enum class Sums : uint8_t { kEach, kOnce };
-  explicit GrowingStage(const Units& units, Sums sums = Sums::kEach);
+  explicit GrowingStage(const Units& units);
 
   // An empty stage, where these units are in earlier ones.
   void start(const std::vector<int>& before);
   // `totals` with one more unit; and takes it away again, the last one first.
   StageTotals add(int unit, StageTotals totals);
   void remove(int unit);
-
-  // Whether anything was priced for which kOnce is less.
-  bool met_turns() const { return met_turns_; }
+  // What is looked at as a unit is added.
+  int degree(int unit) const { return degree_[static_cast<size_t>(unit)]; }
 
  private:
   enum class Place : uint8_t { kBefore, kStage, kAfter };
@@ -57,14 +53,13 @@ class GrowingStage {
   Cost cost_of_entering(const UnitValue& value, bool made_before) const;
 
   const Units& units_;
-  Sums sums_;
-  mutable bool met_turns_ = false;
   std::vector<int> reads_, reads_from_;  // values, by unit
   std::vector<int> made_, made_from_;
   std::vector<int> holds_, holds_from_;  // what is held, by unit
-  std::vector<Place> place_;             // of units
-  std::vector<int> readers_in_;          // of values, in the stage
-  std::vector<int> holders_in_;          // of what is held
+  std::vector<int> degree_;
+  std::vector<Place> place_;     // of units
+  std::vector<int> readers_in_;  // of values, in the stage
+  std::vector<int> holders_in_;  // of what is held
 };
 
 }  // namespace kerf::partitioner

@@ -10,12 +10,13 @@ namespace {
 
 // Sums of the same figures in another order differ by rounding.
 constexpr double kSumRounding = 1e-11;
+constexpr double kHeldRounding = 1e-9;          // of all that is held against what is left of it
+constexpr std::ptrdiff_t kLookedAtByStep = 32;  // values and states; of more, a step counts more
 
 }  // namespace
 
-IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits,
-                         GrowingStage::Sums sums)
-    : units_(units), ideals_(ideals), limits_(limits), stage_now_(units, sums) {
+IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits)
+    : units_(units), ideals_(ideals), limits_(limits), stage_now_(units) {
   KERF_CHECK(units.work.size() <= kMostTypes, "{} device types", units.work.size());
   count_.resize(units.work.size());
   for (const int type : limits.device_type) ++count_[at(type)];
@@ -35,6 +36,7 @@ IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLi
     for (const Ideals::Step& step : ideals.steps(ideal))
       left_[at(step.ideal)] = std::max(0.0, left_[at(ideal)] - least[at(step.unit)]);
   left_.back() = 0;  // sums leave rounding
+  find_left_held();
   find_alive();
   parted_ = close_parted();
 }
@@ -57,6 +59,32 @@ void IdealSearch::number_states() {
     stage_.push_back(stages);
     complete_.push_back(complete);
   }
+}
+
+// What one unit alone holds is in one stage. A host takes whatever is left.
+void IdealSearch::find_left_held() {
+  if (limits_.host_type >= 0) return;
+  const int in_flight =
+      *std::min_element(limits_.micro_batches.begin(), limits_.micro_batches.end());
+  std::vector<double> own(at(units_.size()));
+  for (const UnitHeld& held : units_.held)
+    if (held.units.size() == 1)
+      own[at(held.units[0])] += held.fixed + in_flight * held.per_micro_batch;
+  left_held_.assign(at(ideals_.size()), 0);
+  for (const double bytes : own) left_held_[0] += bytes;
+  for (int ideal = 0; ideal < ideals_.size(); ++ideal)
+    for (const Ideals::Step& step : ideals_.steps(ideal))
+      left_held_[at(step.ideal)] = std::max(0.0, left_held_[at(ideal)] - own[at(step.unit)]);
+  left_held_.back() = 0;  // sums leave rounding
+}
+
+// Whether so many stages cannot hold what the ideal lacks.
+bool IdealSearch::lacks_room(const Task& task, int ideal, int stages) const {
+  if (left_held_.empty()) return false;
+  const double most = task.goal == Goal::kMemory
+                          ? task.value
+                          : *std::max_element(limits_.memory.begin(), limits_.memory.end());
+  return left_held_[at(ideal)] > stages * most * (1 + kHeldRounding);
 }
 
 // What an ideal makes and others read enters a later stage, at least one.
@@ -133,7 +161,8 @@ void IdealSearch::find_live(const Task& task, int ideal) {
     if (value == kNever) continue;
     if (task.goal == Goal::kBytes && value + alive_[at(ideal)] > task.value) continue;
     const int left = stages - stage_[at(state)];
-    if (left == 0 || left_[at(ideal)] > left * task.price) continue;
+    if (left == 0 || left_[at(ideal)] > left * task.price || lacks_room(task, ideal, left))
+      continue;
     if (left == 1) {
       last_live_ = true;
       continue;
@@ -177,7 +206,8 @@ bool IdealSearch::explore(const Task& task, int start, int64_t& visits) {
       continue;
     }
     const Ideals::Step step = steps[now.step++];
-    if (++visits > task.visits) return false;
+    visits += 1 + (stage_now_.degree(step.unit) + std::ssize(live_)) / kLookedAtByStep;
+    if (visits > task.visits) return false;
     const StageTotals totals = stage_now_.add(step.unit, now.totals);
     if (!within(task, totals)) {
       stage_now_.remove(step.unit);

@@ -28,8 +28,7 @@ struct IdealChain {
 class IdealSearch {
  public:
   // `limits`: its device types may be used in any order.
-  IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits,
-              GrowingStage::Sums sums = GrowingStage::Sums::kEach);
+  IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits);
 
   // Each is empty where it takes more than `visits` steps, and not found() where nothing is within
   // the limits. The least bottleneck, if at most `limit`.
@@ -40,8 +39,6 @@ class IdealSearch {
                                          int64_t visits);
   // The least that the fullest stage holds, if at most `limit`.
   std::optional<IdealChain> least_memory(double limit, int64_t visits);
-
-  bool met_turns() const { return stage_now_.met_turns(); }
 
  private:
   enum class Goal : uint8_t { kBottleneck, kBytes, kMemory };
@@ -71,6 +68,8 @@ class IdealSearch {
   }
   void number_states();
   void find_alive();
+  void find_left_held();
+  bool lacks_room(const Task& task, int ideal, int stages) const;
   std::vector<bool> close_parted() const;
   std::optional<IdealChain> run(const Task& task);
   void find_live(const Task& task, int ideal);
@@ -89,6 +88,7 @@ class IdealSearch {
   std::vector<bool> complete_;          // state -> whether only hosts are left
   std::vector<int> stride_;             // by type: from a state to that with one more of it
   std::vector<double> left_;            // ideal -> the least work that it lacks
+  std::vector<double> left_held_;       // ideal -> the least that what it lacks holds; none: no cap
   std::vector<double> alive_;           // ideal -> bytes of it that others will read
   std::vector<bool> parted_;            // ideals that part units which are better together
   GrowingStage stage_now_;

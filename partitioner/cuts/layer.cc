@@ -120,6 +120,10 @@ bool dominates(const Measures& a, const Measures& b) {
 
 std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
                               const InFlight& in_flight) {
+  if (steers_layers(request))
+    throw Error(ErrorCode::kUsage,
+                "--front is of workers that are all alike, with a stage each: leave out --devices, "
+                "--place, --together, --apart and --stages-per-worker");
   check_stages(model, request.workers);
   const CostGraph graph = cost_graph_of(model, request);
   LayerSearch search(graph, limits_of(request, in_flight), 0, request.effort);

@@ -15,16 +15,12 @@ constexpr double kLess = 1e-9;      // is less
 constexpr int kMostQueries = 128;   // of one cap
 constexpr int kCapsBetween = 2;     // the least memory and that of the best bottleneck
 
-double fullest(const std::vector<double>& memory) {
-  return *std::max_element(memory.begin(), memory.end());
-}
-
 bool is_as_good_and_better(const LayerDivision& a, const LayerDivision& b) {
   const double room = 1 + kLess;
   return a.bottleneck <= b.bottleneck * room && a.bytes <= b.bytes * room &&
-         fullest(a.memory) <= fullest(b.memory) * room &&
+         a.fullest <= b.fullest * room &&
          (a.bottleneck * room < b.bottleneck || a.bytes * room < b.bytes ||
-          fullest(a.memory) * room < fullest(b.memory));
+          a.fullest * room < b.fullest);
 }
 
 bool is_equal(const LayerDivision& a, const LayerDivision& b) {
@@ -34,6 +30,21 @@ bool is_equal(const LayerDivision& a, const LayerDivision& b) {
 }
 
 }  // namespace
+
+std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& found) {
+  std::vector<LayerDivision> front;
+  for (const LayerDivision& division : found)
+    if (std::none_of(
+            found.begin(), found.end(),
+            [&](const LayerDivision& other) { return is_as_good_and_better(other, division); }) &&
+        std::none_of(front.begin(), front.end(),
+                     [&](const LayerDivision& other) { return is_equal(other, division); }))
+      front.push_back(division);
+  std::sort(front.begin(), front.end(), [](const LayerDivision& a, const LayerDivision& b) {
+    return std::pair(a.bottleneck, a.bytes) < std::pair(b.bottleneck, b.bytes);
+  });
+  return front;
+}
 
 // From the fewest bytes to the lowest bottleneck: one that has no more bytes than the one before,
 // and a lower bottleneck, takes its place.
@@ -45,6 +56,7 @@ void LayerSearch::add_front(const StageLimits& limits, std::vector<LayerDivision
     Attempt attempt{limits};
     start(attempt);
     attempt.bottleneck = least.bottleneck;
+    attempt.search = least.search;  // of the same limits
     return fewest_bytes(attempt, std::max(price, least.bottleneck));
   };
   const size_t first = found.size();
@@ -70,8 +82,8 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
   const auto best = cap ? best_within(*cap) : this->best();
   std::vector<LayerDivision> found;
   if (!best) return found;
-  const auto enough = static_cast<int64_t>(std::ceil(fullest(best->memory)));
-  const int64_t least = enough < 2 ? enough : least_cap(0, enough);
+  const auto enough = static_cast<int64_t>(std::ceil(best->fullest));
+  const int64_t least = enough < 2 ? enough : least_cap(0, enough).bytes;
   std::vector<double> caps{cap ? static_cast<double>(*cap) : kNever};
   for (int i = 0; i <= kCapsBetween && least < enough; ++i)
     caps.push_back(static_cast<double>(least + (enough - least) / (kCapsBetween + 1) * i));
@@ -80,18 +92,7 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
     limits.memory.assign(limits.memory.size(), each);
     add_front(limits, found);
   }
-  std::vector<LayerDivision> front;
-  for (const LayerDivision& division : found)
-    if (std::none_of(
-            found.begin(), found.end(),
-            [&](const LayerDivision& other) { return is_as_good_and_better(other, division); }) &&
-        std::none_of(front.begin(), front.end(),
-                     [&](const LayerDivision& other) { return is_equal(other, division); }))
-      front.push_back(division);
-  std::sort(front.begin(), front.end(), [](const LayerDivision& a, const LayerDivision& b) {
-    return std::pair(a.bottleneck, a.bytes) < std::pair(b.bottleneck, b.bytes);
-  });
-  return front;
+  return none_better(found);
 }
 
 }  // namespace kerf::partitioner

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "partitioner/at.h"
 #include "partitioner/coarse_units.h"
@@ -13,9 +14,12 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostTightenings = 16;
-constexpr int kMostFineUnits = 20'000;
-constexpr double kCoarseShare = 1.0 / 400;    // of a stage's work, in a coarse unit
 constexpr size_t kUnitsOfMostIdeals = 1'000;  // more units, fewer ideals
+constexpr size_t kValuesOfUnit = 4;           // looked at in the time of a unit
+constexpr size_t kBytesOfState = 16;
+constexpr size_t kMostBytesOfStates = size_t{1} << 30;
+// Figures so many times a bottleneck leave too much rounding behind for a proof.
+constexpr double kMostSpread = 1e6;
 constexpr size_t kMostTypeOrders = 16;
 constexpr double kBetter = 1e-9;  // by less nothing is better
 
@@ -29,9 +33,21 @@ StageLimits with_types(const StageLimits& limits, const std::vector<int>& types)
   return result;
 }
 
-// A search looks at all units for each ideal.
-size_t most_ideals(const SearchEffort& effort, int units) {
-  return std::min(effort.ideals, effort.ideals * kUnitsOfMostIdeals / at(units + 1));
+// Of devices used, by type.
+size_t states_of(const StageLimits& limits) {
+  std::map<int, size_t> devices;
+  for (const int type : limits.device_type) ++devices[type];
+  size_t states = 1;
+  for (const auto& [type, count] : devices) states *= count + 1;
+  return states;
+}
+
+// A search looks at all units and values for each ideal, and keeps what is best for each state.
+size_t most_ideals(const SearchEffort& effort, const Units& units, const StageLimits& limits) {
+  const size_t looked_at =
+      at(units.size()) + (units.values.size() + units.close.size()) / kValuesOfUnit + 1;
+  return std::min({effort.ideals, effort.ideals * kUnitsOfMostIdeals / looked_at,
+                   kMostBytesOfStates / kBytesOfState / states_of(limits)});
 }
 
 // Where a host may stand anywhere, there is more to try.
@@ -69,35 +85,53 @@ std::vector<int> finer(const std::vector<int>& coarse_order, const CoarseUnits& 
 
 LayerSearch::LayerSearch(const CostGraph& graph, StageLimits limits, double slack,
                          const SearchEffort& effort)
+    : LayerSearch(graph, units_of(graph), std::move(limits), slack, effort) {}
+
+LayerSearch::LayerSearch(const CostGraph& graph, Units units, StageLimits limits, double slack,
+                         const SearchEffort& effort)
     : graph_(graph),
       limits_(std::move(limits)),
       slack_(slack),
       effort_(effort),
-      units_(units_of(graph)),
+      units_(std::move(units)),
       count_(units_.size()) {
   limits_.memory.assign(limits_.device_type.size(), kNever);
-  simple_ = bound_ = find_simple_bound();
+  if (graph.has_backward()) freed_ = units_of(graph, BackwardWay::kFree);
+  simple_ = bound_ = find_simple_bound(freed_ ? *freed_ : units_);
   const auto stages = static_cast<double>(limits_.device_type.size());
   coarse_ = count_ > kMostFineUnits;
   if (coarse_) units_ = join_neighbours(units_, kCoarseShare / stages).units;
   for (std::vector<int>& order : topological_orders(units_))
     lines_.emplace_back(units_, std::move(order));
-  ideals_ = Ideals::of(units_, most_ideals(effort_, units_.size()));
+  ideals_ = Ideals::of(units_, most_ideals(effort_, units_, limits_));
   for (const double share : {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0}) {
     if (ideals_ || coarser_ideals_) break;
     coarser_ = join_chains(units_, share / stages);
-    coarser_ideals_ = Ideals::of(coarser_->units, most_ideals(effort_, coarser_->units.size()));
+    coarser_ideals_ = Ideals::of(coarser_->units, most_ideals(effort_, coarser_->units, limits_));
   }
+  least_memory_ = find_least_memory();
+  for (const UnitValue& value : units_.values)
+    largest_wire_ = std::max({largest_wire_, value.enter, value.leave});
+  if (freed_) find_freed();
 }
 
-Bound LayerSearch::find_simple_bound() const {
+// Freed units have all divisions that these have. If they have no more ideals, they have no other.
+void LayerSearch::find_freed() {
+  one_way_ = false;
+  if (coarse_ || !ideals_) return;
+  freed_ideals_ = Ideals::of(*freed_, most_ideals(effort_, *freed_, limits_));
+  one_way_ =
+      freed_ideals_ && freed_ideals_->size() == ideals_->size() && freed_->size() == units_.size();
+}
+
+Bound LayerSearch::find_simple_bound(const Units& units) const {
   double total = 0;
   double largest = 0;
   int heaviest = 0;
-  for (int unit = 0; unit < units_.size(); ++unit) {
+  for (int unit = 0; unit < units.size(); ++unit) {
     double least = kNever;  // on the device type that is best at it
     for (const int type : limits_.device_type)
-      least = std::min(least, units_.work[at(type)][at(unit)]);
+      least = std::min(least, units.work[at(type)][at(unit)]);
     total += least;
     if (least <= largest) continue;
     largest = least;
@@ -106,7 +140,7 @@ Bound LayerSearch::find_simple_bound() const {
   const size_t stages = limits_.device_type.size();
   const double share = total / static_cast<double>(stages);
   if (share >= largest) return {share, format("all work over {}", plural(stages, "stage"))};
-  const std::vector<int>& members = units_.members[at(heaviest)];
+  const std::vector<int>& members = units.members[at(heaviest)];
   return {largest,
           format("{}{}", graph_.node(members.front()).name,
                  members.size() == 1 ? " alone"
@@ -129,7 +163,7 @@ std::vector<StageLimits> LayerSearch::type_orders(const StageLimits& limits) con
 }
 
 std::optional<LayerDivision> LayerSearch::best() {
-  bound_ = simple_;
+  bound_ = bound_of_way_ = simple_;
   return best_under(limits_, true);
 }
 
@@ -153,6 +187,7 @@ void LayerSearch::find_bottleneck(Attempt& attempt, bool proves) {
 std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
   Attempt attempt{limits};
   find_bottleneck(attempt, proves);
+  least_ = attempt.bottleneck;
   if (attempt.bottleneck == kNever) return std::nullopt;
   auto division = fewest_bytes(attempt, attempt.bottleneck * (1 + slack_));
   KERF_CHECK(division.has_value(), "a bottleneck was found, but no division that has it");
@@ -162,42 +197,49 @@ std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, 
 std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double price) const {
   for (const bool keep_close : {true, false}) {
     if (!keep_close && units_.close.empty()) continue;  // as before
-    if (const Found found = fewest_bytes(attempt, price, keep_close); found.candidate != nullptr)
-      return division_of(found);
+    const Found found = fewest_bytes(attempt, price, keep_close);
+    if (found.chain) return division_of(*found.chain, attempt.limits);
+    if (found.candidate != nullptr) return division_of(found);
   }
+  if (attempt.chain) return division_of(*attempt.chain, attempt.limits);
   return std::nullopt;
 }
 
 // By ideals: those of the units, which proves it, or those of coarser units.
 void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
-  const Units& units = ideals_ ? units_ : coarser_->units;
-  const std::optional<Ideals>& ideals = ideals_ ? ideals_ : coarser_ideals_;
-  if (!ideals) return;
-  IdealSearch search(units, *ideals, attempt.limits);
-  const auto chain = search.least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
+  if (!searched_ideals()) return;
+  const auto chain =
+      search_of(attempt).least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
   if (!chain) return;
   if (chain->found()) {
     add_chain(attempt, *chain);
     const Candidate& made = attempt.candidates.back();
     attempt.bottleneck = std::min(attempt.bottleneck,
                                   made.search.least_bottleneck(simple_.value, attempt.bottleneck));
+    if (chain->value < attempt.bottleneck * (1 - kBetter)) {
+      attempt.bottleneck = chain->value;
+      attempt.chain = chain;
+    }
   }
-  if (!ideals_ || coarse_ || !proves || attempt.bottleneck == kNever) return;
-  double least = chain->value;
-  if (search.met_turns()) {
-    const auto once = IdealSearch(units, *ideals, attempt.limits, GrowingStage::Sums::kOnce)
-                          .least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
-    if (!once) return;
-    least = once->value;
-  }
-  least = std::min(least, attempt.bottleneck);
-  if (least > bound_.value)
-    bound_ = {least, format("none of {} leads below it", plural(ideals->size(), "ideal"))};
+  if (proves && ideals_ && !coarse_ && attempt.bottleneck != kNever &&
+      largest_wire_ <= kMostSpread * attempt.bottleneck)
+    prove(attempt, *chain);
+}
+
+void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
+  const auto set = [&](Bound& bound, const IdealChain& chain, const Ideals& ideals) {
+    if (const double least = std::min(chain.value, attempt.bottleneck); least > bound.value)
+      bound = {least, format("none of {} leads below it", plural(ideals.size(), "ideal"))};
+  };
+  set(one_way_ ? bound_ : bound_of_way_, found, *ideals_);
+  if (one_way_ || !freed_ideals_) return;
+  if (const auto chain = IdealSearch(*freed_, *freed_ideals_, attempt.limits)
+                             .least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_)))
+    set(bound_, *chain, *freed_ideals_);
 }
 
 void LayerSearch::add_chain(Attempt& attempt, const IdealChain& chain) const {
-  const Units& units = ideals_ ? units_ : coarser_->units;
-  std::vector<int> order = order_of(ideals_ ? *ideals_ : *coarser_ideals_, chain, units.size());
+  std::vector<int> order = order_of(*searched_ideals(), chain, searched_units().size());
   if (!ideals_) order = finer(order, *coarser_, lines_.front().order());
   const Line& line = attempt.lines.emplace_back(units_, std::move(order));
   const StageLimits& limits =
@@ -213,17 +255,53 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
     if (segments.value < best.segments.value) best = {&candidate, std::move(segments)};
   };
   for (const Candidate& candidate : attempt.candidates) look(candidate);
-  const Units& units = ideals_ ? units_ : coarser_->units;
-  const std::optional<Ideals>& ideals = ideals_ ? ideals_ : coarser_ideals_;
-  if (!ideals) return best;
-  const auto chain =
-      IdealSearch(units, *ideals, attempt.limits)
-          .fewest_bytes(price, best.segments.value, keep_close, visits_of(effort_, limits_));
+  if (!searched_ideals()) return best;
+  const auto chain = search_of(attempt).fewest_bytes(price, best.segments.value, keep_close,
+                                                     visits_of(effort_, limits_));
   if (chain && chain->found()) {
     add_chain(attempt, *chain);
     look(attempt.candidates.back());
+    if (chain->value < best.segments.value * (1 - kBetter)) best.chain = chain;
   }
   return best;
+}
+
+IdealSearch& LayerSearch::search_of(Attempt& attempt) const {
+  if (!attempt.search)
+    attempt.search =
+        std::make_shared<IdealSearch>(searched_units(), *searched_ideals(), attempt.limits);
+  return *attempt.search;
+}
+
+LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimits& given) const {
+  const Units& units = searched_units();
+  LayerDivision result;
+  result.device_types = chain.device_types;
+  const StageLimits limits = with_types(given, chain.device_types);
+  GrowingStage stage(units);
+  std::vector<int> before;
+  for (size_t s = 0; s < chain.ideals.size(); ++s) {
+    std::vector<bool> had(at(units.size()));
+    for (const int unit : before) had[at(unit)] = true;
+    stage.start(before);
+    StageTotals totals;
+    std::vector<int>& nodes = result.stages.emplace_back();
+    before = searched_ideals()->units_in(chain.ideals[s]);
+    for (const int unit : before) {
+      if (had[at(unit)]) continue;
+      totals = stage.add(unit, totals);
+      const std::vector<int>& members = units.members[at(unit)];
+      nodes.insert(nodes.end(), members.begin(), members.end());
+    }
+    std::sort(nodes.begin(), nodes.end());
+    result.bottleneck =
+        std::max(result.bottleneck, totals.work[at(limits.device_type[s])] + totals.wire);
+    result.bytes += totals.bytes;
+    result.memory.push_back(totals.fixed + limits.micro_batches[s] * totals.per_micro_batch);
+    if (limits.device_type[s] != limits.host_type)
+      result.fullest = std::max(result.fullest, result.memory.back());
+  }
+  return result;
 }
 
 LayerDivision LayerSearch::division_of(const Found& found) const {
@@ -241,6 +319,8 @@ LayerDivision LayerSearch::division_of(const Found& found) const {
     }
     std::sort(nodes.begin(), nodes.end());
     result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
+    if (limits.device_type[s] != limits.host_type)
+      result.fullest = std::max(result.fullest, result.memory.back());
     result.bottleneck = std::max(result.bottleneck, line.price(limits.device_type[s], begin, end));
     result.bytes += line.bytes(begin, end);
     begin = end;
@@ -248,42 +328,74 @@ LayerDivision LayerSearch::division_of(const Found& found) const {
   return result;
 }
 
+// An even share of all that is held, or the unit that holds most; hosts take whatever is left.
+double LayerSearch::find_least_memory() const {
+  double total = 0;
+  double most = 0;
+  if (limits_.host_type >= 0) return 0;
+  const int in_flight =
+      *std::min_element(limits_.micro_batches.begin(), limits_.micro_batches.end());
+  for (const UnitHeld& held : units_.held) {
+    const double bytes = held.fixed + in_flight * held.per_micro_batch;
+    total += bytes;
+    most = std::max(most, bytes);
+  }
+  return std::max(most, total / static_cast<double>(limits_.device_type.size()));
+}
+
 // What nodes hold grows with a stage, so that on each line a bisection finds it. What it finds is
 // what a search over ideals has to improve on.
-int64_t LayerSearch::least_cap(int64_t fails, int64_t enough) const {
+LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough) const {
+  fails = std::max(fails, static_cast<int64_t>(std::ceil(least_memory_ * (1 - kBetter))) - 1);
+  LeastCap least{std::max(enough, fails + 1)};
   const auto orders = type_orders(limits_);
+  const auto capped = [&](const StageLimits& order, int64_t cap) {
+    StageLimits limits = order;
+    limits.memory.assign(limits.device_type.size(), static_cast<double>(cap));
+    return with_types(limits, order.device_type);
+  };
   for (const Line& line : lines_)
     for (const StageLimits& order : orders) {
-      StageLimits capped = order;
       const auto fits = [&](int64_t cap) {
-        capped.memory.assign(capped.memory.size(), static_cast<double>(cap));
-        capped = with_types(capped, order.device_type);
-        return LineSearch(line, capped).has_division();
+        const StageLimits limits = capped(order, cap);
+        return LineSearch(line, limits).has_division();
       };
-      if (!fits(enough - 1)) continue;
+      if (least.bytes - 1 <= fails) break;
+      if (!fits(least.bytes - 1)) continue;
       int64_t low = fails;
-      --enough;
-      while (enough - low > 1 + (enough >> 30)) {
-        const int64_t middle = low + (enough - low) / 2;
-        (fits(middle) ? enough : low) = middle;
+      --least.bytes;
+      while (least.bytes - low > 1 + (least.bytes >> 30)) {
+        const int64_t middle = low + (least.bytes - low) / 2;
+        (fits(middle) ? least.bytes : low) = middle;
       }
+      const StageLimits limits = capped(order, least.bytes);
+      Candidate found{&line, &limits, LineSearch(line, limits)};
+      if (Segmentation segments = found.search.fewest_bytes(kNever, false); segments.found())
+        least.division = division_of(Found{&found, std::move(segments)});
     }
-  if (!ideals_) return enough;
-  const auto least = IdealSearch(units_, *ideals_, limits_)
-                         .least_memory(static_cast<double>(enough), visits_of(effort_, limits_));
-  if (!least || !least->found()) return enough;
-  return std::clamp(static_cast<int64_t>(std::ceil(least->value)), fails + 1, enough);
+  if (ideals_ && least.bytes - 1 > fails) improve_cap(fails, least);
+  return least;
+}
+
+void LayerSearch::improve_cap(int64_t fails, LeastCap& least) const {
+  const auto chain =
+      IdealSearch(units_, *ideals_, limits_)
+          .least_memory(static_cast<double>(least.bytes - 1), visits_of(effort_, limits_));
+  if (!chain || !chain->found()) return;
+  least.bytes = std::clamp(static_cast<int64_t>(std::ceil(chain->value)), fails + 1, least.bytes);
+  least.division = division_of(*chain, limits_);
 }
 
 std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
-  bound_ = simple_;
+  bound_ = bound_of_way_ = simple_;
+  if (!can_fit(static_cast<double>(cap))) return std::nullopt;
   StageLimits limits = limits_;
   limits.memory.assign(limits.memory.size(), static_cast<double>(cap));
   return best_under(limits, true);
 }
 
 std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) {
-  bound_ = simple_;
+  bound_ = bound_of_way_ = simple_;
   const auto most = static_cast<double>(cap);
   StageLimits limits = limits_;  // at first none: the best of all may fit
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {

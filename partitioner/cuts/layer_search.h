@@ -6,11 +6,15 @@
 // of topological orders of its units (cuts/line_search.h), and of one that the best division of
 // coarser units suggests. Graphs of more than kMostFineUnits are made coarser at once.
 //
+// A bound holds for every division whose stages have no cycle in either half (has_acyclic_stages):
+// where the backward half is not tied to the forward one, the proof leaves it free.
+//
 // Borrows the graph; used by one thread.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +32,14 @@ struct LayerDivision {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
   std::vector<int> device_types;         // by stage
   std::vector<double> memory;            // of what the nodes hold, by stage: bytes
+  double fullest = 0;                    // the most of it, hosts left aside
   double bottleneck = 0;
   double bytes = 0;  // that enter stages
 };
+
+// Those of which none is better in bottleneck, bytes and memory of the fullest stage, each once; by
+// bottleneck.
+std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& divisions);
 
 class LayerSearch {
  public:
@@ -38,11 +47,21 @@ class LayerSearch {
   // `slack`: bytes are saved up to (1 + slack) times the least bottleneck.
   LayerSearch(const CostGraph& graph, StageLimits limits, double slack = 0,
               const SearchEffort& effort = {});
+  // Divisions that run the graph's backward half in the way that `units` do.
+  LayerSearch(const CostGraph& graph, Units units, StageLimits limits, double slack,
+              const SearchEffort& effort);
 
   int units() const { return count_; }
-  // No division of the graph into so many stages has a lower bottleneck, or none within the cap of
-  // the last search where stages take what their nodes hold. What a search proves raises it.
+  // No division of the graph into so many stages, however its backward half runs, has a lower
+  // bottleneck, or none within the cap of the last search where stages take what their nodes hold.
+  // What a search proves raises it.
   const Bound& bound() const { return bound_; }
+  // The same of divisions whose backward half runs as that of the units.
+  const Bound& bound_of_way() const {
+    return bound_of_way_.value > bound_.value ? bound_of_way_ : bound_;
+  }
+  // The least that the last search found.
+  double least_bottleneck() const { return least_; }
   // What is known of it without a search: all work by the stages, or the heaviest unit.
   const Bound& simple_bound() const { return simple_; }
 
@@ -56,8 +75,13 @@ class LayerSearch {
   using Peaks = std::function<std::vector<double>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks);
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
-  // stages hold no more, whatever their bottleneck; else `enough`.
-  int64_t least_cap(int64_t fails, int64_t enough) const;
+  // stages hold no more, whatever their bottleneck; else `enough`. With that division, unless it
+  // takes another search (of long lines not every boundary is tried).
+  struct LeastCap {
+    int64_t bytes = 0;
+    std::optional<LayerDivision> division = {};
+  };
+  LeastCap least_cap(int64_t fails, int64_t enough) const;
   // Divisions of which none is better in bottleneck, bytes and memory of the fullest stage; by
   // bottleneck, and those within half a percent of another may be left out.
   std::vector<LayerDivision> front(std::optional<int64_t> cap);
@@ -75,6 +99,8 @@ class LayerSearch {
     std::deque<Line> lines = {};  // beside the search's own
     std::deque<Candidate> candidates = {};
     double bottleneck = kNever;
+    std::optional<IdealChain> chain = {};      // that has it, where no line does
+    std::shared_ptr<IdealSearch> search = {};  // made when it is asked for
 
     void add(const Line& line, const StageLimits& order) {
       candidates.push_back({&line, &order, LineSearch(line, order)});
@@ -83,19 +109,33 @@ class LayerSearch {
   struct Found {
     const Candidate* candidate = nullptr;
     Segmentation segments = {};
+    // Of fewer bytes than the line of its own order knows of: lines price what gradients return at
+    // no less than it takes.
+    std::optional<IdealChain> chain = {};
   };
+  // On what ideals are searched: the units, or coarser ones.
+  IdealSearch& search_of(Attempt& attempt) const;
+  const Units& searched_units() const { return ideals_ ? units_ : coarser_->units; }
+  const std::optional<Ideals>& searched_ideals() const {
+    return ideals_ ? ideals_ : coarser_ideals_;
+  }
 
-  Bound find_simple_bound() const;
+  Bound find_simple_bound(const Units& units) const;
   std::vector<StageLimits> type_orders(const StageLimits& limits) const;
-  StageLimits capped(double cap) const;
   void start(Attempt& attempt) const;
   void find_bottleneck(Attempt& attempt, bool proves);
   void improve_bottleneck(Attempt& attempt, bool proves);
+  void prove(const Attempt& attempt, const IdealChain& found);
+  void find_freed();
   std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
   std::optional<LayerDivision> fewest_bytes(Attempt& attempt, double price) const;
   Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
   void add_chain(Attempt& attempt, const IdealChain& chain) const;
+  double find_least_memory() const;
+  bool can_fit(double cap) const { return cap >= least_memory_ * (1 - 1e-9); }
+  void improve_cap(int64_t fails, LeastCap& least) const;
   LayerDivision division_of(const Found& found) const;
+  LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
   void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
 
   const CostGraph& graph_;
@@ -109,8 +149,17 @@ class LayerSearch {
   std::optional<Ideals> ideals_;        // of the units, or, where there are too many,
   std::optional<CoarseUnits> coarser_;  // of coarser ones
   std::optional<Ideals> coarser_ideals_;
+  // Where the backward half might run otherwise, and so be divided otherwise: units that leave it
+  // free, for which all is proved.
+  std::optional<Units> freed_;
+  std::optional<Ideals> freed_ideals_;
+  bool one_way_ = true;      // whether there are no such other divisions
+  double least_memory_ = 0;  // that the fullest stage holds, at the least
+  double largest_wire_ = 0;  // of what enters or leaves at once
+  double least_ = kNever;
   Bound simple_;  // that needs no search
   Bound bound_;
+  Bound bound_of_way_;
 };
 
 }  // namespace kerf::partitioner

@@ -127,11 +127,15 @@ void Line::find_changes() {
 }
 
 void Line::find_close() {
-  parts_close_.assign(order_.size() + 1, false);
+  std::vector<int> more(order_.size() + 2);  // pairs that a boundary parts, over those of the last
   for (const auto& [a, b] : units_.close) {
     const auto [first, last] = std::minmax(position_[at(a)], position_[at(b)]);
-    for (int boundary = first + 1; boundary <= last; ++boundary) parts_close_[at(boundary)] = true;
+    ++more[at(first) + 1];
+    --more[at(last) + 1];
   }
+  int parted = 0;
+  for (size_t boundary = 0; boundary <= order_.size(); ++boundary)
+    parts_close_.push_back((parted += more[boundary]) > 0);
 }
 
 double Line::price(int type, int i, int j) const {
@@ -187,7 +191,7 @@ std::vector<int> Line::ends_by_price(int type, double limit) const {
       sums.add(first_[at(v)], enter_[at(v)]);
       if (enter_[at(v)] == units_.values[at(v)].enter) continue;
       for (const int unit : units_.values[at(v)].returns)
-        sums.add(position_[at(unit)], units_.values[at(v)].returning);
+        if (position_[at(unit)] > i) sums.add(position_[at(unit)], units_.values[at(v)].returning);
     }
   }
   return ends;

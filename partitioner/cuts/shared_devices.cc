@@ -67,6 +67,7 @@ class Loads {
   // The largest load, with some regard for the others.
   double energy() const {
     const double most = largest();
+    if (most <= 0) return 0;
     double sum = 0;
     for (const double load : load_) sum += std::pow(load / most, kEmphasis);
     return most * std::pow(sum, 1 / kEmphasis);
@@ -224,6 +225,7 @@ class Annealing {
 std::vector<int> even_stages(const Units& units, const std::vector<int>& order, int stages) {
   const double total = std::accumulate(units.work[0].begin(), units.work[0].end(), 0.0);
   std::vector<int> stage_of(at(units.size()));
+  if (total <= 0) return stage_of;  // no work, no shares
   double done = 0;
   for (const int unit : order) {
     const double middle = done + units.work[0][at(unit)] / 2;
@@ -236,10 +238,11 @@ std::vector<int> even_stages(const Units& units, const std::vector<int>& order, 
 }  // namespace
 
 SharedDevices share_devices(const Units& units, const SharedRequest& request,
-                            const std::vector<int>& start) {
+                            std::vector<int> start) {
   const int stages = request.devices * request.stages_per_device;
   const double total = std::accumulate(units.work[0].begin(), units.work[0].end(), 0.0);
   std::vector<int> order = first_order(units);
+  if (start.empty()) start = even_stages(units, order, request.devices);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return start[at(a)] < start[at(b)]; });
   std::vector<int> in_turn(at(stages));
@@ -252,6 +255,7 @@ SharedDevices share_devices(const Units& units, const SharedRequest& request,
     as_it_is.start(start, in_turn);
     best = as_it_is.best();
   }
+  if (total <= 0) return best;      // nothing to share
   std::vector<int> spread = start;  // stage s as the first of those of device s
   for (int& stage : spread) stage *= request.stages_per_device;
   for (int round = 0; round < kRestarts; ++round) {

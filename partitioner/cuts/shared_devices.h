@@ -28,9 +28,9 @@ struct SharedRequest {
   int64_t moves = 0;  // that are tried
 };
 
-// Starts with `start`, a division into one stage per device (stage by unit), and with cuts into
-// equal parts of its order; what it returns is as good as `start`, or better.
+// Starts with `start`, a division into one stage per device (stage by unit; none: an even one), and
+// with cuts into equal parts of its order; what it returns is as good as `start`, or better.
 SharedDevices share_devices(const Units& units, const SharedRequest& request,
-                            const std::vector<int>& start);
+                            std::vector<int> start);
 
 }  // namespace kerf::partitioner

@@ -127,6 +127,11 @@ class Steered {
   }
 
   void check_stages(const WorkerRow& row) const {
+    if (std::ssize(row) > kMostParts)
+      throw Error(ErrorCode::kInfeasible,
+                  format("what is asked takes {} stages, and a plan has {} parts at most; place "
+                         "operators that follow one another on one worker",
+                         row.size(), kMostParts));
     if (std::ssize(row) <= units_.size()) return;
     throw Error(ErrorCode::kInfeasible,
                 format("{} stages need as many operators that can be apart, but {} has {}; use "

@@ -134,6 +134,24 @@ class Costs {
     nodes_.add(name, std::move(node), where);
   }
 
+  // All that read a value, or none of them.
+  static void check_returns(const CostValue& value, const std::string& where) {
+    std::vector<int> nodes = value.returns;
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    for (const int node : nodes)
+      if (!std::binary_search(value.readers.begin(), value.readers.end(), node))
+        refuse_costs(format("node {} returns a gradient, but reads nothing", node), where);
+    if (nodes.empty() || nodes == value.readers) return;
+    const auto silent = std::find_if(value.readers.begin(), value.readers.end(), [&](int node) {
+      return !std::binary_search(nodes.begin(), nodes.end(), node);
+    });
+    refuse_costs(format("node {} reads the value, but is not among those that return its gradient; "
+                        "give that a value of its own, with the readers that do",
+                        *silent),
+                 where);
+  }
+
   void add_value(const Json& json, const std::string& where) {
     only(json,
          {"producer", "readers", "bytes", "forward_bytes", "enter", "leave", "returned_bytes",
@@ -152,9 +170,7 @@ class Costs {
     value.returns = numbers(json, "returns", where);
     if (value.returned_bytes > value.bytes || value.returning > value.enter)
       refuse_costs("what returns is more than what enters, of which it is a part", where);
-    for (const int node : value.returns)
-      if (!std::binary_search(value.readers.begin(), value.readers.end(), node))
-        refuse_costs(format("node {} returns a gradient, but reads nothing", node), where);
+    check_returns(value, where);
     figures_.values.push_back(std::move(value));
   }
 

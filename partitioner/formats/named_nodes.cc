@@ -43,8 +43,30 @@ std::vector<std::vector<int>> NamedNodes::readers() const {
   return result;
 }
 
+namespace {
+
+// Of what is sent at most, and of what is held.
+void check_bytes(const CostFigures& figures, const std::string& origin) {
+  double sent = 0;
+  for (const CostValue& value : figures.values) {
+    const auto times = static_cast<double>(value.readers.size() + value.returns.size());
+    sent += times * (value.bytes + value.forward_bytes);
+  }
+  double held = 0;
+  for (const Held& each : figures.held) held += each.fixed + each.per_micro_batch;
+  for (const auto& [what, bytes] :
+       {std::pair("what its values send", sent), {"what it holds", held}})
+    if (bytes > kMostBytes)
+      throw Error(ErrorCode::kUsage,
+                  format("{} comes to {:.3g} bytes, more than {:.0g}", what, bytes, kMostBytes),
+                  origin);
+}
+
+}  // namespace
+
 CostGraph checked_graph(CostFigures figures, const std::string& origin) {
   if (figures.nodes.empty()) throw Error(ErrorCode::kUsage, "it has no nodes", origin);
+  check_bytes(figures, origin);
   CostGraph graph(std::move(figures));
   const std::vector<int> cycle = graph.cycle();
   if (cycle.empty()) return graph;

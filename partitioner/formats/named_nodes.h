@@ -11,8 +11,10 @@
 
 namespace kerf::partitioner {
 
-// Beyond any use, and small enough that no sum over a file overflows or loses whole numbers.
+// Beyond any use. No more bytes than kMostBytes are in a graph, all together, so that sums of them
+// lose no whole numbers.
 inline constexpr double kMostFigure = 1e15;
+inline constexpr double kMostBytes = 9e15;
 
 // Throws Error{kUsage, where} unless `figure` is a number from 0 to kMostFigure.
 double checked_figure(double figure, const std::string& what, const std::string& where);
@@ -44,7 +46,8 @@ class NamedNodes {
   std::vector<std::pair<int, int>> edges_;
 };
 
-// Throws Error{kUsage, origin} that names nodes of a cycle, or says that there are no nodes.
+// Throws Error{kUsage, origin} that names nodes of a cycle, or says that there are no nodes or too
+// many bytes.
 CostGraph checked_graph(CostFigures figures, const std::string& origin);
 
 }  // namespace kerf::partitioner

@@ -38,6 +38,11 @@ class Placement {
                   format("\"maxCPUs\" {} is not within 0 and {}", hosts, kMostDevices), origin_);
     const double memory =
         checked_figure(json_number(file, "maxSizePerFPGA", origin_), "\"maxSizePerFPGA\"", origin_);
+    if (memory < 1)
+      throw Error(
+          ErrorCode::kUsage,
+          format("\"maxSizePerFPGA\" {} leaves no room for anything: it is in bytes", memory),
+          origin_);
     const Json& nodes = json_array(file, "nodes", origin_);
     for (size_t i = 0; i < nodes.size(); ++i)
       add_node(nodes[i], format("{}: nodes[{}]", origin_, i));
@@ -48,8 +53,7 @@ class Placement {
     add_values();
     figures_.nodes = nodes_.take();
     return {checked_graph(std::move(figures_), origin_), static_cast<int>(devices),
-            static_cast<int>(hosts),
-            memory >= 1 ? std::optional(static_cast<int64_t>(memory)) : std::nullopt};
+            static_cast<int>(hosts), static_cast<int64_t>(memory)};
   }
 
  private:

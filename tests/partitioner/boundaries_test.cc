@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 
 #include "partitioner/bound.h"
 #include "tests/partitioner/sample_models.h"
@@ -109,6 +110,35 @@ TEST(Boundaries, OfGroupsMoveWithTheirDivisions) {
     EXPECT_NE(move.then, figures_of(model, plan));
     EXPECT_GT(move.then.peak_bytes, 0);
   }
+}
+
+// What a person wants together, apart or in its place does not move alone.
+TEST(Boundaries, MovesHeedWhatWasAsked) {
+  const Model model = make_zoo_model("lenet5");
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  const auto moved = [&] {
+    std::set<std::string> names;
+    const Plan plan = plan_of(model, request);
+    for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything()))
+      for (const BoundaryMove& move : boundary.moves)
+        for (const NodeId node : move.nodes) names.insert(model.node(node).name);
+    return names;
+  };
+  const std::set<std::string> free = moved();
+  ASSERT_FALSE(free.empty());
+  const std::string one = *free.begin();
+  const std::string other = model.node(model.find_node(one) + 1).name;
+  request.steering.together = {{one, other}};
+  EXPECT_FALSE(moved().contains(one));
+  request.steering.together.clear();
+  const Plan plan = plan_of(model, request);
+  request.steering.places = {{one, plan.stage_of(model.find_node(one))}};
+  EXPECT_FALSE(moved().contains(one));
+  request.steering.places.clear();
+  const int its = plan.stage_of(model.find_node(one));
+  const std::string there = model.node(plan.stages[static_cast<size_t>(1 - its)].nodes[1]).name;
+  request.steering.apart = {{one, there}};
+  EXPECT_FALSE(moved().contains(one));
 }
 
 TEST(Boundaries, OfOneStageAreNone) {

@@ -30,8 +30,7 @@ struct Price {
   double memory = 0;  // of the fullest stage
 };
 
-// Of random graphs: their values have one time to enter and one to leave, and each node holds its
-// own.
+// Of random graphs. A stage returns what it has of a gradient in each run of its readers.
 Price price_of(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
   std::vector<double> time(static_cast<size_t>(stages));
   std::vector<double> memory(static_cast<size_t>(stages));
@@ -44,11 +43,20 @@ Price price_of(const CostGraph& graph, const std::vector<int>& stage_of, int sta
     std::set<size_t> readers;
     for (const int reader : value.readers) readers.insert(stage(reader));
     readers.erase(stage(value.producer));
-    for (const size_t reader : readers) time[reader] += value.enter;
+    for (const size_t reader : readers) {
+      int runs = 0;
+      for (size_t i = 0; i < value.returns.size(); ++i)
+        runs +=
+            stage(value.returns[i]) == reader && (i == 0 || stage(value.returns[i - 1]) != reader);
+      time[reader] += value.enter + std::max(0, runs - 1) * value.returning;
+    }
     if (!readers.empty()) time[stage(value.producer)] += value.leave;
   }
-  for (const Held& held : graph.held())
-    memory[stage(held.nodes.at(0))] += held.fixed + held.per_micro_batch;
+  for (const Held& held : graph.held()) {
+    std::set<size_t> holders;
+    for (const int node : held.nodes) holders.insert(stage(node));
+    for (const size_t holder : holders) memory[holder] += held.fixed + held.per_micro_batch;
+  }
   return {*std::max_element(time.begin(), time.end()),
           *std::max_element(memory.begin(), memory.end())};
 }
@@ -91,6 +99,18 @@ std::vector<GraphKinds> kinds() {
     result.push_back({8, leaving, false, false, true});
     result.push_back({8, leaving, false, true, true});
     result.push_back({6, leaving, true, false, true});
+    result.push_back({.nodes = 7,
+                      .leaving = leaving,
+                      .memory = true,
+                      .returns = true,
+                      .shared = true,
+                      .close = true});
+    result.push_back({.nodes = 7,
+                      .leaving = leaving,
+                      .colours = true,
+                      .memory = true,
+                      .returns = true,
+                      .shared = true});
   }
   return result;
 }
@@ -165,6 +185,106 @@ TEST(GraphBounds, AreTheBest) {
   EXPECT_EQ(tallies.capped.best, tallies.capped.plans);
   EXPECT_EQ(tallies.capped.mistaken, 0);
   EXPECT_LE(tallies.capped.most, 1 + kRounding);
+}
+
+// All assignments of nodes to stages whose halves have no cycle, each by itself.
+std::vector<std::vector<int>> sound_divisions(const CostGraph& graph, int stages) {
+  std::vector<std::vector<int>> result;
+  std::vector<int> stage_of(static_cast<size_t>(graph.size()));
+  for (;;) {
+    const std::set<int> used(stage_of.begin(), stage_of.end());
+    if (static_cast<int>(used.size()) == stages && has_acyclic_stages(graph, stage_of, stages))
+      result.push_back(stage_of);
+    size_t digit = 0;
+    while (digit < stage_of.size() && ++stage_of[digit] == stages) stage_of[digit++] = 0;
+    if (digit == stage_of.size()) return result;
+  }
+}
+
+bool runs_against(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
+  Edges edges;
+  for (const CostValue& value : graph.values())
+    for (const int reader : value.readers) {
+      if (graph.node(value.producer).backward != graph.node(reader).backward) continue;
+      const int from = stage_of[static_cast<size_t>(value.producer)];
+      const int to = stage_of[static_cast<size_t>(reader)];
+      if (from == to) continue;
+      if (graph.node(reader).backward)
+        edges.emplace_back(to, from);
+      else
+        edges.emplace_back(from, to);
+    }
+  return is_acyclic(stages, edges);
+}
+
+// A backward half of its own may run against the forward one, along with it, or neither: the plan
+// is the best of the first two, and what its bound says of the third is true.
+TEST(GraphBounds, HoldWhicheverWayTheBackwardHalfRuns) {
+  std::mt19937 random(11);
+  int along = 0;
+  int less_in_neither = 0;
+  for (int round = 0; round < 60; ++round) {
+    const CostGraph graph = testing::random_graph(
+        random, {.nodes = 4, .backward = true, .memory = true, .loose = true});
+    for (const int workers : {2, 3}) {
+      double any = kNone;
+      double best = kNone;  // of those that run one way
+      for (const auto& stage_of : sound_divisions(graph, workers)) {
+        const double price = price_of(graph, stage_of, workers).bottleneck;
+        any = std::min(any, price);
+        if (runs_one_way(graph, stage_of, workers)) best = std::min(best, price);
+      }
+      const auto plan = std::get<GraphPlan>(plan_graph(graph, {workers, std::nullopt}));
+      EXPECT_NEAR(plan.bottleneck, best, kRounding);
+      EXPECT_LE(plan.bound.value,
+                (plan.bound.witness.ends_with("against it") ? best : any) + kRounding);
+      along += !runs_against(graph, plan.stage_of, workers);
+      less_in_neither += any < best - kRounding;
+    }
+  }
+  EXPECT_GT(along, 0) << "some plans run along, which one way alone would not find";
+  RecordProperty("better in neither way", less_in_neither);
+}
+
+// The example of a bound that was above the plan: both halves may run along.
+TEST(GraphBounds, AreOfEveryWayThatIsSound) {
+  CostFigures figures;
+  figures.name = "two halves";
+  figures.nodes = {{"f1"}, {"f2"}, {"b1", -1, true}, {"b2", -1, true}};
+  figures.work = {{{4, 0}, {2, 0}, {0, 1}, {0, 3}}};
+  figures.values = {{0, {1}}, {2, {3}}};
+  const CostGraph graph(std::move(figures));
+  const auto plan = std::get<GraphPlan>(plan_graph(graph, {2, std::nullopt}));
+  EXPECT_EQ(plan.bottleneck, 5);
+  EXPECT_EQ(plan.bound.value, 5);
+  const GivenStages given{{0, 1, 0, 1}, 2, {}};
+  EXPECT_EQ(given_plan(graph, given, {}).bound.value, 5);
+}
+
+// A host stands where it lowers the bottleneck, or is left out.
+TEST(GraphBounds, HoldWithAHostAnywhere) {
+  std::mt19937 random(13);
+  int used = 0;
+  for (int round = 0; round < 20; ++round) {
+    const CostGraph graph =
+        testing::random_graph(random, {.nodes = 7, .memory = true, .returns = true, .hosts = true});
+    double best = EveryDivision(graph, 2).best();
+    for (const auto& stage_of :
+         testing::every_division(testing::partings_of(graph), 3, kMostDivisions))
+      for (int host = 0; host < 3; ++host) {
+        GraphDivision division{testing::nodes_of_stages(stage_of, 3)};
+        division.device_types.assign(3, 0);
+        division.device_types[static_cast<size_t>(host)] = 1;
+        best = std::min(best, price_division(graph, division).bottleneck);
+      }
+    GraphRequest request{2, std::nullopt};
+    request.hosts = 1;
+    const auto plan = std::get<GraphPlan>(plan_graph(graph, request));
+    EXPECT_NEAR(plan.bottleneck, best, kRounding);
+    EXPECT_NEAR(plan.bound.value, best, kRounding);
+    used += plan.workers.size() == 3;
+  }
+  EXPECT_GT(used, 3);
 }
 
 }  // namespace

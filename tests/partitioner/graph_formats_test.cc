@@ -118,6 +118,8 @@ TEST(Placement, RefusalsNameFilePlaceAndNode) {
       placement_refusal("\"sourceId\": 9, \"destId\": 10", "\"sourceId\": 9, \"destId\": 8"),
       HasSubstr("cycle through b, c"));
   EXPECT_THAT(placement_refusal("\"maxFPGAs\": 2", "\"maxFPGAs\": 0"), HasSubstr("maxFPGAs"));
+  for (const char* none : {"\"maxSizePerFPGA\": 0", "\"maxSizePerFPGA\": 0.5"})
+    EXPECT_THAT(placement_refusal("\"maxSizePerFPGA\": 100.0", none), HasSubstr("no room"));
   EXPECT_THAT(placement_refusal("\"maxCPUs\"", "\"maxTPUs\""), HasSubstr("maxTPUs"));
   EXPECT_THAT(complaint([] {
                 read_placement(

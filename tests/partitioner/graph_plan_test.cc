@@ -4,7 +4,14 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "partitioner/checked_bound.h"
+#include "partitioner/coarse_units.h"
 #include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/replicated_stages.h"
 #include "partitioner/orders.h"
 #include "tests/partitioner/every_division.h"
 #include "tests/partitioner/random_graphs.h"
@@ -206,6 +213,207 @@ TEST(GraphPlan, RefusesMoreWorkersThanThereIsToPart) {
                   ErrorCode::kInfeasible),
               HasSubstr("1 groups"));
   EXPECT_THAT(complaint([&] { plan_graph(graph, {0, std::nullopt}); }), HasSubstr("--workers 0"));
+}
+
+CostGraph chain_of(const std::vector<double>& work, double enter = 0) {
+  CostFigures figures;
+  figures.name = "chain";
+  figures.work.resize(1);
+  for (size_t node = 0; node < work.size(); ++node) {
+    figures.nodes.push_back({std::to_string(node), -1, false});
+    figures.work[0].push_back({work[node], 0});
+    figures.held.push_back({{static_cast<int>(node)}, work[node], 0});
+    if (node > 0)
+      figures.values.push_back(
+          {static_cast<int>(node) - 1, {static_cast<int>(node)}, 1, 1, enter, 0});
+  }
+  return CostGraph(std::move(figures));
+}
+
+// What weighs nothing joins without end, were it not for the number of units.
+TEST(JoinedUnits, OfLightNodesAreStillManyMoreThanStages) {
+  std::vector<double> heavy(kMostFineUnits + 1, 0.01);
+  heavy[7] = 1e6;
+  for (const auto& work : {std::vector<double>(kMostFineUnits + 1, 0), heavy})
+    for (const int workers : {2, 64}) {
+      const auto plan = std::get<GraphPlan>(plan_graph(chain_of(work), {workers, std::nullopt}));
+      EXPECT_EQ(static_cast<int>(plan.workers.size()), workers);
+      EXPECT_TRUE(plan.acyclic);
+      EXPECT_NEAR(plan.bottleneck, *std::max_element(work.begin(), work.end()), 1);
+    }
+}
+
+// Layers of nodes that read some of the layer before.
+CostGraph large_graph(std::mt19937& random, int nodes) {
+  CostFigures figures;
+  figures.name = "large";
+  figures.work.resize(1);
+  const auto draw = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  figures.values.resize(static_cast<size_t>(nodes));
+  for (int node = 0; node < nodes; ++node) {
+    figures.nodes.push_back({std::to_string(node), -1, false});
+    figures.work[0].push_back({1.0 * draw(0, 9), 0});
+    figures.held.push_back({{node}, 1.0 * draw(0, 9), 0});
+    CostValue& value = figures.values[static_cast<size_t>(node)];
+    value.producer = node;
+    value.bytes = value.forward_bytes = draw(1, 9);
+    for (int reader = node + 1; reader <= std::min(node + 6, nodes - 1); ++reader)
+      if (draw(0, 2) == 0) value.readers.push_back(reader);
+  }
+  std::erase_if(figures.values, [](const CostValue& value) { return value.readers.empty(); });
+  return CostGraph(std::move(figures));
+}
+
+TEST(JoinedUnits, HaveNoCycleAndAllThatTheirsHave) {
+  std::mt19937 random(41);
+  const CostGraph graph = large_graph(random, kMostFineUnits + 5'000);
+  const Units units = units_of(graph);
+  const double share = kCoarseShare / 8;
+  for (const CoarseUnits& coarse : {join_neighbours(units, share), join_chains(units, share)}) {
+    Edges edges;
+    const auto [begin, end] = boost::edges(coarse.units.before);
+    for (auto edge = begin; edge != end; ++edge)
+      edges.emplace_back(boost::source(*edge, coarse.units.before),
+                         boost::target(*edge, coarse.units.before));
+    EXPECT_TRUE(is_acyclic(coarse.units.size(), edges));
+    EXPECT_LT(coarse.units.size(), units.size());
+    const auto sum = [](const std::vector<double>& all) {
+      return std::accumulate(all.begin(), all.end(), 0.0);
+    };
+    const double work = sum(units.work[0]);
+    EXPECT_NEAR(sum(coarse.units.work[0]), work, 1e-9 * work);
+    const double most = *std::max_element(coarse.units.work[0].begin(), coarse.units.work[0].end());
+    EXPECT_LE(most, share * work);
+    EXPECT_LE(coarse.units.held.size(), static_cast<size_t>(coarse.units.size()));
+    double held = 0;
+    double of_units = 0;
+    for (const UnitHeld& each : coarse.units.held) held += each.fixed;
+    for (const UnitHeld& each : units.held) of_units += each.fixed;
+    EXPECT_NEAR(held, of_units, 1e-9 * held);
+  }
+}
+
+TEST(GraphPlan, OfManyNodesKeepsItsPromises) {
+  std::mt19937 random(43);
+  const CostGraph graph = large_graph(random, kMostFineUnits + 5'000);
+  const auto free = std::get<GraphPlan>(plan_graph(graph, {8, std::nullopt}));
+  EXPECT_TRUE(free.acyclic);
+  EXPECT_LE(free.bottleneck, 1.02 * free.bound.value);
+  const auto half = static_cast<int64_t>(free.memory() / 2);
+  const auto no = std::get<Infeasible>(plan_graph(graph, {8, half}));
+  const auto within = std::get<GraphPlan>(plan_graph(graph, {8, no.cap + no.over}));
+  EXPECT_LE(within.memory(), static_cast<double>(no.cap + no.over));
+  EXPECT_LE(static_cast<double>(no.cap + no.over), 1.02 * free.memory());
+  GraphRequest shared{8, std::nullopt};
+  shared.stages_per_worker = 2;
+  const auto several = std::get<GraphPlan>(plan_graph(graph, shared));
+  EXPECT_TRUE(several.acyclic);
+  EXPECT_LE(several.bottleneck, free.bottleneck);
+}
+
+// Figures whose rounding exceeds what they are added to prove nothing by ideals.
+TEST(GraphPlan, ProvesNothingWhereRoundingDecides) {
+  CostFigures figures;
+  figures.name = "spread";
+  figures.work.resize(1);
+  for (int node = 0; node < 8; ++node) {
+    figures.nodes.push_back({std::to_string(node), -1, false});
+    figures.work[0].push_back({0.01 * (node % 3 + 1), 0});
+    if (node > 0) figures.values.push_back({node - 1, {node}, 1, 1, node == 4 ? 1e15 : 0.003, 0});
+  }
+  const auto plan =
+      std::get<GraphPlan>(plan_graph(CostGraph(std::move(figures)), {3, std::nullopt}));
+  EXPECT_LT(plan.bottleneck, 1);
+  EXPECT_THAT(plan.bound.witness, ::testing::Not(HasSubstr("ideal")));
+}
+
+// Beside every division of the chain into stages and every number of replicas.
+double best_replicated(const CostGraph& graph, int workers, double memory) {
+  const Units units = units_of(graph);
+  double best = std::numeric_limits<double>::infinity();
+  ReplicatedStages division;
+  const std::function<void(int, int)> go = [&](int begin, int left) {
+    if (begin == graph.size() && left == 0) {
+      const GraphPlan plan = price_replicated(graph, division);
+      if (plan.memory() <= memory) best = std::min(best, plan.bottleneck);
+      return;
+    }
+    for (int end = begin + 1; end <= graph.size(); ++end)
+      for (int replicas = 1; replicas <= left; ++replicas) {
+        std::vector<int>& nodes = division.stages.emplace_back();
+        for (int node = begin; node < end; ++node) nodes.push_back(node);
+        division.replicas.push_back(replicas);
+        go(end, left - replicas);
+        division.stages.pop_back();
+        division.replicas.pop_back();
+      }
+  };
+  go(0, workers);
+  return best;
+}
+
+TEST(ReplicatedStages, AreTheBestOfAChain) {
+  std::mt19937 random(47);
+  int replicated = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<double> work;
+    for (int node = 0; node < 6; ++node) work.push_back(static_cast<double>(random() % 9 + 1));
+    const CostGraph graph = chain_of(work, 0.2);
+    for (const int workers : {2, 4}) {
+      GraphRequest request{workers, std::nullopt};
+      request.replicates = true;
+      const auto plan = std::get<GraphPlan>(plan_graph(graph, request));
+      EXPECT_EQ(static_cast<int>(plan.workers.size()), workers);
+      EXPECT_NEAR(plan.bottleneck, best_replicated(graph, workers, 1e300), 1e-9);
+      EXPECT_LE(plan.bound.value, plan.bottleneck);
+      EXPECT_EQ(std::set<int>(plan.stage_of.begin(), plan.stage_of.end()).size(),
+                static_cast<size_t>(plan.workers.back().stages[0] + 1));
+      replicated += plan.workers.back().stages[0] + 1 < workers;
+      const auto layer = std::get<GraphPlan>(plan_graph(graph, {workers, std::nullopt}));
+      EXPECT_LE(plan.bottleneck, layer.bottleneck);
+      request.memory = static_cast<int64_t>(layer.memory());
+      const auto capped = std::get<GraphPlan>(plan_graph(graph, request));
+      EXPECT_LE(capped.memory(), static_cast<double>(*request.memory));
+      EXPECT_NEAR(capped.bottleneck,
+                  best_replicated(graph, workers, static_cast<double>(*request.memory)), 1e-9);
+      request.memory = 1;
+      EXPECT_TRUE(std::holds_alternative<Infeasible>(plan_graph(graph, request)));
+    }
+  }
+  EXPECT_GT(replicated, 10);
+}
+
+// One node, three workers: each a third of it, and the sum of its weights.
+TEST(ReplicatedStages, TakeTheLongerOfComputingAndTheSumOfWeights) {
+  CostFigures figures;
+  figures.name = "one";
+  figures.unit = "ms";
+  figures.nodes = {{"a"}, {"b"}};
+  figures.work = {{{6, 3}, {0, 0}}};
+  figures.values = {{0, {1}, 10, 10, 1, 0}};  // a tenth of a ms for a byte
+  figures.held = {{{0}, 15, 6}};
+  GraphRequest request{3, std::nullopt};
+  request.replicates = true;
+  const CostGraph graph(figures);
+  const GraphPlan small = price_replicated(graph, {{{0, 1}}, {3}});
+  EXPECT_DOUBLE_EQ(small.bottleneck, 3);  // 9 / 3, and 2 * 2 / 3 * 15 / 10 = 2
+  EXPECT_DOUBLE_EQ(small.workers[2].memory, 17);
+  figures.held = {{{0}, 45, 6}};
+  EXPECT_DOUBLE_EQ(price_replicated(CostGraph(figures), {{{0, 1}}, {3}}).bottleneck, 6);
+  EXPECT_DOUBLE_EQ(std::get<GraphPlan>(plan_graph(graph, request)).bottleneck, 3);
+}
+
+TEST(CheckedBound, AboveItsPlanIsABugBeyondRounding) {
+  EXPECT_EQ(checked_bound({1 + 1e-9, "why"}, 1, "graph").value, 1);
+  EXPECT_EQ(checked_bound({0.5, "why"}, 1, "graph").value, 0.5);
+  EXPECT_THAT(complaint(
+                  [] {
+                    checked_bound({1.01, "why"}, 1, "graph");
+                  },
+                  ErrorCode::kInternal),
+              HasSubstr("why"));
 }
 
 //   a ──> b ──> a'   with a and a' of one colour: b lies between them, and stays, too

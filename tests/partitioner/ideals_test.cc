@@ -168,6 +168,26 @@ TEST(Costs, AreReadAsTheyWereWritten) {
   }
 }
 
+TEST(Costs, RefuseWhatTheyCannotMean) {
+  const auto why = [](const std::string& values, const std::string& rest = "") {
+    const std::string node = R"(", "forward": [1], "backward": [0]})";
+    return complaint([&] {
+      read_costs(R"({"name": "g", "unit": "s", "nodes": [{"name": "a)" + node + R"(, {"name": "b)" +
+                     node + R"(, {"name": "c)" + node + R"(], "values": [)" + values + "]" + rest +
+                     "}",
+                 "g.json");
+    });
+  };
+  EXPECT_EQ(why(R"({"producer": 0, "readers": [1, 2], "bytes": 8, "returns": [2, 1, 2]})"), "");
+  EXPECT_THAT(why(R"({"producer": 0, "readers": [1, 2], "bytes": 8, "returns": [2, 2]})"),
+              HasSubstr("node 1 reads the value, but is not among those that return"));
+  EXPECT_THAT(why(R"({"producer": 0, "readers": [1], "returns": [2]})"),
+              HasSubstr("node 2 returns a gradient"));
+  std::string many = R"({"nodes": [0], "fixed": 1e15})";
+  for (int i = 0; i < 9; ++i) many += R"(, {"nodes": [1], "fixed": 1e15})";
+  EXPECT_THAT(why("", R"(, "held": [)" + many + "]"), HasSubstr("what it holds comes to 1e+16"));
+}
+
 TEST(GivenStages, OfEveryPlanAreSoundAndOfOthersTheFaultIsNamed) {
   const CostGraph chain = Chain{{4, 4, 4}, {1, 1, 1}}.graph();
   const auto why = [&](const std::string& text) {
@@ -179,6 +199,8 @@ TEST(GivenStages, OfEveryPlanAreSoundAndOfOthersTheFaultIsNamed) {
   EXPECT_THAT(why(R"({"a": 0, "b": 0, "c": 1, "d": 1})"), HasSubstr("no node \"d\""));
   EXPECT_THAT(why(R"({"a": 0, "b": 2, "c": 2})"), HasSubstr("stage 1 has no node"));
   EXPECT_THAT(why(R"({"a": 0, "b": 1, "c": 0})"), HasSubstr("stages 0 and 1 feed each other"));
+  EXPECT_THAT(why(R"({"assignment": 0, "a": 0, "b": 0, "c": 1})"),
+              HasSubstr("no node \"assignment\""));
   for (const char* text : {R"([0])", R"({"a": -1})", R"({"a": 0.5})", R"({"a": 99999999999})"})
     EXPECT_THAT(complaint([&] { read_stages(text, "stages.json"); }), HasSubstr("stages.json"));
   GivenStages given = stages_of_names(chain, read_stages(R"({"a": 1, "b": 0, "c": 0})", "s"));

@@ -214,9 +214,47 @@ TEST(MemoryCap, APlanFitsIntoWhatItSaysThatItTakes) {
       }
 }
 
+TEST(LayerFront, IsOfWorkersThatAreAlikeAndUnsteered) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  const auto front = layer_front(model, request, *hold_everything());
+  ASSERT_GT(front.size(), 1U);
+  request.memory = largest_peak(front.front()) - 1;
+  for (const Plan& plan : layer_front(model, request, *hold_everything()))
+    EXPECT_LE(largest_peak(plan), *request.memory);
+  request.memory.reset();
+  request.steering.stages_per_worker = 2;
+  EXPECT_THAT(complaint([&] { layer_front(model, request, *hold_everything()); }),
+              HasSubstr("--front is of workers that are all alike"));
+}
+
+// No loss, so that nothing comes back.
+Model lossless_model() {
+  Builder b("lossless");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  const ValueId h = b.relu(b.gemm(x, 300, "a"), "a_relu");
+  b.gemm(b.add(b.gemm(h, 40, "b"), b.gemm(h, 40, "skip"), "sum"), 10, "c");
+  return b.build();
+}
+
+// Beside what leads to the loss, a reader that has no gradient.
+Model dead_branch_model() {
+  Builder b("dead branch");
+  const ValueId x = b.input("x", {ops::kBatch, 12});
+  const ValueId h = b.relu(b.gemm(x, 200, "a"), "a_relu");
+  const ValueId best =
+      b.node("ArgMax", {h}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}, "best");
+  const ValueId of_best = b.embedding(best, 200, 32, "of_best");
+  b.loss(b.gemm(b.add(b.gemm(h, 32, "b"), of_best, "sum"), 10, "c"));
+  return b.build();
+}
+
 // The search prices segments of the cost graph, the plan its parts and routes: one price.
 TEST(LayerCut, ThePlanCostsWhatTheSearchSays) {
-  for (const Model& model : sample_models())
+  std::vector<Model> models = sample_models();
+  models.push_back(lossless_model());
+  models.push_back(dead_branch_model());
+  for (const Model& model : models)
     for (const int workers : {1, 2, 3, 4})
       for (const Minimise minimise : {Minimise::kTime, Minimise::kForwardFlops}) {
         PlanRequest request = request_of(Cut::kLayer, workers);

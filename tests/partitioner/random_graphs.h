@@ -2,6 +2,7 @@
 // half. Every other one has fractions: eighths, which doubles add exactly.
 #pragma once
 
+#include <algorithm>
 #include <random>
 
 #include "partitioner/cost_graph.h"
@@ -14,6 +15,11 @@ struct GraphKinds {
   bool backward = false;  // each node has a backward twin of its colour
   bool colours = false;   // some nodes share one
   bool memory = false;
+  bool returns = false;  // gradients come back, in an order that need not be that of the nodes
+  bool shared = false;   // some memory is held by several nodes together
+  bool close = false;    // some pairs are better together
+  bool loose = false;    // with `backward`: its nodes have edges of their own, and no colours
+  bool hosts = false;    // there is a second type of device, good at some nodes
 };
 
 inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
@@ -31,7 +37,7 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   for (int node = 0; node < kinds.nodes; ++node) {
     figures.nodes.push_back({"n" + std::to_string(node), -1, false});
     figures.work[0].push_back({amount(1, 9), 0});
-    if (kinds.backward || (kinds.colours && draw(0, 3) == 0))
+    if ((kinds.backward && !kinds.loose) || (kinds.colours && draw(0, 3) == 0))
       figures.nodes.back().colour = kinds.colours ? draw(0, kinds.nodes / 2) : node;
     for (int from = 0; from < node; ++from)
       if (draw(0, 2) == 0) readers[static_cast<size_t>(from)].push_back(node);
@@ -42,6 +48,18 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
     const double bytes = amount(1, 9);
     figures.values.push_back(
         {producer, std::move(by), bytes, bytes, time, kinds.leaving ? time : 0});
+    if (!kinds.returns || draw(0, 3) == 0) return;
+    CostValue& value = figures.values.back();
+    if (kinds.leaving) value.leave = amount(0, 4);
+    value.returned_bytes = bytes;
+    value.bytes += bytes;
+    value.returning = amount(0, 4);
+    value.enter += value.returning;
+    value.returns = value.readers;
+    for (int again = draw(0, 2); again > 0; --again)
+      value.returns.push_back(
+          value.readers[static_cast<size_t>(draw(0, static_cast<int>(value.readers.size()) - 1))]);
+    std::shuffle(value.returns.begin(), value.returns.end(), random);
   };
   for (int node = 0; node < kinds.nodes; ++node)
     add_value(node, readers[static_cast<size_t>(node)]);
@@ -53,13 +71,24 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
           {"g" + std::to_string(node), figures.nodes[static_cast<size_t>(node)].colour, true});
       figures.work[0].push_back({0, amount(1, 9)});
       for (const int reader : readers[static_cast<size_t>(node)])
-        back[static_cast<size_t>(n - 1 - reader)].push_back(2 * n - 1 - node);
+        if (!kinds.loose) back[static_cast<size_t>(n - 1 - reader)].push_back(2 * n - 1 - node);
     }
+    for (int twin = 0; kinds.loose && twin < n; ++twin)
+      for (int later = twin + 1; later < n; ++later)
+        if (draw(0, 2) == 0) back[static_cast<size_t>(twin)].push_back(n + later);
     for (int twin = 0; twin < n; ++twin) add_value(n + twin, back[static_cast<size_t>(twin)]);
   }
   if (kinds.memory)
     for (int node = 0; node < static_cast<int>(figures.nodes.size()); ++node)
       figures.held.push_back({{node}, amount(1, 20), 0});
+  if (kinds.shared)
+    for (int node = 2; node < kinds.nodes; node += 2)
+      figures.held.push_back({{node - 2, node}, amount(1, 20), amount(0, 5)});
+  if (kinds.close) figures.close.emplace_back(kinds.nodes - 2, kinds.nodes - 1);
+  if (kinds.hosts) {
+    figures.work.push_back(figures.work[0]);
+    for (Work& work : figures.work[1]) work.forward *= draw(0, 2) == 0 ? 0.5 : 3;
+  }
   return CostGraph(std::move(figures));
 }
 
