@@ -4,7 +4,7 @@ PyTorch's in float32: which maximum of two that are nearly equal passes a gradie
 differently find more of such. The greatest distance of each step's loss, and the greatest of the first one's gradients by their
 norm, are in a table that zoo_cuts_test.cc reads; this is a test of whether they still are so.
 
-    zoo_distances.py ZOO_REFERENCE TABLE [--write]
+    zoo_distances.py ZOO_REFERENCE TABLE [--write]    (as it is, of PyTorch 2.15)
 
 Needs NumPy and PyTorch, of any version; exit code 77 where they are not there.
 """
