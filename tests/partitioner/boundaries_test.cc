@@ -108,12 +108,13 @@ TEST(Boundaries, OfGroupsWithoutPairsHaveNoneWhereTheyMove) {
   for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything()))
     for (const BoundaryMove& move : boundary.moves) {
       EXPECT_EQ(figures_of(model, with_stage_from(model, plan, move)), move.then);
-      Plan with_pairs = plan;
-      with_pairs.request->pairs = true;
-      EXPECT_NE(figures_of(model, with_stage_from(model, with_pairs, move)), move.then);
       ++moves;
     }
   EXPECT_GT(moves, 0U);
+  Plan with_pairs = plan;
+  with_pairs.request->pairs = true;
+  EXPECT_NE(boundaries_of(model, with_pairs, *hold_everything())[0].moves[0].then,
+            boundaries_of(model, plan, *hold_everything())[0].moves[0].then);
 }
 
 TEST(Boundaries, OfGroupsMoveWithTheirDivisions) {
