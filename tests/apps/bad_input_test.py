@@ -135,6 +135,7 @@ class PlanFiles(KerfTest):
         self.refused("--micro-batches 5", more=("--micro-batches", 5))
         self.refused("--stages 7", more=("--stages", 7))
         self.refused("--objective", more=("--objective", "time"))
+        self.refused("--pairs", more=("--pairs", "off"))
 
     def test_a_memory_cap_that_the_transport_breaks(self):
         """The plan's own peak is for shared memory; tcp needs slots on both sides."""

@@ -98,6 +98,26 @@ TEST(Boundaries, OfTheBestPlanNoMoveIsBetter) {
     }
 }
 
+// What is divided anew is divided as the plan is, without pairs.
+TEST(Boundaries, OfGroupsWithoutPairsHaveNoneWhereTheyMove) {
+  const Model model = make_zoo_model("mlp", {{20, 16, 12, 8, 12, 16, 10}});
+  PlanRequest request = request_of(Cut::kHybrid, 4);
+  request.stages = 2;
+  request.pairs = false;
+  const Plan plan = plan_of(model, request);
+  size_t moves = 0;
+  for (const Boundary& boundary : boundaries_of(model, plan, *hold_everything()))
+    for (const BoundaryMove& move : boundary.moves) {
+      EXPECT_EQ(figures_of(model, with_stage_from(model, plan, move)), move.then);
+      ++moves;
+    }
+  EXPECT_GT(moves, 0U);
+  Plan with_pairs = plan;
+  with_pairs.request->pairs = true;
+  EXPECT_NE(boundaries_of(model, with_pairs, *hold_everything())[0].moves[0].then,
+            boundaries_of(model, plan, *hold_everything())[0].moves[0].then);
+}
+
 TEST(Boundaries, OfGroupsMoveWithTheirDivisions) {
   const Model model = testing::small_mlp();
   PlanRequest request = request_of(Cut::kHybrid, 4);
