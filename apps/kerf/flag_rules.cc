@@ -94,7 +94,7 @@ constexpr FlagRule kRules[] = {
     {"--certify", "layer", kAsking | kGraph},
     {"--hosts", "layer", kGraph | kFront},
     // what to do
-    {"--format", "layer", kGraph | kCheck | kStages | kFront | kAssign},
+    {"--format", "layer hybrid", kGraph | kCheck | kStages | kFront | kAssign},
     {"--check", "", kGraph | kCheck | kStages},
     {"--front", "layer", kGraph | kFront},
     {"--assign", "layer", kGraph | kAssign},
