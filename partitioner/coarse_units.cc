@@ -120,7 +120,8 @@ CoarseUnits coarse(const Units& units, JoinedUnits& groups, const std::vector<in
     kept.producer = producer;
     kept.readers = std::move(readers);
     kept.returns.clear();
-    for (const int reader : value.returns) append_turn(kept.returns, result.coarse_of[at(reader)]);
+    for (const auto& [unit, uses] : value.returns)
+      append_turn(kept.returns, {result.coarse_of[at(unit)], uses});
   }
   HeldByUnits all(made.size());
   for (const UnitHeld& held : units.held)

@@ -39,9 +39,10 @@ struct CostValue {
   double forward_bytes = 0;  // without its gradient
   double enter = 0;          // time of a stage that receives it (and returns its gradient)
   double leave = 0;          // time of a stage that sends it, to however many
-  // Of `bytes` and `enter`, what is for the gradient. A stage sums what its readers return, so that
-  // it pays once, if it takes part in the sum once: the summands are added in a fixed order, the
-  // reverse of `returns` (readers, one for each use). Where stages take turns, it may pay for each.
+  // What each tensor of its gradient takes beyond the first, which is in `bytes` and `enter`. The
+  // summands are added in a fixed order, the reverse of `returns` (readers, one for each use), and
+  // a sum on its way goes towards the maker: a stage returns one tensor for all that it adds before
+  // an earlier stage does, and one for each use behind.
   double returned_bytes = 0;
   double returning = 0;
   std::vector<int> returns = {};

@@ -64,8 +64,8 @@ class Figures {
       if (gradients_.returned_by(use)) gradient.returns.push_back(use.node);
     gradient.readers = distinct(gradient.returns);
     gradient.returned_bytes = gradient.bytes = cost.forward_bytes;
-    gradient.returning = gradient.enter =
-        wire_price(request_, cost.forward_bytes, request_.micro_batches);
+    gradient.enter = wire_price(request_, cost.forward_bytes, request_.micro_batches);
+    gradient.returning = wire_price(request_, cost.forward_bytes, 0);  // in the same messages
     if (gradient.readers != cost.readers) {
       result_.values.push_back(std::move(gradient));
       return;

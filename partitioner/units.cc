@@ -75,8 +75,11 @@ void make_distinct(std::vector<int>& units) {
 
 }  // namespace
 
-void append_turn(std::vector<int>& returns, int unit) {
-  if (returns.empty() || returns.back() != unit) returns.push_back(unit);
+void append_turn(std::vector<UnitTurn>& returns, UnitTurn turn) {
+  if (returns.empty() || returns.back().unit != turn.unit)
+    returns.push_back(turn);
+  else
+    returns.back().uses += turn.uses;
 }
 
 void HeldByUnits::add(std::vector<int> units, double fixed, double per_micro_batch) {
@@ -113,7 +116,7 @@ Units units_of(const CostGraph& graph, BackwardWay way) {
     units.values.push_back({producer, std::move(readers), value.bytes, value.enter, value.leave,
                             value.returned_bytes, value.returning});
     for (const int reader : value.returns)
-      append_turn(units.values.back().returns, units.unit_of[at(reader)]);
+      append_turn(units.values.back().returns, {units.unit_of[at(reader)]});
   }
   HeldByUnits all(units.size());
   for (const Held& held : graph.held())

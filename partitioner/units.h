@@ -21,6 +21,12 @@
 
 namespace kerf::partitioner {
 
+// Uses of a value by one unit that stand one behind the other in the order of their sum.
+struct UnitTurn {
+  int unit = 0;
+  int uses = 1;
+};
+
 struct UnitValue {
   int producer = -1;
   std::vector<int> readers;  // other units, ascending; never empty
@@ -31,7 +37,7 @@ struct UnitValue {
   double returning = 0;
   // Units whose turn it is in the sum of the gradient, the producer's included, in order: none
   // twice in a row, and some several times.
-  std::vector<int> returns = {};
+  std::vector<UnitTurn> returns = {};
 };
 
 struct UnitHeld {
@@ -40,7 +46,7 @@ struct UnitHeld {
   double per_micro_batch = 0;
 };
 
-void append_turn(std::vector<int>& returns, int unit);
+void append_turn(std::vector<UnitTurn>& returns, UnitTurn turn);
 
 // Collects what units hold. All that one unit holds alone is one entry, so that there are no more
 // of these than units; the others come first, as they were added.

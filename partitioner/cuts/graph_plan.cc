@@ -4,6 +4,8 @@
 #include <cmath>
 #include <deque>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -32,8 +34,25 @@ std::vector<int> readers_of(const CostValue& value, const std::vector<int>& work
   return workers;
 }
 
-// A worker pays for what it returns of a value each time that it has its turn in the order in which
-// gradients are summed: once with what enters, then for each further turn.
+// Tensors that each worker returns of a value. The summands are added in the reverse of `returns`, a
+// sum on its way goes towards the maker only: what a stage adds before anything of an earlier one
+// (the maker's own is earlier than all) is one sum, the rest leaves by itself.
+std::map<int, int64_t> returned(const CostValue& value, const std::vector<int>& worker_of,
+                                const std::vector<int>& stage_of) {
+  std::map<int, int64_t> tensors;
+  std::set<int> summing;
+  const int maker = worker_of[at(value.producer)];
+  int lowest = std::numeric_limits<int>::max();  // of stages that have added something
+  for (auto use = value.returns.rbegin(); use != value.returns.rend(); ++use) {
+    const int worker = worker_of[at(*use)];
+    const int stage = worker == maker ? -1 : stage_of[at(*use)];
+    if (worker != maker && (stage > lowest || summing.insert(worker).second)) ++tensors[worker];
+    lowest = std::min(lowest, stage);
+  }
+  return tensors;
+}
+
+// A worker pays for one tensor that it returns of a value with what enters, then for each further.
 void add_wire(const CostGraph& graph, const std::vector<int>& worker_of, GraphPlan& plan) {
   for (const CostValue& value : graph.values()) {
     const int maker = worker_of[at(value.producer)];
@@ -43,14 +62,11 @@ void add_wire(const CostGraph& graph, const std::vector<int>& worker_of, GraphPl
       plan.workers[at(worker)].wire += value.enter;
       plan.workers[at(worker)].bytes_in += value.bytes;
     }
-    std::set<int> had;  // a turn
-    int last = -1;
-    for (const int reader : value.returns) {
-      const int worker = worker_of[at(reader)];
-      if (worker == std::exchange(last, worker) || worker == maker || had.insert(worker).second)
-        continue;
-      plan.workers[at(worker)].wire += value.returning;
-      plan.workers[at(worker)].bytes_in += value.returned_bytes;
+    if (readers.empty() || value.returns.size() < 2) continue;
+    for (const auto& [worker, tensors] : returned(value, worker_of, plan.stage_of)) {
+      const auto further = static_cast<double>(tensors - 1);
+      plan.workers[at(worker)].wire += further * value.returning;
+      plan.workers[at(worker)].bytes_in += further * value.returned_bytes;
     }
   }
 }

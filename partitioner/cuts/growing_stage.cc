@@ -1,6 +1,7 @@
 #include "partitioner/cuts/growing_stage.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "partitioner/at.h"
@@ -54,20 +55,27 @@ void GrowingStage::start(const std::vector<int>& before) {
   std::fill(holders_in_.begin(), holders_in_.end(), 0);
 }
 
-// A stage pays for what it returns of a value each time that it has its turn in the order in which
-// gradients are summed.
+// A stage returns one sum of what it adds before anything of an earlier stage, and all that it adds
+// later one by one: the summands are added in the reverse of `returns`, and a sum on its way goes
+// towards the maker only.
 GrowingStage::Cost GrowingStage::cost_of_entering(const UnitValue& value, bool made_before) const {
   Cost cost{value.enter, value.bytes, made_before ? value.enter : 0, made_before ? value.bytes : 0};
-  if (value.returns.size() < 3) return cost;
-  int turns = 0;
-  bool mine = false;
-  for (const int unit : value.returns) {
-    const bool was = std::exchange(mine, place_[at(unit)] == Place::kStage);
-    if (mine && !was) ++turns;
+  if (value.returns.size() < 2) return cost;
+  bool earlier = false;  // has added something
+  bool sums = false;
+  int64_t tensors = 0;
+  for (auto turn = value.returns.rbegin(); turn != value.returns.rend(); ++turn) {
+    const Place place = place_[at(turn->unit)];
+    if (place == Place::kBefore || turn->unit == value.producer) earlier = true;
+    if (place != Place::kStage) continue;
+    if (earlier)
+      tensors += turn->uses;
+    else if (!std::exchange(sums, true))
+      ++tensors;
   }
-  if (turns < 2) return cost;
-  cost.wire += (turns - 1) * value.returning;
-  cost.bytes += (turns - 1) * value.returned_bytes;
+  const auto further = static_cast<double>(std::max<int64_t>(tensors - 1, 0));
+  cost.wire += further * value.returning;
+  cost.bytes += further * value.returned_bytes;
   return cost;
 }
 

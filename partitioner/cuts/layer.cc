@@ -37,6 +37,13 @@ StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
   return limits;
 }
 
+// That of the search is of stages on workers of their own.
+Bound bound_of(const Model& model, const PlanRequest& request, const LayerSearch& search) {
+  if (request.placement.empty()) return search.bound();
+  const CostGraph graph = cost_graph_of(model, request);
+  return bound_of_loads(model, request, graph, units_of(graph));
+}
+
 Assignment assign(const Model& model, const PlanRequest& request, const LayerSearch& search,
                   const LayerDivision& division) {
   Assignment result;
@@ -48,8 +55,9 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
     for (const NodeId node : division.stages[s])
       result.division.nodes[static_cast<size_t>(node)] = whole_division(model, node, part);
   }
-  result.bound = search.bound().value;
-  result.witness = search.bound().witness;
+  const Bound bound = bound_of(model, request, search);
+  result.bound = bound.value;
+  result.witness = bound.witness;
   return result;
 }
 

@@ -69,14 +69,18 @@ void Line::find_returns() {
   std::vector<std::pair<int, int>> returns;
   for (size_t v = 0; v < units_.values.size(); ++v) {
     const UnitValue& value = units_.values[v];
-    const bool in_order =
-        std::is_sorted(value.returns.begin(), value.returns.end(),
-                       [&](int a, int b) { return position_[at(a)] < position_[at(b)]; });
+    const bool in_order = std::is_sorted(value.returns.begin(), value.returns.end(),
+                                         [&](const UnitTurn& a, const UnitTurn& b) {
+                                           return position_[at(a.unit)] < position_[at(b.unit)];
+                                         });
     enter_.push_back(in_order ? value.enter : value.enter - value.returning);
     bytes_.push_back(in_order ? value.bytes : value.bytes - value.returned_bytes);
     if (in_order) continue;
-    for (const int unit : value.returns)
-      returns.emplace_back(position_[at(unit)], static_cast<int>(v));
+    for (const UnitTurn& turn : value.returns) {
+      returns.emplace_back(position_[at(turn.unit)], static_cast<int>(returned_.size()));
+      returned_.push_back(
+          {static_cast<int>(v), turn.uses * value.returning, turn.uses * value.returned_bytes});
+    }
   }
   to_rows(size(), returns, returns_, returns_from_);
 }
@@ -111,9 +115,10 @@ void Line::find_changes() {
       if (p == last_[at(read.item)] && made < p)
         change(p, 0, std::min(first_[at(read.item)], made), -value.leave, 0);
     }
-    for (const int v : slice(returns_, returns_from_, p))
-      change(p, producer_[at(v)] + 1, p, units_.values[at(v)].returning,
-             units_.values[at(v)].returned_bytes);
+    for (const int turn : slice(returns_, returns_from_, p)) {
+      const Returned& its = returned_[at(turn)];
+      change(p, producer_[at(its.value)] + 1, p, its.price, its.bytes);
+    }
     for (const int v : slice(made_, made_from_, p)) {
       const UnitValue& value = units_.values[at(v)];
       int before = -1;  // the last reader before the producer
@@ -145,8 +150,8 @@ double Line::price(int type, int i, int j) const {
       const int made = producer_[at(read.item)];
       if (read.previous < i && (made < i || made >= j)) price += enter_[at(read.item)];
     }
-    for (const int v : slice(returns_, returns_from_, p))
-      if (producer_[at(v)] < i) price += units_.values[at(v)].returning;
+    for (const int turn : slice(returns_, returns_from_, p))
+      if (producer_[at(returned_[at(turn)].value)] < i) price += returned_[at(turn)].price;
     for (const int v : slice(made_, made_from_, p))
       if (first_[at(v)] < i || last_[at(v)] >= j) price += units_.values[at(v)].leave;
   }
@@ -160,8 +165,8 @@ double Line::bytes(int i, int j) const {
       const int made = producer_[at(read.item)];
       if (read.previous < i && (made < i || made >= j)) bytes += bytes_[at(read.item)];
     }
-    for (const int v : slice(returns_, returns_from_, p))
-      if (producer_[at(v)] < i) bytes += units_.values[at(v)].returned_bytes;
+    for (const int turn : slice(returns_, returns_from_, p))
+      if (producer_[at(returned_[at(turn)].value)] < i) bytes += returned_[at(turn)].bytes;
   }
   return bytes;
 }
@@ -190,8 +195,9 @@ std::vector<int> Line::ends_by_price(int type, double limit) const {
     for (const int v : slice(made_, made_from_, i)) {
       sums.add(first_[at(v)], enter_[at(v)]);
       if (enter_[at(v)] == units_.values[at(v)].enter) continue;
-      for (const int unit : units_.values[at(v)].returns)
-        if (position_[at(unit)] > i) sums.add(position_[at(unit)], units_.values[at(v)].returning);
+      for (const auto& [unit, uses] : units_.values[at(v)].returns)
+        if (position_[at(unit)] > i)
+          sums.add(position_[at(unit)], uses * units_.values[at(v)].returning);
     }
   }
   return ends;

@@ -94,7 +94,14 @@ class Line {
   std::vector<int> made_from_;
   std::vector<double> enter_;  // what a segment pays once, by value
   std::vector<double> bytes_;  // the same
-  std::vector<int> returns_;   // values of which a reader's gradient is paid for, by position
+  // What readers that take turns pay for, each by itself.
+  struct Returned {
+    int value = 0;
+    double price = 0;
+    double bytes = 0;
+  };
+  std::vector<Returned> returned_;
+  std::vector<int> returns_;  // places in returned_, by position
   std::vector<int> returns_from_;
   std::vector<Read> holds_;  // by position
   std::vector<int> holds_from_;

@@ -277,23 +277,10 @@ class Steered {
         result.division.nodes[at(node)] = whole_division(task_.model, node, part);
     }
     result.binding = division.row;
-    const Bound least = bound();
+    const Bound least = bound_of_loads(task_.model, request_, graph_, units_);
     result.bound = least.value;
     result.witness = least.witness;
     return result;
-  }
-
-  // All work at all speeds together, or the heaviest unit at the best one.
-  Bound bound() const {
-    Bound most{even_share(task_.model, request_),
-               format("all work over {}", plural(workers(), "worker"))};
-    for (int unit = 0; unit < units_.size(); ++unit) {
-      double least = kNever;
-      for (const std::vector<double>& work : units_.work) least = std::min(least, work[at(unit)]);
-      if (least > most.value)
-        most = {least, format("{} alone", graph_.node(units_.members[at(unit)].front()).name)};
-    }
-    return most;
   }
 
   const CutTask& task_;
@@ -305,6 +292,19 @@ class Steered {
 };
 
 }  // namespace
+
+Bound bound_of_loads(const Model& model, const PlanRequest& request, const CostGraph& graph,
+                     const Units& units) {
+  Bound most{even_share(model, request),
+             format("all work over {}", plural(request.workers_bound(), "worker"))};
+  for (int unit = 0; unit < units.size(); ++unit) {
+    double least = kNever;
+    for (const std::vector<double>& work : units.work) least = std::min(least, work[at(unit)]);
+    if (least > most.value)
+      most = {least, format("{} alone", graph.node(units.members[at(unit)].front()).name)};
+  }
+  return most;
+}
 
 bool steers_layers(const PlanRequest& request) {
   const Steering& steering = request.steering;

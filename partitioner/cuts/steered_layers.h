@@ -15,7 +15,9 @@
 
 #include <optional>
 
+#include "partitioner/bound.h"
 #include "partitioner/cut.h"
+#include "partitioner/units.h"
 
 namespace kerf::partitioner {
 
@@ -25,5 +27,10 @@ bool steers_layers(const PlanRequest& request);
 // Empty if nothing is within the caps of memory. Throws Error{kUsage} at the flag where patterns
 // fit nothing or contradict each other, Error{kInfeasible} where there are too few operators.
 std::optional<Assignment> cut_steered_layers(const CutTask& task);
+
+// What no worker can be below, however many stages it has: all work at all speeds together, or the
+// heaviest unit at the best one.
+Bound bound_of_loads(const Model& model, const PlanRequest& request, const CostGraph& graph,
+                     const Units& units);
 
 }  // namespace kerf::partitioner

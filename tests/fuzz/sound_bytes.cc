@@ -157,7 +157,7 @@ Sound cost_graphs() {
  {"name": "b", "forward": [3, 4], "backward": [4, 5]},
  {"name": "a'", "forward": [0, 0], "backward": [1, 1], "colour": 1, "gradient": true}],
  "values": [{"producer": 0, "readers": [1, 2], "bytes": 16, "forward_bytes": 8, "enter": 0.5,
-  "leave": 0.25, "returned_bytes": 8, "returning": 0.25, "returns": [1]}],
+  "leave": 0.25, "returned_bytes": 8, "returning": 0.25, "returns": [1, 2]}],
  "held": [{"nodes": [0, 1], "fixed": 10, "per_micro_batch": 2}], "close": [[0, 1]]})"}};
 }
 

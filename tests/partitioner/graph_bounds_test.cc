@@ -44,11 +44,16 @@ Price price_of(const CostGraph& graph, const std::vector<int>& stage_of, int sta
     for (const int reader : value.readers) readers.insert(stage(reader));
     readers.erase(stage(value.producer));
     for (const size_t reader : readers) {
-      int runs = 0;
-      for (size_t i = 0; i < value.returns.size(); ++i)
-        runs +=
-            stage(value.returns[i]) == reader && (i == 0 || stage(value.returns[i - 1]) != reader);
-      time[reader] += value.enter + std::max(0, runs - 1) * value.returning;
+      // What comes behind an earlier stage's summand, or the maker's, leaves by itself.
+      const auto is_earlier = [&](int node) {
+        return stage(node) < reader || stage(node) == stage(value.producer);
+      };
+      const auto own = [&](int node) { return stage(node) == reader; };
+      const auto last = std::find_if(value.returns.rbegin(), value.returns.rend(), is_earlier);
+      const auto apart = std::count_if(last, value.returns.rend(), own);
+      const bool together = std::any_of(value.returns.rbegin(), last, own);
+      const auto tensors = static_cast<double>(apart + (together ? 1 : 0));
+      time[reader] += value.enter + std::max(0.0, tensors - 1) * value.returning;
     }
     if (!readers.empty()) time[stage(value.producer)] += value.leave;
   }

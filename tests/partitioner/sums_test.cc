@@ -152,7 +152,7 @@ TEST_P(LayerCutsOfSkips, SendOneTensorAStageEachWay) {
   }
 }
 
-TEST_P(LayerCutsOfSkips, CostNoMoreThanTheirPrice) {
+TEST_P(LayerCutsOfSkips, CostTheirPrice) {
   const std::vector<int> stage_of = random_stages(model_, stages_, random_);
   const Plan plan = staged(model_, stage_of, stages_);
   PlanRequest request;
@@ -163,10 +163,6 @@ TEST_P(LayerCutsOfSkips, CostNoMoreThanTheirPrice) {
   for (const Stage& stage : plan.stages) nodes.push_back(stage.nodes);
   const GraphPlan priced = price_division(cost_graph_of(model_, request), {nodes});
   std::vector<double> have(nodes.size());  // as the price counts: who reads pays both ways
-  bool formula = true;
-  for (ValueId value = 0; value < model_.values(); ++value)
-    if (model_.value(value).producer >= 0 && tensors_back(model_, value, stage_of) < 0)
-      formula = false;
   const std::vector<Traffic> traffic = predict_traffic(model_, plan, plan.batch);
   for (size_t r = 0; r < traffic.size(); ++r) {
     const Route& route = plan.routes[r];
@@ -174,12 +170,8 @@ TEST_P(LayerCutsOfSkips, CostNoMoreThanTheirPrice) {
     have[static_cast<size_t>(route.gradient ? route.from : route.to)] +=
         static_cast<double>(traffic[r].bytes);
   }
-  for (size_t stage = 0; stage < have.size(); ++stage) {
-    EXPECT_LE(have[stage], priced.workers[stage].bytes_in) << stage;
-    if (formula) {
-      EXPECT_EQ(have[stage], priced.workers[stage].bytes_in) << stage;
-    }
-  }
+  for (size_t stage = 0; stage < have.size(); ++stage)
+    EXPECT_EQ(have[stage], priced.workers[stage].bytes_in) << stage;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LayerCutsOfSkips, ::testing::Range(1, 61));
