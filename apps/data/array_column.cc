@@ -19,6 +19,7 @@ void convert_each(std::span<const std::byte> from, To* to, const ValueOf& value_
   for (size_t at = 0; at < from.size(); at += sizeof(Stored), ++to) {
     Stored stored;
     std::memcpy(&stored, from.data() + at, sizeof(Stored));
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here, not a character
     *to = static_cast<To>(value_of(stored));
   }
 }

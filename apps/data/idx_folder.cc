@@ -23,8 +23,8 @@ std::shared_ptr<const ByteSource> open_idx(const fs::path& folder, schedmp::Spli
 
 IdxHeader header_of(const ByteSource& file, int rank) {
   const std::string head = read_text(file, 0, std::min(file.size(), idx_header_bytes(rank)));
-  const IdxHeader header = parse_idx_header(
-      {reinterpret_cast<const uint8_t*>(head.data()), head.size()}, rank, file.origin());
+  IdxHeader header = parse_idx_header({reinterpret_cast<const uint8_t*>(head.data()), head.size()},
+                                      rank, file.origin());
   if (file.size() != header.file_bytes())
     throw Error(ErrorCode::kUsage,
                 format("it is truncated or damaged: its header announces {} bytes, found {}; copy "
@@ -42,7 +42,7 @@ IdxFolder::IdxFolder(const fs::path& folder, schedmp::Split split, const IdxKind
                 open_idx(folder, split, "labels-idx1", working), kind} {}
 
 IdxFolder::IdxFolder(std::shared_ptr<const ByteSource> images,
-                     std::shared_ptr<const ByteSource> labels, const IdxKind& kind)
+                     const std::shared_ptr<const ByteSource>& labels, const IdxKind& kind)
     : kind_(kind.name), images_(std::move(images)) {
   const IdxHeader header = header_of(*images_, 3);
   header_ = header.bytes();

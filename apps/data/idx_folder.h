@@ -38,8 +38,8 @@ class IdxFolder : public schedmp::FeatureRows {
   IdxFolder(const std::filesystem::path& folder, schedmp::Split split, const IdxKind& kind = {},
             const Working& working = {});
   // Of the contents of two such files.
-  IdxFolder(std::shared_ptr<const ByteSource> images, std::shared_ptr<const ByteSource> labels,
-            const IdxKind& kind = {});
+  IdxFolder(std::shared_ptr<const ByteSource> images,
+            const std::shared_ptr<const ByteSource>& labels, const IdxKind& kind = {});
 
   int64_t rows() const override { return rows_; }
   int64_t features() const override { return features_; }

@@ -231,7 +231,7 @@ void InflatedBytes::read(size_t offset, std::span<std::byte> to) const {
   }
 }
 
-std::shared_ptr<const ByteSource> open_gzip(std::shared_ptr<const ByteSource> file) {
+std::shared_ptr<const ByteSource> open_gzip(const std::shared_ptr<const ByteSource>& file) {
   const std::string& origin = file->origin();
   if (file->size() < kLeastGzip)
     throw Error(ErrorCode::kUsage,

@@ -52,6 +52,6 @@ class InflatedBytes : public ByteSource {
 // The contents of a gzip file. Of one member, as large as its last four bytes say; a file that may
 // have several, as pigz and bgzip write them, is gone through once. Throws Error{kUsage} at the
 // source's origin.
-std::shared_ptr<const ByteSource> open_gzip(std::shared_ptr<const ByteSource> file);
+std::shared_ptr<const ByteSource> open_gzip(const std::shared_ptr<const ByteSource>& file);
 
 }  // namespace kerf::apps
