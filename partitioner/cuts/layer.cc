@@ -39,7 +39,7 @@ StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
 
 // That of the search is of stages on workers of their own.
 Bound bound_of(const Model& model, const PlanRequest& request, const LayerSearch& search) {
-  if (request.placement.empty()) return search.bound();
+  if (request.workers_bound() == request.workers) return search.bound();
   const CostGraph graph = cost_graph_of(model, request);
   return bound_of_loads(model, request, graph, units_of(graph));
 }
