@@ -34,9 +34,9 @@ std::vector<int> readers_of(const CostValue& value, const std::vector<int>& work
   return workers;
 }
 
-// Tensors that each worker returns of a value. The summands are added in the reverse of `returns`, a
-// sum on its way goes towards the maker only: what a stage adds before anything of an earlier one
-// (the maker's own is earlier than all) is one sum, the rest leaves by itself.
+// Tensors that each worker returns of a value. The summands are added in the reverse of `returns`,
+// and a sum on its way goes towards the maker only: what a stage adds before anything of an earlier
+// one (the maker's own is earlier than all) is one sum, the rest leaves by itself.
 std::map<int, int64_t> returned(const CostValue& value, const std::vector<int>& worker_of,
                                 const std::vector<int>& stage_of) {
   std::map<int, int64_t> tensors;
