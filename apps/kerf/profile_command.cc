@@ -92,8 +92,7 @@ int ProfileCommand::run() {
   crew.threads = planned.setting.threads;
   const Outcome outcome = measured(planned);
   const auto times = operator_times(planned.model, planned.plan, traces_of(outcome));
-  const Json file =
-      profile_file(planned.model, planned.plan, outcome.driven.crew.at(0).device, times);
+  Json file = profile_file(planned.model, planned.plan, outcome.driven.crew.at(0).device, times);
   runtime::write_file_atomic(out, json_text(file, 1) + "\n");
   answer(
       json, [&] { return file; }, [&](bool colour) { return text(times, colour); });

@@ -24,7 +24,7 @@ template <class Term>
 
 // NaN stays.
 [[gnu::always_inline]] inline float larger(float most, float x) {
-  return (x > most) | (x != x) ? x : most;
+  return ((x > most) | (x != x)) ? x : most;
 }
 
 // The largest of x[0, count), minus infinity of none, for use within a KERF_CLONES function.
