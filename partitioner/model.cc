@@ -211,11 +211,6 @@ NodeId Model::find_node(const std::string& name) const {
   return at == node_names_.end() ? -1 : at->second;
 }
 
-bool Model::differentiates(NodeId id) const {
-  return loss_ >= 0 && std::any_of(node(id).outputs.begin(), node(id).outputs.end(),
-                                   [&](ValueId output) { return needs_gradient(output); });
-}
-
 std::vector<ValueId> Model::parameters() const {
   std::vector<ValueId> result;
   for (ValueId id = 0; id < values(); ++id)

@@ -129,10 +129,9 @@ class Model {
   NodeId find_node(const std::string& name) const;
   // The loss node (the one operator that is_loss()), -1 if none; scores are its input 0.
   NodeId loss() const { return loss_; }
-  // Whether a gradient flows into this value: a parameter, or an activation with one upstream.
+  // Whether it is a parameter, or an activation with one upstream. gradients.h says which of these
+  // have a gradient: those that reach the loss, too.
   bool needs_gradient(ValueId id) const { return trained_[static_cast<size_t>(id)]; }
-  // Whether the node has a backward pass: a gradient flows into one of its outputs.
-  bool differentiates(NodeId id) const;
   std::vector<ValueId> parameters() const;
   // As add_result() said; else what nobody reads, by name of value.
   std::vector<Result> results() const;

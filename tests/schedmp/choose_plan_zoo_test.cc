@@ -1,4 +1,4 @@
-// The automatic cut over the zoo, narrow and of small images, without a cap and under two, for
+// The automatic cut over the zoo, narrow and of few classes, without a cap and under two, for
 // training and for answers alone: never slower than a cut by itself, an even division, PipeDream's
 // dynamic programming or Alpa's over stages of one worker each, under the same prices and cap.
 //
