@@ -1,14 +1,16 @@
-// Planning alone: how good the layer cut of a graph is, and how long it takes to find.
+// Planning alone: how good the layer cut of a graph is, and how long it takes to find: one thread,
+// seconds of its processor.
 //
 //   build/release/bench/planner                  the graphs of shared/data above the sources, where
 //                                                they are, and chains of transformer blocks; also
 //                                                all of planning for chains of 5,000 to 20,000
 //                                                operators: cut, routes, predictions
 //   build/release/bench/planner FORMAT FILE K    one graph over K workers
+//   build/release/bench/planner --blocks N       N operators of transformer blocks
 //   build/release/bench/planner --json           the graphs and the blocks, for programs
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <random>
 
@@ -25,6 +27,7 @@ namespace {
 using partitioner::CostFigures;
 using partitioner::CostGraph;
 using partitioner::GraphPlan;
+using partitioner::GraphWorker;
 
 // Blocks of a transformer, end to end:
 //
@@ -32,6 +35,9 @@ using partitioner::GraphPlan;
 //    │          ├── k ──┼── mix ── out ── add ── norm ── up ── relu ── down ── add ──
 //    │          └── v ──┘                  │
 //    └─────────────────────────────────────┘
+//
+// What they hold grows from the first (half of the mean) to the last (half more): of a division
+// that work alone balances the last stage holds most, and a cap trades one for the other.
 CostGraph transformer(int operators) {
   CostFigures figures;
   figures.name = format("blocks-{}", operators);
@@ -43,8 +49,9 @@ CostGraph transformer(int operators) {
     const auto node = static_cast<int>(figures.nodes.size());
     figures.nodes.push_back({format("op{}", node), -1, false});
     const double forward = work * noise(random);
+    const double held = bytes * (0.5 + static_cast<double>(node) / operators);
     figures.work[0].push_back({forward, 2 * forward});
-    figures.held.push_back({{node}, 4 * bytes, bytes});
+    figures.held.push_back({{node}, 4 * held, held});
     // One value per node, at the node's number.
     figures.values.push_back({node, {}, 2 * bytes, bytes, bytes * 1e-8, 0});
     for (const int input : inputs)
@@ -79,12 +86,11 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  void measure(const CostGraph& graph, const std::string& name,
-               const partitioner::GraphRequest& request) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto answer = partitioner::plan_graph(graph, request);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::variant<GraphPlan, partitioner::Infeasible> measure(
+      const CostGraph& graph, const std::string& name, const partitioner::GraphRequest& request) {
+    const std::clock_t start = std::clock();
+    auto answer = partitioner::plan_graph(graph, request);
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     Json row = {{"graph", name},
                 {"nodes", graph.size()},
                 {"workers", request.workers},
@@ -105,6 +111,7 @@ class Planner {
     }
     if (!json_) print(row);
     rows_.push_back(std::move(row));
+    return answer;
   }
 
  private:
@@ -185,10 +192,9 @@ void measure_models() {
       request.workers = workers;
       request.batch = 64;
       request.micro_batches = 8;
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();
       const auto plan = partitioner::make_plan(model, request, *partitioner::hold_everything());
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
       KERF_CHECK(std::holds_alternative<partitioner::Plan>(plan), "no cap, and yet no plan");
       std::printf("%-32s %8d %3d  %9.3f s\n", model.name().c_str(), model.nodes(), workers,
                   seconds);
@@ -197,13 +203,24 @@ void measure_models() {
 
 void measure_blocks(Planner& planner, int operators) {
   const CostGraph graph = transformer(operators);
-  planner.measure(graph, graph.name(), {8, std::nullopt});
-  // A cap that binds, and one that nothing meets.
-  const auto free = std::get<GraphPlan>(partitioner::plan_graph(graph, {8, std::nullopt}));
-  planner.measure(graph, graph.name() + ", capped",
-                  {8, static_cast<int64_t>(free.memory() * 0.9999)});
-  planner.measure(graph, graph.name() + ", too little memory",
-                  {8, static_cast<int64_t>(free.memory() * 0.5)});
+  constexpr int kWorkers = 8;
+  planner.measure(graph, graph.name(), {kWorkers, std::nullopt});
+  const auto free = std::get<GraphPlan>(partitioner::plan_graph(graph, {kWorkers, std::nullopt}));
+  // Caps that bind: halfway to an even share of all that is held, and the least that is found to
+  // do; and caps that nothing meets: half of an even share, and almost enough.
+  double all = 0;
+  for (const GraphWorker& worker : free.workers) all += worker.memory;
+  const double share = all / kWorkers;
+  const auto capped = [&](const std::string& how, double cap) {
+    const auto whole = static_cast<int64_t>(cap);
+    const auto answer = planner.measure(graph, graph.name() + ", " + how, {kWorkers, whole});
+    const auto* no = std::get_if<partitioner::Infeasible>(&answer);
+    return no == nullptr ? whole : no->cap + no->over;
+  };
+  capped("capped", (free.memory() + share) / 2);
+  const auto least = static_cast<double>(capped("too little memory", share / 2));
+  capped("the least memory", least);
+  capped("almost enough memory", 0.9999 * least);
 }
 
 int run(int argc, char** argv) {
@@ -212,6 +229,10 @@ int run(int argc, char** argv) {
     Planner planner(json);
     if (argc == 4) {
       measure_file(planner, argv[1], argv[2], {std::atoi(argv[3]), std::nullopt});
+      return 0;
+    }
+    if (argc == 3 && std::string(argv[1]) == "--blocks") {
+      measure_blocks(planner, std::atoi(argv[2]));
       return 0;
     }
     measure_data(planner);

@@ -78,6 +78,7 @@ PlanRequest request_of_plan(const Plan& plan) {
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;
   request.pairs = plan.request->pairs;
+  request.trains = plan.request->trains;
   request.speed.profile = plan.request->profile;
   request.speed.capacities = plan.request->capacities;
   request.steering = plan.request->steering;

@@ -15,10 +15,10 @@ Plan connected_plan(const Model& model, const PlanRequest& request, const Assign
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
   plan.schedule = request.schedule;
-  plan.request = {request.source,        request.memory,           request.minimise,
-                  request.setting,       request.momentum,         request.optimizer,
-                  request.speed.profile, request.speed.capacities, request.steering,
-                  request.pairs};
+  plan.request = {
+      request.source,   request.memory,    request.minimise,      request.setting,
+      request.momentum, request.optimizer, request.speed.profile, request.speed.capacities,
+      request.steering, request.pairs,     request.trains};
   plan.stages = assignment.stages;
   plan.division = assignment.division;
   plan.binding = assignment.binding.empty() ? request.placement : assignment.binding;

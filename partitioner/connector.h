@@ -123,6 +123,11 @@ RouteKind kind_of(const Model& model, const Division& division, const Route& rou
 
 // Whether it carries a parameter, its gradient, or the step vector: one message a step.
 bool is_of_step(const Model& model, const Route& route);
+// Whether a step carries anything on it: one of forward passes alone has neither gradients nor what
+// goes once a step.
+inline bool is_carried(const Model& model, const Route& route, bool trains) {
+  return trains || (!route.gradient && !is_of_step(model, route));
+}
 // "relu1.output", "the step vector"; and with "the gradient of" before what goes backward.
 const std::string& value_name(const Model& model, const Route& route);
 std::string name_of(const Model& model, const Route& route);

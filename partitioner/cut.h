@@ -24,6 +24,7 @@ struct PlanRequest {
   int64_t batch = 128;
   int micro_batches = 8;
   std::string schedule = "1f1b";
+  bool trains = true;             // whether the schedule has gradients: else they cost nothing
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;

@@ -7,8 +7,9 @@
 namespace kerf::partitioner {
 
 // From the last node to the first.
-Gradients::Gradients(const Model& model)
+Gradients::Gradients(const Model& model, bool trains)
     : of_value_(at(model.values())), through_(at(model.nodes())) {
+  if (!trains) return;
   for (NodeId node = model.nodes() - 1; node >= 0; --node) {
     const auto& outputs = model.node(node).outputs;
     if (node == model.loss()) of_value_[at(outputs[0])] = model.needs_gradient(outputs[0]);

@@ -13,7 +13,8 @@ namespace kerf::partitioner {
 
 class Gradients {
  public:
-  explicit Gradients(const Model& model);
+  // `trains`: whether there is a backward pass at all.
+  explicit Gradients(const Model& model, bool trains = true);
 
   // Whether the backward pass has a gradient of this activation or parameter: it comes from a
   // parameter and reaches the loss.

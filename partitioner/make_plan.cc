@@ -44,6 +44,8 @@ void check_request(const PlanRequest& request) {
 
 Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                          const Assignment& assignment) {
+  KERF_CHECK(request.trains == in_flight.trains(), "schedule {} {} gradients", request.schedule,
+             in_flight.trains() ? "has" : "has no");
   Plan plan = connected_plan(model, request, assignment);
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);

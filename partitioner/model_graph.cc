@@ -18,7 +18,7 @@ class Figures {
   Figures(const Model& model, const PlanRequest& request)
       : model_(model),
         request_(request),
-        gradients_(model),
+        gradients_(model, request.trains),
         speeds_(request.speed.capacities.distinct_speeds()) {}
 
   CostFigures make() {

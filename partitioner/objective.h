@@ -14,8 +14,6 @@ class Objective {
   // Of one step under the schedule that will run; empty where that cannot run this plan.
   virtual std::optional<double> step_seconds(const Model& model, const Plan& plan,
                                              const DeviceSpeed& speed) const = 0;
-  // Whether such a step has gradients, or forward passes alone.
-  virtual bool has_gradients(const Plan& plan) const = 0;
 };
 
 }  // namespace kerf::partitioner

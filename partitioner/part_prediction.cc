@@ -25,7 +25,8 @@ class Predictions {
         const NodeCost cost =
             node_cost(model_, c.node, c.iterations, largest, samples, request_.speed);
         part.forward_flops += count * cost.work.forward_flops;
-        part.seconds += count * cost.total_seconds() / speed;
+        part.seconds +=
+            count * (request_.trains ? cost.total_seconds() : cost.forward_seconds) / speed;
       }
     }
   }
@@ -55,7 +56,8 @@ class Predictions {
   }
 
   void add_traffic() {
-    const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
+    const std::vector<Traffic> traffic =
+        predict_traffic(model_, plan_, plan_.batch, request_.trains);
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
       if (is_local(plan_, route)) continue;

@@ -73,10 +73,11 @@ Traffic traffic_of(const Model& model, const Route& route, const std::map<int64_
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients) {
   const std::map<int64_t, int> sizes = counted_sizes(batch, plan.micro_batches);
+  const bool trains = gradients && (!plan.request || plan.request->trains);
   std::vector<Traffic> result;
   for (const Route& route : plan.routes) {
-    const bool passed_over = !gradients && (route.gradient || is_of_step(model, route));
-    result.push_back(passed_over ? Traffic{} : traffic_of(model, route, sizes));
+    const bool carried = is_carried(model, route, trains);
+    result.push_back(carried ? traffic_of(model, route, sizes) : Traffic{});
   }
   return result;
 }

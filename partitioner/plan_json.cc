@@ -111,6 +111,7 @@ Json request_to_json(const KeptRequest& request) {
   if (!request.profile.empty()) json["profile"] = profile_json(request.profile);
   if (!request.capacities.empty()) json["devices"] = capacities_json(request.capacities);
   if (!request.pairs) json["pairs"] = false;
+  if (!request.trains) json["trains"] = false;
   if (!request.steering.empty()) json["steering"] = steering_json(request.steering);
   return json;
 }

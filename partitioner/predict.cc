@@ -1,6 +1,7 @@
 // What a plan will cost each worker, from its layouts, stages and routes alone.
 #include <algorithm>
 
+#include "partitioner/blocks.h"
 #include "partitioner/cut.h"
 #include "partitioner/part_prediction.h"
 #include "partitioner/turns.h"
@@ -19,7 +20,9 @@ class Prediction {
         in_flight_(in_flight),
         largest_(plan.largest_micro_batch()),
         parts_(lower(model, plan,
-                     {.threads = request.setting.threads, .devices = request.setting.devices})) {
+                     {.gradients = request.trains,
+                      .threads = request.setting.threads,
+                      .devices = request.setting.devices})) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
@@ -61,9 +64,10 @@ class Prediction {
     for (const Part& part : parts_) {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t persistent = persistent_bytes(part, request_.setting.optimizer_states,
-                                                  plan_.micro_batches, /*trains=*/true);
-      worker.peak_bytes += persistent;
-      add_tensors(worker, persistent - packed_bytes(part));
+                                                  plan_.micro_batches, request_.trains);
+      const int64_t given = given_bytes(part);
+      worker.peak_bytes += persistent + given;
+      add_tensors(worker, persistent - packed_bytes(part) + given);
       const auto w = static_cast<size_t>(worker.worker);
       parts_on[w].push_back(&part);
       transient[w].push_back(part.bytes_of(RegionKind::kTransient));
@@ -73,6 +77,17 @@ class Prediction {
       result_[w].peak_bytes += transient_of(parts_on[w], transient[w]).bytes;
       add_tensors(result_[w], transient_of(parts_on[w], transient_tensors[w]).bytes);
     }
+  }
+
+  // Results of every micro-batch, which steps of forward passes alone keep until they are written.
+  int64_t given_bytes(const Part& part) const {
+    int64_t bytes = 0;
+    for (const Instruction& each : part.forward.instructions)
+      if (each.kind == Instruction::Kind::kWrite)
+        bytes += plan_.micro_batches *
+                 whole_blocks(static_cast<int64_t>(
+                     part.locals[static_cast<size_t>(each.local)].bytes(plan_.division.largest)));
+    return bytes;
   }
 
   static void add_tensors(WorkerPrediction& worker, int64_t bytes) {
@@ -128,6 +143,7 @@ class Prediction {
   // the receiver's W. Whoever else reads on in what it sent has messages while the receiver has
   // others.
   int held_at_most(const Route& route) const {
+    if (!is_carried(model_, route, request_.trains)) return 0;
     if (is_of_step(model_, route)) return 1;
     const Part& receiver = parts_[static_cast<size_t>(route.to)];
     const LetGo& retired = retired_[static_cast<size_t>(route.id)];

@@ -67,7 +67,7 @@ KeptRequest read_request(const PlanFile& file) {
   check_members(
       json,
       {"source", "memory", "objective", "slots", "mirrored", "exported", "optimizer_states",
-       "threads", "momentum", "optimizer", "profile", "devices", "steering", "pairs"},
+       "threads", "momentum", "optimizer", "profile", "devices", "steering", "pairs", "trains"},
       where);
   KeptRequest request;
   if (json.contains("source")) request.source = json_string(json, "source", where);
@@ -78,6 +78,7 @@ KeptRequest read_request(const PlanFile& file) {
         parsed(parse_minimise, json_string(json, "objective", where), where + ".objective");
   read_setting(json, where, request.setting);
   if (json.contains("pairs")) request.pairs = json_bool(json, "pairs", where);
+  if (json.contains("trains")) request.trains = json_bool(json, "trains", where);
   if (json.contains("momentum")) read_momentum(json, where, request);
   if (json.contains("optimizer")) read_optimizer(json, where, request);
   if (json.contains("profile")) request.profile = read_profile(json["profile"], where + ".profile");

@@ -52,6 +52,8 @@ struct KeptRequest {
   Steering steering = {};                         // what else was asked of its cut
   bool pairs = true;                              // feature and hybrid: whether products may be
                                                   // divided by their inputs
+  bool trains = true;                             // whether its schedule had gradients; else what
+                                                  // was priced is forward passes alone
   bool operator==(const KeptRequest&) const = default;
 };
 

@@ -16,7 +16,8 @@ Work node_work(const Model& model, const PlanRequest& request, NodeId node,
         node_cost(model, node, iterations, request.largest_micro_batch(), samples, request.speed);
     const bool time = request.minimise == Minimise::kTime;
     work.forward += count * (time ? cost.forward_seconds : cost.work.forward_flops);
-    if (time) work.backward += count * (cost.input_gradient_seconds + cost.weight_gradient_seconds);
+    if (time && request.trains)
+      work.backward += count * (cost.input_gradient_seconds + cost.weight_gradient_seconds);
   }
   return work;
 }
@@ -68,6 +69,7 @@ std::vector<double> prices_of(const std::vector<Computation>& calls,
     if (route.value == kStepVector)
       continue;  // 16 bytes a micro-batch and some hundred, of no stage in particular
     if (bound_to(route.from) == bound_to(route.to)) continue;  // no wire between them
+    if (!is_carried(model, route, request.trains)) continue;
     const Traffic traffic = traffic_of(model, route, sizes);
     price_of(route.gradient ? route.from : route.to) += wire_price(
         request, static_cast<double>(traffic.bytes), static_cast<double>(traffic.messages),

@@ -182,13 +182,6 @@ class SimulatedStep : public partitioner::Objective {
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }
-  bool has_gradients(const Plan& plan) const override {
-    const Schedule schedule = schedule_of_(plan);
-    return std::any_of(schedule.rows.begin(), schedule.rows.end(), [](const auto& row) {
-      return std::any_of(row.begin(), row.end(),
-                         [](const Action& action) { return action.kind != ActionKind::kForward; });
-    });
-  }
 
  private:
   ScheduleOf schedule_of_;

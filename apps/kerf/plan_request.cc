@@ -67,6 +67,7 @@ void take_step(const PlanFlags& flags, const std::optional<schedmp::Schedule>& f
                                : flags.micro_batches.value_or(static_cast<int>(
                                      std::min(request.batch, kDefaultMicroBatches)));
   request.schedule = flags.schedule.value_or(flags.default_schedule);
+  request.trains = in_flight_of(flags, request.schedule)->trains();
 }
 
 void take_setting(const PlanFlags& flags, Planned& planned, PlanRequest& request) {

@@ -11,6 +11,7 @@
 #include "apps/models.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/rewrite.h"
+#include "partitioner/stage_price.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
@@ -34,12 +35,20 @@ void check_agrees(const std::optional<T>& flag, const T& plan, const std::string
 
 // The plan stays; what it will take does not.
 void predict_anew(const PlanFlags& flags, Planned& planned, const partitioner::Setting& setting) {
-  if (planned.plan.request) planned.plan.request->setting = setting;
-  forget_devices(planned.plan);
-  partitioner::PlanRequest request = partitioner::request_of_plan(planned.plan);
+  partitioner::Plan& plan = planned.plan;
+  const auto in_flight = in_flight_of(flags, plan.schedule);
+  const bool other_prices = plan.request && plan.request->trains != in_flight->trains();
+  if (plan.request) {
+    plan.request->setting = setting;
+    plan.request->trains = in_flight->trains();
+  }
+  forget_devices(plan);
+  partitioner::PlanRequest request = partitioner::request_of_plan(plan);
   request.setting = setting;
-  planned.plan.workers = partitioner::predict(planned.model, planned.plan, request,
-                                              *in_flight_of(flags, planned.plan.schedule));
+  plan.workers = partitioner::predict(planned.model, plan, request, *in_flight);
+  if (!other_prices) return;
+  plan.bottleneck = partitioner::bottleneck_of(planned.model, plan, request);
+  plan.bound.reset();  // that of other work
 }
 
 // What flags change may take more than a device has that the plan was made for.

@@ -41,10 +41,8 @@ std::string described(const Groups& groups) {
 }
 
 // No step of the plan takes less: every worker begins with its first forward pass, operator by
-// operator, each of which waits for what it reads of others; and computes all the rest afterwards,
-// where the step has gradients.
-double least_seconds(const Model& model, const Plan& plan, const PlanRequest& request,
-                     bool has_gradients) {
+// operator, each of which waits for what it reads of others; and computes all the rest afterwards.
+double least_seconds(const Model& model, const Plan& plan, const PlanRequest& request) {
   std::map<std::pair<ValueId, int>, std::vector<int>> senders;  // of a value to a part
   for (const Route& route : plan.routes)
     if (!route.gradient && route.leg == Leg::kDirect && !is_of_step(model, route))
@@ -63,9 +61,7 @@ double least_seconds(const Model& model, const Plan& plan, const PlanRequest& re
         node_cost(model, call.node, call.iterations, plan.division.largest, samples, request.speed)
             .forward_seconds;
     now[part] += forward;
-    const double all =
-        has_gradients ? works.total(call.node, call.iterations) : plan.micro_batches * forward;
-    rest[part] += all - forward;
+    rest[part] += works.total(call.node, call.iterations) - forward;
     for (const ValueId output : model.node(call.node).outputs)
       made[{output, call.part}] = now[part];
   }
@@ -238,8 +234,7 @@ class Choosing {
       candidate.plan = plan_of(candidate.model, request, candidate.assignment);
       if (!candidate.plan) return;
       if (enough) {
-        const double least = least_seconds(candidate.model, *candidate.plan, request,
-                                           objective_.has_gradients(*candidate.plan));
+        const double least = least_seconds(candidate.model, *candidate.plan, request);
         if (least > *enough) candidate.at_least = least;
       }
       if (!candidate.at_least) candidate.cost = cost_of_step(candidate.model, *candidate.plan);

@@ -54,7 +54,7 @@ double elements_of(const ops::Box& box, const ops::Shape& shape) {
 GroupPrices::GroupPrices(const Model& model, const PlanRequest& request)
     : model_(model),
       request_(request),
-      gradients_(model),
+      gradients_(model, request.trains),
       layers_(layers_of(model)),
       reads_(layers_.size()),
       crossing_(layers_.size() + 1),
@@ -187,7 +187,8 @@ double GroupPrices::wire_of(const Value& value, bool returns, double elements,
   if (messages == 0) return 0;
   const auto bytes = elements * static_cast<double>(ops::size_of(value.spec.dtype));
   const bool of_step = ops::is_kept(value.role);
-  const double both = returns ? 2 : 1;  // there and back
+  if (of_step && !request_.trains) return 0;  // each has its copy from the start
+  const double both = returns ? 2 : 1;        // there and back
   const double steps = of_step ? 1
                        : value.spec.shape.batched()
                            ? static_cast<double>(request_.batch) /
@@ -246,7 +247,8 @@ void GroupPrices::find_values(const Sources& sources, const OnGroup& on, Shape& 
       }
       const auto messages = static_cast<double>(std::count(senders.begin(), senders.end(), true));
       Shape::Member& member = shape.members[at(part)];
-      const double seconds = wire_of(fact, sources.differentiable(value), elements, messages);
+      const double seconds =
+          wire_of(fact, request_.trains && sources.differentiable(value), elements, messages);
       if (own < 0) {
         member.own[on.layer_of[at(model.uses(value).front().node)]] += seconds;
       } else {

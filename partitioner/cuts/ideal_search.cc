@@ -20,7 +20,10 @@ IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLi
   KERF_CHECK(units.work.size() <= kMostTypes, "{} device types", units.work.size());
   count_.resize(units.work.size());
   for (const int type : limits.device_type) ++count_[at(type)];
-  number_states();
+  if (limits.is_ordered())
+    number_stages();
+  else
+    number_states();
   std::vector<double> least;
   double total = 0;
   for (int unit = 0; unit < units.size(); ++unit) {
@@ -58,6 +61,17 @@ void IdealSearch::number_states() {
     }
     stage_.push_back(stages);
     complete_.push_back(complete);
+  }
+}
+
+// A state for each number of stages.
+void IdealSearch::number_stages() {
+  const auto stages = static_cast<int>(limits_.device_type.size());
+  stride_.assign(count_.size(), 1);
+  used_.resize(at(stages) + 1);
+  for (int stage = 0; stage <= stages; ++stage) {
+    stage_.push_back(stage);
+    complete_.push_back(stage == stages);
   }
 }
 
@@ -172,7 +186,7 @@ void IdealSearch::find_live(const Task& task, int ideal) {
   }
 }
 
-bool IdealSearch::within(const Task& task, const StageTotals& totals) const {
+bool IdealSearch::within(const Task& task, const StageTotals& totals, int worker) const {
   double work = kNever;
   double memory = kNever;
   for (size_t type = 0; type < count_.size(); ++type)
@@ -186,7 +200,7 @@ bool IdealSearch::within(const Task& task, const StageTotals& totals) const {
     memory = totals.fixed + limits_.micro_batches[stage] * totals.per_micro_batch;
     const double most =
         task.goal == Goal::kMemory ? task.value : limits_.memory[stage] * (1 + kSumRounding);
-    fits = fits || memory <= most;
+    fits = fits || (memory <= most && may_be_on(at(state), worker));
   }
   return fits;
 }
@@ -194,7 +208,7 @@ bool IdealSearch::within(const Task& task, const StageTotals& totals) const {
 // Every ideal that a stage from `start` may lead to, each once. Empty-handed where that takes more
 // than the task allows.
 bool IdealSearch::explore(const Task& task, int start, int64_t& visits) {
-  std::vector<Frame> frames{{start, 0, -1, {}}};
+  std::vector<Frame> frames{{start, 0, -1, {}, {}}};
   while (!frames.empty()) {
     Frame& now = frames.back();
     const auto steps = ideals_.steps(now.ideal);
@@ -208,13 +222,15 @@ bool IdealSearch::explore(const Task& task, int start, int64_t& visits) {
     const Ideals::Step step = steps[now.step++];
     visits += 1 + (stage_now_.degree(step.unit) + std::ssize(live_)) / kLookedAtByStep;
     if (visits > task.visits) return false;
+    StageRules rules = now.rules;
+    if (limits_.rules != nullptr && !limits_.rules->add(step.unit, rules)) continue;
     const StageTotals totals = stage_now_.add(step.unit, now.totals);
-    if (!within(task, totals)) {
+    if (!within(task, totals, rules.worker)) {
       stage_now_.remove(step.unit);
       continue;
     }
-    for (const int state : live_) relax(task, start, state, step.ideal, totals);
-    frames.push_back({step.ideal, 0, step.unit, totals});
+    for (const int state : live_) relax(task, start, state, step.ideal, totals, rules.worker);
+    frames.push_back({step.ideal, 0, step.unit, totals, std::move(rules)});
   }
   return true;
 }
@@ -224,20 +240,23 @@ void IdealSearch::finish(const Task& task, int start, const std::vector<int>& be
   std::vector<bool> has(at(units_.size()));
   for (const int unit : before) has[at(unit)] = true;
   std::vector<int> rest;
-  StageTotals totals;
+  StageRules rules;
   for (int unit = 0; unit < units_.size(); ++unit)
     if (!has[at(unit)]) {
-      totals = stage_now_.add(unit, totals);
+      if (limits_.rules != nullptr && !limits_.rules->add(unit, rules)) return;
       rest.push_back(unit);
     }
+  StageTotals totals;
+  for (const int unit : rest) totals = stage_now_.add(unit, totals);
   for (int state = 0; state < states(); ++state)
     if (stage_[at(state)] + 1 == stage_.back() && best(start, state).value < kNever)
-      relax(task, start, state, ideals_.size() - 1, totals);
+      relax(task, start, state, ideals_.size() - 1, totals, rules.worker);
   for (const int unit : rest) stage_now_.remove(unit);
 }
 
-void IdealSearch::relax(const Task& task, int start, int state, int end,
-                        const StageTotals& totals) {
+void IdealSearch::relax(const Task& task, int start, int state, int end, const StageTotals& totals,
+                        int worker) {
+  if (!may_be_on(at(state), worker)) return;
   const double before = best(start, state).value;
   const size_t stage = at(stage_[at(state)]);
   const int left = stage_.back() - static_cast<int>(stage) - 1;
@@ -247,7 +266,7 @@ void IdealSearch::relax(const Task& task, int start, int state, int end,
   const double memory = totals.fixed + limits_.micro_batches[stage] * totals.per_micro_batch;
   for (size_t type = 0; type < count_.size(); ++type) {
     const int next = state + stride_[type];
-    if (used_[at(state)][type] == count_[type] || (last && !complete_[at(next)])) continue;
+    if (!may_use(at(state), type) || (last && !complete_[at(next)])) continue;
     const double price = totals.work[type] + totals.wire;
     if (price > task.price) continue;
     const bool capped = !is_host(type);

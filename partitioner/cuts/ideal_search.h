@@ -27,7 +27,7 @@ struct IdealChain {
 
 class IdealSearch {
  public:
-  // `limits`: its device types may be used in any order.
+  // `limits`: unless their order is given, its device types may be used in any.
   IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits);
 
   // Each is empty where it takes more than `visits` steps, and not found() where nothing is within
@@ -59,6 +59,7 @@ class IdealSearch {
     size_t step = 0;
     int unit = -1;
     StageTotals totals;
+    StageRules rules;
   };
 
   int states() const { return static_cast<int>(used_.size()); }
@@ -66,7 +67,17 @@ class IdealSearch {
   Best& best(int ideal, int state) {
     return best_[static_cast<size_t>(ideal) * used_.size() + static_cast<size_t>(state)];
   }
+  // Whether the next stage of a state may be on such a device, or on such a worker.
+  bool may_use(size_t state, size_t type) const {
+    return limits_.is_ordered() ? limits_.device_type[stage_of(state)] == static_cast<int>(type)
+                                : used_[state][type] < count_[type];
+  }
+  bool may_be_on(size_t state, int worker) const {
+    return worker < 0 || limits_.worker[stage_of(state)] == worker;
+  }
+  size_t stage_of(size_t state) const { return static_cast<size_t>(stage_[state]); }
   void number_states();
+  void number_stages();
   void find_alive();
   void find_left_held();
   bool lacks_room(const Task& task, int ideal, int stages) const;
@@ -75,15 +86,16 @@ class IdealSearch {
   void find_live(const Task& task, int ideal);
   bool explore(const Task& task, int start, int64_t& visits);
   void finish(const Task& task, int start, const std::vector<int>& before);
-  bool within(const Task& task, const StageTotals& totals) const;
-  void relax(const Task& task, int start, int state, int end, const StageTotals& totals);
+  bool within(const Task& task, const StageTotals& totals, int worker) const;
+  void relax(const Task& task, int start, int state, int end, const StageTotals& totals,
+             int worker);
   IdealChain chain();
 
   const Units& units_;
   const Ideals& ideals_;
   const StageLimits& limits_;
   std::vector<int> count_;              // of devices, by type
-  std::vector<std::vector<int>> used_;  // state -> devices used, by type
+  std::vector<std::vector<int>> used_;  // state -> devices used, by type; where order is free
   std::vector<int> stage_;              // state -> stages before it
   std::vector<bool> complete_;          // state -> whether only hosts are left
   std::vector<int> stride_;             // by type: from a state to that with one more of it

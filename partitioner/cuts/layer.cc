@@ -89,14 +89,13 @@ std::optional<Assignment> cut_layer(const CutTask& task) {
   const auto assignment_of = [&](const LayerDivision& division) {
     return assign(task.model, task.request, search, division);
   };
-  const auto division =
-      task.request.memory
-          ? search.best_within(*task.request.memory,
-                               [&](const LayerDivision& d) {
-                                 const auto peaks = task.peaks(assignment_of(d));
-                                 return std::vector<double>(peaks.begin(), peaks.end());
-                               })
-          : search.best();
+  const auto division = task.request.memory ? search.best_within([&](const LayerDivision& found) {
+    std::vector<double> over;
+    for (const int64_t peak : task.peaks(assignment_of(found)))
+      over.push_back(static_cast<double>(peak - *task.request.memory));
+    return over;
+  })
+                                            : search.best();
   if (!division) return std::nullopt;
   return assignment_of(*division);
 }

@@ -33,8 +33,9 @@ StageLimits with_types(const StageLimits& limits, const std::vector<int>& types)
   return result;
 }
 
-// Of devices used, by type.
+// Of devices used, by type; or of stages.
 size_t states_of(const StageLimits& limits) {
+  if (limits.is_ordered()) return limits.worker.size() + 1;
   std::map<int, size_t> devices;
   for (const int type : limits.device_type) ++devices[type];
   size_t states = 1;
@@ -46,6 +47,7 @@ size_t states_of(const StageLimits& limits) {
 size_t most_ideals(const SearchEffort& effort, const Units& units, const StageLimits& limits) {
   const size_t looked_at =
       at(units.size()) + (units.values.size() + units.close.size()) / kValuesOfUnit + 1;
+  if (units.work.size() > kMostTypes) return 0;
   return std::min({effort.ideals, effort.ideals * kUnitsOfMostIdeals / looked_at,
                    kMostBytesOfStates / kBytesOfState / states_of(limits)});
 }
@@ -99,13 +101,14 @@ LayerSearch::LayerSearch(const CostGraph& graph, Units units, StageLimits limits
   if (graph.has_backward()) freed_ = units_of(graph, BackwardWay::kFree);
   simple_ = bound_ = find_simple_bound(freed_ ? *freed_ : units_);
   const auto stages = static_cast<double>(limits_.device_type.size());
-  coarse_ = count_ > kMostFineUnits;
+  const bool may_join = limits_.rules == nullptr;  // rules are of these units
+  coarse_ = count_ > kMostFineUnits && may_join;
   if (coarse_) units_ = join_neighbours(units_, kCoarseShare / stages).units;
   for (std::vector<int>& order : topological_orders(units_))
     lines_.emplace_back(units_, std::move(order));
   ideals_ = Ideals::of(units_, most_ideals(effort_, units_, limits_));
   for (const double share : {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0}) {
-    if (ideals_ || coarser_ideals_) break;
+    if (ideals_ || coarser_ideals_ || !may_join) break;
     coarser_ = join_chains(units_, share / stages);
     coarser_ideals_ = Ideals::of(coarser_->units, most_ideals(effort_, coarser_->units, limits_));
   }
@@ -150,6 +153,7 @@ Bound LayerSearch::find_simple_bound(const Units& units) const {
 // Every order of the device types, without the hosts and with them; where there are many, the one
 // given.
 std::vector<StageLimits> LayerSearch::type_orders(const StageLimits& limits) const {
+  if (limits.is_ordered()) return {limits};
   std::vector<StageLimits> result;
   std::vector<int> types = limits.device_type;
   std::sort(types.begin(), types.end());
@@ -162,9 +166,23 @@ std::vector<StageLimits> LayerSearch::type_orders(const StageLimits& limits) con
   return result;
 }
 
-std::optional<LayerDivision> LayerSearch::best() {
+Bound LayerSearch::bound() const {
+  Bound result = bound_;
+  if (none_fewer_ && slack_ > 0)
+    result.witness +=
+        format("; none within {:.6g} times it{} has fewer bytes", 1 + slack_,
+               units_.close.empty() ? "" : " that keeps together what is better together");
+  return result;
+}
+
+void LayerSearch::add_line(std::vector<int> order) {
+  KERF_CHECK(!coarse_, "an order of {} units, which were joined", order.size());
+  lines_.emplace_back(units_, std::move(order));
+}
+
+std::optional<LayerDivision> LayerSearch::best_of(const StageLimits& limits) {
   bound_ = bound_of_way_ = simple_;
-  return best_under(limits_, true);
+  return best_under(limits, true);
 }
 
 void LayerSearch::start(Attempt& attempt) const {
@@ -186,11 +204,14 @@ void LayerSearch::find_bottleneck(Attempt& attempt, bool proves) {
 
 std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
   Attempt attempt{limits};
+  none_fewer_ = false;
   find_bottleneck(attempt, proves);
   least_ = attempt.bottleneck;
   if (attempt.bottleneck == kNever) return std::nullopt;
   auto division = fewest_bytes(attempt, attempt.bottleneck * (1 + slack_));
   KERF_CHECK(division.has_value(), "a bottleneck was found, but no division that has it");
+  none_fewer_ = proves && !limits.is_ordered() && one_way_ && attempt.none_fewer &&
+                is_exact(least_, bound_.value);
   return division;
 }
 
@@ -198,6 +219,7 @@ std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double 
   for (const bool keep_close : {true, false}) {
     if (!keep_close && units_.close.empty()) continue;  // as before
     const Found found = fewest_bytes(attempt, price, keep_close);
+    attempt.none_fewer = found.none_fewer;
     if (found.chain) return division_of(*found.chain, attempt.limits);
     if (found.candidate != nullptr) return division_of(found);
   }
@@ -221,6 +243,8 @@ void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
       attempt.chain = chain;
     }
   }
+  if (proves && ideals_ && !coarse_ && attempt.bottleneck == kNever && attempt.limits.is_ordered())
+    bound_ = {kNever, "no division at all"};
   if (proves && ideals_ && !coarse_ && attempt.bottleneck != kNever &&
       largest_wire_ <= kMostSpread * attempt.bottleneck)
     prove(attempt, *chain);
@@ -252,12 +276,15 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
   Found best;
   const auto look = [&](const Candidate& candidate) {
     Segmentation segments = candidate.search.fewest_bytes(price, keep_close);
-    if (segments.value < best.segments.value) best = {&candidate, std::move(segments)};
+    if (segments.value >= best.segments.value) return;
+    best.candidate = &candidate;
+    best.segments = std::move(segments);
   };
   for (const Candidate& candidate : attempt.candidates) look(candidate);
   if (!searched_ideals()) return best;
   const auto chain = search_of(attempt).fewest_bytes(price, best.segments.value, keep_close,
                                                      visits_of(effort_, limits_));
+  best.none_fewer = chain && ideals_ && !coarse_;
   if (chain && chain->found()) {
     add_chain(attempt, *chain);
     look(attempt.candidates.back());
@@ -294,8 +321,8 @@ LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimit
       nodes.insert(nodes.end(), members.begin(), members.end());
     }
     std::sort(nodes.begin(), nodes.end());
-    result.bottleneck =
-        std::max(result.bottleneck, totals.work[at(limits.device_type[s])] + totals.wire);
+    result.prices.push_back(totals.work[at(limits.device_type[s])] + totals.wire);
+    result.bottleneck = std::max(result.bottleneck, result.prices.back());
     result.bytes += totals.bytes;
     result.memory.push_back(totals.fixed + limits.micro_batches[s] * totals.per_micro_batch);
     if (limits.device_type[s] != limits.host_type)
@@ -321,7 +348,8 @@ LayerDivision LayerSearch::division_of(const Found& found) const {
     result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
     if (limits.device_type[s] != limits.host_type)
       result.fullest = std::max(result.fullest, result.memory.back());
-    result.bottleneck = std::max(result.bottleneck, line.price(limits.device_type[s], begin, end));
+    result.prices.push_back(line.price(limits.device_type[s], begin, end));
+    result.bottleneck = std::max(result.bottleneck, result.prices.back());
     result.bytes += line.bytes(begin, end);
     begin = end;
   }
@@ -394,23 +422,20 @@ std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
   return best_under(limits, true);
 }
 
-std::optional<LayerDivision> LayerSearch::best_within(int64_t cap, const Peaks& peaks) {
+std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, const Over& over) {
   bound_ = bound_of_way_ = simple_;
-  const auto most = static_cast<double>(cap);
-  StageLimits limits = limits_;  // at first none: the best of all may fit
+  StageLimits limits = given;  // at first of no memory: the best of all may fit
+  limits.memory.assign(limits.device_type.size(), kNever);
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
-    // Tightened limits may exclude what is within the cap.
+    // Tightened limits may exclude what is within the caps.
     auto division = best_under(limits, attempt == 0);
     if (!division) return std::nullopt;
-    const std::vector<double> taken = peaks(*division);
-    if (std::all_of(taken.begin(), taken.end(), [&](double bytes) { return bytes <= most; }))
+    const std::vector<double> above = over(*division);
+    if (std::all_of(above.begin(), above.end(), [](double bytes) { return bytes <= 0; }))
       return division;
-    for (size_t s = 0; s < taken.size(); ++s) {
-      // As much beyond what its nodes hold will the next one take.
-      const double beyond = taken[s] - division->memory[s];
-      if (attempt == 0 || taken[s] > most)
-        limits.memory[s] = std::min(limits.memory[s], most - beyond);
-    }
+    for (size_t s = 0; s < above.size(); ++s)  // as much of it will the next one take
+      if (attempt == 0 || above[s] > 0)
+        limits.memory[s] = std::min(limits.memory[s], division->memory[s] - above[s]);
   }
   return std::nullopt;
 }

@@ -32,6 +32,7 @@ struct LayerDivision {
   std::vector<std::vector<int>> stages;  // of nodes, ascending
   std::vector<int> device_types;         // by stage
   std::vector<double> memory;            // of what the nodes hold, by stage: bytes
+  std::vector<double> prices;            // by stage
   double fullest = 0;                    // the most of it, hosts left aside
   double bottleneck = 0;
   double bytes = 0;  // that enter stages
@@ -43,7 +44,8 @@ std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& divisio
 
 class LayerSearch {
  public:
-  // `limits` has one entry per stage; its memory is ignored, its device types stand in any order.
+  // `limits` has one entry per stage; its memory is ignored, its device types stand in any order
+  // unless that is given.
   // `slack`: bytes are saved up to (1 + slack) times the least bottleneck.
   LayerSearch(const CostGraph& graph, StageLimits limits, double slack = 0,
               const SearchEffort& effort = {});
@@ -54,26 +56,33 @@ class LayerSearch {
   int units() const { return count_; }
   // No division of the graph into so many stages, however its backward half runs, has a lower
   // bottleneck, or none within the cap of the last search where stages take what their nodes hold.
-  // What a search proves raises it.
-  const Bound& bound() const { return bound_; }
+  // What a search proves raises it, and its witness tells where the last one proved that nothing
+  // within the slack has fewer bytes.
+  Bound bound() const;
   // The same of divisions whose backward half runs as that of the units.
-  const Bound& bound_of_way() const {
-    return bound_of_way_.value > bound_.value ? bound_of_way_ : bound_;
+  Bound bound_of_way() const {
+    return bound_of_way_.value > bound_.value ? bound_of_way_ : bound();
   }
   // The least that the last search found.
   double least_bottleneck() const { return least_; }
   // What is known of it without a search: all work by the stages, or the heaviest unit.
   const Bound& simple_bound() const { return simple_; }
 
+  // One more topological order of the units to look for divisions on.
+  void add_line(std::vector<int> order);
+
   // None if no division gives each stage a unit.
-  std::optional<LayerDivision> best();
+  std::optional<LayerDivision> best() { return best_of(limits_); }
+  // The same under other limits on as many stages; the bound is that of these.
+  std::optional<LayerDivision> best_of(const StageLimits& limits);
   // Of those whose stages hold at most `cap` bytes each.
   std::optional<LayerDivision> best_within(int64_t cap);
-  // What a stage needs beyond what its nodes hold may show only on the division: `peaks` says
-  // what each stage takes. Divisions are made under ever tighter limits, until one meets the cap
-  // or there is none.
-  using Peaks = std::function<std::vector<double>(const LayerDivision&)>;
-  std::optional<LayerDivision> best_within(int64_t cap, const Peaks& peaks);
+  // What a stage needs beyond what its nodes hold may show only on the division: `over` says how
+  // many bytes each stage takes beyond those it may (negative: fewer). Divisions are made under
+  // ever tighter limits, until none of its stages is over or there is none.
+  using Over = std::function<std::vector<double>(const LayerDivision&)>;
+  std::optional<LayerDivision> best_within(const StageLimits& limits, const Over& over);
+  std::optional<LayerDivision> best_within(const Over& over) { return best_within(limits_, over); }
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
   // stages hold no more, whatever their bottleneck; else `enough`. With that division, unless it
   // takes another search (of long lines not every boundary is tried).
@@ -101,6 +110,7 @@ class LayerSearch {
     double bottleneck = kNever;
     std::optional<IdealChain> chain = {};      // that has it, where no line does
     std::shared_ptr<IdealSearch> search = {};  // made when it is asked for
+    bool none_fewer = false;                   // bytes, of all that there are
 
     void add(const Line& line, const StageLimits& order) {
       candidates.push_back({&line, &order, LineSearch(line, order)});
@@ -112,6 +122,7 @@ class LayerSearch {
     // Of fewer bytes than the line of its own order knows of: lines price what gradients return at
     // no less than it takes.
     std::optional<IdealChain> chain = {};
+    bool none_fewer = false;
   };
   // On what ideals are searched: the units, or coarser ones.
   IdealSearch& search_of(Attempt& attempt) const;
@@ -157,6 +168,7 @@ class LayerSearch {
   double least_memory_ = 0;  // that the fullest stage holds, at the least
   double largest_wire_ = 0;  // of what enters or leaves at once
   double least_ = kNever;
+  bool none_fewer_ = false;
   Bound simple_;  // that needs no search
   Bound bound_;
   Bound bound_of_way_;

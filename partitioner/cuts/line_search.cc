@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "partitioner/at.h"
 
@@ -18,51 +19,70 @@ std::vector<int> ends_of(const std::vector<std::vector<int>>& from, int stages, 
   return ends;
 }
 
+void lower(std::vector<int>& ends, const std::vector<int>& others) {
+  for (size_t i = 0; i < ends.size(); ++i) ends[i] = std::min(ends[i], others[i]);
+}
+
 }  // namespace
 
 LineSearch::LineSearch(const Line& line, const StageLimits& limits) : line_(line), limits_(limits) {
-  std::map<std::pair<int, double>, std::vector<int>> known;
+  std::map<std::tuple<int, double, int>, int> known;
   for (int s = 0; s < stages(); ++s) {
-    const std::pair key{limits.micro_batches[at(s)], limits.memory[at(s)]};
-    const auto [found, is_new] = known.try_emplace(key);
-    if (is_new && key.second == kNever)
-      found->second.assign(at(line.size()), line.size());
-    else if (is_new)
-      found->second = line.ends_by_memory(key.first, key.second);
-    memory_ends_.push_back(found->second);
-    if (limits.ends.empty()) continue;
-    for (size_t i = 0; i < memory_ends_.back().size(); ++i)
-      memory_ends_.back()[i] = std::min(memory_ends_.back()[i], limits.ends[at(s)][i]);
+    const int own = limits.rules == nullptr ? -1 : limits.worker[at(s)];
+    const std::tuple key{limits.micro_batches[at(s)], limits.memory[at(s)], own};
+    const auto [found, is_new] = known.try_emplace(key, static_cast<int>(known.size()));
+    memory_ends_.of.push_back(found->second);
+    if (!is_new) continue;
+    std::vector<int>& ends = memory_ends_.each.emplace_back(at(line.size()), line.size());
+    if (limits.memory[at(s)] < kNever)
+      ends = line.ends_by_memory(limits.micro_batches[at(s)], limits.memory[at(s)]);
+    if (own >= 0) lower(ends, limits.rules->ends_on(own, line.order()));
   }
 }
 
-std::vector<std::vector<int>> LineSearch::ends_within(double price) const {
+LineSearch::FurthestEnds LineSearch::ends_within(double price) const {
   std::map<int, std::vector<int>> by_type;
-  std::vector<std::vector<int>> ends = memory_ends_;
+  std::map<std::pair<int, int>, int> known;
+  FurthestEnds result;
   for (int s = 0; s < stages(); ++s) {
     const int type = limits_.device_type[at(s)];
-    const auto [found, is_new] = by_type.try_emplace(type);
-    if (is_new) found->second = line_.ends_by_price(type, price * (1 + kRounding));
-    for (size_t i = 0; i < ends[at(s)].size(); ++i)
-      ends[at(s)][i] = std::min(ends[at(s)][i], found->second[i]);
+    const auto [found, is_new] =
+        known.try_emplace({memory_ends_.of[at(s)], type}, static_cast<int>(known.size()));
+    result.of.push_back(found->second);
+    if (!is_new) continue;
+    const auto [by_price, first_of_type] = by_type.try_emplace(type);
+    if (first_of_type) by_price->second = line_.ends_by_price(type, price * (1 + kRounding));
+    lower(result.each.emplace_back(memory_ends_.of_stage(s)), by_price->second);
   }
-  return ends;
+  return result;
 }
 
 // Which boundaries a stage can end at: those within the ends of a start that the one before it
 // can end at.
-bool LineSearch::reaches_the_end(const std::vector<std::vector<int>>& furthest_ends) const {
+bool LineSearch::reaches_the_end(const FurthestEnds& furthest_ends) const {
   const int n = line_.size();
-  std::vector<bool> reached(at(n) + 1, false);
+  std::vector<bool> reached(at(n) + 1, false);  // by the stage before, from `first` to `last`
+  std::vector<bool> next(at(n) + 1, false);
   reached[0] = true;
-  for (const std::vector<int>& ends : furthest_ends) {
-    std::vector<bool> next(at(n) + 1, false);
+  int first = 0;
+  int last = 0;
+  for (int s = 0; s < stages(); ++s) {
+    const std::vector<int>& ends = furthest_ends.of_stage(s);
     int furthest = 0;
-    for (int j = 1; j <= n; ++j) {
+    int next_first = -1;
+    int next_last = -1;
+    for (int j = first + 1; j <= n && (j <= last + 1 || j <= furthest); ++j) {
       if (reached[at(j - 1)]) furthest = std::max(furthest, ends[at(j - 1)]);
-      next[at(j)] = j <= furthest;
+      if (j > furthest) continue;
+      next[at(j)] = true;
+      if (next_first < 0) next_first = j;
+      next_last = j;
     }
-    reached = std::move(next);
+    if (next_first < 0) return false;
+    std::fill(reached.begin() + first, reached.begin() + last + 1, false);
+    std::swap(reached, next);
+    first = next_first;
+    last = next_last;
   }
   return reached[at(n)];
 }
@@ -101,36 +121,60 @@ Segmentation LineSearch::fewest_bytes(double bottleneck, bool keep_close) const 
   return line_.prices_grow() ? sweep(bottleneck, forbidden) : scan(bottleneck, true, forbidden);
 }
 
-// Stage by stage: a tree has, by start, the bytes so far and those that enter, for the starts whose
-// segment may still grow; a value that the end passes raises the starts that would receive it.
+// Stage by stage.
 Segmentation LineSearch::sweep(double price, const std::vector<bool>& forbidden) const {
   const int n = line_.size();
-  std::vector<double> so_far(at(n) + 1, kNever);  // by boundary
-  so_far[0] = 0;
-  std::vector<std::vector<int>> from;
-  for (const std::vector<int>& furthest : ends_within(price)) {
-    LeastTree starts(n);
-    std::vector<std::vector<int>> last_end(at(n) + 1);  // boundary -> starts that end there
-    std::vector<double> next(at(n) + 1, kNever);
-    std::vector<int>& start_of = from.emplace_back(at(n) + 1, -1);
-    for (int p = 0; p < n; ++p) {
-      for (const int start : last_end[at(p)]) starts.set(start, kNever);
-      if (so_far[at(p)] < kNever && furthest[at(p)] > p) {
-        starts.set(p, so_far[at(p)]);
-        last_end[at(furthest[at(p)])].push_back(p);
-      }
-      for (const Line::Change& change : line_.changes(p))
-        if (change.bytes != 0) starts.raise(change.first, change.last, change.bytes);
-      if (forbidden[at(p + 1)]) continue;
-      const LeastTree::Least least = starts.least();
-      if (least.value == kNever) continue;
-      next[at(p + 1)] = least.value;
-      start_of[at(p + 1)] = least.leaf;
-    }
-    so_far = std::move(next);
+  const FurthestEnds ends = ends_within(price);
+  std::vector<Reached> reached{{0, {0}, {-1}}};
+  for (int s = 0; s < stages(); ++s) {
+    reached.push_back(sweep_stage(reached.back(), ends.of_stage(s), forbidden));
+    if (reached.back().bytes.empty()) return {};
   }
-  if (so_far[at(n)] == kNever) return {};
-  return {so_far[at(n)], ends_of(from, stages(), n)};
+  const Reached& whole = reached.back();
+  if (whole.last() < n || whole.bytes.back() == kNever) return {};
+  Segmentation result{whole.bytes.back(), {}};
+  for (int s = stages(), j = n; s > 0; --s) {
+    result.ends.push_back(j);
+    j = reached[at(s)].starts[at(j - reached[at(s)].first)];
+  }
+  std::reverse(result.ends.begin(), result.ends.end());
+  return result;
+}
+
+// A tree has, by start, the bytes so far and those that enter, for the starts whose segment may
+// still grow; a value that the end passes raises the starts that would receive it.
+LineSearch::Reached LineSearch::sweep_stage(const Reached& before, const std::vector<int>& furthest,
+                                            const std::vector<bool>& forbidden) const {
+  const int first = before.first;
+  const auto begins = [&](int p) {
+    return p <= before.last() && p < line_.size() && before.bytes[at(p - first)] < kNever;
+  };
+  int last = first;
+  for (int p = first; p <= before.last(); ++p)
+    if (begins(p)) last = std::max(last, furthest[at(p)]);
+  LeastTree starts(before.last() - first + 1);
+  std::vector<std::vector<int>> last_end(at(last - first) +
+                                         1);  // boundary -> starts that end there
+  Reached next{first + 1, std::vector<double>(at(last - first), kNever),
+               std::vector<int>(at(last - first), -1)};
+  for (int p = first; p < last; ++p) {
+    for (const int start : last_end[at(p - first)]) starts.set(start, kNever);
+    if (begins(p) && furthest[at(p)] > p) {
+      starts.set(p - first, before.bytes[at(p - first)]);
+      last_end[at(furthest[at(p)] - first)].push_back(p - first);
+    }
+    for (const Line::Change& change : line_.changes(p)) {
+      const int from = std::max(change.first, first);
+      const int to = std::min(change.last, before.last());
+      if (change.bytes != 0 && from <= to) starts.raise(from - first, to - first, change.bytes);
+    }
+    if (forbidden[at(p + 1)]) continue;
+    const LeastTree::Least least = starts.least();
+    if (least.value == kNever) continue;
+    next.bytes[at(p - first)] = least.value;
+    next.starts[at(p - first)] = first + least.leaf;
+  }
+  return next;
 }
 
 // Boundaries that divide the work into equal shares; all, where they are few.
@@ -177,7 +221,7 @@ Segmentation LineSearch::scan(double price, bool of_bytes,
       for (int c = s; c < b; ++c) {
         const double before = best[at(s)][at(c)];
         const int start = boundaries[at(c)];
-        if (before >= least || end > memory_ends_[at(s)][at(start)]) continue;
+        if (before >= least || end > memory_ends_.of_stage(s)[at(start)]) continue;
         const double own = line_.work(limits_.device_type[at(s)], start, end) + extra[at(c)];
         if (of_bytes && own > price * (1 + kRounding)) continue;
         const double value = of_bytes ? before + bytes[at(c)] : std::max(before, own);

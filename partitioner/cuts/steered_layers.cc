@@ -8,11 +8,10 @@
 #include "partitioner/at.h"
 #include "partitioner/bound.h"
 #include "partitioner/connected_plan.h"
-#include "partitioner/cuts/line_search.h"
+#include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
 #include "partitioner/model_graph.h"
-#include "partitioner/orders.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -22,14 +21,11 @@ using WorkerRow = std::vector<int>;  // stage -> worker
 
 constexpr size_t kMostWorkerRows = 120;
 constexpr int kMostSearched = 400'000;  // units, of all rows together
-constexpr int kMostSqueezes = 16;
 
 struct SteeredStages {
-  std::vector<std::vector<int>> stages;  // of nodes, ascending
+  LayerDivision division;
   WorkerRow row;
-  std::vector<double> memory;  // of what the nodes hold, by stage
-  double price = 0;            // of the worker that has most
-  double bytes = 0;
+  double price = 0;  // of the worker that has most
 };
 
 class Steered {
@@ -39,37 +35,43 @@ class Steered {
         request_(task.request),
         graph_(cost_graph_of(task.model, task.request)),
         units_(units_of(graph_)),
-        steered_(steered_units(task.model, task.request, units_)) {
-    for (std::vector<int>& order : topological_orders(units_)) add_line(std::move(order));
-    if (!request_.steering.places.empty()) add_line(order_by_worker(units_, steered_.worker));
+        rules_(steered_units(task.model, task.request, units_)) {
+    if (!request_.steering.places.empty()) placed_order_ = order_by_worker(units_, rules_.worker);
   }
 
   std::optional<Assignment> best() {
+    const std::vector<WorkerRow> rows = this->rows();
+    for (const WorkerRow& row : rows) check_stages(row);
+    LayerSearch search(graph_, units_, limits_of(rows.front()), request_.slack,
+                       effort_of(rows.size()));
+    if (!placed_order_.empty()) search.add_line(placed_order_);
     std::vector<SteeredStages> found;
-    for (const WorkerRow& row : rows()) {
-      check_stages(row);
-      const std::vector<double> none(row.size(), kNever);
-      auto division = best_of(row, none);
-      if (division && !has_met(*division)) found.push_back(*std::move(division));
+    Bound least{kNever, {}};
+    for (const WorkerRow& row : rows) {
+      auto division = search.best_of(limits_of(row));
+      if (search.bound().value < least.value) least = search.bound();
+      if (division && !has_met(*division, row)) found.push_back(priced(*std::move(division), row));
     }
     if (found.empty()) refuse_rules();
-    std::stable_sort(found.begin(), found.end(),
-                     [](const SteeredStages& a, const SteeredStages& b) {
-                       return std::pair(a.price, a.bytes) < std::pair(b.price, b.bytes);
-                     });
-    if (!request_.is_capped()) return assigned(found.front());
-    for (const SteeredStages& division : found)
-      if (auto squeezed = within_caps(division)) return assigned(*squeezed);
+    find_bound(least, rows.size());
+    std::stable_sort(
+        found.begin(), found.end(), [](const SteeredStages& a, const SteeredStages& b) {
+          return std::pair(a.price, a.division.bytes) < std::pair(b.price, b.division.bytes);
+        });
+    if (!request_.is_capped()) return assigned(found.front().division, found.front().row);
+    for (const SteeredStages& each : found)
+      if (auto squeezed = search.best_within(
+              limits_of(each.row), [&](const auto& division) { return over(division, each.row); }))
+        return assigned(*squeezed, each.row);
     return std::nullopt;
   }
 
  private:
-  void add_line(std::vector<int> order) { lines_.emplace_back(units_, std::move(order)); }
   int workers() const { return request_.workers_bound(); }
 
   // ---- which worker each stage is on
 
-  std::vector<WorkerRow> rows() const {
+  std::vector<WorkerRow> rows() {
     if (!request_.placement.empty()) return {request_.placement};
     if (!request_.steering.places.empty()) return rows_of_places();
     std::vector<WorkerRow> rows;
@@ -86,7 +88,7 @@ class Steered {
   }
 
   // Those of workers that differ; where they are many, ascending and descending by speed.
-  std::vector<WorkerRow> orders_of_workers() const {
+  std::vector<WorkerRow> orders_of_workers() {
     WorkerRow by_number(at(workers()));
     std::iota(by_number.begin(), by_number.end(), 0);
     const bool same_links = request_.speed.capacities.links.empty();
@@ -102,7 +104,9 @@ class Steered {
     // Workers that are alike keep their order, so that each order of what differs comes once.
     do all.push_back(order);
     while (all.size() <= most_rows() && std::next_permutation(order.begin(), order.end(), before));
-    return all.size() <= most_rows() ? all : orders;
+    if (all.size() <= most_rows()) return all;
+    every_order_ = false;
+    return orders;
   }
   std::pair<double, int64_t> device(int worker) const {
     return {request_.speed.capacities.speed_of(worker),
@@ -111,7 +115,7 @@ class Steered {
 
   // As placed operators follow one another, each worker that has none anywhere between.
   std::vector<WorkerRow> rows_of_places() const {
-    std::vector<WorkerRow> rows{runs_of(lines_.back().order(), steered_.worker)};
+    std::vector<WorkerRow> rows{runs_of(placed_order_, rules_.worker)};
     for (int worker = 0; worker < workers(); ++worker) {
       if (std::find(rows[0].begin(), rows[0].end(), worker) != rows[0].end()) continue;
       std::vector<WorkerRow> longer;
@@ -141,89 +145,62 @@ class Steered {
 
   // ---- the best boundaries
 
-  StageLimits limits_of(const WorkerRow& row, const Line& line,
-                        const std::vector<double>& memory) const {
+  // All rows together take as long as one search.
+  SearchEffort effort_of(size_t rows) const {
+    SearchEffort effort = request_.effort;
+    effort.ideals = std::max<size_t>(1, effort.ideals / rows);
+    effort.visits /= static_cast<int64_t>(rows);
+    return effort;
+  }
+
+  StageLimits limits_of(const WorkerRow& row) const {
     StageLimits limits;
+    limits.worker = row;
+    limits.memory.assign(row.size(), kNever);
+    if (!request_.steering.places.empty() || !rules_.group.empty()) limits.rules = &rules_;
     const auto stages = static_cast<int>(row.size());
     for (int s = 0; s < stages; ++s) {
       limits.device_type.push_back(request_.speed.capacities.speed_number_of(row[at(s)]));
       limits.micro_batches.push_back(task_.in_flight.kept(s, stages, request_.micro_batches));
-      std::vector<int>& ends =
-          limits.ends.emplace_back(ends_on_worker(line.order(), steered_.worker, row[at(s)]));
-      for (const std::vector<int>& group : steered_.group) {
-        const std::vector<int> apart = ends_apart(line.order(), group);
-        for (size_t i = 0; i < ends.size(); ++i) ends[i] = std::min(ends[i], apart[i]);
-      }
     }
-    limits.memory = memory;
     return limits;
   }
 
-  std::optional<SteeredStages> best_of(const WorkerRow& row,
-                                       const std::vector<double>& memory) const {
-    std::vector<StageLimits> limits;
-    for (const Line& line : lines_) limits.push_back(limits_of(row, line, memory));
-    std::vector<LineSearch> searches;
-    for (size_t l = 0; l < lines_.size(); ++l) searches.emplace_back(lines_[l], limits[l]);
-    double bottleneck = kNever;
-    for (const LineSearch& search : searches)
-      bottleneck = std::min(bottleneck, search.least_bottleneck(0, bottleneck));
-    if (bottleneck == kNever) return std::nullopt;
-    const double price = bottleneck * (1 + request_.slack);
-    for (const bool keep_close : {true, false}) {
-      Segmentation best;
-      size_t line = 0;
-      for (size_t l = 0; l < searches.size(); ++l) {
-        Segmentation segments = searches[l].fewest_bytes(price, keep_close);
-        if (segments.value >= best.value) continue;
-        best = std::move(segments);
-        line = l;
-      }
-      if (best.found()) return division_of(row, lines_[line], limits[line], best);
-    }
-    throw Error(ErrorCode::kInternal, "a bottleneck was found, but no division that has it");
-  }
-
-  SteeredStages division_of(const WorkerRow& row, const Line& line, const StageLimits& limits,
-                            const Segmentation& segments) const {
-    SteeredStages result;
-    result.row = row;
-    result.bytes = segments.value;
+  SteeredStages priced(LayerDivision division, const WorkerRow& row) const {
+    SteeredStages result{std::move(division), row};
     std::vector<double> price(at(workers()));
-    int begin = 0;
-    for (size_t s = 0; s < row.size(); ++s) {
-      const int end = segments.ends[s];
-      std::vector<int>& nodes = result.stages.emplace_back();
-      for (int p = begin; p < end; ++p) {
-        const std::vector<int>& members = units_.members[at(line.order()[at(p)])];
-        nodes.insert(nodes.end(), members.begin(), members.end());
-      }
-      std::sort(nodes.begin(), nodes.end());
-      price[at(row[s])] += line.price(limits.device_type[s], begin, end);
-      result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
-      begin = end;
-    }
+    for (size_t s = 0; s < row.size(); ++s) price[at(row[s])] += result.division.prices[s];
     result.price = *std::max_element(price.begin(), price.end());
-    // A line knows links that are all alike, and pays for each stage what a worker pays once.
-    if (!request_.speed.capacities.links.empty() || std::ssize(row) > workers())
+    // A search knows links that are all alike, and pays for each stage what a worker pays once.
+    if (!is_of_stages(row))
       result.price = bottleneck_of(
-          task_.model, connected_plan(task_.model, request_, assigned(result)), request_);
+          task_.model, connected_plan(task_.model, request_, assigned(result.division, row)),
+          request_);
     return result;
+  }
+  // Whether a worker's price is that of its stage.
+  bool is_of_stages(const WorkerRow& row) const {
+    return request_.speed.capacities.links.empty() && std::ssize(row) <= workers();
   }
 
   // Whether operators that are to be apart are on one worker, in two of its stages.
-  bool has_met(const SteeredStages& division) const {
-    for (const std::vector<int>& group : steered_.group) {
-      std::vector<int> group_of(at(workers()), -1);  // by worker
-      for (size_t s = 0; s < division.stages.size(); ++s)
-        for (const int node : division.stages[s]) {
-          const int own = group[at(units_.unit_of[at(node)])];
-          int& had = group_of[at(division.row[s])];
-          if (own >= 0 && had >= 0 && own != had) return true;
-          if (own >= 0) had = own;
-        }
-    }
+  bool has_met(const LayerDivision& division, const WorkerRow& row) const {
+    std::vector<StageRules> kept(at(workers()));
+    for (size_t s = 0; s < row.size(); ++s)
+      for (const int node : division.stages[s])
+        if (!rules_.add(units_.unit_of[at(node)], kept[at(row[s])])) return true;
     return false;
+  }
+
+  // What a search of every row proves, and what holds of any.
+  void find_bound(const Bound& of_rows, size_t rows) {
+    bound_ = bound_of_loads(task_.model, request_, graph_, units_);
+    const bool of_all = every_order_ && request_.steering.places.empty() &&
+                        request_.speed.capacities.links.empty() &&
+                        request_.steering.stages_per_worker == 1 && request_.placement.empty();
+    if (!of_all || of_rows.value == kNever || of_rows.value <= bound_.value) return;
+    bound_ = of_rows;
+    if (rows > 1) bound_.witness += ", in whatever order the workers stand";
   }
 
   [[noreturn]] void refuse_rules() const {
@@ -239,34 +216,20 @@ class Steered {
 
   // ---- memory
 
-  // What stages need beyond what their nodes hold shows only on the division.
-  std::optional<SteeredStages> within_caps(const SteeredStages& first) const {
-    std::vector<double> memory(first.row.size(), kNever);
-    std::optional<SteeredStages> division = first;
-    for (int squeeze = 0; squeeze < kMostSqueezes && division; ++squeeze) {
-      const std::vector<int64_t> peaks = task_.peaks(assigned(*division));
-      bool fits = !has_met(*division);
-      for (size_t s = 0; s < peaks.size(); ++s) {
-        const auto cap = request_.cap_of(division->row[s]);
-        if (!cap) continue;
-        const auto over = static_cast<double>(peaks[s] - *cap);
-        fits = fits && over <= 0;
-        if (squeeze == 0 || over > 0)
-          memory[s] = std::min(memory[s], division->memory[s] - over / stages_on(*division, s));
-      }
-      if (fits) return division;
-      division = best_of(first.row, memory);
+  // What each stage takes beyond its share of what its worker has; of what may not be, beyond all.
+  std::vector<double> over(const LayerDivision& division, const WorkerRow& row) const {
+    if (has_met(division, row)) return std::vector<double>(row.size(), kNever);
+    std::vector<double> result;
+    const std::vector<int64_t> peaks = task_.peaks(assigned(division, row));
+    for (size_t s = 0; s < row.size(); ++s) {
+      const auto cap = request_.cap_of(row[s]);
+      const auto stages = static_cast<double>(std::count(row.begin(), row.end(), row[s]));
+      result.push_back(cap ? static_cast<double>(peaks[s] - *cap) / stages : -kNever);
     }
-    return std::nullopt;
+    return result;
   }
 
-  // How many stages its worker has.
-  static double stages_on(const SteeredStages& division, size_t stage) {
-    return static_cast<double>(
-        std::count(division.row.begin(), division.row.end(), division.row[stage]));
-  }
-
-  Assignment assigned(const SteeredStages& division) const {
+  Assignment assigned(const LayerDivision& division, const WorkerRow& row) const {
     Assignment result;
     result.division.largest = request_.largest_micro_batch();
     result.division.nodes.resize(at(task_.model.nodes()));
@@ -276,10 +239,9 @@ class Steered {
       for (const NodeId node : division.stages[s])
         result.division.nodes[at(node)] = whole_division(task_.model, node, part);
     }
-    result.binding = division.row;
-    const Bound least = bound_of_loads(task_.model, request_, graph_, units_);
-    result.bound = least.value;
-    result.witness = least.witness;
+    result.binding = row;
+    result.bound = bound_.value;
+    result.witness = bound_.witness;
     return result;
   }
 
@@ -287,8 +249,10 @@ class Steered {
   const PlanRequest& request_;
   const CostGraph graph_;
   const Units units_;
-  const SteeredUnits steered_;
-  std::vector<Line> lines_;  // the last one by worker, where operators are placed
+  const UnitRules rules_;
+  std::vector<int> placed_order_;  // by worker, where operators are placed
+  bool every_order_ = true;        // of the workers that differ was looked at
+  Bound bound_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "partitioner/at.h"
+#include "partitioner/cut.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -32,11 +33,19 @@ class Taking {
       const int unit = *from.begin();
       from.erase(from.begin());
       taken.push_back(unit);
-      const auto [begin, end] = boost::out_edges(at(unit), units_.before);
-      for (auto edge = begin; edge != end; ++edge) {
-        const size_t next = boost::target(*edge, units_.before);
-        if (--waits_[next] == 0) ready_[worker_[next]].insert(static_cast<int>(next));
-      }
+      each_after(unit, [&](int next) {
+        if (--waits_[at(next)] == 0) ready_[worker_[at(next)]].insert(next);
+      });
+    }
+  }
+
+  // What was taken last was not taken.
+  void undo(const std::vector<int>& taken) {
+    for (auto unit = taken.rbegin(); unit != taken.rend(); ++unit) {
+      each_after(*unit, [&](int next) {
+        if (waits_[at(next)]++ == 0) ready_[worker_[at(next)]].erase(next);
+      });
+      ready_[worker_[at(*unit)]].insert(*unit);
     }
   }
 
@@ -49,16 +58,76 @@ class Taking {
   }
 
  private:
+  template <class Visit>
+  void each_after(int unit, const Visit& visit) const {
+    const auto [begin, end] = boost::out_edges(at(unit), units_.before);
+    for (auto edge = begin; edge != end; ++edge)
+      visit(static_cast<int>(boost::target(*edge, units_.before)));
+  }
+
   const Units& units_;
   const std::vector<int>& worker_;
   std::vector<int> waits_;              // by unit: for how many
   std::map<int, std::set<int>> ready_;  // by worker; -1: any
 };
 
+std::vector<int> ends_on_worker(const std::vector<int>& order, const std::vector<int>& worker,
+                                int own) {
+  std::vector<int> ends(order.size());
+  int end = static_cast<int>(order.size());
+  for (size_t p = order.size(); p-- > 0;) {
+    const int of = worker[at(order[p])];
+    if (of >= 0 && of != own) end = static_cast<int>(p);
+    ends[p] = end;
+  }
+  return ends;
+}
+
+std::vector<int> ends_apart(const std::vector<int>& order, const std::vector<int>& group) {
+  std::vector<int> ends(order.size());
+  int end = static_cast<int>(order.size());  // the first position of another group than `first`
+  int first = -1;                            // the group that comes next, and where
+  int where = end;
+  for (size_t p = order.size(); p-- > 0;) {
+    const int own = group[at(order[p])];
+    if (own >= 0) {
+      if (first >= 0 && own != first) end = where;
+      first = own;
+      where = static_cast<int>(p);
+    }
+    ends[p] = end;
+  }
+  return ends;
+}
+
 }  // namespace
 
-SteeredUnits steered_units(const Model& model, const PlanRequest& request, const Units& units) {
-  SteeredUnits result;
+bool UnitRules::add(int unit, StageRules& stage) const {
+  if (const int own = worker[at(unit)]; own >= 0) {
+    if (stage.worker >= 0 && stage.worker != own) return false;
+    stage.worker = own;
+  }
+  stage.lists.resize(group.size(), -1);
+  for (size_t each = 0; each < group.size(); ++each) {
+    const int own = group[each][at(unit)];
+    int& list = stage.lists[each];
+    if (own >= 0 && list >= 0 && own != list) return false;
+    if (own >= 0) list = own;
+  }
+  return true;
+}
+
+std::vector<int> UnitRules::ends_on(int own, const std::vector<int>& order) const {
+  std::vector<int> ends = ends_on_worker(order, worker, own);
+  for (const std::vector<int>& lists : group) {
+    const std::vector<int> apart = ends_apart(order, lists);
+    for (size_t i = 0; i < ends.size(); ++i) ends[i] = std::min(ends[i], apart[i]);
+  }
+  return ends;
+}
+
+UnitRules steered_units(const Model& model, const PlanRequest& request, const Units& units) {
+  UnitRules result;
   result.worker.assign(at(units.size()), -1);
   std::vector<int> worker_of(at(model.nodes()), -1);
   for (const PlaceRule& rule : request.steering.places) {
@@ -109,7 +178,8 @@ std::vector<int> order_by_worker(const Units& units, const std::vector<int>& wor
     int best = -1;  // who can take most
     std::vector<int> most;
     for (const int own : ready) {
-      std::vector<int> taken = Taking(taking).take(own);
+      std::vector<int> taken = taking.take(own);
+      taking.undo(taken);
       if (taken.size() <= most.size()) continue;
       best = own;
       most = std::move(taken);
@@ -126,35 +196,6 @@ std::vector<int> runs_of(const std::vector<int>& order, const std::vector<int>& 
     if (const int own = worker[at(unit)]; own >= 0 && (runs.empty() || runs.back() != own))
       runs.push_back(own);
   return runs;
-}
-
-std::vector<int> ends_on_worker(const std::vector<int>& order, const std::vector<int>& worker,
-                                int own) {
-  std::vector<int> ends(order.size());
-  int end = static_cast<int>(order.size());
-  for (size_t p = order.size(); p-- > 0;) {
-    const int of = worker[at(order[p])];
-    if (of >= 0 && of != own) end = static_cast<int>(p);
-    ends[p] = end;
-  }
-  return ends;
-}
-
-std::vector<int> ends_apart(const std::vector<int>& order, const std::vector<int>& group) {
-  std::vector<int> ends(order.size());
-  int end = static_cast<int>(order.size());  // the first position of another group than `first`
-  int first = -1;                            // the group that comes next, and where
-  int where = end;
-  for (size_t p = order.size(); p-- > 0;) {
-    const int own = group[at(order[p])];
-    if (own >= 0) {
-      if (first >= 0 && own != first) end = where;
-      first = own;
-      where = static_cast<int>(p);
-    }
-    ends[p] = end;
-  }
-  return ends;
 }
 
 }  // namespace kerf::partitioner

@@ -16,12 +16,13 @@ struct Entry {
   Schedule (*make)(const std::vector<std::vector<int>>& groups, int micro_batches);
   // Micro-batches that stage `stage` of `stages` holds at once, at most.
   int (*in_flight)(int stage, int stages, int micro_batches);
+  bool trains = true;
 };
 
 constexpr Entry kEntries[] = {
     {"1f1b", one_f_one_b, [](int stage, int stages, int m) { return std::min(m, stages - stage); }},
     {"gpipe", gpipe, [](int, int, int m) { return m; }},
-    {"forward-only", forward_only, [](int, int, int) { return 1; }},
+    {"forward-only", forward_only, [](int, int, int) { return 1; }, false},
 };
 
 const Entry& find_entry(const std::string& name) {
@@ -37,6 +38,7 @@ class EntryInFlight : public partitioner::InFlight {
   int kept(int stage, int stages, int micro_batches) const override {
     return entry_.in_flight(stage, stages, micro_batches);
   }
+  bool trains() const override { return entry_.trains; }
 
  private:
   const Entry& entry_;
@@ -47,8 +49,8 @@ class EntryInFlight : public partitioner::InFlight {
 class RowsInFlight : public partitioner::InFlight {
  public:
   explicit RowsInFlight(const Schedule& schedule)
-      : kept_(schedule.groups.size()), handed_(schedule.groups.size()) {
-    if (schedule.trains())
+      : kept_(schedule.groups.size()), handed_(schedule.groups.size()), trains_(schedule.trains()) {
+    if (trains_)
       for (const std::vector<Action>& row : schedule.rows) count(row);
     else
       std::fill(kept_.begin(), kept_.end(), 1);  // nothing is kept for gradients
@@ -59,6 +61,7 @@ class RowsInFlight : public partitioner::InFlight {
   int handed(int stage, int, int micro_batches) const override {
     return known(stage) ? handed_[static_cast<size_t>(stage)] : micro_batches;
   }
+  bool trains() const override { return trains_; }
 
  private:
   bool known(int stage) const { return static_cast<size_t>(stage) < kept_.size(); }
@@ -84,6 +87,7 @@ class RowsInFlight : public partitioner::InFlight {
 
   std::vector<int> kept_;
   std::vector<int> handed_;
+  bool trains_;
 };
 
 }  // namespace

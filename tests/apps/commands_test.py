@@ -95,6 +95,32 @@ class Plan(KerfTest):
         self.assertEqual([worker["peak_bytes"] for worker in report["plan"]["workers"]],
                          [worker["peak_bytes"] for worker in gpipe["workers"]])
 
+    def test_a_plan_for_forward_passes_alone_costs_no_gradients(self):
+        plan = self.folder / "plan.json"
+        flags = ("mlp", "--workers", 2, "--transport", "inproc", "--micro-batches", 8)
+        training = json.loads(run("plan", *flags, "--json").stdout)
+        answer = run("plan", *flags, "--schedule", "forward-only", "--out", plan, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        told = json.loads(answer.stdout)
+        self.assertEqual(json.loads(plan.read_text())["request"]["trains"], False)
+        self.assertEqual(run("plan", "mlp", "--check", plan).returncode, 0)
+        self.assertEqual([route["messages"] for route in told["routes"] if route["gradient"]], [0] * sum(r["gradient"] for r in told["routes"]))
+        peak = max(worker["peak_bytes"] for worker in told["workers"])
+        least = max(worker["peak_bytes"] for worker in training["workers"]) // 2
+        self.assertLess(peak, least, "neither gradients nor momentum")
+        # So much is enough for who evaluates; who trains by that plan is told what that takes.
+        self.train("mlp", *SYNTHETIC, "--steps", 1, "--no-test", out="trained")
+        weights = self.folder / "trained" / "weights.safetensors"
+        answer = run("eval", *flags, *SYNTHETIC, "--weights", weights, "--memory", peak)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = self.train("mlp", *SYNTHETIC, "--plan", plan, "--schedule", "1f1b", "--steps", 1, "--no-test", "--transport", "inproc")
+        self.assertGreater(max(worker["peak_bytes"] for worker in report["plan"]["workers"]), least)
+        self.assertNotIn("trains", json.loads((self.folder / "run" / "plan.json").read_text())["request"])
+        # And a plan for training is evaluated within less.
+        self.assertEqual(run("plan", *flags, "--out", plan).returncode, 0)
+        answer = run("eval", *SYNTHETIC, "--plan", plan, "--weights", weights, "--memory", least)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
     def test_what_was_inserted_is_told_by_its_names(self):
         for flags, words in ((("--cut", "layer"), ("bridge",)), (("--cut", "feature"), ("bridge", "concat", "sum"))):
             with self.subTest(flags=flags):

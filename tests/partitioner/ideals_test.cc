@@ -3,11 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <functional>
 #include <set>
 
+#include "partitioner/cuts/layer_search.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"
+#include "partitioner/orders.h"
 #include "tests/partitioner/every_division.h"
 #include "tests/partitioner/random_graphs.h"
 #include "tests/partitioner/sample_models.h"
@@ -89,19 +93,38 @@ TEST(GraphPlan, AHostComesWhereItHelps) {
   EXPECT_EQ(std::get<GraphPlan>(plan_graph(slow, request)).workers.size(), 2U);
 }
 
-// Stages that share a worker pay nothing among themselves, and the graph of stages has no cycle.
+// Stages that share a worker pay nothing among themselves, hold together no more than the cap, and
+// the graph of stages has no cycle.
 TEST(GraphPlan, SeveralStagesShareAWorker) {
   std::mt19937 random(29);
   int best_there_is = 0;
-  constexpr int kRounds = 12;
+  int better_than_one = 0;
+  int capped = 0;
+  constexpr int kRounds = 24;
   for (int round = 0; round < kRounds; ++round) {
-    const CostGraph graph = random_graph(random, {7, round % 2 == 0, false, false, false});
+    const CostGraph graph = random_graph(random, {.nodes = 7,
+                                                  .leaving = round % 2 == 0,
+                                                  .memory = true,
+                                                  .returns = round % 3 == 0,
+                                                  .shared = true});
     GraphRequest request{2, std::nullopt};
-    const auto one = std::get<GraphPlan>(plan_graph(graph, request));
+    auto one = std::get<GraphPlan>(plan_graph(graph, request));
+    if (round % 2 == 1) {  // a cap that binds two stages, one on each worker
+      request.memory = static_cast<int64_t>(one.memory()) - 1;
+      auto answer = plan_graph(graph, request);
+      if (!std::holds_alternative<GraphPlan>(answer)) continue;
+      one = std::get<GraphPlan>(std::move(answer));
+      ++capped;
+    }
+    const auto fits = [&](const GraphPlan& plan) {
+      return !request.memory || plan.memory() <= static_cast<double>(*request.memory);
+    };
     request.stages_per_worker = 2;
     const auto plan = std::get<GraphPlan>(plan_graph(graph, request));
     EXPECT_TRUE(plan.acyclic);
+    EXPECT_TRUE(fits(plan));
     EXPECT_LE(plan.bottleneck, one.bottleneck + 1e-9);
+    better_than_one += plan.bottleneck < one.bottleneck - 1e-9 ? 1 : 0;
     for (const GraphWorker& worker : plan.workers) EXPECT_LE(worker.stages.size(), 2U);
     double best = one.bottleneck;
     for (const int stages : {3, 4})
@@ -114,13 +137,194 @@ TEST(GraphPlan, SeveralStagesShareAWorker) {
             division.worker_of.push_back((binding >> s) & 1);
             ++held[static_cast<size_t>(division.worker_of.back())];
           }
-          if (held[0] <= 2 && held[1] <= 2)
-            best = std::min(best, price_division(graph, division).bottleneck);
+          if (held[0] > 2 || held[1] > 2) continue;
+          const GraphPlan other = price_division(graph, division);
+          if (fits(other)) best = std::min(best, other.bottleneck);
         }
     EXPECT_GE(plan.bottleneck, best - 1e-9);
     best_there_is += plan.bottleneck <= best + 1e-9 ? 1 : 0;
   }
-  EXPECT_GE(best_there_is, kRounds - 2);
+  EXPECT_GE(best_there_is, kRounds - 1);
+  EXPECT_GT(better_than_one, 3);
+  EXPECT_GT(capped, 6);
+}
+
+bool same(double a, double b) { return a == b || std::abs(a - b) <= 1e-9; }
+
+// Of a line every division into segments.
+class EverySegmentation {
+ public:
+  EverySegmentation(const Line& line, const StageLimits& limits) : line_(line), limits_(limits) {}
+
+  // The least bottleneck, or of those up to a bottleneck the fewest bytes.
+  double least(double most) const { return least_from(0, 0, most); }
+
+ private:
+  double least_from(size_t stage, int begin, double most) const {
+    const size_t stages = limits_.device_type.size();
+    double least = kNever;
+    for (int end = begin + 1; end <= line_.size(); ++end) {
+      if ((stage + 1 == stages) != (end == line_.size())) continue;
+      if (!may_be(stage, begin, end)) continue;
+      const double price = line_.price(limits_.device_type[stage], begin, end);
+      if (price > most + 1e-9) continue;
+      const double rest = stage + 1 == stages ? 0 : least_from(stage + 1, end, most);
+      least =
+          std::min(least, most < kNever ? line_.bytes(begin, end) + rest : std::max(price, rest));
+    }
+    return least;
+  }
+  bool may_be(size_t stage, int begin, int end) const {
+    if (line_.memory(limits_.micro_batches[stage], begin, end) > limits_.memory[stage])
+      return false;
+    StageRules rules;
+    for (int p = begin; limits_.rules != nullptr && p < end; ++p)
+      if (!limits_.rules->add(line_.order()[static_cast<size_t>(p)], rules)) return false;
+    return limits_.rules == nullptr || rules.worker < 0 || rules.worker == limits_.worker[stage];
+  }
+
+  const Line& line_;
+  const StageLimits& limits_;
+};
+
+// Without any ideals: those of long lines are too many.
+TEST(LineSearch, IsExactForItsLine) {
+  std::mt19937 random(43);
+  int found = 0;
+  int none = 0;
+  for (int round = 0; round < 200; ++round) {
+    const CostGraph graph = random_graph(random, {.nodes = 9,
+                                                  .leaving = round % 3 == 0,
+                                                  .memory = true,
+                                                  .returns = round % 2 == 0,
+                                                  .shared = true,
+                                                  .hosts = true});
+    const Units units = units_of(graph);
+    UnitRules rules;
+    for (int unit = 0; unit < units.size(); ++unit)
+      rules.worker.push_back(random() % 4 == 0 ? static_cast<int>(random() % 3) : -1);
+    rules.group.emplace_back(units.size(), -1);
+    rules.group[0][2] = 0;
+    rules.group[0][5] = 1;
+    StageLimits limits{{0, 1, 0}, {2, 1, 1}, {kNever, kNever, kNever}};
+    if (round % 4 > 0) limits.memory = {120, 90, 110};
+    limits.worker = {0, 1, 2};
+    if (round % 5 == 0) limits.rules = &rules;
+    for (std::vector<int>& order : topological_orders(units)) {
+      const Line line(units, std::move(order));
+      const EverySegmentation every(line, limits);
+      const LineSearch search(line, limits);
+      const double least = every.least(kNever);
+      EXPECT_TRUE(same(search.least_bottleneck(0, kNever), least));
+      EXPECT_EQ(search.has_division(), least < kNever);
+      ++(least < kNever ? found : none);
+      for (const double slack : {1.0, 1.3})
+        if (least < kNever) {
+          EXPECT_NEAR(search.fewest_bytes(slack * least, false).value, every.least(slack * least),
+                      1e-9);
+        }
+    }
+  }
+  EXPECT_GT(found, 300);
+  EXPECT_GT(none, 50);
+}
+
+// Divisions of a graph into three stages, each with what it costs on stages' own types of device.
+class EveryOrder {
+ public:
+  explicit EveryOrder(const CostGraph& graph)
+      : graph_(graph),
+        divisions_(testing::every_division(testing::partings_of(graph), 3, kMostOfGraph)) {}
+
+  using Accept = std::function<bool(const GraphPlan&)>;
+  double least(const std::vector<int>& types, const Accept& accept) const {
+    double least = kNever;
+    for (const auto& stage_of : divisions_) {
+      GraphDivision division{testing::nodes_of_stages(stage_of, 3)};
+      division.device_types = types;
+      const GraphPlan plan = price_division(graph_, division);
+      if (accept(plan)) least = std::min(least, plan.bottleneck);
+    }
+    return least;
+  }
+
+ private:
+  const CostGraph& graph_;
+  std::vector<std::vector<int>> divisions_;
+};
+
+bool any(const GraphPlan&) { return true; }
+
+double bottleneck_of(const std::optional<LayerDivision>& division) {
+  return division ? division->bottleneck : kNever;
+}
+
+// Types of device stand in any order or in the one that is given; what stages may hold, whose units
+// they may have and what may not meet in one goes by the stage.
+TEST(LayerSearch, KeepsOrdersCapsAndRulesOfStages) {
+  std::mt19937 random(41);
+  int none = 0;
+  int ruled = 0;
+  for (int round = 0; round < 40; ++round) {
+    const CostGraph graph = random_graph(random, {.nodes = 7,
+                                                  .leaving = round % 2 == 0,
+                                                  .memory = true,
+                                                  .returns = round % 3 == 0,
+                                                  .shared = true,
+                                                  .close = round % 4 == 0,
+                                                  .hosts = true});
+    const EveryOrder every(graph);
+    StageLimits limits{{0, 0, 1}, {1, 1, 1}, {kNever, kNever, kNever}};
+    double least = kNever;
+    std::vector<int> types = limits.device_type;
+    do least = std::min(least, every.least(types, any));
+    while (std::next_permutation(types.begin(), types.end()));
+    LayerSearch search(graph, limits);
+    EXPECT_NEAR(bottleneck_of(search.best()), least, 1e-9);
+    EXPECT_NEAR(search.bound().value, least, 1e-9);
+
+    UnitRules rules;
+    limits.worker = {0, 1, 2};
+    for (int node = 0; node < graph.size(); ++node)  // a node is a unit
+      rules.worker.push_back(node % 3 == 0 ? static_cast<int>(random() % 4) - 1 : -1);
+    rules.group.emplace_back(graph.size(), -1);
+    rules.group[0][1] = 0;
+    rules.group[0][4] = 1;
+    const auto kept = [&](const GraphPlan& plan) {
+      for (size_t node = 0; node < rules.worker.size(); ++node)
+        if (rules.worker[node] >= 0 && rules.worker[node] != plan.stage_of[node]) return false;
+      return plan.stage_of[1] != plan.stage_of[4];
+    };
+    const std::vector<double> caps{50, 1000, 70};
+    const auto within = [&](const GraphPlan& plan) {
+      for (size_t s = 0; s < caps.size(); ++s)
+        if (plan.workers[s].memory > caps[s]) return false;
+      return true;
+    };
+    const auto over = [&](const LayerDivision& division) {
+      std::vector<double> result;
+      for (size_t s = 0; s < caps.size(); ++s) result.push_back(division.memory[s] - caps[s]);
+      return result;
+    };
+    do {
+      limits.device_type = types;
+      LayerSearch ordered(graph, limits);
+      EXPECT_NEAR(bottleneck_of(ordered.best()), every.least(types, any), 1e-9);
+      EXPECT_NEAR(ordered.bound().value, every.least(types, any), 1e-9);
+      const double capped = every.least(types, within);
+      EXPECT_TRUE(same(bottleneck_of(ordered.best_within(limits, over)), capped));
+      StageLimits with_rules = limits;
+      with_rules.rules = &rules;
+      LayerSearch under_rules(graph, with_rules);
+      const double allowed = every.least(types, kept);
+      EXPECT_TRUE(same(bottleneck_of(under_rules.best()), allowed));
+      EXPECT_TRUE(same(under_rules.bound().value, allowed));
+      none += capped == kNever || allowed == kNever;
+      ruled += allowed < kNever && allowed > every.least(types, any) + 1e-9;
+    } while (std::next_permutation(types.begin(), types.end()));
+  }
+  EXPECT_GT(none, 5);
+  EXPECT_GT(ruled, 20);
 }
 
 // Against every division: none of no more memory has a lower bottleneck or fewer bytes, and no more

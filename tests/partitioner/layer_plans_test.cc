@@ -149,6 +149,8 @@ void look_at_some(Random& random, Tallies& tallies) {
   for (const double link_seconds : {20e-6, 1e-6})
     for (const int workers : {2, 3}) {
       PlanRequest request;
+      request.schedule = link_seconds < 20e-6 && workers == 2 ? "forward-only" : "1f1b";
+      request.trains = schedmp::in_flight_of(request.schedule)->trains();
       request.workers = workers;
       request.batch = 12;
       request.micro_batches = 3;
@@ -176,17 +178,17 @@ TEST_P(LayerPlans, HoldBesideEveryDivision) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LayerPlans, tests::seeds(1, 6));
 
-// How near, where the cap is one that few divisions meet.
-TEST(LayerPlans, AreNear) {
+// Under a cap only the finished plan shows what it takes: a search under tightened limits may miss
+// what fits.
+TEST(LayerPlans, AreTheBestOrNear) {
   Random random(1);
   Tallies tallies;
   for (int round = 0; round < 5; ++round) look_at_some(random, tallies);
-  EXPECT_GE(tallies.free.best, tallies.free.plans * 7 / 10);
-  EXPECT_LE(tallies.free.worst, 1.2);
-  EXPECT_GE(tallies.capped.best, tallies.capped.plans * 7 / 10);
-  EXPECT_LE(tallies.capped.worst, 1.5);
+  EXPECT_EQ(tallies.free.best, tallies.free.plans) << "their ideals are few, so that it is proved";
+  EXPECT_GE(tallies.capped.best, tallies.capped.plans * 8 / 10);
+  EXPECT_LE(tallies.capped.worst, 1.42);
   EXPECT_LE(tallies.capped.mistaken, tallies.capped.refusals * 6 / 10);
-  EXPECT_LE(tallies.capped.most, 1.25);
+  EXPECT_LE(tallies.capped.most, 1.3);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "partitioner/stage_price.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
+#include "tests/partitioner/every_division.h"
 #include "tests/partitioner/sample_models.h"
 #include "tests/support/errors.h"
 
@@ -124,60 +125,71 @@ TEST(Devices, TimeGoesByTheSpeedOfEach) {
   }
 }
 
-// The least bottleneck of all divisions of the model's order into a stage for each worker, in every
-// order of the workers, of those that are accepted; each is priced as a plan.
+// The least bottleneck of all divisions into a stage for each worker, in every order of the
+// workers, of those that are accepted; each is priced as a plan.
 double least_bottleneck(const Model& model, const PlanRequest& request,
                         const std::function<bool(const std::vector<int>& worker_of)>& accept) {
+  constexpr size_t kMost = 20'000;
+  const auto divisions =
+      testing::every_division(testing::partings_of(model), request.workers, kMost);
+  EXPECT_LT(divisions.size(), kMost);
   double least = 1e300;
   std::vector<int> order(static_cast<size_t>(request.workers));
   std::iota(order.begin(), order.end(), 0);
-  const auto price = [&](const std::vector<int>& stage_of) {
-    Assignment assignment;
-    assignment.division.largest = request.largest_micro_batch();
-    assignment.stages.resize(order.size());
-    std::vector<int> worker_of;
-    for (NodeId node = 0; node < model.nodes(); ++node) {
-      const int stage = stage_of[static_cast<size_t>(node)];
-      assignment.stages[static_cast<size_t>(stage)].nodes.push_back(node);
-      assignment.stages[static_cast<size_t>(stage)].parts = {stage};
-      assignment.division.nodes.push_back(whole_division(model, node, stage));
-      worker_of.push_back(order[static_cast<size_t>(stage)]);
-    }
-    assignment.binding = order;
-    if (!accept(worker_of)) return;
-    least =
-        std::min(least, bottleneck_of(model, connected_plan(model, request, assignment), request));
-  };
   do {
-    std::vector<int> stage_of(static_cast<size_t>(model.nodes()));
-    // Every way in which the stage rises by one at as many nodes as there are stages, but one.
-    const std::function<void(NodeId, int)> divide = [&](NodeId node, int stage) {
-      if (node == model.nodes()) {
-        if (stage + 1 == request.workers) price(stage_of);
-        return;
-      }
-      stage_of[static_cast<size_t>(node)] = stage;
-      divide(node + 1, stage);
-      if (node == 0 || stage + 1 == request.workers) return;
-      stage_of[static_cast<size_t>(node)] = stage + 1;
-      divide(node + 1, stage + 1);
-    };
-    divide(0, 0);
+    for (const std::vector<int>& stage_of : divisions) {
+      std::vector<int> worker_of;
+      for (const int stage : stage_of) worker_of.push_back(order[static_cast<size_t>(stage)]);
+      if (!accept(worker_of)) continue;
+      Assignment assignment;
+      assignment.division.largest = request.largest_micro_batch();
+      for (const std::vector<int>& nodes : testing::nodes_of_stages(stage_of, request.workers))
+        assignment.stages.push_back({nodes, {static_cast<int>(assignment.stages.size())}});
+      for (NodeId node = 0; node < model.nodes(); ++node)
+        assignment.division.nodes.push_back(
+            whole_division(model, node, stage_of[static_cast<size_t>(node)]));
+      assignment.binding = order;
+      least = std::min(least,
+                       bottleneck_of(model, connected_plan(model, request, assignment), request));
+    }
   } while (std::next_permutation(order.begin(), order.end()));
   return least;
 }
 
+// And proves it.
+void expect_least(const Model& model, const PlanRequest& request,
+                  const std::function<bool(const std::vector<int>& worker_of)>& accept) {
+  const Plan plan = made(model, request);
+  const double least = least_bottleneck(model, request, accept);
+  EXPECT_NEAR(plan.bottleneck, least, 1e-9 * least) << model.name();
+  if (request.steering.places.empty())
+    EXPECT_NEAR(plan.bound.value(), least, 1e-9 * least) << model.name();
+  else
+    EXPECT_LE(plan.bound.value(), least * (1 + 1e-9)) << model.name();
+}
+
 TEST(Devices, LayerCutFindsTheBestOfAll) {
-  const Model model = small_mlp();
-  for (const std::vector<double>& speeds : {std::vector<double>{1, 2, 4}, {4, 1, 1}, {3, 0.5, 2}})
-    for (const double link_seconds : {20e-6, 1e-7}) {
-      PlanRequest request = request_of(Cut::kLayer, 3);
-      request.speed.link_seconds = link_seconds;
-      request.speed.capacities = with_speeds(speeds);
-      const Plan plan = made(model, request);
-      const double least = least_bottleneck(model, request, [](const auto&) { return true; });
-      EXPECT_NEAR(plan.bottleneck, least, 1e-9 * least);
-      EXPECT_LE(plan.bound.value(), least);
+  for (const Model& model : {small_mlp(), testing::skip_model(), testing::branch_model()})
+    for (const std::vector<double>& speeds : {std::vector<double>{1, 2, 4}, {4, 1, 1}, {3, 0.5, 2}})
+      for (const double link_seconds : {20e-6, 1e-7}) {
+        PlanRequest request = request_of(Cut::kLayer, 3);
+        request.speed.link_seconds = link_seconds;
+        request.speed.capacities = with_speeds(speeds);
+        expect_least(model, request, [](const auto&) { return true; });
+      }
+}
+
+// Workers that are said to be alike are planned for as if nothing were said.
+TEST(Devices, ThatAreAlikeChangeNothing) {
+  for (const Model& model : testing::sample_models())
+    for (const int workers : {2, 3}) {
+      PlanRequest request = request_of(Cut::kLayer, workers);
+      const Plan plain = plan_of(model, request);
+      request.speed.capacities = with_speeds(std::vector<double>(static_cast<size_t>(workers), 1));
+      const Plan said = made(model, request);
+      EXPECT_EQ(said.stages, plain.stages) << model.name();
+      EXPECT_EQ(said.bottleneck, plain.bottleneck);
+      EXPECT_NEAR(said.bound.value(), plain.bound.value(), 1e-9 * plain.bottleneck);
     }
 }
 
@@ -542,24 +554,24 @@ TEST(TogetherAndApart, AreKept) {
 }
 
 TEST(TogetherAndApart, AndPlacesCostTheLeast) {
-  const Model model = small_mlp();
-  PlanRequest request = request_of(Cut::kLayer, 2);
-  request.speed.link_seconds = 1e-6;
   const auto at = [](const std::vector<int>& worker_of, NodeId node) {
     return worker_of[static_cast<size_t>(node)];
   };
-  const auto check = [&](const auto& accept) {
-    const double least = least_bottleneck(model, request, accept);
-    EXPECT_NEAR(made(model, request).bottleneck, least, 1e-9 * least);
-  };
-  for (NodeId a = 0; a < model.nodes(); ++a) {
-    for (const int worker : {0, 1}) {
-      request.steering = {.places = {{model.node(a).name, worker}}};
-      check([&](const std::vector<int>& worker_of) { return at(worker_of, a) == worker; });
-    }
-    for (NodeId b = a + 1; b < model.nodes(); ++b) {
-      request.steering = {.apart = {{model.node(a).name, model.node(b).name}}};
-      check([&](const auto& worker_of) { return at(worker_of, a) != at(worker_of, b); });
+  for (const Model& model : {small_mlp(), testing::skip_model(), testing::branch_model()}) {
+    PlanRequest request = request_of(Cut::kLayer, 2);
+    request.speed.link_seconds = 1e-6;
+    for (NodeId a = 0; a < model.nodes(); ++a) {
+      const std::string& name = model.node(a).name;
+      for (const int worker : {0, 1}) {
+        request.steering = {.places = {{name, worker}}};
+        expect_least(model, request,
+                     [&](const auto& worker_of) { return at(worker_of, a) == worker; });
+      }
+      for (NodeId b = a + 1; b < model.nodes(); ++b) {
+        request.steering = {.apart = {{name, model.node(b).name}}};
+        expect_least(model, request,
+                     [&](const auto& worker_of) { return at(worker_of, a) != at(worker_of, b); });
+      }
     }
   }
 }

@@ -45,6 +45,7 @@ class ChoosePlanOfZoo : public testing::TestWithParam<std::string> {
   void use(const std::string& schedule) {
     request_.schedule = schedule;
     in_flight_ = in_flight_of(schedule);
+    request_.trains = in_flight_->trains();
     objective_ = simulated_step([schedule](const Plan& plan) {
       return make_schedule(schedule, groups_of(plan), plan.micro_batches);
     });

@@ -26,7 +26,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
   // Proves the rows, with as many slots as that takes.
   void expect_covered(const Model& model, const Plan& plan, const Schedule& schedule,
                       PlanRequest request) {
-    const auto parts = lower(model, plan);
+    const auto parts = lower(model, plan, {.gradients = request.trains});
     Verdict verdict = verify(model, plan, parts, schedule, request.setting);
     if (!verdict.ok()) {
       ASSERT_GE(verdict.smallest_safe_slots, 0);
@@ -62,7 +62,7 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
 
 // Each stage on a worker of its own, as the named schedules have it.
 TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
-  for (const char* name : {"gpipe", "1f1b"}) {
+  for (const char* name : {"gpipe", "1f1b", "forward-only"}) {
     const Model model = random_net(Family::kScaled, random_);
     Plan plan = random_plan(model, {.stages = 4, .divides = false}, random_);
     for (size_t part = 0; part < plan.binding.size(); ++part)
@@ -70,6 +70,7 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
     PlanRequest request;
     request.batch = plan.batch;
     request.micro_batches = plan.micro_batches;
+    request.trains = in_flight_of(name)->trains();
     expect_covered(model, plan, make_schedule(name, groups_of(plan), plan.micro_batches), request);
   }
 }
