@@ -24,6 +24,7 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
 }
 
 Move move_of(const Model& model, const Part& part, int local, const Box& piece, bool add) {
+  if (part.times_only) return {local, {}, add};
   const Local& holder = part.locals[static_cast<size_t>(local)];
   return {local, ops::Selection(holder.box, piece, model.value(holder.value).spec), add};
 }

@@ -54,12 +54,13 @@ bool uses_handed(const LocalCall& call, Pass pass) {
 bool shares_memory(const Model& model, NodeId node) { return model.op(node).aliases(); }
 
 void measure_call(const Model& model, const CallSetting& setting, LocalCall& call) {
-  const auto& [largest, threads, device, gradients, change] = setting;
+  const auto& [largest, threads, device, gradients, change, times_only] = setting;
   const ops::BoundOperator& op = model.op(call.node);
   const ops::LocalSpecs local = ops::local_specs(op, call.iterations, largest, largest);
   const auto blocks = [](size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); };
   call.reserve = blocks(op.reserve_bytes(local));
   call.handed = blocks(op.handed_bytes(local));
+  if (times_only) return;
   call.packed = change ? 0 : blocks(ops::packed_bytes(op, device, local, threads, gradients));
   // What a library takes need not grow with the rows: both sizes that micro-batches of a step have.
   for (int64_t samples = largest; samples > 0 && samples >= largest - 1; --samples)

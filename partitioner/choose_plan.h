@@ -13,7 +13,11 @@
 //                            where there are images to divide
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
-// faster, and the same request gives the same plan. Pure function.
+// faster, and the same request gives the same plan. With request.slack the fewest bytes decide
+// among those whose step takes at most (1 + slack) times the least.
+//
+// Not all are simulated: those go first whose bound (cuts/least_seconds.h) is least, and those that
+// cannot be chosen any more are left. Pure function.
 #pragma once
 
 #include <functional>
@@ -44,7 +48,8 @@ struct Choice {
 // Told of each candidate before it is tried.
 using OnTry = std::function<void(const std::string& how)>;
 
-// request.cut, stages and placement are not looked at. Infeasible: no cut has a plan within the
+// request.cut, stages and placement are not looked at; the plan's own request has no slack, which is
+// of the choice and not of its cut. Infeasible: no cut has a plan within the
 // memory cap. Throws what the first cut throws where all of them do.
 std::variant<Choice, Infeasible> choose_plan(const Model& model, const PlanRequest& request,
                                              const InFlight& in_flight, const Objective& objective,

@@ -7,7 +7,7 @@
 
 namespace kerf::partitioner {
 
-Plan connected_plan(const Model& model, const PlanRequest& request, const Assignment& assignment) {
+Plan bound_plan(const Model& model, const PlanRequest& request, const Assignment& assignment) {
   Plan plan;
   plan.model = model.name();
   plan.fingerprint = model.fingerprint();
@@ -26,9 +26,18 @@ Plan connected_plan(const Model& model, const PlanRequest& request, const Assign
     plan.binding.resize(static_cast<size_t>(request.workers));
     std::iota(plan.binding.begin(), plan.binding.end(), 0);
   }
+  return plan;
+}
+
+void add_connectors(const Sums& sums, Plan& plan) {
+  plan.layouts = layouts_of(sums.sources());
+  plan.routes = all_routes(sums, plan.micro_batches);
+}
+
+Plan connected_plan(const Model& model, const PlanRequest& request, const Assignment& assignment) {
+  Plan plan = bound_plan(model, request, assignment);
   const Sources sources(model, plan.division, stages_of_parts(plan));
-  plan.layouts = layouts_of(sources);
-  plan.routes = all_routes(sources, plan.micro_batches);
+  add_connectors(Sums(sources), plan);
   return plan;
 }
 

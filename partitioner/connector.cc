@@ -11,32 +11,6 @@ namespace {
 
 using ops::Box;
 
-// Of a plan: beyond any use, and what memory still holds.
-constexpr size_t kMostRoutes = size_t{4} << 20;
-
-// Before any is made: what they are made of would be too much by itself.
-void check_routes(const Sources& sources) {
-  const int values = sources.model().values();
-  size_t most = 0;  // to each reader from each holder, there and back
-  for (ValueId value = 0; value < values; ++value)
-    most += 2 * sources.readers(value).size() * sources.shares(value).size();
-  if (most <= kMostRoutes) return;
-  size_t count = 0;
-  for (ValueId value = 0; value < values; ++value) {
-    const Role role = sources.model().value(value).role;
-    if (role != Role::kActivation && role != Role::kParameter) continue;  // it has no routes
-    for (const int part : sources.readers(value)) {
-      if (role == Role::kParameter && !sources.has_read_copy(value, part)) continue;
-      count += 2 * sources.of_value(value, part).size();
-      if (count > kMostRoutes)
-        throw Error(ErrorCode::kUsage,
-                    format("its parts come to more than {} routes, with those of {}; give it fewer "
-                           "parts",
-                           kMostRoutes, sources.model().value(value).name));
-    }
-  }
-}
-
 // The routes by which the terms of sums arrive, by receiver, leg and sender.
 void add_routes(const std::vector<Sum>& sums, ValueId value, bool gradient,
                 std::vector<Route>& routes) {
@@ -115,10 +89,10 @@ std::vector<Route> connect(const Model& model, const Division& division,
   return connect(Sources(model, division, stage_of));
 }
 
-std::vector<Route> connect(const Sources& sources) {
-  check_routes(sources);
-  const Sums sums(sources);
-  const int values = sources.model().values();
+std::vector<Route> connect(const Sources& sources) { return connect(Sums(sources)); }
+
+std::vector<Route> connect(const Sums& sums) {
+  const int values = sums.sources().model().values();
   std::vector<Route> routes;
   for (ValueId value = 0; value < values; ++value)
     add_routes(sums.of(value, false), value, false, routes);

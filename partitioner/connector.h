@@ -114,6 +114,8 @@ std::vector<Route> connect(const Model& model, const Division& division,
                            const std::vector<int>& stage_of = {});
 class Sources;
 std::vector<Route> connect(const Sources& sources);
+class Sums;
+std::vector<Route> connect(const Sums& sums);
 
 // What a route is there for: the counts of messages between layers are known formulas, what the
 // loss adds (gathering the scores, scattering their gradient), what parameters cost once a step and
@@ -136,7 +138,6 @@ std::string name_of(const Model& model, const Route& route);
 size_t message_bytes(const Model& model, const Route& route, int64_t samples);
 // "slice -> bridge -> concat", "bridge -> sum (reduce-scatter)": the connectors that a route stands
 // for; none of the step vector's, which no cut inserts.
-class Sums;
 std::string connector_words(const Sums& sums, const Route& route);
 
 }  // namespace kerf::partitioner

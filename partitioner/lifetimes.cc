@@ -17,8 +17,8 @@ using Kind = Instruction::Kind;
 
 class PartMemory {
  public:
-  PartMemory(const Model& model, Part& part, int64_t samples, bool packed)
-      : model_(model), part_(part), samples_(samples), packed_(packed), lists_(lists_of(part)) {}
+  PartMemory(const Model& model, Part& part, int64_t samples)
+      : model_(model), part_(part), samples_(samples), lists_(lists_of(part)) {}
 
   void place() {
     locals_ = uses_of_locals(model_, part_);
@@ -54,7 +54,6 @@ class PartMemory {
   const Model& model_;
   Part& part_;
   const int64_t samples_;
-  const bool packed_;
   const std::array<InstructionList*, kLists> lists_;
   std::map<int, ListUses> locals_;    // by root
   std::map<int, ListUses> reserves_;  // by call
@@ -188,14 +187,11 @@ void PartMemory::place_transient(size_t list, InstructionList& to) {
     if (instruction.call < 0) of_tensors.push_back(blocks.back());
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
-  const auto place = [&](std::vector<Block>& all) {
-    return packed_ ? place_blocks(all) : stack_blocks(all);
-  };
-  to.transient_bytes = place(blocks);
+  to.transient_bytes = place_blocks(blocks);
   most = std::max(most, to.transient_bytes);
   part_.transient_tensor_bytes =
       std::max(part_.transient_tensor_bytes,
-               of_tensors.size() == blocks.size() ? to.transient_bytes : place(of_tensors));
+               of_tensors.size() == blocks.size() ? to.transient_bytes : place_blocks(of_tensors));
   for (size_t i = 0; i < blocks.size(); ++i) *offsets[i] = blocks[i].offset;
   for (size_t i = 0; i < part_.locals.size(); ++i)
     to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];
@@ -315,11 +311,11 @@ void read_data(const Model& model, Part& part) {
 
 }  // namespace
 
-void place_memory(const Model& model, Part& part, int64_t samples, bool packed) {
+void place_memory(const Model& model, Part& part, int64_t samples) {
   write_in_place(model, part);
   read_data(model, part);
   write_into_slots(model, part);
-  PartMemory(model, part, samples, packed).place();
+  PartMemory(model, part, samples).place();
 }
 
 }  // namespace kerf::partitioner

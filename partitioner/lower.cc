@@ -51,7 +51,12 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
 
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
   const Sources sources(model, plan.division, stages_of_parts(plan));
-  const Sums sums(sources);
+  return lower(Sums(sources), plan, options);
+}
+
+std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& options) {
+  const Sources& sources = sums.sources();
+  const Model& model = sources.model();
   const RouteIndex routes(plan.routes);
   const StepVector step_vector(model, plan.micro_batches);
   std::vector<StepMember> members;

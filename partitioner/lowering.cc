@@ -15,6 +15,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   to_.stage = stage;
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
+  to_.times_only = options_.times_only;
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const int i : sources_.computations_on(part_))
     if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
@@ -22,14 +23,18 @@ Part Lowering::run(int part, int stage, bool interleaved) {
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
   const int64_t largest = sources_.largest();
-  const CallSetting setting{largest, options_.threads, device_of(options_.devices, to_.worker),
-                            options_.gradients, options_.gradients && plan_.micro_batches == 1};
+  const CallSetting setting{largest,
+                            options_.threads,
+                            device_of(options_.devices, to_.worker),
+                            options_.gradients,
+                            options_.gradients && plan_.micro_batches == 1,
+                            options_.times_only};
   for (LocalCall& call : to_.calls) measure_call(model_, setting, call);
   if (options_.gradients) {
     add_gradients(interleaved);
     add_parameters();
   }
-  place_memory(model_, to_, largest, options_.packed);
+  if (!options_.times_only) place_memory(model_, to_, largest);
   return std::move(to_);
 }
 

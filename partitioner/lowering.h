@@ -142,7 +142,7 @@ void write_in_place(const Model& model, Part& part);
 void write_into_slots(const Model& model, Part& part);
 
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
-// rows of the largest micro-batch; `packed`: as LowerOptions says.
-void place_memory(const Model& model, Part& part, int64_t samples, bool packed);
+// rows of the largest micro-batch.
+void place_memory(const Model& model, Part& part, int64_t samples);
 
 }  // namespace kerf::partitioner

@@ -30,30 +30,17 @@ void check_request(const PlanRequest& request) {
       request.placement.size() != static_cast<size_t>(request.workers))
     fail(format("a placement of {} parts, but there are {}", request.placement.size(),
                 request.workers));
-  if (!(request.slack >= 0 && request.slack <= kMostSlack))
-    fail(format("--slack {}: is not within 0 and {}", request.slack, kMostSlack));
+  check_slack(request.slack);
   if (request.slack > 0 && request.cut != Cut::kLayer)
-    fail("--slack is for --cut layer: no other cut saves bytes at the cost of its bottleneck");
+    fail(
+        "--slack is for --cut layer and auto: no other cut has plans to choose among by their "
+        "bytes");
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   const auto& devices = request.speed.capacities.workers;
   if (!devices.empty() && std::ssize(devices) != request.workers_bound())
     fail(
         format("devices of {} workers, but there are {}", devices.size(), request.workers_bound()));
-}
-
-Plan connect_and_predict(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                         const Assignment& assignment) {
-  KERF_CHECK(request.trains == in_flight.trains(), "schedule {} {} gradients", request.schedule,
-             in_flight.trains() ? "has" : "has no");
-  Plan plan = connected_plan(model, request, assignment);
-  plan.workers = predict(model, plan, request, in_flight);
-  plan.bottleneck = bottleneck_of(model, plan, request);
-  Bound bound =
-      checked_bound({assignment.bound, assignment.witness}, plan.bottleneck, model.name());
-  plan.bound = bound.value;
-  plan.witness.text = std::move(bound.witness);
-  return plan;
 }
 
 const CutRow& row_of(Cut cut) {
@@ -101,11 +88,23 @@ void interleave(const Model& model, const PlanRequest& request, const InFlight& 
 
 }  // namespace
 
-Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                   const Assignment& assignment) {
-  Plan plan = connect_and_predict(model, request, in_flight, assignment);
+Plan predicted_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                    const Bound& bound, Plan plan) {
+  KERF_CHECK(request.trains == in_flight.trains(), "schedule {} {} gradients", request.schedule,
+             in_flight.trains() ? "has" : "has no");
+  plan.workers = predict(model, plan, request, in_flight);
+  plan.bottleneck = bottleneck_of(model, plan, request);
+  Bound checked = checked_bound(bound, plan.bottleneck, model.name());
+  plan.bound = checked.value;
+  plan.witness.text = std::move(checked.witness);
   if (check_memory(plan, request)) interleave(model, request, in_flight, plan);
   return plan;
+}
+
+Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   const Assignment& assignment) {
+  return predicted_plan(model, request, in_flight, {assignment.bound, assignment.witness},
+                        connected_plan(model, request, assignment));
 }
 
 namespace {

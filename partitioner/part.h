@@ -167,7 +167,8 @@ struct Part {
   int part = 0;
   int stage = 0;
   int worker = 0;
-  bool gradients = true;  // false: lowered for forward only, with F alone
+  bool gradients = true;    // false: lowered for forward only, with F alone
+  bool times_only = false;  // true: lowered for who asks for times alone
   std::vector<Local> locals;
   std::vector<LocalCall> calls;
   InstructionList forward;
@@ -193,14 +194,18 @@ struct LowerOptions {
   // (empty: CPUs).
   int threads = 1;
   std::vector<runtime::DeviceKind> devices = {};
-  // false: blocks of regions lie one after the other; for who asks for times alone.
-  bool packed = true;
+  // For who asks for times alone: what is computed, sent and received, in the order of a run. Moves
+  // have no selections, and nothing lies anywhere.
+  bool times_only = false;
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
 // those with gradients do. The plan must be valid. Throws Error{kUsage} for a division that an
 // operator refuses.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
+// The same of what the plan was connected by.
+class Sums;
+std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& options = {});
 
 // Whether the B of this stage makes the gradients of weights node by node among those of inputs:
 // where the plan says so, and where nothing leaves the stage that ought to leave first.

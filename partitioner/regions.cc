@@ -191,13 +191,4 @@ int64_t place_blocks(std::vector<Block>& blocks) {
   return Placing(blocks).run();
 }
 
-int64_t stack_blocks(std::vector<Block>& blocks) {
-  int64_t end = 0;
-  for (Block& block : blocks) {
-    block.offset = end;
-    end += block.bytes;
-  }
-  return end;
-}
-
 }  // namespace kerf::partitioner

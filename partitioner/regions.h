@@ -22,7 +22,5 @@ int64_t greatest_sum(const std::vector<Block>& blocks);
 // offset, in several orders, and keeps the best (interval packing is NP-hard: Garey and Johnson,
 // 1979, problem SR2). O(n k log n) where k of the n blocks live at nearly one time.
 int64_t place_blocks(std::vector<Block>& blocks);
-// The same, one after the other, whenever they live.
-int64_t stack_blocks(std::vector<Block>& blocks);
 
 }  // namespace kerf::partitioner

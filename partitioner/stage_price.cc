@@ -93,9 +93,14 @@ std::vector<double> worker_prices(const Model& model, const Plan& plan,
                    works);
 }
 
-double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works) {
-  return most_of(prices_of(sources.computations(), connect(sources), request.placement,
-                           sources.model(), request, works));
+double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works,
+                     double enough) {
+  const auto most = [&](const std::vector<Route>& routes) {
+    return most_of(prices_of(sources.computations(), routes, request.placement, sources.model(),
+                             request, works));
+  };
+  const double computing = most({});
+  return computing < enough ? most(connect(sources)) : computing;
 }
 
 double bottleneck_of(const Model& model, const Plan& plan, const PlanRequest& request) {

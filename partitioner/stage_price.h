@@ -38,8 +38,10 @@ double wire_price(const PlanRequest& request, double bytes, double messages, int
 
 // worker -> price of its stages, of a plan whose layouts, binding and routes are set.
 std::vector<double> worker_prices(const Model& model, const Plan& plan, const PlanRequest& request);
-// The same of what is connected and not yet a plan; the request says the binding.
-double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works);
+// The same of what is not yet a plan; the request says the binding. Where computing alone comes to
+// `enough`, that: it is not connected then.
+double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works,
+                     double enough);
 // The most of them.
 double bottleneck_of(const Model& model, const Plan& plan, const PlanRequest& request);
 

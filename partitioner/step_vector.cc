@@ -7,6 +7,7 @@
 
 #include "partitioner/plan.h"
 #include "partitioner/sources.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -119,12 +120,13 @@ std::vector<Route> step_routes(const Sources& sources, int micro_batches, int fi
 }
 
 std::vector<Route> all_routes(const Model& model, const Plan& plan) {
-  return all_routes(Sources(model, plan.division, stages_of_parts(plan)), plan.micro_batches);
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  return all_routes(Sums(sources), plan.micro_batches);
 }
 
-std::vector<Route> all_routes(const Sources& sources, int micro_batches) {
-  std::vector<Route> routes = connect(sources);
-  for (Route& route : step_routes(sources, micro_batches, static_cast<int>(routes.size())))
+std::vector<Route> all_routes(const Sums& sums, int micro_batches) {
+  std::vector<Route> routes = connect(sums);
+  for (Route& route : step_routes(sums.sources(), micro_batches, static_cast<int>(routes.size())))
     routes.push_back(std::move(route));
   return routes;
 }

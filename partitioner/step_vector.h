@@ -74,6 +74,6 @@ std::vector<Route> step_routes(const Sources& sources, int micro_batches, int fi
 
 // All routes of a plan, by its division, stages and micro-batches: connect(), and these.
 std::vector<Route> all_routes(const Model& model, const Plan& plan);
-std::vector<Route> all_routes(const Sources& sources, int micro_batches);
+std::vector<Route> all_routes(const Sums& sums, int micro_batches);
 
 }  // namespace kerf::partitioner

@@ -10,6 +10,32 @@ namespace {
 
 using ops::Box;
 
+// Of a plan: beyond any use, and what memory still holds.
+constexpr size_t kMostRoutes = size_t{4} << 20;
+
+// Before any is made: what they are made of would be too much by itself.
+void check_routes(const Sources& sources) {
+  const int values = sources.model().values();
+  size_t most = 0;  // to each reader from each holder, there and back
+  for (ValueId value = 0; value < values; ++value)
+    most += 2 * sources.readers(value).size() * sources.shares(value).size();
+  if (most <= kMostRoutes) return;
+  size_t count = 0;
+  for (ValueId value = 0; value < values; ++value) {
+    const Role role = sources.model().value(value).role;
+    if (role != Role::kActivation && role != Role::kParameter) continue;  // it has no routes
+    for (const int part : sources.readers(value)) {
+      if (role == Role::kParameter && !sources.has_read_copy(value, part)) continue;
+      count += 2 * sources.of_value(value, part).size();
+      if (count > kMostRoutes)
+        throw Error(ErrorCode::kUsage,
+                    format("its parts come to more than {} routes, with those of {}; give it fewer "
+                           "parts",
+                           kMostRoutes, sources.model().value(value).name));
+    }
+  }
+}
+
 // What the sums of one value have in common.
 class OfValue {
  public:
@@ -223,6 +249,7 @@ std::vector<Contribution> Sum::contributions() const {
 }
 
 Sums::Sums(const Sources& sources) : sources_(sources) {
+  check_routes(sources);
   const Model& model = sources.model();
   values_.resize(static_cast<size_t>(model.values()));
   gradients_.resize(values_.size());

@@ -42,6 +42,7 @@ struct Sum {
 
 class Sums {
  public:
+  // Throws Error{kUsage} where they come to more routes than a plan may have.
   explicit Sums(const Sources& sources);
 
   const Sources& sources() const { return sources_; }

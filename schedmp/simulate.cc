@@ -1,9 +1,8 @@
 #include "schedmp/simulate.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "schedmp/interpreter.h"
@@ -19,6 +18,12 @@ using partitioner::Part;
 using partitioner::Plan;
 
 namespace {
+
+// The rows that micro-batches of a step have are of two numbers at most, the first one's the larger.
+size_t number_of(int64_t samples, const std::vector<int64_t>& sizes) {
+  return samples == sizes.front() ? 0 : 1;
+}
+constexpr size_t kSizes = 2;
 
 // What takes or gives time, in the order in which a worker comes to it.
 struct TimedEvent {
@@ -40,7 +45,9 @@ class Stopwatch : public Machine {
         largest_(plan.largest_micro_batch()),
         sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
         parts_(std::move(parts)),
-        speed_(speed) {}
+        speed_(speed) {
+    for (const Part* part : parts_) costs_.emplace_back(kSizes * part->calls.size());
+  }
 
   std::vector<TimedEvent> events;
 
@@ -65,13 +72,13 @@ class Stopwatch : public Machine {
 
   const NodeCost& cost_of(const Site& site, const Instruction& i) {
     const int64_t samples = sizes_[static_cast<size_t>(site.micro_batch)];
-    const auto [at, absent] = costs_.try_emplace({site.part, i.call, samples});
-    if (absent) {
-      const auto& call = parts_[site.part]->calls[static_cast<size_t>(i.call)];
-      at->second =
-          partitioner::node_cost(model_, call.node, call.iterations, largest_, samples, speed_);
+    const auto index = static_cast<size_t>(i.call);
+    std::optional<NodeCost>& cost = costs_[site.part][kSizes * index + number_of(samples, sizes_)];
+    if (!cost) {
+      const partitioner::LocalCall& call = parts_[site.part]->calls[index];
+      cost = partitioner::node_cost(model_, call.node, call.iterations, largest_, samples, speed_);
     }
-    return at->second;
+    return *cost;
   }
 
   const Model& model_;
@@ -80,7 +87,7 @@ class Stopwatch : public Machine {
   std::vector<int64_t> sizes_;  // by micro-batch
   std::vector<const Part*> parts_;
   const DeviceSpeed& speed_;
-  std::map<std::tuple<size_t, int, int64_t>, NodeCost> costs_;  // by part, call and rows
+  std::vector<std::vector<std::optional<NodeCost>>> costs_;  // by part, by call and rows
 };
 
 // Lets all rows run against each other until nothing moves. What a worker does depends on what it
@@ -96,7 +103,10 @@ class Race {
         workers_(workers),
         at_(workers.size()),
         now_(workers.size()),
-        begin_(workers.size(), kNotYet) {
+        begin_(workers.size(), kNotYet),
+        arrivals_(plan.routes.size()),
+        wires_(plan.routes.size()),
+        link_free_(workers.size() * workers.size()) {
     timeline_.rows.resize(workers.size());
     timeline_.busy.resize(workers.size());
     for (bool moved = true; std::exchange(moved, false);)
@@ -124,12 +134,12 @@ class Race {
         timeline_.busy[worker] += event.seconds;
         break;
       case TimedEvent::Kind::kSend:
-        arrivals_[{event.route, event.micro_batch}] = arrival(event, now);
+        arrival_of(event) = arrival(event, now);
         break;
       case TimedEvent::Kind::kReceive: {
-        const auto sent = arrivals_.find({event.route, event.micro_batch});
-        if (sent == arrivals_.end()) return false;
-        now = std::max(now, sent->second);
+        const double arrived = arrival_of(event);
+        if (arrived == kNotYet) return false;
+        now = std::max(now, arrived);
         break;
       }
       case TimedEvent::Kind::kEnd: {
@@ -142,18 +152,44 @@ class Race {
     return true;
   }
 
+  // What messages of a route take on their way.
+  struct Wire {
+    std::array<double, kSizes> seconds = {kNotYet, kNotYet};  // on the link, by rows
+    double latency = 0;
+    size_t link = 0;
+    bool local = false;
+  };
+
+  // Of a message of this route; kNotYet until it is sent.
+  double& arrival_of(const TimedEvent& event) {
+    std::vector<double>& of_route = arrivals_[static_cast<size_t>(event.route)];
+    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.size(), kNotYet);
+    return of_route[static_cast<size_t>(std::max(event.micro_batch, 0))];
+  }
+
   double arrival(const TimedEvent& event, double sent) {
-    const partitioner::Route& route = plan_.routes[static_cast<size_t>(event.route)];
-    if (partitioner::is_local(plan_, route)) return sent;
     const int64_t samples =
         event.micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(event.micro_batch)];
-    const auto bytes = static_cast<double>(partitioner::message_bytes(model_, route, samples));
+    const size_t number = event.micro_batch < 0 ? 0 : number_of(samples, sizes_);
+    Wire& wire = wires_[static_cast<size_t>(event.route)];
+    if (wire.seconds[number] == kNotYet) measure(event.route, samples, wire.seconds[number], wire);
+    if (wire.local) return sent;
+    double& free = link_free_[wire.link];
+    free = std::max(free, sent) + wire.seconds[number];
+    return free + wire.latency;
+  }
+
+  void measure(int number, int64_t samples, double& seconds, Wire& wire) const {
+    const partitioner::Route& route = plan_.routes[static_cast<size_t>(number)];
     const auto worker_of = [&](int part) { return plan_.binding[static_cast<size_t>(part)]; };
-    const std::pair ends(worker_of(route.from), worker_of(route.to));
-    const partitioner::LinkCosts link = partitioner::link_costs(speed_, ends.first, ends.second);
-    double& free = link_free_[ends];
-    free = std::max(free, sent) + bytes / link.bytes_per_second;
-    return free + link.seconds;
+    const int from = worker_of(route.from);
+    const int to = worker_of(route.to);
+    const partitioner::LinkCosts link = partitioner::link_costs(speed_, from, to);
+    const auto bytes = static_cast<double>(partitioner::message_bytes(model_, route, samples));
+    seconds = bytes / link.bytes_per_second;
+    wire.latency = link.seconds;
+    wire.link = static_cast<size_t>(from) * workers_.size() + static_cast<size_t>(to);
+    wire.local = partitioner::is_local(plan_, route);
   }
 
   const Model& model_;
@@ -163,9 +199,10 @@ class Race {
   const std::vector<std::vector<TimedEvent>>& workers_;
   std::vector<size_t> at_;
   std::vector<double> now_;
-  std::vector<double> begin_;                             // of the list that runs
-  std::map<std::pair<int, int>, double> arrivals_;        // by route and micro-batch
-  std::map<std::pair<int, int>, double> link_free_ = {};  // by sender and receiver
+  std::vector<double> begin_;                  // of the list that runs
+  std::vector<std::vector<double>> arrivals_;  // by route, by micro-batch
+  std::vector<Wire> wires_;                    // by route
+  std::vector<double> link_free_;              // by sender and receiver
   Timeline timeline_;
 };
 
@@ -173,12 +210,12 @@ class SimulatedStep : public partitioner::Objective {
  public:
   explicit SimulatedStep(ScheduleOf schedule_of) : schedule_of_(std::move(schedule_of)) {}
 
-  std::optional<double> step_seconds(const Model& model, const Plan& plan,
+  std::optional<double> step_seconds(const partitioner::Sums& sums, const Plan& plan,
                                      const DeviceSpeed& speed) const override {
     const Schedule schedule = schedule_of_(plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
-    const auto timeline =
-        simulate(model, plan, lower(model, plan, {.packed = false}), schedule, speed);
+    const auto timeline = simulate(sums.sources().model(), plan,
+                                   lower(sums, plan, {.times_only = true}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

@@ -90,7 +90,7 @@ constexpr FlagRule kRules[] = {
     {"--together", "layer", kMaking},
     {"--apart", "layer", kMaking},
     {"--stages-per-worker", "layer", kMaking | kGraph},
-    {"--slack", "layer", kMaking | kGraph},
+    {"--slack", "layer auto", kMaking | kGraph},
     {"--certify", "layer", kAsking | kGraph},
     {"--hosts", "layer", kGraph | kFront},
     // what to do

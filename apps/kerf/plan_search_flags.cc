@@ -9,8 +9,8 @@ void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
   command
       .add_option("--slack", plan.slack,
                   help_for("--slack",
-                           "save bytes as long as the bottleneck stays within (1 + S) times the "
-                           "least (default 0)"))
+                           "save bytes as long as the bottleneck (of auto: the step's time) stays "
+                           "within (1 + S) times the least (default 0)"))
       ->type_name("S");
   command.add_flag(
       "--certify", plan.certify,

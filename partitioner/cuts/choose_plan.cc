@@ -3,17 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
+#include <limits>
+#include <memory>
+#include <numeric>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "partitioner/connected_plan.h"
 #include "partitioner/cuts/group_search.h"
 #include "partitioner/cuts/hybrid.h"
+#include "partitioner/cuts/least_seconds.h"
 #include "partitioner/cuts/space.h"
 #include "partitioner/layers_by_step.h"
 #include "partitioner/rewrite.h"
-#include "partitioner/stage_price.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 
@@ -40,47 +44,20 @@ std::string described(const Groups& groups) {
   return format("hybrid, {}", fmt::join(each, " then "));
 }
 
-// No step of the plan takes less: every worker begins with its first forward pass, operator by
-// operator, each of which waits for what it reads of others; and computes all the rest afterwards.
-double least_seconds(const Model& model, const Plan& plan, const PlanRequest& request) {
-  std::map<std::pair<ValueId, int>, std::vector<int>> senders;  // of a value to a part
-  for (const Route& route : plan.routes)
-    if (!route.gradient && route.leg == Leg::kDirect && !is_of_step(model, route))
-      senders[{route.value, route.to}].push_back(route.from);
-  const int64_t samples = counted_sizes(plan.batch, plan.micro_batches).begin()->first;
-  std::vector<double> now(plan.binding.size());
-  std::vector<double> rest(plan.binding.size());
-  std::map<std::pair<ValueId, int>, double> made;  // when, of a value by a part
-  NodeWorks works(model, request);
-  for (const Computation& call : computations(model, plan.division)) {
-    const auto part = static_cast<size_t>(call.part);
-    for (const ValueId input : model.node(call.node).inputs)
-      if (const auto found = senders.find({input, call.part}); found != senders.end())
-        for (const int from : found->second) now[part] = std::max(now[part], made[{input, from}]);
-    const double forward =
-        node_cost(model, call.node, call.iterations, plan.division.largest, samples, request.speed)
-            .forward_seconds;
-    now[part] += forward;
-    rest[part] += works.total(call.node, call.iterations) - forward;
-    for (const ValueId output : model.node(call.node).outputs)
-      made[{output, call.part}] = now[part];
-  }
-  double most = 0;
-  for (size_t part = 0; part < now.size(); ++part) most = std::max(most, now[part] + rest[part]);
-  return most;
-}
-
 class Choosing {
  public:
   Choosing(const Model& model, const PlanRequest& request, const InFlight& in_flight,
            const Objective& objective, const OnTry& on_try)
       : model_(model),
         request_(request),
+        slack_(request.slack),
         in_flight_(in_flight),
         objective_(objective),
         on_try_(on_try) {
+    check_slack(slack_);
     request_.placement.clear();
     request_.stages = 0;
+    request_.slack = request_.steering.slack = 0;  // which is not the layer cut's own
   }
 
   std::variant<Choice, Infeasible> choose() {
@@ -95,16 +72,10 @@ class Choosing {
         try_row("free, by space");
       if (request_.cut == Cut::kLayer) try_layers_by_step();
     }
-    // Hybrid plans are many, and most of them wait too long for their first stages.
-    const auto hybrids =
-        std::stable_partition(candidates_.begin(), candidates_.end(),
-                              [](const Candidate& each) { return each.cut != Cut::kHybrid; });
-    const auto others = static_cast<size_t>(hybrids - candidates_.begin());
-    weigh_all(0, others, std::nullopt);
-    weigh_all(others, candidates_.size(), least_of(others));
+    bound_all();
+    weigh_all();
     auto best = take_best();
     if (!best) return nothing_fits();
-    finish(*best);
     best->tried = std::move(tried_);
     return *std::move(best);
   }
@@ -116,9 +87,11 @@ class Choosing {
     Model model;
     Cut cut{};
     Assignment assignment;
-    std::optional<Plan> plan = std::nullopt;
+    std::unique_ptr<const Sources> sources = nullptr;  // while they are needed
+    Plan plan = {};       // bound; of one that was weighed connected, and under a cap predicted
+    double at_least = 0;  // seconds of its step
     std::optional<StepCost> cost = std::nullopt;
-    std::optional<double> at_least = std::nullopt;  // seconds: too many
+    bool above_cap = false;
     std::exception_ptr fault = nullptr;
   };
 
@@ -173,9 +146,18 @@ class Choosing {
 
   void try_layers_by_step() {
     if (on_try_) on_try_("layer, by step");
+    Candidate candidate{0, model_, request_.cut, {}};
+    double least = std::numeric_limits<double>::infinity();
     const StepCostOf cost_of = [&](const Assignment& assignment) -> std::optional<StepCost> {
-      const auto plan = plan_of(model_, request_, assignment);
-      return plan ? cost_of_step(model_, *plan) : std::nullopt;
+      candidate.assignment = assignment;
+      candidate.above_cap = false;
+      candidate.cost.reset();
+      bound(candidate);
+      if (candidate.at_least > least) return std::nullopt;
+      weigh(candidate);
+      if (candidate.fault) std::rethrow_exception(candidate.fault);
+      if (candidate.cost) least = std::min(least, candidate.cost->seconds);
+      return candidate.cost;
     };
     std::optional<Assignment> found;
     try {
@@ -210,102 +192,139 @@ class Choosing {
       });
   }
 
-  // With predictions where there is a cap, and then only within it.
-  std::optional<Plan> plan_of(const Model& model, const PlanRequest& request,
-                              const Assignment& assignment) const {
-    if (!request.is_capped()) return connected_plan(model, request, assignment);
-    Plan plan = assigned_plan(model, request, in_flight_, assignment);
-    for (const WorkerPrediction& worker : plan.workers)
-      if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
-        return std::nullopt;
-    return plan;
-  }
-  std::optional<StepCost> cost_of_step(const Model& model, const Plan& plan) const {
-    const auto seconds = objective_.step_seconds(model, plan, request_.speed);
-    if (!seconds) return std::nullopt;
-    return StepCost{*seconds, bytes_sent(model, plan)};
-  }
-
-  // `enough`: seconds of a step that there is already.
-  void weigh(Candidate& candidate, std::optional<double> enough) const {
+  PlanRequest request_of(const Candidate& candidate) const {
     PlanRequest request = request_;
     request.cut = candidate.cut;
+    return request;
+  }
+
+  // Finds where everything comes from, and what that alone says of the step.
+  void bound(Candidate& candidate) const {
+    candidate.at_least = 0;
     try {
-      candidate.plan = plan_of(candidate.model, request, candidate.assignment);
-      if (!candidate.plan) return;
-      if (enough) {
-        const double least = least_seconds(candidate.model, *candidate.plan, request);
-        if (least > *enough) candidate.at_least = least;
-      }
-      if (!candidate.at_least) candidate.cost = cost_of_step(candidate.model, *candidate.plan);
+      const PlanRequest request = request_of(candidate);
+      candidate.plan = bound_plan(candidate.model, request, candidate.assignment);
+      candidate.sources = std::make_unique<Sources>(candidate.model, candidate.plan.division,
+                                                    stages_of_parts(candidate.plan));
+      candidate.at_least = least_seconds(*candidate.sources, candidate.plan, request);
     } catch (...) {
       candidate.fault = std::current_exception();
     }
   }
 
-  // Those of [begin, end), each by itself, on as many threads as there are processors.
-  void weigh_all(size_t begin, size_t end, std::optional<double> enough) {
-    std::atomic<size_t> next = begin;
-    const auto work = [&](const OnTry& on_try) {
-      for (size_t i = next++; i < end; i = next++) {
-        if (on_try) on_try(format("step {} of {}", i + 1, candidates_.size()));
-        weigh(candidates_[i], enough);
-      }
-    };
-    const size_t most = std::min<size_t>(end - begin, std::thread::hardware_concurrency());
-    std::vector<std::jthread> helpers;
-    while (helpers.size() + 1 < most) helpers.emplace_back(work, OnTry());
-    work(on_try_);
+  // Connects what is bound, predicts it where there is a cap, and simulates its step if it is
+  // within that.
+  void weigh(Candidate& candidate) const {
+    if (candidate.fault) return;
+    try {
+      const PlanRequest request = request_of(candidate);
+      const Sums sums(*candidate.sources);
+      add_connectors(sums, candidate.plan);
+      if (request.is_capped()) candidate.plan = predicted(candidate, std::move(candidate.plan));
+      for (const WorkerPrediction& worker : candidate.plan.workers)
+        if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
+          candidate.above_cap = true;
+      if (candidate.above_cap) return;
+      if (const auto seconds = objective_.step_seconds(sums, candidate.plan, request.speed))
+        candidate.cost = {*seconds, bytes_sent(candidate.model, candidate.plan)};
+    } catch (...) {
+      candidate.fault = std::current_exception();
+    }
+  }
+  Plan predicted(const Candidate& candidate, Plan connected) const {
+    return predicted_plan(candidate.model, request_of(candidate), in_flight_,
+                          {candidate.assignment.bound, candidate.assignment.witness},
+                          std::move(connected));
   }
 
-  // Seconds of the best of the first so many; empty if there is none.
-  std::optional<double> least_of(size_t count) const {
-    std::optional<double> least;
-    for (size_t i = 0; i < count; ++i)
-      if (const auto& cost = candidates_[i].cost; cost && (!least || cost->seconds < *least))
-        least = cost->seconds;
+  // Each of `count`, by itself, on as many threads as there are processors.
+  template <class Work>
+  void each_of(size_t count, const char* what, const Work& work) const {
+    std::atomic<size_t> next = 0;
+    const auto go = [&](const OnTry& on_try) {
+      for (size_t i = next++; i < count; i = next++) {
+        if (on_try) on_try(format("{} {} of {}", what, i + 1, count));
+        work(i);
+      }
+    };
+    const size_t most = std::min<size_t>(count, std::thread::hardware_concurrency());
+    std::vector<std::jthread> helpers;
+    while (helpers.size() + 1 < most) helpers.emplace_back(go, OnTry());
+    go(on_try_);
+  }
+
+  void bound_all() {
+    each_of(candidates_.size(), "bound", [&](size_t i) { bound(candidates_[i]); });
+  }
+
+  // The most promising first; what cannot be chosen any more is left as it is.
+  void weigh_all() {
+    std::vector<size_t> order(candidates_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return candidates_[a].at_least < candidates_[b].at_least;
+    });
+    std::atomic<double> least = std::numeric_limits<double>::infinity();
+    each_of(order.size(), "step", [&](size_t i) {
+      Candidate& candidate = candidates_[order[i]];
+      if (candidate.at_least > limit_of(least)) return;
+      weigh(candidate);
+      candidate.sources.reset();
+      if (!candidate.cost) return;
+      for (double known = least; candidate.cost->seconds < known;)
+        if (least.compare_exchange_weak(known, candidate.cost->seconds)) break;
+    });
+  }
+
+  // Of the seconds that a plan may take which is chosen for its bytes.
+  double limit_of(double least) const { return least * (1 + slack_); }
+
+  double least() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Candidate& candidate : candidates_)
+      if (candidate.cost) least = std::min(least, candidate.cost->seconds);
     return least;
   }
 
+  // Of those that take no more than they may, the one that sends least. What is told of each does
+  // not depend on which of them happened to be weighed before it was clear that they take longer.
   std::optional<Choice> take_best() {
+    const double limit = limit_of(least());
     Candidate* best = nullptr;
+    const auto key = [](const Candidate& each) {
+      return std::tuple(each.cost->bytes, each.cost->seconds, each.tried);
+    };
     for (Candidate& candidate : candidates_) {
-      Tried& tried = tried_[candidate.tried];
-      try {
-        if (candidate.fault) std::rethrow_exception(candidate.fault);
-      } catch (const Error& error) {
-        note(error, tried);
-        continue;
-      }
-      if (!candidate.cost) {
-        tried.why_not = why_not(candidate);
-        continue;
-      }
-      tried.step_seconds = candidate.cost->seconds;
-      tried.bytes = candidate.cost->bytes;
-      if (best == nullptr ||
-          std::pair(*candidate.cost, candidate.tried) < std::pair(*best->cost, best->tried))
-        best = &candidate;
+      if (!tell(candidate, limit) || candidate.cost->seconds > limit) continue;
+      if (best == nullptr || key(candidate) < key(*best)) best = &candidate;
     }
     if (best == nullptr) return std::nullopt;
-    if (best->plan->workers.empty()) {  // it was connected only
-      best->plan->bound = best->assignment.bound;
-      best->plan->witness.text = best->assignment.witness;
+    // It was connected only, where no cap asked for predictions of all.
+    if (best->plan.workers.empty()) best->plan = predicted(*best, std::move(best->plan));
+    return Choice{std::move(best->model), std::move(best->plan), {}};
+  }
+
+  // What became of it; whether it was weighed and may run.
+  bool tell(const Candidate& candidate, double limit) {
+    Tried& tried = tried_[candidate.tried];
+    if (candidate.at_least > limit) {
+      tried.why_not = format("its step takes {:.3g} s at least", candidate.at_least);
+      return false;
     }
-    return Choice{std::move(best->model), *std::move(best->plan), {}};
-  }
-
-  std::string why_not(const Candidate& candidate) const {
-    if (!candidate.plan) return "no such plan is within the memory cap";
-    if (!candidate.at_least) return "the schedule cannot run it";
-    return format("its step takes {:.3g} s at least", *candidate.at_least);
-  }
-
-  // Only the best is predicted, where no cap asked for all.
-  void finish(Choice& choice) {
-    if (!choice.plan.workers.empty()) return;
-    request_.cut = choice.plan.cut;
-    choice.plan = assigned_plan(choice.model, request_, in_flight_, assignment_of(choice.plan));
+    try {
+      if (candidate.fault) std::rethrow_exception(candidate.fault);
+    } catch (const Error& error) {
+      note(error, tried);
+      return false;
+    }
+    if (!candidate.cost) {
+      tried.why_not = candidate.above_cap ? "no such plan is within the memory cap"
+                                          : "the schedule cannot run it";
+      return false;
+    }
+    tried.step_seconds = candidate.cost->seconds;
+    tried.bytes = candidate.cost->bytes;
+    return true;
   }
 
   // Of the cuts that fail for want of memory, the one that fails by least says what would do.
@@ -339,10 +358,8 @@ class Choosing {
 
   // What a plan that is no row's needs beyond the cap of all workers.
   std::optional<Infeasible> short_of_memory(const Candidate& candidate) const {
-    if (candidate.fault || candidate.plan || !request_.memory) return std::nullopt;
-    PlanRequest request = request_;
-    request.cut = candidate.cut;
-    const Plan plan = assigned_plan(candidate.model, request, in_flight_, candidate.assignment);
+    if (!candidate.above_cap || !request_.memory) return std::nullopt;
+    const Plan& plan = candidate.plan;
     const auto fullest =
         std::max_element(plan.workers.begin(), plan.workers.end(),
                          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
@@ -367,6 +384,7 @@ class Choosing {
 
   const Model& model_;
   PlanRequest request_;
+  const double slack_;
   const InFlight& in_flight_;
   const Objective& objective_;
   const OnTry& on_try_;

@@ -163,8 +163,7 @@ void check(const CostGraph& graph, const GraphRequest& request) {
   if (request.workers < 1) fail(format("--workers {}: needs at least 1", request.workers));
   if (request.workers > kMostWorkers)
     fail(format("{}, but there are {} at most", plural(request.workers, "worker"), kMostWorkers));
-  if (!(request.slack >= 0 && request.slack <= kMostSlack))
-    fail(format("--slack {}: is not within 0 and {}", request.slack, kMostSlack));
+  check_slack(request.slack);
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   if (request.hosts < 0 || (request.hosts > 0 && graph.device_types() < 2))

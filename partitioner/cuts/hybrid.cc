@@ -31,12 +31,13 @@ struct Score {
   int64_t over = 0;  // bytes above the cap
   double price = GroupPrices::kNever;
 
-  // Prices are sums, of which the last digits are noise.
   bool is_better_than(const Score& other) const {
     if (idle != other.idle) return idle < other.idle;
     if (over != other.over) return over < other.over;
-    return price < other.price * (1 - 1e-12);
+    return price < other.price_to_beat();
   }
+  // Prices are sums, of which the last digits are noise.
+  double price_to_beat() const { return price * (1 - 1e-12); }
 };
 
 class Boundaries {
@@ -51,7 +52,7 @@ class Boundaries {
         tries_left_(std::clamp(kMostNodes / task.model.nodes(), kFewestTries, kMostTries)),
         groups_(std::move(groups)),
         best_(assigned(groups_)),
-        score_(score(best_)) {}
+        score_(score(best_, GroupPrices::kNever)) {}
 
   // The best of all where they are few; else each boundary goes to its best place near by until
   // none has a better one, or all tries are used up.
@@ -121,7 +122,9 @@ class Boundaries {
     if (!may_be_(groups)) return false;
     --tries_left_;
     Assignment assignment = assigned(groups);
-    const Score other = score(assignment);
+    // What is dearer counts as soon as it is known to be; under a cap it may be better all the same.
+    const bool capped = task_.request.is_capped();
+    const Score other = score(assignment, capped ? GroupPrices::kNever : score_.price_to_beat());
     if (!other.is_better_than(score_)) return false;
     score_ = other;
     best_ = std::move(assignment);
@@ -133,7 +136,7 @@ class Boundaries {
     return assigned_to_groups(task_.model, task_.request, groups, bound_);
   }
 
-  Score score(const Assignment& assignment) const {
+  Score score(const Assignment& assignment, double enough) const {
     Score score;
     score.idle = idle_parts(task_.model, task_.request, assignment.division).size();
     if (score.idle > 0) return score;
@@ -141,7 +144,7 @@ class Boundaries {
     for (size_t s = 0; s < assignment.stages.size(); ++s)
       stage_of.resize(stage_of.size() + assignment.stages[s].parts.size(), static_cast<int>(s));
     score.price = bottleneck_of(Sources(task_.model, assignment.division, std::move(stage_of)),
-                                task_.request, works_);
+                                task_.request, works_, enough);
     if (!task_.request.is_capped()) return score;
     const std::vector<int64_t> peaks = task_.peaks(assignment);
     for (size_t stage = 0; stage < peaks.size(); ++stage)

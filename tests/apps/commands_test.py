@@ -21,7 +21,7 @@ class Help(KerfTest):
 
     def test_help_says_of_which_cuts_a_flag_is(self):
         text = " ".join(run("plan", "--help").stdout.split())
-        for part in ("--slack S Of a layer cut: ", "--shares FILE Of free and auto cuts: ", "--pairs on|off Of feature, hybrid and auto cuts: "):
+        for part in ("--slack S Of layer and auto cuts: ", "--shares FILE Of free and auto cuts: ", "--pairs on|off Of feature, hybrid and auto cuts: "):
             self.assertIn(part, text)
 
     def test_every_help_opens_with_a_sentence_and_ends_with_examples(self):

@@ -6,8 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
+#include <map>
+#include <string>
 
+#include "partitioner/connected_plan.h"
 #include "partitioner/cuts/groups.h"
+#include "partitioner/cuts/least_seconds.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/zoo.h"
 #include "schedmp/schedules.h"
@@ -49,6 +54,11 @@ class ChoosePlan : public testing::TestWithParam<Case> {
   }
   Choice chosen() const {
     return std::get<Choice>(choose_plan(model_, request_, *in_flight_, *objective_));
+  }
+  static int64_t bytes_of(const Plan& plan) {
+    int64_t bytes = 0;
+    for (const auto& worker : plan.workers) bytes += worker.bytes_out;
+    return bytes;
   }
   // Of whole operators in model order, by the first of each worker's.
   double seconds_of(const std::vector<int>& begins) const {
@@ -138,6 +148,76 @@ TEST_P(ChoosePlan, IsNoSlowerThanPipeDreamsStagesOfReplicas) {
   EXPECT_LE(seconds_of(choice.model, choice.plan), seconds);
 }
 
+// Of all whose step takes at most so much longer than the least: what is told of the others is that
+// they take more, or send more.
+TEST_P(ChoosePlan, TakesTheFewestBytesWithinTheSlack) {
+  double least = seconds_of(chosen().model, chosen().plan);
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const double slack : {0.0, 0.05, 0.5, 4.0}) {
+    request_.slack = slack;
+    const Choice choice = chosen();
+    EXPECT_LE(seconds_of(choice.model, choice.plan), least * (1 + slack)) << slack;
+    int64_t fewest = std::numeric_limits<int64_t>::max();
+    for (const auto& tried : choice.tried)
+      if (tried.step_seconds && *tried.step_seconds <= least * (1 + slack))
+        fewest = std::min(fewest, tried.bytes);
+    EXPECT_EQ(bytes_of(choice.plan), fewest) << slack;
+    EXPECT_LE(fewest, before) << slack;
+    before = fewest;
+    EXPECT_EQ(choice.plan.request->steering.slack, 0) << "it is of the choice, not of the cut";
+  }
+}
+
+// What was not simulated could not have been chosen.
+TEST_P(ChoosePlan, LeavesOnlyPlansThatTakeLonger) {
+  std::map<std::string, double> all;
+  request_.slack = 100;
+  for (const auto& tried : chosen().tried)
+    if (tried.step_seconds) all[tried.how] = *tried.step_seconds;
+  request_.slack = 0;
+  const Choice choice = chosen();
+  const double least = seconds_of(choice.model, choice.plan);
+  for (const auto& tried : choice.tried)
+    if (tried.why_not.starts_with("its step takes ")) {
+      ASSERT_TRUE(all.contains(tried.how)) << tried.how;
+      const double bound = std::stod(tried.why_not.substr(std::string("its step takes ").size()));
+      EXPECT_GE(bound, least * 0.99) << tried.how;  // three digits are told
+      EXPECT_LE(bound, all[tried.how] * 1.01) << tried.how;
+    }
+}
+
+TEST_P(ChoosePlan, RefusesASlackThatIsNone) {
+  for (const double slack : {-0.1, 101.0, std::numeric_limits<double>::quiet_NaN()}) {
+    request_.slack = slack;
+    EXPECT_THROW((void)chosen(), Error) << slack;
+  }
+}
+
+// Whatever the cut, the devices and the schedule.
+TEST_P(ChoosePlan, NoStepIsBelowItsBound) {
+  for (const std::string schedule : {"1f1b", "gpipe", "forward-only"})
+    for (const bool unequal : {false, true})
+      for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid}) {
+        PlanRequest request = request_;
+        request.cut = cut;
+        request.schedule = schedule;
+        const auto in_flight = in_flight_of(schedule);
+        request.trains = in_flight->trains();
+        if (unequal)
+          for (int worker = 0; worker < request.workers; ++worker)
+            request.speed.capacities.workers.push_back({.speed = 1.0 + 3 * worker});
+        const auto objective = objective_of(schedule);
+        const Model model = model_for(model_, request);
+        if (!fits(model, request, *in_flight)) continue;
+        const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
+        const partitioner::Sources sources(model, plan.division, stages_of_parts(plan));
+        const double bound = least_seconds(sources, plan, request);
+        const double seconds = objective->step_seconds(model, plan, request.speed).value();
+        EXPECT_LE(bound, seconds) << to_string(cut) << ", " << schedule << ", " << unequal;
+        EXPECT_GT(bound, 0);
+      }
+}
+
 TEST_P(ChoosePlan, GivesTheSamePlanAgain) {
   const Choice once = chosen();
   const Choice again = chosen();
@@ -180,6 +260,40 @@ TEST_P(ChoosePlan, WhatWouldFitIsTheLeastOfAllCuts) {
   };
   EXPECT_TRUE(fits_in(least));
   EXPECT_FALSE(fits_in(least - 1));
+}
+
+// Stages of two operators that take a second each way each: the last one's first pass begins when
+// all before it have made theirs, and the last has the gradients of its weights to make, too.
+//
+//   worker 0  0F0 ............
+//   worker 1      1F0 ............
+//   worker 2          2F0 2F1 2B0 2B1
+TEST(LeastSeconds, IsTheFillingAndAllThatTheLastStageComputes) {
+  for (int stages = 2; stages <= 5; ++stages)
+    for (const bool gradients : {true, false}) {
+      std::vector<int64_t> sizes(static_cast<size_t>(stages), 8);
+      sizes.push_back(3);
+      const Model model = partitioner::make_zoo_model("mlp", {sizes});
+      PlanRequest request;
+      request.workers = stages;
+      request.batch = 30;
+      request.micro_batches = 6;
+      request.speed = {.flops_per_second = 1e30,
+                       .bytes_per_second = 1e30,
+                       .launch_seconds = 1,
+                       .link_bytes_per_second = 1e30,
+                       .link_seconds = 0};
+      for (int worker = 0; worker < stages; ++worker)
+        request.speed.capacities.workers.push_back({.speed = 2});
+      const auto in_flight = in_flight_of(std::string("1f1b"));
+      const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
+      const partitioner::Sources sources(model, plan.division, stages_of_parts(plan));
+      request.minimise = partitioner::Minimise::kForwardFlops;  // it is of time all the same
+      const double filling = 2 * (stages - 1);
+      const double rest = gradients ? 5 * 6 : 2 * 6;
+      EXPECT_NEAR(least_seconds(sources, plan, request, gradients), (filling + rest) / 2, 1e-6)
+          << stages;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ChoosePlan,

@@ -196,6 +196,34 @@ TEST(Simulate, ComputesWhatThePlanPredicts) {
     }
 }
 
+// What is lowered for its times alone takes the same as what is run, to the last bit, several parts
+// of a worker and exchanges within groups included.
+TEST(Simulate, TakesTheSameOfWhatIsLoweredForTimesAlone) {
+  DeviceSpeed speed{1e9, 1e9, 2e-6, 1e8, 1e-5};
+  speed.capacities.workers = {{.speed = 1}, {.speed = 2}, {.speed = 3}};
+  for (const char* name : {"lenet5", "lenet5-bn", "seq2seq"})
+    for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid})
+      for (const bool shared : {false, true}) {
+        const Model whole = partitioner::make_zoo_model(name);
+        PlanRequest request = request_of(cut, 3, 7, speed);
+        if (shared) {
+          request.placement = {0, 1, 1};
+          request.speed.capacities.workers.pop_back();
+        }
+        const Model model = partitioner::model_for(whole, request);
+        const Plan plan = plan_of(model, request);
+        const auto schedule_of = [](const Plan& of) {
+          return one_f_one_b(groups_of(of), of.micro_batches);
+        };
+        const auto timeline = simulated(model, plan, schedule_of(plan), request.speed);
+        const auto seconds = simulated_step(schedule_of)->step_seconds(model, plan, request.speed);
+        ASSERT_EQ(timeline.has_value(), seconds.has_value()) << name << " " << to_string(cut);
+        if (timeline) {
+          EXPECT_EQ(timeline->step_seconds, *seconds) << name << " " << to_string(cut);
+        }
+      }
+}
+
 TEST(Simulate, FindsNoTimeForAScheduleThatHangs) {
   const Model model = chain_of(2);
   const Plan plan = plan_of(model, request_of(Cut::kLayer, 2, 2, kSecondEach));
