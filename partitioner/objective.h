@@ -15,7 +15,7 @@ class Objective {
   virtual std::optional<double> step_seconds(const Model& model, const Plan& plan,
                                              const DeviceSpeed& speed) const = 0;
   // Whether such a step has gradients, or forward passes alone.
-  virtual bool has_gradients(const Plan& plan) const = 0;
+  virtual bool has_gradients(const Model& model, const Plan& plan) const = 0;
 };
 
 }  // namespace kerf::partitioner

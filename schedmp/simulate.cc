@@ -175,19 +175,15 @@ class SimulatedStep : public partitioner::Objective {
 
   std::optional<double> step_seconds(const Model& model, const Plan& plan,
                                      const DeviceSpeed& speed) const override {
-    const Schedule schedule = schedule_of_(plan);
+    const Schedule schedule = schedule_of_(model, plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
     const auto timeline =
         simulate(model, plan, lower(model, plan, {.packed = false}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }
-  bool has_gradients(const Plan& plan) const override {
-    const Schedule schedule = schedule_of_(plan);
-    return std::any_of(schedule.rows.begin(), schedule.rows.end(), [](const auto& row) {
-      return std::any_of(row.begin(), row.end(),
-                         [](const Action& action) { return action.kind != ActionKind::kForward; });
-    });
+  bool has_gradients(const Model& model, const Plan& plan) const override {
+    return schedule_of_(model, plan).trains();
   }
 
  private:

@@ -238,8 +238,9 @@ class Choosing {
       candidate.plan = plan_of(candidate.model, request, candidate.assignment);
       if (!candidate.plan) return;
       if (enough) {
-        const double least = least_seconds(candidate.model, *candidate.plan, request,
-                                           objective_.has_gradients(*candidate.plan));
+        const double least =
+            least_seconds(candidate.model, *candidate.plan, request,
+                          objective_.has_gradients(candidate.model, *candidate.plan));
         if (least > *enough) candidate.at_least = least;
       }
       if (!candidate.at_least) candidate.cost = cost_of_step(candidate.model, *candidate.plan);

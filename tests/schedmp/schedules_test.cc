@@ -5,36 +5,44 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
 namespace {
 
+using partitioner::chain_of_stages;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::vector<int>> chain(int stages) {
+// Each stage on a worker of its own.
+Pipeline alone(partitioner::StageGraph graph) {
   std::vector<std::vector<int>> groups;
-  for (int stage = 0; stage < stages; ++stage) groups.push_back({stage});
-  return groups;
+  for (int stage = 0; stage < graph.stages(); ++stage) groups.push_back({stage});
+  return {std::move(groups), std::move(graph)};
+}
+Pipeline chain(int stages) { return alone(chain_of_stages(stages)); }
+
+std::string drawn(const Schedule& schedule) {
+  return draw_staircase(schedule, chain_of_stages(schedule.stages()));
 }
 
 TEST(GPipe, RunsAllForwardsThenAllBackwards) {
-  EXPECT_EQ(draw_staircase(gpipe(chain(3), 3)),
+  EXPECT_EQ(drawn(gpipe(chain(3), 3)),
             "worker 0  0F0 0F1 0F2                         0B0     0B1     0B2     0U\n"
             "worker 1      1F0 1F1 1F2             1B0     1B1     1B2     1U\n"
             "worker 2          2F0 2F1 2F2 2B0     2B1     2B2     2U\n");
 }
 
 TEST(OneFOneB, AlternatesAfterItsWarmUp) {
-  EXPECT_EQ(draw_staircase(one_f_one_b(chain(3), 4)),
+  EXPECT_EQ(drawn(one_f_one_b(chain(3), 4)),
             "worker 0  0F0 0F1 0F2                 0B0     0F3 0B1         0B2         0B3     0U\n"
             "worker 1      1F0 1F1         1B0     1F2 1B1     1F3 1B2         1B3     1U\n"
             "worker 2          2F0 2B0     2F1 2B1     2F2 2B2     2F3 2B3     2U\n");
 }
 
 TEST(ForwardOnly, HoldsNoBackward) {
-  EXPECT_EQ(draw_staircase(forward_only(chain(2), 3)),
+  EXPECT_EQ(drawn(forward_only(chain(2), 3)),
             "worker 0  0F0 0F1 0F2\n"
             "worker 1      1F0 1F1 1F2\n");
 }
@@ -65,7 +73,7 @@ TEST(InFlight, AgreesWithTheRows) {
       for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
         const Schedule schedule = make_schedule(name, chain(stages), micro_batches);
         for (int stage = 0; stage < stages; ++stage)
-          EXPECT_EQ(in_flight_of(name)->kept(stage, stages, micro_batches),
+          EXPECT_EQ(in_flight_of(name)->kept(stage, stages - 1 - stage, micro_batches),
                     most_in_flight(schedule.rows[static_cast<size_t>(stage)]));
       }
 }
@@ -79,7 +87,7 @@ TEST(Schedules, EveryOneOfEverySizeIsLegal) {
 }
 
 TEST(Schedules, GroupsShareTheirRow) {
-  const Schedule schedule = one_f_one_b({{0, 2}, {1}}, 2);
+  const Schedule schedule = one_f_one_b(chain_of({{0, 2}, {1}}), 2);
   EXPECT_EQ(schedule.rows[0], schedule.rows[2]);
   EXPECT_THAT(check_order(schedule), IsEmpty());
 }
@@ -92,11 +100,11 @@ TEST(Schedules, WorkersMayHaveSeveralStages) {
   for (const auto& groups : placements)
     for (const std::string& name : schedule_names())
       for (const int micro_batches : {1, 2, 5}) {
-        const Schedule schedule = make_schedule(name, groups, micro_batches);
+        const Schedule schedule = make_schedule(name, chain_of(groups), micro_batches);
         EXPECT_THAT(check_order(schedule), IsEmpty()) << name;
-        EXPECT_THAT(check_chain(schedule), IsEmpty()) << name;
+        EXPECT_THAT(check_waits(schedule, chain_of_stages(schedule.stages())), IsEmpty()) << name;
       }
-  EXPECT_EQ(draw_staircase(one_f_one_b({{0}, {1}, {0}}, 2)),
+  EXPECT_EQ(drawn(one_f_one_b(chain_of({{0}, {1}, {0}}), 2)),
             "worker 0  0F0 0F1 2F0 2B0     2F1 2B1     0B0     2U  0B1     0U\n"
             "worker 1      1F0 1F1         1B0         1B1     1U\n");
 }
@@ -105,7 +113,7 @@ TEST(Schedules, RefuseWorkersWithoutAStage) {
   for (const std::string& name : schedule_names())
     EXPECT_THAT(
         [&] {
-          make_schedule(name, {{0}, {2}}, 2);
+          make_schedule(name, chain_of({{0}, {2}}), 2);
         },
         testing::ThrowsMessage<Error>(HasSubstr("use every number from 0 to 1")));
 }
@@ -125,8 +133,8 @@ TEST(Bubble, OfSynchronousPipelinesIsTheTextbooks) {
   for (int p = 1; p <= 6; ++p)
     for (int m = p; m <= 12; ++m) {
       const double expected = static_cast<double>(p - 1) / (m + p - 1);
-      EXPECT_NEAR(bubble(gpipe(chain(p), m)).makespan, expected, 1e-12);
-      EXPECT_NEAR(bubble(one_f_one_b(chain(p), m)).makespan, expected, 1e-12);
+      EXPECT_NEAR(bubble(gpipe(chain(p), m), chain_of_stages(p)).makespan, expected, 1e-12);
+      EXPECT_NEAR(bubble(one_f_one_b(chain(p), m), chain_of_stages(p)).makespan, expected, 1e-12);
     }
 }
 
@@ -182,14 +190,14 @@ TEST(CheckOrder, CountsWhatNoRowCanHold) {
       testing::ElementsAre(HasSubstr("4096 stages of 1048576 micro-batches are more than")));
 }
 
-TEST(CheckChain, NamesWhoWaitsForEver) {
-  EXPECT_TRUE(check_chain(one_f_one_b(chain(3), 4)).empty());
+TEST(CheckWaits, NamesWhoWaitsForEver) {
+  EXPECT_TRUE(check_waits(one_f_one_b(chain(3), 4), chain_of_stages(3)).empty());
   const Schedule stuck = parse_schedule(
       "kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
       "row 0: 0F0 0B0 0F1 0B1 0U\n"
       "row 1: 1F0 1F1 1B0 1B1 1U\n",
       "test");
-  EXPECT_THAT(check_chain(stuck),
+  EXPECT_THAT(check_waits(stuck, chain_of_stages(2)),
               testing::ElementsAre(
                   "worker 0: 0B0: waits for ever for the gradient of micro-batch 0 on stage 1",
                   "worker 1: 1F1: waits for ever for the forward of micro-batch 1 on stage 0"));

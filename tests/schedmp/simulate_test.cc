@@ -61,7 +61,7 @@ TEST(Simulate, GPipeOfEqualStagesTakesWhatTheFormulaSays) {
     for (int m = 1; m <= 7; ++m) {
       const Model model = chain_of(stages);
       const Plan plan = plan_of(model, request_of(Cut::kLayer, stages, m, kSecondEach));
-      const auto timeline = simulated(model, plan, gpipe(groups_of(plan), m), kSecondEach);
+      const auto timeline = simulated(model, plan, gpipe(pipeline_of(model, plan), m), kSecondEach);
       ASSERT_TRUE(timeline);
       const double forward = 2 * (m + stages - 1);
       const double first_ends = 2 * (stages - 1) + 3 * (m - 1) + 2;
@@ -159,7 +159,7 @@ TEST(Simulate, AgreesWithAFixpointOnUnequalStagesAndSlowLinks) {
         for (int workers = 1; workers <= 4; ++workers) {
           const DeviceSpeed speed{1e9, 1e9, 2e-6, bandwidth, latency};
           const Plan plan = plan_of(model, request_of(Cut::kLayer, workers, 4, speed));
-          const Schedule schedule = make_schedule(name, groups_of(plan), 4);
+          const Schedule schedule = make_schedule(name, model, plan);
           const auto timeline = simulated(model, plan, schedule, speed);
           ASSERT_TRUE(timeline);
           const Fixpoint fixpoint(model, plan, schedule, speed);
@@ -181,7 +181,7 @@ TEST(Simulate, ComputesWhatThePlanPredicts) {
     for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid}) {
       const Model model = partitioner::make_zoo_model(name);
       const Plan plan = plan_of(model, request_of(cut, 3, 4, speed));
-      const auto timeline = simulated(model, plan, one_f_one_b(groups_of(plan), 4), speed);
+      const auto timeline = simulated(model, plan, one_f_one_b(pipeline_of(model, plan), 4), speed);
       ASSERT_TRUE(timeline);
       double most = 0;
       for (const auto& worker : plan.workers) {
