@@ -7,8 +7,9 @@
 //   by load          0 1 2 1 0 2    so that the heaviest worker has least: the stages of the first,
 //                                   and those of an annealing (cuts/shared_devices.h)
 //
-// Each that is within the caps and keeps to the rules is simulated. None is worse than stages in
-// turn, nor than one stage per worker where that one's stages can be cut so.
+// Each that is within the caps and keeps to the rules is simulated; the shortest step wins. Blocks
+// cost what one stage per worker does, but that a gradient leaves after those of the weights of the
+// later stages on its worker.
 #pragma once
 
 #include <variant>

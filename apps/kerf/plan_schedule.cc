@@ -63,7 +63,7 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
 
 schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned) {
   return find_schedule(flags, flags.schedule.value_or(planned.plan.schedule),
-                       partitioner::pipeline_of(planned.model, planned),
+                       partitioner::pipeline_of(planned.model, planned.plan),
                        planned.plan.micro_batches);
 }
 

@@ -73,12 +73,9 @@ void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
 }
 
-void choose(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
-            Planned& planned) {
-  const auto objective =
-      schedmp::simulated_step([&](const partitioner::Model& model, const partitioner::Plan& plan) {
-        return schedmp::make_schedule(request.schedule, model, plan);
-      });
+void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
+            const partitioner::InFlight& in_flight, Planned& planned) {
+  const auto objective = step_of(flags, request);
   SignOfLife life(life_on_stderr());
   auto answer = partitioner::choose_plan(
       planned.model, request, in_flight, *objective,

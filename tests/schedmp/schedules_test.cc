@@ -138,6 +138,42 @@ TEST(Bubble, OfSynchronousPipelinesIsTheTextbooks) {
     }
 }
 
+// Worker 1 begins a moment late and ends one early, worker 0 has the whole step.
+TEST(Bubble, OfSpansLeavesOutTheRamps) {
+  const Bubble idle = bubble(gpipe(chain(2), 2), chain_of_stages(2));
+  EXPECT_DOUBLE_EQ(idle.makespan, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(idle.span, 1.0 / 3);
+  const Bubble forward = bubble(forward_only(chain(3), 4), chain_of_stages(3));
+  EXPECT_DOUBLE_EQ(forward.makespan, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(forward.span, 0) << "each is busy from its first action to its last";
+}
+
+// Members of a group that have other stages besides come to a stage apart: it is done with the last.
+TEST(Staircase, WaitsForAllOfAGroup) {
+  const Schedule schedule = parse_schedule(
+      "kerf-schedule 1\nname x\nworkers 3\nmicro-batches 1\nstage 0 on 0\nstage 1 on 1,0\n"
+      "stage 2 on 2\n"
+      "row 0: 0F0 1F0\nrow 1: 1F0\nrow 2: 2F0\n",
+      "test");
+  EXPECT_EQ(draw_staircase(schedule, {{{}, {}, {1}}, {{}, {}, {}}}),
+            "worker 0  0F0 1F0\n"
+            "worker 1  1F0\n"
+            "worker 2          2F0\n");
+}
+
+TEST(InFlight, OfRowsCountsWhatABHandsBetweenAnIAndItsW) {
+  const auto counted = [](const std::string& row) {
+    const auto in_flight = in_flight_of(parse_schedule(
+        "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 3\nstage 0 on 0\nrow 0: " + row + "\n",
+        "test"));
+    return std::pair(in_flight->kept(0, 0, 3), in_flight->handed(0, 0, 3));
+  };
+  EXPECT_EQ(counted("0F0 0B0 0F1 0B1 0F2 0B2 0U"), std::pair(1, 0));
+  EXPECT_EQ(counted("0F0 0F1 0I1 0B0 0W1 0F2 0B2 0U"), std::pair(2, 2));
+  EXPECT_EQ(counted("0F0 0I0 0F1 0I1 0W0 0W1 0F2 0I2 0W2 0U"), std::pair(2, 2));
+  EXPECT_EQ(counted("0F0 0F1 0F2"), std::pair(1, 0)) << "nothing is kept for gradients";
+}
+
 // check_order refutes each way of being wrong, by name.
 struct Wrong {
   const char* row;
@@ -170,6 +206,25 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"0F0 0F1 0B0 0B1 0U 0U", "stands twice"},
         // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
         Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
+
+TEST(CheckOrder, SaysWhichWeightGradientIsNext) {
+  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"
+                                         "stage 0 on 0\nrow 0: 0F0 0F1 0B1 0B0 0U\n",
+                                         "test")),
+              testing::ElementsAre(HasSubstr("0B1: weight gradients must go up by micro-batch; 0 "),
+                                   HasSubstr("0B0: weight gradients must go up by micro-batch; 2 "),
+                                   testing::_));
+}
+
+// As who writes rows in code can have them; no text says so.
+TEST(CheckOrder, RefusesMicroBatchesThatAreNone) {
+  for (const int none : {-1, 2}) {
+    Schedule schedule = gpipe(chain(1), 2);
+    schedule.rows[0][0].micro_batch = none;
+    EXPECT_THAT(check_order(schedule),
+                testing::Contains(HasSubstr("there is no such micro-batch")));
+  }
+}
 
 // Workers 1 and 2 share both stages, and neither is the first of either.
 TEST(CheckOrder, LooksAtEveryTwoOfAGroup) {
@@ -219,6 +274,10 @@ TEST(CheckOrder, SplitBackwardIsLegal) {
 
 TEST(Schedules, RefuseMoreActionsThanMemoryHolds) {
   EXPECT_THROW(make_schedule("1f1b", chain(1024), 65536), Error);
+  // Each of them has a forward and a backward, and each stage an update.
+  const int most = static_cast<int>((kMostActions / 2 - 1) / 2);
+  EXPECT_EQ(make_schedule("gpipe", chain(2), most).micro_batches, most);
+  EXPECT_THROW(make_schedule("gpipe", chain(2), most + 1), Error);
 }
 
 }  // namespace

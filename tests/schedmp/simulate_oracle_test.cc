@@ -47,10 +47,11 @@ class LongestPaths {
     for (const Event& event : events_) sum += event.worker == worker ? event.seconds : 0;
     return sum;
   }
-  // From the first computation to the end; both the end where it computes nothing.
-  std::pair<double, double> span(int worker, const Action& action) const {
+  // From the first computation to the end; both the end where it computes nothing, `before` where
+  // it does nothing at all.
+  std::pair<double, double> span(int worker, const Action& action, double before) const {
     std::optional<double> begin;
-    double end = 0;
+    double end = before;
     for (const Event& event : events_) {
       if (event.worker != worker || !(event.step.action == action)) continue;
       if (event.computes && !begin) begin = event.end - event.seconds;
@@ -168,10 +169,12 @@ void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     EXPECT_NEAR(timeline->busy[static_cast<size_t>(worker)], paths.busy(worker), room);
     size_t actions = 0;
+    double before = 0;
     for (const Moment& moment : timeline->rows[static_cast<size_t>(worker)]) {
+      const auto [begin, end] =
+          paths.span(worker, moment.action, std::exchange(before, moment.end));
       if (moment.action.micro_batch < 0) continue;
       ++actions;
-      const auto [begin, end] = paths.span(worker, moment.action);
       EXPECT_NEAR(moment.begin, begin, room) << to_string(moment.action);
       EXPECT_NEAR(moment.end, end, room) << to_string(moment.action);
     }

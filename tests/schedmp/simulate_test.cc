@@ -47,7 +47,7 @@ std::optional<Timeline> simulated(const Model& model, const Plan& plan, const Sc
 }
 
 // Of fully connected layers with ReLU: two operators in each of the stages, the last with the loss.
-Model chain_of(int stages) {
+Model chain_model(int stages) {
   std::vector<int64_t> sizes(static_cast<size_t>(stages), 8);
   sizes.push_back(3);
   return partitioner::make_zoo_model("mlp", {sizes});
@@ -59,7 +59,7 @@ Model chain_of(int stages) {
 TEST(Simulate, GPipeOfEqualStagesTakesWhatTheFormulaSays) {
   for (int stages = 2; stages <= 5; ++stages)
     for (int m = 1; m <= 7; ++m) {
-      const Model model = chain_of(stages);
+      const Model model = chain_model(stages);
       const Plan plan = plan_of(model, request_of(Cut::kLayer, stages, m, kSecondEach));
       const auto timeline = simulated(model, plan, gpipe(pipeline_of(model, plan), m), kSecondEach);
       ASSERT_TRUE(timeline);
@@ -197,7 +197,7 @@ TEST(Simulate, ComputesWhatThePlanPredicts) {
 }
 
 TEST(Simulate, FindsNoTimeForAScheduleThatHangs) {
-  const Model model = chain_of(2);
+  const Model model = chain_model(2);
   const Plan plan = plan_of(model, request_of(Cut::kLayer, 2, 2, kSecondEach));
   const Schedule schedule = parse_schedule(
       "kerf-schedule 1\nname crossed\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
