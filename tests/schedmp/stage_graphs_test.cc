@@ -242,9 +242,9 @@ struct Towers {
     partitioner::Builder b("towers");
     std::vector<partitioner::ValueId> tops;
     for (const std::string side : {"left", "right"}) {
-      partitioner::ValueId x = b.input(side, {ops::kBatch, 16});
+      partitioner::ValueId x = b.input(side, {ops::kBatch, 256});
       for (const std::string layer : {"1", "2"})
-        x = b.relu(b.gemm(x, 16, side + layer), side + layer + "_relu");
+        x = b.relu(b.gemm(x, 256, side + layer), side + layer + "_relu");
       tops.push_back(x);
     }
     b.loss(b.gemm(b.add(tops[0], tops[1], "sum"), 10, "head"));
