@@ -1,7 +1,7 @@
-// Names in a message: the first of them, and how many others there are.
+// Names in a text: the first of them, and how many others there are.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,11 +9,21 @@
 
 namespace kerf::apps {
 
-inline std::string few_of(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 4;
-  const size_t told = std::min(kMost, names.size());
-  const std::string first = fmt::format("{}", fmt::join(names.begin(), names.begin() + told, ", "));
-  return told == names.size() ? first : format("{} and {} others", first, names.size() - told);
+struct FewNames {
+  size_t names = 4;           // told at most
+  size_t letters = SIZE_MAX;  // of these together; the first is told whatever it has
+};
+
+inline std::string few_of(const std::vector<std::string>& names, const FewNames& most = {}) {
+  std::string text;
+  size_t told = 0;
+  for (const std::string& name : names) {
+    if (told == most.names || (told > 0 && text.size() + name.size() > most.letters)) break;
+    text += (told++ > 0 ? ", " : "") + name;
+  }
+  const size_t left = names.size() - told;
+  if (left > 0) text += format(" and {} {}", left, left == 1 ? "other" : "others");
+  return text;
 }
 
 }  // namespace kerf::apps

@@ -10,8 +10,8 @@
 
 #include "apps/few_names.h"
 #include "apps/lacked_weights.h"
-#include "partitioner/fingerprint.h"
 #include "runtime/error.h"
+#include "runtime/fingerprint.h"
 #include "runtime/format.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/training/stored_names.h"
@@ -177,7 +177,7 @@ class GivenWeights {
   }
 
   std::string digest_of(const schedmp::NamedSpec& tensor) {
-    partitioner::Fingerprint digest;
+    runtime::Fingerprint digest;
     const int64_t count = tensor.spec.shape.elements();
     for (int64_t first = 0; first < count; first += kNumbersAtOnce)
       digest.add(file_.read_elements(tensor.name, tensor.spec, first,

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "partitioner/fingerprint.h"
 #include "partitioner/plan_members.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "runtime/fingerprint.h"
 #include "runtime/format.h"
 
 namespace kerf::apps {
@@ -24,7 +24,7 @@ const partitioner::Model& as_read(const partitioner::Model& model) {
 // Of the operators that answer, none of which reads a label: a profile is of a model with a loss as
 // well as without.
 std::string fingerprint_of_operators(const partitioner::Model& model) {
-  partitioner::Fingerprint hash;
+  runtime::Fingerprint hash;
   std::vector<bool> of_loss(static_cast<size_t>(model.values()));  // value
   for (partitioner::NodeId id = 0; id < model.nodes(); ++id) {
     const partitioner::Node& node = model.node(id);

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "partitioner/fingerprint.h"
+#include "runtime/fingerprint.h"
 
 namespace kerf::partitioner {
 
@@ -15,7 +15,7 @@ std::string spec_text(const ops::ValueSpec& spec) {
 }
 
 std::string literal_text(const ops::TensorLiteral& literal) {
-  Fingerprint hash;
+  runtime::Fingerprint hash;
   hash.add(literal.bytes);
   return format("T{} {}", spec_text({literal.dtype, literal.shape}), hash.hex());
 }
@@ -243,7 +243,7 @@ Model::FrozenGraph Model::freeze() const {
 }
 
 std::string Model::fingerprint() const {
-  Fingerprint hash;
+  runtime::Fingerprint hash;
   for (const Value& v : values_) {
     hash.add(format("value {} {} role {} init {} {} number {}", v.name, spec_text(v.spec),
                     static_cast<int>(v.role), ops::to_string(v.initializer.kind),

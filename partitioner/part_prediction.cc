@@ -3,6 +3,7 @@
 #include <map>
 
 #include "partitioner/cut.h"
+#include "partitioner/stage_graph.h"
 
 namespace kerf::partitioner {
 
@@ -42,15 +43,16 @@ class Predictions {
   }
 
   void add_activations(const std::vector<Part>& parts, const InFlight& in_flight) {
-    const int stages = static_cast<int>(plan_.stages.size());
+    const std::vector<int> hops = hops_to_the_end(pipeline_of(model_, plan_));
     for (const Part& lowered : parts) {
       PartPrediction& part = of(lowered.part);
       part.stage = lowered.stage;
       part.worker = lowered.worker;
-      part.activation_bytes = in_flight.kept(lowered.stage, stages, plan_.micro_batches) *
+      const int to_go = hops[static_cast<size_t>(lowered.stage)];
+      part.activation_bytes = in_flight.kept(lowered.stage, to_go, plan_.micro_batches) *
                                   (lowered.bytes_of(RegionKind::kKept) +
                                    lowered.bytes_of(RegionKind::kKeptForWeights)) +
-                              in_flight.handed(lowered.stage, stages, plan_.micro_batches) *
+                              in_flight.handed(lowered.stage, to_go, plan_.micro_batches) *
                                   lowered.bytes_of(RegionKind::kHanded);
     }
   }

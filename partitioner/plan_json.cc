@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "partitioner/complete_plan.h"
-#include "partitioner/fingerprint.h"
+#include "runtime/fingerprint.h"
 
 namespace kerf::partitioner {
 
@@ -222,7 +222,7 @@ Json decisions_to_json(const Model& model, const Plan& plan) {
 }
 
 std::string plan_checksum(const Json& plan) {
-  Fingerprint hash;
+  runtime::Fingerprint hash;
   hash.add(json_text(plan));
   return hash.hex();
 }

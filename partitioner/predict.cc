@@ -4,6 +4,7 @@
 #include "partitioner/blocks.h"
 #include "partitioner/cut.h"
 #include "partitioner/part_prediction.h"
+#include "partitioner/stage_graph.h"
 #include "partitioner/turns.h"
 
 namespace kerf::partitioner {
@@ -19,6 +20,7 @@ class Prediction {
         request_(request),
         in_flight_(in_flight),
         largest_(plan.largest_micro_batch()),
+        hops_(hops_to_the_end(pipeline_of(model, plan))),
         parts_(lower(model, plan,
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
@@ -101,10 +103,10 @@ class Prediction {
   }
 
   int in_flight(const Part& part) const {
-    return in_flight_.kept(part.stage, static_cast<int>(plan_.stages.size()), plan_.micro_batches);
+    return in_flight_.kept(part.stage, hops_[static_cast<size_t>(part.stage)], plan_.micro_batches);
   }
   int handed(const Part& part) const {
-    return in_flight_.handed(part.stage, static_cast<int>(plan_.stages.size()),
+    return in_flight_.handed(part.stage, hops_[static_cast<size_t>(part.stage)],
                              plan_.micro_batches);
   }
 
@@ -171,7 +173,8 @@ class Prediction {
   const Plan& plan_;
   const PlanRequest& request_;
   const InFlight& in_flight_;
-  int64_t largest_;  // rows of the largest micro-batch
+  int64_t largest_;        // rows of the largest micro-batch
+  std::vector<int> hops_;  // by stage: on the longest path to an end
   std::vector<Part> parts_;
   std::vector<LetGo> retired_;   // by route: by its sender
   std::vector<LetGo> released_;  // by its receiver

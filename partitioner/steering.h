@@ -10,7 +10,7 @@
 //   places              layer: the worker of a node; of several that fit the last holds
 //   together, apart     layer: nodes that share a stage; nodes of which no two lists' members share
 //                       a worker
-//   stages_per_worker   layer: stage s is on worker s modulo the number of workers
+//   stages_per_worker   layer: how many, on whichever worker (shared_workers.h)
 //   slack               layer: bytes are saved up to (1 + slack) times the least bottleneck
 //   by_shares           free: a file of shares said who computes what; the plan has the shares
 //

@@ -65,18 +65,4 @@ inline constexpr int64_t kMostActions = int64_t{1} << 23;
 std::string write_schedule(const Schedule& schedule);
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 
-// The staircase: one row per worker, one column per unit of time (F = I = W = 1, B = 2), as it
-// unfolds with free communication. For people.
-std::string draw_staircase(const Schedule& schedule);
-// Who would wait for ever if the stages were a chain, as the staircase draws them; empty if nobody.
-std::vector<std::string> check_chain(const Schedule& schedule);
-
-// Fractions of worker time spent idle with unit costs: over the whole step, and over each worker's
-// span from its first to its last action (notes on both definitions in docs/schedules.md).
-struct Bubble {
-  double makespan = 0;
-  double span = 0;
-};
-Bubble bubble(const Schedule& schedule);
-
 }  // namespace kerf::schedmp

@@ -212,10 +212,11 @@ class SimulatedStep : public partitioner::Objective {
 
   std::optional<double> step_seconds(const partitioner::Sums& sums, const Plan& plan,
                                      const DeviceSpeed& speed) const override {
-    const Schedule schedule = schedule_of_(plan);
+    const Model& model = sums.sources().model();
+    const Schedule schedule = schedule_of_(model, plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
-    const auto timeline = simulate(sums.sources().model(), plan,
-                                   lower(sums, plan, {.times_only = true}), schedule, speed);
+    const auto timeline =
+        simulate(model, plan, lower(sums, plan, {.times_only = true}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

@@ -47,7 +47,7 @@ std::optional<Timeline> simulate(const partitioner::Model& model, const partitio
                                  const std::vector<partitioner::Part>& parts,
                                  const Schedule& schedule, const partitioner::DeviceSpeed& speed);
 
-using ScheduleOf = std::function<Schedule(const partitioner::Plan&)>;
+using ScheduleOf = std::function<Schedule(const partitioner::Model&, const partitioner::Plan&)>;
 // The simulated step, under the schedule that `schedule_of` has for a plan.
 std::unique_ptr<partitioner::Objective> simulated_step(ScheduleOf schedule_of);
 

@@ -1,12 +1,14 @@
-// The staircase: a schedule unfolded in time, with unit costs and free communication.
+#include "schedmp/staircase.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "runtime/format.h"
-#include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
+
+using partitioner::StageGraph;
 
 namespace {
 
@@ -18,11 +20,11 @@ struct Placed {
 
 int duration(ActionKind kind) { return kind == ActionKind::kBackward ? 2 : 1; }
 
-// Neighbouring stages depend on each other, as in a chain; groups act as one. Rows that wait for
-// something that never comes stop there.
+// Groups act as one. Rows that wait for something that never comes stop there.
 class Unfolding {
  public:
-  explicit Unfolding(const Schedule& schedule) : schedule_(schedule), rows(schedule.rows.size()) {
+  Unfolding(const Schedule& schedule, const StageGraph& graph)
+      : schedule_(schedule), graph_(graph), rows(schedule.rows.size()) {
     bool moved = true;
     while (moved) {
       moved = false;
@@ -36,7 +38,7 @@ class Unfolding {
     for (size_t worker = 0; worker < rows.size(); ++worker) {
       if (rows[worker].size() == schedule_.rows[worker].size()) continue;
       const Action& action = schedule_.rows[worker][rows[worker].size()];
-      const Action awaited = needed(action).value();  // nothing else can stop a row
+      const Action awaited = missing(action).value();  // nothing else can stop a row
       problems.push_back(
           kerf::format("worker {}: {}: waits for ever for {} of micro-batch {} on "
                        "stage {}",
@@ -50,12 +52,26 @@ class Unfolding {
  private:
   using Key = std::pair<int, int>;  // stage, micro-batch
 
-  // The neighbour's action that this one needs; none at the chain's ends.
-  std::optional<Action> needed(const Action& action) const {
-    if (action.kind == ActionKind::kForward && action.stage > 0)
-      return Action{action.stage - 1, ActionKind::kForward, action.micro_batch};
-    if (is_gradient(action) && action.stage + 1 < schedule_.stages())
-      return Action{action.stage + 1, ActionKind::kInputGradient, action.micro_batch};
+  // The other stages' actions that this one needs.
+  std::vector<Action> needed(const Action& action) const {
+    const bool forward = action.kind == ActionKind::kForward;
+    std::vector<Action> all;
+    if ((!forward && !is_gradient(action)) || action.stage >= graph_.stages()) return all;
+    const auto stage = static_cast<size_t>(action.stage);
+    for (const int other : forward ? graph_.reads[stage] : graph_.gradients[stage])
+      all.push_back(
+          {other, forward ? ActionKind::kForward : ActionKind::kInputGradient, action.micro_batch});
+    return all;
+  }
+  // The end of what a stage has done; none if it has not.
+  std::optional<int> end_of(const Action& action) const {
+    const auto& ends = action.kind == ActionKind::kForward ? forward_ : gradient_;
+    const auto found = ends.find({action.stage, action.micro_batch});
+    return found == ends.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<Action> missing(const Action& action) const {
+    for (const Action& each : needed(action))
+      if (!end_of(each)) return each;
     return std::nullopt;
   }
 
@@ -65,13 +81,9 @@ class Unfolding {
 
   bool place(size_t worker) {
     const Action& action = schedule_.rows[worker][rows[worker].size()];
+    if (missing(action)) return false;
     int ready = rows[worker].empty() ? 0 : rows[worker].back().end;
-    if (const auto before = needed(action)) {
-      const auto& ends = before->kind == ActionKind::kForward ? forward_ : gradient_;
-      const auto at = ends.find({before->stage, before->micro_batch});
-      if (at == ends.end()) return false;
-      ready = std::max(ready, at->second);
-    }
+    for (const Action& each : needed(action)) ready = std::max(ready, end_of(each).value());
     const int end = ready + duration(action.kind);
     const Key here{action.stage, action.micro_batch};
     if (action.kind == ActionKind::kForward) forward_[here] = std::max(forward_[here], end);
@@ -81,6 +93,7 @@ class Unfolding {
   }
 
   const Schedule& schedule_;
+  const StageGraph& graph_;
   std::map<Key, int> forward_, gradient_;
 
  public:
@@ -89,12 +102,12 @@ class Unfolding {
 
 }  // namespace
 
-std::vector<std::string> check_chain(const Schedule& schedule) {
-  return Unfolding(schedule).stuck();
+std::vector<std::string> check_waits(const Schedule& schedule, const StageGraph& graph) {
+  return Unfolding(schedule, graph).stuck();
 }
 
-std::string draw_staircase(const Schedule& schedule) {
-  const Unfolding unfolding(schedule);
+std::string draw_staircase(const Schedule& schedule, const StageGraph& graph) {
+  const Unfolding unfolding(schedule, graph);
   size_t width = 1;
   for (const auto& row : unfolding.rows)
     for (const Placed& placed : row) width = std::max(width, to_string(placed.action).size());
@@ -114,8 +127,8 @@ std::string draw_staircase(const Schedule& schedule) {
   return text;
 }
 
-Bubble bubble(const Schedule& schedule) {
-  const Unfolding unfolding(schedule);
+Bubble bubble(const Schedule& schedule, const StageGraph& graph) {
+  const Unfolding unfolding(schedule, graph);
   int makespan = 0, longest_span = 0, most_work = 0;
   double work = 0;
   for (const auto& row : unfolding.rows) {

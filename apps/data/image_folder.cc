@@ -10,6 +10,7 @@
 #include "apps/data/rows_for_tests.h"
 #include "apps/data/sizes.h"
 #include "runtime/error.h"
+#include "runtime/fingerprint.h"
 
 namespace kerf::apps {
 
@@ -140,14 +141,11 @@ int64_t ImageFolder::held_bytes() const {
 }
 
 std::string ImageFolder::fingerprint() const {
-  uint64_t sum = 14695981039346656037U;  // FNV-1a
-  const auto add = [&](std::string_view text) {
-    for (const char letter : text) sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
-  };
+  runtime::Fingerprint sum;
   for (const File& file : pictures_)
-    add(format("{} {} {}\n", within(file).string(), file.label, file.bytes));
-  return format("images {}x{}x{} {} {} {:016x}", channels_, height_, width_, pictures_.size(),
-                classes_.size(), sum);
+    sum.add_text(format("{} {} {}\n", within(file).string(), file.label, file.bytes));
+  return format("images {}x{}x{} {} {} {}", channels_, height_, width_, pictures_.size(),
+                classes_.size(), sum.hex());
 }
 
 void ImageFolder::read_picture(const File& file, float* to) const {

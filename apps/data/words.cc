@@ -7,6 +7,7 @@
 
 #include "apps/data/host_memory.h"
 #include "runtime/error.h"
+#include "runtime/fingerprint.h"
 
 namespace kerf::apps {
 
@@ -80,15 +81,12 @@ schedmp::Numbering Words::numbering() const { return {"words", names()}; }
 
 std::string Words::given_text() const {
   if (given_.empty()) return {};
-  uint64_t sum = 14695981039346656037U;  // FNV-1a
-  const auto add = [&](char letter) {
-    sum = (sum ^ static_cast<uint8_t>(letter)) * 1099511628211U;
-  };
+  runtime::Fingerprint sum;
   for (const std::string& name : given_) {
-    std::for_each(name.begin(), name.end(), add);
-    add(' ');
+    sum.add_text(name);
+    sum.add_text(" ");
   }
-  return format(" by {} words {:016x}", given_.size(), sum);
+  return format(" by {} words {}", given_.size(), sum.hex());
 }
 
 bool Words::number_all() const {

@@ -7,7 +7,6 @@
 #include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
-#include "schedmp/schedules.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -39,8 +38,8 @@ bool is_built_in(const std::string& schedule) {
 }
 
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
-                                const std::vector<std::vector<int>>& groups, int micro_batches) {
-  return is_built_in(name) ? schedmp::make_schedule(name, groups, micro_batches)
+                                const schedmp::Pipeline& pipeline, int micro_batches) {
+  return is_built_in(name) ? schedmp::make_schedule(name, pipeline, micro_batches)
                            : read_schedule(flags, name);
 }
 
@@ -62,17 +61,18 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
   return in_flight_of(flags, schedule);
 }
 
-schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
-  return find_schedule(flags, flags.schedule.value_or(plan.schedule), schedmp::groups_of(plan),
-                       plan.micro_batches);
+schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned) {
+  return find_schedule(flags, flags.schedule.value_or(planned.plan.schedule),
+                       partitioner::pipeline_of(planned.model, planned.plan),
+                       planned.plan.micro_batches);
 }
 
-schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan) {
-  schedmp::Schedule schedule = schedule_of(flags, plan);
-  const std::string& name = flags.schedule.value_or(plan.schedule);
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned) {
+  schedmp::Schedule schedule = schedule_of(flags, planned);
+  const std::string& name = flags.schedule.value_or(planned.plan.schedule);
   if (is_built_in(name)) return schedule;
   std::vector<std::string> problems = schedmp::check_order(schedule);
-  for (std::string& problem : schedmp::check_fits(schedule, plan))
+  for (std::string& problem : schedmp::check_fits(schedule, planned.plan))
     problems.push_back(std::move(problem));
   if (!problems.empty())
     throw partitioner::Unsound(

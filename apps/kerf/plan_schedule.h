@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "apps/kerf/plan_flags.h"
-#include "partitioner/plan.h"
-#include "schedmp/schedule.h"
+#include "apps/kerf/planned.h"
+#include "schedmp/schedules.h"
 
 namespace kerf::apps {
 
@@ -20,7 +20,7 @@ bool is_built_in(const std::string& schedule);
 // A built-in schedule or one from a file. Throws Error{kUsage} where it is neither, and where
 // --workers or --micro-batches contradict a file's.
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
-                                const std::vector<std::vector<int>>& groups, int micro_batches);
+                                const schedmp::Pipeline& pipeline, int micro_batches);
 // Where the flags name a file.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags);
 
@@ -32,9 +32,9 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
                                                          const std::string& schedule);
 
 // The schedule that the flags name, or else the plan, for the plan's stages.
-schedmp::Schedule schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned);
 // That, after a look at its text: throws Error{kUsage} that names the file where one from a file is
 // out of order or is for other workers, groups or micro-batches than the plan's.
-schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const partitioner::Plan& plan);
+schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned);
 
 }  // namespace kerf::apps

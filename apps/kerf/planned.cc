@@ -17,6 +17,7 @@
 #include "apps/models.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/terminal.h"
+#include "partitioner/shared_workers.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
@@ -41,14 +42,6 @@ void refuse_infeasible(const Answer& answer) {
     throw Error(ErrorCode::kInfeasible, why->text());
 }
 
-void make(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
-          Planned& planned) {
-  planned.model = partitioner::model_for(planned.model, request);
-  auto answer = partitioner::make_plan(planned.model, request, in_flight);
-  refuse_infeasible(answer);
-  planned.plan = std::get<partitioner::Plan>(std::move(answer));
-}
-
 SignOfLife::Options life_on_stderr() {
   return {.terminal = takes_escapes(STDERR_FILENO),
           .width = [] { return terminal_width(STDERR_FILENO); },
@@ -60,11 +53,29 @@ SignOfLife::Options life_on_stderr() {
               }};
 }
 
-void choose(const partitioner::PlanRequest& request, const partitioner::InFlight& in_flight,
-            Planned& planned) {
-  const auto objective = schedmp::simulated_step([&](const partitioner::Plan& plan) {
-    return schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
-  });
+// The step of a plan under the schedule that the request names.
+std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
+                                                const partitioner::PlanRequest& request) {
+  return schedmp::simulated_step(
+      [&](const partitioner::Model& model, const partitioner::Plan& plan) {
+        return find_schedule(flags, request.schedule, pipeline_of(model, plan), plan.micro_batches);
+      });
+}
+
+void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
+          const partitioner::InFlight& in_flight, Planned& planned) {
+  planned.model = partitioner::model_for(planned.model, request);
+  auto answer = request.steering.stages_per_worker > 1
+                    ? partitioner::plan_shared_workers(planned.model, request, in_flight,
+                                                       *step_of(flags, request))
+                    : partitioner::make_plan(planned.model, request, in_flight);
+  refuse_infeasible(answer);
+  planned.plan = std::get<partitioner::Plan>(std::move(answer));
+}
+
+void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
+            const partitioner::InFlight& in_flight, Planned& planned) {
+  const auto objective = step_of(flags, request);
   SignOfLife life(life_on_stderr());
   auto answer = partitioner::choose_plan(
       planned.model, request, in_flight, *objective,
@@ -90,9 +101,9 @@ Planned make_plan_of(const PlanFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   fit_batch(flags, planned.model, *in_flight, request);
   if (flags.cut == kAutoCut)
-    choose(request, *in_flight, planned);
+    choose(flags, request, *in_flight, planned);
   else
-    make(request, *in_flight, planned);
+    make(flags, request, *in_flight, planned);
   planned.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);

@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "schedmp/schedules.h"
+#include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -36,6 +37,7 @@ struct ScheduleCommand {
   std::string text(bool colour) const;
 
   schedmp::Schedule schedule_;
+  partitioner::StageGraph graph_;  // of its stages
   int slots_ = 0;
   std::vector<std::string> problems_;
   std::optional<schedmp::Verdict> verdict_;  // where there is a plan
@@ -50,19 +52,21 @@ schedmp::Schedule ScheduleCommand::without_plan() const {
   const int micro_batches = flags.micro_batches.value_or(8);
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  return find_schedule(flags, flags.schedule.value_or(flags.default_schedule), groups,
-                       micro_batches);
+  return find_schedule(flags, flags.schedule.value_or(flags.default_schedule),
+                       partitioner::chain_of(std::move(groups)), micro_batches);
 }
 
 int ScheduleCommand::run() {
   if (!with_plan) {
     schedule_ = without_plan();
+    graph_ = partitioner::chain_of_stages(schedule_.stages());
     problems_ = schedmp::check_order(schedule_);
-    if (problems_.empty()) problems_ = schedmp::check_chain(schedule_);
+    if (problems_.empty()) problems_ = schedmp::check_waits(schedule_, graph_);
   } else {
     const Planned planned = planned_by(flags, plan_file);
     slots_ = planned.setting.slots;
-    schedule_ = schedule_of(flags, planned.plan);
+    schedule_ = schedule_of(flags, planned);
+    graph_ = partitioner::stage_graph_of(planned.model, planned.plan);
     Proof proof = prove(planned, schedule_);
     problems_ = std::move(proof.problems);
     verdict_ = std::move(proof.verdict);
@@ -78,7 +82,7 @@ int ScheduleCommand::run() {
 }
 
 Json ScheduleCommand::report() const {
-  const schedmp::Bubble idle = schedmp::bubble(schedule_);
+  const schedmp::Bubble idle = schedmp::bubble(schedule_, graph_);
   Json rows = Json::array();
   for (const auto& row : schedule_.rows) {
     Json actions = Json::array();
@@ -104,11 +108,11 @@ Json ScheduleCommand::report() const {
 }
 
 std::string ScheduleCommand::text(bool colour) const {
-  const schedmp::Bubble idle = schedmp::bubble(schedule_);
+  const schedmp::Bubble idle = schedmp::bubble(schedule_, graph_);
   std::string text =
       format("{}: {}, {}, {}\n\n{}\n", schedule_.name, plural(schedule_.workers(), "worker"),
              plural(schedule_.stages(), "stage"), plural(schedule_.micro_batches, "micro-batch"),
-             schedmp::draw_staircase(schedule_));
+             schedmp::draw_staircase(schedule_, graph_));
   text += format("idle: {} of the step, {} between each worker's first and last action\n",
                  human_percent(idle.makespan), human_percent(idle.span));
   if (problems_.empty())

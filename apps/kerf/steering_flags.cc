@@ -123,8 +123,8 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
           "--stages-per-worker", flags.stages_per_worker,
           help_for(
               "--stages-per-worker",
-              "so many stages on each worker, in turn (interleaved); with 2 on 3 workers stage "
-              "4 is on worker 1; of a graph read with --format, at most so many"))
+              "so many stages on each worker: in turn, as interleaved pipelines have them, or as "
+              "else the step is shortest; of a graph read with --format, at most so many"))
       ->check(whole_number<int>())
       ->type_name("N");
 }

@@ -104,7 +104,7 @@ int TrainCommand::run() {
                planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
                                           : "--optimizer " + planned.optimizer,
                planned.more_states > 0 ? "more" : "less");
-  const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned.plan);
+  const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned);
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
   end_with_the_earlier(data.train->rows(), options);

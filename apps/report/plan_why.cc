@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/few_names.h"
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"
 #include "partitioner/fitted_text.h"
@@ -22,17 +23,10 @@ namespace {
 constexpr size_t kFewNames = 3;      // short ones
 constexpr size_t kNameLetters = 28;  // of one
 
-// The first of them, and how many more there are: in a line's room.
-std::string few_of(const std::vector<std::string>& names) {
-  std::string text;
-  size_t told = 0;
-  for (const std::string& name : names) {
-    const std::string shown = partitioner::elided(in_line(name), kNameLetters);
-    if (told == kFewNames || (told > 0 && text.size() + shown.size() > kNameLetters)) break;
-    text += (told++ > 0 ? " " : "") + shown;
-  }
-  if (told < names.size()) text += format(" and {} more", names.size() - told);
-  return text;
+// In a line's room.
+std::string few_short_of(std::vector<std::string> names) {
+  for (std::string& name : names) name = partitioner::elided(in_line(name), kNameLetters);
+  return few_of(names, {kFewNames, kNameLetters});
 }
 
 std::vector<std::string> names_of_nodes(const Model& model, const std::vector<NodeId>& nodes) {
@@ -77,16 +71,16 @@ std::string why_text(const Model& model, const Plan& plan, const std::vector<Bou
   for (const Boundary& boundary : boundaries) {
     const std::string name = format("{} | {}", boundary.before, boundary.before + 1);
     for (const BoundaryMove& move : boundary.moves)
-      table.add(row_of(
-          plan, now,
-          format("{}: {} to stage {}", name, few_of(names_of_nodes(model, move.nodes)), move.to),
-          move.then));
+      table.add(row_of(plan, now,
+                       format("{}: {} to stage {}", name,
+                              few_short_of(names_of_nodes(model, move.nodes)), move.to),
+                       move.then));
     for (const std::string& why : boundary.fixed) fixed += format("{}: {}\n", name, why);
   }
   std::string text = "\n";
   for (const Boundary& boundary : boundaries)
     text += format("{} | {}: {} of {} cross it\n", boundary.before, boundary.before + 1,
-                   bytes_text(boundary.bytes), few_of(names_of_crossing(model, boundary)));
+                   bytes_text(boundary.bytes), few_short_of(names_of_crossing(model, boundary)));
   return text + "\n" + table.text(colour) + fixed;
 }
 

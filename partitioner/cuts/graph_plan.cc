@@ -199,8 +199,12 @@ GraphPlan shared_plan(const CostGraph& graph, const GraphRequest& request, Units
   }
   const SharedDevices shared = share_devices(
       units,
-      {request.workers, request.stages_per_worker,
-       request.memory ? static_cast<double>(*request.memory) : kNever, kMovesOfStages},
+      {request.workers,
+       request.stages_per_worker,
+       std::vector<double>(at(request.workers),
+                           request.memory ? static_cast<double>(*request.memory) : kNever),
+       kMovesOfStages,
+       {}},
       start);
   // Stages that were left empty are none.
   std::vector<std::vector<int>> nodes(shared.device_of.size());

@@ -32,7 +32,8 @@ StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
   StageLimits limits;
   for (int s = 0; s < request.workers; ++s) {
     limits.device_type.push_back(0);
-    limits.micro_batches.push_back(in_flight.kept(s, request.workers, request.micro_batches));
+    limits.micro_batches.push_back(
+        in_flight.kept(s, request.workers - 1 - s, request.micro_batches));
   }
   return limits;
 }

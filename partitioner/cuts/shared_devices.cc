@@ -25,6 +25,7 @@ class Loads {
       : units_(units),
         devices_(at(request.devices)),
         memory_cap_(request.memory),
+        device_type_(request.device_type),
         device_(at(units.size()), -1),
         readers_(units.values.size() * devices_),
         holders_(units.held.size() * devices_),
@@ -61,9 +62,11 @@ class Loads {
   int device(int unit) const { return device_[at(unit)]; }
   double largest() const { return *std::max_element(load_.begin(), load_.end()); }
   bool fits() const {
-    return std::all_of(memory_.begin(), memory_.end(),
-                       [&](double bytes) { return bytes <= memory_cap_ * (1 + 1e-11); });
+    for (size_t d = 0; d < devices_; ++d)
+      if (memory_[d] > memory_cap_[d] * (1 + 1e-11)) return false;
+    return true;
   }
+  const std::vector<double>& memory() const { return memory_; }
   // The largest load, with some regard for the others.
   double energy() const {
     const double most = largest();
@@ -87,7 +90,8 @@ class Loads {
     if (leaves) load_[at(from)] += sign * value.leave;
   }
   void hold(int unit, int device, int sign) {
-    load_[at(device)] += sign * units_.work[0][at(unit)];
+    const size_t type = device_type_.empty() ? 0 : at(device_type_[at(device)]);
+    load_[at(device)] += sign * units_.work[type][at(unit)];
     for (const size_t held : holds_[at(unit)]) {
       int& count = holders_[held * devices_ + at(device)];
       const bool changes = sign > 0 ? count == 0 : count == 1;
@@ -99,7 +103,8 @@ class Loads {
 
   const Units& units_;
   size_t devices_;
-  double memory_cap_;
+  const std::vector<double>& memory_cap_;
+  const std::vector<int>& device_type_;
   std::vector<int> device_;   // by unit
   std::vector<int> readers_;  // by value and device
   std::vector<int> holders_;  // by what is held and device
@@ -151,7 +156,7 @@ class Annealing {
     return true;
   }
   void keep() {
-    if (loads_.fits()) best_ = {stage_of_, device_of_, loads_.largest()};
+    if (loads_.fits()) best_ = {stage_of_, device_of_, loads_.memory(), loads_.largest()};
   }
 
   // What must move along, so that no edge leads to a lower stage: false if it is too much.
@@ -218,7 +223,7 @@ class Annealing {
   std::vector<std::pair<int, int>> moved_;  // unit, and the stage that it had
   double energy_ = 0;
   double heat_ = 0;
-  SharedDevices best_{{}, {}, kNever};
+  SharedDevices best_{{}, {}, {}, kNever};
 };
 
 // The order of the start cut into stages of equal work.

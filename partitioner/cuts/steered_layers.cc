@@ -161,7 +161,8 @@ class Steered {
     const auto stages = static_cast<int>(row.size());
     for (int s = 0; s < stages; ++s) {
       limits.device_type.push_back(request_.speed.capacities.speed_number_of(row[at(s)]));
-      limits.micro_batches.push_back(task_.in_flight.kept(s, stages, request_.micro_batches));
+      limits.micro_batches.push_back(
+          task_.in_flight.kept(s, stages - 1 - s, request_.micro_batches));
     }
     return limits;
   }

@@ -2,23 +2,21 @@
 // stage 1     F0 F1 F2 F3       B0 B1 B2 B3 U
 // stage 2        F0 F1 F2 F3 B0 B1 B2 B3 U
 //
-// Backward goes up by micro-batch, as in every schedule here, so that gradients are summed alike. A
-// worker of several stages takes each micro-batch through all of them, backward from the last, so
-// that a stage never waits with a second message for what the same worker has yet to receive.
-#include "schedmp/schedules.h"
+// Backward goes up by micro-batch, as in every schedule here, so that gradients are summed alike.
+#include "schedmp/schedules/side_by_side.h"
 
 namespace kerf::schedmp {
 
-Schedule gpipe(const std::vector<std::vector<int>>& groups, int micro_batches) {
-  Schedule schedule = forward_only(groups, micro_batches);
+Schedule gpipe(const Pipeline& pipeline, int micro_batches) {
+  Schedule schedule = forward_only(pipeline, micro_batches);
   schedule.name = "gpipe";
   const auto add = [&](int stage, ActionKind kind, int micro_batch) {
-    for (const int worker : groups[static_cast<size_t>(stage)])
+    for (const int worker : pipeline.groups[static_cast<size_t>(stage)])
       schedule.rows[static_cast<size_t>(worker)].push_back({stage, kind, micro_batch});
   };
-  for (int mb = 0; mb < micro_batches; ++mb)
-    for (int stage = schedule.stages() - 1; stage >= 0; --stage)
-      add(stage, ActionKind::kBackward, mb);
+  visit_backward(pipeline, micro_batches, [&](int stage, int micro_batch) {
+    add(stage, ActionKind::kBackward, micro_batch);
+  });
   for (int stage = schedule.stages() - 1; stage >= 0; --stage) add(stage, ActionKind::kUpdate, -1);
   return schedule;
 }

@@ -13,16 +13,16 @@ namespace {
 
 struct Entry {
   const char* name;
-  Schedule (*make)(const std::vector<std::vector<int>>& groups, int micro_batches);
-  // Micro-batches that stage `stage` of `stages` holds at once, at most.
-  int (*in_flight)(int stage, int stages, int micro_batches);
+  Schedule (*make)(const Pipeline& pipeline, int micro_batches);
+  // Micro-batches that a stage so many hops from the end holds at once, at most.
+  int (*in_flight)(int hops, int micro_batches);
   bool trains = true;
 };
 
 constexpr Entry kEntries[] = {
-    {"1f1b", one_f_one_b, [](int stage, int stages, int m) { return std::min(m, stages - stage); }},
-    {"gpipe", gpipe, [](int, int, int m) { return m; }},
-    {"forward-only", forward_only, [](int, int, int) { return 1; }, false},
+    {"1f1b", one_f_one_b, [](int hops, int m) { return std::min(m, hops + 1); }},
+    {"gpipe", gpipe, [](int, int m) { return m; }},
+    {"forward-only", forward_only, [](int, int) { return 1; }, false},
 };
 
 const Entry& find_entry(const std::string& name) {
@@ -35,8 +35,8 @@ const Entry& find_entry(const std::string& name) {
 class EntryInFlight : public partitioner::InFlight {
  public:
   explicit EntryInFlight(const Entry& entry) : entry_(entry) {}
-  int kept(int stage, int stages, int micro_batches) const override {
-    return entry_.in_flight(stage, stages, micro_batches);
+  int kept(int /*stage*/, int hops, int micro_batches) const override {
+    return entry_.in_flight(hops, micro_batches);
   }
   bool trains() const override { return entry_.trains; }
 
@@ -112,20 +112,25 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-Schedule make_schedule(const std::string& name, const std::vector<std::vector<int>>& groups,
-                       int micro_batches) {
+Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches) {
   const Entry& entry = find_entry(name);
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,
                 kerf::format("a step needs at least 1 micro-batch, not {}", micro_batches));
   int64_t members = 0;
-  for (const std::vector<int>& group : groups) members += static_cast<int64_t>(group.size());
+  for (const std::vector<int>& group : pipeline.groups)
+    members += static_cast<int64_t>(group.size());
   if (members * (2 * int64_t{micro_batches} + 1) > kMostActions)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} micro-batches on {} workers are more than {} actions; use fewer "
                              "--micro-batches",
                              micro_batches, members, kMostActions));
-  return entry.make(groups, micro_batches);
+  return entry.make(pipeline, micro_batches);
+}
+
+Schedule make_schedule(const std::string& name, const partitioner::Model& model,
+                       const partitioner::Plan& plan) {
+  return make_schedule(name, pipeline_of(model, plan), plan.micro_batches);
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {

@@ -202,7 +202,7 @@ Answer train(const Division& division) {
   options.weights = folder / "start.safetensors";
   std::filesystem::create_directories(options.shards);
   write_start(options.weights);
-  Training program(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 3), options);
+  Training program(factories(), model, plan, make_schedule("1f1b", model, plan), options);
   const auto crew = tests::inproc_crew(
       division.workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
   run(program, *crew, {3, 1});

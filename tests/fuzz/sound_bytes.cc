@@ -135,8 +135,9 @@ Sound plans() {
 }
 
 Sound schedules() {
-  return {{"gpipe", write_schedule(schedmp::gpipe({{0}, {1}}, 4))},
-          {"one_f_one_b", write_schedule(schedmp::one_f_one_b({{0}, {1, 2}}, 3))}};
+  return {{"gpipe", write_schedule(schedmp::gpipe(partitioner::chain_of({{0}, {1}}), 4))},
+          {"one_f_one_b",
+           write_schedule(schedmp::one_f_one_b(partitioner::chain_of({{0}, {1, 2}}), 3))}};
 }
 
 Sound placements() {

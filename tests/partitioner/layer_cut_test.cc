@@ -27,8 +27,8 @@ using testing::small_mlp;
 // Holds one micro-batch less from stage to stage, as 1F1B does.
 class Descending final : public InFlight {
  public:
-  int kept(int stage, int stages, int micro_batches) const override {
-    return std::min(stages - stage, micro_batches);
+  int kept(int, int behind, int micro_batches) const override {
+    return std::min(behind + 1, micro_batches);
   }
 };
 

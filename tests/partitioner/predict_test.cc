@@ -160,8 +160,7 @@ TEST(Predict, TrafficFollowsTheRowsOfASmallerLastBatch) {
 void expect_peak_covers(const Model& model, const PlanRequest& request) {
   const auto in_flight = schedmp::in_flight_of(request.schedule);
   const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
-  const auto schedule =
-      schedmp::make_schedule(request.schedule, schedmp::groups_of(plan), plan.micro_batches);
+  const auto schedule = schedmp::make_schedule(request.schedule, model, plan);
   const auto verdict = schedmp::verify(model, plan, lower(model, plan), schedule, request.setting);
   SCOPED_TRACE(format("{} {} {} over {} workers, slots at {}", model.name(), to_string(request.cut),
                       request.schedule, request.workers,

@@ -115,8 +115,7 @@ TEST(Devices, TimeGoesByTheSpeedOfEach) {
     EXPECT_EQ(fast.stages, plain.stages);
     EXPECT_NEAR(fast.bottleneck, plain.bottleneck / 2, 1e-9 * plain.bottleneck);
     const auto step = [&](const Plan& plan, const DeviceSpeed& speed) {
-      const auto schedule =
-          schedmp::make_schedule("1f1b", schedmp::groups_of(plan), plan.micro_batches);
+      const auto schedule = schedmp::make_schedule("1f1b", model, plan);
       return schedmp::simulate(model, plan, lower(model, plan), schedule, speed)->step_seconds;
     };
     EXPECT_NEAR(step(plain, request.speed), step(plain, {}) / 2, 1e-9 * step(plain, {}));

@@ -30,8 +30,8 @@ using partitioner::Plan;
 using partitioner::PlanRequest;
 
 std::unique_ptr<partitioner::Objective> objective_of(const std::string& schedule) {
-  return simulated_step([schedule](const Plan& plan) {
-    return make_schedule(schedule, groups_of(plan), plan.micro_batches);
+  return simulated_step([schedule](const Model& model, const Plan& plan) {
+    return make_schedule(schedule, model, plan);
   });
 }
 

@@ -46,8 +46,8 @@ class ChoosePlanOfZoo : public testing::TestWithParam<std::string> {
     request_.schedule = schedule;
     in_flight_ = in_flight_of(schedule);
     request_.trains = in_flight_->trains();
-    objective_ = simulated_step([schedule](const Plan& plan) {
-      return make_schedule(schedule, groups_of(plan), plan.micro_batches);
+    objective_ = simulated_step([schedule](const Model& model, const Plan& plan) {
+      return make_schedule(schedule, model, plan);
     });
   }
   bool is_within(const Plan& plan) const {

@@ -102,7 +102,7 @@ class Alone {
     executor_ = std::make_unique<Executor>(
         model_, plan_, Work{parts, schedule.rows[0]},
         Work{partitioner::lower(model_, plan_, {.gradients = false}),
-             forward_only(schedule.groups, schedule.micro_batches).rows[0]},
+             forward_only(pipeline_of(model_, plan_), schedule.micro_batches).rows[0]},
         credits_of(verdict, 1), workplace_, optimizer, 1);
     std::iota(rows_.begin(), rows_.end(), 0);
   }

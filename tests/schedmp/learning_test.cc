@@ -153,8 +153,8 @@ TEST(EarlyStop, IsRefusedWithoutEvaluations) {
   options.evaluate = false;
   options.patience = 2;
   const auto error = kerf::tests::error_of([&] {
-    const Training training(tests::factories(), model, plan,
-                            make_schedule("1f1b", groups_of(plan), 4), options);
+    const Training training(tests::factories(), model, plan, make_schedule("1f1b", model, plan),
+                            options);
   });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::HasSubstr("patience is for evaluations"));

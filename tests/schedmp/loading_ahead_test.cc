@@ -245,7 +245,7 @@ void train_metered(bool evaluate, bool shuffle, Meter& meter) {
   options.epochs = 2;
   options.evaluate = evaluate;
   options.shuffle = shuffle;
-  Training program(factories, model, plan, make_schedule(c.schedule, groups_of(plan), 1), options);
+  Training program(factories, model, plan, make_schedule(c.schedule, model, plan), options);
   const auto crew = kerf::tests::inproc_crew(
       1, {{"training", [&] { return std::make_unique<Training>(factories); }}},
       [](const std::string&) { return runtime::make_device("cpu"); });

@@ -25,7 +25,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
  protected:
   // Proves the rows, with as many slots as that takes.
   void expect_covered(const Model& model, const Plan& plan, const Schedule& schedule,
-                      PlanRequest request) {
+                      const partitioner::InFlight& in_flight, PlanRequest request) {
     const auto parts = lower(model, plan, {.gradients = request.trains});
     Verdict verdict = verify(model, plan, parts, schedule, request.setting);
     if (!verdict.ok()) {
@@ -34,7 +34,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
       verdict = verify(model, plan, parts, schedule, request.setting);
     }
     ASSERT_THAT(verdict.problems, ::testing::IsEmpty());
-    const auto predicted = predict(model, plan, request, *in_flight_of(schedule));
+    const auto predicted = predict(model, plan, request, in_flight);
     ASSERT_EQ(predicted.size(), verdict.peak_bytes.size());
     for (size_t w = 0; w < predicted.size(); ++w)
       EXPECT_GE(predicted[w].peak_bytes, verdict.peak_bytes[w])
@@ -56,23 +56,26 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
       request.setting.slots = 1 + draw(random_, 2);
       request.setting.slot_place = place;
       request.setting.optimizer_states = draw(random_, 2);
-      expect_covered(model, plan, random_rows(model, plan, random_), request);
+      const Schedule rows = random_rows(model, plan, random_);
+      expect_covered(model, plan, rows, *in_flight_of(rows), request);
     }
 }
 
-// Each stage on a worker of its own, as the named schedules have it.
+// Each stage on a worker of its own, or several on one; by the names alone, as who plans knows them.
 TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
-  for (const char* name : {"gpipe", "1f1b", "forward-only"}) {
-    const Model model = random_net(Family::kScaled, random_);
-    Plan plan = random_plan(model, {.stages = 4, .divides = false}, random_);
-    for (size_t part = 0; part < plan.binding.size(); ++part)
-      plan.binding[part] = static_cast<int>(part);
-    PlanRequest request;
-    request.batch = plan.batch;
-    request.micro_batches = plan.micro_batches;
-    request.trains = in_flight_of(name)->trains();
-    expect_covered(model, plan, make_schedule(name, groups_of(plan), plan.micro_batches), request);
-  }
+  for (const char* name : {"gpipe", "1f1b", "forward-only"})
+    for (const bool alone : {false, true}) {
+      const Model model = random_net(Family::kScaled, random_);
+      Plan plan = random_plan(model, {.stages = 5, .divides = false, .micro_batches = 5}, random_);
+      for (size_t part = 0; alone && part < plan.binding.size(); ++part)
+        plan.binding[part] = static_cast<int>(part);
+      PlanRequest request;
+      request.batch = plan.batch;
+      request.micro_batches = plan.micro_batches;
+      const auto in_flight = in_flight_of(std::string(name));
+      request.trains = in_flight->trains();
+      expect_covered(model, plan, make_schedule(name, model, plan), *in_flight, request);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomMemory, tests::seeds(1, 12));

@@ -59,7 +59,7 @@ inline Scene pipeline(int workers, runtime::DeviceKind device = runtime::DeviceK
   const partitioner::Model model = partitioner::make_zoo_model("mlp", {{8, 8, 8, 8, 3}});
   std::vector<std::vector<int>> groups;
   for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  const Schedule schedule = gpipe(groups, 4);
+  const Schedule schedule = gpipe(chain_of(groups), 4);
   partitioner::PlanRequest request;
   request.workers = workers;
   request.batch = 21;

@@ -23,7 +23,7 @@ std::string complaint(const std::string& text) {
 TEST(ScheduleText, ReadsBackIdentically) {
   for (const std::string& name : schedule_names())
     for (int m = 1; m <= 5; ++m) {
-      const Schedule schedule = make_schedule(name, {{0, 1}, {2}, {3}}, m);
+      const Schedule schedule = make_schedule(name, chain_of({{0, 1}, {2}, {3}}), m);
       const std::string text = write_schedule(schedule);
       EXPECT_EQ(parse_schedule(text, "s.txt"), schedule);
       EXPECT_EQ(write_schedule(parse_schedule(text, "s.txt")), text);
@@ -31,7 +31,7 @@ TEST(ScheduleText, ReadsBackIdentically) {
 }
 
 TEST(ScheduleText, IsWhatAPersonWouldWrite) {
-  EXPECT_EQ(write_schedule(one_f_one_b({{0}, {1}}, 2)),
+  EXPECT_EQ(write_schedule(one_f_one_b(chain_of({{0}, {1}}), 2)),
             "kerf-schedule 1\n"
             "name 1f1b\n"
             "workers 2\n"
@@ -46,7 +46,7 @@ TEST(ScheduleText, AllowsCommentsAndBlankLines) {
   EXPECT_EQ(parse_schedule("# mine\n\nkerf-schedule 1 # version\nname gpipe\nworkers 1\n"
                            "micro-batches 1\nstage 0 on 0\n\nrow 0: 0F0 0B0 0U\n",
                            "s.txt"),
-            gpipe({{0}}, 1));
+            gpipe(chain_of({{0}}), 1));
 }
 
 constexpr const char* kHeader =

@@ -5,36 +5,44 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
 namespace {
 
+using partitioner::chain_of_stages;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::vector<int>> chain(int stages) {
+// Each stage on a worker of its own.
+Pipeline alone(partitioner::StageGraph graph) {
   std::vector<std::vector<int>> groups;
-  for (int stage = 0; stage < stages; ++stage) groups.push_back({stage});
-  return groups;
+  for (int stage = 0; stage < graph.stages(); ++stage) groups.push_back({stage});
+  return {std::move(groups), std::move(graph)};
+}
+Pipeline chain(int stages) { return alone(chain_of_stages(stages)); }
+
+std::string drawn(const Schedule& schedule) {
+  return draw_staircase(schedule, chain_of_stages(schedule.stages()));
 }
 
 TEST(GPipe, RunsAllForwardsThenAllBackwards) {
-  EXPECT_EQ(draw_staircase(gpipe(chain(3), 3)),
+  EXPECT_EQ(drawn(gpipe(chain(3), 3)),
             "worker 0  0F0 0F1 0F2                         0B0     0B1     0B2     0U\n"
             "worker 1      1F0 1F1 1F2             1B0     1B1     1B2     1U\n"
             "worker 2          2F0 2F1 2F2 2B0     2B1     2B2     2U\n");
 }
 
 TEST(OneFOneB, AlternatesAfterItsWarmUp) {
-  EXPECT_EQ(draw_staircase(one_f_one_b(chain(3), 4)),
+  EXPECT_EQ(drawn(one_f_one_b(chain(3), 4)),
             "worker 0  0F0 0F1 0F2                 0B0     0F3 0B1         0B2         0B3     0U\n"
             "worker 1      1F0 1F1         1B0     1F2 1B1     1F3 1B2         1B3     1U\n"
             "worker 2          2F0 2B0     2F1 2B1     2F2 2B2     2F3 2B3     2U\n");
 }
 
 TEST(ForwardOnly, HoldsNoBackward) {
-  EXPECT_EQ(draw_staircase(forward_only(chain(2), 3)),
+  EXPECT_EQ(drawn(forward_only(chain(2), 3)),
             "worker 0  0F0 0F1 0F2\n"
             "worker 1      1F0 1F1 1F2\n");
 }
@@ -65,7 +73,7 @@ TEST(InFlight, AgreesWithTheRows) {
       for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
         const Schedule schedule = make_schedule(name, chain(stages), micro_batches);
         for (int stage = 0; stage < stages; ++stage)
-          EXPECT_EQ(in_flight_of(name)->kept(stage, stages, micro_batches),
+          EXPECT_EQ(in_flight_of(name)->kept(stage, stages - 1 - stage, micro_batches),
                     most_in_flight(schedule.rows[static_cast<size_t>(stage)]));
       }
 }
@@ -79,7 +87,7 @@ TEST(Schedules, EveryOneOfEverySizeIsLegal) {
 }
 
 TEST(Schedules, GroupsShareTheirRow) {
-  const Schedule schedule = one_f_one_b({{0, 2}, {1}}, 2);
+  const Schedule schedule = one_f_one_b(chain_of({{0, 2}, {1}}), 2);
   EXPECT_EQ(schedule.rows[0], schedule.rows[2]);
   EXPECT_THAT(check_order(schedule), IsEmpty());
 }
@@ -92,11 +100,11 @@ TEST(Schedules, WorkersMayHaveSeveralStages) {
   for (const auto& groups : placements)
     for (const std::string& name : schedule_names())
       for (const int micro_batches : {1, 2, 5}) {
-        const Schedule schedule = make_schedule(name, groups, micro_batches);
+        const Schedule schedule = make_schedule(name, chain_of(groups), micro_batches);
         EXPECT_THAT(check_order(schedule), IsEmpty()) << name;
-        EXPECT_THAT(check_chain(schedule), IsEmpty()) << name;
+        EXPECT_THAT(check_waits(schedule, chain_of_stages(schedule.stages())), IsEmpty()) << name;
       }
-  EXPECT_EQ(draw_staircase(one_f_one_b({{0}, {1}, {0}}, 2)),
+  EXPECT_EQ(drawn(one_f_one_b(chain_of({{0}, {1}, {0}}), 2)),
             "worker 0  0F0 0F1 2F0 2B0     2F1 2B1     0B0     2U  0B1     0U\n"
             "worker 1      1F0 1F1         1B0         1B1     1U\n");
 }
@@ -105,7 +113,7 @@ TEST(Schedules, RefuseWorkersWithoutAStage) {
   for (const std::string& name : schedule_names())
     EXPECT_THAT(
         [&] {
-          make_schedule(name, {{0}, {2}}, 2);
+          make_schedule(name, chain_of({{0}, {2}}), 2);
         },
         testing::ThrowsMessage<Error>(HasSubstr("use every number from 0 to 1")));
 }
@@ -125,9 +133,45 @@ TEST(Bubble, OfSynchronousPipelinesIsTheTextbooks) {
   for (int p = 1; p <= 6; ++p)
     for (int m = p; m <= 12; ++m) {
       const double expected = static_cast<double>(p - 1) / (m + p - 1);
-      EXPECT_NEAR(bubble(gpipe(chain(p), m)).makespan, expected, 1e-12);
-      EXPECT_NEAR(bubble(one_f_one_b(chain(p), m)).makespan, expected, 1e-12);
+      EXPECT_NEAR(bubble(gpipe(chain(p), m), chain_of_stages(p)).makespan, expected, 1e-12);
+      EXPECT_NEAR(bubble(one_f_one_b(chain(p), m), chain_of_stages(p)).makespan, expected, 1e-12);
     }
+}
+
+// Worker 1 begins a moment late and ends one early, worker 0 has the whole step.
+TEST(Bubble, OfSpansLeavesOutTheRamps) {
+  const Bubble idle = bubble(gpipe(chain(2), 2), chain_of_stages(2));
+  EXPECT_DOUBLE_EQ(idle.makespan, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(idle.span, 1.0 / 3);
+  const Bubble forward = bubble(forward_only(chain(3), 4), chain_of_stages(3));
+  EXPECT_DOUBLE_EQ(forward.makespan, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(forward.span, 0) << "each is busy from its first action to its last";
+}
+
+// Members of a group that have other stages besides come to a stage apart: it is done with the last.
+TEST(Staircase, WaitsForAllOfAGroup) {
+  const Schedule schedule = parse_schedule(
+      "kerf-schedule 1\nname x\nworkers 3\nmicro-batches 1\nstage 0 on 0\nstage 1 on 1,0\n"
+      "stage 2 on 2\n"
+      "row 0: 0F0 1F0\nrow 1: 1F0\nrow 2: 2F0\n",
+      "test");
+  EXPECT_EQ(draw_staircase(schedule, {{{}, {}, {1}}, {{}, {}, {}}}),
+            "worker 0  0F0 1F0\n"
+            "worker 1  1F0\n"
+            "worker 2          2F0\n");
+}
+
+TEST(InFlight, OfRowsCountsWhatABHandsBetweenAnIAndItsW) {
+  const auto counted = [](const std::string& row) {
+    const auto in_flight = in_flight_of(parse_schedule(
+        "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 3\nstage 0 on 0\nrow 0: " + row + "\n",
+        "test"));
+    return std::pair(in_flight->kept(0, 0, 3), in_flight->handed(0, 0, 3));
+  };
+  EXPECT_EQ(counted("0F0 0B0 0F1 0B1 0F2 0B2 0U"), std::pair(1, 0));
+  EXPECT_EQ(counted("0F0 0F1 0I1 0B0 0W1 0F2 0B2 0U"), std::pair(2, 2));
+  EXPECT_EQ(counted("0F0 0I0 0F1 0I1 0W0 0W1 0F2 0I2 0W2 0U"), std::pair(2, 2));
+  EXPECT_EQ(counted("0F0 0F1 0F2"), std::pair(1, 0)) << "nothing is kept for gradients";
 }
 
 // check_order refutes each way of being wrong, by name.
@@ -163,6 +207,25 @@ INSTANTIATE_TEST_SUITE_P(
         // PyTorch's own check lets this pass: B0, I0 and I1 with no W at two micro-batches.
         Wrong{"0F0 0F1 0B0 0I0 0I1 0U", "0W1 is missing"}));
 
+TEST(CheckOrder, SaysWhichWeightGradientIsNext) {
+  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"
+                                         "stage 0 on 0\nrow 0: 0F0 0F1 0B1 0B0 0U\n",
+                                         "test")),
+              testing::ElementsAre(HasSubstr("0B1: weight gradients must go up by micro-batch; 0 "),
+                                   HasSubstr("0B0: weight gradients must go up by micro-batch; 2 "),
+                                   testing::_));
+}
+
+// As who writes rows in code can have them; no text says so.
+TEST(CheckOrder, RefusesMicroBatchesThatAreNone) {
+  for (const int none : {-1, 2}) {
+    Schedule schedule = gpipe(chain(1), 2);
+    schedule.rows[0][0].micro_batch = none;
+    EXPECT_THAT(check_order(schedule),
+                testing::Contains(HasSubstr("there is no such micro-batch")));
+  }
+}
+
 // Workers 1 and 2 share both stages, and neither is the first of either.
 TEST(CheckOrder, LooksAtEveryTwoOfAGroup) {
   EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 4\nmicro-batches 1\n"
@@ -182,14 +245,14 @@ TEST(CheckOrder, CountsWhatNoRowCanHold) {
       testing::ElementsAre(HasSubstr("4096 stages of 1048576 micro-batches are more than")));
 }
 
-TEST(CheckChain, NamesWhoWaitsForEver) {
-  EXPECT_TRUE(check_chain(one_f_one_b(chain(3), 4)).empty());
+TEST(CheckWaits, NamesWhoWaitsForEver) {
+  EXPECT_TRUE(check_waits(one_f_one_b(chain(3), 4), chain_of_stages(3)).empty());
   const Schedule stuck = parse_schedule(
       "kerf-schedule 1\nname stuck\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
       "row 0: 0F0 0B0 0F1 0B1 0U\n"
       "row 1: 1F0 1F1 1B0 1B1 1U\n",
       "test");
-  EXPECT_THAT(check_chain(stuck),
+  EXPECT_THAT(check_waits(stuck, chain_of_stages(2)),
               testing::ElementsAre(
                   "worker 0: 0B0: waits for ever for the gradient of micro-batch 0 on stage 1",
                   "worker 1: 1F1: waits for ever for the forward of micro-batch 1 on stage 0"));
@@ -211,6 +274,10 @@ TEST(CheckOrder, SplitBackwardIsLegal) {
 
 TEST(Schedules, RefuseMoreActionsThanMemoryHolds) {
   EXPECT_THROW(make_schedule("1f1b", chain(1024), 65536), Error);
+  // Each of them has a forward and a backward, and each stage an update.
+  const int most = static_cast<int>((kMostActions / 2 - 1) / 2);
+  EXPECT_EQ(make_schedule("gpipe", chain(2), most).micro_batches, most);
+  EXPECT_THROW(make_schedule("gpipe", chain(2), most + 1), Error);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::optional<Timeline> simulated(const Model& model, const Plan& plan, const Sc
 }
 
 // Of fully connected layers with ReLU: two operators in each of the stages, the last with the loss.
-Model chain_of(int stages) {
+Model chain_model(int stages) {
   std::vector<int64_t> sizes(static_cast<size_t>(stages), 8);
   sizes.push_back(3);
   return partitioner::make_zoo_model("mlp", {sizes});
@@ -59,9 +59,9 @@ Model chain_of(int stages) {
 TEST(Simulate, GPipeOfEqualStagesTakesWhatTheFormulaSays) {
   for (int stages = 2; stages <= 5; ++stages)
     for (int m = 1; m <= 7; ++m) {
-      const Model model = chain_of(stages);
+      const Model model = chain_model(stages);
       const Plan plan = plan_of(model, request_of(Cut::kLayer, stages, m, kSecondEach));
-      const auto timeline = simulated(model, plan, gpipe(groups_of(plan), m), kSecondEach);
+      const auto timeline = simulated(model, plan, gpipe(pipeline_of(model, plan), m), kSecondEach);
       ASSERT_TRUE(timeline);
       const double forward = 2 * (m + stages - 1);
       const double first_ends = 2 * (stages - 1) + 3 * (m - 1) + 2;
@@ -159,7 +159,7 @@ TEST(Simulate, AgreesWithAFixpointOnUnequalStagesAndSlowLinks) {
         for (int workers = 1; workers <= 4; ++workers) {
           const DeviceSpeed speed{1e9, 1e9, 2e-6, bandwidth, latency};
           const Plan plan = plan_of(model, request_of(Cut::kLayer, workers, 4, speed));
-          const Schedule schedule = make_schedule(name, groups_of(plan), 4);
+          const Schedule schedule = make_schedule(name, model, plan);
           const auto timeline = simulated(model, plan, schedule, speed);
           ASSERT_TRUE(timeline);
           const Fixpoint fixpoint(model, plan, schedule, speed);
@@ -181,7 +181,7 @@ TEST(Simulate, ComputesWhatThePlanPredicts) {
     for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid}) {
       const Model model = partitioner::make_zoo_model(name);
       const Plan plan = plan_of(model, request_of(cut, 3, 4, speed));
-      const auto timeline = simulated(model, plan, one_f_one_b(groups_of(plan), 4), speed);
+      const auto timeline = simulated(model, plan, one_f_one_b(pipeline_of(model, plan), 4), speed);
       ASSERT_TRUE(timeline);
       double most = 0;
       for (const auto& worker : plan.workers) {
@@ -225,7 +225,7 @@ TEST(Simulate, TakesTheSameOfWhatIsLoweredForTimesAlone) {
 }
 
 TEST(Simulate, FindsNoTimeForAScheduleThatHangs) {
-  const Model model = chain_of(2);
+  const Model model = chain_model(2);
   const Plan plan = plan_of(model, request_of(Cut::kLayer, 2, 2, kSecondEach));
   const Schedule schedule = parse_schedule(
       "kerf-schedule 1\nname crossed\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"

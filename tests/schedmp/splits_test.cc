@@ -95,7 +95,7 @@ class Splits : public testing::Test {
   }
   std::unique_ptr<Training> program(const TrainingOptions& options) {
     return std::make_unique<Training>(factories(opened_), model_, plan_,
-                                      make_schedule("1f1b", groups_of(plan_), 2), options);
+                                      make_schedule("1f1b", model_, plan_), options);
   }
   void run_with_crew(Training& training) {
     const auto crew = kerf::tests::inproc_crew(
@@ -205,7 +205,7 @@ TEST_F(Splits, ThatAreOpenAreNotOpenedAgain) {
   const OpenSplits data =
       open_splits(factories(opened_).dataset, "rows", {{}, &model_}, true, true);
   EXPECT_THAT(opened_->splits, ElementsAre(Split::kTrain, Split::kTest));
-  Training training(factories(opened_), model_, plan_, make_schedule("1f1b", groups_of(plan_), 2),
+  Training training(factories(opened_), model_, plan_, make_schedule("1f1b", model_, plan_),
                     options, {}, data);
   EXPECT_EQ(opened_->splits.size(), 2U);
   run_with_crew(training);

@@ -179,8 +179,8 @@ std::filesystem::path folder() {
 Answer train(const Case& c, const RunOf& how) {
   const Model model = make_model(c.source);
   const Plan plan = plan_of(model, c);
-  const Schedule schedule = c.text.empty() ? make_schedule("1f1b", groups_of(plan), kMicroBatches)
-                                           : parse_schedule(c.text, "test");
+  const Schedule schedule =
+      c.text.empty() ? make_schedule("1f1b", model, plan) : parse_schedule(c.text, "test");
   std::filesystem::remove_all(folder());  // of a run that ended with an error
   std::filesystem::create_directories(folder() / "shards");
   TrainingOptions options;

@@ -69,9 +69,9 @@ TrainingFactories factories() {
           }};
 }
 
-static Schedule schedule_of(const Case& c, const Plan& plan) {
+static Schedule schedule_of(const Case& c, const Model& model, const Plan& plan) {
   if (!c.text.empty()) return parse_schedule(c.text, "test");
-  return make_schedule(c.schedule, groups_of(plan), c.micro_batches);
+  return make_schedule(c.schedule, model, plan);
 }
 
 Plan plan_of(const Model& model, const Case& c) {
@@ -115,7 +115,7 @@ static runtime::DeviceFactory devices_of(const Case& c) {
 Answer train(const Case& c) {
   const Model model = make_model(c.source);
   const Plan plan = bound_plan_of(model, c);
-  const Schedule schedule = schedule_of(c, plan);
+  const Schedule schedule = schedule_of(c, model, plan);
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) /
       (std::string("kerf-training-") +

@@ -46,7 +46,7 @@ TrainingOptions options_of(SlotPlace place = SlotPlace::kSender) {
 template <class Kind = Training>
 std::unique_ptr<Kind> training_with(const TrainingOptions& options) {
   return std::make_unique<Kind>(factories(), model(), plan(),
-                                make_schedule("1f1b", groups_of(plan()), 4), options);
+                                make_schedule("1f1b", model(), plan()), options);
 }
 
 std::vector<int64_t> proved(const Training& training) {

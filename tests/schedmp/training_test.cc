@@ -110,10 +110,12 @@ TEST(Training, RefusesWhatDoesNotFit) {
     }
   };
   const auto groups = groups_of(plan);
-  const Schedule schedule = make_schedule("1f1b", groups, 4);
+  const Schedule schedule = make_schedule("1f1b", chain_of(groups), 4);
   EXPECT_EQ(complaint(sound, schedule), "accepted");
-  EXPECT_THAT(complaint(sound, make_schedule("1f1b", groups, 5)), testing::HasSubstr("the plan 4"));
-  EXPECT_THAT(complaint(sound, forward_only(groups, 4)), testing::HasSubstr("no backward"));
+  EXPECT_THAT(complaint(sound, make_schedule("1f1b", chain_of(groups), 5)),
+              testing::HasSubstr("the plan 4"));
+  EXPECT_THAT(complaint(sound, forward_only(chain_of(groups), 4)),
+              testing::HasSubstr("no backward"));
 
   TrainingOptions options = sound;
   options.dataset = "images";
@@ -126,7 +128,7 @@ TEST(Training, RefusesWhatDoesNotFit) {
   EXPECT_THAT(complaint(options, schedule), testing::HasSubstr("memory cap of 1000 bytes"));
   options = sound;
   options.steps = 0;
-  EXPECT_EQ(complaint(options, forward_only(groups, 4)), "accepted") << "to evaluate";
+  EXPECT_EQ(complaint(options, forward_only(chain_of(groups), 4)), "accepted") << "to evaluate";
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 
 #include "tests/partitioner/random_models.h"
 #include "tests/schedmp/random_rows.h"
+#include "tests/schedmp/row_steps.h"
 
 namespace kerf::schedmp {
 namespace {
 
 using partitioner::Instruction;
-using partitioner::InstructionList;
 using partitioner::Part;
 using Kind = Instruction::Kind;
 
@@ -24,46 +24,15 @@ struct Event {
 };
 using Events = std::vector<std::vector<Event>>;  // by worker, in its order
 
-void append(const std::vector<Part>& parts, int worker, const Action& action,
-            InstructionList Part::*list, std::vector<Event>& to) {
-  std::multimap<int, Event> by_turn;
-  for (const Part& part : parts) {
-    if (part.worker != worker || part.stage != action.stage) continue;
-    const InstructionList& mine = part.*list;
-    for (size_t i = 0; i < mine.instructions.size(); ++i)
-      if (const Instruction& each = mine.instructions[i];
-          each.kind == Kind::kAcquire || each.kind == Kind::kSend || each.kind == Kind::kRetire ||
-          each.kind == Kind::kReceive || each.kind == Kind::kRelease)
-        by_turn.emplace(mine.turns.empty() ? 0 : mine.turns[i],
-                        Event{each.kind, each.route, action.micro_batch, each.retained});
-  }
-  for (const auto& [turn, event] : by_turn) to.push_back(event);
-}
-
-// What random_rows() writes: updates at the end.
 Events events_of(const std::vector<Part>& parts, const Schedule& schedule) {
   Events events(static_cast<size_t>(schedule.workers()));
-  for (int worker = 0; worker < schedule.workers(); ++worker) {
-    auto& mine = events[static_cast<size_t>(worker)];
-    std::set<int> reduced;
-    std::vector<Action> updated;
-    for (const Action& action : schedule.rows[static_cast<size_t>(worker)]) {
-      const auto add = [&](InstructionList Part::*list) {
-        append(parts, worker, action, list, mine);
-      };
-      if (action.kind == ActionKind::kForward) add(&Part::forward);
-      if (action.kind == ActionKind::kInputGradient) add(&Part::input_gradient);
-      if (action.kind == ActionKind::kWeightGradient) add(&Part::weight_gradient);
-      if (action.kind == ActionKind::kBackward) add(&Part::backward);
-      if (action.kind == ActionKind::kReduceGradient && reduced.insert(action.stage).second)
-        add(&Part::contribute);
-      if (action.kind == ActionKind::kUpdate) updated.push_back(action);
-    }
-    for (const Action& each : updated)
-      if (!reduced.contains(each.stage)) append(parts, worker, each, &Part::contribute, mine);
-    for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
-      for (const Action& each : updated) append(parts, worker, each, list, mine);
-  }
+  for (int worker = 0; worker < schedule.workers(); ++worker)
+    for (const RowStep& step : steps_of_row(parts, schedule, worker))
+      if (const Instruction& each = *step.instruction;
+          each.kind == Kind::kAcquire || each.kind == Kind::kSend || each.kind == Kind::kRetire ||
+          each.kind == Kind::kReceive || each.kind == Kind::kRelease)
+        events[static_cast<size_t>(worker)].push_back(
+            {each.kind, each.route, step.action.micro_batch, each.retained});
   return events;
 }
 

@@ -44,7 +44,7 @@ TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
     for (int workers = 1; workers <= 4; ++workers)
       for (const std::string name : {"gpipe", "1f1b"}) {
         const Plan plan = plan_of(model, cut, workers, 4);
-        const Verdict verdict = verdict_of(plan, model, make_schedule(name, groups_of(plan), 4));
+        const Verdict verdict = verdict_of(plan, model, make_schedule(name, model, plan));
         EXPECT_THAT(verdict.problems, IsEmpty());
         const bool waits =
             name == "1f1b" || std::any_of(plan.stages.begin(), plan.stages.end(),
@@ -59,15 +59,14 @@ TEST(Verify, ProvesBuiltInSchedulesOnEveryCut) {
 TEST(Verify, FindsThatAGroupNeedsASlot) {
   const Model model = mlp();
   const Plan plan = plan_of(model, Cut::kFeature, 3, 2);
-  EXPECT_EQ(verdict_of(plan, model, make_schedule("1f1b", groups_of(plan), 2)).smallest_safe_slots,
-            1);
+  EXPECT_EQ(verdict_of(plan, model, make_schedule("1f1b", model, plan)).smallest_safe_slots, 1);
 }
 
 TEST(Verify, APipelineNeedsNoSlotUnderGPipeButHoldsEveryMicroBatch) {
   const Model model = mlp();
   const Plan plan = plan_of(model, Cut::kLayer, 2, 5);
-  const Verdict gpipe_verdict = verdict_of(plan, model, gpipe(groups_of(plan), 5));
-  const Verdict other = verdict_of(plan, model, one_f_one_b(groups_of(plan), 5));
+  const Verdict gpipe_verdict = verdict_of(plan, model, gpipe(pipeline_of(model, plan), 5));
+  const Verdict other = verdict_of(plan, model, one_f_one_b(pipeline_of(model, plan), 5));
   EXPECT_EQ(gpipe_verdict.smallest_safe_slots, 0);
   EXPECT_THAT(gpipe_verdict.held, testing::Contains(5)) << "the last stage keeps what it received";
   EXPECT_THAT(other.held, testing::Each(1));
@@ -123,17 +122,18 @@ TEST(Verify, SlotsBoundHowFarASenderRunsAhead) {
 TEST(Verify, RefusesAScheduleForAnotherPlan) {
   const Model model = mlp();
   const Plan plan = plan_of(model, Cut::kLayer, 2, 4);
-  EXPECT_THAT(verdict_of(plan, model, gpipe({{0}, {1}}, 3)).problems,
+  EXPECT_THAT(verdict_of(plan, model, gpipe(chain_of({{0}, {1}}), 3)).problems,
               testing::Contains(HasSubstr("micro-batches")));
-  EXPECT_THAT(verdict_of(plan, model, gpipe({{0}}, 4)).problems,
+  EXPECT_THAT(verdict_of(plan, model, gpipe(chain_of({{0}}), 4)).problems,
               testing::Contains(HasSubstr("workers")));
-  EXPECT_THAT(verdict_of(plan, model, gpipe({{1}, {0}}, 4)).problems,
+  EXPECT_THAT(verdict_of(plan, model, gpipe(chain_of({{1}, {0}}), 4)).problems,
               testing::Contains("the schedule has stage 0 on the workers 1, the plan on 0"));
   const Plan group = plan_of(model, Cut::kFeature, 2, 4);
   EXPECT_THAT(
-      verdict_of(group, model, gpipe({{1, 0}}, 4)).problems,
+      verdict_of(group, model, gpipe(chain_of({{1, 0}}), 4)).problems,
       testing::ElementsAre(HasSubstr("lists the workers of stage 0 as 1,0, the plan as 0,1")));
-  EXPECT_FALSE(verdict_of(plan, model, gpipe(groups_of(plan), 4), 0).ok()) << "no slot at all";
+  EXPECT_FALSE(verdict_of(plan, model, gpipe(pipeline_of(model, plan), 4), 0).ok())
+      << "no slot at all";
 }
 
 Schedule parse(const std::string& text) {

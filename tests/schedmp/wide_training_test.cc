@@ -107,7 +107,7 @@ Answer train(const std::string& source, const std::string& shares, int workers) 
   options.steps = 9;
   options.optimizer.learning_rate = 0.1;
   options.optimizer.momentum = 0.9;
-  Training program(factories(), model, plan, make_schedule("1f1b", groups_of(plan), 3), options);
+  Training program(factories(), model, plan, make_schedule("1f1b", model, plan), options);
   const auto crew = tests::inproc_crew(
       workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
   run(program, *crew, {3, 1});

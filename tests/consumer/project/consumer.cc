@@ -59,8 +59,7 @@ int main(int argc, char** argv) {
     options.batch = 16;
     options.steps = 20;
     options.optimizer = {"sgd", 0.1, 0.9};
-    schedmp::Training training(factories, model, plan,
-                               schedmp::make_schedule("1f1b", schedmp::groups_of(plan), 4),
+    schedmp::Training training(factories, model, plan, schedmp::make_schedule("1f1b", model, plan),
                                options);
     runtime::CrewOptions crew_options;
     crew_options.workers = 2;

@@ -1,0 +1,248 @@
+#include "partitioner/shared_workers.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "partitioner/at.h"
+#include "partitioner/cuts/shared_devices.h"
+#include "partitioner/cuts/steered_layers.h"
+#include "partitioner/cuts/steered_units.h"
+#include "partitioner/cuts/trees.h"
+#include "partitioner/model_graph.h"
+#include "partitioner/orders.h"
+#include "partitioner/stage_price.h"
+
+namespace kerf::partitioner {
+namespace {
+
+constexpr int64_t kMoves = 100'000;    // of units, in an annealing
+constexpr int kMostAnnealed = 20'000;  // that are annealed
+constexpr int kMostAnnealings = 4;     // each in less memory
+constexpr int kMostSwaps = 300;        // of the workers of two stages
+
+class SharedWorkers {
+ public:
+  SharedWorkers(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                const Objective& objective)
+      : model_(model),
+        request_(request),
+        in_flight_(in_flight),
+        objective_(objective),
+        each_(request.steering.stages_per_worker),
+        graph_(cost_graph_of(model, request)),
+        units_(units_of(graph_)),
+        apart_(steered_units(model, request, units_).group) {}
+
+  std::variant<Plan, Infeasible> best() {
+    auto in_turn = make_plan(model_, request_, in_flight_);
+    if (const Plan* plan = std::get_if<Plan>(&in_turn)) take_bindings_of(*plan);
+    if (const auto one = one_stage_each()) {
+      take_blocks(*one);
+      take_annealed(*one);
+    }
+    if (best_) return *std::move(best_);
+    return in_turn;
+  }
+
+ private:
+  using UnitStages = std::vector<int>;  // unit -> stage
+
+  int workers() const { return request_.workers_bound(); }
+  int stages() const { return workers() * each_; }
+
+  // ---- what there is to choose from
+
+  void take_bindings_of(const Plan& plan) {
+    consider(plan);
+    UnitStages stage_of(at(units_.size()));
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      stage_of[at(units_.unit_of[at(node)])] = plan.stage_of(node);
+    std::vector<int> there_and_back;
+    for (int stage = 0; stage < stages(); ++stage) {
+      const int place = stage % workers();
+      there_and_back.push_back((stage / workers()) % 2 == 0 ? place : workers() - 1 - place);
+    }
+    consider(stage_of, there_and_back);
+    consider(stage_of, by_load(plan));
+  }
+
+  // Two stages change places for as long as the heaviest worker has less by it.
+  std::vector<int> by_load(Plan plan) const {
+    const auto heaviest = [&] { return bottleneck_of(model_, plan, request_); };
+    double least = heaviest();
+    int swaps = std::clamp(kMostSwaps * 100 / std::max(1, model_.nodes()), 20, kMostSwaps);
+    for (bool better = true; std::exchange(better, false);)
+      for (size_t a = 0; a < plan.binding.size(); ++a)
+        for (size_t b = a + 1; b < plan.binding.size() && swaps > 0; ++b) {
+          if (plan.binding[a] == plan.binding[b]) continue;
+          --swaps;
+          std::swap(plan.binding[a], plan.binding[b]);
+          if (const double now = heaviest(); now < least * (1 - 1e-9)) {
+            least = now;
+            better = true;
+          } else {
+            std::swap(plan.binding[a], plan.binding[b]);
+          }
+        }
+    return plan.binding;
+  }
+
+  struct OneStageEach {
+    UnitStages stage_of;
+    std::vector<int> worker_of;  // by stage
+  };
+  std::optional<OneStageEach> one_stage_each() const {
+    PlanRequest request = request_;
+    request.steering.stages_per_worker = 1;
+    std::optional<Plan> plan;
+    try {
+      plan = plan_within(model_, request, in_flight_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInfeasible) throw;  // else the rules leave none
+    }
+    if (!plan) return std::nullopt;
+    OneStageEach one{UnitStages(at(units_.size())), plan->binding};
+    for (NodeId node = 0; node < model_.nodes(); ++node)
+      one.stage_of[at(units_.unit_of[at(node)])] = plan->stage_of(node);
+    return one;
+  }
+
+  // Each stage cut into several of equal work, where it has as many units.
+  void take_blocks(const OneStageEach& one) {
+    std::vector<std::vector<int>> members(one.worker_of.size());
+    for (const int unit : first_order(units_)) members[at(one.stage_of[at(unit)])].push_back(unit);
+    UnitStages stage_of(at(units_.size()));
+    std::vector<int> worker_of;
+    for (size_t s = 0; s < members.size(); ++s) {
+      if (std::ssize(members[s]) < each_) return;
+      cut_evenly(members[s], static_cast<int>(worker_of.size()), stage_of);
+      worker_of.insert(worker_of.end(), at(each_), one.worker_of[s]);
+    }
+    consider(stage_of, worker_of);
+  }
+
+  void cut_evenly(const std::vector<int>& order, int first_stage, UnitStages& stage_of) const {
+    double all = 0;
+    for (const int unit : order) all += units_.work[0][at(unit)];
+    double before = 0;
+    int piece = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const double own = units_.work[0][at(order[i])];
+      const auto left = static_cast<int>(order.size() - i);  // each later piece gets one
+      const int wanted = all > 0 ? static_cast<int>((before + own / 2) / all * each_) : 0;
+      const int next = std::clamp(wanted, piece, piece + (i > 0 ? 1 : 0));
+      piece = std::min(std::max(next, each_ - left), each_ - 1);
+      stage_of[at(order[i])] = first_stage + piece;
+      before += own;
+    }
+  }
+
+  // Units move freely between stages that share workers; where the workers take more memory than
+  // they have, again in so much less. Device d is the worker of the d-th stage of one each.
+  void take_annealed(const OneStageEach& one) {
+    if (units_.size() > kMostAnnealed) return;
+    SharedRequest shared{workers(), each_, std::vector<double>(at(workers()), kNever), kMoves, {}};
+    for (const int worker : one.worker_of)
+      shared.device_type.push_back(request_.speed.capacities.speed_number_of(worker));
+    for (int squeeze = 0; squeeze < kMostAnnealings; ++squeeze) {
+      const SharedDevices found = share_devices(units_, shared, one.stage_of);
+      if (found.stage_of.empty()) return;  // nothing is within the memory
+      std::vector<int> worker_of;
+      for (const int device : found.device_of) worker_of.push_back(one.worker_of[at(device)]);
+      const auto plan = made(found.stage_of, worker_of);
+      if (!plan || !consider(*plan)) return;
+      bool over = false;
+      for (int device = 0; device < workers(); ++device) {
+        const int worker = one.worker_of[at(device)];
+        const int64_t excess = over_cap(plan->workers[at(worker)]);
+        if (excess <= 0) continue;
+        over = true;
+        shared.memory[at(device)] = found.memory[at(device)] - static_cast<double>(excess);
+      }
+      if (!over) return;
+    }
+  }
+
+  // ---- which is the best
+
+  // Nothing where a stage would be empty, or what is to be apart on one worker.
+  std::optional<Plan> made(const UnitStages& stage_of, const std::vector<int>& worker_of) const {
+    if (meet(stage_of, worker_of)) return std::nullopt;
+    Assignment assignment;
+    assignment.division.largest = request_.largest_micro_batch();
+    assignment.stages.resize(worker_of.size());
+    for (NodeId node = 0; node < model_.nodes(); ++node) {
+      const int stage = stage_of[at(units_.unit_of[at(node)])];
+      assignment.stages[at(stage)].nodes.push_back(node);
+      assignment.division.nodes.push_back(whole_division(model_, node, stage));
+    }
+    for (size_t s = 0; s < worker_of.size(); ++s) {
+      if (assignment.stages[s].nodes.empty()) return std::nullopt;
+      assignment.stages[s].parts = {static_cast<int>(s)};
+    }
+    assignment.binding = worker_of;
+    const Bound bound = bound_of_loads(model_, request_, graph_, units_);
+    assignment.bound = bound.value;
+    assignment.witness = bound.witness;
+    return assigned_plan(model_, request_, in_flight_, assignment);
+  }
+
+  bool meet(const UnitStages& stage_of, const std::vector<int>& worker_of) const {
+    for (const std::vector<int>& group : apart_) {
+      std::vector<int> group_of(at(workers()), -1);  // by worker
+      for (int unit = 0; unit < units_.size(); ++unit) {
+        int& had = group_of[at(worker_of[at(stage_of[at(unit)])])];
+        const int own = group[at(unit)];
+        if (own >= 0 && had >= 0 && own != had) return true;
+        if (own >= 0) had = own;
+      }
+    }
+    return false;
+  }
+
+  void consider(const UnitStages& stage_of, const std::vector<int>& worker_of) {
+    if (const auto plan = made(stage_of, worker_of)) consider(*plan);
+  }
+  // Whether the schedule can run it.
+  bool consider(const Plan& plan) {
+    const auto seconds = objective_.step_seconds(model_, plan, request_.speed);
+    if (!seconds) return false;
+    const bool fits =
+        std::all_of(plan.workers.begin(), plan.workers.end(),
+                    [&](const WorkerPrediction& each) { return over_cap(each) <= 0; });
+    const std::pair cost(*seconds, plan.bottleneck);
+    if (!fits || (best_ && cost >= cost_)) return true;
+    best_ = plan;
+    cost_ = cost;
+    return true;
+  }
+
+  // Bytes; none are over where there is no cap.
+  int64_t over_cap(const WorkerPrediction& each) const {
+    return each.peak_bytes - request_.cap_of(each.worker).value_or(each.peak_bytes);
+  }
+
+  const Model& model_;
+  const PlanRequest& request_;
+  const InFlight& in_flight_;
+  const Objective& objective_;
+  const int each_;  // stages
+  const CostGraph graph_;
+  const Units units_;
+  const std::vector<std::vector<int>> apart_;  // --apart: by unit the number of the list
+  std::optional<Plan> best_;
+  std::pair<double, double> cost_;  // its seconds and bottleneck
+};
+
+}  // namespace
+
+std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const PlanRequest& request,
+                                                   const InFlight& in_flight,
+                                                   const Objective& objective) {
+  return SharedWorkers(model, request, in_flight, objective).best();
+}
+
+}  // namespace kerf::partitioner
