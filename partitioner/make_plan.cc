@@ -1,6 +1,6 @@
 // From a request to a plan: cut, connect, bind, predict; and what to change when nothing fits.
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "partitioner/checked_bound.h"
@@ -150,18 +150,33 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
-// The fewest micro-batches, up to four times the request's, that fit; 0 if none do. Only numbers
-// that make the largest micro-batch smaller can help.
+// The fewest micro-batches that fit; 0 if none do. Only numbers that make the largest micro-batch
+// smaller can help: up to four times the request's each of them is tried, beyond that one in two,
+// and then those between the last that does not fit and the first that does.
 int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
-  const int64_t most =
-      std::min({request.batch, int64_t{4} * request.micro_batches, int64_t{kMostMicroBatches}});
-  std::set<int64_t> tried{request.largest_micro_batch()};
-  for (int64_t m = request.micro_batches + 1; m <= most; ++m) {
+  const int64_t most = std::min(request.batch, int64_t{kMostMicroBatches});
+  const int64_t nearby = std::min(most, int64_t{4} * request.micro_batches);
+  std::map<int64_t, bool> known{{request.largest_micro_batch(), false}};
+  const auto do_fit = [&](int64_t m) {
     request.micro_batches = static_cast<int>(m);
-    if (!tried.insert(request.largest_micro_batch()).second) continue;
-    if (fits(model, request, in_flight)) return request.micro_batches;
+    const auto [size, fresh] = known.try_emplace(request.largest_micro_batch());
+    if (fresh) size->second = fits(model, request, in_flight);
+    return size->second;
+  };
+  for (int64_t m = request.micro_batches + 1; m <= nearby; ++m)
+    if (do_fit(m)) return static_cast<int>(m);
+  int64_t none = nearby;
+  int64_t some = nearby;
+  while (none == some && some < most) {
+    some = std::min(2 * some, most);
+    if (!do_fit(some)) none = some;
   }
-  return 0;
+  if (none == some) return 0;
+  while (some - none > 1) {
+    const int64_t middle = none + (some - none) / 2;
+    (do_fit(middle) ? some : none) = middle;
+  }
+  return static_cast<int>(some);
 }
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.

@@ -25,6 +25,9 @@ constexpr size_t kNameLetters = 20;
 constexpr size_t kSmallLetters = 28;
 constexpr size_t kLabelLetters = 17;
 constexpr double kTitleWidth = 12.5;  // of a letter of the title, at most on average
+constexpr double kLabelLine = 13;     // of a label beside an arrow
+constexpr double kAboveLabel = 16;    // of it and the boxes around it
+constexpr double kInsideLine = 18;    // of what stands under a box
 
 struct Colour {
   std::string_view fill;
@@ -64,7 +67,16 @@ class Drawing {
         plan_(plan),
         layout_(model, plan, open),
         sources_(model, plan.division, stages_of_parts(plan)),
-        sums_(sources_) {}
+        sums_(sources_) {
+    find_routes();
+    for (const auto& [place, bytes] : inside_) rows_inside_.insert(row_of(place));
+    for (const auto& [place, arrivals] : arriving_) {
+      const int row = row_of(place);
+      const bool inside = row > 0 && rows_inside_.contains(row - 1);
+      layout_.make_room(row, kAboveLabel + (inside ? kInsideLine : 0) +
+                                 kLabelLine * static_cast<double>(label_of(arrivals).size()));
+    }
+  }
 
   std::string draw() {
     draw_head();
@@ -82,6 +94,12 @@ class Drawing {
     bool from_left = false;      // any of them
     std::set<std::string> connectors;
   };
+  struct Arrow {
+    PicturePlace from;
+    PicturePlace to;
+  };
+
+  int row_of(const PicturePlace& place) const { return layout_.row_of(layout_.boxes().at(place)); }
 
   std::string title() const {
     return format("{}: {} cut over {} {}", plan_.model, to_string(plan_.cut), layout_.workers(),
@@ -186,7 +204,8 @@ class Drawing {
     return nullptr;
   }
 
-  void draw_routes() {
+  // Arrows, what they bring, and what stays within a box.
+  void find_routes() {
     const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
     std::set<std::pair<PicturePlace, PicturePlace>> drawn;
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
@@ -202,14 +221,20 @@ class Drawing {
         continue;
       }
       if (drawn.insert({from->first, end}).second || !layout_.drawn().opened)
-        svg_.curve(layout_.bottom(from->second), layout_.top(*to), "bridge",
-                   colour_of(layout_.stage_of(producer)).line, true);
+        arrows_.push_back({from->first, end});
       Arrivals& arrivals = arriving_[end];
       arrivals.bytes.push_back(traffic[r].bytes);
       arrivals.connectors.insert(connector_words(sums_, route));
       arrivals.from_left =
           arrivals.from_left || layout_.bottom(from->second).x <= layout_.top(*to).x;
     }
+  }
+
+  void draw_routes() {
+    for (const Arrow& arrow : arrows_)
+      svg_.curve(layout_.bottom(layout_.boxes().at(arrow.from)),
+                 layout_.top(layout_.boxes().at(arrow.to)), "bridge",
+                 colour_of(layout_.stage_of(arrow.from.first)).line, true);
   }
 
   void draw_boxes() {
@@ -263,34 +288,39 @@ class Drawing {
     }
   }
 
-  // One label over the heads of a box's arrows: "3 x 64 KiB" where several are alike, and over that
-  // what was inserted.
-  void draw_arrivals(const PictureBox& box, const Arrivals& arrivals) {
+  // Over the heads of a box's arrows: what was inserted, and under that "3 x 64 KiB" where several
+  // are alike.
+  std::vector<std::string> label_of(const Arrivals& arrivals) const {
     const std::vector<int64_t>& bytes = arrivals.bytes;
     const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
     const bool alike =
         std::adjacent_find(bytes.begin(), bytes.end(), std::not_equal_to<>()) == bytes.end();
     const std::string size = human_bytes(static_cast<double>(alike ? bytes.front() : total));
+    auto lines = wrapped(format("{}", fmt::join(arrivals.connectors, ", ")), kLabelLetters);
+    lines.push_back(bytes.size() == 1 ? size
+                    : alike           ? format("{} x {}", bytes.size(), size)
+                                      : format("{} from {}", size, bytes.size()));
+    return lines;
+  }
+
+  void draw_arrivals(const PictureBox& box, const Arrivals& arrivals) {
     const bool right = arrivals.from_left;  // away from the lines
     Point at{layout_.top(box).x + (right ? 10 : -10), layout_.top(box).y - 7};
-    const auto write = [&](const std::string& line) {
-      svg_.label(at, right ? "start" : "end", line);
-      at.y -= 13;
-    };
-    write(bytes.size() == 1 ? size
-          : alike           ? format("{} x {}", bytes.size(), size)
-                            : format("{} from {}", size, bytes.size()));
-    auto lines = wrapped(format("{}", fmt::join(arrivals.connectors, ", ")), kLabelLetters);
-    for (; !lines.empty(); lines.pop_back()) write(lines.back());
+    for (auto lines = label_of(arrivals); !lines.empty(); lines.pop_back()) {
+      svg_.label(at, right ? "start" : "end", lines.back());
+      at.y -= kLabelLine;
+    }
   }
 
   const Model& model_;
   const Plan& plan_;
-  const PictureLayout layout_;
+  PictureLayout layout_;
   const Sources sources_;
   const Sums sums_;
   std::map<PicturePlace, Arrivals> arriving_;
   std::map<PicturePlace, int64_t> inside_;  // bytes between operators of one segment
+  std::set<int> rows_inside_;
+  std::vector<Arrow> arrows_;
   Svg svg_;
 };
 

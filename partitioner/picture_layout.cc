@@ -1,6 +1,7 @@
 #include "partitioner/picture_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "partitioner/bound.h"
 #include "partitioner/fitted_text.h"
@@ -54,7 +55,19 @@ void PictureLayout::place_rows() {
       for (const ValueId value : model_.node(node).inputs)
         moved = move_below(segment_of(node), segment_of(producer_of(value))) || moved;
   }
-  for (const int r : rows_) row_count_ = std::max(row_count_, r + 1);
+  const auto last = std::max_element(rows_.begin(), rows_.end());
+  gaps_.assign(last == rows_.end() ? 0 : static_cast<size_t>(*last) + 1, kRowGap);
+  if (!gaps_.empty()) gaps_[0] = 0;
+}
+
+void PictureLayout::make_room(int row, double height) {
+  double& gap = gaps_[static_cast<size_t>(row)];
+  gap = std::max(gap, height);
+}
+
+double PictureLayout::row_top(int row) const {
+  const double gaps = std::accumulate(gaps_.begin(), gaps_.begin() + row + 1, 0.0);
+  return panel_top() + kHeadHeight + row * kBoxHeight + gaps;
 }
 
 bool PictureLayout::move_below(int segment, int producer) {
@@ -132,12 +145,12 @@ Point PictureLayout::legend_words() const {
 double PictureLayout::panel_top() const { return legend_words().y + kUnderLegend; }
 
 double PictureLayout::rows_bottom() const {
-  return panel_top() + kHeadHeight + row_count_ * kBoxHeight + (row_count_ - 1) * kRowGap;
+  return row_top(static_cast<int>(gaps_.size()) - 1) + kBoxHeight;
 }
 
 Point PictureLayout::corner(const PictureBox& box) const {
   return {columns_[static_cast<size_t>(box.worker)] + kPanelPad + box.lane * (kBoxWidth + kLaneGap),
-          panel_top() + kHeadHeight + row(box.segment) * (kBoxHeight + kRowGap)};
+          row_top(row(box.segment))};
 }
 
 Point PictureLayout::top(const PictureBox& box) const {

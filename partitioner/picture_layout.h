@@ -54,6 +54,9 @@ class PictureLayout {
   NodeId producer_of(ValueId value) const { return value < 0 ? -1 : model_.value(value).producer; }
 
   const std::map<PicturePlace, PictureBox>& boxes() const { return boxes_; }
+  int row_of(const PictureBox& box) const { return row(box.segment); }
+  // So much at least between a row's boxes and those above them, for what is written there.
+  void make_room(int row, double height);
   // Whether a straight line between two boxes of a column would cross another.
   bool blocked(const PictureBox& from, const PictureBox& to) const;
 
@@ -91,8 +94,9 @@ class PictureLayout {
   const Model& model_;
   const Plan& plan_;
   const PictureSegments drawn_;
-  std::vector<int> rows_;  // by segment
-  int row_count_ = 0;
+  std::vector<int> rows_;     // by segment
+  std::vector<double> gaps_;  // by row: above it
+  double row_top(int row) const;
   std::map<PicturePlace, PictureBox> boxes_;
   std::map<std::pair<int, int>, std::set<int>> rows_in_lane_;  // worker, lane -> rows of boxes
   std::vector<int> lanes_;                                     // by worker: boxes beside each other

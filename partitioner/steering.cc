@@ -20,6 +20,7 @@ constexpr std::string_view kBlockCyclic = "block-cyclic:";
 constexpr int64_t kMostBlock = int64_t{1} << 31;
 constexpr size_t kMostRules = 10'000;
 constexpr size_t kNamesShown = 3;
+constexpr size_t kLettersCompared = 256;  // of what fits no name
 
 template <class Number>
 std::optional<Number> whole_number_in(std::string_view text) {
@@ -56,6 +57,7 @@ size_t edits_between(std::string_view a, std::string_view b) {
 
 std::vector<std::string> nearest_names(const Model& model, std::string pattern) {
   std::erase(pattern, '*');
+  pattern.resize(std::min(pattern.size(), kLettersCompared));
   std::vector<std::pair<size_t, NodeId>> found;
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const std::string& name = model.node(node).name;

@@ -4,8 +4,15 @@ namespace kerf {
 
 namespace {
 
+// Names come from files, and a zero byte within one would end what() there.
+std::string without_zeros(const std::string& text) {
+  std::string shown;
+  for (const char each : text) each == '\0' ? shown += "\\x00" : shown += each;
+  return shown;
+}
+
 std::string text_of(const std::string& message, const std::string& where) {
-  return where.empty() ? message : format("{}: {}", where, message);
+  return without_zeros(where.empty() ? message : format("{}: {}", where, message));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace kerf::apps {
 int complain(const std::string& message, int code) {
   std::fflush(stdout);
   const std::string head = painted("kerf: error:", Ink::kRed, wants_colour(2));
-  std::fprintf(stderr, "%s %s\n", head.c_str(), printable(message).c_str());
+  std::fprintf(stderr, "%s %s\n", head.c_str(), printable(readable(message)).c_str());
   return code;
 }
 

@@ -6,6 +6,7 @@
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
 #include "apps/models.h"
+#include "apps/report/terminal.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/model_graph.h"
 #include "partitioner/unsound.h"
@@ -17,9 +18,11 @@ namespace kerf::apps {
 
 namespace {
 
-// Whether the text is an object with the members that every plan has.
+// Whether the text is an object with the members that every plan has. What --json prints of a plan
+// has them, too, and each node's stage beside.
 bool says_plan(const Json& file) {
-  return file.is_object() && file.contains("stages") && file.contains("fingerprint");
+  return file.is_object() && file.contains("stages") && file.contains("fingerprint") &&
+         !file.contains("assignment");
 }
 
 std::string unsound_stages(const PlanFlags& flags, const std::string& text,
@@ -54,12 +57,12 @@ int answer_check(const std::string& unsound, const std::string& file, bool json)
       json,
       [&] {
         Json told = {{"file", file}, {"sound", unsound.empty()}};
-        if (!unsound.empty()) told["why"] = unsound;
+        if (!unsound.empty()) told["why"] = readable(unsound);
         return told;
       },
       [&](bool) {
         return unsound.empty() ? file + " is sound\n"
-                               : format("{} is unsound: {}\n", file, unsound);
+                               : format("{} is unsound: {}\n", file, readable(unsound));
       });
   return unsound.empty() ? 0 : 1;
 }

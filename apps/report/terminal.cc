@@ -90,4 +90,13 @@ std::string printable(const std::string& message) {
   });
 }
 
+std::string readable(const std::string& message) {
+  constexpr size_t kMost = 16384;
+  constexpr size_t kEnd = 1024;
+  if (message.size() <= kMost) return message;
+  const size_t left_out = message.size() - kMost;
+  return format("{} [{} characters left out] {}", message.substr(0, kMost - kEnd), left_out,
+                message.substr(message.size() - kEnd));
+}
+
 }  // namespace kerf::apps

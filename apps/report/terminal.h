@@ -18,6 +18,9 @@ std::string painted(const std::string& text, Ink ink, bool colour);
 // Control characters of a message, which may come from arguments and files, as \x1b. A line break
 // stays where an indented line follows: a report of several lines.
 std::string printable(const std::string& message);
+// A message that can be read: a longer one, as a name of megabytes in a file makes it, loses its
+// middle.
+std::string readable(const std::string& message);
 
 // Of a text for people that is written in one: all but line breaks, and the colours that painted()
 // gave it.

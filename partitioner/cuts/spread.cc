@@ -216,6 +216,8 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
                       double bound, const std::vector<std::optional<Layout>>& given) {
   Assignment assignment;
   assignment.bound = bound;
+  if (bound > 0)
+    assignment.witness = format("all work over {}", plural(request.workers_bound(), "worker"));
   Division& division = assignment.division;
   division.largest = request.largest_micro_batch();
   division.nodes.resize(at(model.nodes()));

@@ -177,6 +177,74 @@ class PlanFiles(KerfTest):
         self.assertFalse(json.loads(run("schedule", "gpipe", "--plan", self.plan, "--json").stdout)["proved"])
 
 
+class PlansByHand(KerfTest):
+    """A plan in which somebody changed one thing: what is wrong is named, `kerf plan --check` says so, and no run begins."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "plan.json"
+        self.plans = {}
+        for cut, model in (("feature", ("mlp", "--sizes", "12-16-16-12")), ("layer", ("lenet5",))):
+            made = run("plan", *model, "--cut", cut, "--workers", 2, "--out", self.file)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.plans[cut] = json.loads(self.file.read_text())
+            del self.plans[cut]["checksum"]
+
+    def refused(self, cut, path, value, code, *parts):
+        """`code`: of --check, 1 where the file says what a plan says, and it is unsound."""
+        plan = json.loads(json.dumps(self.plans[cut]))
+        *path, last = path
+        inner = plan
+        for key in path:
+            inner = inner[key]
+        inner[last] = value
+        self.file.write_text(json.dumps(plan))
+        with self.subTest(path=path, last=last, value=value):
+            checked = run("plan", "--check", self.file)
+            self.assertEqual(checked.returncode, code, checked.stdout + checked.stderr)
+            for part in parts:
+                self.assertIn(part, checked.stdout + checked.stderr)
+            rows = "synthetic:64x12x12" if cut == "feature" else "synthetic:64x784x10"
+            out = self.folder / "out"
+            self.assert_one_error(run("train", "--plan", self.file, "--data", rows, *QUICK[2:], "--out", out), "plan.json", *parts)
+            self.assertEqual(list(out.iterdir()) if out.exists() else [], [])
+
+    def test_neurons(self):
+        def layout(part):
+            return ("layouts", "fc1.output", part, "box")
+        self.refused("feature", layout(0), ["all", "0-6"], 1, "fc1.output", "no part holds 7 of axis 1")
+        self.refused("feature", layout(0), ["all", "0-8"], 1, "fc1.output", "parts 0 and 1 overlap in [all, 8]")
+        self.refused("feature", layout(1), ["all", "8-16"], 2, "fc1.output", "8-16 of axis 1, whose indices end at 15")
+        self.refused("feature", layout(1), ["all", "8-15,9"], 2, "fc1.output", "index 9 is there twice")
+        self.refused("feature", ("divisions", "fc2", 0, "box"), ["all", "all", "0-6"], 1, "fc2", "no part holds 7 of axis 2")
+        self.refused("feature", ("divisions", "fc2", 0, "box"), ["all", "all", "0-8"], 1, "fc2", "overlap in [all, all, 8]")
+        self.refused("feature", ("divisions", "fc2", 1, "box"), ["all", "all", "8-16"], 2, "fc2", "whose indices end at 15")
+        self.refused("feature", ("routes",), self.plans["feature"]["routes"][1:], 1, "route of fc2.output from part 1 to part 0 is missing")
+
+    def test_operators_and_workers(self):
+        first, second = (stage["nodes"] for stage in self.plans["layer"]["stages"])
+        self.refused("layer", ("stages", 0, "nodes"), first[:-1], 1, f"node {first[-1]} is in 0 stages")
+        self.refused("layer", ("stages", 0, "nodes"), [*first, second[0]], 1, f"node {second[0]} is in 2 stages")
+        self.refused("layer", ("stages", 0, "nodes"), [*first, "fc9"], 2, 'no node "fc9"')
+        self.refused("layer", ("stages",), self.plans["layer"]["stages"][::-1], 1, "stage 1 feeds stage 0")
+        self.refused("feature", ("divisions", "fc9"), [{"part": 0, "box": "all"}], 2, 'no node "fc9"')
+        self.refused("feature", ("binding",), [0, 9], 1, "it binds parts to 0,9")
+        self.refused("feature", ("binding",), [0, -1], 2, "-1 is no number of a part or worker")
+        self.refused("feature", ("layouts", "fc1.output", 0, "part"), 7, 1, "fc1.output", "part 7")
+        self.refused("feature", ("model",), "m\0lp", 1, r"another model: m\x00lp with fingerprint")
+
+    def test_names_of_megabytes_are_told_by_their_ends(self):
+        self.file.write_text(json.dumps({**self.plans["layer"], "model": "a" * 5_000_000}))
+        for answer in (run("plan", "--check", self.file), run("plan", "--check", self.file, "--json"), run("train", "--plan", self.file)):
+            self.assertLess(len(answer.stdout + answer.stderr), 20_000)
+            self.assertIn("characters left out", answer.stdout + answer.stderr)
+            self.assertIn("--out FILE", answer.stdout + answer.stderr)
+        places = self.folder / "places.txt"
+        places.write_text("c" * 5_000_000 + " 0\n")
+        answer = run("plan", "lenet5", "--workers", 2, "--place", places)
+        self.assert_one_error(answer, "--place: no operator of lenet5 fits", "the nearest names are")
+
+
 class Requests(KerfTest):
     def test_a_schedule_that_does_not_train(self):
         self.assert_one_error(run("train", "lenet5", "--data", "synthetic", "--steps", 1, "--schedule", "forward-only",

@@ -43,7 +43,7 @@ class Help(KerfTest):
 class Plan(KerfTest):
     def test_json_has_what_outsiders_rely_on(self):
         parameters = {model["name"]: model["parameters"] for model in json.loads(run("models", "--json").stdout)["models"]}
-        for cut, model in (("layer", "lenet5"), ("feature", "mlp"), ("batch", "mlp"), ("hybrid", "mlp")):
+        for cut, model in (("layer", "lenet5"), ("feature", "mlp"), ("batch", "mlp"), ("hybrid", "mlp"), ("free", "lenet5")):
             with self.subTest(cut=cut):
                 alone = json.loads(run("plan", model, "--workers", 1, "--json").stdout)["workers"][0]
                 self.assertEqual((alone["messages"], alone["bytes_in"], alone["bytes_out"]), (0, 0, 0))
@@ -64,6 +64,12 @@ class Plan(KerfTest):
                     # At the peak it has weights, their gradients and their momentum, beside activations.
                     self.assertGreaterEqual(worker["peak_bytes"], 3 * worker["weight_bytes"] + worker["activation_bytes"])
                 self.assertTrue(plan["acyclic"])
+                self.assertEqual(plan["lower_bound"], plan["certificate"]["value"])
+                self.assertIn(plan["certificate"]["kind"], ("exact", "bound"))
+                self.assertTrue(plan["certificate"]["witness"])
+                self.assertAlmostEqual(plan["gap"], plan["bottleneck"] / plan["lower_bound"] - 1)
+                self.assertGreater(plan["plan_seconds"], 0)
+                self.assertEqual(plan["assignment"], {node: i for i, stage in enumerate(plan["stages"]) for node in stage["nodes"]})
                 forward = [route["bytes"] for route in plan["routes"] if not route["gradient"]]
                 self.assertEqual(plan["cut_bytes"], 0 if cut == "batch" else sum(forward), "weights cut nothing")
                 for key in ("messages", "bytes"):

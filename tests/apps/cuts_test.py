@@ -1,6 +1,7 @@
 """All cuts train the mlp to the one-worker losses within 1e-4 relative; predicted equals counted, route by route, of five models."""
 
 import json
+import os
 import sys
 import unittest
 
@@ -62,6 +63,53 @@ class PredictedIsCounted(KerfTest):
                         continue  # each model by each cut, each cut over each transport
                     with self.subTest(model=model, cut=cut, transport=transport):
                         self.check(model, cut, transport)
+
+
+class SurveyCounts(KerfTest):
+    """Messages of a step between L layers over F workers each, as a survey of such systems counts them, times the micro-batches."""
+
+    LAYERS, MICRO_BATCHES, STEPS = 4, 3, 2
+    SIZES = "-".join(["16"] * (LAYERS + 1))
+
+    def counted(self, *flags):
+        """What the workers' counters say of a step: the loss's and the step vector's messages, which the survey has not, are left out."""
+        report = self.train("mlp", "--sizes", self.SIZES, "--data", "synthetic:64x16x16", "--batch", 24, "--micro-batches",
+                            self.MICRO_BATCHES, "--steps", self.STEPS, "--no-test", "--transport", "inproc", *flags)
+        self.assertTrue(report["equal"])
+        def edge(route):
+            return route["value"], route["gradient"], route["from"], route["to"]
+        between = {edge(route) for route in report["plan"]["routes"]
+                   if not (route["of_loss"] or route["of_weights"] or route["of_step"])}
+        return sum(route["messages"] for route in report["routes"] if edge(route) in between) / self.STEPS
+
+    def test_by_layer(self):
+        places = self.folder / "places.txt"
+        places.write_text("".join(f"fc{layer + 1} {layer}\n" for layer in range(self.LAYERS)) + f"loss {self.LAYERS - 1}\n")
+        self.assertEqual(self.counted("--workers", self.LAYERS, "--place", places), (self.LAYERS - 1) * 2 * self.MICRO_BATCHES)
+
+    def test_by_feature(self):
+        for workers in (2, 3):
+            self.assertEqual(self.counted("--cut", "feature", "--workers", workers, "--pairs", "off"),
+                             (self.LAYERS - 1) * workers * (workers - 1) * 2 * self.MICRO_BATCHES)
+
+    def test_hybrid(self):
+        for group in (2, 3):
+            self.assertEqual(self.counted("--cut", "hybrid", "--stages", self.LAYERS, "--workers", group * self.LAYERS, "--pairs", "off"),
+                             (self.LAYERS - 1) * group * group * 2 * self.MICRO_BATCHES)
+
+
+class Plans(KerfTest):
+    def test_the_same_request_gives_the_same_text(self):
+        for cut in ("layer", "feature", "batch", "hybrid", "free", "auto"):
+            for model in (("lenet5-bn",), ("gpt", "--sizes", "2-32-4-12-50")):
+                texts = set()
+                for threads in (1, 2):  # of libraries, which must not matter
+                    out = self.folder / f"{threads}.json"
+                    made = run("plan", *model, "--cut", cut, "--workers", 3, "--out", out, "--json",
+                               env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+                    self.assertEqual(made.returncode, 0, made.stderr)
+                    texts.add(out.read_text())
+                self.assertEqual(len(texts), 1, (cut, model))
 
 
 class Cuts(KerfTest):

@@ -141,7 +141,8 @@ class PlanGraph(KerfTest):
 
     def test_check_tells_sound_from_unsound_from_unreadable(self):
         file = self.folder / "checked.json"
-        plan = self.plan("lenet5", "--workers", 2, "--out", file)["assignment"]
+        told = self.plan("lenet5", "--workers", 2, "--out", file)
+        plan = told["assignment"]
         text = file.read_text()
         bare = {key: value for key, value in json.loads(text).items() if key != "checksum"}
         first, last = list(plan)[0], list(plan)[-1]
@@ -152,6 +153,8 @@ class PlanGraph(KerfTest):
                 (("lenet5",), text, 0, "sound"),
                 (("lenet5",), text.replace('"cut": "layer"', '"cut": "free"'), 1, "checksum"),
                 (("lenet5",), json.dumps(bare), 0, "sound"),
+                (("lenet5",), json.dumps(told), 0, "sound"),  # what --json printed
+                (("lenet5",), json.dumps({**told, "assignment": {first: 0}}), 1, "in no stage"),
                 (("lenet5",), json.dumps({**bare, "stages": bare["stages"][:1]}), 1, "unsound"),
                 (("lenet5",), json.dumps({**bare, "binding": [0, 7]}), 1, "unsound"),
                 (("lenet5",), json.dumps({**plan, first: plan[last], last: plan[first]}), 1, "feed each other"),

@@ -276,6 +276,15 @@ TEST(Terminal, ShowsControlCharactersInsteadOfObeyingThem) {
   EXPECT_EQ(printable("worker 1 is lost\n  worker 0 waits"), "worker 1 is lost\n  worker 0 waits");
 }
 
+TEST(Terminal, ALongMessageLosesItsMiddle) {
+  EXPECT_EQ(readable("worker 1 is lost"), "worker 1 is lost");
+  const std::string text = readable("plan.json: " + std::string(1'000'000, 'a') + " is no name");
+  EXPECT_LT(text.size(), 17'000u);
+  EXPECT_THAT(text, ::testing::StartsWith("plan.json: aaa"));
+  EXPECT_THAT(text, HasSubstr("aaa [983638 characters left out] aaa"));
+  EXPECT_THAT(text, ::testing::EndsWith("aaa is no name"));
+}
+
 TEST(Terminal, PaintsOnlyWhenAsked) {
   EXPECT_EQ(painted("x", Ink::kRed, false), "x");
   EXPECT_EQ(painted("x", Ink::kRed, true), "\x1b[31mx\x1b[0m");

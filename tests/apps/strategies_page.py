@@ -30,6 +30,7 @@ BATCH = 32
 MICRO_BATCHES = 4
 HYBRID_STAGES = 2  # as `kerf plan --cut hybrid` has them where nobody says
 MEMORY = "12G"
+BYTES_PER_WEIGHT = 4
 
 HEADER = ("workers", "cut", "weights", "peak memory", "step", "messages", "survey", "bytes", "batch in 12 GiB")
 
@@ -57,6 +58,21 @@ Parallelism", Electronics and Telecommunications Trends 33(4), ETRI 2018, pages 
   several tensors cross a boundary (skips, branches) or one that weights do not need (classes that the loss wants whole), fewer
   where what follows needs only what is there already (or takes partial sums, unless `--pairs off`), and adds, once a step, the loss and the norm of gradients of all workers;
   within a hybrid's group it counts what the survey leaves out.
+
+Its table 2 lays five frameworks side by side. As its text describes them, and Kerf beside them (its text says nothing where there
+is a dash):
+
+| | DistBelief | MXNet | Petuum | SINGA | TensorFlow | Kerf |
+| --- | --- | --- | --- | --- | --- | --- |
+| a model is | layers of C++, put together in a script; no recurrence | a graph of symbols, and imperative code | a program of `schedule`, `update`, `aggregate` | layers, each naming those that it reads | a graph of operations with state and control flow | a graph of ONNX operators (recurrence and tied weights too), or such a program |
+| it is divided | anywhere between neurons | by layer | anywhere | by layer; within a layer by batch or feature; both | anywhere between operations, by a device for each | by layer, feature, batch, both (hybrid), any index set (free), or as is predicted to be fastest (auto) |
+| when | before it runs | before it runs; independent operations side by side by themselves | before or while it runs | before it runs | before it runs | before it runs, by a plan that can be read, changed and checked; programs while they run |
+| at a boundary | messages | copies | parameters through the scheduler | bridges, slices, concats, splits | sends and receives | bridges, slices, concats, sums: counted beforehand |
+| over | messages, threads | - | a store of keys and values | MPI or ZeroMQ | TCP or RDMA | shared memory, ipc, tcp, CUDA |
+| pipelined | - | layer by layer of a sequence | - | - | - | micro-batches, by a schedule that is proved beforehand |
+
+The survey prints the figures of its table 1 as a picture only, so that they are not repeated here. The tables below have its
+columns (weights, time, memory, and the batch that memory allows) for every strategy, and what the strategies send.
 """
 
 
@@ -129,11 +145,18 @@ def table_of(text, network):
     return text.partition(title(network) + "\n")[2].split("\n## ")[0].strip()
 
 
+def words_on(network):
+    """What stands between a network's title and its table."""
+    plan = ask(network, "--cut", "layer", "--workers", 1, "--batch", 1, "--micro-batches", 1)
+    return (f"{plan['workers'][0]['weight_bytes'] // BYTES_PER_WEIGHT:,} weights; {plan['workers'][0]['forward_flops'] / 1e9:.2f} GFLOP "
+            "forward for each image.")
+
+
 def page(text, networks):
     """The page with these networks' tables made anew."""
     tables = {network: table_of(text, network) for network in NETWORKS}
     for network, lines in rows_of(networks).items():
-        tables[network] = "\n".join([line(HEADER), line(("---:", "---", *["---:"] * (len(HEADER) - 2))), *lines])
+        tables[network] = "\n".join([words_on(network), "", line(HEADER), line(("---:", "---", *["---:"] * (len(HEADER) - 2))), *lines])
     return TOP + "".join(f"\n{title(network)}\n\n{table}\n" for network, table in tables.items() if table)
 
 
@@ -161,7 +184,9 @@ def cells_of(text):
 def differing(text, networks):
     """Rows that the page should have of these networks, and has not."""
     for network, lines in rows_of(networks).items():
-        there = table_of(text, network).splitlines()[2:]
+        words, _, _, _, *there = (table_of(text, network) or "\n" * 4).splitlines()
+        if words != words_on(network):
+            yield f"{network}: the page says\n  {words}\nand kerf\n  {words_on(network)}"
         if len(there) != len(lines):
             yield f"{network}: the page has {len(there)} rows, not {len(lines)}"
         yield from (f"{network}: the page says\n  {says}\nand kerf\n  {wanted}" for says, wanted in zip(there, lines)

@@ -413,6 +413,22 @@ TEST(MemoryCap, WhereNothingFitsTheReportNamesTheSmallestChangeThatDoes) {
   EXPECT_GT(kinds["--memory"], 0);
 }
 
+// Of rows that take most of the memory: far more micro-batches than were asked for.
+TEST(MemoryCap, WhereRowsDoNotFitManyMoreMicroBatchesDo) {
+  const Model model = make_zoo_model("lenet5");
+  PlanRequest request = request_of(Cut::kFeature, 2, 512, 2);
+  const auto peak_at = [&](int micro_batches) {
+    PlanRequest changed = request;
+    changed.micro_batches = micro_batches;
+    return largest_peak(std::get<Plan>(make_plan(model, changed, Descending())));
+  };
+  ASSERT_LT(peak_at(64), peak_at(63));
+  request.memory = peak_at(64);
+  const auto result = make_plan(model, request, Descending());
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
+  EXPECT_EQ(std::get<Infeasible>(result).smallest_change, "--micro-batches 64");
+}
+
 TEST(MemoryCap, WhereWeightsDoNotFitMoreWorkersDo) {
   const Model model = make_zoo_model("mlp", {{256, 256, 256, 10}});
   PlanRequest request = request_of(Cut::kFeature, 2, 8, 2);

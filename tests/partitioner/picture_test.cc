@@ -86,6 +86,62 @@ size_t rectangles_beyond(const std::string& svg) {
   return beyond;
 }
 
+struct Drawn {
+  double left = 0, right = 0, top = 0, bottom = 0;
+  std::string words;
+};
+
+bool overlap(const Drawn& a, const Drawn& b) {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
+
+// Labels beside arrows and under boxes, with the room that their letters take at most, and boxes.
+std::vector<Drawn> labels_and_boxes(const std::string& svg) {
+  std::vector<Drawn> found;
+  for (size_t at = svg.find("<text "); at != std::string::npos; at = svg.find("<text ", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find("</text>", at) - at);
+    if (tag.find("class=\"bytes\"") == std::string::npos) continue;
+    const std::string words = tag.substr(tag.find('>') + 1);
+    const double x = number_behind(tag, "x=\"");
+    const double y = number_behind(tag, "y=\"");
+    const double letters = static_cast<double>(words.size() - 3 * count(words, "&gt;"));
+    const double length = 6 * letters;
+    const bool from_start = tag.find("\"start\"") != std::string::npos;
+    found.push_back(
+        {from_start ? x : x - length, from_start ? x + length : x, y - 9, y + 2, words});
+  }
+  for (size_t at = svg.find("<g>"); at != std::string::npos; at = svg.find("<g>", at + 1)) {
+    const std::string tag = svg.substr(svg.find("<rect ", at), 200);
+    const double x = number_behind(tag, "x=\"");
+    const double y = number_behind(tag, "y=\"");
+    found.push_back(
+        {x, x + number_behind(tag, "width=\""), y, y + number_behind(tag, "height=\""), "a box"});
+  }
+  return found;
+}
+
+void expect_apart(const std::string& svg) {
+  const std::vector<Drawn> drawn = labels_and_boxes(svg);
+  for (size_t i = 0; i < drawn.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      EXPECT_FALSE(overlap(drawn[i], drawn[j])) << drawn[i].words << " and " << drawn[j].words;
+}
+
+// Many connectors end at a box, below what its neighbour keeps inside.
+TEST(Picture, WritesNothingOverAnything) {
+  for (const auto& [model, plan] : sample_plans()) expect_apart(draw_svg(model, plan));
+  for (const char* name : {"densenet121", "inception-v3"})
+    for (const Cut cut : {Cut::kFeature, Cut::kFree}) {
+      PlanRequest request = request_of(cut, 3, 12, 2);
+      request.shares.clear();
+      const Model model = model_for(
+          make_zoo_model(name, {.width = 0.125, .image = name[0] == 'd' ? 64 : 75}), request);
+      const std::string svg = draw_svg(model, plan_of(model, request));
+      EXPECT_GT(count(svg, " inside</text>"), 10u);
+      expect_apart(svg);
+    }
+}
+
 TEST(Picture, KeepsWithinItsEdges) {
   for (const auto& [model, plan] : sample_plans()) {
     EXPECT_THAT(words_beyond(draw_svg(model, plan)), ::testing::IsEmpty()) << model.name();
