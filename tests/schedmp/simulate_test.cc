@@ -212,10 +212,10 @@ TEST(Simulate, TakesTheSameOfWhatIsLoweredForTimesAlone) {
         }
         const Model model = partitioner::model_for(whole, request);
         const Plan plan = plan_of(model, request);
-        const auto schedule_of = [](const Plan& of) {
-          return one_f_one_b(groups_of(of), of.micro_batches);
+        const auto schedule_of = [](const Model& of_model, const Plan& of) {
+          return one_f_one_b(pipeline_of(of_model, of), of.micro_batches);
         };
-        const auto timeline = simulated(model, plan, schedule_of(plan), request.speed);
+        const auto timeline = simulated(model, plan, schedule_of(model, plan), request.speed);
         const auto seconds = simulated_step(schedule_of)->step_seconds(model, plan, request.speed);
         ASSERT_EQ(timeline.has_value(), seconds.has_value()) << name << " " << to_string(cut);
         if (timeline) {
