@@ -16,7 +16,7 @@ class Objective {
   // what the plan was connected by.
   virtual std::optional<double> step_seconds(const Sums& sums, const Plan& plan,
                                              const DeviceSpeed& speed) const = 0;
-  // Whether such a step has gradients, or forward passes alone. Of a plan that need not be connected.
+  // Whether such a step has gradients, or forward passes alone. The plan need not be connected.
   virtual bool has_gradients(const Plan& plan) const = 0;
 
   // The same step, where nobody has the sums.
