@@ -36,8 +36,8 @@ struct PlanRequest {
   std::string source;              // of the model: the plan keeps it
   std::optional<double> momentum;  // and this
   std::string optimizer;           // and this
-  // layer: bytes are saved up to (1 + slack) times the least bottleneck; the automatic cut: up to so
-  // many times the least seconds of a step
+  // layer: bytes are saved up to (1 + slack) times the least bottleneck; the automatic cut: up to
+  // so many times the least seconds of a step
   double slack = 0;
   SearchEffort effort = {};
   std::vector<int> given_stages = {};  // layer: the stage of each node, instead of a search

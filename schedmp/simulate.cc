@@ -19,7 +19,7 @@ using partitioner::Plan;
 
 namespace {
 
-// The rows that micro-batches of a step have are of two numbers at most, the first one's the larger.
+// The rows that micro-batches of a step have are of two numbers at most, the larger first.
 size_t number_of(int64_t samples, const std::vector<int64_t>& sizes) {
   return samples == sizes.front() ? 0 : 1;
 }

@@ -122,7 +122,7 @@ class Boundaries {
     if (!may_be_(groups)) return false;
     --tries_left_;
     Assignment assignment = assigned(groups);
-    // What is dearer counts as soon as it is known to be; under a cap it may be better all the same.
+    // What is dearer is known to be soon enough; under a cap it may be better all the same.
     const bool capped = task_.request.is_capped();
     const Score other = score(assignment, capped ? GroupPrices::kNever : score_.price_to_beat());
     if (!other.is_better_than(score_)) return false;

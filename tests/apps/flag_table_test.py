@@ -101,7 +101,7 @@ class FlagTable(KerfTest):
         refused = self.heeds(("mlp", "--sizes", "784-32-10", "--workers", 2, "--cut", "auto"),
                              ("--slack", "--certify", "--stages", "--fit-batch", "--pattern", "--way", "--place", "--together", "--apart",
                               "--stages-per-worker", "--front", "--assign", "--graph-out", "--objective", "--out", "--memory"))
-        self.assertEqual(len(refused), 14)
+        self.assertEqual(len(refused), 13)
 
     def test_beside_every_mode(self):
         self.train("lenet5", *TRAINED, "--workers", 4, "--batch", 128, "--micro-batches", 8)

@@ -236,6 +236,17 @@ TEST_P(ChoosePlan, TellsOfEachCandidateWhatItTakesAndTakesTheLeast) {
   EXPECT_DOUBLE_EQ(least, seconds_of(choice.model, choice.plan));
 }
 
+TEST_P(ChoosePlan, TriesEveryCutAndGroupsOfAnySize) {
+  std::vector<std::string> expected{"feature", "batch", "layer", "layer, by step"};
+  for (int stages = 2; stages <= request_.workers; ++stages)
+    expected.push_back(format("hybrid in {} stages", stages));
+  if (std::string(GetParam().model) == "lenet5") expected.emplace_back("free, by space");
+  std::vector<std::string> tried;
+  for (const auto& each : chosen().tried) tried.push_back(each.how);
+  EXPECT_THAT(tried, testing::IsSupersetOf(expected));
+  EXPECT_THAT(tried, testing::Contains(testing::StartsWith("hybrid, ")));
+}
+
 TEST_P(ChoosePlan, KeepsWithinTheCapOrSaysWhatWouldDo) {
   int64_t least = 0;
   for (const auto& worker : chosen().plan.workers) least = std::max(least, worker.peak_bytes);

@@ -26,9 +26,12 @@ using partitioner::Model;
 using partitioner::Plan;
 using partitioner::PlanRequest;
 
-std::vector<std::string> models() {
+bool takes_all() {
   const char* said = std::getenv("KERF_ZOO_CUTS");
-  if (said != nullptr && std::string(said) == "all") return partitioner::zoo_names();
+  return said != nullptr && std::string(said) == "all";
+}
+std::vector<std::string> models() {
+  if (takes_all()) return partitioner::zoo_names();
   return {"lenet5", "mlp"};
 }
 
@@ -150,12 +153,61 @@ TEST_P(ChoosePlanOfZoo, IsNoSlowerThanWhatOthersChoose) {
   EXPECT_GT(compared, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ChoosePlanOfZoo, testing::ValuesIn(models()),
-                         [](const auto& each) {
-                           std::string name = each.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string as_test_name(const testing::TestParamInfo<std::string>& each) {
+  std::string name = each.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ChoosePlanOfZoo, testing::ValuesIn(models()), as_test_name);
+
+// Models that a cut by feature divides evenly over eight workers, sending every activation to
+// everybody. The step may be a quarter above the least there is.
+std::vector<std::string> models_with_a_heavy_operator() {
+  std::vector<std::string> names{"alexnet", "bvlc-alexnet", "squeezenet"};
+  if (takes_all()) names.insert(names.end(), {"inception-v1", "inception-v3"});
+  return names;
+}
+
+int64_t bytes_of(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const auto& worker : plan.workers) bytes += worker.bytes_out;
+  return bytes;
+}
+
+double busiest(const Plan& plan) {
+  double most = 0;
+  for (const auto& worker : plan.workers) most = std::max(most, worker.seconds);
+  return most;
+}
+
+class HeavyOperator : public testing::TestWithParam<std::string> {};
+
+TEST_P(HeavyOperator, IsDividedEvenlyAndMovesLittle) {
+  const Model whole = partitioner::make_zoo_model(GetParam());
+  const auto in_flight = in_flight_of(std::string("1f1b"));
+  const auto objective = simulated_step(
+      [](const Plan& plan) { return make_schedule("1f1b", groups_of(plan), plan.micro_batches); });
+  const auto plan_by = [&](Cut cut, int workers) {
+    PlanRequest request;
+    request.cut = cut;
+    request.workers = workers;
+    return std::get<Plan>(make_plan(model_for(whole, request), request, *in_flight));
+  };
+  PlanRequest request;
+  request.workers = 8;
+  request.slack = 0.25;
+  const auto choice = std::get<Choice>(choose_plan(whole, request, *in_flight, *objective));
+  const Plan feature = plan_by(Cut::kFeature, 8);
+  const double share = busiest(plan_by(Cut::kLayer, 1)) / 8;
+  RecordProperty("ratio", format("{:.3f}", busiest(choice.plan) / share));
+  RecordProperty("bytes", format("{} of {}", bytes_of(choice.plan), bytes_of(feature)));
+  EXPECT_LE(busiest(choice.plan), 1.25 * share);
+  EXPECT_LE(bytes_of(choice.plan), 0.6 * static_cast<double>(bytes_of(feature)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HeavyOperator, testing::ValuesIn(models_with_a_heavy_operator()),
+                         as_test_name);
 
 }  // namespace
 }  // namespace kerf::schedmp
