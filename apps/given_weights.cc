@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/few_names.h"
 #include "apps/lacked_weights.h"
+#include "apps/report/few_names.h"
 #include "runtime/error.h"
 #include "runtime/fingerprint.h"
 #include "runtime/format.h"

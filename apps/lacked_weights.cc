@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "apps/few_names.h"
+#include "apps/report/few_names.h"
 #include "runtime/error.h"
 #include "runtime/format.h"
 #include "schedmp/training/stored_weights.h"

@@ -12,8 +12,8 @@ namespace kerf::partitioner {
 class InFlight {
  public:
   virtual ~InFlight() = default;
-  // Micro-batches whose activations `stage` holds at once, at most. `hops`: on the longest path from
-  // it to an end of the stages' graph (stage_graph.h); of a chain at most all that come later.
+  // Micro-batches whose activations `stage` holds at once, at most. `hops`: on the longest path
+  // from it to an end of the stages' graph (stage_graph.h); of a chain at most all that come later.
   virtual int kept(int stage, int hops, int micro_batches) const = 0;
   // Micro-batches whose I has run in a stage and whose W has not, at most; 0 where B runs both.
   virtual int handed(int /*stage*/, int /*hops*/, int /*micro_batches*/) const { return 0; }

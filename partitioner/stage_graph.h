@@ -34,8 +34,8 @@ Pipeline chain_of(std::vector<std::vector<int>> groups);
 StageGraph stage_graph_of(const Model& model, const Plan& plan);
 Pipeline pipeline_of(const Model& model, const Plan& plan);
 
-// How many edges lead to other workers, by stage: on the longest path from it to an end; of edges of
-// either kind. What follows on the same workers runs after it, not beside it.
+// How many edges lead to other workers, by stage: on the longest path from it to an end, of edges
+// of either kind. What follows on the same workers runs after it, not beside it.
 std::vector<int> hops_to_the_end(const Pipeline& pipeline);
 
 }  // namespace kerf::partitioner

@@ -1,5 +1,5 @@
-// Fingerprint: 64 bits of FNV-1a (Fowler, Noll, Vo) over text. It tells models, plans and data apart
-// that differ by accident; it is no defence against forgery.
+// Fingerprint: 64 bits of FNV-1a (Fowler, Noll, Vo) over text. It tells models, plans and data
+// apart that differ by accident; it is no defence against forgery.
 #pragma once
 
 #include <cstdint>

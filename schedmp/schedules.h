@@ -23,7 +23,8 @@ using partitioner::Pipeline;
 // stage and no stage is empty.
 int count_workers(const std::vector<std::vector<int>>& groups);
 
-// micro_batches >= 1. O(actions log actions), and 1F1B O((stages + edges) (stages + micro_batches)).
+// micro_batches >= 1. O(actions), and 1F1B O((stages + edges) (stages + micro_batches)) where each
+// worker has one stage.
 Schedule forward_only(const Pipeline& pipeline, int micro_batches);
 Schedule gpipe(const Pipeline& pipeline, int micro_batches);
 Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches);

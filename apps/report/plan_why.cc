@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/few_names.h"
+#include "apps/report/few_names.h"
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"
 #include "partitioner/fitted_text.h"

@@ -2,13 +2,13 @@
 // stage 1     F0 F1    B0 F2 B1 F3 B2    B3 U
 // stage 2        F0 B0 F1 B1 F2 B2 F3 B3 U
 //
-// A stage that is d hops from the end (stage_graph.h: in a chain of p stages on workers of their own
-// p - s - 1 of stage s) warms up with d forwards, so it never holds more than d + 1 micro-batches.
-// While the last stage takes a micro-batch forward and back, every other takes one forward and one
-// back, so that d + 1 are under way between a stage and the end. It can run whatever the graph: with
-// F(s, m) at the moment 2m + D - d and B(s, m) at 2m + D + d + 1, where D is the most of any stage,
-// what an action waits for has an earlier moment, as d falls along every edge to other workers, or
-// the same one on the same worker.
+// A stage that is d hops from the end (stage_graph.h: in a chain of p stages on workers of their
+// own p - s - 1 of stage s) warms up with d forwards, so it never holds more than d + 1
+// micro-batches. While the last stage takes a micro-batch forward and back, every other takes one
+// forward and one back, so that d + 1 are under way between a stage and the end. It can run
+// whatever the graph: with F(s, m) at the moment 2m + D - d and B(s, m) at 2m + D + d + 1, where D
+// is the most of any stage, what an action waits for has an earlier moment, as d falls along every
+// edge to other workers, or the same one on the same worker.
 //
 // A worker of several stages runs their actions in the order in which workers of one stage each
 // would come to them, one action a moment: an order in which everything can run. Stages that follow

@@ -61,7 +61,8 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
     }
 }
 
-// Each stage on a worker of its own, or several on one; by the names alone, as who plans knows them.
+// Each stage on a worker of its own, or several on one; by the names alone, as who plans knows
+// them.
 TEST_P(RandomMemory, IsNeverUnderWhatIsProvedOfNamedSchedules) {
   for (const char* name : {"gpipe", "1f1b", "forward-only"})
     for (const bool alone : {false, true}) {

@@ -148,7 +148,8 @@ TEST(Bubble, OfSpansLeavesOutTheRamps) {
   EXPECT_DOUBLE_EQ(forward.span, 0) << "each is busy from its first action to its last";
 }
 
-// Members of a group that have other stages besides come to a stage apart: it is done with the last.
+// Members of a group that have other stages besides come to a stage apart: it is done with the
+// last.
 TEST(Staircase, WaitsForAllOfAGroup) {
   const Schedule schedule = parse_schedule(
       "kerf-schedule 1\nname x\nworkers 3\nmicro-batches 1\nstage 0 on 0\nstage 1 on 1,0\n"

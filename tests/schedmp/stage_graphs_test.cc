@@ -204,8 +204,9 @@ TEST(StageGraphs, GPipeOnSharedWorkersGoesSideBySide) {
   }
 }
 
-// Equal work on p workers of v stages each, in turn: it takes M + (p - 1) / v forwards and backwards
-// of a worker's stages under GPipe, and little more under 1F1B; in blocks as with one stage each.
+// Equal work on p workers of v stages each, in turn: it takes M + (p - 1) / v forwards and
+// backwards of a worker's stages under GPipe, and little more under 1F1B; in blocks as with one
+// stage each.
 TEST(StageGraphs, SharedWorkersFillThePipelineSooner) {
   // Of a worker's forward and backward through all of its stages.
   const auto steps = [](const Schedule& schedule) {
