@@ -151,8 +151,8 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 namespace {
 
 // The fewest micro-batches that fit; 0 if none do. Only numbers that make the largest micro-batch
-// smaller can help: up to four times the request's each of them is tried, beyond that one in two,
-// and then those between the last that does not fit and the first that does.
+// smaller can help. Up to four times the request's each of them is tried; beyond that it is halved
+// between what does not fit and samples one by one, or one for each worker to divide them over.
 int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const int64_t most = std::min(request.batch, int64_t{kMostMicroBatches});
   const int64_t nearby = std::min(most, int64_t{4} * request.micro_batches);
@@ -160,18 +160,17 @@ int more_micro_batches(const Model& model, PlanRequest request, const InFlight& 
   const auto do_fit = [&](int64_t m) {
     request.micro_batches = static_cast<int>(m);
     const auto [size, fresh] = known.try_emplace(request.largest_micro_batch());
-    if (fresh) size->second = fits(model, request, in_flight);
-    return size->second;
+    if (!fresh) return size->second;
+    // The fewest of this size, each of which has a loss to keep.
+    request.micro_batches = static_cast<int>((request.batch + size->first - 1) / size->first);
+    return size->second = fits(model, request, in_flight);
   };
   for (int64_t m = request.micro_batches + 1; m <= nearby; ++m)
     if (do_fit(m)) return static_cast<int>(m);
   int64_t none = nearby;
-  int64_t some = nearby;
-  while (none == some && some < most) {
-    some = std::min(2 * some, most);
-    if (!do_fit(some)) none = some;
-  }
-  if (none == some) return 0;
+  int64_t some = most;
+  if (!do_fit(some)) some = std::min(most, request.batch / request.workers);
+  if (some <= none || !do_fit(some)) return 0;
   while (some - none > 1) {
     const int64_t middle = none + (some - none) / 2;
     (do_fit(middle) ? some : none) = middle;

@@ -128,8 +128,9 @@ int PictureLayout::stages_in_line() const {
 }
 
 Point PictureLayout::legend_stage(int stage) const {
-  return {kPictureMargin + kLegendStage * (stage % stages_in_line()),
-          legend_top() + kLegendLine * (stage / stages_in_line())};
+  const int line = stage / stages_in_line();
+  const int place = stage % stages_in_line();
+  return {kPictureMargin + kLegendStage * place, legend_top() + kLegendLine * line};
 }
 
 Point PictureLayout::legend_words() const {

@@ -70,8 +70,8 @@ class Plan(KerfTest):
                 self.assertAlmostEqual(plan["gap"], plan["bottleneck"] / plan["lower_bound"] - 1)
                 self.assertGreater(plan["plan_seconds"], 0)
                 self.assertEqual(plan["assignment"], {node: i for i, stage in enumerate(plan["stages"]) for node in stage["nodes"]})
-                forward = [route["bytes"] for route in plan["routes"] if not route["gradient"]]
-                self.assertEqual(plan["cut_bytes"], 0 if cut == "batch" else sum(forward), "weights cut nothing")
+                forward = [route["bytes"] for route in plan["routes"] if not (route["gradient"] or route["of_weights"])]
+                self.assertEqual(plan["cut_bytes"], sum(forward), "weights cut nothing")
                 for key in ("messages", "bytes"):
                     self.assertEqual(sum(route[key] for route in plan["routes"]), sum(part[key] for part in plan["per_step"].values()))
                 self.assertEqual(total["messages"], sum(route["messages"] for route in plan["routes"]))
