@@ -96,7 +96,8 @@ struct Traffic {
   int64_t bytes = 0;
   bool operator==(const Traffic&) const = default;
 };
-// By route, for a step of `batch` rows; `gradients` false: a forward-only step.
+// By route, for a step of `batch` rows, as the schedule has it that the plan was made for;
+// `gradients` false: of forward passes alone.
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients = true);
 // Adds what a step's messages come to, to each worker's that sends and receives them. A prediction

@@ -5,12 +5,11 @@
 //                                        stages   0           1      2         3
 //                                        worker   0           1      0         1
 //
-// Stages are segments of topological orders of units, as in every layer cut; one of these orders
-// changes workers as seldom as it can. Which worker a stage is on comes first: as placed operators
-// follow each other there, workers without any in between; else in turn, or in each order of the
-// workers that differ. Each such row of workers gets its best boundaries, under limits on where a
-// segment may end (StageLimits::ends); the row of the least bottleneck wins, then the one of fewest
-// bytes. Borrows the task; used by one thread.
+// Which worker each stage is on comes first: as placed operators follow each other in an order of
+// the units that changes workers as seldom as it can, workers without any in between; else in turn,
+// or in each order of the workers that differ. Each such row of workers is a search of its own
+// (cuts/layer_search.h) for stages in that order, under what the rules say of their units; the row
+// of the least bottleneck wins, then the one of fewest bytes. Borrows the task; used by one thread.
 #pragma once
 
 #include <optional>

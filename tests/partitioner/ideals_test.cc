@@ -93,6 +93,21 @@ TEST(GraphPlan, AHostComesWhereItHelps) {
   EXPECT_EQ(std::get<GraphPlan>(plan_graph(slow, request)).workers.size(), 2U);
 }
 
+// One heavy node proves the bottleneck without a search; the bytes take one.
+TEST(GraphPlan, TellsOfTheFewestBytesOnlyWhereAllWereLookedAt) {
+  const std::vector<double> work{1, 2, 20, 1, 3, 1, 2};
+  const CostGraph chain = Chain{work, work}.graph();
+  GraphRequest request{3, std::nullopt};
+  request.slack = 0.1;
+  const auto searched = std::get<GraphPlan>(plan_graph(chain, request));
+  EXPECT_EQ(searched.bound.value, 20);
+  EXPECT_THAT(searched.bound.witness, HasSubstr("; none within 1.1 times it has fewer bytes"));
+  request.effort.visits = 1;
+  const auto hasty = std::get<GraphPlan>(plan_graph(chain, request));
+  EXPECT_EQ(hasty.bound.value, 20);
+  EXPECT_EQ(hasty.bound.witness, "c alone");
+}
+
 // Stages that share a worker pay nothing among themselves, hold together no more than the cap, and
 // the graph of stages has no cycle.
 TEST(GraphPlan, SeveralStagesShareAWorker) {
