@@ -187,7 +187,7 @@ TEST_P(HeavyOperator, IsDividedEvenlyAndMovesLittle) {
   const Model whole = partitioner::make_zoo_model(GetParam());
   const auto in_flight = in_flight_of(std::string("1f1b"));
   const auto objective = simulated_step(
-      [](const Plan& plan) { return make_schedule("1f1b", groups_of(plan), plan.micro_batches); });
+      [](const Model& model, const Plan& plan) { return make_schedule("1f1b", model, plan); });
   const auto plan_by = [&](Cut cut, int workers) {
     PlanRequest request;
     request.cut = cut;
