@@ -116,7 +116,6 @@ class Annealing {
  public:
   Annealing(const Units& units, const SharedRequest& request)
       : units_(units),
-        request_(request),
         stages_(request.devices * request.stages_per_device),
         loads_(units, request),
         random_(1) {}
@@ -215,7 +214,6 @@ class Annealing {
   }
 
   const Units& units_;
-  const SharedRequest& request_;
   int stages_;
   Loads loads_;
   std::mt19937 random_;
