@@ -56,7 +56,7 @@ struct Opened {
   int64_t worked = 0;
 };
 
-TrainingFactories factories(std::shared_ptr<Opened> opened = std::make_shared<Opened>()) {
+TrainingFactories factories(const std::shared_ptr<Opened>& opened = std::make_shared<Opened>()) {
   return {[](const std::string&) {
             return partitioner::make_zoo_model("mlp", {{12, 8, 5}});
           },
