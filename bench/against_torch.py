@@ -47,8 +47,10 @@ CASES = [
 ]
 
 
-def kerf_command(kerf, case, folder):
-    data = f"synthetic:{case.batch * 4}x{case.data}" if case.data else f"tokens:{case.batch * 4}x128x96"
+def kerf_command(kerf, case, folder, batches=4):
+    """On data of so many batches."""
+    rows = case.batch * batches
+    data = f"synthetic:{rows}x{case.data}" if case.data else f"tokens:{rows}x128x96"
     model = case.model
     if model[0].endswith(".onnx"):
         file = os.path.join(folder, model[0])
@@ -112,7 +114,9 @@ def most_resident(command):
 
 def measure_memory(case, arguments):
     with tempfile.TemporaryDirectory() as folder:
-        kerf = most_resident(kerf_command(arguments.kerf, case, folder)) - most_resident([arguments.kerf, "--version"])
+        # PyTorch's side has one batch, too.
+        command = kerf_command(arguments.kerf, case, folder, batches=1)
+        kerf = most_resident(command) - most_resident([arguments.kerf, "--version"])
     torch = {}
     for way in ways_of(arguments.python, case):
         command = torch_command(arguments.python, case, way)

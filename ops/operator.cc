@@ -131,7 +131,7 @@ Box output_box(const BoundOperator& op, int output, const Box& iterations, int64
 
 LocalSpecs local_specs(const BoundOperator& op, const Box& iterations, int64_t largest,
                        int64_t samples) {
-  LocalSpecs specs{iterations, {}, {}};
+  LocalSpecs specs{.iterations = iterations, .inputs = {}, .outputs = {}};
   for (size_t i = 0; i < op.inputs().size(); ++i)
     specs.inputs.push_back(op.has(static_cast<int>(i))
                                ? local(op.inputs()[i].spec,

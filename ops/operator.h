@@ -86,6 +86,7 @@ struct LocalSpecs {
   Box iterations;  // that it computes
   std::vector<ValueSpec> inputs;
   std::vector<ValueSpec> outputs;
+  bool accumulates = true;  // whether gradients of parameters may be added to what is there
 };
 
 // What right answers are counted from, of a loss.

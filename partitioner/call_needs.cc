@@ -14,6 +14,8 @@ void add(const std::vector<int>& locals, const std::vector<int>& which, std::vec
       to.push_back(locals[static_cast<size_t>(k)]);
 }
 
+int64_t blocks(size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); }
+
 void add_all(const std::vector<int>& locals, std::vector<int>& to) {
   for (const int local : locals)
     if (local >= 0) to.push_back(local);
@@ -54,26 +56,35 @@ bool uses_handed(const LocalCall& call, Pass pass) {
 bool shares_memory(const Model& model, NodeId node) { return model.op(node).aliases(); }
 
 void measure_call(const Model& model, const CallSetting& setting, LocalCall& call) {
-  const auto& [largest, threads, device, gradients, change, times_only] = setting;
   const ops::BoundOperator& op = model.op(call.node);
-  const ops::LocalSpecs local = ops::local_specs(op, call.iterations, largest, largest);
-  const auto blocks = [](size_t bytes) { return whole_blocks(static_cast<int64_t>(bytes)); };
+  const ops::LocalSpecs local =
+      ops::local_specs(op, call.iterations, setting.largest, setting.largest);
   call.reserve = blocks(op.reserve_bytes(local));
   call.handed = blocks(op.handed_bytes(local));
-  if (times_only) return;
-  call.packed = change ? 0 : blocks(ops::packed_bytes(op, device, local, threads, gradients));
-  // What a library takes need not grow with the rows: both sizes that micro-batches of a step have.
-  for (int64_t samples = largest; samples > 0 && samples >= largest - 1; --samples)
+  if (!setting.times_only && !setting.change)
+    call.packed =
+        blocks(ops::packed_bytes(op, setting.device, local, setting.threads, setting.gradients));
+}
+
+// What a library takes need not grow with the rows: both sizes that micro-batches of a step have.
+void measure_workspace(const Model& model, const CallSetting& setting, bool accumulates,
+                       LocalCall& call) {
+  const ops::BoundOperator& op = model.op(call.node);
+  for (int64_t samples = setting.largest; samples > 0 && samples >= setting.largest - 1;
+       --samples) {
+    ops::LocalSpecs local = ops::local_specs(op, call.iterations, setting.largest, samples);
+    local.accumulates = accumulates;
     call.workspace = std::max(
-        call.workspace,
-        blocks(ops::workspace_bytes(
-            op, device, ops::local_specs(op, call.iterations, largest, samples), threads)));
+        call.workspace, blocks(ops::workspace_bytes(op, setting.device, local, setting.threads)));
+  }
 }
 
 std::vector<int> locals_touched(const Model& model, const Part& part,
                                 const Instruction& instruction) {
   std::vector<int> result;
+  if (instruction.kind == Instruction::Kind::kClear) return result;  // its memory may be another's
   if (instruction.local >= 0) result.push_back(instruction.local);
+  if (instruction.other >= 0) result.push_back(instruction.other);
   for (const Move& move : instruction.moves) result.push_back(move.local);
   if (instruction.call < 0) return result;
   const LocalCall& call = part.calls[static_cast<size_t>(instruction.call)];

@@ -22,7 +22,7 @@ bool uses_reserve(const Model& model, const LocalCall& call, Pass pass);
 bool uses_handed(const LocalCall& call, Pass pass);
 // Output 0 is input 0 with another shape, and nothing is computed.
 bool shares_memory(const Model& model, NodeId node);
-// Fills in the call's bytes on such a device, in blocks, for micro-batches of up to `largest`;
+// Fill in the call's bytes on such a device, in blocks, for micro-batches of up to `largest`;
 // `gradients`: of a part that has them. Parameters that `change` before every micro-batch, as where
 // a step has one, are not kept packed. `times_only`: of what depends on the kernel nothing.
 struct CallSetting {
@@ -34,5 +34,8 @@ struct CallSetting {
   bool times_only = false;
 };
 void measure_call(const Model& model, const CallSetting& setting, LocalCall& call);
+// Of what it makes for gradients of parameters some is added to what is there, or nothing.
+void measure_workspace(const Model& model, const CallSetting& setting, bool accumulates,
+                       LocalCall& call);
 
 }  // namespace kerf::partitioner

@@ -6,26 +6,33 @@
 
 #include "partitioner/blocks.h"
 #include "partitioner/call_needs.h"
-#include "partitioner/list_uses.h"
 #include "partitioner/lowering.h"
-#include "partitioner/regions.h"
+#include "partitioner/tenants.h"
 
 namespace kerf::partitioner {
 namespace {
 
 using Kind = Instruction::Kind;
 
+// Lists that follow each other where the part has a single pass: its one micro-batch's, by way of
+// B, and the step's.
+constexpr std::array kPass = {kF, kB, kContribute, kReduce, kConclude, kUpdate, kFetch};
+
 class PartMemory {
  public:
   PartMemory(const Model& model, Part& part, int64_t samples)
-      : model_(model), part_(part), samples_(samples), lists_(lists_of(part)) {}
+      : model_(model),
+        part_(part),
+        samples_(samples),
+        lists_(lists_of(part)),
+        tenants_(tenants_of(model, part, samples)) {}
 
   void place() {
-    locals_ = uses_of_locals(model_, part_);
-    for (size_t list = 0; list < kLists; ++list)
-      for (size_t i = 0; i < instructions(list).size(); ++i) note(list, i);
-    choose_regions();
-    for (size_t list = 0; list < kLists; ++list) place_transient(list, *lists_[list]);
+    measure_scratch();
+    for (const Tenant& tenant : tenants_) keep(tenant);
+    if (part_.single_pass) place_pass();
+    for (size_t list = 0; list < kLists; ++list) place_list(list);
+    place_aliases();
     insert_instructions();
   }
 
@@ -34,15 +41,12 @@ class PartMemory {
   using Insertions = std::map<size_t, std::vector<Instruction>>;
 
   std::vector<Instruction>& instructions(size_t list) { return lists_[list]->instructions; }
-  Local& local(int index) { return part_.locals[static_cast<size_t>(index)]; }
-  int64_t bytes_of(int index) {
-    return whole_blocks(static_cast<int64_t>(local(index).bytes(samples_)));
-  }
 
-  void note(size_t list, size_t index);
-  void choose_regions();
-  std::array<Place, kLists> keep(const ListUses& uses, int64_t bytes);
-  void place_transient(size_t list, InstructionList& to);
+  void measure_scratch();
+  void keep(const Tenant& tenant);
+  void place_pass();
+  void place_list(size_t list);
+  void place_aliases();
   int64_t scratch_of(const Instruction& instruction);
   void insert_instructions();
   void insert_regions();
@@ -55,9 +59,7 @@ class PartMemory {
   Part& part_;
   const int64_t samples_;
   const std::array<InstructionList*, kLists> lists_;
-  std::map<int, ListUses> locals_;    // by root
-  std::map<int, ListUses> reserves_;  // by call
-  std::map<int, ListUses> handed_;    // by call
+  const std::vector<Tenant> tenants_;
   std::array<Insertions, kLists> before_, after_;
 };
 
@@ -85,57 +87,27 @@ ops::Selection share_of_row(const Local& data) {
   return {ops::Box::whole(data.whole.shape.rank()), row, data.whole};
 }
 
-// What a call saves.
-void PartMemory::note(size_t list, size_t index) {
-  const Instruction& instruction = instructions(list)[index];
-  if (instruction.kind != Kind::kForward && instruction.kind != Kind::kGradient) return;
-  const LocalCall& call = part_.calls[static_cast<size_t>(instruction.call)];
-  const Pass pass = pass_of(instruction);
-  if (uses_reserve(model_, call, pass)) reserves_[instruction.call].extend(list, index);
-  if (uses_handed(call, pass)) handed_[instruction.call].extend(list, index);
-}
-
 // What outlives the list that made it, by list: in regions that a micro-batch takes and gives.
 // Everything in such a region is there at once at the end of the list that fills it, so one after
-// the other is as dense as can be.
-std::array<Place, kLists> PartMemory::keep(const ListUses& uses, int64_t bytes) {
-  std::array<Place, kLists> places;
+// the other is as dense as can be. In a single pass there is but what I hands to W: the rest has its
+// place from its first use to its last.
+void PartMemory::keep(const Tenant& tenant) {
   const auto take = [&](RegionKind region, std::initializer_list<size_t> lists) {
     int64_t& end = part_.region_bytes[static_cast<size_t>(region)];
     for (const size_t list : lists)
-      if (uses.in_list(list)) places[list] = {region, end};
-    end += bytes;
+      if (tenant.in_list(list)) *tenant.places[list] = {region, end};
+    end += tenant.bytes;
   };
-  if (uses.in_list(kF) && uses.in_list(kW))
-    take(RegionKind::kKeptForWeights, {kF, kI, kW, kB});
-  else if (uses.in_list(kF) && uses.in_list(kI))
-    take(RegionKind::kKept, {kF, kI, kB});
-  else if (uses.in_list(kI) && uses.in_list(kW))
+  const bool weights = tenant.in_list(kW);
+  if (tenant.in_list(kF) && (weights || tenant.in_list(kI))) {
+    part_.kept_bytes += tenant.bytes;
+    if (part_.single_pass) return;
+    if (weights)
+      take(RegionKind::kKeptForWeights, {kF, kI, kW, kB});
+    else
+      take(RegionKind::kKept, {kF, kI, kB});
+  } else if (tenant.in_list(kI) && weights) {
     take(RegionKind::kHanded, {kI, kW});
-  return places;
-}
-
-void PartMemory::choose_regions() {
-  for (InstructionList* list : lists_) {
-    list->places.resize(part_.locals.size());
-    list->reserve.resize(part_.calls.size());
-    list->handed.resize(part_.calls.size());
-  }
-  for (const auto& [root, uses] : locals_) {
-    if (local(root).storage != Storage::kOwn) continue;
-    const auto places = keep(uses, bytes_of(root));
-    for (size_t list = 0; list < kLists; ++list)
-      lists_[list]->places[static_cast<size_t>(root)] = places[list];
-  }
-  for (const auto& [call, uses] : reserves_) {
-    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].reserve);
-    for (size_t list = 0; list < kLists; ++list)
-      lists_[list]->reserve[static_cast<size_t>(call)] = places[list];
-  }
-  for (const auto& [call, uses] : handed_) {
-    const auto places = keep(uses, part_.calls[static_cast<size_t>(call)].handed);
-    for (size_t list = 0; list < kLists; ++list)
-      lists_[list]->handed[static_cast<size_t>(call)] = places[list];
   }
 }
 
@@ -152,7 +124,7 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
       return direct ? 0 : whole_blocks(static_cast<int64_t>(from.selection.bytes(samples_)));
     }
     case Kind::kRead: {
-      const Local& data = local(instruction.local);
+      const Local& data = part_.locals[static_cast<size_t>(instruction.local)];
       return divides_rows(data.box) ? whole_blocks(static_cast<int64_t>(data.whole.bytes(1))) : 0;
     }
     default:
@@ -160,58 +132,77 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
   }
 }
 
-void PartMemory::place_transient(size_t list, InstructionList& to) {
-  std::vector<Block> blocks;
-  std::vector<Block> of_tensors;  // all but kernels' workspace
-  std::vector<int64_t*> offsets;
-  const auto add = [&](int64_t bytes, const InstructionRange& use, int64_t* offset) {
-    blocks.push_back({bytes, use.first, use.last});
-    offsets.push_back(offset);
-  };
-  for (auto& [root, uses] : locals_)
-    if (Place& place = to.places[static_cast<size_t>(root)];
-        uses.in_list(list) && local(root).storage == Storage::kOwn && !place.exists())
-      add(bytes_of(root), *uses.in[list], &place.offset);
-  for (auto& [call, uses] : reserves_)
-    if (Place& place = to.reserve[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
-      add(part_.calls[static_cast<size_t>(call)].reserve, *uses.in[list], &place.offset);
-  for (auto& [call, uses] : handed_)
-    if (Place& place = to.handed[static_cast<size_t>(call)]; uses.in_list(list) && !place.exists())
-      add(part_.calls[static_cast<size_t>(call)].handed, *uses.in[list], &place.offset);
-  of_tensors = blocks;
-  for (size_t i = 0; i < to.instructions.size(); ++i) {
-    Instruction& instruction = to.instructions[i];
-    instruction.scratch_bytes = scratch_of(instruction);
-    if (instruction.scratch_bytes == 0) continue;
-    add(instruction.scratch_bytes, {i, i}, &instruction.scratch);
-    if (instruction.call < 0) of_tensors.push_back(blocks.back());
+void take(const Stretch::Bytes& bytes, InstructionList& to) {
+  to.transient_bytes = bytes.all;
+  to.transient_tensor_bytes = bytes.of_tensors;
+}
+
+void PartMemory::measure_scratch() {
+  for (size_t list = 0; list < kLists; ++list)
+    for (Instruction& instruction : instructions(list))
+      instruction.scratch_bytes = scratch_of(instruction);
+}
+
+// One stretch of time. I and W come in B's stead, with what they share with other lists where B has
+// it: of two tenants of which B uses one no more when it makes the other, W and I use that one no
+// more, either.
+void PartMemory::place_pass() {
+  Stretch pass;
+  std::array<size_t, kLists> begin{};
+  for (const size_t list : kPass) {
+    begin[list] = pass.length();
+    for (Instruction& instruction : instructions(list)) pass.add(instruction);
+  }
+  for (const Tenant& tenant : tenants_) {
+    std::optional<InstructionRange> use;
+    std::vector<Place*> places;
+    bool shared = false;
+    for (const size_t list : kPass) {
+      if (!tenant.in_list(list)) continue;
+      if (!use) use = InstructionRange{begin[list] + tenant.uses.in[list]->first, 0};
+      use->last = begin[list] + tenant.uses.in[list]->last;
+      places.push_back(tenant.places[list]);
+      shared = shared || list != kB;
+    }
+    for (const size_t list : {kI, kW})
+      if (shared && tenant.in_list(list)) places.push_back(tenant.places[list]);
+    if (use) pass.add(tenant, *use, std::move(places));
+  }
+  const Stretch::Bytes bytes = pass.place({});
+  for (InstructionList* list : lists_) take(bytes, *list);
+}
+
+// What has no place yet, behind what has.
+void PartMemory::place_list(size_t list) {
+  InstructionList& to = *lists_[list];
+  if (!part_.single_pass || std::ranges::find(kPass, list) == kPass.end()) {
+    Stretch stretch;
+    for (const Tenant& tenant : tenants_)
+      if (tenant.homeless(list)) stretch.add(tenant, *tenant.uses.in[list], {tenant.places[list]});
+    for (Instruction& instruction : to.instructions) stretch.add(instruction);
+    take(stretch.place({to.transient_bytes, to.transient_tensor_bytes}), to);
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
-  to.transient_bytes = place_blocks(blocks);
   most = std::max(most, to.transient_bytes);
-  part_.transient_tensor_bytes =
-      std::max(part_.transient_tensor_bytes,
-               of_tensors.size() == blocks.size() ? to.transient_bytes : place_blocks(of_tensors));
-  for (size_t i = 0; i < blocks.size(); ++i) *offsets[i] = blocks[i].offset;
-  for (size_t i = 0; i < part_.locals.size(); ++i)
-    to.places[i] = to.places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];
+}
+
+void PartMemory::place_aliases() {
+  for (InstructionList* list : lists_)
+    for (size_t i = 0; i < part_.locals.size(); ++i)
+      list->places[i] = list->places[static_cast<size_t>(root_of(part_, static_cast<int>(i)))];
 }
 
 std::optional<InstructionRange> PartMemory::use_of_region(RegionKind region, size_t list) {
   std::optional<InstructionRange> result;
-  const auto extend = [&](const Place& place, const ListUses& uses) {
-    if (!place.exists() || place.region != region) return;
-    const InstructionRange& use = *uses.in[list];
+  for (const Tenant& tenant : tenants_) {
+    if (!tenant.in_list(list) || !tenant.places[list]->exists() ||
+        tenant.places[list]->region != region)
+      continue;
+    const InstructionRange& use = *tenant.uses.in[list];
     if (!result) result = use;
     result->first = std::min(result->first, use.first);
     result->last = std::max(result->last, use.last);
-  };
-  for (const auto& [root, uses] : locals_)
-    extend(lists_[list]->places[static_cast<size_t>(root)], uses);
-  for (const auto& [call, uses] : reserves_)
-    extend(lists_[list]->reserve[static_cast<size_t>(call)], uses);
-  for (const auto& [call, uses] : handed_)
-    extend(lists_[list]->handed[static_cast<size_t>(call)], uses);
+  }
   return result;
 }
 
@@ -236,13 +227,14 @@ void PartMemory::insert_regions() {
 
 // A message is released after its last reader, in both orders of the backward pass.
 void PartMemory::insert_views() {
-  for (const auto& used : locals_) {
+  for (const auto& used : uses_of_locals(model_, part_)) {
     const int root = used.first;
     const ListUses& uses = used.second;
-    if (local(root).storage != Storage::kReceived) continue;
+    const Local& view = part_.locals[static_cast<size_t>(root)];
+    if (view.storage != Storage::kReceived) continue;
     const auto release = [&](size_t list) {
       Instruction instruction = make(Kind::kRelease);
-      instruction.route = local(root).route;
+      instruction.route = view.route;
       instruction.local = root;
       after_[list][uses.in[list]->last].push_back(std::move(instruction));
     };

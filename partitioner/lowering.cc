@@ -16,6 +16,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
   to_.times_only = options_.times_only;
+  to_.single_pass = options_.gradients && plan_.micro_batches == 1 && alone_on_its_worker(stage);
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const int i : sources_.computations_on(part_))
     if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
@@ -34,8 +35,38 @@ Part Lowering::run(int part, int stage, bool interleaved) {
     add_gradients(interleaved);
     add_parameters();
   }
-  if (!options_.times_only) place_memory(model_, to_, largest);
+  if (!options_.times_only) {
+    const std::vector<bool> accumulate = accumulating_calls();
+    for (size_t i = 0; i < to_.calls.size(); ++i)
+      measure_workspace(model_, setting, accumulate[i], to_.calls[i]);
+    place_memory(model_, to_, largest);
+  }
   return std::move(to_);
+}
+
+// By call: whether its W adds to what another call, or another micro-batch, has made of a gradient.
+std::vector<bool> Lowering::accumulating_calls() const {
+  std::vector<int> writers(to_.locals.size());
+  const auto& list = to_.weight_gradient.instructions;
+  for (const Instruction& each : list)
+    for (const Instruction::Target& target : each.targets)
+      ++writers[static_cast<size_t>(target.local)];
+  std::vector<bool> accumulate(to_.calls.size());
+  for (const Instruction& each : list)
+    for (const Instruction::Target& target : each.targets)
+      if (plan_.micro_batches > 1 || writers[static_cast<size_t>(target.local)] > 1)
+        accumulate[static_cast<size_t>(each.call)] = true;
+  return accumulate;
+}
+
+// Whether the part's worker has no other stage.
+bool Lowering::alone_on_its_worker(int stage) const {
+  return std::ranges::all_of(plan_.stages, [&](const Stage& other) {
+    return &other == &plan_.stages[static_cast<size_t>(stage)] ||
+           std::ranges::none_of(other.parts, [&](int part) {
+             return plan_.binding[static_cast<size_t>(part)] == to_.worker;
+           });
+  });
 }
 
 void Lowering::add_call(const Computation& computation) {

@@ -48,6 +48,8 @@ class Lowering {
   };
 
   // lowering.cc: forward
+  bool alone_on_its_worker(int stage) const;
+  std::vector<bool> accumulating_calls() const;
   void add_call(const Computation& computation);
   int operand(ValueId value, const ops::Box& box);
   int base_of(ValueId value);

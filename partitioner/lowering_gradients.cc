@@ -227,9 +227,11 @@ bool Lowering::weight_gradient(int index) {
     if (box_of(call.inputs[k]).empty()) continue;
     const Use use = sources_.accumulated_with({call.node, static_cast<int>(k)});
     const auto [found, fresh] = accumulators_.try_emplace({use.node, use.input}, -1);
-    if (fresh)
+    if (fresh) {
       found->second = add_local(model_, to_, node.inputs[k], LocalKind::kParameterGradient,
                                 box_of(call.inputs[k]));
+      to_.locals[static_cast<size_t>(found->second)].passing = to_.single_pass;
+    }
     const int local = found->second;
     gradient.targets.push_back({static_cast<int>(k), local});
   }

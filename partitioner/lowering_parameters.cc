@@ -93,6 +93,7 @@ int Lowering::sum_at_home(ValueId value, int home) {
   if (local < before) return local;
   Local& gradient = to_.locals[static_cast<size_t>(local)];
   gradient.kind = LocalKind::kHomeGradient;
+  gradient.passing = to_.single_pass;
   if (gradient.storage != Storage::kReceived) return local;
   // A message does not outlive its list either.
   gradient.storage = Storage::kOwn;

@@ -17,6 +17,11 @@
 //   kTransient       the part's: what lives within one run of one list; also the scratch memory of
 //                    single instructions. A worker has as much as the parts of one stage need
 //
+// In a single pass, where a step is one micro-batch and the worker has no other stage, nothing has
+// to wait for a micro-batch's turn: what is kept, and the gradients of parameters, lie in the
+// transient region too, each from its first use in the step to its last. The lists share it, and
+// there is no other but kHanded.
+//
 // kTake and kGive say when a micro-batch has an instance of a region, kAcquire and kSend (or, of
 // what this part reads after that, kRetire) when it has a slot, kReceive and kRelease when it has a
 // view: memory is proved by walking the lists, and nothing is taken in any other way. Sizes are
@@ -48,7 +53,8 @@ enum class LocalKind : uint8_t {
   kParameter,          // persistent: what calls read of anything that is kept from step to step
   kHome,               // persistent: the master of a parameter, where calls read more than it
   kParameterGradient,  // persistent; summed over micro-batches in the order in which W runs
-  kHomeGradient,       // persistent; of a home, where it is summed from several tensors
+  kHomeGradient,       // persistent; of a home, where it is summed from several tensors (both
+                       // unless passing)
   kStep,               // persistent; a share of the step vector, or its result
   kStatistics,         // persistent; what each micro-batch says of a state, until U
   kActivation,
@@ -71,8 +77,11 @@ struct Local {
   int alias_of = -1;
   int route = -1;
   bool trained = false;  // a home: with optimizer states
+  bool passing = false;  // a gradient that is made anew in every step, in memory of the step
 
-  bool persistent() const { return kind <= LocalKind::kStatistics && kind != LocalKind::kData; }
+  bool persistent() const {
+    return kind <= LocalKind::kStatistics && kind != LocalKind::kData && !passing;
+  }
   // Of the local tensor, for a micro-batch of `samples`.
   ops::Shape shape(int64_t samples) const { return ops::local_shape(box, whole.shape, samples); }
   size_t bytes(int64_t samples) const {
@@ -157,10 +166,12 @@ struct Instruction {
 struct InstructionList {
   std::vector<Instruction> instructions;
   std::vector<int> turns;  // by instruction, rising: see turns.h; empty where a part needs none
-  int64_t transient_bytes = 0;  // of the transient region, while it runs
-  std::vector<Place> places;    // by local (an alias has its root's)
-  std::vector<Place> reserve;   // by call
-  std::vector<Place> handed;    // by call
+  // Of the transient region, while it runs; and if kernels took no workspace.
+  int64_t transient_bytes = 0;
+  int64_t transient_tensor_bytes = 0;
+  std::vector<Place> places;   // by local (an alias has its root's)
+  std::vector<Place> reserve;  // by call
+  std::vector<Place> handed;   // by call
 };
 
 struct Part {
@@ -169,6 +180,8 @@ struct Part {
   int worker = 0;
   bool gradients = true;    // false: lowered for forward only, with F alone
   bool times_only = false;  // true: lowered for who asks for times alone
+  // A step is one micro-batch, and the worker has no other stage: the lists are one stretch of time.
+  bool single_pass = false;
   std::vector<Local> locals;
   std::vector<LocalCall> calls;
   InstructionList forward;
@@ -183,7 +196,7 @@ struct Part {
   int step_share = -1;   // local; -1 where the part has nothing to do with the step vector
   int step_result = -1;  // local, likewise
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
-  int64_t transient_tensor_bytes = 0;            // of kTransient, if kernels took no workspace
+  int64_t kept_bytes = 0;  // of a micro-batch, from F to its gradients, in whatever region
 
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
 };

@@ -49,11 +49,10 @@ class Predictions {
       part.stage = lowered.stage;
       part.worker = lowered.worker;
       const int to_go = hops[static_cast<size_t>(lowered.stage)];
-      part.activation_bytes = in_flight.kept(lowered.stage, to_go, plan_.micro_batches) *
-                                  (lowered.bytes_of(RegionKind::kKept) +
-                                   lowered.bytes_of(RegionKind::kKeptForWeights)) +
-                              in_flight.handed(lowered.stage, to_go, plan_.micro_batches) *
-                                  lowered.bytes_of(RegionKind::kHanded);
+      part.activation_bytes =
+          in_flight.kept(lowered.stage, to_go, plan_.micro_batches) * lowered.kept_bytes +
+          in_flight.handed(lowered.stage, to_go, plan_.micro_batches) *
+              lowered.bytes_of(RegionKind::kHanded);
     }
   }
 

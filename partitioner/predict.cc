@@ -52,13 +52,11 @@ class Prediction {
       worker.messages += part.messages;
       worker.bytes_in += part.bytes_in;
       worker.bytes_out += part.bytes_out;
-      worker.peak_bytes += part.activation_bytes;
-      add_tensors(worker, part.activation_bytes);
     }
   }
 
   // Persistent memory adds up over a worker's parts, as what is in flight does; of what comes and
-  // goes within one action only the stage that needs most counts.
+  // goes within one action, or one step, only the stage that needs most counts.
   void add_memory() {
     std::vector<std::vector<const Part*>> parts_on(result_.size());
     std::vector<std::vector<int64_t>> transient(result_.size());
@@ -67,13 +65,14 @@ class Prediction {
       WorkerPrediction& worker = worker_of(part.part);
       const int64_t persistent = persistent_bytes(part, request_.setting.optimizer_states,
                                                   plan_.micro_batches, request_.trains);
-      const int64_t given = given_bytes(part);
-      worker.peak_bytes += persistent + given;
-      add_tensors(worker, persistent - packed_bytes(part) + given);
+      const int64_t held = given_bytes(part) + in_flight_bytes(part);
+      worker.peak_bytes += persistent + held;
+      add_tensors(worker, persistent - packed_bytes(part) + held);
       const auto w = static_cast<size_t>(worker.worker);
       parts_on[w].push_back(&part);
-      transient[w].push_back(part.bytes_of(RegionKind::kTransient));
-      transient_tensors[w].push_back(part.transient_tensor_bytes);
+      transient[w].push_back(transient_bytes(part, &InstructionList::transient_bytes));
+      transient_tensors[w].push_back(
+          transient_bytes(part, &InstructionList::transient_tensor_bytes));
     }
     for (size_t w = 0; w < result_.size(); ++w) {
       result_[w].peak_bytes += transient_of(parts_on[w], transient[w]).bytes;
@@ -90,6 +89,21 @@ class Prediction {
                  whole_blocks(static_cast<int64_t>(
                      part.locals[static_cast<size_t>(each.local)].bytes(plan_.division.largest)));
     return bytes;
+  }
+
+  int64_t in_flight_bytes(const Part& part) const {
+    return in_flight(part) *
+               (part.bytes_of(RegionKind::kKept) + part.bytes_of(RegionKind::kKeptForWeights)) +
+           handed(part) * part.bytes_of(RegionKind::kHanded);
+  }
+  // Of the lists that may run: I and W where the schedule has them apart.
+  int64_t transient_bytes(const Part& part, int64_t InstructionList::*bytes) const {
+    int64_t most = 0;
+    for (const auto list : {&Part::forward, &Part::backward, &Part::contribute, &Part::reduce,
+                            &Part::conclude, &Part::update, &Part::fetch})
+      most = std::max(most, part.*list.*bytes);
+    if (handed(part) == 0) return most;
+    return std::max({most, part.input_gradient.*bytes, part.weight_gradient.*bytes});
   }
 
   static void add_tensors(WorkerPrediction& worker, int64_t bytes) {

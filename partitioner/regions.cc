@@ -17,9 +17,10 @@ bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && 
 constexpr size_t kMostComparisons = 40'000'000;
 constexpr size_t kFewOrders = 200;
 constexpr size_t kManyOrders = 20'000;
-// Compared by one attempt: of so many, few orders are tried, and one near the least will do.
+// Compared by one attempt: of so many, few orders are tried, and fewer from near the least.
 constexpr size_t kManyPairs = 5'000;
 constexpr size_t kFewComparisons = 5'000'000;
+constexpr size_t kLastComparisons = 500'000;
 
 // The blocks that are placed, by the stretch of time in which they live, so that a block meets few
 // that it cannot collide with.
@@ -69,7 +70,9 @@ class Placed {
 
 class Placing {
  public:
-  explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {}
+  explicit Placing(std::vector<Block>& blocks) : blocks_(blocks), least_(greatest_sum(blocks)) {
+    for (const Block& block : blocks_) end_ = std::max(end_, block.last + 1);
+  }
 
   int64_t run() {
     std::vector<BlockOrder> orders;
@@ -83,6 +86,7 @@ class Placing {
     BlockOrder best = orders.front();
     for (const BlockOrder& order : orders)
       if (attempt(order)) best = order;
+    for (const BlockOrder& order : orders) from_both_ends(order);
     if (attempt(best) || best_bytes_ > least_) improve(std::move(best));
     return take();
   }
@@ -107,9 +111,19 @@ class Placing {
   bool attempt(const BlockOrder& order) {
     if (best_bytes_ == least_) return false;
     std::vector<int64_t> offsets(blocks_.size(), -1);
+    compared_ = 1;
+    last_bytes_ = place(order, offsets);
+    last_ = std::move(offsets);
+    if (best_bytes_ >= 0 && last_bytes_ >= best_bytes_) return false;
+    best_bytes_ = last_bytes_;
+    best_ = last_;
+    return true;
+  }
+
+  // Each at the lowest free offset; returns where the highest ends.
+  int64_t place(const BlockOrder& order, std::vector<int64_t>& offsets) {
     Placed placed(blocks_, offsets);
     int64_t bytes = 0;
-    compared_ = 1;
     for (const size_t i : order) {
       int64_t at = 0;
       for (const size_t other : placed.around(i)) {
@@ -122,12 +136,58 @@ class Placing {
       bytes = std::max(bytes, at + blocks_[i].bytes);
       placed.add(i);
     }
-    last_bytes_ = bytes;
-    last_ = std::move(offsets);
-    if (best_bytes_ >= 0 && bytes >= best_bytes_) return false;
+    return bytes;
+  }
+
+  // What forward keeps goes in the order opposite to that in which it came, while gradients come
+  // and stay: two stacks, of which one grows as the other shrinks. Each has an end of the region.
+  void from_both_ends(const BlockOrder& order) {
+    if (best_bytes_ == least_) return;
+    const size_t middle = mean_time();
+    BlockOrder low, high;
+    for (const size_t i : order) {
+      const Block& block = blocks_[i];
+      const bool stays = is_long(block) && time_of(block) > middle;
+      (stays ? high : low).push_back(i);
+    }
+    std::vector<int64_t> offsets(blocks_.size(), -1);
+    place(low, offsets);
+    place(high, offsets);
+    const int64_t bytes = together(low, high, offsets);
+    if (bytes >= best_bytes_) return;
+    for (const size_t i : high) offsets[i] = bytes - offsets[i] - blocks_[i].bytes;
     best_bytes_ = bytes;
-    best_ = last_;
-    return true;
+    best_ = std::move(offsets);
+  }
+
+  static size_t time_of(const Block& block) { return (block.first + block.last) / 2; }
+  bool is_long(const Block& block) const { return (block.last - block.first) * 8 > end_; }
+  // Of blocks that live for long: the mean of their times.
+  size_t mean_time() const {
+    size_t sum = 0;
+    size_t count = 0;
+    for (const Block& block : blocks_)
+      if (is_long(block)) {
+        sum += time_of(block);
+        ++count;
+      }
+    return count == 0 ? 0 : sum / count;
+  }
+  // How high the two stacks are at once, at most.
+  int64_t together(const BlockOrder& low, const BlockOrder& high,
+                   const std::vector<int64_t>& offsets) const {
+    const auto heights = [&](const BlockOrder& stack) {
+      std::vector<int64_t> height(end_);
+      for (const size_t i : stack)
+        for (size_t at = blocks_[i].first; at <= blocks_[i].last; ++at)
+          height[at] = std::max(height[at], offsets[i] + blocks_[i].bytes);
+      return height;
+    };
+    const std::vector<int64_t> below = heights(low);
+    const std::vector<int64_t> above = heights(high);
+    int64_t most = 0;
+    for (size_t at = 0; at < below.size(); ++at) most = std::max(most, below[at] + above[at]);
+    return most;
   }
 
   bool dense() const { return best_bytes_ * 100 <= least_ * 105; }
@@ -141,7 +201,9 @@ class Placing {
         std::min(kManyOrders, (many ? kFewComparisons : kMostComparisons) / compared_);
     std::mt19937 random(1);
     for (size_t i = 0; i < most && best_bytes_ > least_; ++i) {
-      if ((dense() && i > kFewOrders) || (many && nearly_least())) break;
+      if ((dense() && i > kFewOrders) ||
+          (many && nearly_least() && i * compared_ > kLastComparisons))
+        break;
       BlockOrder changed = order;
       size_t from = random() % changed.size();
       if (i % 2 == 0)
@@ -165,6 +227,7 @@ class Placing {
 
   std::vector<Block>& blocks_;
   const int64_t least_;
+  size_t end_ = 0;  // instructions
   int64_t best_bytes_ = -1;
   std::vector<int64_t> best_;  // offsets
   size_t compared_ = 1;        // pairs, by the last attempt

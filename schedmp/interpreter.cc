@@ -171,7 +171,7 @@ void Interpreter::gradient(const Site& site, const Instruction& instruction) {
   accumulate_.clear();
   for (const Instruction::Target& target : instruction.targets) {
     const auto local = static_cast<size_t>(target.local);
-    if (parts_[site.part]->locals[local].persistent()) {
+    if (parts_[site.part]->locals[local].kind == partitioner::LocalKind::kParameterGradient) {
       accumulate_.push_back(empty_[site.part][local] == 0 ? 1 : 0);
       empty_[site.part][local] = 0;
     } else {

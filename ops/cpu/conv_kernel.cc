@@ -223,8 +223,10 @@ size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int thre
     return std::max(narrow_conv_workspace_bytes(problem, threads), input_gradient);
   }
   // A gradient that adds is made apart first.
-  return piece_bytes<float>(w.elements()) + piece_bytes<float>(problem.filters) +
-         DnnlConv::workspace_bytes(problem, threads);
+  const size_t apart = local.accumulates
+                           ? piece_bytes<float>(w.elements()) + piece_bytes<float>(problem.filters)
+                           : 0;
+  return apart + DnnlConv::workspace_bytes(problem, threads);
 }
 
 }  // namespace

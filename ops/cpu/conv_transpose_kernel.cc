@@ -76,8 +76,8 @@ ConvProblem mirror_of(const BoundOperator& op, const LocalSpecs& local) {
 
 size_t conv_transpose_workspace(const BoundOperator& op, const LocalSpecs& local, int threads) {
   if (local.outputs[0].shape.elements() == 0) return 0;
-  return piece_bytes<float>(local.inputs[1].shape.elements()) +
-         DnnlConv::workspace_bytes(mirror_of(op, local), threads);
+  const size_t apart = local.accumulates ? piece_bytes<float>(local.inputs[1].shape.elements()) : 0;
+  return apart + DnnlConv::workspace_bytes(mirror_of(op, local), threads);
 }
 
 size_t conv_transpose_packed(const BoundOperator& op, const LocalSpecs& local, int threads,

@@ -87,6 +87,7 @@ void DnnlConv::complete(Plan& plan, const ConvProblem& problem) const {
   plan.bias = engine_.room_for(tensor({problem.filters}, memory::format_tag::a));
   plan.scratch = engine_.room_for(plan.description.scratchpad_desc());
   plan.primitive = dnnl::primitive(plan.description.get());
+  plan.description = {};  // the primitive has its own
 }
 
 // Tensors as they lie need no reordering: that way is slow, and takes nothing.

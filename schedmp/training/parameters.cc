@@ -64,7 +64,7 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
   for (const Tensor& at : weights) begin(at, seed);
   if (!trains) return;
   const auto of_kind = [&](LocalKind kind) {
-    return tensors([kind](const Local& local) { return local.kind == kind; });
+    return tensors([kind](const Local& local) { return local.kind == kind && local.persistent(); });
   };
   for (const LocalKind kind :
        {LocalKind::kParameterGradient, LocalKind::kHomeGradient, LocalKind::kStep})

@@ -17,7 +17,7 @@ namespace {
 
 // Each slice of a turned weight is a little of every row of the shares, which are gone through
 // again and again: the fewer the better.
-constexpr size_t kTurnedBytes = 4 * kSliceBytes;
+constexpr size_t kTurnedBytes = 16 * kSliceBytes;
 
 int64_t first_extent(const ops::Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
 

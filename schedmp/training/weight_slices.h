@@ -1,5 +1,4 @@
-// Weights go to files and come from them in slices, some megabytes at a time however large a tensor
-// is: a worker holds its shares, and beside them a slice.
+// Weights go to files and come from them in slices, a megabyte at a time however large a tensor is: a worker holds its shares, and beside them a slice.
 //
 // A slice is some consecutive indices of a tensor's first axis; what a share has of it are
 // consecutive indices of the share's. Pure functions.
@@ -13,7 +12,7 @@
 
 namespace kerf::schedmp {
 
-inline constexpr size_t kSliceBytes = size_t{4} << 20;
+inline constexpr size_t kSliceBytes = size_t{1} << 20;
 
 // They cover the tensor in order; each of `most_bytes` at most, or of one index.
 std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes = kSliceBytes);

@@ -218,7 +218,7 @@ OperatorRunner::OperatorRunner(const std::shared_ptr<const BoundOperator>& op,
                      threads) {}
 
 OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inputs,
-                                             const Moment& moment) {
+                                             const Moment& moment, bool accumulates) {
   const LocalSpecs local = local_specs(*op_, iterations_, largest_, moment.samples);
   Placed placed;
   const auto add = [&](size_t bytes) {
@@ -249,8 +249,9 @@ OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inpu
   placed.handed = placed.memory.size();
   add(op_->handed_bytes(local));
   placed.workspace = placed.memory.size();
-  add(workspace_bytes(*op_, device_.kind(), local_specs(*op_, iterations_, largest_, largest_),
-                      threads_));
+  LocalSpecs most = local_specs(*op_, iterations_, largest_, largest_);
+  most.accumulates = accumulates;
+  add(workspace_bytes(*op_, device_.kind(), most, threads_));
   return placed;
 }
 
@@ -321,7 +322,7 @@ void OperatorRunner::run_gradients(Placed& placed, const Moment& moment, Phase p
 
 std::vector<HostTensor> OperatorRunner::forward(const std::vector<HostTensor>& inputs,
                                                 const Moment& moment) {
-  Placed placed = place(inputs, moment);
+  Placed placed = place(inputs, moment, false);
   run_forward(placed, moment);
   std::vector<HostTensor> results;
   for (const TensorView& output : placed.outputs) results.push_back(download(output, *stream_));
@@ -332,7 +333,8 @@ std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>&
                                                   const Moment& moment,
                                                   const std::vector<HostTensor>& output_gradients,
                                                   const std::vector<Asked>& asked) {
-  Placed placed = place(inputs, moment);
+  Placed placed = place(
+      inputs, moment, std::ranges::any_of(asked, [](const Asked& one) { return one.accumulate; }));
   run_forward(placed, moment);
   const auto add = [&](const HostTensor& host, bool known) {
     const size_t bytes = ValueSpec{host.dtype, host.shape}.bytes(0);

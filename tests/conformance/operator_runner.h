@@ -68,7 +68,8 @@ class OperatorRunner {
   struct Placed;
   enum class Phase : uint8_t { kInputGradient, kWeightGradient };
 
-  Placed place(const std::vector<HostTensor>& inputs, const Moment& moment);
+  // With a workspace as for gradients that are added to what is there, or not.
+  Placed place(const std::vector<HostTensor>& inputs, const Moment& moment, bool accumulates);
   Call call_of(const Placed& placed, const Moment& moment) const;
   void run_forward(Placed& placed, const Moment& moment);
   void run_gradients(Placed& placed, const Moment& moment, Phase phase,

@@ -117,7 +117,8 @@ bool PartRunner::advance(size_t p) {
   if (player.instruction == list->instructions.size()) {
     ++player.action;
     player.instruction = 0;
-    std::fill(player.transient.begin(), player.transient.end(), std::byte{0x7f});
+    if (!parts_[p].single_pass)
+      std::fill(player.transient.begin(), player.transient.end(), std::byte{0x7f});
     return true;
   }
   if (!execute(p, list->instructions[player.instruction], micro_batch)) return false;

@@ -1,5 +1,6 @@
 // What the runner does for single instructions.
 #include <algorithm>
+#include <cstring>
 
 #include "partitioner/call_needs.h"
 #include "tests/partitioner/part_runner.h"
@@ -85,10 +86,12 @@ void PartRunner::call(size_t p, const Instruction& instruction, int micro_batch)
   made.output_gradients = gradients;
   std::vector<ops::GradientTarget> targets;
   for (const auto& target : instruction.targets) {
-    const bool persistent = part.locals[at(target.local)].persistent();
-    targets.push_back({target.input, view(p, target.local, micro_batch, Access::kWrite),
-                       persistent && !players_[p].cleared[at(target.local)]});
-    if (persistent) players_[p].cleared[at(target.local)] = false;
+    const bool sums = part.locals[at(target.local)].kind == LocalKind::kParameterGradient;
+    const bool adds = sums && !players_[p].cleared[at(target.local)];
+    targets.push_back({target.input,
+                       view(p, target.local, micro_batch, adds ? Access::kRead : Access::kWrite),
+                       adds});
+    if (sums) players_[p].cleared[at(target.local)] = false;
   }
   if (instruction.weights)
     kernel.weight_gradient(made, targets);
@@ -194,8 +197,8 @@ void PartRunner::fill(size_t p, int local) {
   if (parts_[p].locals[at(local)].kind != LocalKind::kParameterGradient ||
       !player.cleared[at(local)])
     return;
-  Memory& memory = player.persistent.at(local);
-  std::fill(memory.begin(), memory.end(), std::byte{0});
+  const TensorView zero = view(p, local, -1, Access::kWrite);
+  if (zero.bytes() > 0) std::memset(zero.data, 0, zero.bytes());
   player.cleared[at(local)] = false;
 }
 

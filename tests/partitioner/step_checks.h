@@ -14,13 +14,14 @@ inline const std::vector<int64_t> kUnequal = {4, 3, 3};
 // x -> a -> b -> loss, where a and b have one weight.
 Model tied();
 
-// Of 10 rows in 3 micro-batches: of 4 rows at most.
-Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {});
+// Of 10 rows, in 3 micro-batches: of 4 rows at most.
+Plan plan_of(const Model& model, Cut cut, int workers, const std::string& shares = {},
+             int micro_batches = 3);
 // One stage of all parts, as a feature cut has.
 Plan plan_of(const Model& model, Division division, int parts);
 
-// The transient region is at most 5 % larger than what lives in it at once; the others hold nothing
-// but what lives at once anyway.
+// The transient region is at most 5 % larger than what lives in it at once, in a single pass 8 %;
+// the others hold nothing but what lives at once anyway.
 void expect_dense(const Model& model, const Plan& plan, bool gradients = true);
 
 // Runs a step, which keeps its promises: I and W apart, and B, which give the same bits.
