@@ -89,8 +89,8 @@ ops::Selection share_of_row(const Local& data) {
 
 // What outlives the list that made it, by list: in regions that a micro-batch takes and gives.
 // Everything in such a region is there at once at the end of the list that fills it, so one after
-// the other is as dense as can be. In a single pass there is but what I hands to W: the rest has its
-// place from its first use to its last.
+// the other is as dense as can be. In a single pass there is but what I hands to W: the rest has
+// its place from its first use to its last.
 void PartMemory::keep(const Tenant& tenant) {
   const auto take = [&](RegionKind region, std::initializer_list<size_t> lists) {
     int64_t& end = part_.region_bytes[static_cast<size_t>(region)];

@@ -180,7 +180,7 @@ struct Part {
   int worker = 0;
   bool gradients = true;    // false: lowered for forward only, with F alone
   bool times_only = false;  // true: lowered for who asks for times alone
-  // A step is one micro-batch, and the worker has no other stage: the lists are one stretch of time.
+  // A step is one micro-batch, and the worker has no other stage: its lists follow each other.
   bool single_pass = false;
   std::vector<Local> locals;
   std::vector<LocalCall> calls;

@@ -24,7 +24,7 @@ void add_locals(const Model& model, Part& part, int64_t samples, std::vector<Ten
   }
 }
 
-// What calls save, or hand on: `bytes` of each, found in lists at `places`, and used as `uses` says.
+// What calls save, or hand on: `bytes` of each, found in lists at `places`, used as `uses` says.
 template <class Uses>
 void add_of_calls(const Model& model, Part& part, int64_t LocalCall::*bytes,
                   std::vector<Place> InstructionList::*places, const Uses& uses,

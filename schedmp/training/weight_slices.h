@@ -1,4 +1,5 @@
-// Weights go to files and come from them in slices, a megabyte at a time however large a tensor is: a worker holds its shares, and beside them a slice.
+// Weights go to files and come from them in slices, a megabyte at a time however large a tensor is:
+// a worker holds its shares, and beside them a slice.
 //
 // A slice is some consecutive indices of a tensor's first axis; what a share has of it are
 // consecutive indices of the share's. Pure functions.

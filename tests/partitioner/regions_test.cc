@@ -61,8 +61,8 @@ TEST_P(RandomBlocks, AreWithinFivePercent) {
   EXPECT_LE(static_cast<double>(bytes), 1.05 * static_cast<double>(greatest_sum(blocks)));
 }
 
-// As in a step: what forward keeps goes from its end, while gradients come and stay until the update,
-// and between the two something is always needed for a while.
+// As in a step: what forward keeps goes from its end, while gradients come and stay until the
+// update, and between the two something is always needed for a while.
 TEST(Regions, WhatGoesAndWhatStaysHaveAnEndEach) {
   double sum = 0;
   constexpr unsigned kSeeds = 20;
