@@ -3,6 +3,7 @@
 // That nothing is read after something else was written to its place is the runner's to see.
 #include <gtest/gtest.h>
 
+#include "partitioner/builder.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/step_checks.h"
 
@@ -89,6 +90,21 @@ TEST_P(SinglePass, TakesNoMoreThanIsThereAtOnce) {
             gradient_bytes(turn));
   for (const RegionKind region : {RegionKind::kKept, RegionKind::kKeptForWeights})
     EXPECT_EQ(pass.bytes_of(region), 0);
+}
+
+// A gradient that is added to what is there is made apart first, by kernels that cannot add.
+TEST(SinglePassOf, AConvolutionHasNoRoomForASumThatThereIsNoneOf) {
+  Builder b("conv");
+  const ValueId x = b.input("x", {ops::kBatch, 64, 6, 6});
+  b.loss(b.gemm(b.flatten(b.conv(x, 64, 3, 1, 1, "conv")), 5, "head"));
+  const Model model = b.build();
+  const Plan plan = at_once(model, Cut::kLayer, 1);
+  const auto room = [&](const Plan& of, bool gradients) {
+    return lower(model, of, {.gradients = gradients})[0].calls[0].workspace;
+  };
+  const int64_t weights = 64 * 64 * 3 * 3 * 4;
+  EXPECT_EQ(room(in_turn(plan), true), room(plan, true) + weights + 64 * 4);
+  EXPECT_LE(room(plan, false), room(plan, true));
 }
 
 // The other stage's lists come in between.
