@@ -132,7 +132,7 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
   }
 }
 
-void take(const Stretch::Bytes& bytes, InstructionList& to) {
+void set_bytes(const Stretch::Bytes& bytes, InstructionList& to) {
   to.transient_bytes = bytes.all;
   to.transient_tensor_bytes = bytes.of_tensors;
 }
@@ -169,7 +169,7 @@ void PartMemory::place_pass() {
     if (use) pass.add(tenant, *use, std::move(places));
   }
   const Stretch::Bytes bytes = pass.place({});
-  for (InstructionList* list : lists_) take(bytes, *list);
+  for (InstructionList* list : lists_) set_bytes(bytes, *list);
 }
 
 // What has no place yet, behind what has.
@@ -180,7 +180,7 @@ void PartMemory::place_list(size_t list) {
     for (const Tenant& tenant : tenants_)
       if (tenant.homeless(list)) stretch.add(tenant, *tenant.uses.in[list], {tenant.places[list]});
     for (Instruction& instruction : to.instructions) stretch.add(instruction);
-    take(stretch.place({to.transient_bytes, to.transient_tensor_bytes}), to);
+    set_bytes(stretch.place({to.transient_bytes, to.transient_tensor_bytes}), to);
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
   most = std::max(most, to.transient_bytes);

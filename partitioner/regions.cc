@@ -150,6 +150,7 @@ class Placing {
       const bool stays = is_long(block) && time_of(block) > middle;
       (stays ? high : low).push_back(i);
     }
+    if (low.empty() || high.empty()) return;  // as attempt() has it
     std::vector<int64_t> offsets(blocks_.size(), -1);
     place(low, offsets);
     place(high, offsets);

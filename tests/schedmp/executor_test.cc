@@ -141,12 +141,17 @@ Schedule schedule_of(const std::string& text) {
   return parse_schedule("kerf-schedule 1\nname x\nworkers 1\n" + text, "test");
 }
 
+const char* const kAtOnce = "micro-batches 1\nstage 0 on 0\nrow 0: 0F0 0B0 0U\n";
+const char* const kAtOnceApart = "micro-batches 1\nstage 0 on 0\nrow 0: 0F0 0I0 0W0 0U\n";
 const char* const kTogether = "micro-batches 3\nstage 0 on 0\nrow 0: 0F0 0F1 0B0 0F2 0B1 0B2 0U\n";
 const char* const kApart =
     "micro-batches 3\nstage 0 on 0\nrow 0: 0F0 0F1 0I0 0I1 0F2 0W0 0I2 0W1 0W2 0U\n";
 const char* const kTwoStages =
     "micro-batches 3\nstage 0 on 0\nstage 1 on 0\n"
     "row 0: 0F0 0F1 1F0 1F1 1B0 0B0 0F2 1F2 1I1 0B1 1W1 1B2 0I2 0W2 0U 1U\n";
+// Each with its stages.
+const std::pair<const char*, int> kRows[] = {
+    {kAtOnce, 1}, {kAtOnceApart, 1}, {kTogether, 1}, {kApart, 1}, {kTwoStages, 2}};
 
 // Element-wise operators and pooling only, whose kernels allocate nothing: whatever this thread
 // allocates is the executor's.
@@ -157,6 +162,29 @@ Model without_parameters() {
   const ValueId c = b.max_pool(b.add(b.relu(a, "relu2"), a, "sum"), 2, 2, "pool");
   b.loss(b.flatten(c, "flatten"));
   return b.build();
+}
+
+// A step of one micro-batch has all but what is handed in one region, from its first block to its
+// last, and gradients of parameters in it.
+TEST(Executor, UsesAllOfTheRegionOfASinglePassAndNothingBesideIt) {
+  const Model model = partitioner::make_zoo_model("mlp", {{24, 48, 32, 40, 16, 5}});
+  for (const char* text : {kAtOnce, kAtOnceApart}) {
+    Alone alone(model, 1, schedule_of(text));
+    Executor& executor = alone.executor();
+    const size_t buffers = alone.device().buffers();
+    const std::span<std::byte> arena = executor.arena();
+    std::fill(arena.begin(), arena.end(), GuardedDevice::kPattern);
+    alone.step();
+    EXPECT_TRUE(executor.interpreter().part(0).single_pass);
+    const auto touched = [&](std::span<std::byte> block) {
+      return !std::all_of(block.begin(), block.end(),
+                          [](std::byte b) { return b == GuardedDevice::kPattern; });
+    };
+    EXPECT_TRUE(touched(arena.first(64))) << text;
+    EXPECT_TRUE(touched(arena.last(64))) << text;
+    EXPECT_TRUE(alone.device().guards_are_whole()) << text;
+    EXPECT_EQ(alone.device().buffers(), buffers) << text;
+  }
 }
 
 TEST(Executor, UsesTheLastBlockOfEveryRegionAndNothingBesideThem) {
@@ -196,7 +224,7 @@ TEST(Executor, UsesTheLastBlockOfEveryRegionAndNothingBesideThem) {
 }
 
 TEST(Executor, WalksListsAndOwnLanesWithoutAllocating) {
-  for (const auto& [text, stages] : {std::pair(kTogether, 1), {kApart, 1}, {kTwoStages, 2}}) {
+  for (const auto& [text, stages] : kRows) {
     Alone alone(without_parameters(), stages, schedule_of(text));
     alone.step();
     alone.step(false);
@@ -212,7 +240,7 @@ TEST(Executor, WalksListsAndOwnLanesWithoutAllocating) {
 
 TEST(Executor, TrainsWithoutAllocating) {
   for (const char* name : {"mlp", "lenet5", "lenet5-bn"})
-    for (const auto& [text, stages] : {std::pair(kTogether, 1), {kApart, 1}, {kTwoStages, 2}}) {
+    for (const auto& [text, stages] : kRows) {
       Alone alone(partitioner::channels_last(partitioner::make_zoo_model(name)), stages,
                   schedule_of(text));
       for (int step = 0; step < 3; ++step) alone.step();
