@@ -34,20 +34,20 @@ class InSlots {
     size_t index = 0;
   };
   // What a micro-batch goes through of the lists that use a local: F, I and W, or F and B; a list
-  // of the step is a way by itself.
-  using Way = std::vector<size_t>;
+  // of the step is a passage by itself.
+  using Passage = std::vector<size_t>;
 
   std::vector<Instruction>& instructions(size_t list) const { return lists_[list]->instructions; }
   Instruction& at(const Position& place) const { return instructions(place.list)[place.index]; }
   Local& local(int index) const { return part_.locals[static_cast<size_t>(index)]; }
 
-  static std::vector<Way> ways_of(const ListUses& uses);
+  static std::vector<Passage> passages_of(const ListUses& uses);
   bool writes(const Instruction& instruction, int root) const;
-  bool suits(int root, const ListUses& uses, const Way& way, const Position& send) const;
+  bool suits(int root, const ListUses& uses, const Passage& passage, const Position& send) const;
   std::vector<Position> slot_sends(int root, const ListUses& uses,
-                                   const std::vector<Way>& ways) const;
+                                   const std::vector<Passage>& passages) const;
   void make_in_slot(int root, const ListUses& uses);
-  void retain(const ListUses& uses, const Way& way, const Position& send);
+  void retain(const ListUses& uses, const Passage& passage, const Position& send);
   void rebuild(size_t list);
 
   Part& part_;
@@ -58,18 +58,18 @@ class InSlots {
   std::array<std::map<size_t, std::vector<Instruction>>, kLists> after_;
 };
 
-std::vector<InSlots::Way> InSlots::ways_of(const ListUses& uses) {
-  std::set<Way> ways;
+std::vector<InSlots::Passage> InSlots::passages_of(const ListUses& uses) {
+  std::set<Passage> passages;
   const auto add = [&](std::initializer_list<size_t> lists) {
-    Way way;
+    Passage passage;
     for (const size_t list : lists)
-      if (uses.in_list(list)) way.push_back(list);
-    if (!way.empty()) ways.insert(std::move(way));
+      if (uses.in_list(list)) passage.push_back(list);
+    if (!passage.empty()) passages.insert(std::move(passage));
   };
   add({kF, kI, kW});
   add({kF, kB});
   for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch}) add({list});
-  return {ways.begin(), ways.end()};
+  return {passages.begin(), passages.end()};
 }
 
 bool InSlots::writes(const Instruction& instruction, int root) const {
@@ -91,34 +91,35 @@ bool InSlots::writes(const Instruction& instruction, int root) const {
   }
 }
 
-// Whether the tensor can be made in the slot of this send: the first list of the way makes it
+// Whether the tensor can be made in the slot of this send: the first list of the passage makes it
 // without waiting for a message and sends it whole, and nobody writes to it after that.
-bool InSlots::suits(int root, const ListUses& uses, const Way& way, const Position& send) const {
-  if (send.list != way.front()) return false;
+bool InSlots::suits(int root, const ListUses& uses, const Passage& passage,
+                    const Position& send) const {
+  if (send.list != passage.front()) return false;
   const Instruction& sent = at(send);
   if (sent.moves.size() != 1 || !sent.moves[0].selection.everything()) return false;
   for (size_t i = uses.in [send.list]->first; i < send.index; ++i)
     if (instructions(send.list)[i].kind == Kind::kReceive) return false;
-  for (const size_t list : way)
+  for (const size_t list : passage)
     for (size_t i = list == send.list ? send.index + 1 : uses.in[list]->first;
          i <= uses.in[list]->last; ++i)
       if (writes(instructions(list)[i], root)) return false;
   return true;
 }
 
-// A send for each way, all of one route, that suit; empty if there is no such route. (A gradient
-// is sent in I, or W, and in B.)
+// A send for each passage, all of one route, that suit; empty if there is no such route. (A
+// gradient is sent in I, or W, and in B.)
 std::vector<InSlots::Position> InSlots::slot_sends(int root, const ListUses& uses,
-                                                   const std::vector<Way>& ways) const {
+                                                   const std::vector<Passage>& passages) const {
   const auto sends = sends_.find(root);
   if (sends == sends_.end()) return {};
   for (const Position& candidate : sends->second) {
     const int route = at(candidate).route;
     std::vector<Position> found;
-    for (const Way& way : ways)
+    for (const Passage& passage : passages)
       for (const Position& send : sends->second)
-        if (at(send).route == route && suits(root, uses, way, send)) found.push_back(send);
-    if (found.size() == ways.size()) return found;
+        if (at(send).route == route && suits(root, uses, passage, send)) found.push_back(send);
+    if (found.size() == passages.size()) return found;
   }
   return {};
 }
@@ -126,23 +127,23 @@ std::vector<InSlots::Position> InSlots::slot_sends(int root, const ListUses& use
 void InSlots::make_in_slot(int root, const ListUses& uses) {
   Local& made = local(root);
   if (made.storage != Storage::kOwn || made.kind == LocalKind::kData) return;
-  const std::vector<Way> ways = ways_of(uses);
-  const std::vector<Position> sends = slot_sends(root, uses, ways);
+  const std::vector<Passage> passages = passages_of(uses);
+  const std::vector<Position> sends = slot_sends(root, uses, passages);
   if (sends.empty()) return;
   made.storage = Storage::kSent;
   made.route = at(sends[0]).route;
   for (const Position& place : sends) {
     Instruction& send = at(place);
-    if (send.moves.empty()) continue;  // both ways begin with F
+    if (send.moves.empty()) continue;  // both passages begin with F
     send.local = send.moves[0].local;
     send.moves.clear();
   }
-  for (size_t i = 0; i < ways.size(); ++i) retain(uses, ways[i], sends[i]);
+  for (size_t i = 0; i < passages.size(); ++i) retain(uses, passages[i], sends[i]);
 }
 
 // Where this part reads the tensor after its send.
-void InSlots::retain(const ListUses& uses, const Way& way, const Position& place) {
-  const size_t last = way.back();
+void InSlots::retain(const ListUses& uses, const Passage& passage, const Position& place) {
+  const size_t last = passage.back();
   if (last == place.list && uses.in[last]->last == place.index) return;
   Instruction& send = at(place);
   send.retained = true;

@@ -41,6 +41,9 @@ struct Fixed {
   std::shared_ptr<const StoredForm> stored = nullptr;  // null: files of weights have it as it is
   std::string of = {};    // the file's weight that it is made of, where that has another name
   std::string told = {};  // to a person, where it is in the model
+
+  // The name of the file's weight that it is or is made of.
+  const std::string& origin() const { return of.empty() ? name : of; }
 };
 
 // Integers with a row for every sample: that of sample n has these, and n times `stride` more.

@@ -67,8 +67,8 @@ is a dash):
 | a model is | layers of C++, put together in a script; no recurrence | a graph of symbols, and imperative code | a program of `schedule`, `update`, `aggregate` | layers, each naming those that it reads | a graph of operations with state and control flow | a graph of ONNX operators (recurrence and tied weights too), or such a program |
 | it is divided | anywhere between neurons | by layer | anywhere | by layer; within a layer by batch or feature; both | anywhere between operations, by a device for each | by layer, feature, batch, both (hybrid), any index set (free), or as is predicted to be fastest (auto) |
 | when | before it runs | before it runs; independent operations side by side by themselves | before or while it runs | before it runs | before it runs | before it runs, by a plan that can be read, changed and checked; programs while they run |
-| at a boundary | messages | copies | parameters through the scheduler | bridges, slices, concats, splits | sends and receives | bridges, slices, concats, sums: counted beforehand |
-| over | messages, threads | - | a store of keys and values | MPI or ZeroMQ | TCP or RDMA | shared memory, ipc, tcp, CUDA |
+| at a boundary | messages | intermediate results | parameters through the scheduler | bridges, slices, concats | sends and receives | bridges, slices, concats, sums: counted beforehand |
+| over | messages, threads | - | an asynchronous store of keys and values | MPI or ZeroMQ | TCP or RDMA; copies within a machine | shared memory, ipc, tcp, CUDA |
 | pipelined | - | layer by layer of a sequence | - | - | - | micro-batches, by a schedule that is proved beforehand |
 
 The survey prints the figures of its table 1 as a picture only, so that they are not repeated here. The tables below have its

@@ -72,8 +72,8 @@ std::vector<OperatorCase> operator_cases();
 // Those of them of which extreme numbers have one right answer, of such numbers: to be compared
 // with a reference, not for gradients.
 std::vector<OperatorCase> extreme_cases();
-// Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides a
-// sum over the samples between the threads and rounds otherwise.
+// Cases large enough that kernels use a second thread. Where `same_bits` is false, oneDNN divides
+// sums by the number of threads, some on one processor and some on another, and rounds otherwise.
 struct ThreadCase {
   OperatorCase scene;
   bool same_bits = true;

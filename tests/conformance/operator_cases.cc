@@ -41,8 +41,10 @@ std::vector<ThreadCase> thread_cases() {
   };
   return {
       {scene("Gemm", "Gemm", transposed,
-             {activation({kBatch, 300}), parameter({200, 300}), parameter({200})})},
-      {scene("MatMul", "MatMul", {}, {activation({kBatch, 40, 64}), activation({kBatch, 64, 40})})},
+             {activation({kBatch, 300}), parameter({200, 300}), parameter({200})}),
+       false},
+      {scene("MatMul", "MatMul", {}, {activation({kBatch, 40, 64}), activation({kBatch, 64, 40})}),
+       false},
       {scene("Conv_of_few_channels", "Conv", {},
              {activation({kBatch, 6, 14, 14}), parameter({16, 6, 5, 5}), parameter({16})})},
       {scene("Conv_of_many_channels", "Conv", {{"auto_pad", "SAME_UPPER"}},

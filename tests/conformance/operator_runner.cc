@@ -110,22 +110,8 @@ std::vector<std::byte> bytes_of(const HostTensor& tensor) {
   return bytes;
 }
 
-void upload(const HostTensor& host, const GuardedMemory& to, runtime::Stream& stream) {
-  const auto bytes = bytes_of(host);
-  if (!bytes.empty()) stream.copy(to.data(), bytes.data(), bytes.size());
-  stream.synchronize();
-}
-
-std::vector<std::byte> bytes_at(const TensorView& view, runtime::Stream& stream) {
-  std::vector<std::byte> bytes(view.bytes());
-  if (!bytes.empty()) stream.copy(bytes.data(), view.data, bytes.size());
-  stream.synchronize();
-  return bytes;
-}
-
-HostTensor download(const TensorView& view, runtime::Stream& stream) {
+HostTensor tensor_of(const TensorView& view, const std::vector<std::byte>& bytes) {
   HostTensor host{view.dtype, view.shape, {}, {}};
-  const auto bytes = bytes_at(view, stream);
   with_type(view.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* first = reinterpret_cast<const T*>(bytes.data());
@@ -135,6 +121,18 @@ HostTensor download(const TensorView& view, runtime::Stream& stream) {
     }
   });
   return host;
+}
+
+std::vector<HostTensor> download(const std::vector<TensorView>& views, runtime::Stream& stream) {
+  std::vector<std::vector<std::byte>> bytes;
+  for (const TensorView& view : views) {
+    bytes.emplace_back(view.bytes());
+    if (view.bytes() > 0) stream.copy(bytes.back().data(), view.data, view.bytes());
+  }
+  stream.synchronize();
+  std::vector<HostTensor> tensors;
+  for (size_t i = 0; i < views.size(); ++i) tensors.push_back(tensor_of(views[i], bytes[i]));
+  return tensors;
 }
 
 std::vector<TensorView> only(std::vector<TensorView> views, const std::vector<int>& read) {
@@ -187,15 +185,14 @@ void paste(const HostTensor& piece, const Box& box, HostTensor& whole, bool add)
 
 // Tensors of one micro-batch on the device.
 struct OperatorRunner::Placed {
-  std::vector<GuardedMemory> memory;          // everything that has a guard
-  std::vector<std::vector<std::byte>> given;  // bytes of each input
+  std::vector<GuardedMemory> memory;  // everything that has a guard
+  std::vector<int> kept;              // in `memory`, by input: what a call may not change, or -1
   std::vector<TensorView> inputs;
   std::vector<TensorView> outputs;
   std::vector<TensorView> output_gradients;
   size_t reserve = 0;  // in `memory`, as are the next two
   size_t handed = 0;
   size_t workspace = 0;
-  int overwritten = -1;  // an input that need not be left as it is
 };
 
 OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime::Device& device,
@@ -210,7 +207,9 @@ OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime:
               packed_bytes(*op_, device.kind(), local_specs(*op_, iterations_, largest, largest),
                            threads, /*gradients=*/true)),
       bench_(make_workbench(device, *stream_)),
-      kernel_(make_kernel({*op_, iterations_, largest_, *bench_})) {}
+      kernel_(make_kernel({*op_, iterations_, largest_, *bench_})) {
+  stream_->synchronize();
+}
 
 OperatorRunner::OperatorRunner(const std::shared_ptr<const BoundOperator>& op,
                                runtime::Device& device, int64_t largest, int threads)
@@ -228,22 +227,21 @@ OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inpu
   KERF_CHECK(inputs.size() == local.inputs.size(), "{} inputs", inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     placed.inputs.emplace_back();
-    placed.given.emplace_back();
+    placed.kept.push_back(-1);
     if (!op_->has(static_cast<int>(i))) continue;
     const ValueSpec& spec = local.inputs[i];
     KERF_CHECK(spec == (ValueSpec{inputs[i].dtype, inputs[i].shape}),
                "{} wants {} for input {}, not {}", op_->name(), to_string(spec.shape), i,
                to_string(inputs[i].shape));
-    placed.inputs[i] = {spec.dtype, spec.shape, add(spec.bytes(0))};
-    upload(inputs[i], placed.memory.back(), *stream_);
-    placed.given[i] = bytes_of(inputs[i]);
+    if (static_cast<int>(i) != moment.in_place)
+      placed.kept.back() = static_cast<int>(placed.memory.size());
+    placed.memory.emplace_back(device_, *stream_, bytes_of(inputs[i]));
+    placed.inputs[i] = {spec.dtype, spec.shape, placed.memory.back().data()};
   }
   for (const ValueSpec& spec : local.outputs)
     placed.outputs.push_back({spec.dtype, spec.shape, add(spec.bytes(0))});
-  if (moment.in_place >= 0) {
-    placed.overwritten = moment.in_place;
+  if (moment.in_place >= 0)
     placed.outputs[0].data = placed.inputs[static_cast<size_t>(moment.in_place)].data;
-  }
   placed.reserve = placed.memory.size();
   add(op_->reserve_bytes(local));
   placed.handed = placed.memory.size();
@@ -270,22 +268,25 @@ Call OperatorRunner::call_of(const Placed& placed, const Moment& moment) const {
   return call;
 }
 
-void OperatorRunner::run(const Placed& placed, const std::function<void()>& call) {
+void OperatorRunner::run(Placed& placed, const std::function<void()>& call) {
   use_threads(threads_);
   const size_t before = device_.memory().current;
   device_.reset_peak();
   call();
+  for (GuardedMemory& memory : placed.memory) memory.look_at_guard(*stream_);
+  for (const int kept : placed.kept)
+    if (kept >= 0) placed.memory[static_cast<size_t>(kept)].look(*stream_);
+  packed_.look_at_guard(*stream_);
   stream_->synchronize();
   bench_->check_data();
   const size_t peak = device_.memory().peak;
   KERF_CHECK(peak == before, "{} took {} bytes from the device", op_->name(), peak - before);
   for (size_t i = 0; i < placed.memory.size(); ++i)
-    KERF_CHECK(placed.memory[i].intact(*stream_), "{} wrote past the end of its buffer {} of {}",
+    KERF_CHECK(placed.memory[i].intact(), "{} wrote past the end of its buffer {} of {}",
                op_->name(), i, placed.memory.size());
-  KERF_CHECK(packed_.intact(*stream_), "{} wrote past the end of what it keeps", op_->name());
-  for (size_t i = 0; i < placed.inputs.size(); ++i)
-    KERF_CHECK(static_cast<int>(i) == placed.overwritten || placed.inputs[i].data == nullptr ||
-                   bytes_at(placed.inputs[i], *stream_) == placed.given[i],
+  KERF_CHECK(packed_.intact(), "{} wrote past the end of what it keeps", op_->name());
+  for (size_t i = 0; i < placed.kept.size(); ++i)
+    KERF_CHECK(placed.kept[i] < 0 || placed.memory[static_cast<size_t>(placed.kept[i])].unchanged(),
                "{} changed its input {}", op_->name(), i);
 }
 
@@ -324,9 +325,7 @@ std::vector<HostTensor> OperatorRunner::forward(const std::vector<HostTensor>& i
                                                 const Moment& moment) {
   Placed placed = place(inputs, moment, false);
   run_forward(placed, moment);
-  std::vector<HostTensor> results;
-  for (const TensorView& output : placed.outputs) results.push_back(download(output, *stream_));
-  return results;
+  return download(placed.outputs, *stream_);
 }
 
 std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>& inputs,
@@ -337,9 +336,10 @@ std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>&
       inputs, moment, std::ranges::any_of(asked, [](const Asked& one) { return one.accumulate; }));
   run_forward(placed, moment);
   const auto add = [&](const HostTensor& host, bool known) {
-    const size_t bytes = ValueSpec{host.dtype, host.shape}.bytes(0);
-    placed.memory.emplace_back(device_, *stream_, bytes);
-    if (known) upload(host, placed.memory.back(), *stream_);
+    if (known)
+      placed.memory.emplace_back(device_, *stream_, bytes_of(host));
+    else
+      placed.memory.emplace_back(device_, *stream_, ValueSpec{host.dtype, host.shape}.bytes(0));
     return TensorView{host.dtype, host.shape, placed.memory.back().data()};
   };
   for (const HostTensor& gradient : output_gradients) {
@@ -359,9 +359,9 @@ std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>&
   if (hands || !of_phase[0].empty())
     run_gradients(placed, moment, Phase::kInputGradient, of_phase[0]);
   if (!of_phase[1].empty()) run_gradients(placed, moment, Phase::kWeightGradient, of_phase[1]);
-  std::vector<HostTensor> results;
-  for (const GradientTarget& target : all) results.push_back(download(target.to, *stream_));
-  return results;
+  std::vector<TensorView> results;
+  for (const GradientTarget& target : all) results.push_back(target.to);
+  return download(results, *stream_);
 }
 
 }  // namespace kerf::ops

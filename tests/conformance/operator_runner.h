@@ -74,7 +74,7 @@ class OperatorRunner {
   void run_forward(Placed& placed, const Moment& moment);
   void run_gradients(Placed& placed, const Moment& moment, Phase phase,
                      const std::vector<GradientTarget>& targets);
-  void run(const Placed& placed, const std::function<void()>& call);
+  void run(Placed& placed, const std::function<void()>& call);
 
   std::shared_ptr<const BoundOperator> op_;
   runtime::Device& device_;

@@ -29,9 +29,8 @@ int64_t elements_of_sample(const BoundOperator& op) {
 // The scenes made for it, and of every other operator its first case that has samples, of so many.
 std::vector<ThreadCase> scenes_of_threads() {
   std::vector<ThreadCase> scenes = thread_cases();
-  // Over the samples, by oneDNN.
-  const std::set<std::string> sums_of_library{"ConvTranspose", "RNN", "RecurrentCell",
-                                              "RecurrentInputs"};
+  const std::set<std::string> sums_of_library{
+      "ConvTranspose", "Einsum", "GRU", "LSTM", "RNN", "RecurrentCell", "RecurrentInputs"};
   std::set<std::string> covered;
   for (const ThreadCase& each : scenes) covered.insert(each.scene.op);
   for (OperatorCase& scene : operator_cases()) {
