@@ -6,12 +6,16 @@
 #include "partitioner/checked_bound.h"
 #include "partitioner/connected_plan.h"
 #include "partitioner/cut.h"
+#include "partitioner/least_memory.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
 namespace {
+
+constexpr int kFewNodes = 64;         // a plan of them takes no time
+constexpr int64_t kFinestStep = 512;  // of a peak, where it does
 
 void check_request(const PlanRequest& request) {
   const auto fail = [](std::string reason) { throw Error(ErrorCode::kUsage, std::move(reason)); };
@@ -122,15 +126,77 @@ std::vector<int64_t> peaks_of(const Plan& plan) {
   return peaks;
 }
 
+// What layer divisions of a request take, whatever its caps: each is looked at once, however often
+// searches under one cap after another come back to it.
+class KnownPeaks {
+ public:
+  KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
+      : model_(model), request_(request), in_flight_(in_flight) {}
+
+  // Under these caps, as predicted_plan() has it.
+  std::vector<int64_t> of(Assignment assignment, const PlanRequest& caps) {
+    std::vector<int64_t> peaks = known(assignment);
+    if (!interleave_above(caps, peaks, assignment)) return peaks;
+    return known(assignment);
+  }
+
+ private:
+  using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
+
+  static bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& peaks,
+                               Assignment& assignment) {
+    bool any = false;
+    for (size_t s = 0; s < peaks.size(); ++s) {
+      const auto cap = caps.cap_of(worker_of(caps, assignment, s));
+      if (!cap || peaks[s] <= *cap) continue;
+      assignment.stages[s].interleaved = any = true;
+    }
+    return any;
+  }
+  static int worker_of(const PlanRequest& request, const Assignment& assignment, size_t stage) {
+    const int part = assignment.stages[stage].parts.front();
+    return assignment.binding.empty() ? request.worker_of(part)
+                                      : assignment.binding[static_cast<size_t>(part)];
+  }
+
+  const std::vector<int64_t>& known(const Assignment& assignment) {
+    Division division;
+    for (const Stage& stage : assignment.stages) {
+      division.first.push_back(stage.nodes);
+      division.second.push_back(stage.interleaved);
+    }
+    division.second.insert(division.second.end(), assignment.binding.begin(),
+                           assignment.binding.end());
+    const auto [found, fresh] = peaks_.try_emplace(std::move(division));
+    if (fresh) {
+      Plan plan = connected_plan(model_, request_, assignment);
+      plan.workers = predict(model_, plan, request_, in_flight_);
+      found->second = peaks_of(plan);
+    }
+    return found->second;
+  }
+
+  const Model& model_;
+  const PlanRequest request_;
+  const InFlight& in_flight_;
+  std::map<Division, std::vector<int64_t>> peaks_;
+};
+
 // Empty if the cut itself finds nothing within the cap; a plan that is found may still be above it.
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight) {
+                             const InFlight& in_flight, KnownPeaks& known) {
   const auto peaks = [&](const Assignment& assignment) {
+    if (request.cut == Cut::kLayer) return known.of(assignment, request);
     return peaks_of(assigned_plan(model, request, in_flight, assignment));
   };
   const auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
   if (!assignment) return std::nullopt;
   return assigned_plan(model, request, in_flight, *assignment);
+}
+std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
+                             const InFlight& in_flight) {
+  KnownPeaks known(model, request, in_flight);
+  return try_plan(model, request, in_flight, known);
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
@@ -140,6 +206,7 @@ bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
 }  // namespace
 
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
+  if (exceeds_all_caps(least_memory(model, request), request)) return false;
   try {
     return is_within(try_plan(model, request, in_flight), request);
   } catch (const Error& error) {
@@ -196,9 +263,10 @@ int64_t peak_of(const Plan& plan) {
 }
 
 // The plan of the least peak that the cut finds: from the best one without a cap down, by steps
-// that get smaller, until a cap of one byte less finds nothing. Of a cut that heeds no cap, the one
-// plan there is, all of it interleaved.
-Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight) {
+// that get smaller, until a cap of one byte less finds nothing; of many operators, one of a
+// thousandth less. Of a cut that heeds no cap, the one plan there is, all of it interleaved.
+Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
+                KnownPeaks& known) {
   const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
@@ -208,11 +276,14 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
     return made;
   };
   if (!row_of(request.cut).heeds_memory) request.memory = 1;
-  Plan plan = try_plan(model, request, in_flight).value();
+  Plan plan = try_plan(model, request, in_flight, known).value();
   if (!row_of(request.cut).heeds_memory) return as_asked(std::move(plan));
-  for (int64_t step = peak_of(plan) / 4 + 1; step > 0;) {
+  const int64_t least = least_memory(model, request);
+  const int64_t finest = model.nodes() > kFewNodes ? peak_of(plan) / kFinestStep : 0;
+  for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
-    auto smaller = try_plan(model, request, in_flight);
+    std::optional<Plan> smaller;
+    if (!exceeds_all_caps(least, request)) smaller = try_plan(model, request, in_flight, known);
     if (is_within(smaller, request))
       plan = *std::move(smaller);
     else
@@ -377,25 +448,42 @@ int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& i
   return LargestMicroBatch(model, std::move(request), in_flight).find() * micro_batches;
 }
 
-std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
-                                const InFlight& in_flight) {
+namespace {
+
+// The plan, or where none is within the caps, one of the least peak.
+Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
+  KnownPeaks known(model, request, in_flight);
+  if (!exceeds_all_caps(least_memory(model, request), request))
+    if (auto plan = try_plan(model, request, in_flight, known); is_within(plan, request))
+      return *std::move(plan);
+  return least_plan(model, request, in_flight, known);
+}
+
+void check_model(const Model& model, const PlanRequest& request) {
   check_request(request);
   refuse_wholes(model);
   model.check();
-  auto plan = try_plan(model, request, in_flight);
-  if (is_within(plan, request)) return plan;
-  plan = least_plan(model, request, in_flight);
-  if (is_within(plan, request)) return plan;
-  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
+                                const InFlight& in_flight) {
+  check_model(model, request);
+  if (exceeds_all_caps(least_memory(model, request), request)) return std::nullopt;
+  Plan plan = plan_or_least(model, request, in_flight);
+  if (check_memory(plan, request)) return std::nullopt;
+  return plan;
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight) {
-  if (auto plan = plan_within(model, request, in_flight)) return *std::move(plan);
-  const Plan least = least_plan(model, request, in_flight);
-  Infeasible infeasible = check_memory(least, request).value();
-  find_smallest_change(model, request, in_flight, infeasible);
-  return infeasible;
+  check_model(model, request);
+  Plan plan = plan_or_least(model, request, in_flight);
+  auto infeasible = check_memory(plan, request);
+  if (!infeasible) return plan;
+  find_smallest_change(model, request, in_flight, *infeasible);
+  return *std::move(infeasible);
 }
 
 }  // namespace kerf::partitioner
