@@ -292,6 +292,8 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
   return as_asked(std::move(plan));
 }
 
+}  // namespace
+
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
@@ -301,6 +303,8 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
 }
+
+namespace {
 
 // What has no batch cannot be cut into micro-batches.
 void refuse_wholes(const Model& model) {
@@ -476,14 +480,20 @@ std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
   return plan;
 }
 
-std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
-                                         const InFlight& in_flight) {
+std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
+                                                const InFlight& in_flight) {
   check_model(model, request);
   Plan plan = plan_or_least(model, request, in_flight);
-  auto infeasible = check_memory(plan, request);
-  if (!infeasible) return plan;
-  find_smallest_change(model, request, in_flight, *infeasible);
-  return *std::move(infeasible);
+  if (auto infeasible = check_memory(plan, request)) return *std::move(infeasible);
+  return plan;
+}
+
+std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
+                                         const InFlight& in_flight) {
+  auto answer = plan_or_shortage(model, request, in_flight);
+  if (auto* const infeasible = std::get_if<Infeasible>(&answer))
+    find_smallest_change(model, request, in_flight, *infeasible);
+  return answer;
 }
 
 }  // namespace kerf::partitioner
