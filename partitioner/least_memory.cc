@@ -76,4 +76,8 @@ bool exceeds_all_caps(int64_t bytes, const PlanRequest& request) {
   return true;
 }
 
+bool is_out_of_reach(const Model& model, const PlanRequest& request) {
+  return model.nodes() > kFewNodes && exceeds_all_caps(least_memory(model, request), request);
+}
+
 }  // namespace kerf::partitioner

@@ -16,4 +16,10 @@ int64_t least_memory(const Model& model, const PlanRequest& request);
 // Whether that is more than all workers together may take.
 bool exceeds_all_caps(int64_t bytes, const PlanRequest& request);
 
+// A plan of no more operators takes next to nothing: of these the least that would fit is looked
+// for to the byte.
+inline constexpr int kFewNodes = 64;
+// Whether no plan fits, and of so many operators that not every one is looked at for what would.
+bool is_out_of_reach(const Model& model, const PlanRequest& request);
+
 }  // namespace kerf::partitioner

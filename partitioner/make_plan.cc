@@ -14,8 +14,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr int kFewNodes = 64;         // a plan of them takes no time
-constexpr int64_t kFinestStep = 512;  // of a peak, where it does
+constexpr int64_t kFinestStep = 512;  // of a peak, where operators are many
 
 void check_request(const PlanRequest& request) {
   const auto fail = [](std::string reason) { throw Error(ErrorCode::kUsage, std::move(reason)); };

@@ -146,7 +146,7 @@ class Choosing {
   }
 
   void try_layers_by_step() {
-    if (exceeds_all_caps(least_memory(model_, request_), request_)) return;
+    if (is_out_of_reach(model_, request_)) return;
     if (on_try_) on_try_("layer, by step");
     Candidate candidate{0, model_, request_.cut, {}};
     double least = std::numeric_limits<double>::infinity();
@@ -185,6 +185,7 @@ class Choosing {
         return propose(std::move(model), std::move(assignment));
       });
     request_.stages = 0;
+    if (is_out_of_reach(model_, request_)) return;
     for (const Groups& groups :
          best_groups(hybrid.prices(), request_.workers, request_.micro_batches, kMostGroups))
       attempt(described(groups), [&] {

@@ -7,6 +7,7 @@
 
 #include "partitioner/complete_plan.h"
 #include "partitioner/cut.h"
+#include "partitioner/least_memory.h"
 #include "partitioner/stage_price.h"
 #include "schedmp/schedules.h"
 #include "tests/partitioner/every_division.h"
@@ -127,11 +128,13 @@ void look_at(const Model& model, const PlanRequest& request,
   const Plan free = std::get<Plan>(every.planned({}));
   look_at_plan(every, free, kNoCap, tallies.free);
   const int64_t least = every.least_peak();
+  EXPECT_LE(least_memory(model, request), request.workers * least);
   const int64_t most = largest_peak(free.workers);
   for (const int64_t cap : {least - 1, least, (3 * least + most) / 4, (least + most) / 2, most}) {
     const auto answer = every.planned(cap);
     if (const auto* plan = std::get_if<Plan>(&answer)) {
       look_at_plan(every, *plan, cap, tallies.capped);
+      EXPECT_TRUE(is_exact(plan->bottleneck, plan->bound.value()));
       continue;
     }
     const auto& no = std::get<Infeasible>(answer);
