@@ -6,8 +6,10 @@
 #include <functional>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "partitioner/graph_plan.h"
+#include "partitioner/layers_by_step.h"
 #include "partitioner/least_memory.h"
 #include "partitioner/model_graph.h"
 #include "schedmp/schedules.h"
@@ -475,6 +477,24 @@ TEST(MemoryCap, OfManyOperatorsWhatIsAdvisedFits) {
   PlanRequest worse = better;
   *worse.memory -= *worse.memory / 20;
   EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
+}
+
+// Where stages can stand in few ways, all are weighed: that no move from another leads to one does
+// not matter.
+TEST(LayersByStep, WeighEveryWayWhereTheyAreFew) {
+  const Model model = small_mlp();
+  ASSERT_EQ(model.nodes(), 6);
+  std::set<std::vector<size_t>> weighed;
+  const StepCostOf cost_of = [&](const Assignment& assignment) -> std::optional<StepCost> {
+    std::vector<size_t> sizes;
+    for (const Stage& stage : assignment.stages) sizes.push_back(stage.nodes.size());
+    weighed.insert(sizes);
+    return StepCost{sizes == std::vector<size_t>{1, 1, 4} ? 1.0 : 2.0, 0};
+  };
+  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), 0, cost_of);
+  EXPECT_EQ(weighed.size(), 10U) << "two boundaries at five places";
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->stages[2].nodes.size(), 4U);
 }
 
 }  // namespace
