@@ -134,7 +134,9 @@ class Choosing {
       model.check();
       if (request_.is_capped() || model.has_whole_inputs()) {
         const auto plan = plan_within(model, request_, in_flight_);
-        if (plan && request_.cut == Cut::kLayer) layer_bound_ = plan->bound.value_or(0);
+        // Under a cap it may be of what fits alone, and divisions by step are looked at before.
+        if (plan && request_.cut == Cut::kLayer && !request_.is_capped())
+          layer_bound_ = plan->bound.value_or(0);
         return propose(std::move(model), plan);
       }
       const CutRow& row = cuts()[static_cast<size_t>(request_.cut)];
