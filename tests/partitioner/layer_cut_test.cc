@@ -463,7 +463,7 @@ TEST(LeastMemory, IsNotAboveWhatAnyPlanTakes) {
           }
 }
 
-// Of many operators the least that fits is told to a part in some hundreds, and found with few plans.
+// Of many operators what would do is told to a part in some hundreds, and found with few plans.
 TEST(MemoryCap, OfManyOperatorsWhatIsAdvisedFits) {
   const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 16)});
   ASSERT_GT(model.nodes(), kFewNodes);
