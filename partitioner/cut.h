@@ -86,7 +86,14 @@ Model model_for(const Model& model, const PlanRequest& request);
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight);
 
-// The same, where who asks has no use for what would fit; empty where nothing does.
+// The same in two steps, for who asks of several cuts: of what is infeasible only the memory that
+// would do; then the smallest change, which takes plans of other requests.
+std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
+                                                const InFlight& in_flight);
+void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                          Infeasible& infeasible);
+
+// A plan, where who asks has no use for what would fit; empty where nothing does.
 std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
                                 const InFlight& in_flight);
 // What an assignment comes to: connected, bound and predicted; within request.memory or not.

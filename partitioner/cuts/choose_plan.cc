@@ -16,6 +16,7 @@
 #include "partitioner/cuts/least_seconds.h"
 #include "partitioner/cuts/space.h"
 #include "partitioner/layers_by_step.h"
+#include "partitioner/least_memory.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/sums.h"
 
@@ -133,7 +134,9 @@ class Choosing {
       model.check();
       if (request_.is_capped() || model.has_whole_inputs()) {
         const auto plan = plan_within(model, request_, in_flight_);
-        if (plan && request_.cut == Cut::kLayer) layer_bound_ = plan->bound.value_or(0);
+        // Under a cap it may be of what fits alone, and divisions by step are looked at before.
+        if (plan && request_.cut == Cut::kLayer && !request_.is_capped())
+          layer_bound_ = plan->bound.value_or(0);
         return propose(std::move(model), plan);
       }
       const CutRow& row = cuts()[static_cast<size_t>(request_.cut)];
@@ -145,6 +148,7 @@ class Choosing {
   }
 
   void try_layers_by_step() {
+    if (is_out_of_reach(model_, request_)) return;
     if (on_try_) on_try_("layer, by step");
     Candidate candidate{0, model_, request_.cut, {}};
     double least = std::numeric_limits<double>::infinity();
@@ -183,6 +187,7 @@ class Choosing {
         return propose(std::move(model), std::move(assignment));
       });
     request_.stages = 0;
+    if (is_out_of_reach(model_, request_)) return;
     for (const Groups& groups :
          best_groups(hybrid.prices(), request_.workers, request_.micro_batches, kMostGroups))
       attempt(described(groups), [&] {
@@ -330,28 +335,26 @@ class Choosing {
   // Of the cuts that fail for want of memory, the one that fails by least says what would do.
   Infeasible nothing_fits() {
     std::optional<Infeasible> least;
-    const auto cap = request_.memory;
-    for (const auto& [cut, stages] : candidates()) {
-      request_.cut = cut;
-      request_.stages = stages;
-      try {
-        const Model model = model_for(model_, request_);
-        if (least) {
-          request_.memory = least->cap + least->over - 1;
-          if (!plan_within(model, request_, in_flight_)) continue;
-        }
-        request_.memory = cap;
-        auto answer = make_plan(model, request_, in_flight_);
-        if (auto* infeasible = std::get_if<Infeasible>(&answer)) least = std::move(*infeasible);
+    std::pair<Cut, int> of{};
+    for (const auto& [cut, stages] : candidates()) try {
+        request_.cut = cut;
+        request_.stages = stages;
+        auto answer = plan_or_shortage(model_for(model_, request_), request_, in_flight_);
+        auto* const lacks = std::get_if<Infeasible>(&answer);
+        if (lacks == nullptr || (least && lacks->over >= least->over)) continue;
+        least = std::move(*lacks);
+        of = {cut, stages};
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kInternal) throw;
       }
-    }
-    request_.memory = cap;
     for (const Candidate& candidate : candidates_)
       if (auto other = short_of_memory(candidate); other && (!least || other->over < least->over))
-        least = std::move(other);
-    if (least) return *least;
+        return *std::move(other);
+    if (least) {
+      std::tie(request_.cut, request_.stages) = of;
+      find_smallest_change(model_for(model_, request_), request_, in_flight_, *least);
+      return *least;
+    }
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
   }

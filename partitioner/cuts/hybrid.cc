@@ -18,6 +18,7 @@
 #include "partitioner/at.h"
 #include "partitioner/cuts/group_search.h"
 #include "partitioner/cuts/spread.h"
+#include "partitioner/least_memory.h"
 #include "partitioner/sources.h"
 
 namespace kerf::partitioner {
@@ -55,8 +56,9 @@ class Boundaries {
         score_(score(best_, GroupPrices::kNever)) {}
 
   // The best of all where they are few; else each boundary goes to its best place near by until
-  // none has a better one, or all tries are used up.
+  // none has a better one, or all tries are used up. Where nothing can fit, they stay.
   void settle() {
+    if (is_out_of_reach(task_.model, task_.request)) return;
     if (ways() <= tries_left_)
       try_all();
     else

@@ -13,7 +13,6 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int kMostTightenings = 16;
 constexpr size_t kUnitsOfMostIdeals = 1'000;  // more units, fewer ideals
 constexpr size_t kValuesOfUnit = 4;           // looked at in the time of a unit
 constexpr size_t kBytesOfState = 16;
@@ -22,16 +21,6 @@ constexpr size_t kMostBytesOfStates = size_t{1} << 30;
 constexpr double kMostSpread = 1e6;
 constexpr size_t kMostTypeOrders = 16;
 constexpr double kBetter = 1e-9;  // by less nothing is better
-
-StageLimits with_types(const StageLimits& limits, const std::vector<int>& types) {
-  StageLimits result = limits;
-  result.device_type = types;
-  result.micro_batches.resize(types.size());
-  result.memory.resize(types.size());
-  for (size_t s = 0; s < types.size(); ++s)
-    if (types[s] == limits.host_type) result.memory[s] = kNever;
-  return result;
-}
 
 // Of devices used, by type; or of stages.
 size_t states_of(const StageLimits& limits) {
@@ -50,11 +39,6 @@ size_t most_ideals(const SearchEffort& effort, const Units& units, const StageLi
   if (units.work.size() > kMostTypes) return 0;
   return std::min({effort.ideals, effort.ideals * kUnitsOfMostIdeals / looked_at,
                    kMostBytesOfStates / kBytesOfState / states_of(limits)});
-}
-
-// Where a host may stand anywhere, there is more to try.
-int64_t visits_of(const SearchEffort& effort, const StageLimits& limits) {
-  return limits.host_type < 0 ? effort.visits : 4 * effort.visits;
 }
 
 // The order of an ideal chain's units: stage by stage, within each by rank.
@@ -150,6 +134,21 @@ Bound LayerSearch::find_simple_bound(const Units& units) const {
                                      : format(" and {} that stay with it", members.size() - 1))};
 }
 
+StageLimits LayerSearch::with_types(const StageLimits& limits, const std::vector<int>& types) {
+  StageLimits result = limits;
+  result.device_type = types;
+  result.micro_batches.resize(types.size());
+  result.memory.resize(types.size());
+  for (size_t s = 0; s < types.size(); ++s)
+    if (types[s] == limits.host_type) result.memory[s] = kNever;
+  return result;
+}
+
+// Where a host may stand anywhere, there is more to try.
+int64_t LayerSearch::visits() const {
+  return limits_.host_type < 0 ? effort_.visits : 4 * effort_.visits;
+}
+
 // Every order of the device types, without the hosts and with them; where there are many, the one
 // given.
 std::vector<StageLimits> LayerSearch::type_orders(const StageLimits& limits) const {
@@ -230,8 +229,7 @@ std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double 
 // By ideals: those of the units, which proves it, or those of coarser units.
 void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
   if (!searched_ideals()) return;
-  const auto chain =
-      search_of(attempt).least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_));
+  const auto chain = search_of(attempt).least_bottleneck(attempt.bottleneck, visits());
   if (!chain) return;
   if (chain->found()) {
     add_chain(attempt, *chain);
@@ -258,7 +256,7 @@ void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
   set(one_way_ ? bound_ : bound_of_way_, found, *ideals_);
   if (one_way_ || !freed_ideals_) return;
   if (const auto chain = IdealSearch(*freed_, *freed_ideals_, attempt.limits)
-                             .least_bottleneck(attempt.bottleneck, visits_of(effort_, limits_)))
+                             .least_bottleneck(attempt.bottleneck, visits()))
     set(bound_, *chain, *freed_ideals_);
 }
 
@@ -282,8 +280,8 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
   };
   for (const Candidate& candidate : attempt.candidates) look(candidate);
   if (!searched_ideals()) return best;
-  const auto chain = search_of(attempt).fewest_bytes(price, best.segments.value, keep_close,
-                                                     visits_of(effort_, limits_));
+  const auto chain =
+      search_of(attempt).fewest_bytes(price, best.segments.value, keep_close, visits());
   best.none_fewer = chain && ideals_ && !coarse_;
   if (chain && chain->found()) {
     add_chain(attempt, *chain);
@@ -354,90 +352,6 @@ LayerDivision LayerSearch::division_of(const Found& found) const {
     begin = end;
   }
   return result;
-}
-
-// An even share of all that is held, or the unit that holds most; hosts take whatever is left.
-double LayerSearch::find_least_memory() const {
-  double total = 0;
-  double most = 0;
-  if (limits_.host_type >= 0) return 0;
-  const int in_flight =
-      *std::min_element(limits_.micro_batches.begin(), limits_.micro_batches.end());
-  for (const UnitHeld& held : units_.held) {
-    const double bytes = held.fixed + in_flight * held.per_micro_batch;
-    total += bytes;
-    most = std::max(most, bytes);
-  }
-  return std::max(most, total / static_cast<double>(limits_.device_type.size()));
-}
-
-// What nodes hold grows with a stage, so that on each line a bisection finds it. What it finds is
-// what a search over ideals has to improve on.
-LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough) const {
-  fails = std::max(fails, static_cast<int64_t>(std::ceil(least_memory_ * (1 - kBetter))) - 1);
-  LeastCap least{std::max(enough, fails + 1)};
-  const auto orders = type_orders(limits_);
-  const auto capped = [&](const StageLimits& order, int64_t cap) {
-    StageLimits limits = order;
-    limits.memory.assign(limits.device_type.size(), static_cast<double>(cap));
-    return with_types(limits, order.device_type);
-  };
-  for (const Line& line : lines_)
-    for (const StageLimits& order : orders) {
-      const auto fits = [&](int64_t cap) {
-        const StageLimits limits = capped(order, cap);
-        return LineSearch(line, limits).has_division();
-      };
-      if (least.bytes - 1 <= fails) break;
-      if (!fits(least.bytes - 1)) continue;
-      int64_t low = fails;
-      --least.bytes;
-      while (least.bytes - low > 1 + (least.bytes >> 30)) {
-        const int64_t middle = low + (least.bytes - low) / 2;
-        (fits(middle) ? least.bytes : low) = middle;
-      }
-      const StageLimits limits = capped(order, least.bytes);
-      Candidate found{&line, &limits, LineSearch(line, limits)};
-      if (Segmentation segments = found.search.fewest_bytes(kNever, false); segments.found())
-        least.division = division_of(Found{&found, std::move(segments)});
-    }
-  if (ideals_ && least.bytes - 1 > fails) improve_cap(fails, least);
-  return least;
-}
-
-void LayerSearch::improve_cap(int64_t fails, LeastCap& least) const {
-  const auto chain =
-      IdealSearch(units_, *ideals_, limits_)
-          .least_memory(static_cast<double>(least.bytes - 1), visits_of(effort_, limits_));
-  if (!chain || !chain->found()) return;
-  least.bytes = std::clamp(static_cast<int64_t>(std::ceil(chain->value)), fails + 1, least.bytes);
-  least.division = division_of(*chain, limits_);
-}
-
-std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
-  bound_ = bound_of_way_ = simple_;
-  if (!can_fit(static_cast<double>(cap))) return std::nullopt;
-  StageLimits limits = limits_;
-  limits.memory.assign(limits.memory.size(), static_cast<double>(cap));
-  return best_under(limits, true);
-}
-
-std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, const Over& over) {
-  bound_ = bound_of_way_ = simple_;
-  StageLimits limits = given;  // at first of no memory: the best of all may fit
-  limits.memory.assign(limits.device_type.size(), kNever);
-  for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
-    // Tightened limits may exclude what is within the caps.
-    auto division = best_under(limits, attempt == 0);
-    if (!division) return std::nullopt;
-    const std::vector<double> above = over(*division);
-    if (std::all_of(above.begin(), above.end(), [](double bytes) { return bytes <= 0; }))
-      return division;
-    for (size_t s = 0; s < above.size(); ++s)  // as much of it will the next one take
-      if (attempt == 0 || above[s] > 0)
-        limits.memory[s] = std::min(limits.memory[s], division->memory[s] - above[s]);
-  }
-  return std::nullopt;
 }
 
 }  // namespace kerf::partitioner

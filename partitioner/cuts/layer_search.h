@@ -55,7 +55,8 @@ class LayerSearch {
 
   int units() const { return count_; }
   // No division of the graph into so many stages, however its backward half runs, has a lower
-  // bottleneck, or none within the cap of the last search where stages take what their nodes hold.
+  // bottleneck, or none within the cap of the last search where stages take what their nodes hold,
+  // or where all were looked at.
   // What a search proves raises it, and its witness tells where the last one proved that nothing
   // within the slack has fewer bytes.
   Bound bound() const;
@@ -78,8 +79,9 @@ class LayerSearch {
   // Of those whose stages hold at most `cap` bytes each.
   std::optional<LayerDivision> best_within(int64_t cap);
   // What a stage needs beyond what its nodes hold may show only on the division: `over` says how
-  // many bytes each stage takes beyond those it may (negative: fewer). Divisions are made under
-  // ever tighter limits, until none of its stages is over or there is none.
+  // many bytes each stage takes beyond those it may (negative: fewer). Where divisions are few, all
+  // are looked at, and the best that fits is proved to be that; else divisions are made under ever
+  // tighter limits, until none of its stages is over or there is none.
   using Over = std::function<std::vector<double>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(const StageLimits& limits, const Over& over);
   std::optional<LayerDivision> best_within(const Over& over) { return best_within(limits_, over); }
@@ -131,6 +133,8 @@ class LayerSearch {
     return ideals_ ? ideals_ : coarser_ideals_;
   }
 
+  static StageLimits with_types(const StageLimits& limits, const std::vector<int>& types);
+  int64_t visits() const;
   Bound find_simple_bound(const Units& units) const;
   std::vector<StageLimits> type_orders(const StageLimits& limits) const;
   void start(Attempt& attempt) const;
@@ -142,6 +146,8 @@ class LayerSearch {
   std::optional<LayerDivision> fewest_bytes(Attempt& attempt, double price) const;
   Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
   void add_chain(Attempt& attempt, const IdealChain& chain) const;
+  std::optional<std::vector<LayerDivision>> few_divisions(const StageLimits& limits) const;
+  std::optional<LayerDivision> best_of_few(std::vector<LayerDivision> few, const Over& over);
   double find_least_memory() const;
   bool can_fit(double cap) const { return cap >= least_memory_ * (1 - 1e-9); }
   void improve_cap(int64_t fails, LeastCap& least) const;

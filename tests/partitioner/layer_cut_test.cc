@@ -6,8 +6,11 @@
 #include <functional>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "partitioner/graph_plan.h"
+#include "partitioner/layers_by_step.h"
+#include "partitioner/least_memory.h"
 #include "partitioner/model_graph.h"
 #include "schedmp/schedules.h"
 #include "tests/partitioner/sample_models.h"
@@ -437,6 +440,61 @@ TEST(MemoryCap, WhereWeightsDoNotFitMoreWorkersDo) {
   ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
   EXPECT_EQ(std::get<Infeasible>(result).smallest_change, "--workers 3");
   EXPECT_THAT(std::get<Infeasible>(result).text(), HasSubstr(", or --memory "));
+}
+
+// What workers hold between them, whatever the cut: of all plans none has less.
+TEST(LeastMemory, IsNotAboveWhatAnyPlanTakes) {
+  for (const Model& model : sample_models())
+    for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid})
+      for (const int workers : {1, 2, 3})
+        for (const int micro_batches : {1, 4})
+          for (const int states : {0, 2}) {
+            PlanRequest request = request_of(cut, workers, 32, micro_batches);
+            request.setting.optimizer_states = states;
+            const Model rewritten = model_for(model, request);
+            const Plan plan = plan_of(rewritten, request);
+            int64_t all = 0;
+            for (const WorkerPrediction& worker : plan.workers) all += worker.peak_bytes;
+            const int64_t least = least_memory(rewritten, request);
+            EXPECT_LE(least, all) << model.name() << " " << to_string(cut) << " " << workers;
+            EXPECT_GT(least, 0);
+            request.memory = least / workers - 1;
+            EXPECT_FALSE(fits(rewritten, request, *hold_everything()));
+          }
+}
+
+// Of many operators what would do is told to a part in some hundreds, and found with few plans.
+TEST(MemoryCap, OfManyOperatorsWhatIsAdvisedFits) {
+  const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 16)});
+  ASSERT_GT(model.nodes(), kFewNodes);
+  PlanRequest request = request_of(Cut::kLayer, 3, 64, 4);
+  request.memory = 1;
+  const auto result = make_plan(model, request, Descending());
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
+  const PlanRequest better = changed(request, std::get<Infeasible>(result).smallest_change);
+  ASSERT_TRUE(better.memory.has_value());
+  EXPECT_TRUE(std::holds_alternative<Plan>(make_plan(model, better, Descending())));
+  PlanRequest worse = better;
+  *worse.memory -= *worse.memory / 20;
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
+}
+
+// Where stages can stand in few ways, all are weighed: that no move from another leads to one does
+// not matter.
+TEST(LayersByStep, WeighEveryWayWhereTheyAreFew) {
+  const Model model = small_mlp();
+  ASSERT_EQ(model.nodes(), 6);
+  std::set<std::vector<size_t>> weighed;
+  const StepCostOf cost_of = [&](const Assignment& assignment) -> std::optional<StepCost> {
+    std::vector<size_t> sizes;
+    for (const Stage& stage : assignment.stages) sizes.push_back(stage.nodes.size());
+    weighed.insert(sizes);
+    return StepCost{sizes == std::vector<size_t>{1, 1, 4} ? 1.0 : 2.0, 0};
+  };
+  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), 0, cost_of);
+  EXPECT_EQ(weighed.size(), 10U) << "two boundaries at five places";
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->stages[2].nodes.size(), 4U);
 }
 
 }  // namespace

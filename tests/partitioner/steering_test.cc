@@ -204,7 +204,9 @@ TEST(Devices, NobodyTakesMoreThanItsDeviceHas) {
     const Plan plan = made(model, request);
     EXPECT_LE(plan.workers[small].peak_bytes, less);
   }
-  request.speed.capacities.workers[1].memory = 10'000;
+  request.speed.capacities.workers[1].memory = 10'000;  // the loss alone has room in it
+  EXPECT_LE(made(model, request).workers[1].peak_bytes, 10'000);
+  request.speed.capacities.workers[1].memory = 100;
   const auto answer = make_plan(model, request, *hold_everything());
   ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
   EXPECT_THAT(std::get<Infeasible>(answer).text(), HasSubstr("worker 1's device"));

@@ -1,0 +1,20 @@
+// A plan that is tried: what making one, the largest batch and the smallest change have in common.
+// Within this folder. Pure functions.
+#pragma once
+
+#include "partitioner/cut.h"
+
+namespace kerf::partitioner {
+
+// Throws Error{kUsage} naming the flag that is out of its range.
+void check_request(const PlanRequest& request);
+
+// Empty if the cut itself finds nothing within the caps; a plan that is found may still be above.
+std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
+                             const InFlight& in_flight);
+bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
+
+// Bytes of the fullest worker.
+int64_t peak_of(const Plan& plan);
+
+}  // namespace kerf::partitioner
