@@ -94,8 +94,8 @@ class ExportedModels(KerfTest):
                 rows = self.bring(name, exporter)
                 alone = self.answers(f"{name}.onnx", name)
                 self.assert_same(alone, rows["answers"], "PyTorch's answers")
-                by_two = self.answers(f"{name}.onnx", name, "--batch", 2)
-                together = self.answers(f"{name}.onnx", name, "--workers", 3, "--batch", 2)
+                by_two = self.answers(f"{name}.onnx", name, "--batch", 2, "--micro-batches", 2)
+                together = self.answers(f"{name}.onnx", name, "--batch", 2, "--micro-batches", 2, "--workers", 3)
                 self.assertTrue(numpy.array_equal(together, by_two), "bit for bit")
 
     def test_fine_tuning_over_three_workers_is_that_of_pytorch(self):
