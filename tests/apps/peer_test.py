@@ -58,6 +58,14 @@ print(json.dumps([(i.name, i.type.tensor_type.elem_type, [d.dim_value for d in i
     return given
 
 
+CANNOT_READ = ("older.onnx", "external.onnx")  # by ONNX Runtime
+
+
+def has_products_of_bytes():
+    """Without VNNI, ONNX Runtime's products of 8-bit integers saturate at 16 bits, as its page on quantization says."""
+    return "vnni" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
 class Exports(KerfTest):
     def kerf(self, *arguments):
         done = run(*arguments)
@@ -87,7 +95,7 @@ class Exports(KerfTest):
                 self.kerf("export", model, "--out", out)
                 wanted = self.answers(model, given)
                 self.assert_same(self.answers_elsewhere(out, given), wanted)
-                if model.name not in ("older.onnx", "external.onnx"):  # which ONNX Runtime cannot read
+                if model.name not in CANNOT_READ and (model.name != "quantized.onnx" or has_products_of_bytes()):
                     self.assert_same(self.answers_elsewhere(model, given), wanted)
 
     def test_of_built_in_models_say_what_kerf_says(self):
