@@ -92,6 +92,7 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
   if (!assignment) return std::nullopt;
   return assigned_plan(model, request, in_flight, *assignment);
 }
+
 }  // namespace
 
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,

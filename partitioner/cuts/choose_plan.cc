@@ -335,26 +335,30 @@ class Choosing {
   // Of the cuts that fail for want of memory, the one that fails by least says what would do.
   Infeasible nothing_fits() {
     std::optional<Infeasible> least;
-    std::pair<Cut, int> of{};
-    for (const auto& [cut, stages] : candidates()) try {
+    std::optional<std::pair<Cut, int>> row;  // whose it is
+    for (const auto& [cut, stages] : candidates()) {
+      try {
         request_.cut = cut;
         request_.stages = stages;
         auto answer = plan_or_shortage(model_for(model_, request_), request_, in_flight_);
         auto* const lacks = std::get_if<Infeasible>(&answer);
         if (lacks == nullptr || (least && lacks->over >= least->over)) continue;
         least = std::move(*lacks);
-        of = {cut, stages};
+        row = {cut, stages};
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kInternal) throw;
       }
-    for (const Candidate& candidate : candidates_)
-      if (auto other = short_of_memory(candidate); other && (!least || other->over < least->over))
-        return *std::move(other);
-    if (least) {
-      std::tie(request_.cut, request_.stages) = of;
-      find_smallest_change(model_for(model_, request_), request_, in_flight_, *least);
-      return *least;
     }
+    for (const Candidate& candidate : candidates_)
+      if (auto other = short_of_memory(candidate); other && (!least || other->over < least->over)) {
+        least = std::move(other);
+        row.reset();
+      }
+    if (row) {
+      std::tie(request_.cut, request_.stages) = *row;
+      find_smallest_change(model_for(model_, request_), request_, in_flight_, *least);
+    }
+    if (least) return *least;
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
   }

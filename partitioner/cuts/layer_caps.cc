@@ -85,8 +85,7 @@ std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
 
 namespace {
 
-bool is_under(const LayerDivision& division, const LayerSearch::Over& over) {
-  const std::vector<double> above = over(division);
+bool is_under(const std::vector<double>& above) {
   return std::all_of(above.begin(), above.end(), [](double bytes) { return bytes <= 0; });
 }
 
@@ -139,7 +138,7 @@ std::optional<LayerDivision> LayerSearch::best_of_few(std::vector<LayerDivision>
     return std::pair(a.bottleneck, a.bytes) < std::pair(b.bottleneck, b.bytes);
   });
   const auto first = std::find_if(few.begin(), few.end(),
-                                  [&](const LayerDivision& each) { return is_under(each, over); });
+                                  [&](const LayerDivision& each) { return is_under(over(each)); });
   if (first == few.end()) return std::nullopt;
   const double most = first->bottleneck * (1 + slack_) * (1 + kCapRounding);
   const auto key = [&](const LayerDivision& each) {
@@ -151,7 +150,7 @@ std::optional<LayerDivision> LayerSearch::best_of_few(std::vector<LayerDivision>
   std::stable_sort(better.begin(), better.end(),
                    [&](const auto* a, const auto* b) { return key(*a) < key(*b); });
   const auto best = std::find_if(better.begin(), better.end(),
-                                 [&](const LayerDivision* each) { return is_under(*each, over); });
+                                 [&](const LayerDivision* each) { return is_under(over(*each)); });
   bound_ = bound_of_way_ = {first->bottleneck,
                             format("none of {} that fits is below it",
                                    plural(static_cast<int64_t>(few.size()), "division"))};
@@ -168,8 +167,7 @@ std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, 
     auto division = best_under(limits, attempt == 0);
     if (!division) return std::nullopt;
     const std::vector<double> above = over(*division);
-    if (std::all_of(above.begin(), above.end(), [](double bytes) { return bytes <= 0; }))
-      return division;
+    if (is_under(above)) return division;
     if (attempt == 0)
       if (auto few = few_divisions(limits)) return best_of_few(*std::move(few), over);
     for (size_t s = 0; s < above.size(); ++s)  // as much of it will the next one take
