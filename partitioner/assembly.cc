@@ -23,10 +23,16 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
   return static_cast<int>(part.locals.size()) - 1;
 }
 
-Move move_of(const Model& model, const Part& part, int local, const Box& piece, bool add) {
-  if (part.times_only) return {local, {}, add};
+Move move_of(const Part& part, int local, const Box& piece, bool add) {
   const Local& holder = part.locals[static_cast<size_t>(local)];
-  return {local, ops::Selection(holder.box, piece, model.value(holder.value).spec), add};
+  if (!part.times_only) {
+    ops::Selection selection(holder.box, piece, holder.whole);
+    const bool whole = selection.everything();
+    return {local, piece, std::move(selection), add, whole};
+  }
+  const bool whole = holder.box == piece || ops::normalized(holder.box, holder.whole.shape) ==
+                                                ops::normalized(piece, holder.whole.shape);
+  return {local, piece, {}, add, whole && !piece.empty()};
 }
 
 Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> terms,
@@ -87,8 +93,8 @@ void Assembly::advance(const Model& model, Part& part, std::vector<Instruction>&
     start(model, part, list);
     Instruction copy;
     copy.kind = Instruction::Kind::kCopy;
-    copy.moves = {move_of(model, part, term.local, term.box, false),
-                  move_of(model, part, local_, term.box, term.add)};
+    copy.moves = {move_of(part, term.local, term.box, false),
+                  move_of(part, local_, term.box, term.add)};
     list.push_back(std::move(copy));
   }
 }
@@ -116,7 +122,7 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
       receive.moves.push_back(take(model, part, list));
     } else {  // its turn comes later: keep it until then
       term->local = add_local(model, part, value_, kind_, term->box);
-      receive.moves.push_back(move_of(model, part, term->local, term->box, false));
+      receive.moves.push_back(move_of(part, term->local, term->box, false));
     }
   }
   list.push_back(std::move(receive));
@@ -125,7 +131,7 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
 Move Assembly::take(const Model& model, Part& part, std::vector<Instruction>& list) {
   start(model, part, list);
   const Term& term = terms_[next_++];
-  return move_of(model, part, local_, term.box, term.add);
+  return move_of(part, local_, term.box, term.add);
 }
 
 int Assembly::finish(const Model& model, Part& part, const std::vector<Route>& routes,

@@ -13,7 +13,7 @@
 namespace kerf::partitioner {
 
 int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, const ops::Box& box);
-Move move_of(const Model& model, const Part& part, int local, const ops::Box& piece, bool add);
+Move move_of(const Part& part, int local, const ops::Box& piece, bool add);
 
 struct Term {
   ops::Box box;    // of the value

@@ -97,7 +97,7 @@ bool InSlots::suits(int root, const ListUses& uses, const Passage& passage,
                     const Position& send) const {
   if (send.list != passage.front()) return false;
   const Instruction& sent = at(send);
-  if (sent.moves.size() != 1 || !sent.moves[0].selection.everything()) return false;
+  if (sent.moves.size() != 1 || !sent.moves[0].whole) return false;
   for (size_t i = uses.in [send.list]->first; i < send.index; ++i)
     if (instructions(send.list)[i].kind == Kind::kReceive) return false;
   for (const size_t list : passage)

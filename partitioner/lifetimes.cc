@@ -120,7 +120,7 @@ int64_t PartMemory::scratch_of(const Instruction& instruction) {
       return part_.calls[static_cast<size_t>(instruction.call)].workspace;
     case Kind::kCopy: {
       const auto& [from, to] = std::tie(instruction.moves[0], instruction.moves[1]);
-      const bool direct = from.selection.everything() || to.selection.everything();
+      const bool direct = from.whole || to.whole;
       return direct ? 0 : whole_blocks(static_cast<int64_t>(from.selection.bytes(samples_)));
     }
     case Kind::kRead: {
@@ -281,7 +281,8 @@ void PartMemory::insert_instructions() {
   }
 }
 
-// Data are read right before their first use.
+}  // namespace
+
 void read_data(const Model& model, Part& part) {
   std::vector<Instruction> with_reads;
   std::vector<bool> known(part.locals.size());
@@ -294,19 +295,14 @@ void read_data(const Model& model, Part& part) {
       with_reads.push_back(make(Kind::kRead));
       with_reads.back().local = static_cast<int>(root);
       if (divides_rows(data.box))
-        with_reads.back().moves = {{static_cast<int>(root), share_of_row(data), false}};
+        with_reads.back().moves = {{static_cast<int>(root), data.box, share_of_row(data)}};
     }
     with_reads.push_back(std::move(instruction));
   }
   part.forward.instructions = std::move(with_reads);
 }
 
-}  // namespace
-
 void place_memory(const Model& model, Part& part, int64_t samples) {
-  write_in_place(model, part);
-  read_data(model, part);
-  write_into_slots(model, part);
   PartMemory(model, part, samples).place();
 }
 

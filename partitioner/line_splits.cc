@@ -15,7 +15,7 @@ namespace {
 constexpr double kBeyond = 1e300;
 constexpr int kMostLimits = 32;
 constexpr double kMostOperations = 2e8;  // of all limits together
-constexpr int kMostBoundaries = 3000;    // that are looked at
+constexpr int kMostSplitBoundaries = 3000;    // that are looked at
 constexpr double kMostOfOne = 1e9;       // operations of one split
 
 std::vector<int> even_split(int nodes, int stages) {
@@ -84,7 +84,7 @@ std::vector<double> limits_of(const Chain& chain, int stages, double least) {
 std::vector<int> spread_boundaries(const Chain& chain, int stages) {
   const int nodes = chain.nodes();
   const int most = std::clamp(static_cast<int>(std::sqrt(kMostOfOne / stages)), 2 * stages,
-                              std::max(2 * stages, kMostBoundaries));
+                              std::max(2 * stages, kMostSplitBoundaries));
   const double share = chain.before.back() / most;
   const int stride = nodes / most + 1;
   std::vector<int> result{0};

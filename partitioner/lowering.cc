@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "partitioner/call_needs.h"
-
 namespace kerf::partitioner {
 
 using ops::Box;
@@ -35,13 +33,18 @@ Part Lowering::run(int part, int stage, bool interleaved) {
     add_gradients(interleaved);
     add_parameters();
   }
-  if (!options_.times_only) {
-    const std::vector<bool> accumulate = accumulating_calls();
-    for (size_t i = 0; i < to_.calls.size(); ++i)
-      measure_workspace(model_, setting, accumulate[i], to_.calls[i]);
-    place_memory(model_, to_, largest);
-  }
+  write_in_place(model_, to_);
+  if (!options_.times_only) read_data(model_, to_);
+  write_into_slots(model_, to_);
+  if (!options_.times_only) place(setting);
   return std::move(to_);
+}
+
+void Lowering::place(const CallSetting& setting) {
+  const std::vector<bool> accumulate = accumulating_calls();
+  for (size_t i = 0; i < to_.calls.size(); ++i)
+    measure_workspace(model_, setting, accumulate[i], to_.calls[i]);
+  place_memory(model_, to_, setting.largest);
 }
 
 // By call: whether its W adds to what another call, or another micro-batch, has made of a gradient.
@@ -150,8 +153,8 @@ int Lowering::operand(ValueId value, const Box& box) {
   found->second = add_local(model_, to_, value, LocalKind::kActivation, box);
   Instruction slice;
   slice.kind = Kind::kCopy;
-  slice.moves = {move_of(model_, to_, base, box, false),
-                 move_of(model_, to_, found->second, box, false)};
+  slice.moves = {move_of(to_, base, box, false),
+                 move_of(to_, found->second, box, false)};
   forward().push_back(std::move(slice));
   return found->second;
 }
@@ -229,7 +232,7 @@ Instruction Lowering::send_of(const Route& route, int local) const {
   send.kind = Kind::kSend;
   send.route = route.id;
   for (const Piece& piece : route.pieces)
-    send.moves.push_back(move_of(model_, to_, local, piece.box, false));
+    send.moves.push_back(move_of(to_, local, piece.box, false));
   return send;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "partitioner/assembly.h"
+#include "partitioner/call_needs.h"
 #include "partitioner/route_index.h"
 #include "partitioner/step_vector.h"
 #include "partitioner/sums.h"
@@ -50,6 +51,7 @@ class Lowering {
   // lowering.cc: forward
   bool alone_on_its_worker(int stage) const;
   std::vector<bool> accumulating_calls() const;
+  void place(const CallSetting& setting);
   void add_call(const Computation& computation);
   int operand(ValueId value, const ops::Box& box);
   int base_of(ValueId value);
@@ -134,6 +136,9 @@ class Lowering {
   std::map<std::pair<NodeId, int>, int> accumulators_;        // use of a parameter -> local
   std::map<ValueId, int> homes_;                              // value -> local
 };
+
+// lifetimes.cc: the instructions that read data, each right before its first use.
+void read_data(const Model& model, Part& part);
 
 // in_place.cc: outputs whose operator may write over an input, which nobody reads later, share its
 // memory.

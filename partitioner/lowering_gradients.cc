@@ -204,7 +204,7 @@ void Lowering::send_ready(ValueId value) {
         if (found != contribution_local_.end()) local = found->second;
       }
       if (local < 0) break;
-      send.moves.push_back(move_of(model_, to_, local, piece.box, false));
+      send.moves.push_back(move_of(to_, local, piece.box, false));
     }
     if (send.moves.size() < route.pieces.size()) continue;
     outgoing.sent = true;

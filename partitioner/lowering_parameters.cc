@@ -57,7 +57,7 @@ void Lowering::contribute(const Route& route) {
                    sources_.shape(route.value));
       local = sum.finish(model_, to_, plan_.routes, list);
     }
-    send.moves.push_back(move_of(model_, to_, local, piece.box, false));
+    send.moves.push_back(move_of(to_, local, piece.box, false));
   }
   list.push_back(std::move(send));
 }
@@ -100,7 +100,7 @@ int Lowering::sum_at_home(ValueId value, int home) {
   gradient.route = -1;
   Instruction& receive = list.back();
   receive.local = -1;
-  receive.moves = {move_of(model_, to_, local, gradient.box, false)};
+  receive.moves = {move_of(to_, local, gradient.box, false)};
   return local;
 }
 
@@ -112,8 +112,8 @@ void Lowering::publish(ValueId value, int home) {
         ops::intersect(box_of(home), *sources_.need(value, part_)), sources_.shape(value));
     Instruction copy;
     copy.kind = Kind::kCopy;
-    copy.moves = {move_of(model_, to_, home, mine, false),
-                  move_of(model_, to_, base_of(value), mine, false)};
+    copy.moves = {move_of(to_, home, mine, false),
+                  move_of(to_, base_of(value), mine, false)};
     if (!mine.empty()) list.push_back(std::move(copy));
   }
   for (const Route* route : routes_.sent(part_, false, value))
@@ -126,7 +126,7 @@ void Lowering::fetch(ValueId value) {
     receive.kind = Kind::kReceive;
     receive.route = route->id;
     for (const Piece& piece : route->pieces)
-      receive.moves.push_back(move_of(model_, to_, base_of(value), piece.box, false));
+      receive.moves.push_back(move_of(to_, base_of(value), piece.box, false));
     to_.fetch.instructions.push_back(std::move(receive));
   }
 }

@@ -37,11 +37,10 @@ void Lowering::measure(int local, ValueId value) {
 }
 
 Instruction Lowering::step_message(Kind kind, const Route& route, int local, bool add) const {
-  const Local& vector = to_.locals[static_cast<size_t>(local)];
   Instruction message;
   message.kind = kind;
   message.route = route.id;
-  message.moves = {{local, ops::Selection(vector.box, route.pieces[0].box, vector.whole), add}};
+  message.moves = {move_of(to_, local, route.pieces[0].box, add)};
   return message;
 }
 

@@ -106,8 +106,10 @@ struct LocalCall {
 // Part of a message, or of a local copy.
 struct Move {
   int local = -1;
-  ops::Selection selection;  // of the piece within the local
+  ops::Box piece;            // of the value
+  ops::Selection selection;  // of the piece within the local; none of times alone
   bool add = false;          // receive and copy: add instead of overwrite
+  bool whole = false;        // the piece is all of the local
 };
 
 enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kTransient };
@@ -207,8 +209,8 @@ struct LowerOptions {
   // (empty: CPUs).
   int threads = 1;
   std::vector<runtime::DeviceKind> devices = {};
-  // For who asks for times alone: what is computed, sent and received, in the order of a run. Moves
-  // have no selections, and nothing lies anywhere.
+  // For who asks for times alone: what is computed, sent, received and copied, in the order of a
+  // run. Moves have no selections, and nothing lies anywhere but in messages.
   bool times_only = false;
 };
 

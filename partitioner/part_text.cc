@@ -74,7 +74,7 @@ class PartWriter {
     if (i.moves.empty()) return placed(i.local);
     return join(i.moves, [&](const Move& m) {
       return format("{}{}{}", m.add ? "+= " : "", name(m.local),
-                    m.selection.everything() ? "" : " (a piece)");
+                    m.whole ? "" : " (a piece)");
     });
   }
 

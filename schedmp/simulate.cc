@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "partitioner/copies.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/verify.h"
 
@@ -27,15 +28,15 @@ constexpr size_t kSizes = 2;
 
 // What takes or gives time, in the order in which a worker comes to it.
 struct TimedEvent {
-  enum class Kind : uint8_t { kCompute, kSend, kReceive, kEnd };
+  enum class Kind : uint8_t { kCompute, kCopy, kSend, kReceive, kEnd };
   Kind kind{};
-  double seconds = 0;    // kCompute
+  double seconds = 0;    // kCompute, kCopy
   int route = -1;        // kSend, kReceive
   int micro_batch = -1;  // -1: of the step
   Action action = {};    // kEnd: that this ends a list of
 };
 
-// Writes down what a worker's row computes, sends and receives.
+// Writes down what a worker's row computes, copies, sends and receives.
 class Stopwatch : public Machine {
  public:
   Stopwatch(const Model& model, const Plan& plan, std::vector<const Part*> parts,
@@ -59,19 +60,32 @@ class Stopwatch : public Machine {
     compute(i.weights ? cost.weight_gradient_seconds : cost.input_gradient_seconds);
   }
   void send(const Site& site, const Instruction& i) override {
+    copy(site, i);
     events.push_back({TimedEvent::Kind::kSend, 0, i.route, site.micro_batch});
   }
   void receive(const Site& site, const Instruction& i) override {
     events.push_back({TimedEvent::Kind::kReceive, 0, i.route, site.micro_batch});
+    copy(site, i);
+  }
+  void copy(const Site& site, const Instruction& i) override {
+    if (i.moves.empty()) return;
+    const auto bytes =
+        static_cast<double>(copied_bytes(*parts_[site.part], i, samples_of(site.micro_batch)));
+    const double seconds = partitioner::copy_seconds(speed_, bytes) / times_as_fast_;
+    events.push_back({TimedEvent::Kind::kCopy, seconds});
   }
 
  private:
+  int64_t samples_of(int micro_batch) const {
+    return micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(micro_batch)];
+  }
+
   void compute(double seconds) {
     events.push_back({TimedEvent::Kind::kCompute, seconds / times_as_fast_});
   }
 
   const NodeCost& cost_of(const Site& site, const Instruction& i) {
-    const int64_t samples = sizes_[static_cast<size_t>(site.micro_batch)];
+    const int64_t samples = samples_of(site.micro_batch);
     const auto index = static_cast<size_t>(i.call);
     std::optional<NodeCost>& cost = costs_[site.part][kSizes * index + number_of(samples, sizes_)];
     if (!cost) {
@@ -109,6 +123,7 @@ class Race {
         link_free_(workers.size() * workers.size()) {
     timeline_.rows.resize(workers.size());
     timeline_.busy.resize(workers.size());
+    timeline_.copying.resize(workers.size());
     for (bool moved = true; std::exchange(moved, false);)
       for (size_t worker = 0; worker < workers_.size(); ++worker)
         while (at_[worker] < workers_[worker].size() && advance(worker)) moved = true;
@@ -129,10 +144,13 @@ class Race {
     double& now = now_[worker];
     switch (event.kind) {
       case TimedEvent::Kind::kCompute:
+      case TimedEvent::Kind::kCopy: {
         if (begin_[worker] == kNotYet) begin_[worker] = now;
         now += event.seconds;
-        timeline_.busy[worker] += event.seconds;
+        const bool computes = event.kind == TimedEvent::Kind::kCompute;
+        (computes ? timeline_.busy : timeline_.copying)[worker] += event.seconds;
         break;
+      }
       case TimedEvent::Kind::kSend:
         arrival_of(event) = arrival(event, now);
         break;

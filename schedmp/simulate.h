@@ -5,11 +5,11 @@
 //
 // The rows run on the lowered parts, by the interpreter that a run uses and verify.h walks. What
 // computes takes the time that the plan was priced by (cost.h), over the worker's speed: forward,
-// input gradients and weight gradients apart, by the rows of each micro-batch. A message leaves
-// when it is made, goes over the link of its two workers after those before it (bytes over
-// bandwidth), and arrives a latency later, while both ends compute on; within a worker it takes no
-// time. Packing, sums at homes and the update are not priced, and nobody waits for a free slot: a
-// run may take longer. Pure functions.
+// input gradients and weight gradients apart, by the rows of each micro-batch. So does what is
+// packed, unpacked, added up and put together (copies.h). A message leaves when it is packed, goes
+// over the link of its two workers after those before it (bytes over bandwidth), and arrives a
+// latency later, while both ends compute on; within a worker that takes no time. The update is not
+// priced, and nobody waits for a free slot: a run may take longer. Pure functions.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@
 
 namespace kerf::schedmp {
 
-// A list of an action, from its first computation to its end: seconds since the step's start.
+// A list of an action, from when it first computes or copies to its end: seconds since the step's
+// start.
 struct Moment {
   Action action;
   double begin = 0;
@@ -33,11 +34,13 @@ struct Moment {
 struct Timeline {
   std::vector<std::vector<Moment>> rows;  // by worker
   std::vector<double> busy;               // by worker: seconds of computing
+  std::vector<double> copying;            // by worker
   double step_seconds = 0;                // until the last worker is done
 
-  // The part of the step in which a worker does not compute: its bubble, in [0, 1].
+  // The part of the step in which a worker neither computes nor copies: its bubble, in [0, 1].
   double idle(int worker) const {
-    return step_seconds > 0 ? 1 - busy[static_cast<size_t>(worker)] / step_seconds : 0;
+    const auto index = static_cast<size_t>(worker);
+    return step_seconds > 0 ? 1 - (busy[index] + copying[index]) / step_seconds : 0;
   }
 };
 

@@ -89,6 +89,7 @@ class Choosing {
     Cut cut{};
     Assignment assignment;
     std::unique_ptr<const Sources> sources = nullptr;  // while they are needed
+    std::unique_ptr<const Sums> sums = nullptr;
     Plan plan = {};       // bound; of one that was weighed connected, and under a cap predicted
     double at_least = 0;  // seconds of its step
     std::optional<StepCost> cost = std::nullopt;
@@ -211,7 +212,8 @@ class Choosing {
       candidate.plan = bound_plan(candidate.model, request, candidate.assignment);
       candidate.sources = std::make_unique<Sources>(candidate.model, candidate.plan.division,
                                                     stages_of_parts(candidate.plan));
-      candidate.at_least = least_seconds(*candidate.sources, candidate.plan, request);
+      candidate.sums = std::make_unique<Sums>(*candidate.sources);
+      candidate.at_least = least_seconds(*candidate.sums, candidate.plan, request);
     } catch (...) {
       candidate.fault = std::current_exception();
     }
@@ -223,14 +225,13 @@ class Choosing {
     if (candidate.fault) return;
     try {
       const PlanRequest request = request_of(candidate);
-      const Sums sums(*candidate.sources);
-      add_connectors(sums, candidate.plan);
+      add_connectors(*candidate.sums, candidate.plan);
       if (request.is_capped()) candidate.plan = predicted(candidate, std::move(candidate.plan));
       for (const WorkerPrediction& worker : candidate.plan.workers)
         if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
           candidate.above_cap = true;
       if (candidate.above_cap) return;
-      if (const auto seconds = objective_.step_seconds(sums, candidate.plan, request.speed))
+      if (const auto seconds = objective_.step_seconds(*candidate.sums, candidate.plan, request.speed))
         candidate.cost = {*seconds, bytes_sent(candidate.model, candidate.plan)};
     } catch (...) {
       candidate.fault = std::current_exception();
@@ -274,6 +275,7 @@ class Choosing {
       Candidate& candidate = candidates_[order[i]];
       if (candidate.at_least > limit_of(least)) return;
       weigh(candidate);
+      candidate.sums.reset();
       candidate.sources.reset();
       if (!candidate.cost) return;
       for (double known = least; candidate.cost->seconds < known;)

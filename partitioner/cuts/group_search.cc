@@ -10,8 +10,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr double kNever = GroupPrices::kNever;
-constexpr int kMostBoundaries = 40;  // of groups of any size
+constexpr int kMostGroupBoundaries = 40;  // of groups of any size
 constexpr int kLimits = 12;          // for the dearest stage, up to twice the least
 constexpr int kMostWorkers = 16;     // of groups of any size; beyond, powers of two
 
@@ -23,8 +22,8 @@ std::vector<GroupShape> shapes_of(int workers, bool by_feature) {
 
 // First the dearest stage, then the sum of all.
 struct Cost {
-  double dearest = kNever;
-  double sum = kNever;
+  double dearest = GroupPrices::kNever;
+  double sum = GroupPrices::kNever;
   bool operator<(const Cost& other) const {
     return std::pair(dearest, sum) < std::pair(other.dearest, other.sum);
   }
@@ -79,9 +78,9 @@ class GivenSizes {
                                    : shapes_of(groups_[at(stage) - 1].shape.workers, by_feature_);
     for (size_t b = 0; b < before.size(); ++b) {
       const Cost from = stage == 0 ? Cost{0, 0} : states_[at(stage) - 1][index(b, at(begin))].cost;
-      if (from.dearest >= kNever) continue;
+      if (from.dearest >= GroupPrices::kNever) continue;
       const double price = prices_.price(begin, end, shape, before[b]);
-      if (price >= kNever) continue;
+      if (price >= GroupPrices::kNever) continue;
       const double own = price * paces_[at(stage)];
       const Cost cost{std::max(from.dearest, own), from.sum + own};
       if (cost < state.cost) state = {cost, begin, b};
@@ -132,7 +131,7 @@ class AnySizes {
     size_t best = 0;
     for (size_t s = 1; s < shapes_.size(); ++s)
       if (is_less(state(end, workers_, s).cost, state(end, workers_, best).cost)) best = s;
-    if (state(end, workers_, best).cost.sum >= kNever) return std::nullopt;
+    if (state(end, workers_, best).cost.sum >= GroupPrices::kNever) return std::nullopt;
     return std::pair(state(end, workers_, best).cost, traced(best));
   }
 
@@ -147,11 +146,11 @@ class AnySizes {
   static std::vector<int> chosen_boundaries(const GroupPrices& prices) {
     std::vector<int> chosen{0};
     const int layers = prices.layers();
-    const double each = prices.work_before(layers) / kMostBoundaries;
+    const double each = prices.work_before(layers) / kMostGroupBoundaries;
     for (int boundary = 1; boundary < layers; ++boundary) {
       const auto stretch = [&](int b) { return static_cast<int>(prices.work_before(b) / each); };
       const bool same = chosen.size() > 1 && stretch(chosen.back()) == stretch(boundary);
-      if (layers <= kMostBoundaries || !same)
+      if (layers <= kMostGroupBoundaries || !same)
         chosen.push_back(boundary);
       else if (prices.crossing_bytes(boundary) < prices.crossing_bytes(chosen.back()))
         chosen.back() = boundary;
@@ -181,7 +180,7 @@ class AnySizes {
     const int workers = shapes_[shape].workers;
     for (int used = begin == 0 ? workers : workers + 1; used <= workers_; ++used) {
       const Cost from = begin == 0 ? Cost{0, 0} : state(begin, used - workers, before).cost;
-      if (from.sum < kNever) {
+      if (from.sum < GroupPrices::kNever) {
         const Cost cost{std::max(from.dearest, own), from.sum + own};
         State& to = state(end, used, shape);
         if (is_less(cost, to.cost)) to = {cost, begin, before};

@@ -3,18 +3,18 @@
 #pragma once
 
 #include "partitioner/cut.h"
-#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 
 // No step of the plan takes less, whatever its schedule: every worker begins with its first forward
 // pass, operator by operator, each of which waits for those that make what it reads; and computes
-// all the rest afterwards, where the step has gradients. `sources`: of the plan's division; the
-// plan need not be connected.
+// and copies (least_copies.h) all the rest afterwards, where the step has gradients. `sums`: of the
+// plan's division; the plan need not be connected.
 //
 //   worker 0  0F0 ...............
 //   worker 1      1F0 ...............   rest
 //   worker 2          2F0 ...............
-double least_seconds(const Sources& sources, const Plan& plan, const PlanRequest& request);
+double least_seconds(const Sums& sums, const Plan& plan, const PlanRequest& request);
 
 }  // namespace kerf::partitioner

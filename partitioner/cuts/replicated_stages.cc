@@ -11,7 +11,7 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int kMostBoundaries = 1000;
+constexpr int kMostReplicaBoundaries = 1000;
 constexpr double kMostRelaxed = 4e8;  // stages times replicas times workers, of an order
 
 // Time of a byte on the wire, in the graph's unit; 0 where that is none of time.
@@ -87,7 +87,7 @@ class ReplicatedLine {
   void find_boundaries() {
     const auto units = static_cast<double>(order_.size());
     const double most =
-        std::min({units, 1.0 * kMostBoundaries, std::sqrt(kMostRelaxed) / workers_});
+        std::min({units, 1.0 * kMostReplicaBoundaries, std::sqrt(kMostRelaxed) / workers_});
     boundaries_.push_back(0);
     for (double b = 1; b < most; ++b) {
       const auto boundary = static_cast<int>(b * units / most);

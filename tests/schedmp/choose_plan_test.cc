@@ -211,7 +211,7 @@ TEST_P(ChoosePlan, NoStepIsBelowItsBound) {
         if (!fits(model, request, *in_flight)) continue;
         const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
         const partitioner::Sources sources(model, plan.division, stages_of_parts(plan));
-        const double bound = least_seconds(sources, plan, request);
+        const double bound = least_seconds(partitioner::Sums(sources), plan, request);
         const double seconds = objective->step_seconds(model, plan, request.speed).value();
         EXPECT_LE(bound, seconds) << to_string(cut) << ", " << schedule << ", " << unequal;
         EXPECT_GT(bound, 0);
@@ -303,7 +303,7 @@ TEST(LeastSeconds, IsTheFillingAndAllThatTheLastStageComputes) {
       request.trains = gradients;
       const double filling = 2 * (stages - 1);
       const double rest = gradients ? 5 * 6 : 2 * 6;
-      EXPECT_NEAR(least_seconds(sources, plan, request), (filling + rest) / 2, 1e-6) << stages;
+      EXPECT_NEAR(least_seconds(partitioner::Sums(sources), plan, request), (filling + rest) / 2, 1e-6) << stages;
     }
 }
 

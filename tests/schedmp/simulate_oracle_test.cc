@@ -42,19 +42,16 @@ class LongestPaths {
     for (const Event& event : events_) most = std::max(most, event.end);
     return most;
   }
-  double busy(int worker) const {
-    double sum = 0;
-    for (const Event& event : events_) sum += event.worker == worker ? event.seconds : 0;
-    return sum;
-  }
-  // From the first computation to the end; both the end where it computes nothing, `before` where
+  double busy(int worker) const { return sum_of(worker, &Event::computes); }
+  double copying(int worker) const { return sum_of(worker, &Event::copies); }
+  // From the first that is computed or copied to the end; both the end where nothing is, `before` where
   // it does nothing at all.
   std::pair<double, double> span(int worker, const Action& action, double before) const {
     std::optional<double> begin;
     double end = before;
     for (const Event& event : events_) {
       if (event.worker != worker || !(event.step.action == action)) continue;
-      if (event.computes && !begin) begin = event.end - event.seconds;
+      if ((event.computes || event.copies) && !begin) begin = event.end - event.seconds;
       end = event.end;
     }
     return {begin.value_or(end), end};
@@ -66,13 +63,20 @@ class LongestPaths {
     int worker = 0;
     int before = -1;     // event of the same worker
     int on_link = -1;    // kSend: event of the one before on the same link
-    double seconds = 0;  // of computing
+    double seconds = 0;
     bool computes = false;
+    bool copies = false;
     double end = 0;
     double off_link = 0;  // kSend: when the link is free again
   };
   using Message = std::pair<int, int>;  // route, micro-batch
 
+  double sum_of(int worker, bool Event::*kind) const {
+    double sum = 0;
+    for (const Event& event : events_)
+      if (event.worker == worker && event.*kind) sum += event.seconds;
+    return sum;
+  }
   void add_row(const std::vector<Part>& parts, const Schedule& schedule, int worker) {
     int last = -1;
     std::map<int, int> last_to;  // by receiver
@@ -80,7 +84,11 @@ class LongestPaths {
       Event event{step, worker, last};
       const auto& instruction = *step.instruction;
       event.computes = instruction.kind == Kind::kForward || instruction.kind == Kind::kGradient;
-      if (event.computes) event.seconds = seconds_of(step) / speed_.capacities.speed_of(worker);
+      event.copies = instruction.kind != Kind::kRead && !instruction.moves.empty();
+      const double seconds = event.computes ? seconds_of(step)
+                             : event.copies ? seconds_of_moves(step)
+                                            : 0;
+      event.seconds = seconds / speed_.capacities.speed_of(worker);
       last = static_cast<int>(events_.size());
       if (instruction.kind == Kind::kSend) {
         const int to = worker_of(plan_.routes[static_cast<size_t>(instruction.route)].to);
@@ -103,6 +111,18 @@ class LongestPaths {
                                samples_of(step.action), speed_);
     if (step.instruction->kind == Kind::kForward) return cost.forward_seconds;
     return step.instruction->weights ? cost.weight_gradient_seconds : cost.input_gradient_seconds;
+  }
+  // Every byte is read and written; where it is added, so is what it is added to read.
+  double seconds_of_moves(const RowStep& step) const {
+    const auto& moves = step.instruction->moves;
+    double bytes = 0;
+    for (const auto& move : moves)
+      bytes += static_cast<double>(move.selection.bytes(samples_of(step.action))) *
+               (moves.back().add && step.instruction->kind == Kind::kCopy ? 3
+                : move.add                                                ? 3
+                                                                          : 2);
+    if (step.instruction->kind == Kind::kCopy) bytes /= 2;  // both ends are of the same bytes
+    return bytes / speed_.bytes_per_second;
   }
   // On the wire; nothing where sender and receiver are one worker.
   double transfer(const Event& send) const {
@@ -168,6 +188,7 @@ void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule
   EXPECT_NEAR(timeline->step_seconds, paths.step_seconds(), room);
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     EXPECT_NEAR(timeline->busy[static_cast<size_t>(worker)], paths.busy(worker), room);
+    EXPECT_NEAR(timeline->copying[static_cast<size_t>(worker)], paths.copying(worker), room);
     size_t actions = 0;
     double before = 0;
     for (const Moment& moment : timeline->rows[static_cast<size_t>(worker)]) {
