@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kBeyond = 1e300;
 constexpr int kMostLimits = 32;
-constexpr double kMostOperations = 2e8;  // of all limits together
-constexpr int kMostSplitBoundaries = 3000;    // that are looked at
-constexpr double kMostOfOne = 1e9;       // operations of one split
+constexpr double kMostOperations = 2e8;     // of all limits together
+constexpr int kMostSplitBoundaries = 3000;  // that are looked at
+constexpr double kMostOfOne = 1e9;          // operations of one split
 
 std::vector<int> even_split(int nodes, int stages) {
   std::vector<int> ends;

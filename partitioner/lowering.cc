@@ -153,8 +153,7 @@ int Lowering::operand(ValueId value, const Box& box) {
   found->second = add_local(model_, to_, value, LocalKind::kActivation, box);
   Instruction slice;
   slice.kind = Kind::kCopy;
-  slice.moves = {move_of(to_, base, box, false),
-                 move_of(to_, found->second, box, false)};
+  slice.moves = {move_of(to_, base, box, false), move_of(to_, found->second, box, false)};
   forward().push_back(std::move(slice));
   return found->second;
 }

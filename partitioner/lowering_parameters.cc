@@ -112,8 +112,7 @@ void Lowering::publish(ValueId value, int home) {
         ops::intersect(box_of(home), *sources_.need(value, part_)), sources_.shape(value));
     Instruction copy;
     copy.kind = Kind::kCopy;
-    copy.moves = {move_of(to_, home, mine, false),
-                  move_of(to_, base_of(value), mine, false)};
+    copy.moves = {move_of(to_, home, mine, false), move_of(to_, base_of(value), mine, false)};
     if (!mine.empty()) list.push_back(std::move(copy));
   }
   for (const Route* route : routes_.sent(part_, false, value))

@@ -73,8 +73,7 @@ class PartWriter {
   std::string moves_text(const Instruction& i) const {
     if (i.moves.empty()) return placed(i.local);
     return join(i.moves, [&](const Move& m) {
-      return format("{}{}{}", m.add ? "+= " : "", name(m.local),
-                    m.whole ? "" : " (a piece)");
+      return format("{}{}{}", m.add ? "+= " : "", name(m.local), m.whole ? "" : " (a piece)");
     });
   }
 

@@ -17,21 +17,28 @@ constexpr size_t kNamesShown = 16;  // of a stage, all
 constexpr size_t kFirstShown = 8;   // of a longer one
 constexpr size_t kLastShown = 4;
 
+// Of a worker's step, as a person reads it.
+struct Simulated {
+  std::string copies;
+  std::string idle;
+};
+
 // The cells that a worker's prediction and that of a part of it have in common.
 template <class Prediction>
 std::vector<std::string> cells(const std::vector<std::string>& before, const Prediction& each,
-                               const std::string& idle, const std::string& peak) {
+                               const Simulated& simulated, const std::string& peak) {
   std::vector<std::string> row = before;
-  row.insert(row.end(),
-             {human_flops(each.forward_flops), human_seconds(each.seconds), idle,
-              bytes_text(each.weight_bytes), bytes_text(each.activation_bytes), peak,
-              human_count(each.messages), bytes_text(each.bytes_out), bytes_text(each.bytes_in)});
+  row.insert(row.end(), {human_flops(each.forward_flops), human_seconds(each.seconds),
+                         simulated.copies, simulated.idle, bytes_text(each.weight_bytes),
+                         bytes_text(each.activation_bytes), peak, human_count(each.messages),
+                         bytes_text(each.bytes_out), bytes_text(each.bytes_in)});
   return row;
 }
 
-std::string idle_text(const PlanRecord& record, int worker) {
+Simulated simulated_of(const PlanRecord& record, int worker) {
   const auto at = static_cast<size_t>(worker);
-  return at < record.idle.size() ? human_percent(record.idle[at]) : "-";
+  return {at < record.copy_seconds.size() ? human_seconds(record.copy_seconds[at]) : "-",
+          at < record.idle.size() ? human_percent(record.idle[at]) : "-"};
 }
 
 void add_worker(const PlanRecord& record, const WorkerPrediction& worker, Table& table) {
@@ -39,18 +46,18 @@ void add_worker(const PlanRecord& record, const WorkerPrediction& worker, Table&
   for (const PlanRecord::Part& part : record.parts)
     if (part.worker == worker.worker) parts.push_back(&part);
   const std::string name = format("{}", worker.worker);
-  const std::string idle = idle_text(record, worker.worker);
+  const Simulated simulated = simulated_of(record, worker.worker);
   const std::string peak = bytes_text(record.peak_bytes(worker));
   const bool one = parts.size() == 1;
   int64_t sum = 0;
   for (const PlanRecord::Part* part : parts) {
     sum += part->operators;
     table.add(cells({name, format("{}", part->stage), human_count(part->operators)}, *part,
-                    one ? idle : "", one ? peak : ""));
+                    one ? simulated : Simulated(), one ? peak : ""));
   }
   if (!one)
     table.add(cells({name, parts.empty() ? "-" : "all", parts.empty() ? "-" : human_count(sum)},
-                    worker, idle, peak));
+                    worker, simulated, peak));
 }
 
 }  // namespace
@@ -77,7 +84,7 @@ std::vector<PlanRecord::Part> parts_of(const partitioner::Model& model,
 }
 
 std::string workers_text(const PlanRecord& record, bool colour) {
-  Table table({"worker", "stage", "operators", "forward", "time/step", "idle", "weights",
+  Table table({"worker", "stage", "operators", "forward", "time/step", "copies", "idle", "weights",
                "activations", "peak", "messages", "out", "in"});
   for (const WorkerPrediction& worker : record.workers) add_worker(record, worker, table);
   return table.text(colour);

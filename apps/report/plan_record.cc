@@ -161,6 +161,7 @@ PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedu
       schedmp::simulate(model, plan, parts, schedule, partitioner::request_of_plan(plan).speed);
   if (!timeline) return record;
   record.step_seconds = timeline->step_seconds;
+  record.copy_seconds = timeline->copying;
   for (int worker = 0; worker < schedule.workers(); ++worker)
     record.idle.push_back(timeline->idle(worker));
   return record;
@@ -184,8 +185,10 @@ std::string plan_text(const PlanRecord& record, bool colour) {
     text += format("once a step: {} of {} for the step vector\n",
                    plural(step.step.messages, "message"), bytes_text(step.step.bytes));
   if (record.step_seconds)
-    text += format("a step takes {} as simulated; idle is what a worker waits of it\n",
-                   human_seconds(*record.step_seconds));
+    text += format(
+        "a step takes {} as simulated; copies are what a worker packs, unpacks and adds "
+        "up, idle is what it waits\n",
+        human_seconds(*record.step_seconds));
   if (partitioner::known_gap(record.bottleneck, record.bound))
     text += format("the slowest worker: {}\n",
                    certificate_text(record.bottleneck, {*record.bound, record.witness}));

@@ -80,9 +80,10 @@ struct PlanRecord {
   // Names of the weights that are updated, and of those that stay.
   std::vector<std::string> trained;
   std::vector<std::string> frozen;
-  // As simulated: of a step, and by worker the part of it in which it waits. Empty of what was not
-  // simulated, or hangs.
+  // As simulated: of a step, and by worker what of it goes into copying (simulate.h) and the part
+  // of it in which it waits. Empty of what was not simulated, or hangs.
   std::optional<double> step_seconds = std::nullopt;
+  std::vector<double> copy_seconds = {};
   std::vector<double> idle = {};
   // By worker: what it takes under the schedule that will run, to the byte, slots and all; what the
   // planner keeps within the cap (WorkerPrediction) is no less. Empty of what was not verified.
@@ -201,6 +202,7 @@ void fields(Fields& f, PlanRecord& plan) {
   f.newer("trained", plan.trained);
   f.newer("frozen", plan.frozen);
   f.newer("step_seconds", plan.step_seconds);
+  f.newer("copy_seconds", plan.copy_seconds);
   f.newer("idle", plan.idle);
   f.newer("proved_bytes", plan.proved_bytes);
 }

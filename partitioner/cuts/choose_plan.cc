@@ -14,6 +14,7 @@
 #include "partitioner/cuts/group_search.h"
 #include "partitioner/cuts/hybrid.h"
 #include "partitioner/cuts/least_seconds.h"
+#include "partitioner/cuts/least_shortage.h"
 #include "partitioner/cuts/space.h"
 #include "partitioner/layers_by_step.h"
 #include "partitioner/least_memory.h"
@@ -231,7 +232,8 @@ class Choosing {
         if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
           candidate.above_cap = true;
       if (candidate.above_cap) return;
-      if (const auto seconds = objective_.step_seconds(*candidate.sums, candidate.plan, request.speed))
+      if (const auto seconds =
+              objective_.step_seconds(*candidate.sums, candidate.plan, request.speed))
         candidate.cost = {*seconds, bytes_sent(candidate.model, candidate.plan)};
     } catch (...) {
       candidate.fault = std::current_exception();
@@ -334,61 +336,13 @@ class Choosing {
     return true;
   }
 
-  // Of the cuts that fail for want of memory, the one that fails by least says what would do.
-  Infeasible nothing_fits() {
-    std::optional<Infeasible> least;
-    std::optional<std::pair<Cut, int>> row;  // whose it is
-    for (const auto& [cut, stages] : candidates()) {
-      try {
-        request_.cut = cut;
-        request_.stages = stages;
-        auto answer = plan_or_shortage(model_for(model_, request_), request_, in_flight_);
-        auto* const lacks = std::get_if<Infeasible>(&answer);
-        if (lacks == nullptr || (least && lacks->over >= least->over)) continue;
-        least = std::move(*lacks);
-        row = {cut, stages};
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kInternal) throw;
-      }
-    }
+  Infeasible nothing_fits() const {
+    std::vector<const Plan*> above_cap;
     for (const Candidate& candidate : candidates_)
-      if (auto other = short_of_memory(candidate); other && (!least || other->over < least->over)) {
-        least = std::move(other);
-        row.reset();
-      }
-    if (row) {
-      std::tie(request_.cut, request_.stages) = *row;
-      find_smallest_change(model_for(model_, request_), request_, in_flight_, *least);
-    }
-    if (least) return *least;
+      if (candidate.above_cap && request_.memory) above_cap.push_back(&candidate.plan);
+    if (auto least = least_shortage(model_, request_, in_flight_, above_cap)) return *least;
     if (first_error_) throw *first_error_;
     throw Error(ErrorCode::kInfeasible, "the schedule can run no plan of any cut; use another one");
-  }
-
-  // What a plan that is no row's needs beyond the cap of all workers.
-  std::optional<Infeasible> short_of_memory(const Candidate& candidate) const {
-    if (!candidate.above_cap || !request_.memory) return std::nullopt;
-    const Plan& plan = candidate.plan;
-    const auto fullest =
-        std::max_element(plan.workers.begin(), plan.workers.end(),
-                         [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
-    Infeasible result;
-    for (size_t s = 0; s < plan.stages.size(); ++s)
-      for (const int worker : plan.workers_of(plan.stages[s]))
-        if (worker == fullest->worker) result.stage = static_cast<int>(s);
-    result.cap = *request_.memory;
-    result.over = fullest->peak_bytes - result.cap;
-    result.smallest_change = format("--memory {}", fullest->peak_bytes);
-    return result;
-  }
-
-  // Rows of the table that a request of any cut has, and of a hybrid cut how many stages.
-  std::vector<std::pair<Cut, int>> candidates() const {
-    std::vector<std::pair<Cut, int>> all{{Cut::kLayer, 0}, {Cut::kFeature, 0}, {Cut::kBatch, 0}};
-    for (int stages = 2; stages <= request_.workers; ++stages)
-      all.emplace_back(Cut::kHybrid, stages);
-    if (has_space_to_divide(model_, request_)) all.emplace_back(Cut::kFree, 0);
-    return all;
   }
 
   const Model& model_;

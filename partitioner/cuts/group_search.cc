@@ -11,8 +11,8 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostGroupBoundaries = 40;  // of groups of any size
-constexpr int kLimits = 12;          // for the dearest stage, up to twice the least
-constexpr int kMostWorkers = 16;     // of groups of any size; beyond, powers of two
+constexpr int kLimits = 12;               // for the dearest stage, up to twice the least
+constexpr int kMostWorkers = 16;          // of groups of any size; beyond, powers of two
 
 std::vector<GroupShape> shapes_of(int workers, bool by_feature) {
   std::vector<GroupShape> shapes{{workers, Way::kFeature}};

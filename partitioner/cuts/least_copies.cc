@@ -13,6 +13,12 @@ bool is_read_in_place(const Sum& sum, const Source& term) {
   return sum.terms.size() == 1 && term.box == sum.box;
 }
 
+// What is added to something reads that, too: three bytes for one instead of two.
+double factor_of(const Sum& sum, const Source& term) {
+  const Source& first = sum.terms.front();
+  return &term != &first && term.box == first.box ? 1.5 : 1;
+}
+
 }  // namespace
 
 LeastCopies::LeastCopies(const Sums& sums, const Plan& plan, bool trains)
@@ -20,6 +26,7 @@ LeastCopies::LeastCopies(const Sums& sums, const Plan& plan, bool trains)
       sources_(sums.sources()),
       model_(sources_.model()),
       sizes_(counted_sizes(plan.batch, plan.micro_batches)),
+      accumulates_(plan.micro_batches > 1),
       afterwards_(plan.binding.size()) {
   for (ValueId value = 0; value < model_.values(); ++value) {
     const bool activation = model_.value(value).role == Role::kActivation;
@@ -43,11 +50,11 @@ CopiedBytes LeastCopies::copied(ValueId value, const Box& box) const {
   return bytes;
 }
 
-void LeastCopies::add(OfPart& to, ValueId value, int part, const Box& box) const {
+void LeastCopies::add(OfPart& to, ValueId value, int part, const Box& box, double factor) const {
   const CopiedBytes bytes = copied(value, box);
   CopiedBytes& sum = to[{value, part}];
-  sum.first += bytes.first;
-  sum.all += bytes.all;
+  sum.first += factor * bytes.first;
+  sum.all += factor * bytes.all;
 }
 
 // A part sums slices for others as soon as it has made its summand.
@@ -58,10 +65,10 @@ void LeastCopies::forward(ValueId value) {
     const bool has_it = !slice && own != nullptr && !own->partial() && own->box.contains(sum.box);
     for (const Source& term : sum.terms) {
       if (!has_it && !is_read_in_place(sum, term))
-        add(slice ? to_send_ : to_read_, value, sum.part, term.box);
+        add(slice ? to_send_ : to_read_, value, sum.part, term.box, factor_of(sum, term));
       const bool cut = term.leg != Leg::kAllGather && term.part != sum.part &&
                        !(sources_.held(value, term.part)->box == term.box);
-      if (cut) add(to_send_, value, term.part, term.box);
+      if (cut) add(to_send_, value, term.part, term.box, 1);
     }
   }
 }
@@ -72,20 +79,25 @@ void LeastCopies::backward(ValueId value) {
     for (const Source& term : sum.terms) {
       if (term.part == sum.part) continue;
       const double bytes = copied(value, term.box).all;
-      if (!is_read_in_place(sum, term)) afterwards_[at(sum.part)] += bytes;
+      if (!is_read_in_place(sum, term)) afterwards_[at(sum.part)] += factor_of(sum, term) * bytes;
       const bool cut = sum.kind == Sum::Kind::kNeeded && term.leg == Leg::kDirect &&
                        term.contributions.size() == 1 && !(made_by(term) == term.box);
       if (cut) afterwards_[at(term.part)] += bytes;
     }
 }
 
-// What homes take in, and what is read of others' homes, outlives the messages.
+// Homes, accumulators over several micro-batches and what is read of others' homes outlive the
+// messages.
 void LeastCopies::at_homes(ValueId value) {
   for (const bool gradient : {true, false})
     for (const Sum& sum : sums_.of(value, gradient))
-      for (const Source& term : sum.terms)
-        if (term.part != sum.part)
-          afterwards_[at(sum.part)] += copied(value, term.box).first;
+      for (const Source& term : sum.terms) {
+        if (term.part == sum.part) continue;
+        const double bytes = copied(value, term.box).first;
+        afterwards_[at(sum.part)] += (gradient ? factor_of(sum, term) : 1) * bytes;
+        if (!gradient || (term.contributions.size() == 1 && accumulates_))
+          afterwards_[at(term.part)] += bytes;
+      }
 }
 
 // What the node that gives this contribution makes of it on its part.

@@ -40,7 +40,7 @@ class LeastCopies {
     return at == in.end() ? CopiedBytes() : at->second;
   }
   CopiedBytes copied(ValueId value, const ops::Box& box) const;
-  void add(OfPart& to, ValueId value, int part, const ops::Box& box) const;
+  void add(OfPart& to, ValueId value, int part, const ops::Box& box, double factor) const;
   void forward(ValueId value);
   void backward(ValueId value);
   void at_homes(ValueId value);
@@ -50,6 +50,7 @@ class LeastCopies {
   const Sources& sources_;
   const Model& model_;
   const std::map<int64_t, int> sizes_;  // rows -> micro-batches
+  const bool accumulates_;              // gradients of parameters, over micro-batches
   OfPart to_read_;
   OfPart to_send_;
   std::vector<double> afterwards_;  // by part

@@ -659,8 +659,8 @@ class Compare(KerfTest):
             self.assertEqual(told["bytes"], sum(worker["bytes_out"] for worker in plan["workers"]))
             self.assertEqual(told["cut_bytes"], plan["cut_bytes"])
             self.assertEqual(told["step_seconds"], plan["step_seconds"])
-            for worker, idle in zip(plan["workers"], plan["idle"], strict=True):
-                self.assertAlmostEqual(worker["seconds"], (1 - idle) * plan["step_seconds"])
+            for worker, idle, copies in zip(plan["workers"], plan["idle"], plan["copy_seconds"], strict=True):
+                self.assertAlmostEqual(worker["seconds"] + copies, (1 - idle) * plan["step_seconds"])
         for_people = run("compare", *[path for path, _ in plans])
         self.assertEqual(for_people.returncode, 0, for_people.stderr)
         for path, plan in plans:

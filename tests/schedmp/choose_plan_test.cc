@@ -303,7 +303,9 @@ TEST(LeastSeconds, IsTheFillingAndAllThatTheLastStageComputes) {
       request.trains = gradients;
       const double filling = 2 * (stages - 1);
       const double rest = gradients ? 5 * 6 : 2 * 6;
-      EXPECT_NEAR(least_seconds(partitioner::Sums(sources), plan, request), (filling + rest) / 2, 1e-6) << stages;
+      EXPECT_NEAR(least_seconds(partitioner::Sums(sources), plan, request), (filling + rest) / 2,
+                  1e-6)
+          << stages;
     }
 }
 

@@ -44,8 +44,8 @@ class LongestPaths {
   }
   double busy(int worker) const { return sum_of(worker, &Event::computes); }
   double copying(int worker) const { return sum_of(worker, &Event::copies); }
-  // From the first that is computed or copied to the end; both the end where nothing is, `before` where
-  // it does nothing at all.
+  // From the first that is computed or copied to the end; both the end where nothing is, `before`
+  // where it does nothing at all.
   std::pair<double, double> span(int worker, const Action& action, double before) const {
     std::optional<double> begin;
     double end = before;
@@ -61,8 +61,8 @@ class LongestPaths {
   struct Event {
     RowStep step;
     int worker = 0;
-    int before = -1;     // event of the same worker
-    int on_link = -1;    // kSend: event of the one before on the same link
+    int before = -1;   // event of the same worker
+    int on_link = -1;  // kSend: event of the one before on the same link
     double seconds = 0;
     bool computes = false;
     bool copies = false;
