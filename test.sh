@@ -5,7 +5,7 @@
 #                         suites under AddressSanitizer and UndefinedBehaviorSanitizer;
 #                         ThreadSanitizer over what runs in one process
 #   ./test.sh quick       unit and lint tests of the release build
-#   ./test.sh tidy        clang-tidy over every file (a quarter of an hour on two cores)
+#   ./test.sh tidy        each header compiled alone, and clang-tidy over every file (half an hour on two cores)
 set -euo pipefail
 cd "$(dirname "$0")"
 suite=${1:-full}
@@ -54,6 +54,8 @@ case $suite in
     exit
     ;;
   tidy)
+    section "headers, each alone"
+    ctest --test-dir build/release -R '^headers$'
     section "clang-tidy"
     cmake --preset dev >/dev/null # compiles one file at a time, as clang-tidy reads them
     tests/lint/tidy.sh build/dev "$jobs"

@@ -13,6 +13,7 @@
 #include "partitioner/connected_plan.h"
 #include "partitioner/cuts/groups.h"
 #include "partitioner/cuts/least_seconds.h"
+#include "partitioner/cuts/least_shortage.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/zoo.h"
 #include "schedmp/schedules.h"
@@ -271,6 +272,35 @@ TEST_P(ChoosePlan, WhatWouldFitIsTheLeastOfAllCuts) {
   };
   EXPECT_TRUE(fits_in(least));
   EXPECT_FALSE(fits_in(least - 1));
+}
+
+// Rows of the table and plans that are none are one list, whatever their order in it.
+TEST(LeastShortage, IsOfTheFewestBytesAndSaysWhatWouldDo) {
+  const Model model = partitioner::make_zoo_model("lenet5");
+  const auto in_flight = in_flight_of(std::string("1f1b"));
+  PlanRequest request;
+  request.workers = 3;
+  const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
+  request.memory = 1;
+  const Infeasible of_rows = least_shortage(model, request, *in_flight, {}).value();
+  const int64_t least = of_rows.cap + of_rows.over;
+  const auto with_peak = [&](int64_t bytes) {
+    Plan other = plan;
+    for (auto& worker : other.workers) worker.peak_bytes = bytes - worker.worker;
+    return other;
+  };
+  const Plan near = with_peak(least - 2);
+  const Plan nearer = with_peak(least - 7);
+  const Plan far = with_peak(least + 1);
+  for (const auto& others :
+       {std::vector{&far, &near, &nearer}, std::vector{&nearer, &near, &far}}) {
+    const Infeasible answer = least_shortage(model, request, *in_flight, others).value();
+    EXPECT_EQ(answer.over, least - 7 - 1);
+    EXPECT_EQ(answer.smallest_change, format("--memory {}", least - 7));
+  }
+  const Infeasible answer = least_shortage(model, request, *in_flight, {&far}).value();
+  EXPECT_EQ(answer.over, of_rows.over);
+  EXPECT_EQ(answer.smallest_change, of_rows.smallest_change);
 }
 
 // Stages of two operators that take a second each way each: the last one's first pass begins when
