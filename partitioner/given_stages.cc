@@ -40,8 +40,8 @@ std::string parted_colour(const CostGraph& graph, const std::vector<int>& stage_
 std::string cycle_of(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
   for (const bool backward : {false, true}) {
     Edges edges;
-    const auto [begin, end] = boost::edges(graph.rows());
     const auto each = [&](const auto& act) {
+      const auto [begin, end] = boost::edges(graph.rows());
       for (auto edge = begin; edge != end; ++edge) {
         const auto from = static_cast<int>(boost::source(*edge, graph.rows()));
         const auto to = static_cast<int>(boost::target(*edge, graph.rows()));
