@@ -43,7 +43,7 @@ class Quantizing : public NodeChain {
   }
   // Input `input` as float32, less its zero point.
   std::string centred(size_t input, size_t zero, int64_t axis) {
-    const std::string x = as_float(older_.node.inputs[input]);
+    const std::string x = as_float(older_.input(input));
     if (!older_.has_input(zero)) return x;
     const int rank = older_.shape_of(input).rank();
     return add("Sub",

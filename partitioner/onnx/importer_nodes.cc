@@ -22,6 +22,7 @@ double flops_of(const ops::BoundOperator& op) {
 void Importer::add(const GraphNode& node) {
   try {
     if (is_own_operator(node.op)) refuse("ONNX has no such operator");
+    if (node.outputs.empty()) refuse("it has no outputs");
     const auto spec_of_operand = [&](size_t input) {
       if (input >= node.inputs.size() || node.inputs[input].empty())
         refuse(format("it has no input {}", input));

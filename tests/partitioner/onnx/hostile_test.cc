@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 
+#include "ops/operator.h"
 #include "partitioner/onnx/read.h"
 #include "partitioner/onnx/tied_tables.h"
 #include "partitioner/onnx/told_apart.h"
@@ -87,6 +88,67 @@ TEST(HostileGraphs, ANodeWithoutItsInputs) {
       graph_of({8}, {node_of("Transpose", {"", "w"}, "t"), node_of("Add", {"x", "t"}, "y")},
                {stored("w", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
   expect_refused(transpose, "t.node", "Transpose");
+}
+
+// Whatever it lacks, and whatever that is which it has: taken or refused.
+TEST(HostileGraphs, AnyNodeWithTooFewInputsOrOutputs) {
+  std::vector<std::string> names = ops::operator_names();
+  for (const char* read_alone : {"CastLike",
+                                 "Compress",
+                                 "Constant",
+                                 "ConstantOfShape",
+                                 "ConvInteger",
+                                 "DequantizeLinear",
+                                 "DynamicQuantizeLinear",
+                                 "GELU",
+                                 "MatMulInteger",
+                                 "Mod",
+                                 "NonZero",
+                                 "QLinearConv",
+                                 "QLinearMatMul",
+                                 "QuantizeLinear",
+                                 "Range",
+                                 "Scatter",
+                                 "Shape",
+                                 "Size",
+                                 "Sum",
+                                 "Upsample"})
+    names.emplace_back(read_alone);
+  const std::vector<std::vector<std::string>> given{{},
+                                                    {""},
+                                                    {"x"},
+                                                    {"w"},
+                                                    {"n"},
+                                                    {"", "x"},
+                                                    {"x", ""},
+                                                    {"w", ""},
+                                                    {"x", "n"},
+                                                    {"w", "w"},
+                                                    {"", "", ""},
+                                                    {"x", "", ""},
+                                                    {"x", "w", "n"},
+                                                    {"", "w", "", "n"}};
+  int refused = 0;
+  for (const std::string& op : names)
+    for (const auto& inputs : given)
+      for (const int opset : {6, 17})
+        for (const bool has_output : {true, false}) {
+          Graph graph = graph_of(
+              {8}, {node_of(op, inputs, "z"), node_of("Neg", {"x"}, "y")},
+              {stored("w", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), stored_integers("n", {2, 4})});
+          graph.opset = opset;
+          if (has_output)
+            graph.nodes.back().inputs = {"z"};
+          else
+            graph.nodes.front().outputs.clear();
+          const auto error = error_of([&] { import_graph(graph); });
+          if (!error) continue;
+          ++refused;
+          EXPECT_NE(error->code(), ErrorCode::kInternal)
+              << op << " of " << inputs.size() << " inputs, opset " << opset << ": "
+              << error->what();
+        }
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(HostileGraphs, IntegersThatOverflow) {
