@@ -118,12 +118,11 @@ bool Importer::fold_facts(const GraphNode& node) {
   if (node.outputs.empty()) return false;
   const std::string& output = node.outputs[0];
   if (node.op == "Constant") {
-    const TensorLiteral literal = literal_of_node(node);
+    TensorLiteral literal = literal_of_node(node);
     if (auto found = integers_of(literal))
       set(output, std::move(*found));
     else
-      set(output,
-          Fixed{output, {literal.dtype, literal.shape}, contents_of(literal.bytes, literal.dtype)});
+      set(output, fixed_of(output, std::move(literal)));
     return true;
   }
   if (node.inputs.empty() || node.inputs[0].empty()) return false;

@@ -134,12 +134,8 @@ bool Importer::evaluate_constant(const GraphNode& node) {
   budget_.take(given, flops_of(*bound));
   if (evaluator_ == nullptr) evaluator_ = std::make_unique<Evaluator>();
   std::vector<TensorLiteral> results = evaluator_->run(*bound, inputs, 1);
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    Fixed made{node.outputs[i],
-               {results[i].dtype, results[i].shape},
-               contents_of(std::move(results[i].bytes), results[i].dtype)};
-    set(node.outputs[i], made_of_weight(node, i, std::move(made)));
-  }
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    set(node.outputs[i], made_of_weight(node, i, fixed_of(node.outputs[i], std::move(results[i]))));
   remember_read(node);
   return true;
 }

@@ -69,11 +69,10 @@ ValueId Importer::in_model(const std::string& name) {
   Known value = known(name);
   if (const auto* id = std::get_if<ValueId>(&value)) return *id;
   if (const auto* integers = std::get_if<Integers>(&value)) {
-    const auto literal = literal_of(*integers);
+    auto literal = literal_of(*integers);
     if (!literal)
       refuse(format("{} depends on how large the batch is, and is more than a shape here", name));
-    value =
-        Fixed{name, {literal->dtype, literal->shape}, contents_of(literal->bytes, literal->dtype)};
+    value = fixed_of(name, *std::move(literal));
   }
   const auto* fixed = std::get_if<Fixed>(&value);
   if (fixed == nullptr) refuse(format("{} is not known", name));

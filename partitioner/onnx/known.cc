@@ -70,6 +70,12 @@ std::optional<ops::TensorLiteral> literal_of(const Integers& integers) {
   return literal;
 }
 
+Fixed fixed_of(const std::string& name, ops::TensorLiteral literal) {
+  return {name,
+          {given_as(literal.dtype), literal.shape},
+          contents_of(std::move(literal.bytes), literal.dtype)};
+}
+
 ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes) {
   if (constant.contents != nullptr)
     return literal_of(constant.name, constant.spec, *constant.contents, most_bytes);

@@ -61,6 +61,8 @@ std::optional<Integers> integers_of(const ops::TensorLiteral& literal);
 std::optional<ops::TensorLiteral> literal_of(const Integers& integers);
 // Of any element type and size up to `most_bytes`; throws Error{kUsage} above.
 ops::TensorLiteral literal_of(const Fixed& constant, size_t most_bytes);
+// The other way round; floats of other widths are float32, as those of files are.
+Fixed fixed_of(const std::string& name, ops::TensorLiteral literal);
 // The numbers as they are; nothing for what is not fixed.
 std::optional<std::vector<int64_t>> fixed_elements(const Integers& integers);
 // As its type has it: the low bits of what is too large, and truth of all but 0. What depends on

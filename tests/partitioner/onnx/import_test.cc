@@ -308,6 +308,25 @@ TEST(Import, ASoftmaxIsJoinedWhereItIsOverTheClasses) {
   EXPECT_TRUE(error_of([&] { import_graph(old, {.loss = kCrossEntropy}); }));
 }
 
+// Made of integers, or given by the node: as those of files are, whatever reads them.
+TEST(Import, ConstantsOfOtherWidthsAreFloat32) {
+  const Tensors x{{"x", ramp({2, 2})}};
+  const auto sum = [&](std::vector<GraphNode> nodes) {
+    nodes.push_back(node_of("Add", {"x", "c"}, "y"));
+    Evaluator evaluator;
+    const Graph graph = graph_of({2}, std::move(nodes), {stored_integers("n", {3, 5})});
+    return numbers_of(evaluate(import_graph(graph).model, x, evaluator)[0]);
+  };
+  std::vector<float> expected = numbers_of(x.at("x"));
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += i % 2 == 0 ? 3 : 5;
+  for (const int64_t type : {1, 10, 11, 16})
+    EXPECT_EQ(sum({node_of("Cast", {"n"}, "c", {{"to", type}})}), expected) << type;
+  const double numbers[] = {3, 5};
+  const ops::TensorLiteral doubles{
+      ops::DType::kFloat64, {2}, {reinterpret_cast<const char*>(numbers), sizeof(numbers)}};
+  EXPECT_EQ(sum({node_of("Constant", {}, "c", {{"value", doubles}})}), expected);
+}
+
 TEST(Import, ASoftmaxOverAnAxisThatIsNotThereIsRefused) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   for (const int64_t axis : {int64_t{-100}, int64_t{3}, -(int64_t{1} << 40), kMost, -kMost - 1}) {
