@@ -43,7 +43,7 @@ class Quantizing : public NodeChain {
   }
   // Input `input` as float32, less its zero point.
   std::string centred(size_t input, size_t zero, int64_t axis) {
-    const std::string x = as_float(older_.input(input));
+    std::string x = as_float(older_.input(input));
     if (!older_.has_input(zero)) return x;
     const int rank = older_.shape_of(input).rank();
     return add("Sub",
@@ -100,7 +100,7 @@ Adapted dequantize_linear(Older older) {
 }
 
 // 0 to 255 from the least to the greatest number, and 0 among them. Gives scale and zero point too.
-Adapted dynamic_quantize_linear(Older older) {
+Adapted dynamic_quantize_linear(const Older& older) {
   Quantizing made(older);
   const std::string& x = older.input(0);
   const std::string nothing = made.filled({}, 0);
@@ -125,14 +125,14 @@ Adapted as_int32(Quantizing& made, const std::string& value) {
 }
 
 // Zero points of rows of the first factor, and of columns of the second.
-Adapted matmul_integer(Older older) {
+Adapted matmul_integer(const Older& older) {
   Quantizing made(older);
   const std::string a = made.centred(0, 2, older.shape_of(0).rank() - 2);
   const std::string b = made.centred(1, 3, older.shape_of(1).rank() - 1);
   return as_int32(made, made.add("MatMul", {a, b}));
 }
 
-Adapted conv_integer(Older older) {
+Adapted conv_integer(const Older& older) {
   Quantizing made(older);
   const std::string x = made.centred(0, 2, 0);
   const std::string w = made.centred(1, 3, 0);

@@ -1,6 +1,7 @@
 // What translations of nodes are written with: for adapt.cc and the tables beside it. Pure values.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -41,7 +42,7 @@ struct Older {
 };
 
 using Adapted = std::vector<GraphNode>;
-using Adapt = Adapted (*)(Older);
+using Adapt = std::function<Adapted(Older)>;
 using AdaptRows = std::map<std::string, Adapt>;
 
 [[noreturn]] inline void no_meaning(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
