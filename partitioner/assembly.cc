@@ -25,14 +25,12 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
 
 Move move_of(const Part& part, int local, const Box& piece, bool add) {
   const Local& holder = part.locals[static_cast<size_t>(local)];
-  if (!part.times_only) {
-    ops::Selection selection(holder.box, piece, holder.whole);
-    const bool whole = selection.everything();
-    return {local, piece, std::move(selection), add, whole};
-  }
-  const bool whole = holder.box == piece || ops::normalized(holder.box, holder.whole.shape) ==
-                                                ops::normalized(piece, holder.whole.shape);
-  return {local, piece, {}, add, whole && !piece.empty()};
+  const ops::Shape& shape = holder.whole.shape;
+  Move move{local, piece, {}, add};
+  move.whole = !piece.empty() && (holder.box == piece || ops::normalized(holder.box, shape) ==
+                                                             ops::normalized(piece, shape));
+  if (!part.times_only) move.selection = ops::Selection(holder.box, piece, holder.whole);
+  return move;
 }
 
 Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> terms,

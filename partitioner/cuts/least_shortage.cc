@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "partitioner/cuts/space.h"
-#include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
 namespace {
