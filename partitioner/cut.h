@@ -96,6 +96,8 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
 // A plan, where who asks has no use for what would fit; empty where nothing does.
 std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
                                 const InFlight& in_flight);
+// The assignment that a plan is of.
+Assignment assignment_of(const Plan& plan);
 // What an assignment comes to: connected, bound and predicted; within request.memory or not.
 Plan assigned_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    const Assignment& assignment);

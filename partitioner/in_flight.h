@@ -17,6 +17,8 @@ class InFlight {
   virtual int kept(int stage, int hops, int micro_batches) const = 0;
   // Micro-batches whose I has run in a stage and whose W has not, at most; 0 where B runs both.
   virtual int handed(int /*stage*/, int /*hops*/, int /*micro_batches*/) const { return 0; }
+  // Whether W runs apart from I anywhere.
+  virtual bool splits() const { return false; }
   // Whether the schedule has gradients, or forward passes alone.
   virtual bool trains() const { return true; }
 };

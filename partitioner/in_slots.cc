@@ -4,6 +4,7 @@
 #include <ranges>
 #include <set>
 
+#include "partitioner/insertions.h"
 #include "partitioner/list_uses.h"
 #include "partitioner/lowering.h"
 
@@ -14,24 +15,29 @@ using Kind = Instruction::Kind;
 
 class InSlots {
  public:
-  InSlots(const Model& model, Part& part)
-      : part_(part), lists_(lists_of(part)), uses_(uses_of_locals(model, part)) {
-    for (size_t list = 0; list < kLists; ++list)
-      for (size_t i = 0; i < instructions(list).size(); ++i)
-        if (const Instruction& each = instructions(list)[i]; each.kind == Kind::kSend)
-          for (const Move& move : each.moves)
-            sends_[root_of(part_, move.local)].push_back({list, i});
-  }
+  InSlots(const Model& model, Part& part) : model_(model), part_(part), lists_(lists_of(part)) {}
 
   void run() {
-    for (const auto& [root, uses] : uses_) make_in_slot(root, uses);
-    for (size_t list = 0; list < kLists; ++list) rebuild(list);
+    find_sent();
+    find_writers();
+    const std::vector<ListUses> uses = uses_of_locals(model_, part_);
+    for (const auto& [root, sent] : sent_)
+      make_in_slot(root, sent, uses[static_cast<size_t>(root)]);
+    for (size_t list = 0; list < kLists; ++list) {
+      acquire(list, uses);
+      insertions_[list].insert_into(*lists_[list]);
+    }
   }
 
  private:
   struct Position {
     size_t list = 0;
     size_t index = 0;
+  };
+  // What is sent, whole or in pieces, and may be made in a slot: in order.
+  struct Sent {
+    std::vector<Position> sends;
+    std::vector<Position> writers;
   };
   // What a micro-batch goes through of the lists that use a local: F, I and W, or F and B; a list
   // of the step is a passage by itself.
@@ -41,22 +47,72 @@ class InSlots {
   Instruction& at(const Position& place) const { return instructions(place.list)[place.index]; }
   Local& local(int index) const { return part_.locals[static_cast<size_t>(index)]; }
 
+  void find_sent();
+  void find_writers();
   static std::vector<Passage> passages_of(const ListUses& uses);
-  bool writes(const Instruction& instruction, int root) const;
-  bool suits(int root, const ListUses& uses, const Passage& passage, const Position& send) const;
-  std::vector<Position> slot_sends(int root, const ListUses& uses,
+  bool suits(const Sent& sent, const ListUses& uses, const Passage& passage,
+             const Position& send) const;
+  std::vector<Position> slot_sends(const Sent& sent, const ListUses& uses,
                                    const std::vector<Passage>& passages) const;
-  void make_in_slot(int root, const ListUses& uses);
+  void make_in_slot(int root, const Sent& sent, const ListUses& uses);
   void retain(const ListUses& uses, const Passage& passage, const Position& send);
-  void rebuild(size_t list);
+  void acquire(size_t list, const std::vector<ListUses>& uses);
 
+  const Model& model_;
   Part& part_;
   const std::array<InstructionList*, kLists> lists_;
-  const std::map<int, ListUses> uses_;
-  std::map<int, std::vector<Position>> sends_;  // by root
-  // Instructions to stand after each of a list's.
-  std::array<std::map<size_t, std::vector<Instruction>>, kLists> after_;
+  std::map<int, Sent> sent_;  // by root
+  // By list: where a kReceive stands, rising.
+  std::array<std::vector<size_t>, kLists> receives_;
+  std::array<Insertions, kLists> insertions_;
 };
+
+// What an instruction writes to: locals.
+std::vector<int> locals_written(const Part& part, const Instruction& instruction) {
+  std::vector<int> written;
+  switch (instruction.kind) {
+    case Kind::kForward:
+      return part.calls[static_cast<size_t>(instruction.call)].outputs;
+    case Kind::kGradient:
+      for (const Instruction::Target& target : instruction.targets) written.push_back(target.local);
+      return written;
+    case Kind::kReceive:
+      for (const Move& move : instruction.moves) written.push_back(move.local);
+      return written;
+    case Kind::kCopy:
+      return {instruction.moves[1].local};
+    case Kind::kZero:
+      return {instruction.local};
+    default:
+      return written;
+  }
+}
+
+void InSlots::find_sent() {
+  for (size_t list = 0; list < kLists; ++list)
+    for (size_t i = 0; i < instructions(list).size(); ++i) {
+      const Instruction& each = instructions(list)[i];
+      if (each.kind != Kind::kSend) continue;
+      for (const Move& move : each.moves) {
+        const int root = root_of(part_, move.local);
+        const Local& made = local(root);
+        if (made.storage == Storage::kOwn && made.kind != LocalKind::kData && !made.persistent())
+          sent_[root].sends.push_back({list, i});
+      }
+    }
+}
+
+void InSlots::find_writers() {
+  for (size_t list = 0; list < kLists; ++list)
+    for (size_t i = 0; i < instructions(list).size(); ++i) {
+      const Instruction& each = instructions(list)[i];
+      if (each.kind == Kind::kReceive) receives_[list].push_back(i);
+      for (const int written : locals_written(part_, each))
+        if (written >= 0)
+          if (const auto sent = sent_.find(root_of(part_, written)); sent != sent_.end())
+            sent->second.writers.push_back({list, i});
+    }
+}
 
 std::vector<InSlots::Passage> InSlots::passages_of(const ListUses& uses) {
   std::set<Passage> passages;
@@ -72,64 +128,42 @@ std::vector<InSlots::Passage> InSlots::passages_of(const ListUses& uses) {
   return {passages.begin(), passages.end()};
 }
 
-bool InSlots::writes(const Instruction& instruction, int root) const {
-  const auto is_root = [&](int each) { return each >= 0 && root_of(part_, each) == root; };
-  switch (instruction.kind) {
-    case Kind::kForward:
-      return std::ranges::any_of(part_.calls[static_cast<size_t>(instruction.call)].outputs,
-                                 is_root);
-    case Kind::kGradient:
-      return std::ranges::any_of(instruction.targets, is_root, &Instruction::Target::local);
-    case Kind::kReceive:
-      return std::ranges::any_of(instruction.moves, is_root, &Move::local);
-    case Kind::kCopy:
-      return is_root(instruction.moves[1].local);
-    case Kind::kZero:
-      return is_root(instruction.local);
-    default:
-      return false;
-  }
-}
-
 // Whether the tensor can be made in the slot of this send: the first list of the passage makes it
 // without waiting for a message and sends it whole, and nobody writes to it after that.
-bool InSlots::suits(int root, const ListUses& uses, const Passage& passage,
+bool InSlots::suits(const Sent& sent, const ListUses& uses, const Passage& passage,
                     const Position& send) const {
   if (send.list != passage.front()) return false;
-  const Instruction& sent = at(send);
-  if (sent.moves.size() != 1 || !sent.moves[0].whole) return false;
-  for (size_t i = uses.in [send.list]->first; i < send.index; ++i)
-    if (instructions(send.list)[i].kind == Kind::kReceive) return false;
-  for (const size_t list : passage)
-    for (size_t i = list == send.list ? send.index + 1 : uses.in[list]->first;
-         i <= uses.in[list]->last; ++i)
-      if (writes(instructions(list)[i], root)) return false;
-  return true;
+  const std::vector<Move>& moves = at(send).moves;
+  if (moves.size() != 1 || !moves[0].whole) return false;
+  const std::vector<size_t>& receives = receives_[send.list];
+  const auto receive = std::ranges::lower_bound(receives, uses.in[send.list]->first);
+  if (receive != receives.end() && *receive < send.index) return false;
+  return std::ranges::none_of(sent.writers, [&](const Position& writer) {
+    return writer.list == send.list ? writer.index > send.index
+                                    : std::ranges::find(passage, writer.list) != passage.end();
+  });
 }
 
 // A send for each passage, all of one route, that suit; empty if there is no such route. (A
 // gradient is sent in I, or W, and in B.)
-std::vector<InSlots::Position> InSlots::slot_sends(int root, const ListUses& uses,
+std::vector<InSlots::Position> InSlots::slot_sends(const Sent& sent, const ListUses& uses,
                                                    const std::vector<Passage>& passages) const {
-  const auto sends = sends_.find(root);
-  if (sends == sends_.end()) return {};
-  for (const Position& candidate : sends->second) {
+  for (const Position& candidate : sent.sends) {
     const int route = at(candidate).route;
     std::vector<Position> found;
     for (const Passage& passage : passages)
-      for (const Position& send : sends->second)
-        if (at(send).route == route && suits(root, uses, passage, send)) found.push_back(send);
+      for (const Position& send : sent.sends)
+        if (at(send).route == route && suits(sent, uses, passage, send)) found.push_back(send);
     if (found.size() == passages.size()) return found;
   }
   return {};
 }
 
-void InSlots::make_in_slot(int root, const ListUses& uses) {
-  Local& made = local(root);
-  if (made.storage != Storage::kOwn || made.kind == LocalKind::kData) return;
+void InSlots::make_in_slot(int root, const Sent& sent, const ListUses& uses) {
   const std::vector<Passage> passages = passages_of(uses);
-  const std::vector<Position> sends = slot_sends(root, uses, passages);
+  const std::vector<Position> sends = slot_sends(sent, uses, passages);
   if (sends.empty()) return;
+  Local& made = local(root);
   made.storage = Storage::kSent;
   made.route = at(sends[0]).route;
   for (const Position& place : sends) {
@@ -151,12 +185,11 @@ void InSlots::retain(const ListUses& uses, const Passage& passage, const Positio
   retire.kind = Kind::kRetire;
   retire.route = send.route;
   retire.local = send.local;
-  after_[last][uses.in[last]->last].push_back(std::move(retire));
+  insertions_[last].after(uses.in[last]->last, std::move(retire));
 }
 
 // A slot is had from where something is made in it, or packed.
-void InSlots::rebuild(size_t list) {
-  std::map<size_t, std::vector<Instruction>> before;
+void InSlots::acquire(size_t list, const std::vector<ListUses>& uses) {
   for (size_t i = 0; i < instructions(list).size(); ++i) {
     const Instruction& send = instructions(list)[i];
     if (send.kind != Kind::kSend) continue;
@@ -164,16 +197,10 @@ void InSlots::rebuild(size_t list) {
     acquire.kind = Kind::kAcquire;
     acquire.route = send.route;
     if (send.local >= 0) acquire.local = root_of(part_, send.local);
-    before[acquire.local < 0 ? i : uses_.at(acquire.local).in[list]->first].push_back(
-        std::move(acquire));
+    const size_t from =
+        acquire.local < 0 ? i : uses[static_cast<size_t>(acquire.local)].in[list]->first;
+    insertions_[list].before(from, std::move(acquire));
   }
-  std::vector<Instruction> result;
-  for (size_t i = 0; i < instructions(list).size(); ++i) {
-    std::ranges::move(before[i], std::back_inserter(result));
-    result.push_back(std::move(instructions(list)[i]));
-    std::ranges::move(after_[list][i], std::back_inserter(result));
-  }
-  instructions(list) = std::move(result);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Memory of a part: what lives how long, and where.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 
 #include "partitioner/blocks.h"
 #include "partitioner/call_needs.h"
+#include "partitioner/insertions.h"
 #include "partitioner/lowering.h"
 #include "partitioner/tenants.h"
 
@@ -37,9 +37,6 @@ class PartMemory {
   }
 
  private:
-  // Instructions to stand before and after each of a list's, and at its start.
-  using Insertions = std::map<size_t, std::vector<Instruction>>;
-
   std::vector<Instruction>& instructions(size_t list) { return lists_[list]->instructions; }
 
   void measure_scratch();
@@ -53,14 +50,13 @@ class PartMemory {
   void insert_views();
   void release_what_was_unpacked(size_t list);
   std::optional<InstructionRange> use_of_region(RegionKind region, size_t list);
-  void rebuild(size_t list);
 
   const Model& model_;
   Part& part_;
   const int64_t samples_;
   const std::array<InstructionList*, kLists> lists_;
   const std::vector<Tenant> tenants_;
-  std::array<Insertions, kLists> before_, after_;
+  std::array<Insertions, kLists> insertions_;
 };
 
 Instruction make(Kind kind) {
@@ -209,11 +205,11 @@ std::optional<InstructionRange> PartMemory::use_of_region(RegionKind region, siz
 void PartMemory::insert_regions() {
   const auto take = [&](RegionKind region, size_t list) {
     if (part_.bytes_of(region) > 0)
-      before_[list][use_of_region(region, list)->first].push_back(of_region(Kind::kTake, region));
+      insertions_[list].before(use_of_region(region, list)->first, of_region(Kind::kTake, region));
   };
   const auto give = [&](RegionKind region, size_t list) {
     if (part_.bytes_of(region) > 0)
-      after_[list][use_of_region(region, list)->last].push_back(of_region(Kind::kGive, region));
+      insertions_[list].after(use_of_region(region, list)->last, of_region(Kind::kGive, region));
   };
   take(RegionKind::kKept, kF);
   take(RegionKind::kKeptForWeights, kF);
@@ -227,16 +223,16 @@ void PartMemory::insert_regions() {
 
 // A message is released after its last reader, in both orders of the backward pass.
 void PartMemory::insert_views() {
-  for (const auto& used : uses_of_locals(model_, part_)) {
-    const int root = used.first;
-    const ListUses& uses = used.second;
-    const Local& view = part_.locals[static_cast<size_t>(root)];
+  const std::vector<ListUses> uses_of = uses_of_locals(model_, part_);
+  for (size_t root = 0; root < uses_of.size(); ++root) {
+    const ListUses& uses = uses_of[root];
+    const Local& view = part_.locals[root];
     if (view.storage != Storage::kReceived) continue;
     const auto release = [&](size_t list) {
       Instruction instruction = make(Kind::kRelease);
       instruction.route = view.route;
-      instruction.local = root;
-      after_[list][uses.in[list]->last].push_back(std::move(instruction));
+      instruction.local = static_cast<int>(root);
+      insertions_[list].after(uses.in[list]->last, std::move(instruction));
     };
     for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch})
       if (uses.in_list(list)) release(list);
@@ -255,21 +251,8 @@ void PartMemory::release_what_was_unpacked(size_t list) {
     if (instruction.kind != Kind::kReceive || instruction.moves.empty()) continue;
     Instruction release = make(Kind::kRelease);
     release.route = instruction.route;
-    after_[list][i].push_back(std::move(release));
+    insertions_[list].after(i, std::move(release));
   }
-}
-
-void PartMemory::rebuild(size_t list) {
-  std::vector<Instruction> result;
-  const auto add = [&](Insertions& from, size_t at) {
-    for (Instruction& instruction : from[at]) result.push_back(std::move(instruction));
-  };
-  for (size_t i = 0; i < instructions(list).size(); ++i) {
-    add(before_[list], i);
-    result.push_back(std::move(instructions(list)[i]));
-    add(after_[list], i);
-  }
-  instructions(list) = std::move(result);
 }
 
 void PartMemory::insert_instructions() {
@@ -277,7 +260,7 @@ void PartMemory::insert_instructions() {
   insert_views();
   for (size_t list = 0; list < kLists; ++list) {
     release_what_was_unpacked(list);
-    rebuild(list);
+    insertions_[list].insert_into(*lists_[list]);
   }
 }
 

@@ -16,14 +16,14 @@ void ListUses::extend(size_t list, size_t index) {
   use->last = index;
 }
 
-std::map<int, ListUses> uses_of_locals(const Model& model, Part& part) {
-  std::map<int, ListUses> uses;
+std::vector<ListUses> uses_of_locals(const Model& model, Part& part) {
+  std::vector<ListUses> uses(part.locals.size());
   const auto lists = lists_of(part);
   for (size_t list = 0; list < kLists; ++list)
     for (size_t i = 0; i < lists[list]->instructions.size(); ++i)
       for (const int local : locals_touched(model, part, lists[list]->instructions[i]))
-        if (const int root = root_of(part, local);
-            !part.locals[static_cast<size_t>(root)].persistent())
+        if (const auto root = static_cast<size_t>(root_of(part, local));
+            !part.locals[root].persistent())
           uses[root].extend(list, i);
   return uses;
 }

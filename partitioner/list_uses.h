@@ -1,9 +1,9 @@
 // Where in a part's instruction lists each local is used.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,10 +34,13 @@ struct InstructionRange {  // within one list: instructions
 struct ListUses {
   std::array<std::optional<InstructionRange>, kLists> in;
   bool in_list(size_t list) const { return in[list].has_value(); }
+  bool in_any() const {
+    return std::ranges::any_of(in, [](const auto& range) { return range.has_value(); });
+  }
   void extend(size_t list, size_t index);
 };
 
-// root -> uses, of all locals that are not persistent.
-std::map<int, ListUses> uses_of_locals(const Model& model, Part& part);
+// By local, of all that are not persistent; an alias counts as its root.
+std::vector<ListUses> uses_of_locals(const Model& model, Part& part);
 
 }  // namespace kerf::partitioner

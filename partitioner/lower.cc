@@ -2,6 +2,7 @@
 #include <set>
 
 #include "partitioner/blocks.h"
+#include "partitioner/in_parallel.h"
 #include "partitioner/lowering.h"
 #include "partitioner/turns.h"
 
@@ -61,14 +62,23 @@ std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& 
   const StepVector step_vector(model, plan.micro_batches);
   std::vector<StepMember> members;
   if (options.gradients) members = step_members(sources, plan.micro_batches);
-  std::vector<Part> parts(plan.binding.size());
+  std::vector<int> stage_of(plan.binding.size());
+  std::vector<bool> interleaved;
   for (int stage = 0; stage < std::ssize(plan.stages); ++stage) {
-    const bool interleaved = interleaves(plan, routes, stage);
+    interleaved.push_back(interleaves(plan, routes, stage));
     for (const int part : plan.stages[static_cast<size_t>(stage)].parts)
-      parts[static_cast<size_t>(part)] =
-          Lowering(model, plan, sums, routes, step_vector, members, options)
-              .run(part, stage, interleaved);
+      stage_of[static_cast<size_t>(part)] = stage;
   }
+  std::vector<Part> parts(plan.binding.size());
+  const auto lower_part = [&](size_t part) {
+    const int stage = stage_of[part];
+    parts[part] = Lowering(model, plan, sums, routes, step_vector, members, options)
+                      .run(static_cast<int>(part), stage, interleaved[static_cast<size_t>(stage)]);
+  };
+  if (options.in_parallel)
+    in_parallel(parts.size(), lower_part);
+  else
+    for (size_t part = 0; part < parts.size(); ++part) lower_part(part);
   give_turns(plan, parts);
   return parts;
 }

@@ -201,6 +201,10 @@ std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
   return plan;
 }
 
+Assignment assignment_of(const Plan& plan) {
+  return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness.text};
+}
+
 std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
                                                 const InFlight& in_flight) {
   check_model(model, request);

@@ -212,6 +212,8 @@ struct LowerOptions {
   // For who asks for times alone: what is computed, sent, received and copied, in the order of a
   // run. Moves have no selections, and nothing lies anywhere but in messages.
   bool times_only = false;
+  // By in_parallel.h: for who plans, with no tensors about.
+  bool in_parallel = false;
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as

@@ -24,7 +24,8 @@ class Prediction {
         parts_(lower(model, plan,
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
-                      .devices = request.setting.devices})) {
+                      .devices = request.setting.devices,
+                      .in_parallel = true})) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;

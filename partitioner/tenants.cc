@@ -13,12 +13,12 @@ namespace {
 void add_locals(const Model& model, Part& part, int64_t samples, std::vector<Tenant>& to) {
   const auto lists = lists_of(part);
   for (InstructionList* list : lists) list->places.resize(part.locals.size());
-  for (const auto& [root, uses] : uses_of_locals(model, part)) {
-    const auto index = static_cast<size_t>(root);
+  const std::vector<ListUses> uses = uses_of_locals(model, part);
+  for (size_t index = 0; index < uses.size(); ++index) {
     const Local& local = part.locals[index];
-    if (local.storage != Storage::kOwn) continue;
+    if (!uses[index].in_any() || local.storage != Storage::kOwn) continue;
     Tenant& tenant = to.emplace_back();
-    tenant.uses = uses;
+    tenant.uses = uses[index];
     tenant.bytes = whole_blocks(static_cast<int64_t>(local.bytes(samples)));
     for (size_t list = 0; list < kLists; ++list) tenant.places[list] = &lists[list]->places[index];
   }

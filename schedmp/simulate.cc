@@ -233,8 +233,8 @@ class SimulatedStep : public partitioner::Objective {
     const Model& model = sums.sources().model();
     const Schedule schedule = schedule_of_(model, plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
-    const auto timeline =
-        simulate(model, plan, lower(sums, plan, {.times_only = true}), schedule, speed);
+    const auto timeline = simulate(
+        model, plan, lower(sums, plan, {.times_only = true, .in_parallel = true}), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

@@ -16,7 +16,8 @@ Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
   const auto parts = partitioner::lower(planned.model, plan,
                                         {.gradients = schedule.trains(),
                                          .threads = planned.setting.threads,
-                                         .devices = planned.setting.devices});
+                                         .devices = planned.setting.devices,
+                                         .in_parallel = true});
   proof.verdict = schedmp::verify(planned.model, plan, parts, schedule, planned.setting);
   proof.problems = proof.verdict->problems;
   if (!proof.problems.empty() || !planned.memory) return proof;

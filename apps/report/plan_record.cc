@@ -152,8 +152,8 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
 PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule,
                      const partitioner::Setting& setting) {
   PlanRecord record = record_of(model, plan);
-  const auto parts =
-      partitioner::lower(model, plan, {.threads = setting.threads, .devices = setting.devices});
+  const auto parts = partitioner::lower(
+      model, plan, {.threads = setting.threads, .devices = setting.devices, .in_parallel = true});
   record.parts = parts_of(model, plan, parts, schedule);
   schedmp::Verdict verdict = schedmp::verify(model, plan, parts, schedule, setting);
   if (verdict.ok()) record.proved_bytes = std::move(verdict.peak_bytes);

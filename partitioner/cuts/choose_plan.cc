@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "partitioner/connected_plan.h"
-#include "partitioner/cuts/group_search.h"
-#include "partitioner/cuts/hybrid.h"
+#include "partitioner/cuts/find_hybrids.h"
 #include "partitioner/cuts/least_seconds.h"
 #include "partitioner/cuts/least_shortage.h"
 #include "partitioner/cuts/space.h"
+#include "partitioner/in_parallel.h"
 #include "partitioner/layers_by_step.h"
 #include "partitioner/least_memory.h"
 #include "partitioner/rewrite.h"
@@ -25,25 +25,12 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr size_t kMostGroups = 4;  // divisions into groups of any size to simulate
-
 int64_t bytes_sent(const Model& model, const Plan& plan) {
   const std::vector<Traffic> traffic = predict_traffic(model, plan, plan.batch);
   int64_t sum = 0;
   for (size_t r = 0; r < plan.routes.size(); ++r)
     if (!is_local(plan, plan.routes[r])) sum += traffic[r].bytes;
   return sum;
-}
-
-// "hybrid, 4 by sample then 3 by feature then 1"
-std::string described(const Groups& groups) {
-  std::vector<std::string> each;
-  for (const Group& group : groups)
-    each.push_back(group.shape.workers == 1
-                       ? "1"
-                       : format("{} by {}", group.shape.workers,
-                                group.shape.way == Way::kSample ? "sample" : "feature"));
-  return format("hybrid, {}", fmt::join(each, " then "));
 }
 
 class Choosing {
@@ -116,18 +103,11 @@ class Choosing {
   }
 
   // Empty: nothing speaks against it yet.
-  std::string propose(Model model, Assignment assignment) {
+  std::string propose(Model model, std::optional<Assignment> assignment) {
+    if (!assignment) return "no such plan is within the memory cap";
     candidates_.push_back(
-        {tried_.size() - 1, std::move(model), request_.cut, std::move(assignment)});
+        {tried_.size() - 1, std::move(model), request_.cut, *std::move(assignment)});
     return "";
-  }
-  std::string propose(Model model, const std::optional<Plan>& plan) {
-    if (!plan) return "no such plan is within the memory cap";
-    return propose(std::move(model), assignment_of(*plan));
-  }
-
-  static Assignment assignment_of(const Plan& plan) {
-    return {plan.stages, plan.division, plan.bound.value_or(0), plan.binding, plan.witness.text};
   }
 
   void try_row(std::string how) {
@@ -139,7 +119,7 @@ class Choosing {
         // Under a cap it may be of what fits alone, and divisions by step are looked at before.
         if (plan && request_.cut == Cut::kLayer && !request_.is_capped())
           layer_bound_ = plan->bound.value_or(0);
-        return propose(std::move(model), plan);
+        return propose(std::move(model), plan ? std::optional(assignment_of(*plan)) : std::nullopt);
       }
       const CutRow& row = cuts()[static_cast<size_t>(request_.cut)];
       auto assignment = row.make({model, request_, in_flight_, {}});
@@ -174,28 +154,11 @@ class Choosing {
     if (found) attempt("layer, by step", [&] { return propose(model_, *std::move(found)); });
   }
 
-  // Stages for each number, evenly; then groups of any size, each in its own way.
   void try_hybrids() {
-    HybridCut hybrid(model_, request_);
-    for (int stages = 2; stages <= request_.workers; ++stages)
-      attempt(format("hybrid in {} stages", stages), [&]() -> std::string {
-        request_.stages = stages;
-        Model model = rewritten(model_, hybrid.rewrites(request_));
-        if (request_.is_capped()) {
-          const auto plan = plan_within(model, request_, in_flight_);
-          return propose(std::move(model), plan);
-        }
-        Assignment assignment = hybrid.make({model, request_, in_flight_, {}});
-        return propose(std::move(model), std::move(assignment));
-      });
-    request_.stages = 0;
-    if (is_out_of_reach(model_, request_)) return;
-    for (const Groups& groups :
-         best_groups(hybrid.prices(), request_.workers, request_.micro_batches, kMostGroups))
-      attempt(described(groups), [&] {
-        Model model = rewritten(model_, rewrites_of_groups(model_, request_, groups));
-        Assignment assignment = assigned_to_groups(model, request_, groups, 0);
-        return propose(std::move(model), std::move(assignment));
+    for (FoundHybrid& found : find_hybrids(model_, request_, in_flight_, on_try_))
+      attempt(std::move(found.how), [&] {
+        if (found.fault) std::rethrow_exception(found.fault);
+        return propose(std::move(found.model), std::move(found.assignment));
       });
   }
 
@@ -214,7 +177,8 @@ class Choosing {
       candidate.sources = std::make_unique<Sources>(candidate.model, candidate.plan.division,
                                                     stages_of_parts(candidate.plan));
       candidate.sums = std::make_unique<Sums>(*candidate.sources);
-      candidate.at_least = least_seconds(*candidate.sums, candidate.plan, request);
+      candidate.at_least =
+          least_seconds(*candidate.sums, candidate.plan, request, in_flight_.splits());
     } catch (...) {
       candidate.fault = std::current_exception();
     }
@@ -245,20 +209,11 @@ class Choosing {
                           std::move(connected));
   }
 
-  // Each of `count`, by itself, on as many threads as there are processors.
-  template <class Work>
-  void each_of(size_t count, const char* what, const Work& work) const {
-    std::atomic<size_t> next = 0;
-    const auto go = [&](const OnTry& on_try) {
-      for (size_t i = next++; i < count; i = next++) {
-        if (on_try) on_try(format("{} {} of {}", what, i + 1, count));
-        work(i);
-      }
-    };
-    const size_t most = std::min<size_t>(count, std::thread::hardware_concurrency());
-    std::vector<std::jthread> helpers;
-    while (helpers.size() + 1 < most) helpers.emplace_back(go, OnTry());
-    go(on_try_);
+  // Each of `count`, by itself.
+  void each_of(size_t count, const char* what, const std::function<void(size_t)>& work) const {
+    in_parallel(count, work, [&](size_t i) {
+      if (on_try_) on_try_(format("{} {} of {}", what, i + 1, count));
+    });
   }
 
   void bound_all() {

@@ -96,6 +96,7 @@ double GroupPrices::pace(int first, int workers) const {
 }
 
 double GroupPrices::price(int begin, int end, GroupShape shape, GroupShape before) {
+  const std::scoped_lock lock(mutex_);
   return row(begin, shape, begin == 0 ? shape : before)[at(end - begin - 1)];
 }
 

@@ -10,11 +10,13 @@
 // cross several stages, nearly so (a stage may end with partial sums, a follower may follow another
 // input there, and gradients are summed on their way).
 //
-// Made anew for a model and a request, which it borrows; used by one thread.
+// Made anew for a model and a request, which it borrows. Several threads may ask for prices: what
+// one asks for first the others wait for.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -70,6 +72,7 @@ class GroupPrices {
     int earlier = -1;  // the last layer before this one that reads it
   };
 
+  std::mutex mutex_;  // of all that is found when it is asked for
   const Model& model_;
   const PlanRequest& request_;
   const Gradients gradients_;  // of the model as it is

@@ -235,10 +235,7 @@ std::vector<Rewrite> rewrites_wherever_stages_end(const Model& model, const Plan
 }  // namespace
 
 HybridCut::HybridCut(const Model& model, const PlanRequest& request)
-    : model_(model),
-      prices_(model, request),
-      works_(model, request),
-      bound_(even_share(model, request)) {}
+    : model_(model), prices_(model, request), bound_(even_share(model, request)) {}
 
 Groups HybridCut::by_feature(const PlanRequest& request) {
   return best_boundaries(
@@ -266,8 +263,7 @@ std::vector<Rewrite> HybridCut::rewrites(const PlanRequest& request) {
 
 Assignment HybridCut::make(const CutTask& task) {
   const PlanRequest& request = task.request;
-  NodeWorks of_pieces(task.model, request);
-  NodeWorks& works = task.model.original() == nullptr ? works_ : of_pieces;
+  NodeWorks works(task.model, request);
   const auto is_rewritten_for = [&](const Groups& groups) {
     return rewrites_for(request, groups) == task.model.rewrites();
   };

@@ -1,5 +1,5 @@
 // The hybrid cut with its prices, for who asks for several numbers of stages in turn. Borrows model
-// and request; used by one thread.
+// and request; several threads may use it.
 #pragma once
 
 #include <vector>
@@ -30,7 +30,6 @@ class HybridCut {
 
   const Model& model_;
   GroupPrices prices_;
-  NodeWorks works_;  // of the model as it is
   double bound_;
 };
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "partitioner/copies.h"
+#include "partitioner/cost.h"
 #include "partitioner/cuts/least_copies.h"
-#include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 
@@ -15,28 +15,26 @@ namespace {
 
 class LeastSeconds {
  public:
-  LeastSeconds(const Sums& sums, const Plan& plan, const PlanRequest& request)
+  LeastSeconds(const Sums& sums, const Plan& plan, const PlanRequest& request, bool splits)
       : sources_(sums.sources()),
         model_(sources_.model()),
         plan_(plan),
         request_(request),
         copies_(sums, plan, request.trains),
-        samples_(counted_sizes(plan.batch, plan.micro_batches).begin()->first),
-        now_(plan.binding.size()),
-        rest_(plan.binding.size()) {
-    request_.minimise = Minimise::kTime;
-  }
+        splits_(splits),
+        sizes_(counted_sizes(plan.batch, plan.micro_batches)),
+        clocks_(plan.binding.size()) {}
 
   double find() {
-    NodeWorks works(model_, request_);
-    for (const Computation& call : sources_.computations()) add(call, works);
-    for (size_t part = 0; part < rest_.size(); ++part) {
-      const int number = static_cast<int>(part);
-      rest_[part] += seconds_of(copies_.afterwards(number), number);
-    }
+    for (const Computation& call : sources_.computations()) add(call);
     double most = 0;
-    for (size_t part = 0; part < now_.size(); ++part)
-      most = std::max(most, now_[part] + rest_[part]);
+    for (size_t part = 0; part < clocks_.size(); ++part) {
+      const Clock& clock = clocks_[part];
+      const double all = clock.first + clock.rest + clock.gradients;
+      const int number = static_cast<int>(part);
+      most = std::max({most, all + seconds_of(copies_.afterwards(number), number),
+                       all - clock.late + clock.last});
+    }
     return most * (1 - kRounding);
   }
 
@@ -44,19 +42,50 @@ class LeastSeconds {
   // The simulation adds the same seconds in another order.
   static constexpr double kRounding = 1e-9;
 
-  void add(const Computation& call, NodeWorks& works) {
-    const auto part = static_cast<size_t>(call.part);
+  // Of a part; all but `first` and `last` are sums.
+  struct Clock {
+    double first = 0;      // when its first forward pass is done
+    double rest = 0;       // of all other forward passes
+    double gradients = 0;  // of all backward passes
+    double late = 0;       // of those, what may not be done before the last of them begins
+    double last = 0;       // from that, as far as operators are gone through, to the step's end
+  };
+  // A value, when that pass is done with what makes it.
+  struct Made {
+    double first = 0;
+    double last = 0;
+  };
+
+  void add(const Computation& call) {
+    const NodeCost least = cost_of(call, sizes_.begin()->first);
     const double speed = speed_of(call.part);
-    for (const ValueId input : model_.node(call.node).inputs) await(input, call.part);
-    const double forward =
-        node_cost(model_, call.node, call.iterations, sources_.largest(), samples_, request_.speed)
-            .forward_seconds;
-    now_[part] += forward / speed;
-    rest_[part] += (works.total(call.node, call.iterations) - forward) / speed;
+    Clock& clock = clocks_[static_cast<size_t>(call.part)];
+    // Backwards in time: gradients of weights come before those of inputs, or all of them do.
+    clock.last += least.weight_gradient_seconds / speed;
+    for (const ValueId input : model_.node(call.node).inputs) await(input, call);
+    clock.first += least.forward_seconds / speed;
+    clock.last += least.input_gradient_seconds / speed;
     for (const ValueId output : model_.node(call.node).outputs)
-      made_[{output, call.part}] = now_[part];
+      made_[{output, call.part}] = {clock.first, clock.last};
+    add_rest(call, least, clock);
     for (const ValueId output : model_.node(call.node).outputs)
       if (output >= 0) copy(copies_.to_send(output, call.part), call.part);
+  }
+
+  void add_rest(const Computation& call, const NodeCost& least, Clock& clock) const {
+    const double speed = speed_of(call.part);
+    const NodeCost most = sizes_.size() > 1 ? cost_of(call, sizes_.rbegin()->first) : least;
+    NodeCost all;  // of the step
+    for (const auto& [samples, count] : sizes_) {
+      const NodeCost& cost = samples == sizes_.begin()->first ? least : most;
+      all.forward_seconds += count * cost.forward_seconds;
+      all.input_gradient_seconds += count * cost.input_gradient_seconds;
+      all.weight_gradient_seconds += count * cost.weight_gradient_seconds;
+    }
+    clock.rest += (all.forward_seconds - least.forward_seconds) / speed;
+    clock.gradients += (all.input_gradient_seconds + all.weight_gradient_seconds) / speed;
+    clock.late +=
+        (most.input_gradient_seconds + (splits_ ? all : most).weight_gradient_seconds) / speed;
   }
 
   double speed_of(int part) const {
@@ -66,37 +95,51 @@ class LeastSeconds {
     return copy_seconds(request_.speed, bytes) / speed_of(part);
   }
   void copy(const CopiedBytes& bytes, int part) {
-    now_[static_cast<size_t>(part)] += seconds_of(bytes.first, part);
-    rest_[static_cast<size_t>(part)] += seconds_of(bytes.all - bytes.first, part);
+    Clock& clock = clocks_[static_cast<size_t>(part)];
+    clock.first += seconds_of(bytes.first, part);
+    clock.rest += seconds_of(bytes.all - bytes.first, part);
   }
 
-  // A part gets all it reads of a value at once, before the first that reads of it.
-  void await(ValueId value, int part) {
+  // A part gets all it reads of a value at once, before the first that reads of it; and whoever
+  // made that waits for all it returns.
+  void await(ValueId value, const Computation& call) {
     if (value < 0 || model_.value(value).role != Role::kActivation) return;
-    if (!had_.insert({value, part}).second) return;
-    double& now = now_[static_cast<size_t>(part)];
-    for (const Source& source : sources_.of_value(value, part))
-      if (const auto made = made_.find({value, source.part}); made != made_.end())
-        now = std::max(now, made->second);
-    copy(copies_.to_read(value, part), part);
+    if (!had_.insert({value, call.part}).second) return;
+    const bool returns = sources_.differentiable(value) && sources_.reaches_loss(call.node);
+    Clock& clock = clocks_[static_cast<size_t>(call.part)];
+    for (const Source& source : sources_.of_value(value, call.part)) {
+      const auto made = made_.find({value, source.part});
+      if (made == made_.end()) continue;
+      clock.first = std::max(clock.first, made->second.first);
+      if (returns) clock.last = std::max(clock.last, made->second.last);
+    }
+    copy(copies_.to_read(value, call.part), call.part);
+  }
+
+  // Of what the model is asked for: without a backward pass there is the forward pass alone.
+  NodeCost cost_of(const Computation& call, int64_t samples) const {
+    NodeCost cost =
+        node_cost(model_, call.node, call.iterations, sources_.largest(), samples, request_.speed);
+    if (!request_.trains) cost.input_gradient_seconds = cost.weight_gradient_seconds = 0;
+    return cost;
   }
 
   const Sources& sources_;
   const Model& model_;
   const Plan& plan_;
-  PlanRequest request_;
+  const PlanRequest& request_;
   const LeastCopies copies_;
-  const int64_t samples_;     // of the smallest micro-batch
-  std::vector<double> now_;   // by part: its first forward pass, as far as it is gone through
-  std::vector<double> rest_;  // by part: what it computes besides
-  std::map<std::pair<ValueId, int>, double> made_;  // when, of a value by a part
-  std::set<std::pair<ValueId, int>> had_;           // of a value by a part that reads it
+  const bool splits_;
+  const std::map<int64_t, int> sizes_;            // rows -> micro-batches
+  std::vector<Clock> clocks_;                     // by part
+  std::map<std::pair<ValueId, int>, Made> made_;  // of a value by a part
+  std::set<std::pair<ValueId, int>> had_;         // of a value by a part that reads it
 };
 
 }  // namespace
 
-double least_seconds(const Sums& sums, const Plan& plan, const PlanRequest& request) {
-  return LeastSeconds(sums, plan, request).find();
+double least_seconds(const Sums& sums, const Plan& plan, const PlanRequest& request, bool splits) {
+  return LeastSeconds(sums, plan, request, splits).find();
 }
 
 }  // namespace kerf::partitioner

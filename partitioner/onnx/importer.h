@@ -52,6 +52,8 @@ class Importer {
   // The known ways in which a node becomes no node.
   bool pass_through(const GraphNode& node);
   bool fold_facts(const GraphNode& node);
+  Integers extents_asked(const GraphNode& node) const;  // of a Shape or Size
+  void set_filled(const GraphNode& node);               // of a ConstantOfShape
   bool is_small(const GraphNode& node) const;
   bool fold_integers(const GraphNode& node);
   bool view_constant(const GraphNode& node);

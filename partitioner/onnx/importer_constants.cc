@@ -19,43 +19,6 @@ bool is_floating_type(int64_t onnx_type) {
   return onnx_type == 1 || onnx_type == 10 || onnx_type == 11 || onnx_type == 16;
 }
 
-template <class T>
-std::string bytes_of_list(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-TensorLiteral floats_literal(const std::vector<double>& numbers, const ops::Shape& shape) {
-  const std::vector<float> narrow(numbers.begin(), numbers.end());
-  return {DType::kFloat32, shape, bytes_of_list(narrow)};
-}
-
-// Of a Constant's one attribute.
-TensorLiteral literal_of_node(const GraphNode& node) {
-  if (node.attributes.size() != 1)
-    throw Error(ErrorCode::kUsage, "it must have one attribute, its value");
-  const auto& [name, value] = *node.attributes.begin();
-  if (const auto* tensor = std::get_if<TensorLiteral>(&value)) return *tensor;
-  if (const auto* number = std::get_if<double>(&value)) return floats_literal({*number}, {});
-  if (const auto* list = std::get_if<std::vector<double>>(&value))
-    return floats_literal(*list, {static_cast<int64_t>(list->size())});
-  if (const auto* integer = std::get_if<int64_t>(&value))
-    return {DType::kInt64, {}, bytes_of_list(Ints{*integer})};
-  if (const auto* list = std::get_if<Ints>(&value))
-    return {DType::kInt64, {static_cast<int64_t>(list->size())}, bytes_of_list(*list)};
-  throw Error(ErrorCode::kUsage, format("its {} is not known here", name));
-}
-
-// Of a number of elements, and an extent.
-Affine product_of(const Affine& size, const Affine& extent) {
-  const bool batched = !extent.is_fixed();
-  Affine product;
-  if (__builtin_mul_overflow(size.fixed, batched ? extent.of_batch : extent.fixed,
-                             batched ? &product.of_batch : &product.fixed) ||
-      (!batched && __builtin_mul_overflow(size.of_batch, extent.fixed, &product.of_batch)))
-    throw Error(ErrorCode::kUsage, "its input has more elements than can be counted");
-  return product;
-}
-
 Ints flattened(const Ints& shape, int64_t given) {
   const int64_t axis = given < 0 ? given + static_cast<int64_t>(shape.size()) : given;
   if (axis < 0 || axis > static_cast<int64_t>(shape.size()))
@@ -111,90 +74,6 @@ bool Importer::pass_through(const GraphNode& node) {
   }
   if (auto* fixed = std::get_if<Fixed>(&value)) name_copy(node, *fixed);
   set(node.outputs[0], std::move(value));
-  return true;
-}
-
-bool Importer::fold_facts(const GraphNode& node) {
-  if (node.outputs.empty()) return false;
-  const std::string& output = node.outputs[0];
-  if (node.op == "Constant") {
-    TensorLiteral literal = literal_of_node(node);
-    if (auto found = integers_of(literal))
-      set(output, std::move(*found));
-    else
-      set(output, fixed_of(output, std::move(literal)));
-    return true;
-  }
-  if (node.inputs.empty() || node.inputs[0].empty()) return false;
-  if (node.op == "Shape" || node.op == "Size") {
-    std::vector<Affine> extents;
-    Affine size{0, 1};
-    for (const int64_t extent : shape_of(node.inputs[0])) {
-      extents.push_back(extent < 0 ? Affine{-extent, 0} : Affine{0, extent});
-    }
-    if (node.op == "Size") {
-      for (const Affine& one : extents) size = product_of(size, one);
-      set(output, Integers{DType::kInt64, {}, {size}});
-      return true;
-    }
-    const auto rank = static_cast<int64_t>(extents.size());
-    const auto bound = [&](const char* name, int64_t otherwise) {
-      const int64_t at = ops::attribute_int(node.attributes, name, otherwise);
-      return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-    };
-    const int64_t begin = bound("start", 0);
-    const int64_t end = std::max(begin, bound("end", rank));
-    set(output, list_of({extents.begin() + begin, extents.begin() + end}));
-    return true;
-  }
-  if (node.op != "ConstantOfShape") return false;
-  const auto shape = integers(node.inputs[0]);
-  if (!shape) refuse("its shape must be known");
-  Ints extents;
-  bool batched = false;
-  for (const Affine& extent : shape->elements) {
-    const bool rows = extent == Affine{1, 0};
-    if (!rows && !extent.is_fixed()) refuse("its shape depends on how large the batch is");
-    if (extent.fixed < 0) refuse(format("its shape has an extent of {}", extent.fixed));
-    batched = batched || rows;
-    extents.push_back(rows ? 1 : extent.fixed);
-  }
-  const auto value = node.attributes.find("value");
-  TensorLiteral one = floats_literal({0}, {1});
-  if (value != node.attributes.end()) {
-    const auto* given = std::get_if<TensorLiteral>(&value->second);
-    if (given == nullptr) refuse("its value must be a tensor");
-    one = *given;
-  }
-  if (one.shape.elements() != 1) refuse("its value must be one element");
-  one.shape = {};
-  Fixed filled{
-      output, {one.dtype, ops::Shape(extents)}, nullptr, {ops::Initializer::Kind::kConstant}};
-  elements_in(extents);
-  if (one.dtype == DType::kFloat32) {
-    float number = 0;
-    std::copy_n(one.bytes.data(), sizeof(number), reinterpret_cast<char*>(&number));
-    filled.initializer.scale = static_cast<double>(number);
-  } else {
-    const auto number = integers_of(one);
-    if (!number) refuse(format("its element type {} is not known", ops::to_string(one.dtype)));
-    const int64_t fill = number->elements[0].fixed;
-    if (std::abs(static_cast<double>(fill)) >= 0x1p53)
-      refuse(format("its value {} is larger than 2^53", fill));
-    filled.initializer.scale = static_cast<double>(fill);
-  }
-  if (!batched) {
-    set(output, std::move(filled));
-    return true;
-  }
-  // One row, repeated for every sample.
-  const std::string row = inner(node, "row");
-  filled.name = row;
-  set(row, std::move(filled));
-  Ints rows;
-  for (const Affine& extent : shape->elements)
-    rows.push_back(extent.is_fixed() ? extent.fixed : ops::kBatch);
-  add_node({node.name, "Expand", {{"shape", rows}}, {row}, {output}});
   return true;
 }
 

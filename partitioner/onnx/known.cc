@@ -113,7 +113,11 @@ Affine narrowed(const Affine& element, DType dtype) {
   if (dtype == DType::kBool) return {0, element.fixed != 0 ? 1 : 0};
   Affine narrow = element;
   visit_integer_type(dtype, [&](auto zero) {
-    narrow.fixed = static_cast<int64_t>(static_cast<decltype(zero)>(element.fixed));
+    using T = decltype(zero);
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    constexpr int kAbove = 64 - 8 * static_cast<int>(sizeof(T));  // bits that it has not
+    narrow.fixed = static_cast<int64_t>(
+        static_cast<Wide>(static_cast<uint64_t>(element.fixed) << kAbove) >> kAbove);
   });
   return narrow;
 }

@@ -61,6 +61,9 @@ class RowsInFlight : public partitioner::InFlight {
   int handed(int stage, int, int micro_batches) const override {
     return known(stage) ? handed_[static_cast<size_t>(stage)] : micro_batches;
   }
+  bool splits() const override {
+    return std::ranges::any_of(handed_, [](int handed) { return handed > 0; });
+  }
   bool trains() const override { return trains_; }
 
  private:
