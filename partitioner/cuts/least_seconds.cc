@@ -33,7 +33,7 @@ class LeastSeconds {
       const double all = clock.first + clock.rest + clock.gradients;
       const int number = static_cast<int>(part);
       most = std::max({most, all + seconds_of(copies_.afterwards(number), number),
-                       all - clock.late + clock.last});
+                       all - clock.late + clock.last()});
     }
     return most * (1 - kRounding);
   }
@@ -47,8 +47,12 @@ class LeastSeconds {
     double first = 0;      // when its first forward pass is done
     double rest = 0;       // of all other forward passes
     double gradients = 0;  // of all backward passes
-    double late = 0;       // of those, what may not be done before the last of them begins
-    double last = 0;       // from that, as far as operators are gone through, to the step's end
+    double late = 0;       // of the last of those, and what may come after it
+    // From its last gradient of the outputs of an operator to the step's end: what it computes
+    // itself, and what those do after it that make what it reads.
+    double own = 0;
+    double chain = 0;
+    double last() const { return std::max(own, chain); }
   };
   // A value, when that pass is done with what makes it.
   struct Made {
@@ -60,13 +64,13 @@ class LeastSeconds {
     const NodeCost least = cost_of(call, sizes_.begin()->first);
     const double speed = speed_of(call.part);
     Clock& clock = clocks_[static_cast<size_t>(call.part)];
-    // Backwards in time: gradients of weights come before those of inputs, or all of them do.
-    clock.last += least.weight_gradient_seconds / speed;
     for (const ValueId input : model_.node(call.node).inputs) await(input, call);
     clock.first += least.forward_seconds / speed;
-    clock.last += least.input_gradient_seconds / speed;
+    // Backwards in time; others may wait for gradients of inputs while those of weights are made.
+    clock.own += (least.input_gradient_seconds + least.weight_gradient_seconds) / speed;
+    clock.chain += least.input_gradient_seconds / speed;
     for (const ValueId output : model_.node(call.node).outputs)
-      made_[{output, call.part}] = {clock.first, clock.last};
+      made_[{output, call.part}] = {clock.first, clock.last()};
     add_rest(call, least, clock);
     for (const ValueId output : model_.node(call.node).outputs)
       if (output >= 0) copy(copies_.to_send(output, call.part), call.part);
@@ -111,7 +115,7 @@ class LeastSeconds {
       const auto made = made_.find({value, source.part});
       if (made == made_.end()) continue;
       clock.first = std::max(clock.first, made->second.first);
-      if (returns) clock.last = std::max(clock.last, made->second.last);
+      if (returns) clock.chain = std::max(clock.chain, made->second.last);
     }
     copy(copies_.to_read(value, call.part), call.part);
   }
