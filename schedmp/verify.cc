@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
@@ -85,7 +84,8 @@ class Play {
         at_(workers.size()),
         taken_(held.size()),
         held_now_(held.size()),
-        held_most_(held.size()) {
+        held_most_(held.size()),
+        messages_(held.size()) {
     bool moved = true;
     while (moved) {
       moved = false;
@@ -165,7 +165,7 @@ class Play {
                          current(receiver).route == event.route &&
                          current(receiver).micro_batch == event.micro_batch;
         if (slots_ == 0 && !met) return false;
-        messages_.emplace(message_of(event), Message{event.retained, false, false});
+        message_of(event) = {.sent = true, .retained = event.retained};
         if (event.retained) hold(r);
         break;
       }
@@ -173,7 +173,7 @@ class Play {
         change(event, [](Message& message) { message.retained = false; });
         break;
       case SlotEvent::Kind::kReceive:
-        if (!messages_.contains(message_of(event))) return false;
+        if (!message_of(event).sent) return false;
         change(event, [](Message& message) { message.viewed = true; });
         break;
       case SlotEvent::Kind::kRelease:
@@ -189,19 +189,24 @@ class Play {
 
   // A slot is taken until both ends are done with the message in it.
   struct Message {
+    bool sent = false;
     bool retained = false;
     bool viewed = false;
     bool released = false;
     bool held() const { return retained || viewed; }
     bool over() const { return released && !retained; }
   };
-  using MessageName = std::pair<int, int>;  // route, micro-batch
-  static MessageName message_of(const SlotEvent& event) { return {event.route, event.micro_batch}; }
+  Message& message_of(const SlotEvent& event) {
+    std::vector<Message>& of_route = messages_[static_cast<size_t>(event.route)];
+    const auto number = static_cast<size_t>(std::max(event.micro_batch, 0));
+    if (of_route.size() <= number) of_route.resize(number + 1);
+    return of_route[number];
+  }
   void hold(size_t route) { held_most_[route] = std::max(held_most_[route], ++held_now_[route]); }
   template <class Change>
   void change(const SlotEvent& event, const Change& change) {
     const auto r = static_cast<size_t>(event.route);
-    Message& message = messages_.at(message_of(event));
+    Message& message = message_of(event);
     const bool held = message.held();
     change(message);
     if (!held && message.held()) hold(r);
@@ -217,7 +222,7 @@ class Play {
   std::vector<size_t> at_;
   std::vector<int> taken_;  // by route: slots
   std::vector<int> held_now_, held_most_;
-  std::map<MessageName, Message> messages_;  // that were sent
+  std::vector<std::vector<Message>> messages_;  // by route, by micro-batch
 };
 
 // Nobody waits for a slot.

@@ -170,9 +170,10 @@ OperandMap Attention::mask_axes(const std::vector<int>& heads, int keys) const {
   std::vector<std::vector<int>> of_mask;
   bool fits = missing >= 0 && mask.shape.rank() >= 1;
   for (int i = 0; fits && i < mask.shape.rank(); ++i) {
-    const bool repeated = mask.shape[i] == 1 && scores[i + missing] != 1;
-    fits = repeated || mask.shape[i] == scores[i + missing];
-    of_mask.push_back(repeated ? std::vector<int>{} : axes[static_cast<size_t>(i + missing)]);
+    const int axis = i + missing;
+    const bool repeated = mask.shape[i] == 1 && scores[axis] != 1;
+    fits = repeated || mask.shape[i] == scores[axis];
+    of_mask.push_back(repeated ? std::vector<int>{} : axes[static_cast<size_t>(axis)]);
   }
   if (!fits)
     throw Error(ErrorCode::kUsage,

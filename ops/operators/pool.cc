@@ -110,7 +110,7 @@ size_t Pool::reserve_bytes(const LocalSpecs& local) const {
 
 OperatorDefinitions define_pool() {
   const auto define = [](Pool::Kind kind, std::vector<FormalOperand> outputs,
-                         std::vector<const char*> own_attributes) {
+                         const std::vector<const char*>& own_attributes) {
     std::vector<FormalAttribute> attributes = window_attributes();
     for (const char* own : own_attributes) attributes.push_back({own});
     return OperatorDefinition{
