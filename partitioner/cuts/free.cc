@@ -88,7 +88,7 @@ std::optional<Layout> follow_reader(const Model& model, NodeId id, const Divisio
   if (is_one_to_all(model, id) || !reads_data_only(node, model) || node.outputs.size() != 1)
     return {};
   const Value& output = model.value(node.outputs[0]);
-  const std::vector<Use> uses = model.uses(node.outputs[0]);
+  const std::vector<Use>& uses = model.uses(node.outputs[0]);
   if (uses.size() != 1 || !given[static_cast<size_t>(uses[0].node)]) return {};
   const ops::IterationSpace& space = node.bound->space();
   Layout layout;
