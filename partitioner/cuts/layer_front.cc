@@ -84,9 +84,10 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
   if (!best) return found;
   const auto enough = static_cast<int64_t>(std::ceil(best->fullest));
   const int64_t least = enough < 2 ? enough : least_cap(0, enough).bytes;
+  const int64_t step = (enough - least) / (kCapsBetween + 1);
   std::vector<double> caps{cap ? static_cast<double>(*cap) : kNever};
   for (int i = 0; i <= kCapsBetween && least < enough; ++i)
-    caps.push_back(static_cast<double>(least + (enough - least) / (kCapsBetween + 1) * i));
+    caps.push_back(static_cast<double>(least + step * i));
   for (const double each : caps) {
     StageLimits limits = limits_;
     limits.memory.assign(limits.memory.size(), each);

@@ -84,8 +84,8 @@ class Costs {
                            const std::string& where) const {
     std::vector<int> result;
     if (!object.contains(key)) return result;
-    for (const Json& each : json_array(object, key, where))
-      result.push_back(number(each, where + "." + key));
+    const std::string place = where + "." + key;
+    for (const Json& each : json_array(object, key, where)) result.push_back(number(each, place));
     return result;
   }
   static void distinct(std::vector<int>& nodes, const std::string& where) {

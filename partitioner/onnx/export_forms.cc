@@ -66,7 +66,7 @@ std::string add_batched_shape(const std::string& node, const std::vector<int64_t
                                    : message.add_constant(
                                          format("{}.shape{}", node, i),
                                          {ops::DType::kInt64, {1}, bytes_of_values({shape[i]})}));
-  const std::string all = message.fresh(node + ".shape");
+  std::string all = message.fresh(node + ".shape");
   put_attribute("axis", int64_t{0}, message.add_node("Concat", node + ".shape", extents, all));
   return all;
 }

@@ -129,7 +129,7 @@ void ExportMessage::add_constant_result(const std::string& name,
 
 std::string ExportMessage::add_constant(const std::string& base,
                                         const ops::TensorLiteral& literal) {
-  const std::string name = fresh(base);
+  std::string name = fresh(base);
   put_tensor(name, literal, *graph().add_initializer());
   return name;
 }

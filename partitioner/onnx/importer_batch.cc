@@ -235,7 +235,7 @@ std::optional<std::string> Importer::expanded_anew(const GraphNode& node, const 
 
 std::string Importer::made_of(const GraphNode& node, const std::string& input, const char* op,
                               ops::Attributes attributes) {
-  const std::string name = inner(node, format("{}.{}", input, op));
+  std::string name = inner(node, format("{}.{}", input, op));
   if (known_.contains(name)) return name;  // read twice by this node
   readers_[name] = 1;
   add_newest({name, op, std::move(attributes), {input}, {name}}, ops::kNewestOpset);

@@ -86,8 +86,8 @@ std::string WeightFile::identity() const {
 
 DType given_as(DType in_file) { return ops::is_floating(in_file) ? DType::kFloat32 : in_file; }
 
-std::shared_ptr<const Contents> contents_in(std::shared_ptr<const WeightFile> file, uint64_t first,
-                                            DType in_file) {
+std::shared_ptr<const Contents> contents_in(const std::shared_ptr<const WeightFile>& file,
+                                            uint64_t first, DType in_file) {
   return std::make_shared<Given>(
       [file, first](uint64_t at, std::span<std::byte> to) { file->read(first + at, to); }, in_file,
       [file, first] { return format("{} at {}", file->identity(), first); });

@@ -52,8 +52,8 @@ class WeightFile {
 
 // The bytes that begin at `first` of a file, of elements of `in_file`; float16, bfloat16 and
 // float64 are given as float32.
-std::shared_ptr<const Contents> contents_in(std::shared_ptr<const WeightFile> file, uint64_t first,
-                                            ops::DType in_file);
+std::shared_ptr<const Contents> contents_in(const std::shared_ptr<const WeightFile>& file,
+                                            uint64_t first, ops::DType in_file);
 // The same of bytes in memory.
 std::shared_ptr<const Contents> contents_of(std::string bytes, ops::DType in_file);
 // What contents of a file's element type are given as.
