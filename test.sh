@@ -57,8 +57,7 @@ case $suite in
     section "headers, each alone"
     ctest --test-dir build/release -R '^headers$'
     section "clang-tidy"
-    cmake --preset dev >/dev/null # compiles one file at a time, as clang-tidy reads them
-    tests/lint/tidy.sh build/dev "$jobs"
+    python3 tests/lint/tidy.py build/release --jobs "$jobs"
     exit
     ;;
 esac

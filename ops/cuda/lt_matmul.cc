@@ -79,6 +79,7 @@ LtMatmul::Plan LtMatmul::make_plan(const Problem& problem, size_t workspace) con
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     // An address that says of its alignment what the problem says, and is not followed: that of a
     // bias, which happens to be a multiple of more, would have another algorithm.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     point_bias(plan, reinterpret_cast<const float*>(uintptr_t{problem.alignment}));
   }
   plan.first = problem.transpose_b ? make_layout(problem, problem.k, problem.n)

@@ -64,7 +64,8 @@ double learning_rate_of(const RateSchedule& schedule, double base, int64_t step,
       return base;
     case RateSchedule::Kind::kStep: {
       const int64_t unit = schedule.epochs ? std::max<int64_t>(steps_per_epoch, 1) : 1;
-      return base * std::pow(schedule.factor, static_cast<double>(since / unit / schedule.every));
+      const int64_t falls = since / unit / schedule.every;
+      return base * std::pow(schedule.factor, static_cast<double>(falls));
     }
     case RateSchedule::Kind::kCosine:
       return base * 0.5 *

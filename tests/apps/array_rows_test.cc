@@ -276,7 +276,7 @@ TEST(ArrayRows, DamagedNumbersAreRefused) {
   const tests::TemporaryFolder folder;
   for (const std::string name : {"stored.npz", "deflated.npz"}) {
     std::string bytes = runtime::read_file(kDataFiles / name);
-    const size_t member = bytes.find("x");  // x_train.npy, x.npy
+    const size_t member = bytes.find('x');  // x_train.npy, x.npy
     const size_t within = bytes.find("PK\3\4", member) - 8;
     bytes[within] = static_cast<char>(bytes[within] ^ 1);
     const fs::path damaged = folder / name;

@@ -191,14 +191,15 @@ TEST(Datasets, SyntheticTakesItsSizesFromTheModel) {
 // An embedding of 20 tokens and 300 scores: what it reads it has rows for.
 // Sizes without a path behind them.
 TEST(Datasets, WithoutAPathAreRefusedWithTheirForm) {
-  for (const auto& [name, form] : {std::pair("text:128:", "text:FILE"),
-                                   {"words:8x100:", "words:FILE"},
-                                   {"images:3x8x8:", "images:FOLDER"}}) {
+  for (const auto& given : {std::pair("text:128:", "text:FILE"),
+                            {"words:8x100:", "words:FILE"},
+                            {"images:3x8x8:", "images:FOLDER"}}) {
+    const char* const name = given.first;
     const auto error = error_of([&] { complete_dataset_name(name, make_model("lenet5"), 8); });
     ASSERT_TRUE(error) << name;
     EXPECT_EQ(error->code(), ErrorCode::kUsage);
     EXPECT_EQ(error->where(), "--data");
-    EXPECT_THAT(error->what(), HasSubstr(form));
+    EXPECT_THAT(error->what(), HasSubstr(given.second));
   }
 }
 

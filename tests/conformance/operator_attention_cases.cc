@@ -55,7 +55,8 @@ OperatorCase counted(OperatorCase scene, double pairs, double width) {
   return scene;
 }
 
-OperatorCase rotary(std::string name, bool side_by_side, bool by_position, Attributes attributes) {
+OperatorCase rotary(const std::string& name, bool side_by_side, bool by_position,
+                    Attributes attributes) {
   const int64_t turned = attribute_int(attributes, "rotary_embedding_dim", 6);
   OperatorCase scene{.name = "RotaryEmbedding_" + name,
                      .op = "RotaryEmbedding",

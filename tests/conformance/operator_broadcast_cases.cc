@@ -42,15 +42,13 @@ void add_smooth_cases(std::vector<OperatorCase>& cases) {
 void add_plain_cases(std::vector<OperatorCase>& cases) {
   const Shape whole{kBatch, 4, 5};
   const Shape row{4, 1};
-  const auto add = [&](const std::string& op, DType dtype, CaseInput a, CaseInput b,
+  const auto add = [&](const std::string& op, DType dtype, const CaseInput& a, const CaseInput& b,
                        Attributes attributes = {}) {
     std::string name = op + "_of_" + std::string(to_string(dtype));
     for (const auto& [key, value] : attributes)
       name += "_" + (value.index() == 0 ? key : std::get<std::string>(value));
-    cases.push_back({.name = std::move(name),
-                     .op = op,
-                     .attributes = std::move(attributes),
-                     .inputs = {std::move(a), std::move(b)}});
+    cases.push_back(
+        {.name = std::move(name), .op = op, .attributes = std::move(attributes), .inputs = {a, b}});
   };
   const auto counted = [&](DType dtype, const Shape& shape) {
     return integers(dtype, shape, Draw::kSigned, 7);

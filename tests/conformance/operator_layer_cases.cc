@@ -59,7 +59,8 @@ CaseInput kept(const Shape& shape, Draw draw = Draw::kUniform) {
 // A convolution with what may follow it, together and apart.
 void add_fused_cases(std::vector<OperatorCase>& cases) {
   const auto image = [](const Shape& shape) { return numbers(DType::kFloat32, shape); };
-  const auto add = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+  const auto add = [&](const std::string& name, Attributes attributes,
+                       std::vector<CaseInput> inputs) {
     cases.push_back({.name = "FusedConv_" + name,
                      .op = "FusedConv",
                      .attributes = std::move(attributes),
@@ -153,7 +154,8 @@ void add_lrn_cases(std::vector<OperatorCase>& cases) {
 }
 
 void add_transposed_cases(std::vector<OperatorCase>& cases) {
-  const auto add = [&](std::string name, Attributes attributes, std::vector<CaseInput> inputs) {
+  const auto add = [&](const std::string& name, Attributes attributes,
+                       std::vector<CaseInput> inputs) {
     cases.push_back({.name = "ConvTranspose_" + name,
                      .op = "ConvTranspose",
                      .attributes = std::move(attributes),
@@ -213,7 +215,7 @@ void add_normalized_cases(std::vector<OperatorCase>& cases) {
 
 void add_resize_cases(std::vector<OperatorCase>& cases) {
   using Floats = std::vector<double>;
-  const auto add = [&](std::string name, Attributes attributes, Shape x,
+  const auto add = [&](const std::string& name, Attributes attributes, Shape x,
                        std::vector<std::string> whole) {
     cases.push_back({.name = "Resize_" + name,
                      .op = "Resize",

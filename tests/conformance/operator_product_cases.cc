@@ -24,12 +24,12 @@ void add_gemm_cases(std::vector<OperatorCase>& cases) {
   cases.push_back({.name = "Gemm_without_bias",
                    .op = "Gemm",
                    .inputs = {activation({kBatch, 9}), parameter({9, 6}), absent()}});
-  const auto add = [&](std::string name, Attributes attributes, CaseInput a, CaseInput b,
-                       CaseInput c) {
+  const auto add = [&](std::string name, Attributes attributes, const CaseInput& a,
+                       const CaseInput& b, const CaseInput& c) {
     cases.push_back({.name = std::move(name),
                      .op = "Gemm",
                      .attributes = std::move(attributes),
-                     .inputs = {std::move(a), std::move(b), std::move(c)}});
+                     .inputs = {a, b, c}});
   };
   const int64_t yes = 1;
   add("Gemm_of_columns", {{"transA", yes}}, activation({5, kBatch}), parameter({5, 4}),

@@ -39,11 +39,11 @@ void add_derived_cases(std::vector<OperatorCase>& cases) {
 
 // Operators without a gradient, and types that have none.
 void add_plain_cases_of_one(std::vector<OperatorCase>& cases) {
-  const auto add = [&](const std::string& op, CaseInput x, Attributes attributes = {}) {
+  const auto add = [&](const std::string& op, const CaseInput& x, Attributes attributes = {}) {
     cases.push_back({.name = op + "_of_" + std::string(to_string(x.spec.dtype)),
                      .op = op,
                      .attributes = std::move(attributes),
-                     .inputs = {std::move(x)}});
+                     .inputs = {x}});
   };
   for (const char* op : {"Floor", "Ceil", "Round", "Sign", "IsNaN", "IsInf"})
     add(op, numbers(DType::kFloat32, {kBatch, 6, 5}, Draw::kHalves));
@@ -65,12 +65,12 @@ void add_plain_cases_of_one(std::vector<OperatorCase>& cases) {
 
 // Every type from and to some other.
 void add_cast_cases(std::vector<OperatorCase>& cases) {
-  const auto add = [&](int64_t to, CaseInput x) {
+  const auto add = [&](int64_t to, const CaseInput& x) {
     cases.push_back({.name = "Cast_of_" + std::string(to_string(x.spec.dtype)) + "_to_type_" +
                              std::to_string(to),
                      .op = "Cast",
                      .attributes = {{"to", to}},
-                     .inputs = {std::move(x)}});
+                     .inputs = {x}});
   };
   const Shape shape{kBatch, 6, 5};
   add(1, activation(shape));

@@ -28,6 +28,7 @@ struct Case {
   std::string bytes;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
 void PrintTo(const Case& of, std::ostream* to) { *to << of.reader->name << " " << of.name; }
 
 // Of each reader all sound bytes; none means that nobody tries it.
@@ -71,10 +72,10 @@ void survive(const Reader& reader, const std::string& sound, uint64_t mutations,
 }
 
 TEST_P(Mutations, AreTakenOrRefused) {
-  const auto& [reader, name, sound] = GetParam();
-  survive(*reader, sound, kMutations, [&](uint64_t seed) {
+  const Case& sound = GetParam();
+  survive(*sound.reader, sound.bytes, kMutations, [&](uint64_t seed) {
     std::mt19937_64 random(seed);
-    return mutated(sound, random, kHead);
+    return mutated(sound.bytes, random, kHead);
   });
 }
 
@@ -89,7 +90,7 @@ TEST(ModelMutations, AreTakenOrRefused) {
   for (const auto& [name, sound] : models) {
     SCOPED_TRACE(name);
     survive(reader, sound, kMutations / 8,
-            [&](uint64_t seed) { return *mutator.changed(sound, seed); });
+            [&, &sound = sound](uint64_t seed) { return *mutator.changed(sound, seed); });
   }
 }
 

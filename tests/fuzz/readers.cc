@@ -43,7 +43,7 @@ std::filesystem::path as_file(const std::string& bytes) {
   static const bool beside = std::filesystem::copy_file(
       KERF_TESTS "/partitioner/onnx/models/external.bin", folder / "external.bin");
   KERF_CHECK(beside);
-  const std::filesystem::path path = folder / kOrigin;
+  std::filesystem::path path = folder / kOrigin;
   std::filesystem::remove(path);  // to write over it, file systems wait for the disk
   std::ofstream(path, std::ios::binary) << bytes;
   return path;

@@ -213,8 +213,7 @@ TEST_F(CudaWeather, WhatAPieceTakesIsKeptOnce) {
   // 200 stretches of a column each and one of rows, of three numbers.
   EXPECT_EQ(pack(selection), 201 * 3 * sizeof(int64_t));
   EXPECT_EQ(pack(selection), 201 * 3 * sizeof(int64_t));
-  const Selection copy = selection;
-  EXPECT_EQ(pack(copy), 201 * 3 * sizeof(int64_t));
+  EXPECT_EQ(pack(Selection(selection)), 201 * 3 * sizeof(int64_t));
 }
 
 // ---- several GPUs

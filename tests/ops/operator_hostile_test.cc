@@ -55,7 +55,7 @@ TEST(HostileNodes, LongLinesTakeNoTime) {
 }
 
 TEST(HostileNodes, WhatIsListedIsLimited) {
-  const auto resize = [](const Shape& x, Attributes attributes) {
+  const auto resize = [](const Shape& x, const Attributes& attributes) {
     return said("Resize", attributes, {of_floats(x)});
   };
   EXPECT_THAT(

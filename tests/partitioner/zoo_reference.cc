@@ -66,7 +66,7 @@ class Writer {
     Json attributes = Json::object();
     for (const auto& [name, attribute] : node.attributes)
       std::visit(
-          [&](const auto& held) {
+          [&, &name = name](const auto& held) {
             if constexpr (std::is_same_v<std::decay_t<decltype(held)>, ops::TensorLiteral>)
               KERF_CHECK(false, "{}: attribute {} is a tensor", node.name, name);
             else

@@ -253,11 +253,12 @@ TEST(Zoo, RefusesWhatItDoesNotHave) {
 
 TEST(Zoo, RefusesMoreLayersThanFitAMemory) {
   constexpr int64_t kMany = 1'000'000;
-  for (const auto& [name, sizes] :
+  for (const auto& given :
        std::map<std::string, std::vector<int64_t>>{{"gpt", {kMany, 8, 2, 4, 16}},
                                                    {"vit", {kMany, 8, 2, 16}},
                                                    {"seq2seq", {4, 4, 8, 8, 8, kMany}}})
-    EXPECT_THAT(complaint([&] { make_zoo_model(name, {sizes}); }), HasSubstr("1000000 layers"));
+    EXPECT_THAT(complaint([&] { make_zoo_model(given.first, {given.second}); }),
+                HasSubstr("1000000 layers"));
 }
 
 TEST(Zoo, SizesAreNumbersAndDashes) {

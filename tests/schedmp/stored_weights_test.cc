@@ -146,8 +146,10 @@ TEST_F(WeightsInFiles, ALargeWeightIsTurnedInPieces) {
   const auto found = written(value)["w"];
   EXPECT_GT(slices_.size(), 1U);
   for (const RowRange& slice : slices_) EXPECT_LT(slice.count, 140'000);
-  for (size_t i = 0; i < found.size(); ++i)
-    ASSERT_EQ(found[i], static_cast<float>(i % 40 * 140'000 + i / 40)) << i;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const size_t number = i % 40 * 140'000 + i / 40;
+    ASSERT_EQ(found[i], static_cast<float>(number)) << i;
+  }
   StoredWeights reader(file_);
   const auto row = floats(reader.read(value, {7, 1}));
   for (size_t i = 0; i < row.size(); ++i)
@@ -159,7 +161,8 @@ class Hundreds : public partitioner::Contents {
  public:
   void read(size_t first, std::span<std::byte> to) const override {
     for (size_t at = 0; at < to.size(); at += sizeof(float)) {
-      const auto number = static_cast<float>(100 + (first + at) / sizeof(float));
+      const size_t index = (first + at) / sizeof(float);
+      const auto number = static_cast<float>(100 + index);
       std::memcpy(&to[at], &number, sizeof(number));
     }
   }

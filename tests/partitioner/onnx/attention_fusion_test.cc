@@ -82,7 +82,7 @@ class AttentionGraph {
     return output;
   }
   std::string keep(Stored constant) {
-    const std::string name = constant.name;
+    std::string name = constant.name;
     graph_.initializers.emplace(name, std::move(constant));
     return name;
   }

@@ -226,14 +226,13 @@ TEST(FreeBatch, RowsThatThereAreAreNotExpanded) {
 
 // As an exporter views a tensor by its strides.
 TEST(FreeBatch, AGatherOfAllInTheirOrderIsAReshape) {
-  const auto graph = [](Ints order) {
-    return with_batch(
-        2, graph_of({3},
-                    {node_of("Reshape", {"x", "all"}, "flat"),
-                     node_of("Reshape", {"order", "to"}, "places"),
-                     node_of("Gather", {"flat", "places"}, "y")},
-                    {stored_integers("all", {-1}), stored_integers("order", std::move(order)),
-                     stored_integers("to", {2, 3, 1})}));
+  const auto graph = [](const Ints& order) {
+    return with_batch(2, graph_of({3},
+                                  {node_of("Reshape", {"x", "all"}, "flat"),
+                                   node_of("Reshape", {"order", "to"}, "places"),
+                                   node_of("Gather", {"flat", "places"}, "y")},
+                                  {stored_integers("all", {-1}), stored_integers("order", order),
+                                   stored_integers("to", {2, 3, 1})}));
   };
   expect_free(graph({0, 1, 2, 3, 4, 5}));
   EXPECT_NE(import_failure(graph({0, 1, 2, 3, 5, 4})), "");
@@ -241,7 +240,7 @@ TEST(FreeBatch, AGatherOfAllInTheirOrderIsAReshape) {
 
 // The same of a batch with a name: n * 6 + i * 2 + k, all numbers of sample n in their order.
 TEST(FreeBatch, AGatherOfAllOfEachSampleIsAReshape) {
-  const auto graph = [](int64_t of_sample, Ints within) {
+  const auto graph = [](int64_t of_sample, const Ints& within) {
     return graph_of(
         {6},
         {node_of("Shape", {"x"}, "shape", {{"end", int64_t{1}}}),
@@ -252,7 +251,7 @@ TEST(FreeBatch, AGatherOfAllOfEachSampleIsAReshape) {
          node_of("Add", {"column", "offsets"}, "places"), node_of("Reshape", {"x", "all"}, "flat"),
          node_of("Gather", {"flat", "places"}, "y")},
         {stored_integer("zero", 0), stored_integer("one", 1), stored_integer("stride", of_sample),
-         stored_integers("axes", {1, 2}), stored_integers("within", std::move(within)),
+         stored_integers("axes", {1, 2}), stored_integers("within", within),
          stored_integers("matrix", {1, 3, 2}), stored_integers("all", {-1})});
   };
   const Model model = import_graph(graph(6, {0, 1, 2, 3, 4, 5})).model;

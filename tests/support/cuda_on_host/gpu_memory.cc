@@ -129,7 +129,7 @@ bool GpuMemory::free(void* data) {
   look_into(behind, end, [&] { look_at_canaries(behind, end, block.bytes); });
   ASAN_POISON_MEMORY_REGION(at, block.units);
   if (block.file >= 0) {
-    map_own(at, block.bytes);
+    if (!map_own(at, block.bytes)) return false;
     ::close(block.file);
   } else {
     drop_pages(at, block.units);
@@ -143,10 +143,12 @@ bool GpuMemory::map_file(std::byte* at, size_t bytes, int file) const {
   return mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
 }
 
-void GpuMemory::map_own(std::byte* at, size_t bytes) const {
+bool GpuMemory::map_own(std::byte* at, size_t bytes) const {
   const int protection = is_open(device_of(at)) ? PROT_READ | PROT_WRITE : PROT_NONE;
-  mmap(at, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(at, bytes, protection, kOwn, -1, 0) == MAP_FAILED) return false;
   madvise(at, bytes, MADV_HUGEPAGE);
+  return true;
 }
 
 int GpuMemory::share(void* data) {
@@ -182,7 +184,7 @@ bool GpuMemory::close_shared(void* data) {
   if (found == used_.end() || !found->second.other) return false;
   const auto& [at, block] = *found;
   ASAN_POISON_MEMORY_REGION(at, block.units);
-  map_own(at, block.bytes);
+  if (!map_own(at, block.bytes)) return false;
   used_.erase(found);
   return true;
 }

@@ -54,7 +54,7 @@ class GpuMemory {
   // Null where there is no room.
   std::byte* find_room(int device, size_t bytes) const;
   bool map_file(std::byte* at, size_t bytes, int file) const;
-  void map_own(std::byte* at, size_t bytes) const;
+  bool map_own(std::byte* at, size_t bytes) const;
   // Opens what of it is closed for one's own look, and closes it again.
   template <class Act>
   void look_into(std::byte* begin, std::byte* end, const Act& act) const;
