@@ -95,7 +95,8 @@ struct Product {
 };
 
 // What a launch is given.
-struct MatmulRun {
+// NOLINTNEXTLINE(readability-identifier-naming): a kernel of the library's, by its name
+struct cublasLtMatmulRun {
   Product product;
   void* workspace;
   uint64_t bytes;
@@ -282,7 +283,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                         desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : nullptr,
                         static_cast<float*>(d),
                         *d_layout};
-  const MatmulRun run{product, needed > 0 ? workspace : nullptr, needed};
+  const cublasLtMatmulRun run{product, needed > 0 ? workspace : nullptr, needed};
   kerf::tests::launch_on_gpu(stream, run, [run] {
     if (run.bytes > 0) std::memset(run.workspace, 0xff, run.bytes);
     run.product.run();
