@@ -91,7 +91,10 @@ def main():
         with ThreadPoolExecutor(options.jobs) as pool:
             for found in pool.map(lambda group: complaints_of(group, folder), longest_first):
                 for complaint in found:
-                    if complaint not in told and (not wanted or complaint.split(":")[0] in wanted):
+                    file = complaint.split(":")[0]
+                    if file.startswith(f"{options.build.resolve()}/") and "/Unity/" not in file:
+                        continue  # which was generated
+                    if complaint not in told and (not wanted or file in wanted):
                         print(complaint, flush=True)
                         told.add(complaint)
     if told:
