@@ -26,12 +26,14 @@ class Pieces {
   Pieces(size_t count, const std::function<void(size_t)>& work) : count_(count), work_(work) {}
 
   void go(const std::function<void(size_t)>& told) {
-    for (size_t i = next_++; i < count_; i = next_++) try {
+    for (size_t i = next_++; i < count_; i = next_++) {
+      try {
         if (told) told(i);
         work_(i);
       } catch (...) {
         fail(i);
       }
+    }
   }
 
   void rethrow() const {

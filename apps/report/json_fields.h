@@ -124,6 +124,7 @@ constexpr bool kIsOptional<std::optional<T>> = true;
 
 template <class T>
 void read_number(const Json& json, const std::string& where, T& value) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): branches that T has not count as equal ones
   if constexpr (std::is_same_v<T, bool>) {
     if (!json.is_boolean()) throw Error(ErrorCode::kUsage, "must be true or false", where);
   } else if constexpr (std::is_integral_v<T>) {
@@ -166,6 +167,7 @@ void from_json(const Json& json, const std::string& where, T& value) {
   if constexpr (detail::kIsOptional<T>) {
     value.reset();
     if (!json.is_null()) from_json(json, where, value.emplace());
+    // NOLINTNEXTLINE(bugprone-branch-clone): branches that T has not count as equal ones
   } else if constexpr (detail::kIsList<T>) {
     if (!json.is_array()) throw Error(ErrorCode::kUsage, "must be an array", where);
     value.clear();

@@ -66,8 +66,10 @@ template <size_t kIndex, int kOf, int kA, int kB>
 // to[i] = or += the gradient of input kOf; kOther: how far apart the other input's values are.
 template <size_t kIndex, int kOf, int kOther, Into kInto>
 KERF_CLONES void slope_row(const RowOfTwo& row, float* to) {
+  // NOLINTBEGIN(bugprone-branch-clone): where kOther is 1
   constexpr int kA = kOf == 0 ? 1 : kOther;
   constexpr int kB = kOf == 0 ? kOther : 1;
+  // NOLINTEND(bugprone-branch-clone)
   if constexpr (kInBlocks<kIndex>) {
     constexpr int64_t kBlock = simd::kBlock;
     for (int64_t begin = 0; begin < row.count; begin += kBlock) {

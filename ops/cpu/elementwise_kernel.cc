@@ -62,6 +62,7 @@ struct Loops {
 #pragma omp simd
         for (int64_t i = 0; i < some; ++i) dx[begin + i] = flowing(slopes[i], dy[begin + i]);
       }
+      // NOLINTNEXTLINE(bugprone-branch-clone): loops under omp simd count as equal ones
     } else if constexpr (std::get<kIndex>(kElementwise).of == DerivativeOf::kNothing) {
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i) dx[i] = flowing(slope(0.0F, parameters), dy[i]);

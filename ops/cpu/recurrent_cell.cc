@@ -13,6 +13,7 @@ using simd::sigmoid;
 // ---- RNN
 
 KERF_CLONES void advance_rnn(GateFunction::Kind function, int64_t hidden, float* gate, float* h) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): loops under omp simd count as equal ones
   if (function == GateFunction::Kind::kTanh) {
 #pragma omp simd
     for (int64_t j = 0; j < hidden; ++j) gate[j] = hyperbolic_tangent(gate[j]);
@@ -29,6 +30,7 @@ KERF_CLONES void advance_rnn(GateFunction::Kind function, int64_t hidden, float*
 KERF_CLONES void retreat_rnn(GateFunction::Kind function, const float* gate, const float* dy,
                              int64_t hidden, const float* dh, float* to) {
   for (int64_t j = 0; j < hidden; ++j) to[j] = dh[j] + (dy == nullptr ? 0.0F : dy[j]);
+  // NOLINTNEXTLINE(bugprone-branch-clone): loops under omp simd count as equal ones
   if (function == GateFunction::Kind::kTanh) {
 #pragma omp simd
     for (int64_t j = 0; j < hidden; ++j) to[j] *= 1.0F - gate[j] * gate[j];

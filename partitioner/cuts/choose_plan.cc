@@ -85,10 +85,15 @@ class Choosing {
     std::exception_ptr fault = nullptr;
   };
 
-  // Tells of it; what speaks against it is what it throws, but for faults of Kerf's.
+  // Tells of it, and takes what comes of it.
   template <class Find>
   void attempt(std::string how, const Find& find) {
     if (on_try_) on_try_(how);
+    take(std::move(how), find);
+  }
+  // What speaks against it is what it throws, but for faults of Kerf's.
+  template <class Find>
+  void take(std::string how, const Find& find) {
     tried_.emplace_back().how = std::move(how);
     try {
       tried_.back().why_not = find();
@@ -151,12 +156,12 @@ class Choosing {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;  // else as the layer cut's own
     }
-    if (found) attempt("layer, by step", [&] { return propose(model_, *std::move(found)); });
+    if (found) take("layer, by step", [&] { return propose(model_, *std::move(found)); });
   }
 
   void try_hybrids() {
     for (FoundHybrid& found : find_hybrids(model_, request_, in_flight_, on_try_))
-      attempt(std::move(found.how), [&] {
+      take(std::move(found.how), [&] {
         if (found.fault) std::rethrow_exception(found.fault);
         return propose(std::move(found.model), std::move(found.assignment));
       });

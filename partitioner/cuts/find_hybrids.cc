@@ -1,5 +1,6 @@
 #include "partitioner/cuts/find_hybrids.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
