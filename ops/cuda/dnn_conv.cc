@@ -1,14 +1,12 @@
 #include "ops/cuda/dnn_conv.h"
 
 #include <array>
-#include <memory>
 
+#include "ops/cuda/library_workspace.h"
 #include "runtime/error.h"
 
 namespace kerf::ops::cuda {
 namespace {
-
-constexpr size_t kDnnWorkspaceAlignment = 256;  // as memory that CUDA hands out
 
 // The GPU of a handle.
 class HandleTarget final : public DnnTarget {
@@ -29,13 +27,14 @@ class HandleTarget final : public DnnTarget {
 }  // namespace
 
 int64_t DnnConv::workspace_bytes(const DnnConvProblem& problem) {
-  return most_workspace(problem) + static_cast<int64_t>(kDnnWorkspaceAlignment);
+  return static_cast<int64_t>(with_library_alignment(static_cast<size_t>(most_workspace(problem))));
 }
 
 std::optional<DnnConvPlan>& DnnConv::plan_of(const DnnConvProblem& problem) {
   const auto at = plans_.find(problem);
   if (at != plans_.end()) return at->second;
-  return plans_.emplace(problem, make_plan(problem, HandleTarget(bench_.cudnn()), bench_.queue()))
+  return plans_
+      .emplace(problem, make_plan(problem, HandleTarget(bench_.cudnn()), bench_.queue(), rank_))
       .first->second;
 }
 
@@ -44,9 +43,8 @@ void DnnConv::run(const DnnConvProblem& problem, const Tensors& tensors, Workspa
   KERF_CHECK(plan.has_value(), "cuDNN was asked to do what it has no engine for");
   const Queue& queue = bench_.queue();
   const int64_t granted = workspace_bytes(problem);
-  void* scratch = workspace.take<std::byte>(granted);
-  auto room = static_cast<size_t>(granted);
-  std::align(kDnnWorkspaceAlignment, static_cast<size_t>(plan->workspace), scratch, room);
+  void* scratch =
+      aligned_for_library({workspace.take<std::byte>(granted), static_cast<size_t>(granted)});
   const std::array<int64_t, 3> ids{DnnConvPlan::kIdOfX, DnnConvPlan::kIdOfW, DnnConvPlan::kIdOfY};
   const std::array<void*, 3> data{tensors.x, tensors.w, tensors.y};
   DnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, queue);

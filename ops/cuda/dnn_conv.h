@@ -21,7 +21,8 @@ class DnnConv {
     float* y = nullptr;
   };
 
-  explicit DnnConv(CudaWorkbench& bench) : bench_(bench) {}
+  // By the engine that make_plan() has at `rank`: the first but in tests of the others.
+  explicit DnnConv(CudaWorkbench& bench, int rank = 0) : bench_(bench), rank_(rank) {}
 
   // Of a problem, or one of fewer samples.
   static int64_t workspace_bytes(const DnnConvProblem& problem);
@@ -34,6 +35,7 @@ class DnnConv {
   std::optional<DnnConvPlan>& plan_of(const DnnConvProblem& problem);
 
   CudaWorkbench& bench_;
+  int rank_;
   std::map<DnnConvProblem, std::optional<DnnConvPlan>> plans_;
 };
 

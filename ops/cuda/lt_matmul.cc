@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/cuda/cublas_check.h"
+#include "ops/cuda/library_workspace.h"
 #include "runtime/error.h"
 
 namespace kerf::ops::cuda {
@@ -18,6 +19,12 @@ struct DestroyPreference {
   }
 };
 
+// What an algorithm may take for a result of `batch` times m x n.
+size_t most_workspace(int64_t batch, int64_t m, int64_t n) {
+  const size_t result = static_cast<size_t>(batch * m * n) * sizeof(float);
+  return std::min(kMostPartials * result, kMostWorkspace);
+}
+
 }  // namespace
 
 void LtMatmul::check(cublasStatus_t status, const char* call) const {
@@ -31,8 +38,7 @@ uint32_t LtMatmul::alignment_of(int64_t elements) {
 }
 
 size_t LtMatmul::workspace_bytes(int64_t batch, int64_t m, int64_t n) {
-  const size_t result = static_cast<size_t>(batch * m * n) * sizeof(float);
-  return std::min(kMostPartials * result, kMostWorkspace);
+  return with_library_alignment(most_workspace(batch, m, n));
 }
 
 LtMatmul::Layout LtMatmul::make_layout(const Problem& problem, int64_t rows,
@@ -134,13 +140,18 @@ void LtMatmul::run(Problem problem, const float* a, const float* b, const float*
   KERF_CHECK(workspace.size() >= granted, "{} bytes of workspace instead of {}", workspace.size(),
              granted);
   auto at = plans_.find(problem);
-  if (at == plans_.end()) at = plans_.emplace(problem, make_plan(problem, granted)).first;
+  if (at == plans_.end())
+    at = plans_
+             .emplace(problem,
+                      make_plan(problem, most_workspace(problem.batch, problem.m, problem.n)))
+             .first;
   Plan& plan = at->second;
   if (problem.bias) point_bias(plan, bias);
   const float beta = problem.accumulate ? 1.0F : 0.0F;
   check(cublasLtMatmul(bench_.cublas_lt(), plan.desc.get(), &problem.alpha, b, plan.first.get(), a,
                        plan.second.get(), &beta, y, plan.result.get(), y, plan.result.get(),
-                       &plan.algorithm, workspace.data(), plan.workspace, bench_.queue().stream()),
+                       &plan.algorithm, aligned_for_library(workspace), plan.workspace,
+                       bench_.queue().stream()),
         "cublasLtMatmul");
 }
 

@@ -13,7 +13,7 @@ namespace kerf::ops {
 namespace {
 
 constexpr size_t kGuard = 256;
-constexpr size_t kBlock = 64;  // of arenas and slots
+constexpr size_t kBlock = 64;  // of arenas and slots, which begin at any multiple of it
 constexpr std::byte kUnset{0xff};
 constexpr std::byte kSentinel{0x5a};
 
@@ -42,8 +42,8 @@ GuardedMemory::GuardedMemory(runtime::Device& device, runtime::Stream& stream,
     data_ = end - blocks;
   } else {
     guard_ = kGuard;
-    buffer_ = device.allocate(bytes_ + kGuard);
-    data_ = buffer_.data();
+    buffer_ = device.allocate(kBlock + bytes_ + kGuard);
+    data_ = buffer_.data() + kBlock;  // allocations of GPUs begin at multiples of more
   }
   filled_.resize(bytes_ + guard_, kSentinel);
   seen_.resize(filled_.size());

@@ -33,6 +33,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 namespace {
 
 constexpr uint64_t kMostAlignment = 256;  // of which anybody asks
+constexpr uint64_t kWorkspaceAlignment = 256;
 
 using Layout = cublasLtMatrixLayoutOpaque_t;
 
@@ -271,7 +272,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const cublasLtMatmulAlgo_t own =
       algorithm_for(*desc, *a_layout, *b_layout, *d_layout, needed, alignment, algorithm->data[7]);
   if (std::memcmp(&own, algorithm, sizeof own) != 0) return CUBLAS_STATUS_INVALID_VALUE;
-  if (workspace_bytes < needed || (needed > 0 && !aligned(workspace, 16)))
+  if (workspace_bytes < needed || (needed > 0 && !aligned(workspace, kWorkspaceAlignment)))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!aligned(a, alignment) || !aligned(b, alignment) || !aligned(d, alignment) ||
       bias_alignment(*desc) < algorithm->data[7])

@@ -359,6 +359,8 @@ cudnnStatus_t get_attribute(const DnnDescriptor& d, Name name, Type type, int64_
   if (is(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE,
          CUDNN_TYPE_BACKEND_DESCRIPTOR))
     return fill(d, CUDNN_BACKEND_ENGINE_DESCRIPTOR, most, count, values);
+  if (is(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64))
+    return answer(std::vector<int64_t>{d.engines[0]}, most, count, values);
   if (is(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
          CUDNN_TYPE_NUMERICAL_NOTE))
     return answer(dnn_engine(d.engines[0]).numbers, most, count, values);
