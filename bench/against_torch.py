@@ -1,10 +1,14 @@
 """One worker with one thread against PyTorch with one thread, in turns within one run: medians of ratios.
 
-    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--python PYTHON] [--memory] [--json]
+    against_torch.py [--kerf build/release/bin/kerf] [--rounds 7] [--only convnet] [--python PYTHON] [--device cuda:0]
+                     [--ways eager] [--memory] [--json]
 
 A ratio is Kerf's step time over PyTorch's; below 1 Kerf is faster. Each round runs Kerf and every way that PyTorch has for the
 model, in an order that turns with the round; PyTorch's is the way of the least median. --python names an interpreter with
 another PyTorch than Debian's (and torchvision, for its networks).
+
+With --device both compute there instead, what Kerf has kernels for; Kerf's step still brings its batch from the host, PyTorch's
+lies there.
 
 With --memory it is the most memory that was resident during the steps, less what is at start: of `kerf --version`, and of
 PyTorch imported; its way of the least.
@@ -30,9 +34,9 @@ IMAGE_WAYS = ("eager", "channels-last", "compile")
 class Case:
     """`model`: Kerf's; a FILE.onnx is what PyTorch exports of torch_model."""
 
-    def __init__(self, name, model, batch, steps, data, ways=("eager",), torch_model=None):
+    def __init__(self, name, model, batch, steps, data, ways=("eager",), torch_model=None, on_gpus=True):
         self.name, self.model, self.batch, self.steps, self.data = name, model, batch, steps, data
-        self.ways, self.torch_model = ways, torch_model or model
+        self.ways, self.torch_model, self.on_gpus = ways, torch_model or model, on_gpus
 
 
 CASES = [
@@ -43,11 +47,11 @@ CASES = [
     Case("MLP 784-4096-4096-10, batch 256", ["mlp", "--sizes", "784-4096-4096-10"], 256, 8, "784x10", ("eager", "compile")),
     Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"]),
     Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
-    Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile")),
+    Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile"), on_gpus=False),
 ]
 
 
-def kerf_command(kerf, case, folder, batches=4):
+def kerf_command(kerf, case, folder, device="cpu", batches=4):
     """On data of so many batches."""
     rows = case.batch * batches
     data = f"synthetic:{rows}x{case.data}" if case.data else f"tokens:{rows}x128x96"
@@ -59,41 +63,50 @@ def kerf_command(kerf, case, folder, batches=4):
         model = [file, "--loss", "cross-entropy"]
     return [kerf, "train", *model, "--data", data, "--workers", "1", "--transport", "inproc", "--threads", "1", "--batch",
             str(case.batch), "--micro-batches", "1", "--steps", str(case.steps), "--lr", "0.001", "--no-test",
-            "--trace-steps", "0", "--json", "--out", os.path.join(folder, "run")]
+            "--trace-steps", "0", "--device", device, "--json", "--out", os.path.join(folder, "run")]
 
 
-def torch_command(python, case, way):
+def torch_command(python, case, way, device="cpu"):
     return [python, str(HERE / "peer_torch.py"), *case.torch_model, "--batch", str(case.batch), "--steps", str(case.steps),
-            "--mode", way]
+            "--mode", way, "--device", device]
 
 
-def kerf_step(kerf, case):
+def cores_for(device):
+    return "0" if device == "cpu" else "0-3"  # what feeds a GPU is no computing
+
+
+def kerf_step(arguments, case):
     with tempfile.TemporaryDirectory() as folder:
-        return answer(kerf_command(kerf, case, folder))["median_step_seconds"]
+        command = kerf_command(arguments.kerf, case, folder, arguments.device)
+        return answer(command, cores_for(arguments.device))["median_step_seconds"]
 
 
-def torch_step(python, case, way):
-    report = answer(torch_command(python, case, way))
+def torch_step(arguments, case, way):
+    report = answer(torch_command(arguments.python, case, way, arguments.device), cores_for(arguments.device))
     return statistics.median(report["step_seconds"]), report["torch"]
 
 
-def ways_of(python, case):
-    """Those that this PyTorch has: Debian's compiles nothing."""
-    version = int(subprocess.run([python, "-c", "import torch; print(torch.__version__.split('.')[0])"], capture_output=True,
-                                 text=True, check=True).stdout)
-    return [way for way in case.ways if way != "compile" or version > 1]
+def ways_of(arguments, case):
+    """Those that this PyTorch has, Debian's compiles nothing, and that are asked for."""
+    ways = [way for way in case.ways if way in arguments.ways.split(",")]
+    if "compile" in ways:
+        version = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True,
+                                 text=True, check=True).stdout
+        if version.startswith("1."):
+            ways.remove("compile")
+    return ways
 
 
 def measure(case, arguments):
     versions = set()
 
     def peer(way):
-        seconds, version = torch_step(arguments.python, case, way)
+        seconds, version = torch_step(arguments, case, way)
         versions.add(version)
         return seconds
 
-    sides = {"kerf": lambda: kerf_step(arguments.kerf, case)}
-    sides |= {way: lambda way=way: peer(way) for way in ways_of(arguments.python, case)}
+    sides = {"kerf": lambda: kerf_step(arguments, case)}
+    sides |= {way: lambda way=way: peer(way) for way in ways_of(arguments, case)}
     times = in_turns(sides, arguments.rounds)
     kerf = times.pop("kerf")
     best = fastest(times)
@@ -118,7 +131,7 @@ def measure_memory(case, arguments):
         command = kerf_command(arguments.kerf, case, folder, batches=1)
         kerf = most_resident(command) - most_resident([arguments.kerf, "--version"])
     torch = {}
-    for way in ways_of(arguments.python, case):
+    for way in ways_of(arguments, case):
         command = torch_command(arguments.python, case, way)
         torch[way] = most_resident(command) - most_resident(command + ["--start"])
     return {"kerf_mib": kerf, "torch_mib": torch, "ratio": kerf / min(torch.values()),
@@ -136,12 +149,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name has this, as in convnet")
     parser.add_argument("--python", default=TORCH_PYTHON, help="an interpreter that has PyTorch")
+    parser.add_argument("--device", default="cpu", help="cuda:0: where both compute (not with --memory)")
+    parser.add_argument("--ways", default=",".join(IMAGE_WAYS), help="of PyTorch's, those to try; default %(default)s")
     parser.add_argument("--memory", action="store_true", help="what is resident at most, instead of times")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     report = {}
     for case in CASES:
-        if arguments.only not in case.name:
+        if arguments.only not in case.name or not (case.on_gpus or arguments.device == "cpu"):
             continue
         result = report[case.name] = (measure_memory if arguments.memory else measure)(case, arguments)
         if arguments.json:

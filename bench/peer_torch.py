@@ -1,9 +1,10 @@
 """Training steps in PyTorch, for comparison: prints {"step_seconds": [...], "torch": VERSION} as JSON.
 
     peer_torch.py lenet5|convnet|cnn|mlp|resnet50|vgg16|gpt [--sizes 784-4096-4096-10] [--batch 256] [--steps 20] [--threads 1]
-                  [--mode eager|channels-last|compile] [--start] [--export FILE.onnx]
+                  [--mode eager|channels-last|compile] [--device cpu|cuda:0] [--start] [--export FILE.onnx]
 
-A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in memory. resnet50 and
+A step is zero_grad, forward, cross-entropy, backward, SGD with momentum 0.9, on a batch that is ready in the device's memory, in
+float32 (no TF32). resnet50 and
 vgg16 are torchvision's, for images of 64 rows and columns; gpt has the sizes of `kerf train gpt`; cnn is PyTorch's own example
 for handwritten digits. --export writes the model and takes no step.
 """
@@ -110,6 +111,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode", choices=["eager", "channels-last", "compile"], default="eager")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--start", action="store_true", help="end before the model is made, with nothing taken down")
     parser.add_argument("--export", metavar="FILE.onnx", help="write the model, and end")
     arguments = parser.parse_args()
@@ -129,6 +131,8 @@ def main():
     if arguments.mode == "channels-last":
         model = model.to(memory_format=torch.channels_last)
         x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    model, x, y = (each.to(arguments.device) for each in (model, x, y))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     run = torch.compile(model) if arguments.mode == "compile" else model
     seconds = []
@@ -137,6 +141,8 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(run(x), y).backward()
         optimizer.step()
+        if arguments.device != "cpu":
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     print(json.dumps({"step_seconds": seconds[2:], "torch": torch.__version__}))
 

@@ -68,8 +68,8 @@ struct DnnConvPlan {
 // What a problem, or one of fewer samples, may take of workspace: room for its tensors laid anew,
 // and for partial sums of the weights' gradient.
 int64_t most_workspace(const DnnConvProblem& problem);
-// Nothing where cuDNN has no engine for it, or, in the order of heuristics, no more than `rank` that
-// will do. Throws as check_cudnn() does.
+// By the engine that, of those that will do, is the rank-th in the order of heuristics. Nothing
+// where cuDNN has none. Throws as check_cudnn() does.
 std::optional<DnnConvPlan> make_plan(const DnnConvProblem& problem, const DnnTarget& target,
                                      const Queue& queue, int rank = 0);
 

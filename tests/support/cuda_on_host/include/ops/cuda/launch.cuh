@@ -16,18 +16,20 @@
 
 namespace kerf::ops::cuda {
 
-inline constexpr int kLanes = 128;
+inline constexpr int kLanes = 1024;
 inline constexpr size_t kMostParameters = 4096;  // bytes
 
 template <class Value, class Term, class Join>
 Value joined(int64_t length, const Value& zero, const Term& term, const Join& join) {
   std::array<Value, kLanes> lanes;
-  lanes.fill(zero);
-  for (size_t lane = 0; lane < kLanes; ++lane)
+  const auto used = static_cast<size_t>(std::clamp<int64_t>(length, 1, kLanes));
+  std::fill_n(lanes.begin(), used, zero);
+  for (size_t lane = 0; lane < used; ++lane)
     for (auto i = static_cast<int64_t>(lane); i < length; i += kLanes)
       lanes[lane] = join(lanes[lane], term(i));
+  // Those beyond are zero, which changes nothing.
   for (size_t width = kLanes / 2; width > 0; width /= 2)
-    for (size_t lane = 0; lane < width; ++lane)
+    for (size_t lane = 0; lane < width && lane + width < used; ++lane)
       lanes[lane] = join(lanes[lane], lanes[lane + width]);
   return lanes[0];
 }
