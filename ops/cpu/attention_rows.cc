@@ -21,8 +21,7 @@ KERF_CLONES ScoreSum weights_of_scores(float* scores, int64_t count) {
     std::fill_n(scores, count, 0.0F);
     return {kNothing, 0};
   }
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) scores[i] = simd::exponential(scores[i] - most);
+  simd::change_in_lanes(scores, count, [=](float x) { return simd::exponential(x - most); });
   const float sum = simd::sum_in_lanes(count, [=](int64_t i) { return scores[i]; });
   const float share = 1.0F / sum;
 #pragma omp simd
@@ -35,9 +34,8 @@ KERF_CLONES void weights_again(const ScoreSum& sum, int64_t count, float* scores
     std::fill_n(scores, count, 0.0F);
     return;
   }
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i)
-    scores[i] = simd::exponential(scores[i] - sum.largest) * sum.share;
+  simd::change_in_lanes(scores, count,
+                        [=](float x) { return simd::exponential(x - sum.largest) * sum.share; });
 }
 
 KERF_CLONES void score_gradients(const float* weights, int64_t count, float* gradients) {
@@ -47,8 +45,7 @@ KERF_CLONES void score_gradients(const float* weights, int64_t count, float* gra
 }
 
 KERF_CLONES void cap_scores(float cap, int64_t count, float* scores, float* slopes) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) scores[i] = simd::hyperbolic_tangent(scores[i] / cap);
+  simd::change_in_lanes(scores, count, [=](float x) { return simd::hyperbolic_tangent(x / cap); });
   if (slopes != nullptr)
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) slopes[i] = 1.0F - scores[i] * scores[i];
