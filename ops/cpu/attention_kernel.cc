@@ -8,7 +8,7 @@
 
 #include "ops/activation_kernel.h"
 #include "ops/cpu/attention_rows.h"
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/operators/attention.h"
 #include "ops/simd/simd.h"
 
@@ -53,7 +53,7 @@ struct AttentionScratch {
   float* scores = nullptr;
   float* gradients = nullptr;
   float* slopes = nullptr;  // with a softcap only
-  DnnlMatmul& product;
+  MatrixProduct& product;
   Workspace left;
 };
 
@@ -83,8 +83,8 @@ AttentionStrides attention_strides(const Attention& op, const Extents& e) {
           op.value_width() * (side ? e.query_heads : 1)};
 }
 
-DnnlMatmul::Problem problem_of(const Attention& op, const AttentionStrides& s,
-                               AttentionProduct which, int64_t rows, int64_t keys) {
+MatrixProduct::Problem problem_of(const Attention& op, const AttentionStrides& s,
+                                  AttentionProduct which, int64_t rows, int64_t keys) {
   const int64_t d = op.width();
   const int64_t e = op.value_width();
   switch (which) {
@@ -180,11 +180,11 @@ class AttentionKernel final : public ActivationKernel {
       for (const auto which : {AttentionProduct::kScores, AttentionProduct::kValues,
                                AttentionProduct::kWeightGradients, AttentionProduct::kOfV,
                                AttentionProduct::kOfQ, AttentionProduct::kOfK})
-        most = std::max(most, DnnlMatmul::workspace_bytes(problem_of(op, s, which, rows, keys),
-                                                          transposes_a(which), transposes_b(which),
-                                                          false, threads));
+        most = std::max(most, MatrixProduct::workspace_bytes(problem_of(op, s, which, rows, keys),
+                                                             transposes_a(which),
+                                                             transposes_b(which), false, threads));
     };
-    // A block of fewer keys takes no more, or is computed in another way (DnnlMatmul).
+    // A block of fewer keys takes no more, or is computed in another way (MatrixProduct).
     for (const int64_t rows : {block_rows(e), rest == 0 ? block_rows(e) : rest}) add(rows, e.keys);
     return scores_bytes(op, e) + most;
   }
@@ -374,8 +374,8 @@ class AttentionKernel final : public ActivationKernel {
   }
 
   const Attention& op_;
-  int64_t first_query_ = 0;          // of this part, among the whole's
-  std::deque<DnnlMatmul> products_;  // one for each thread
+  int64_t first_query_ = 0;             // of this part, among the whole's
+  std::deque<MatrixProduct> products_;  // one for each thread
 };
 
 }  // namespace

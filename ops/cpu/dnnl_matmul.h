@@ -8,30 +8,13 @@
 #include <map>
 
 #include "ops/cpu/dnnl_engine.h"
+#include "ops/cpu/matmul_problem.h"
 
 namespace kerf::ops::cpu {
 
-// A row-major matrix of which the product sees the transpose, if asked.
-struct Matrix {
-  const float* data = nullptr;
-  bool transposed = false;
-};
-
 class DnnlMatmul {
  public:
-  // batch x: to[x] (m x n) = alpha * a[x] (m x k) * b[x] (k x n) + bias (n, may be null); adds to
-  // what is there if `accumulate`. Bias goes with alpha 1 only.
-  struct Problem {
-    int64_t batch = 1;
-    int64_t m = 0;
-    int64_t n = 0;
-    int64_t k = 0;
-    float alpha = 1;
-    bool accumulate = false;
-    // From a row to the next, as it lies in memory, of a, b and the product; 0: rows lie dense.
-    // Not 0: of one product only.
-    std::array<int64_t, 3> strides{};
-  };
+  using Problem = MatmulProblem;
   void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to,
            const Workspace& workspace);
   // What it takes with so many threads; `has_bias`, and which of a and b are transposed.

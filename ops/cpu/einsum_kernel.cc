@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/cpu/walk.h"
 #include "ops/kernel.h"
 #include "ops/operators/einsum.h"
@@ -206,8 +206,9 @@ class EinsumKernel final : public PlainKernel {
   }
 
   // The product into an operand, which sees it again and again where it was summed.
-  void write(const Product& p, DnnlMatmul::Problem problem, Matrix a, Matrix b, const Stack& stack,
-             const Letters& letters, const TensorView& to, bool accumulate, Workspace& workspace) {
+  void write(const Product& p, MatrixProduct::Problem problem, Matrix a, Matrix b,
+             const Stack& stack, const Letters& letters, const TensorView& to, bool accumulate,
+             Workspace& workspace) {
     const Walk from = packing(p, stack, letters, to.shape);
     if (is_dense(from)) {
       problem.accumulate = accumulate;
@@ -222,7 +223,7 @@ class EinsumKernel final : public PlainKernel {
 
   const Einsum& op_;
   std::optional<Groups> groups_;  // of two operands
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 // The operands packed, and the product that takes most.
@@ -250,13 +251,13 @@ size_t einsum_workspace(const BoundOperator& bound, const LocalSpecs& local, int
   const int64_t n = together(groups.columns);
   const int64_t k = together(groups.inner);
   size_t most = 0;
-  const auto add_product = [&](DnnlMatmul::Problem problem, bool accumulates) {
+  const auto add_product = [&](MatrixProduct::Problem problem, bool accumulates) {
     for (const bool accumulate : {false, true})
       for (const bool a : {false, true})
         for (const bool b : {false, true}) {
           if (accumulate && !accumulates) continue;
           problem.accumulate = accumulate;
-          most = std::max(most, DnnlMatmul::workspace_bytes(problem, a, b, false, threads));
+          most = std::max(most, MatrixProduct::workspace_bytes(problem, a, b, false, threads));
         }
   };
   if (batch * m * n * k == 0) return packed;

@@ -2,7 +2,7 @@
 // is multiplied by hand, as fast as memory gives the matrix: oneDNN packs it first, and takes twice
 // as long.
 #include "ops/cpu/column_sum.h"
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/kernel.h"
 #include "ops/operators/gemm.h"
 #include "ops/simd/simd.h"
@@ -10,7 +10,7 @@
 namespace kerf::ops::cpu {
 namespace {
 
-DnnlMatmul::Problem gemm_product(const Gemm& op, const Shape& a, const Shape& y) {
+MatrixProduct::Problem gemm_product(const Gemm& op, const Shape& a, const Shape& y) {
   return {.m = y[0], .n = y[1], .k = a[op.transpose_a() ? 0 : 1], .alpha = op.alpha()};
 }
 
@@ -54,8 +54,8 @@ KERF_CLONES void row_by_rows(const float* x, const float* b, int64_t rows, int64
 }
 
 // Of A (0) or B (1), whose shape is `to`. Sums over micro-batches are taken inside.
-DnnlMatmul::Problem gemm_gradient(const Gemm& op, int input, const Shape& to, const Shape& y,
-                                  bool accumulate) {
+MatrixProduct::Problem gemm_gradient(const Gemm& op, int input, const Shape& to, const Shape& y,
+                                     bool accumulate) {
   return {.m = to[0],
           .n = to[1],
           .k = y[input == 0 ? 1 : 0],
@@ -142,7 +142,7 @@ class GemmKernel final : public PlainKernel {
   }
 
   const Gemm& op_;
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 std::unique_ptr<Kernel> make_gemm(const KernelSite& site) {
@@ -157,10 +157,10 @@ size_t gemm_workspace(const BoundOperator& bound, const LocalSpecs& local, int t
   const Shape& y = local.outputs[0].shape;
   if (y.elements() == 0 || a.elements() == 0) return 0;
   size_t most = 0;
-  const auto add = [&](const DnnlMatmul::Problem& problem, bool transposed_a, bool transposed_b,
+  const auto add = [&](const MatrixProduct::Problem& problem, bool transposed_a, bool transposed_b,
                        bool bias) {
     most = std::max(
-        most, DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, bias, threads));
+        most, MatrixProduct::workspace_bytes(problem, transposed_a, transposed_b, bias, threads));
   };
   for (const bool bias : {false, true})
     if (!bias || op.has(2)) add(gemm_product(op, a, y), op.transpose_a(), op.transpose_b(), bias);

@@ -1,8 +1,8 @@
 // MatMul on the CPU: as few oneDNN products as the stacks allow.
 #include <algorithm>
 
-#include "ops/cpu/dnnl_matmul.h"
 #include "ops/cpu/element.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/kernel.h"
 #include "ops/matmul_stacks.h"
 #include "ops/number.h"
@@ -10,12 +10,12 @@
 namespace kerf::ops::cpu {
 namespace {
 
-DnnlMatmul::Problem matmul_product(const StackedProducts& p) {
+MatrixProduct::Problem matmul_product(const StackedProducts& p) {
   return {.batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
 }
 
 // Of A (0) or B (1).
-DnnlMatmul::Problem matmul_gradient(const StackedProducts& p, int input, bool accumulate) {
+MatrixProduct::Problem matmul_gradient(const StackedProducts& p, int input, bool accumulate) {
   if (input == 0) return {.batch = p.batch, .m = p.m, .n = p.k, .k = p.n, .accumulate = accumulate};
   return {.batch = p.batch, .m = p.k, .n = p.n, .k = p.m, .accumulate = accumulate};
 }
@@ -58,7 +58,7 @@ class MatMulKernel final : public PlainKernel {
   }
 
  private:
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 // Numbers that oneDNN does not multiply: shapes and tables, not layers.
@@ -106,11 +106,12 @@ size_t matmul_workspace(const BoundOperator& op, const LocalSpecs& local, int th
   if (y.elements() == 0 || local.inputs[0].shape.elements() == 0) return 0;
   if (local.outputs[0].dtype != DType::kFloat32) return 0;
   const StackedProducts p(local.inputs[0].shape, local.inputs[1].shape, y);
-  size_t most = DnnlMatmul::workspace_bytes(matmul_product(p), false, false, false, threads);
+  size_t most = MatrixProduct::workspace_bytes(matmul_product(p), false, false, false, threads);
   for (const int input : {0, 1})
     for (const bool accumulate : {false, true})
       if (op.inputs()[static_cast<size_t>(input)].wants_gradient)
-        most = std::max(most, DnnlMatmul::workspace_bytes(matmul_gradient(p, input, accumulate),
+        most =
+            std::max(most, MatrixProduct::workspace_bytes(matmul_gradient(p, input, accumulate),
                                                           input == 1, input == 0, false, threads));
   return most;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/cpu/column_sum.h"
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/cpu/recurrent_cell.h"
 #include "ops/kernel.h"
 #include "ops/local_index.h"
@@ -26,7 +26,7 @@ struct CellExtents {
     samples = row == 0 ? 0 : gates.elements() / row;
   }
 
-  using Product = DnnlMatmul::Problem;
+  using Product = MatrixProduct::Problem;
   Product forward(bool accumulate) const {
     return {.m = samples, .n = row, .k = hidden, .accumulate = accumulate};
   }
@@ -123,10 +123,10 @@ class RecurrentCellKernel final : public Kernel {
     const size_t arguments =
         op.handed_bytes(local) > 0 ? 0 : piece_bytes<float>((apart ? 2 : 1) * e.samples * e.row);
     const size_t backward = arguments + 3 * piece_bytes<float>(e.samples * e.units);
-    size_t product = DnnlMatmul::workspace_bytes(e.forward(true), false, true, false, threads);
-    const auto add = [&](const DnnlMatmul::Problem& problem, bool transposed) {
-      product = std::max(product,
-                         DnnlMatmul::workspace_bytes(problem, transposed, false, false, threads));
+    size_t product = MatrixProduct::workspace_bytes(e.forward(true), false, true, false, threads);
+    const auto add = [&](const MatrixProduct::Problem& problem, bool transposed) {
+      product = std::max(
+          product, MatrixProduct::workspace_bytes(problem, transposed, false, false, threads));
     };
     add(e.of_state(), false);
     for (const bool accumulate : {false, true}) add(e.of_weights(accumulate), true);
@@ -234,7 +234,7 @@ class RecurrentCellKernel final : public Kernel {
 
   const RecurrentCell& op_;
   LocalIndex units_;
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // them, put into the outputs of the steps, or gathered from their gradients.
 #include <algorithm>
 
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/kernel.h"
 #include "ops/local_index.h"
 #include "ops/operators/recurrent_inputs.h"
@@ -34,11 +34,12 @@ class RecurrentInputsKernel final : public PlainKernel {
   static size_t workspace(const RecurrentInputs& op, const LocalSpecs& local, int threads) {
     const Extents e(op, local.inputs[0].shape, local.inputs[1].shape);
     if (e.rows() * e.outputs == 0) return 0;
-    size_t product = DnnlMatmul::workspace_bytes(e.forward(), false, true, false, threads);
+    size_t product = MatrixProduct::workspace_bytes(e.forward(), false, true, false, threads);
     for (const bool accumulate : {false, true})
       product = std::max(
-          {product, DnnlMatmul::workspace_bytes(e.of_x(accumulate), false, false, false, threads),
-           DnnlMatmul::workspace_bytes(e.of_w(accumulate), true, false, false, threads)});
+          {product,
+           MatrixProduct::workspace_bytes(e.of_x(accumulate), false, false, false, threads),
+           MatrixProduct::workspace_bytes(e.of_w(accumulate), true, false, false, threads)});
     return piece_bytes<float>(e.rows() * e.outputs) + product;
   }
 
@@ -81,7 +82,7 @@ class RecurrentInputsKernel final : public PlainKernel {
     int64_t row(int64_t t, int64_t s) const {
       return samples_first ? s * steps + t : t * samples + s;
     }
-    using Product = DnnlMatmul::Problem;
+    using Product = MatrixProduct::Problem;
     Product forward() const { return {.m = rows(), .n = outputs, .k = inputs}; }
     Product of_x(bool accumulate) const {
       return {.m = rows(), .n = inputs, .k = outputs, .accumulate = accumulate};
@@ -106,7 +107,7 @@ class RecurrentInputsKernel final : public PlainKernel {
 
   const RecurrentInputs& op_;
   LocalIndex steps_;
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 }  // namespace

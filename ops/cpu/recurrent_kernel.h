@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/cpu/sequence.h"
 #include "ops/kernel.h"
 #include "ops/operators/recurrent.h"
@@ -116,7 +116,7 @@ class RecurrentKernel final : public Kernel {
   const Recurrent& op_;
   int64_t largest_ = 0;        // samples of the largest call
   std::vector<int64_t> held_;  // directions
-  DnnlMatmul matmul_;
+  MatrixProduct matmul_;
 };
 
 }  // namespace kerf::ops::cpu

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/cpu/dnnl_matmul.h"
+#include "ops/cpu/matrix_product.h"
 #include "ops/operators/recurrent.h"
 #include "ops/simd/simd.h"
 #include "ops/workspace.h"
@@ -58,7 +58,7 @@ struct Sequence {
 
   // ---- products; of `count` blocks of a row of gates
 
-  using Product = DnnlMatmul::Problem;
+  using Product = MatrixProduct::Problem;
 
   Product input_product(int64_t some_steps) const {
     return {.m = some_steps * samples, .n = gates(), .k = inputs};
@@ -97,7 +97,7 @@ struct Sequence {
     size_t most = 0;
     const auto add = [&](const Product& product, bool transposed_a, bool transposed_b, bool bias) {
       most = std::max(
-          most, DnnlMatmul::workspace_bytes(product, transposed_a, transposed_b, bias, threads));
+          most, MatrixProduct::workspace_bytes(product, transposed_a, transposed_b, bias, threads));
     };
     const bool biased = op.has(Recurrent::kB);
     const int64_t last = steps % steps_at_once();

@@ -1,0 +1,24 @@
+#include "ops/cpu/matrix_product.h"
+
+#include <algorithm>
+
+#include "ops/cpu/panel_matmul.h"
+
+namespace kerf::ops::cpu {
+
+void MatrixProduct::run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to,
+                        const Workspace& workspace) {
+  if (suits_panels(problem)) return multiply_panels(problem, a, b, bias, to, workspace);
+  by_library_.run(problem, a, b, bias, to, workspace);
+}
+
+size_t MatrixProduct::workspace_bytes(const Problem& problem, bool transposed_a, bool transposed_b,
+                                      bool has_bias, int threads) {
+  // Panels never suit a product of fewer rows than one that they do not suit.
+  const size_t by_library =
+      DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, has_bias, threads);
+  if (!suits_panels(problem)) return by_library;
+  return std::max(by_library, panel_workspace_bytes(problem, threads));
+}
+
+}  // namespace kerf::ops::cpu

@@ -1,0 +1,24 @@
+// Products of float32 matrices, by panel_matmul.h or oneDNN, whichever is quicker on this processor.
+//
+// Owned by a kernel; belongs to its thread.
+#pragma once
+
+#include "ops/cpu/dnnl_matmul.h"
+
+namespace kerf::ops::cpu {
+
+class MatrixProduct {
+ public:
+  using Problem = MatmulProblem;
+  void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to,
+           const Workspace& workspace);
+  // What it takes with so many threads, and one of fewer rows, or of fewer terms, too; `has_bias`,
+  // and which of a and b are transposed.
+  static size_t workspace_bytes(const Problem& problem, bool transposed_a, bool transposed_b,
+                                bool has_bias, int threads);
+
+ private:
+  DnnlMatmul by_library_;
+};
+
+}  // namespace kerf::ops::cpu

@@ -1,0 +1,250 @@
+#include "ops/cpu/panel_matmul.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/simd/simd.h"
+#include "runtime/error.h"
+
+#define KERF_AVX2 [[gnu::target("avx2,fma")]]
+
+namespace kerf::ops::cpu {
+namespace {
+
+// A tile of the product: twelve registers of sums, which two of B and one of A leave.
+constexpr int64_t kTileRows = 6;
+constexpr int64_t kTileColumns = 16;
+constexpr int64_t kEight = 8;  // numbers of a register
+// Of a block of A, which stays in the second cache, and of B, which stays in the third.
+constexpr int64_t kBlockRows = 144;
+constexpr int64_t kBlockTerms = 256;
+constexpr int64_t kBlockColumns = 2048;
+// Below, what is laid in panels is used too seldom; and what is large has few edges.
+constexpr int64_t kLeastExtent = 256;
+constexpr int64_t kLeastTerms = 64;
+
+int64_t up_to(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
+
+// Where element (row, column) of a matrix lies.
+struct MatrixView {
+  const float* data;
+  int64_t row_step;
+  int64_t column_step;
+  MatrixView at(int64_t row, int64_t column) const {
+    return {data + row * row_step + column * column_step, row_step, column_step};
+  }
+  MatrixView transposed() const { return {data, column_step, row_step}; }
+};
+
+MatrixView view_of(const Matrix& matrix, int64_t stride, int64_t rows, int64_t columns) {
+  if (matrix.transposed) return {matrix.data, 1, stride == 0 ? rows : stride};
+  return {matrix.data, stride == 0 ? columns : stride, 1};
+}
+
+// Eight terms of `rows` rows, at most eight: each term's numbers and zeros at multiples of `to_step`,
+// in ascending order, so that a store may run into what the next one writes.
+KERF_AVX2 void lay_eight(const MatrixView& from, int64_t rows, int64_t to_step, float* to) {
+  __m256 lines[kEight], pairs[kEight], fours[kEight];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kEight; ++i)
+    lines[i] = i < rows ? _mm256_loadu_ps(from.at(i, 0).data) : _mm256_setzero_ps();
+#pragma GCC unroll 4
+  for (int i = 0; i < kEight; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(lines[i], lines[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(lines[i], lines[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < kEight; i += 4) {
+    fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+    fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+    fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+    fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    _mm256_storeu_ps(to + i * to_step, _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    _mm256_storeu_ps(to + (i + 4) * to_step, _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31));
+}
+
+// kWidth rows of `from` as one panel, term after term; 0 where there are fewer rows. May write up
+// to a register beyond the panel.
+template <int64_t kWidth>
+void lay_panel(const MatrixView& from, int64_t rows, int64_t terms, float* panel) {
+  if (from.row_step == 1 && rows == kWidth) {
+    for (int64_t p = 0; p < terms; ++p)
+      std::memcpy(panel + p * kWidth, from.at(0, p).data, kWidth * sizeof(float));
+    return;
+  }
+  int64_t done = 0;
+  if (from.column_step == 1)
+    for (; done + kEight <= terms; done += kEight)
+      for (int64_t row = 0; row < kWidth; row += kEight)
+        lay_eight(from.at(row, done), rows - row, kWidth, panel + done * kWidth + row);
+  for (int64_t p = done; p < terms; ++p)
+    for (int64_t i = 0; i < kWidth; ++i)
+      panel[p * kWidth + i] = i < rows ? *from.at(i, p).data : 0.0F;
+}
+
+template <int64_t kWidth>
+void lay_panels(const MatrixView& from, int64_t rows, int64_t terms, float* panels) {
+  for (int64_t row = 0; row < rows; row += kWidth)
+    lay_panel<kWidth>(from.at(row, 0), std::min(kWidth, rows - row), terms, panels + row * terms);
+}
+
+// What a tile's sums are added to.
+struct ProductTile {
+  float* data;
+  int64_t row_step;
+  float alpha;
+  bool adds;          // to what is there
+  const float* bias;  // null: none
+};
+
+// A panel of A by one of B. Sixteen numbers a row, of which `to` has all.
+KERF_AVX2 void multiply_tile(const float* a, const float* b, int64_t terms, const ProductTile& to) {
+  __m256 sums[kTileRows][2];
+#pragma GCC unroll 6
+  for (auto& row : sums) row[0] = row[1] = _mm256_setzero_ps();
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < terms; ++p, a += kTileRows, b += kTileColumns) {
+    const __m256 left = _mm256_load_ps(b);
+    const __m256 right = _mm256_load_ps(b + 8);
+#pragma GCC unroll 6
+    for (int i = 0; i < kTileRows; ++i) {
+      const __m256 x = _mm256_broadcast_ss(a + i);
+      sums[i][0] = _mm256_fmadd_ps(x, left, sums[i][0]);
+      sums[i][1] = _mm256_fmadd_ps(x, right, sums[i][1]);
+    }
+  }
+  const __m256 alpha = _mm256_set1_ps(to.alpha);
+#pragma GCC unroll 6
+  for (int i = 0; i < kTileRows; ++i)
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      float* at = to.data + i * to.row_step + 8 * half;
+      __m256 sum = _mm256_mul_ps(alpha, sums[i][half]);
+      if (to.adds) sum = _mm256_add_ps(_mm256_loadu_ps(at), sum);
+      if (to.bias != nullptr) sum = _mm256_add_ps(sum, _mm256_loadu_ps(to.bias + 8 * half));
+      _mm256_storeu_ps(at, sum);
+    }
+}
+
+// A tile at the edge of the product, which has `rows` times `columns` of it.
+void multiply_edge(const float* a, const float* b, int64_t terms, const ProductTile& to,
+                   int64_t rows, int64_t columns) {
+  alignas(32) float whole[kTileRows * kTileColumns];
+  multiply_tile(a, b, terms, {whole, kTileColumns, to.alpha, false, nullptr});
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      float& at = to.data[i * to.row_step + j];
+      const float part = whole[i * kTileColumns + j];
+      const float sum = to.adds ? at + part : part;
+      at = to.bias == nullptr ? sum : sum + to.bias[j];
+    }
+}
+
+struct ProductExtents {
+  int64_t rows;
+  int64_t columns;
+  int64_t terms;
+};
+
+// A block of A by a block of B, both in panels.
+void multiply_block(const float* a, const float* b, const ProductExtents& e,
+                    const ProductTile& to) {
+  for (int64_t j = 0; j < e.columns; j += kTileColumns)
+    for (int64_t i = 0; i < e.rows; i += kTileRows) {
+      const ProductTile tile{to.data + i * to.row_step + j, to.row_step, to.alpha, to.adds,
+                             to.bias == nullptr ? nullptr : to.bias + j};
+      const int64_t rows = std::min(kTileRows, e.rows - i);
+      const int64_t columns = std::min(kTileColumns, e.columns - j);
+      if (rows == kTileRows && columns == kTileColumns)
+        multiply_tile(a + i * e.terms, b + j * e.terms, e.terms, tile);
+      else
+        multiply_edge(a + i * e.terms, b + j * e.terms, e.terms, tile, rows, columns);
+    }
+}
+
+// In one thread; `panels_of_a` and `panels_of_b` have room for a block each.
+void multiply(const MatrixView& a, const MatrixView& b, const ProductExtents& e,
+              const ProductTile& to, float* panels_of_a, float* panels_of_b) {
+  for (int64_t column = 0; column < e.columns; column += kBlockColumns)
+    for (int64_t term = 0; term < e.terms; term += kBlockTerms) {
+      ProductExtents block{0, std::min(kBlockColumns, e.columns - column),
+                           std::min(kBlockTerms, e.terms - term)};
+      const bool last = term + block.terms == e.terms;
+      lay_panels<kTileColumns>(b.at(term, column).transposed(), block.columns, block.terms,
+                               panels_of_b);
+      for (int64_t row = 0; row < e.rows; row += kBlockRows) {
+        block.rows = std::min(kBlockRows, e.rows - row);
+        lay_panels<kTileRows>(a.at(row, term), block.rows, block.terms, panels_of_a);
+        multiply_block(
+            panels_of_a, panels_of_b, block,
+            {to.data + row * to.row_step + column, to.row_step, to.alpha, to.adds || term > 0,
+             last && to.bias != nullptr ? to.bias + column : nullptr});
+      }
+    }
+}
+
+// Threads share what there is more of: rows or columns, in whole tiles.
+bool shares_rows(const MatmulProblem& p) { return p.m > p.n; }
+
+int64_t elements_of_a(const MatmulProblem& p) {
+  return up_to(std::min(p.m, kBlockRows), kTileRows) * std::min(p.k, kBlockTerms) + kEight;
+}
+int64_t elements_of_b(const MatmulProblem& p) {
+  return up_to(std::min(p.n, kBlockColumns), kTileColumns) * std::min(p.k, kBlockTerms);
+}
+
+}  // namespace
+
+bool has_panels() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+}
+
+bool suits_panels(const MatmulProblem& p) {
+  static const bool quicker = has_panels() && __builtin_cpu_supports("avx512f") == 0;
+  return quicker && p.batch == 1 && std::min(p.m, p.n) >= kLeastExtent && p.k >= kLeastTerms;
+}
+
+size_t panel_workspace_bytes(const MatmulProblem& p, int threads) {
+  return static_cast<size_t>(threads) *
+         (piece_bytes<float>(elements_of_a(p)) + piece_bytes<float>(elements_of_b(p)));
+}
+
+void multiply_panels(const MatmulProblem& p, Matrix a, Matrix b, const float* bias, float* to,
+                     Workspace workspace) {
+  KERF_CHECK(p.batch == 1, "panels of {} products", p.batch);
+  const MatrixView first = view_of(a, p.strides[0], p.m, p.k);
+  const MatrixView second = view_of(b, p.strides[1], p.k, p.n);
+  const int64_t row_step = p.strides[2] == 0 ? p.n : p.strides[2];
+  const bool by_rows = shares_rows(p);
+  const int64_t unit = by_rows ? kTileRows : kTileColumns;
+  const int64_t whole = by_rows ? p.m : p.n;
+  const size_t share = panel_workspace_bytes(p, 1);
+  auto* shares = workspace.take<std::byte>(
+      static_cast<int64_t>(panel_workspace_bytes(p, omp_get_max_threads())));
+  simd::parallel_numbered_pieces(
+      up_to(whole, unit) / unit, 1, [&](int64_t piece, int64_t begin, int64_t end) {
+        const int64_t from = begin * unit;
+        const int64_t count = std::min(whole, end * unit) - from;
+        Workspace own({shares + static_cast<size_t>(piece) * share, share});
+        auto* panels_of_a = own.take<float>(elements_of_a(p));
+        auto* panels_of_b = own.take<float>(elements_of_b(p));
+        if (by_rows)
+          multiply(first.at(from, 0), second, {count, p.n, p.k},
+                   {to + from * row_step, row_step, p.alpha, p.accumulate, bias}, panels_of_a,
+                   panels_of_b);
+        else
+          multiply(
+              first, second.at(0, from), {p.m, count, p.k},
+              {to + from, row_step, p.alpha, p.accumulate, bias == nullptr ? nullptr : bias + from},
+              panels_of_a, panels_of_b);
+      });
+}
+
+}  // namespace kerf::ops::cpu

@@ -1,0 +1,149 @@
+// Products by panels against plain loops, with edges on all sides and any number of threads.
+#include "ops/cpu/panel_matmul.h"
+
+#include <gmock/gmock.h>
+#include <omp.h>
+
+#include <cmath>
+
+#include "ops/random.h"
+
+namespace kerf::ops::cpu {
+namespace {
+
+constexpr float kUntouched = -77;
+
+std::vector<float> numbers(int64_t count, uint32_t purpose) {
+  std::vector<float> drawn(static_cast<size_t>(count));
+  fill_uniform({1, purpose, 0, 0}, 0, drawn);
+  return drawn;
+}
+
+struct Case {
+  MatmulProblem problem;
+  bool transposed_a = false;
+  bool transposed_b = false;
+  bool has_bias = false;
+};
+
+// The memory of a case, rows as far apart as it says.
+struct Memory {
+  explicit Memory(const Case& c)
+      : a(numbers(rows_of_a(c) * step(c, 0), 1)),
+        b(numbers(rows_of_b(c) * step(c, 1), 2)),
+        bias(numbers(c.problem.n, 3)),
+        to(static_cast<size_t>(c.problem.m * step(c, 2)), kUntouched) {}
+  static int64_t rows_of_a(const Case& c) { return c.transposed_a ? c.problem.k : c.problem.m; }
+  static int64_t rows_of_b(const Case& c) { return c.transposed_b ? c.problem.n : c.problem.k; }
+  static int64_t step(const Case& c, size_t i) {
+    if (c.problem.strides[i] != 0) return c.problem.strides[i];
+    return i == 0 && c.transposed_a               ? c.problem.m
+           : i == 0 || (i == 1 && c.transposed_b) ? c.problem.k
+                                                  : c.problem.n;
+  }
+  std::vector<float> a, b, bias, to;
+};
+
+std::vector<float> by_panels(const Case& c, int threads) {
+  Memory memory(c);
+  const size_t bytes = panel_workspace_bytes(c.problem, threads);
+  // As a plan grants it; nothing of it is written beyond.
+  constexpr size_t kGuard = 4;
+  std::vector<float> granted(bytes / sizeof(float) + 16 + kGuard, kUntouched);
+  void* begin = granted.data();
+  size_t room = granted.size() * sizeof(float);
+  std::align(64, bytes, begin, room);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  multiply_panels(c.problem, {memory.a.data(), c.transposed_a}, {memory.b.data(), c.transposed_b},
+                  c.has_bias ? memory.bias.data() : nullptr, memory.to.data(),
+                  Workspace({static_cast<std::byte*>(begin), bytes}));
+  omp_set_num_threads(before);
+  const auto* behind = static_cast<const float*>(begin) + bytes / sizeof(float);
+  EXPECT_EQ(behind[0], kUntouched);
+  return memory.to;
+}
+
+// Each number by a loop in double, and what may be apart: of float32's rounding, by the terms.
+void expect_product(const Case& c, const std::vector<float>& result) {
+  const MatmulProblem& p = c.problem;
+  const Memory memory(c);
+  const auto at = [](const std::vector<float>& of, int64_t step, bool transposed, int64_t row,
+                     int64_t column) {
+    return static_cast<double>(
+        of[static_cast<size_t>(transposed ? column * step + row : row * step + column)]);
+  };
+  const int64_t to_step = Memory::step(c, 2);
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < to_step; ++j) {
+      const float found = result[static_cast<size_t>(i * to_step + j)];
+      if (j >= p.n) {
+        ASSERT_EQ(found, kUntouched) << "row " << i << ", behind the columns";
+        continue;
+      }
+      double sum = 0;
+      for (int64_t t = 0; t < p.k; ++t)
+        sum += at(memory.a, Memory::step(c, 0), c.transposed_a, i, t) *
+               at(memory.b, Memory::step(c, 1), c.transposed_b, t, j);
+      double expected = p.alpha * sum + (p.accumulate ? kUntouched : 0);
+      if (c.has_bias) expected += memory.bias[static_cast<size_t>(j)];
+      ASSERT_NEAR(found, expected, 1e-6 * static_cast<double>(p.k + 80))
+          << "row " << i << ", column " << j;
+    }
+}
+
+class PanelMatmul : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!has_panels()) GTEST_SKIP() << "this processor has no AVX2";
+  }
+};
+
+TEST_P(PanelMatmul, IsWhatPlainLoopsGiveAndTheSameWithAnyNumberOfThreads) {
+  const std::vector<float> alone = by_panels(GetParam(), 1);
+  expect_product(GetParam(), alone);
+  for (const int threads : {2, 3, 7}) EXPECT_EQ(by_panels(GetParam(), threads), alone) << threads;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  // Tiles and blocks that are full, have one more, or are nearly empty, in every combination of
+  // what lies transposed.
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{6, 16, 8},
+                                {1, 1, 1},
+                                {7, 17, 9},
+                                {145, 33, 257},
+                                {5, 15, 300},
+                                {13, 2064, 3},
+                                {300, 31, 64}})
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true})
+        all.push_back({{.m = m, .n = n, .k = k}, transposed_a, transposed_b, false});
+  all.push_back(
+      {{.m = 50, .n = 40, .k = 600, .alpha = 0.5F, .accumulate = true}, true, false, false});
+  all.push_back({{.m = 50, .n = 40, .k = 600}, false, true, true});
+  all.push_back({{.m = 20, .n = 2100, .k = 20, .accumulate = true}, false, false, true});
+  all.push_back({{.m = 33, .n = 30, .k = 70, .strides = {80, 45, 37}}, false, false, true});
+  all.push_back({{.m = 33, .n = 30, .k = 70, .strides = {40, 75, 31}}, true, true, false});
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  const MatmulProblem& p = info.param.problem;
+  return std::to_string(p.m) + "x" + std::to_string(p.k) + (info.param.transposed_a ? "t" : "") +
+         "_by_" + std::to_string(p.k) + "x" + std::to_string(p.n) +
+         (info.param.transposed_b ? "t" : "") + (p.accumulate ? "_added" : "") +
+         (info.param.has_bias ? "_biased" : "") + (p.strides[0] != 0 ? "_apart" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, PanelMatmul, testing::ValuesIn(cases()), name_of);
+
+TEST(PanelWorkspace, IsNoLessForWhatIsLarger) {
+  for (const int64_t rows : {1, 6, 100, 1000})
+    for (const int64_t terms : {1, 100, 256, 1000})
+      EXPECT_LE(panel_workspace_bytes({.m = rows, .n = 300, .k = terms}, 2),
+                panel_workspace_bytes({.m = rows + 1, .n = 300, .k = terms + 1}, 2));
+}
+
+}  // namespace
+}  // namespace kerf::ops::cpu
