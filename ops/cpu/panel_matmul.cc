@@ -43,8 +43,8 @@ MatrixView view_of(const Matrix& matrix, int64_t stride, int64_t rows, int64_t c
   return {matrix.data, stride == 0 ? columns : stride, 1};
 }
 
-// Eight terms of `rows` rows, at most eight: each term's numbers and zeros at multiples of `to_step`,
-// in ascending order, so that a store may run into what the next one writes.
+// Eight terms of `rows` rows, at most eight: each term's numbers and zeros at multiples of
+// `to_step`, in ascending order, so that a store may run into what the next one writes.
 KERF_AVX2 void lay_eight(const MatrixView& from, int64_t rows, int64_t to_step, float* to) {
   __m256 lines[kEight], pairs[kEight], fours[kEight];
 #pragma GCC unroll 8
@@ -111,8 +111,8 @@ KERF_AVX2 void multiply_tile(const float* a, const float* b, int64_t terms, cons
   for (auto& row : sums) row[0] = row[1] = _mm256_setzero_ps();
 #pragma GCC unroll 4
   for (int64_t p = 0; p < terms; ++p, a += kTileRows, b += kTileColumns) {
-    const __m256 left = _mm256_load_ps(b);
-    const __m256 right = _mm256_load_ps(b + 8);
+    const __m256 left = _mm256_loadu_ps(b);
+    const __m256 right = _mm256_loadu_ps(b + 8);
 #pragma GCC unroll 6
     for (int i = 0; i < kTileRows; ++i) {
       const __m256 x = _mm256_broadcast_ss(a + i);
