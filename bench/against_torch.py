@@ -45,7 +45,8 @@ CASES = [
     Case("convnet 32-64, batch 256", ["convnet"], 256, 5, "784x10", IMAGE_WAYS),
     Case("CNN 32-64-128, batch 256", ["cnn.onnx"], 256, 8, "784x10", IMAGE_WAYS, ["cnn"]),
     Case("MLP 784-4096-4096-10, batch 256", ["mlp", "--sizes", "784-4096-4096-10"], 256, 8, "784x10", ("eager", "compile")),
-    Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"]),
+    Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"],
+         on_gpus=False),
     Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
     Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile"), on_gpus=False),
 ]
@@ -154,9 +155,17 @@ def main():
     parser.add_argument("--memory", action="store_true", help="what is resident at most, instead of times")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    unknown = set(arguments.ways.split(",")) - set(IMAGE_WAYS)
+    if unknown:
+        parser.error(f"--ways knows {', '.join(IMAGE_WAYS)}, not {', '.join(sorted(unknown))}")
+    if arguments.memory and arguments.device != "cpu":
+        parser.error("--memory is that of the host: without --device")
     report = {}
     for case in CASES:
         if arguments.only not in case.name or not (case.on_gpus or arguments.device == "cpu"):
+            continue
+        if not ways_of(arguments, case):
+            print(f"{case.name}: PyTorch has none of {arguments.ways}", file=sys.stderr)
             continue
         result = report[case.name] = (measure_memory if arguments.memory else measure)(case, arguments)
         if arguments.json:

@@ -167,7 +167,9 @@ class AttentionKernel final : public ActivationKernel {
     const Extents e = op.extents(local.inputs[0].shape, local.inputs[1].shape);
     if (heads_of(e) == 0) return 0;
     const int64_t pieces = std::min<int64_t>(threads, heads_of(e));
-    return static_cast<size_t>(pieces) * piece(op, e, pieces > 1 ? 1 : threads);
+    // Of fewer samples one head may be left, for all threads.
+    return std::max(static_cast<size_t>(pieces) * piece(op, e, pieces > 1 ? 1 : threads),
+                    piece(op, e, threads));
   }
 
  private:

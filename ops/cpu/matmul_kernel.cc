@@ -1,4 +1,4 @@
-// MatMul on the CPU: as few oneDNN products as the stacks allow.
+// MatMul on the CPU: as few products as the stacks allow.
 #include <algorithm>
 
 #include "ops/cpu/element.h"

@@ -14,11 +14,14 @@ void MatrixProduct::run(const Problem& problem, Matrix a, Matrix b, const float*
 
 size_t MatrixProduct::workspace_bytes(const Problem& problem, bool transposed_a, bool transposed_b,
                                       bool has_bias, int threads) {
-  // Panels never suit a product of fewer rows than one that they do not suit.
   const size_t by_library =
       DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, has_bias, threads);
-  if (!suits_panels(problem)) return by_library;
-  return std::max(by_library, panel_workspace_bytes(problem, threads));
+  // Panels suit no call of fewer rows or terms that they do not suit here; but of many products one
+  // may be left.
+  Problem one = problem;
+  one.batch = 1;
+  if (!suits_panels(one)) return by_library;
+  return std::max(by_library, panel_workspace_bytes(one, threads));
 }
 
 }  // namespace kerf::ops::cpu

@@ -13,7 +13,7 @@
 namespace kerf::ops::cpu {
 namespace {
 
-// A tile of the product: twelve registers of sums, which two of B and one of A leave.
+// A tile of the product: twelve registers of sums; the others hold two of B and one of A.
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kTileColumns = 16;
 constexpr int64_t kEight = 8;  // numbers of a register

@@ -17,6 +17,11 @@ OperatorCase scene(std::string name, std::string op, Attributes attributes,
           .samples = 32};
 }
 
+OperatorCase few_samples(OperatorCase of, int64_t samples) {
+  of.samples = samples;
+  return of;
+}
+
 OperatorCase turned(std::string name, std::string op, Attributes attributes,
                     std::vector<CaseInput> inputs) {
   return channels_last(
@@ -43,6 +48,21 @@ std::vector<ThreadCase> products_and_images() {
   return {
       {scene("Gemm", "Gemm", {{"transB", int64_t{1}}},
              {activation({kBatch, 300}), parameter({200, 300}), parameter({200})}),
+       false},
+      // Large enough for panels (ops/cpu/panel_matmul.h) in every pass.
+      {few_samples(scene("Gemm_of_panels", "Gemm", {{"transB", int64_t{1}}},
+                         {activation({kBatch, 300}), parameter({260, 300}), parameter({260})}),
+                   270),
+       false},
+      {few_samples(scene("MatMul_of_panels", "MatMul", {},
+                         {activation({kBatch, 256, 70}), activation({kBatch, 70, 256})}),
+                   3),
+       false},
+      {few_samples(scene("Attention_of_panels", "Attention",
+                         {{"q_num_heads", int64_t{1}}, {"kv_num_heads", int64_t{1}}},
+                         {activation({kBatch, 64, 256}), activation({kBatch, 256, 256}),
+                          activation({kBatch, 256, 256})}),
+                   3),
        false},
       {scene("MatMul", "MatMul", {}, {activation({kBatch, 40, 64}), activation({kBatch, 64, 40})}),
        false},

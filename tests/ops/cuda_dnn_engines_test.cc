@@ -1,5 +1,5 @@
-// Every engine of cuDNN that Kerf would take for a convolution, the preferred and all others,
-// against the CPU: on a real GPU what cuDNN says of its engines is not always so.
+// Every engine of cuDNN that Kerf would take for a convolution of one micro-batch, the preferred
+// and all others, against the CPU: on a real GPU what cuDNN says of its engines is not always so.
 #include <gtest/gtest.h>
 
 #include "ops/cuda/dnn_conv.h"

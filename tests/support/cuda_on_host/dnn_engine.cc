@@ -10,7 +10,7 @@ namespace {
 
 enum Index : int {
   kTf32,
-  kOfEvenPads,
+  kOfEvenPads = 1,  // the real one's number
   kRacing,
   kCompiled,
   kWinograd,

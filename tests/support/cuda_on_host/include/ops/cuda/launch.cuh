@@ -27,7 +27,8 @@ Value joined(int64_t length, const Value& zero, const Term& term, const Join& jo
   for (size_t lane = 0; lane < used; ++lane)
     for (auto i = static_cast<int64_t>(lane); i < length; i += kLanes)
       lanes[lane] = join(lanes[lane], term(i));
-  // Those beyond are zero, which changes nothing.
+  // Those beyond are zero, which must change nothing: it is joined once.
+  lanes[0] = join(lanes[0], zero);
   for (size_t width = kLanes / 2; width > 0; width /= 2)
     for (size_t lane = 0; lane < width && lane + width < used; ++lane)
       lanes[lane] = join(lanes[lane], lanes[lane + width]);
