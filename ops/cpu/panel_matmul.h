@@ -2,9 +2,10 @@
 // takes some 6 % longer (ADR 52).
 //
 // After Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008): both
-// matrices are laid in panels that stay in the caches, and a kernel in registers multiplies a panel
-// of six rows by one of sixteen columns. A result's terms are added in blocks of k, in order, so its
-// bits are the same with any number of threads, and in any part of the rows or columns.
+// matrices are laid in panels that stay in the caches, and a kernel in registers multiplies a
+// panel of six rows by one of sixteen columns. A result's terms are added in blocks of k, in
+// order, so its bits are the same with any number of threads, and in any part of the rows or
+// columns.
 #pragma once
 
 #include <cstddef>

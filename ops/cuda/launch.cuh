@@ -21,10 +21,10 @@
 //
 // A row is summed up in kLanes interleaved partial sums, which a tree joins: the order follows from
 // the row's length alone, so every run gives the same bits, however many threads share the lanes:
-// 128 for a row where there are many rows, one a lane where there are few. join(value, zero()) must be the value. A
-// body is a plain value of at most 4 KiB, copied at the launch. tests/support/cuda_on_host/ has a
-// twin of this header, with plain loops in the same order, under which the same sources are proved
-// without a GPU.
+// 128 for a row where there are many rows, one a lane where there are few. join(value, zero())
+// must be the value. A body is a plain value of at most 4 KiB, copied at the launch.
+// tests/support/cuda_on_host/ has a twin of this header, with plain loops in the same order, under
+// which the same sources are proved without a GPU.
 //
 // Called by the compute thread, with the queue's device current.
 #pragma once
