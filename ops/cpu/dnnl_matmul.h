@@ -1,4 +1,5 @@
-// Matrix multiplication by oneDNN, with primitives cached by shape.
+// Matrix multiplication by oneDNN, with primitives cached by shape. Kernels hold a MatrixProduct
+// (matrix_product.h), which comes here for what panels are not quicker for.
 //
 // Owned by a kernel; belongs to its thread.
 #pragma once

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 
 namespace kerf::ops::cpu {
@@ -25,7 +24,6 @@ struct MatmulProblem {
   // From a row to the next, as it lies in memory, of a, b and the product; 0: rows lie dense.
   // Not 0: of one product only.
   std::array<int64_t, 3> strides{};
-  bool operator==(const MatmulProblem&) const = default;
 };
 
 }  // namespace kerf::ops::cpu

@@ -10,8 +10,8 @@
 //
 // The engine is the first in the order of cuDNN's heuristics that computes and adds in float32 (no
 // TF32), in a fixed order, each result from its own products (neither FFT nor Winograd, which round
-// coarser and carry a NaN to neighbours), that is compiled beforehand and takes no more than the
-// granted workspace. Any one thread at a time.
+// coarser and carry a NaN to neighbours), that is compiled beforehand, is not known to be wrong
+// (ADR 28) and takes no more than the granted workspace. Any one thread at a time.
 #pragma once
 
 #include <compare>
