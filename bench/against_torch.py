@@ -45,8 +45,7 @@ CASES = [
     Case("convnet 32-64, batch 256", ["convnet"], 256, 5, "784x10", IMAGE_WAYS),
     Case("CNN 32-64-128, batch 256", ["cnn.onnx"], 256, 8, "784x10", IMAGE_WAYS, ["cnn"]),
     Case("MLP 784-4096-4096-10, batch 256", ["mlp", "--sizes", "784-4096-4096-10"], 256, 8, "784x10", ("eager", "compile")),
-    Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"],
-         on_gpus=False),
+    Case("ResNet-50 of 64x64, batch 16", ["resnet50", *ZOO], 16, 5, "12288x1000", IMAGE_WAYS, ["resnet50"]),
     Case("VGG-16 of 64x64, batch 16", ["vgg16", *ZOO], 16, 3, "12288x1000", IMAGE_WAYS, ["vgg16"]),
     Case("GPT of 4 layers, 512 features, 128 tokens, batch 8", ["gpt"], 8, 5, None, ("eager", "compile"), on_gpus=False),
 ]

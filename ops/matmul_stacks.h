@@ -2,9 +2,10 @@
 // allow.
 //
 // Stack axes that both operands have make a batch of products, as long as they are the last ones;
-// or those that only A has are more rows of one product. Outside of these the products are done one
-// after another, in the order of the stacks; so gradients of a repeated operand are summed in that
-// order. Plain values.
+// or those that only A has are more rows of one product; or, for who multiplies one matrix with
+// many, those that only B has make a batch. Outside of these the products are done one after
+// another, in the order of the stacks; so gradients of a repeated operand are summed in that order.
+// Plain values.
 #pragma once
 
 #include <algorithm>
@@ -52,13 +53,18 @@ inline Shape with_vector_axes(const Shape& a, const Shape& b, const Shape& y) {
 }
 
 // The products of one call: `outer` stack axes one by one, each of `batch` products of m x k by k x
-// n.
+// n, whose A is one and the same where it is repeated.
 struct StackedProducts {
-  StackedProducts(const Shape& a, const Shape& b, const Shape& y)
-      : StackedProducts(as_matrix(a, true), as_matrix(b, false), with_vector_axes(a, b, y), 0) {}
+  // What becomes of a matrix of A that many of B are multiplied with.
+  enum class RepeatedA : uint8_t { kOneByOne, kInBatch };
+
+  StackedProducts(const Shape& a, const Shape& b, const Shape& y,
+                  RepeatedA repeated = RepeatedA::kOneByOne)
+      : StackedProducts(repeated, as_matrix(a, true), as_matrix(b, false),
+                        with_vector_axes(a, b, y)) {}
 
   // Of matrices only.
-  StackedProducts(const Shape& a, const Shape& b, const Shape& y, int /*matrices*/)
+  StackedProducts(RepeatedA repeated, const Shape& a, const Shape& b, const Shape& y)
       : outer(y.rank() - 2),
         m(a[a.rank() - 2]),
         n(b[b.rank() - 1]),
@@ -76,6 +82,9 @@ struct StackedProducts {
     while (outer > 0 && last_has(a) && stack_extent(b, stacks, outer - 1) == 1) m *= y[--outer];
     if (m != a[a.rank() - 2]) return;
     while (outer > 0 && last_has(a) && last_has(b)) batch *= y[--outer];
+    if (batch > 1 || repeated == RepeatedA::kOneByOne) return;
+    while (outer > 0 && stack_extent(a, stacks, outer - 1) == 1 && last_has(b)) batch *= y[--outer];
+    repeats_a = batch > 1;
   }
 
   // Calls visit(offsets of A, B and Y in elements, whether A's and whether B's matrices are seen
@@ -110,6 +119,7 @@ struct StackedProducts {
 
   int outer;
   int64_t batch = 1;
+  bool repeats_a = false;
   int64_t m, n, k;
   int64_t a_matrix, b_matrix, y_matrix;
   std::array<int64_t, Shape::kMaxRank> a_strides, b_strides;

@@ -1,5 +1,5 @@
-// Conv on a GPU: by cuDNN where a result has many terms; else, and where cuDNN has no engine for
-// the problem, directly.
+// Conv on a GPU: by cuDNN, but in groups only where a result has many terms; else, and where cuDNN
+// has no engine for the problem, directly.
 #include "ops/cuda/cuda_workbench.h"
 #include "ops/cuda/direct_conv.cuh"
 #include "ops/cuda/dnn_conv.h"
@@ -9,13 +9,14 @@
 namespace kerf::ops::cuda {
 namespace {
 
-// Terms of a result from which on cuDNN is asked. Of the uncut operator, so that no cut of it
-// changes who computes.
-constexpr int64_t kLeastTermsOfLibrary = 64;
+// Terms of a result from which on cuDNN is asked for convolutions in groups. Of the uncut operator,
+// so that no cut of it changes who computes.
+constexpr int64_t kLeastTermsInGroups = 64;
 
-bool suits_library(const BoundOperator& op) {
-  const Shape& w = op.inputs()[1].spec.shape;
-  return w.rank() == 4 && w[1] * w[2] * w[3] >= kLeastTermsOfLibrary;
+bool suits_library(const Conv& conv) {
+  const Shape& w = conv.inputs()[1].spec.shape;
+  if (w.rank() != 4) return false;
+  return conv.groups() == 1 || w[1] * w[2] * w[3] >= kLeastTermsInGroups;
 }
 
 DnnConvProblem problem_of(ImageFormat format, const Window& window, const Shape& x,
@@ -42,7 +43,7 @@ class ConvKernel final : public PlainKernel {
   explicit ConvKernel(const KernelSite& site)
       : queue_(queue_of(site)),
         format_(site.as<Conv>().images()),
-        by_library_(suits_library(site.op)),
+        by_library_(suits_library(site.as<Conv>())),
         library_(workbench_of(site)) {
     if (!site.iterations.empty()) window_ = site.as<Conv>().local_window(site.iterations);
   }
@@ -131,8 +132,8 @@ class ConvKernel final : public PlainKernel {
 };
 
 size_t conv_workspace(const BoundOperator& op, const LocalSpecs& local, int) {
-  if (!suits_library(op) || local.outputs[0].shape.elements() == 0) return 0;
   const auto& conv = static_cast<const Conv&>(op);
+  if (!suits_library(conv) || local.outputs[0].shape.elements() == 0) return 0;
   return piece_bytes<std::byte>(
       DnnConv::workspace_bytes(problem_of(conv.images(), conv.local_window(local.iterations),
                                           local.inputs[0].shape, local.inputs[1].shape)));

@@ -41,16 +41,16 @@ size_t LtMatmul::workspace_bytes(int64_t batch, int64_t m, int64_t n) {
   return with_library_alignment(most_workspace(batch, m, n));
 }
 
-LtMatmul::Layout LtMatmul::make_layout(const Problem& problem, int64_t rows,
-                                       int64_t columns) const {
+LtMatmul::Layout LtMatmul::make_layout(int64_t rows, int64_t columns, int64_t batch,
+                                       bool repeats) const {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(columns), rows),
         "cublasLtMatrixLayoutCreate");
   Layout layout(made);
-  if (problem.batch == 1) return layout;
-  const auto count = static_cast<int32_t>(problem.batch);
-  const int64_t apart = rows * columns;
+  if (batch == 1) return layout;
+  const auto count = static_cast<int32_t>(batch);
+  const int64_t apart = repeats ? 0 : rows * columns;
   check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
                                          sizeof count),
         "cublasLtMatrixLayoutSetAttribute");
@@ -88,11 +88,13 @@ LtMatmul::Plan LtMatmul::make_plan(const Problem& problem, size_t workspace) con
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     point_bias(plan, reinterpret_cast<const float*>(uintptr_t{problem.alignment}));
   }
-  plan.first = problem.transpose_b ? make_layout(problem, problem.k, problem.n)
-                                   : make_layout(problem, problem.n, problem.k);
-  plan.second = problem.transpose_a ? make_layout(problem, problem.m, problem.k)
-                                    : make_layout(problem, problem.k, problem.m);
-  plan.result = make_layout(problem, problem.n, problem.m);
+  const auto layout = [&](int64_t rows, int64_t columns, bool turned, bool repeats) {
+    return turned ? make_layout(columns, rows, problem.batch, repeats)
+                  : make_layout(rows, columns, problem.batch, repeats);
+  };
+  plan.first = layout(problem.n, problem.k, problem.transpose_b, false);
+  plan.second = layout(problem.k, problem.m, problem.transpose_a, problem.repeats_a);
+  plan.result = layout(problem.n, problem.m, false, false);
   choose(problem, workspace, plan);
   return plan;
 }

@@ -23,9 +23,11 @@ namespace kerf::ops::cuda {
 
 class LtMatmul {
  public:
-  // Of `batch` products whose matrices follow one another, each m x k by k x n.
+  // Of `batch` products whose matrices follow one another, each m x k by k x n; or of one matrix A
+  // with each of the batch.
   struct Problem {
     int64_t batch = 1;
+    bool repeats_a = false;
     int64_t m = 0;
     int64_t n = 0;
     int64_t k = 0;
@@ -67,7 +69,7 @@ class LtMatmul {
   };
 
   void check(cublasStatus_t status, const char* call) const;
-  Layout make_layout(const Problem& problem, int64_t rows, int64_t columns) const;
+  Layout make_layout(int64_t rows, int64_t columns, int64_t batch, bool repeats) const;
   void point_bias(Plan& plan, const float* bias) const;
   Plan make_plan(const Problem& problem, size_t workspace) const;
   void choose(const Problem& problem, size_t workspace, Plan& plan) const;

@@ -22,9 +22,15 @@ class MatMulKernel final : public PlainKernel {
   void forward(const Call& call) override {
     const TensorView& y = call.outputs[0];
     if (y.elements() == 0) return;
-    const StackedProducts p(call.inputs[0].shape, call.inputs[1].shape, y.shape);
+    const StackedProducts p(call.inputs[0].shape, call.inputs[1].shape, y.shape,
+                            StackedProducts::RepeatedA::kInBatch);
     p.for_each([&](int64_t a, int64_t b, int64_t to, bool, bool) {
-      matmul_.run({.batch = p.batch, .m = p.m, .n = p.n, .k = p.k, .alignment = alignment_of(p)},
+      matmul_.run({.batch = p.batch,
+                   .repeats_a = p.repeats_a,
+                   .m = p.m,
+                   .n = p.n,
+                   .k = p.k,
+                   .alignment = alignment_of(p)},
                   call.inputs[0].f32() + a, call.inputs[1].f32() + b, nullptr, y.f32() + to,
                   call.workspace);
     });
@@ -38,7 +44,10 @@ class MatMulKernel final : public PlainKernel {
         if (!target.accumulate) clear(queue_, target.to);
         continue;
       }
-      const StackedProducts p(call.inputs[0].shape, call.inputs[1].shape, dy.shape);
+      // The gradient of a repeated A is a sum over the products.
+      const StackedProducts p(call.inputs[0].shape, call.inputs[1].shape, dy.shape,
+                              target.input == 0 ? StackedProducts::RepeatedA::kOneByOne
+                                                : StackedProducts::RepeatedA::kInBatch);
       p.for_each([&](int64_t a, int64_t b, int64_t y, bool first_of_a, bool first_of_b) {
         if (target.input == 0)
           matmul_.run({.batch = p.batch,
@@ -52,6 +61,7 @@ class MatMulKernel final : public PlainKernel {
                       call.workspace);
         else
           matmul_.run({.batch = p.batch,
+                       .repeats_a = p.repeats_a,
                        .m = p.k,
                        .n = p.n,
                        .k = p.m,

@@ -96,7 +96,7 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
         ops::initialize({to.dtype, to.shape, data}, each.box, value.spec.shape, value.initializer,
                         seed, value.parameter);
       },
-      runtime::memory(to.data, to.bytes()));
+      runtime::overwritten(to.data, to.bytes()));
 }
 
 template <class Read>
@@ -112,20 +112,29 @@ void Parameters::fill(const Tensor& at, const Read& read) {
   }
 }
 
+Parameters::Rows Parameters::rows_within(const Tensor& at, const ops::Box& slice) const {
+  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+  const ops::Box& held = local(at).box;
+  Rows rows{ops::normalized(ops::intersect(slice, held), spec.shape), view(at.part, at.local)};
+  if (rows.box.empty() || rows.view.shape.rank() == 0) return rows;
+  const size_t row_bytes = rows.view.bytes() / static_cast<size_t>(rows.view.shape[0]);
+  const RowRange range = rows_of(rows.box, held, spec.shape);
+  rows.view.shape = ops::local_shape(rows.box, spec.shape);
+  rows.view.data += static_cast<size_t>(range.first) * row_bytes;
+  return rows;
+}
+
 void Parameters::write(const Tensor& at, const ops::Box& slice, const void* bytes) {
   const ops::ValueSpec& spec = model_.value(local(at).value).spec;
-  const ops::Box piece = ops::normalized(ops::intersect(slice, local(at).box), spec.shape);
-  const TensorView to = view(at.part, at.local);
+  const Rows rows = rows_within(at, slice);
+  if (rows.box.empty()) return;
   runtime::launch(
       bench_.stream(),
-      [in_slice = ops::Selection(slice, piece, spec),
-       in_local = ops::Selection(local(at).box, piece, spec),
+      [in_slice = ops::Selection(slice, rows.box, spec),
        from = static_cast<const std::byte*>(bytes)](std::byte* data) {
-        std::vector<std::byte> dense(in_slice.bytes(1));
-        in_slice.pack(from, dense.data(), 1);
-        in_local.unpack(dense.data(), data, 1);
+        in_slice.pack(from, data, 1);
       },
-      runtime::memory(to.data, to.bytes()));
+      runtime::overwritten(rows.view.data, rows.view.bytes()));
 }
 
 // In model order.
@@ -237,19 +246,19 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
 
 void Parameters::save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const {
   const ops::ValueSpec& spec = model_.value(local(from).value).spec;
-  const TensorView source = view(from.part, from.local);
   std::string bytes;
   for (const ops::Box& slice : slices_of(spec)) {
     const ops::Box piece = ops::normalized(ops::intersect(slice, share), spec.shape);
     if (piece.empty()) continue;
-    const ops::Selection selection(local(from).box, piece, spec);
+    const Rows rows = rows_within(from, slice);
+    const ops::Selection selection(rows.box, piece, spec);
     bytes.resize(selection.bytes(1));
     runtime::launch(
         bench_.stream(),
         [&](const std::byte* data) {
           selection.pack(data, reinterpret_cast<std::byte*>(bytes.data()), 1);
         },
-        runtime::memory<const std::byte>(source.data, source.bytes()));
+        runtime::memory<const std::byte>(rows.view.data, rows.view.bytes()));
     bench_.stream().synchronize();
     to.write(bytes);
   }

@@ -71,6 +71,12 @@ class Parameters {
   Tensor holder(const std::vector<Tensor>& all, partitioner::ValueId value,
                 const ops::Box& box) const;
   void save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const;
+  // What a tensor has of a slice (weight_slices.h), and where.
+  struct Rows {
+    ops::Box box;
+    ops::TensorView view;
+  };
+  Rows rows_within(const Tensor& at, const ops::Box& slice) const;
   void lay_out_packed();
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);

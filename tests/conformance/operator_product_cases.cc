@@ -56,6 +56,10 @@ void add_matmul_cases(std::vector<OperatorCase>& cases) {
   cases.back().flops = {2 * 60, 2 * 2 * 60, 0};  // I of either
   add("MatMul_of_heads", activation({kBatch, 2, 4, 3}), activation({kBatch, 2, 3, 5}));
   add("MatMul_repeating_the_first", parameter({4, 3}), activation({kBatch, 3, 5}));
+  add("MatMul_repeating_the_first_along_all_stacks", parameter({4, 3}),
+      activation({kBatch, 6, 3, 5}));
+  add("MatMul_repeating_the_first_along_the_last_stack", parameter({6, 1, 4, 3}),
+      activation({kBatch, 6, 2, 3, 5}));
   add("MatMul_repeating_heads_of_the_second", activation({kBatch, 3, 2, 4}),
       activation({kBatch, 1, 4, 3}));
   add("MatMul_repeating_samples_of_the_first", parameter({1, 2, 3, 4}),

@@ -51,13 +51,16 @@ class CudaConv : public testing::Test {
   static constexpr int64_t kAll = 6;  // three passes, two formats
 };
 
-TEST_F(CudaConv, OfManyTermsIsDoneByTheFirstEngineThatIsStrictAndTakesNoMoreThanIsGranted) {
+TEST_F(CudaConv, IsDoneByTheFirstEngineThatIsStrictAndTakesNoMoreThanIsGranted) {
   EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3})), (Runs{{"implicit", kAll}}));
+  EXPECT_EQ(engines_of(conv({kBatch, 1, 6, 5}, {4, 1, 3, 1})), (Runs{{"implicit", kAll}}));
 }
 
-TEST_F(CudaConv, OfFewTermsIsDoneDirectly) {
-  EXPECT_EQ(engines_of(conv({kBatch, 21, 6, 5}, {4, 21, 3, 1})), Runs{});  // 63
-  EXPECT_EQ(engines_of(conv({kBatch, 16, 6, 5}, {4, 16, 2, 2})), (Runs{{"implicit", kAll}}));
+TEST_F(CudaConv, InGroupsOfFewTermsIsDoneDirectly) {
+  const Attributes groups{{"group", int64_t{2}}};
+  EXPECT_EQ(engines_of(conv({kBatch, 42, 6, 5}, {4, 21, 3, 1}, groups)), Runs{});  // 63
+  EXPECT_EQ(engines_of(conv({kBatch, 32, 6, 5}, {4, 16, 2, 2}, groups)),
+            (Runs{{"implicit", kAll}}));
   EXPECT_EQ(engines_of(conv({kBatch, 16, 6, 5}, {16, 1, 3, 3}, {{"group", int64_t{16}}})), Runs{});
 }
 
@@ -82,14 +85,16 @@ TEST_F(CudaConv, WithPadsThatNeedNotDifferIsDoneByCudnn) {
             (Runs{{"implicit", kAll}}));
 }
 
-// Iterations: samples, outputs, inputs, rows, columns.
+// Iterations: samples, groups, outputs, inputs, rows, columns. 18 terms of 72 are few.
 TEST_F(CudaConv, OfAPartIsDoneByWhomTheWholeIs) {
-  Box part = Box::whole(5);
-  part.axes[2] = IndexSet::of({1, 5});
-  EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}), part), (Runs{{"implicit", kAll}}));
-  Box rows = Box::whole(5);
-  rows.axes[3] = IndexSet::range(1, 3);
-  EXPECT_EQ(engines_of(conv({kBatch, 8, 6, 5}, {4, 8, 3, 3}), rows), (Runs{{"implicit", kAll}}));
+  const OperatorCase whole =
+      conv({kBatch, 16, 6, 5}, {4, 8, 3, 3}, Attributes{{"group", int64_t{2}}});
+  Box part = Box::whole(6);
+  part.axes[3] = IndexSet::of({1, 5});
+  EXPECT_EQ(engines_of(whole, part), (Runs{{"implicit", kAll}}));
+  Box rows = Box::whole(6);
+  rows.axes[4] = IndexSet::range(1, 3);
+  EXPECT_EQ(engines_of(whole, rows), (Runs{{"implicit", kAll}}));
 }
 
 TEST_F(CudaConv, WantsAWorkspaceThatIsBounded) {
@@ -104,7 +109,7 @@ TEST_F(CudaConv, WantsAWorkspaceThatIsBounded) {
   EXPECT_EQ(wanted(conv({kBatch, 8, 15, 15}, {4, 8, 3, 3}), 2),
             14'400u + 5'408u + 9 * 1'152u + 256u + 32u);
   EXPECT_EQ(wanted(conv({kBatch, 64, 56, 56}, {64, 64, 3, 3}), 256), (128u << 20U) + 256);
-  EXPECT_EQ(wanted(conv({kBatch, 7, 15, 15}, {4, 7, 3, 3}), 2), 0u);
+  EXPECT_EQ(wanted(conv({kBatch, 14, 15, 15}, {4, 7, 3, 3}, {{"group", int64_t{2}}}), 2), 0u);
 }
 
 // A plan grants workspaces at multiples of 64 bytes; the played cuDNN refuses them.
