@@ -33,7 +33,7 @@ struct NoDerivative {};
 template <class Forward, class Derivative>
 struct Elementwise {
   const char* name;
-  double flops;  // per element; more than 1 where the mathematical library is called
+  double flops;  // per element; more than 1 where the mathematical library may be called
   Types types;
   Forward forward;  // y of x, or of x and parameters
   DerivativeOf of;

@@ -1,4 +1,4 @@
-// Attention on the CPU: products by oneDNN, a block of queries of one head at a time, all threads
+// Attention on the CPU: products by MatrixProduct, a block of queries of one head at a time, all threads
 // over the key heads.
 //
 //   S = scale * Q K^T          P = e^(S - M) / sum, M a query's largest, 0 where it sees nothing
@@ -186,7 +186,7 @@ class AttentionKernel final : public ActivationKernel {
                                                              transposes_a(which),
                                                              transposes_b(which), false, threads));
     };
-    // A block of fewer keys takes no more, or is computed in another way (MatrixProduct).
+    // A block of fewer keys takes no more.
     for (const int64_t rows : {block_rows(e), rest == 0 ? block_rows(e) : rest}) add(rows, e.keys);
     return scores_bytes(op, e) + most;
   }

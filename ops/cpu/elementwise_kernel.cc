@@ -27,14 +27,19 @@ Parameters<T> parameters_as(const Parameters<double>& given) {
 // Entry `kIndex` of the family. Loops may run in place.
 template <size_t kIndex>
 struct Loops {
-  // What calls the mathematical library is computed in whole blocks (simd/vector_math.h).
+  // What may call the mathematical library is computed in whole blocks (simd/vector_math.h). That of
+  // the rest is a loop like any: the compiler then knows that it is not empty, and peels no element.
   static constexpr bool kInBlocks = std::get<kIndex>(kElementwise).flops > 1;
   static constexpr int64_t kBlock = simd::kBlock;
 
   KERF_CLONES static void forward(const float* x, int64_t count, Numbers parameters, float* y) {
     constexpr auto function = std::get<kIndex>(kElementwise).forward;
     if constexpr (kInBlocks) {
-      for (int64_t begin = 0; begin < count; begin += kBlock) {
+      int64_t begin = 0;
+      for (; begin + kBlock <= count; begin += kBlock)
+#pragma omp simd
+        for (int64_t i = begin; i < begin + kBlock; ++i) y[i] = applied(function, x[i], parameters);
+      for (; begin < count; begin += kBlock) {
         const int64_t some = std::min(kBlock, count - begin);
         float from[kBlock] = {};
         float to[kBlock];
@@ -52,7 +57,12 @@ struct Loops {
   KERF_CLONES static void gradient(const float* read, const float* dy, int64_t count,
                                    Numbers parameters, float* dx) {
     if constexpr (kInBlocks) {
-      for (int64_t begin = 0; begin < count; begin += kBlock) {
+      int64_t begin = 0;
+      for (; begin + kBlock <= count; begin += kBlock)
+#pragma omp simd
+        for (int64_t i = begin; i < begin + kBlock; ++i)
+          dx[i] = flowing(slope(read[i], parameters), dy[i]);
+      for (; begin < count; begin += kBlock) {
         const int64_t some = std::min(kBlock, count - begin);
         float from[kBlock] = {};
         float slopes[kBlock];

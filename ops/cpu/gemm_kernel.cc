@@ -1,4 +1,4 @@
-// Gemm on the CPU: three oneDNN matmuls, and column sums for the bias. One row times a large matrix
+// Gemm on the CPU: three products, and column sums for the bias. One row times a large matrix
 // is multiplied by hand, as fast as memory gives the matrix: oneDNN packs it first, and takes twice
 // as long.
 #include "ops/cpu/column_sum.h"

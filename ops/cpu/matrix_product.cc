@@ -16,10 +16,11 @@ size_t MatrixProduct::workspace_bytes(const Problem& problem, bool transposed_a,
                                       bool has_bias, int threads) {
   const size_t by_library =
       DnnlMatmul::workspace_bytes(problem, transposed_a, transposed_b, has_bias, threads);
-  // Panels suit no call of fewer rows or terms that they do not suit here; but of many products one
-  // may be left.
+  // Panels suit no call of fewer rows or terms that they do not suit here; but one of fewer columns
+  // they may, and of many products one may be left.
   Problem one = problem;
   one.batch = 1;
+  if (!suits_panels(one)) one.n -= one.n % kPanelColumns;
   if (!suits_panels(one)) return by_library;
   return std::max(by_library, panel_workspace_bytes(one, threads));
 }

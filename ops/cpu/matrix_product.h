@@ -13,8 +13,8 @@ class MatrixProduct {
   using Problem = MatmulProblem;
   void run(const Problem& problem, Matrix a, Matrix b, const float* bias, float* to,
            const Workspace& workspace);
-  // Bytes for this problem with so many threads, within which one of fewer products, rows or terms
-  // runs, too. `has_bias`, and which of a and b are transposed.
+  // Bytes for this problem with so many threads, within which one of fewer products, rows, columns
+  // or terms runs, too. `has_bias`, and which of a and b are transposed.
   static size_t workspace_bytes(const Problem& problem, bool transposed_a, bool transposed_b,
                                 bool has_bias, int threads);
 

@@ -15,15 +15,20 @@ namespace {
 
 // A tile of the product: twelve registers of sums; the others hold two of B and one of A.
 constexpr int64_t kTileRows = 6;
-constexpr int64_t kTileColumns = 16;
-constexpr int64_t kEight = 8;  // numbers of a register
+constexpr int64_t kTileColumns = kPanelColumns;
+constexpr int64_t kEight = 8;       // numbers of a register
+constexpr int64_t kCacheLine = 16;  // numbers
+constexpr int64_t kSideBySide = 8;  // panels laid together
+constexpr int64_t kAhead = 16;      // terms
 // Of a block of A, which stays in the second cache, and of B, which stays in the third.
 constexpr int64_t kBlockRows = 144;
 constexpr int64_t kBlockTerms = 256;
 constexpr int64_t kBlockColumns = 2048;
-// Below, what is laid in panels is used too seldom; and what is large has few edges.
-constexpr int64_t kLeastExtent = 256;
+// Below, what is laid in panels is used too seldom.
+constexpr int64_t kLeastExtent = 64;
 constexpr int64_t kLeastTerms = 64;
+// Of fewer columns a tile at the edge is too much of the whole.
+constexpr int64_t kManyColumns = 256;
 
 int64_t up_to(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
 
@@ -70,15 +75,24 @@ KERF_AVX2 void lay_eight(const MatrixView& from, int64_t rows, int64_t to_step, 
     _mm256_storeu_ps(to + (i + 4) * to_step, _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31));
 }
 
+// Several whole panels of rows that lie side by side: what is read of a term is a stretch of
+// memory, which no hardware foresees, since the next term's is far from it.
+template <int64_t kWidth>
+void lay_side_by_side(const MatrixView& from, int64_t panels, int64_t terms, float* to) {
+  for (int64_t p = 0; p < terms; ++p) {
+    const float* line = from.at(0, p).data;
+    if (p + kAhead < terms)
+      for (int64_t at = 0; at < panels * kWidth; at += kCacheLine)
+        __builtin_prefetch(from.at(at, p + kAhead).data);
+    for (int64_t panel = 0; panel < panels; ++panel)
+      std::memcpy(to + (panel * terms + p) * kWidth, line + panel * kWidth, kWidth * sizeof(float));
+  }
+}
+
 // kWidth rows of `from` as one panel, term after term; 0 where there are fewer rows. May write up
 // to a register beyond the panel.
 template <int64_t kWidth>
 void lay_panel(const MatrixView& from, int64_t rows, int64_t terms, float* panel) {
-  if (from.row_step == 1 && rows == kWidth) {
-    for (int64_t p = 0; p < terms; ++p)
-      std::memcpy(panel + p * kWidth, from.at(0, p).data, kWidth * sizeof(float));
-    return;
-  }
   int64_t done = 0;
   if (from.column_step == 1)
     for (; done + kEight <= terms; done += kEight)
@@ -91,7 +105,14 @@ void lay_panel(const MatrixView& from, int64_t rows, int64_t terms, float* panel
 
 template <int64_t kWidth>
 void lay_panels(const MatrixView& from, int64_t rows, int64_t terms, float* panels) {
-  for (int64_t row = 0; row < rows; row += kWidth)
+  int64_t row = 0;
+  if (from.row_step == 1)
+    for (int64_t left = rows / kWidth; left > 0; left = (rows - row) / kWidth) {
+      const int64_t count = std::min(left, kSideBySide);
+      lay_side_by_side<kWidth>(from.at(row, 0), count, terms, panels + row * terms);
+      row += count * kWidth;
+    }
+  for (; row < rows; row += kWidth)
     lay_panel<kWidth>(from.at(row, 0), std::min(kWidth, rows - row), terms, panels + row * terms);
 }
 
@@ -208,7 +229,9 @@ bool has_panels() {
 
 bool suits_panels(const MatmulProblem& p) {
   static const bool quicker = has_panels() && __builtin_cpu_supports("avx512f") == 0;
-  return quicker && p.batch == 1 && std::min(p.m, p.n) >= kLeastExtent && p.k >= kLeastTerms;
+  const bool fits_columns = p.n >= kManyColumns || p.n % kTileColumns == 0;
+  return quicker && p.batch == 1 && std::min(p.m, p.n) >= kLeastExtent && p.k >= kLeastTerms &&
+         fits_columns;
 }
 
 size_t panel_workspace_bytes(const MatmulProblem& p, int threads) {

@@ -1,4 +1,4 @@
-// Products of large float32 matrices on processors with AVX2 and without AVX-512, where oneDNN 2.6
+// Products of float32 matrices that are not small on processors with AVX2 and without AVX-512, where oneDNN 2.6
 // takes some 6 % longer (ADR 52).
 //
 // After Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008): both
@@ -14,6 +14,9 @@
 #include "ops/workspace.h"
 
 namespace kerf::ops::cpu {
+
+// Of a whole tile. Of few columns, panels suit whole tiles only.
+inline constexpr int64_t kPanelColumns = 16;
 
 // Whether this processor can.
 bool has_panels();

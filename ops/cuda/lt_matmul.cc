@@ -88,9 +88,9 @@ LtMatmul::Plan LtMatmul::make_plan(const Problem& problem, size_t workspace) con
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     point_bias(plan, reinterpret_cast<const float*>(uintptr_t{problem.alignment}));
   }
-  const auto layout = [&](int64_t rows, int64_t columns, bool turned, bool repeats) {
-    return turned ? make_layout(columns, rows, problem.batch, repeats)
-                  : make_layout(rows, columns, problem.batch, repeats);
+  const auto layout = [&](int64_t rows, int64_t columns, bool transpose, bool repeats) {
+    return transpose ? make_layout(columns, rows, problem.batch, repeats)
+                     : make_layout(rows, columns, problem.batch, repeats);
   };
   plan.first = layout(problem.n, problem.k, problem.transpose_b, false);
   plan.second = layout(problem.k, problem.m, problem.transpose_a, problem.repeats_a);

@@ -8,7 +8,7 @@
 namespace kerf::ops::simd {
 
 // For x up to 88, within 2 units in the last place; 0 below -87.3, NaN for NaN.
-[[gnu::always_inline]] inline float exponential(float x) {
+[[gnu::always_inline]] constexpr float exponential(float x) {
   constexpr float kLeast = -87.33654F;       // the smallest normal number
   constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23: a sum with it has no fraction
   const float clamped = x < kLeast ? kLeast : x;

@@ -116,7 +116,7 @@ Parameters::Rows Parameters::rows_within(const Tensor& at, const ops::Box& slice
   const ops::ValueSpec& spec = model_.value(local(at).value).spec;
   const ops::Box& held = local(at).box;
   Rows rows{ops::normalized(ops::intersect(slice, held), spec.shape), view(at.part, at.local)};
-  if (rows.box.empty() || rows.view.shape.rank() == 0) return rows;
+  if (rows.box.empty() || rows.view.bytes() == 0 || rows.view.shape.rank() == 0) return rows;
   const size_t row_bytes = rows.view.bytes() / static_cast<size_t>(rows.view.shape[0]);
   const RowRange range = rows_of(rows.box, held, spec.shape);
   rows.view.shape = ops::local_shape(rows.box, spec.shape);
@@ -127,13 +127,14 @@ Parameters::Rows Parameters::rows_within(const Tensor& at, const ops::Box& slice
 void Parameters::write(const Tensor& at, const ops::Box& slice, const void* bytes) {
   const ops::ValueSpec& spec = model_.value(local(at).value).spec;
   const Rows rows = rows_within(at, slice);
-  if (rows.box.empty()) return;
+  if (rows.box.empty() || rows.view.bytes() == 0) return;
+  ops::Selection in_slice(slice, rows.box, spec);
+  KERF_CHECK(in_slice.bytes(1) == rows.view.bytes(), "{} bytes of a slice of {} for {}",
+             in_slice.bytes(1), model_.value(local(at).value).name, rows.view.bytes());
   runtime::launch(
       bench_.stream(),
-      [in_slice = ops::Selection(slice, rows.box, spec),
-       from = static_cast<const std::byte*>(bytes)](std::byte* data) {
-        in_slice.pack(from, data, 1);
-      },
+      [in_slice = std::move(in_slice), from = static_cast<const std::byte*>(bytes)](
+          std::byte* data) { in_slice.pack(from, data, 1); },
       runtime::overwritten(rows.view.data, rows.view.bytes()));
 }
 

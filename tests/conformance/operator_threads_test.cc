@@ -86,25 +86,29 @@ TEST_P(OperatorThreads, SeveralGiveWhatOneGives) {
   }
 }
 
-// The last micro-batch of an epoch, with more threads than there are samples.
-TEST_P(OperatorThreads, OneSampleDoesWithWhatManyWereGranted) {
+// The last micro-batch of an epoch: of one sample, with more threads than there are samples; and of
+// whole vectors of samples, which other kernels may like than the planned number.
+TEST_P(OperatorThreads, FewerSamplesDoWithWhatManyWereGranted) {
   OperatorCase scene = GetParam().scene;
   const auto device = runtime::make_cpu_device();
   const auto op = bind(scene);
-  const auto values = draw_inputs(scene, 1, 33);
-  const auto dy = draw_upstream(*op, 1, 34);
-  const Moment now{.samples = 1, .normaliser = 4};
-  const auto planned_for = [&](int64_t samples) {
-    OperatorRunner kernel(op, *device, samples, 8);
-    auto results = kernel.forward(values, now);
-    for (auto& gradient : kernel.gradients(values, now, dy, ask(*op, values)))
-      results.push_back(std::move(gradient));
-    return results;
-  };
-  const auto alone = planned_for(1);
-  const auto granted = planned_for(scene.samples);
-  for (size_t i = 0; i < alone.size(); ++i)
-    EXPECT_LT(difference(alone[i], granted[i]), 1e-5) << "result " << i;
+  for (const int64_t fewer : {int64_t{1}, (scene.samples - 1) / 16 * 16}) {
+    if (fewer == 0) continue;
+    const auto values = draw_inputs(scene, fewer, 33);
+    const auto dy = draw_upstream(*op, fewer, 34);
+    const Moment now{.samples = fewer, .normaliser = 4};
+    const auto planned_for = [&](int64_t samples) {
+      OperatorRunner kernel(op, *device, samples, 8);
+      auto results = kernel.forward(values, now);
+      for (auto& gradient : kernel.gradients(values, now, dy, ask(*op, values)))
+        results.push_back(std::move(gradient));
+      return results;
+    };
+    const auto alone = planned_for(fewer);
+    const auto granted = planned_for(scene.samples);
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_LT(difference(alone[i], granted[i]), 1e-5) << "result " << i << " of " << fewer;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, OperatorThreads, testing::ValuesIn(scenes_of_threads()),

@@ -1,6 +1,8 @@
 // Numbers at the ends of their types, NaN among them, and nodes at the ends of what operators take.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "ops/number.h"
 #include "ops/onnx_types.h"
 #include "tests/ops/operator_values.h"
@@ -27,6 +29,26 @@ class OperatorExtremes : public OperatorValues {
     return error->message();
   }
 };
+
+// Where 1 + erf has few digits left, and where it has none.
+TEST_F(OperatorExtremes, GeluKeepsItsDigitsFarBelowNothing) {
+  std::vector<float> x;
+  for (float each = -13.0F; each < 13.0F; each += 0.0317F) x.push_back(each);
+  const auto count = static_cast<int64_t>(x.size());
+  const HostTensor values = floats({count}, x);
+  const auto y = forward("Gelu", {}, {values});
+  const auto slopes = gradient("Gelu", {}, {values}, floats({count}, std::vector(x.size(), 1.0F)));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double each = x[i];
+    const double below = 0.5 * std::erfc(-each * std::sqrt(0.5));
+    const double density = std::exp(-0.5 * each * each) * 0.3989422804014327;
+    EXPECT_NEAR(y.floats[i], each * below, 5e-6 * std::abs(each * below)) << each;
+    EXPECT_NEAR(slopes.floats[i], below + each * density, 5e-6 * (below - each * density)) << each;
+  }
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(forward("Gelu", {}, {floats({4}, {kInfinity, 1e30F, -1e30F, kNan})}).floats,
+              ElementsAre(kInfinity, 1e30F, 0.0F, IsNan()));
+}
 
 // Sixteen scores are looked at together.
 TEST_F(OperatorExtremes, AScoreThatIsNanIsSeenByItsQuery) {

@@ -55,6 +55,20 @@ TEST_F(SteadyOnAGpu, CallsTheHostForDataAndForTheStepAlone) {
   EXPECT_EQ(counts_of(3).host_functions - counts_of(1).host_functions, 2 * (4 * 2 + 1));
 }
 
+// They are written before the first step and read behind the last, a megabyte at a time: never more
+// than what is written or read.
+TEST(WeightsOnAGpu, TravelOnceEachWay) {
+  Case c{"12-100000-5"};
+  c.device = "cuda:0";
+  c.steps = 1;
+  const int64_t before = gpu_counts().copied_bytes;
+  (void)train(c);
+  const int64_t copied = gpu_counts().copied_bytes - before;
+  const int64_t weights = int64_t{4} * (12 * 100'000 + 100'000 + 100'000 * 5 + 5);
+  EXPECT_GE(copied, 2 * weights);
+  EXPECT_LT(copied, 2 * weights + weights / 4) << "what a step reads is less than that";
+}
+
 class LostGpu : public testing::Test {
  protected:
   static Case scene() {

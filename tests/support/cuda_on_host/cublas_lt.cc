@@ -128,7 +128,8 @@ cublasLtMatmulAlgo_t algorithm_for(const cublasLtMatmulDescOpaque_t& desc, const
   const auto word = [](int64_t number) { return static_cast<uint64_t>(number); };
   return {{word(desc.transpose_a * 2 + desc.transpose_b), desc.epilogue,
            word(a.rows * 1'000'003 + a.columns), word(b.rows * 1'000'003 + b.columns),
-           word(d.batch), workspace, alignment, of_bias}};
+           word(d.batch * 4 + (a.stride == 0 ? 2 : 0) + (b.stride == 0 ? 1 : 0)), workspace,
+           alignment, of_bias}};
 }
 
 bool aligned(const void* data, uint64_t alignment) {
