@@ -27,8 +27,8 @@ struct Normal {
   float bell = 0;
   float below = 0;
 };
-// Both to 1.1e-6 of themselves where |x| < 5, to 5e-6 where |x| < 13.2, and beyond there is nothing:
-// the tail is the bell times a rational function, within 5e-9 of erfc's (a least relative error's),
+// Both to 1.1e-6 of themselves where |x| < 5, to 5e-6 where |x| < 13.2, and beyond is nothing: the
+// tail is the bell times a rational function, within 5e-9 of erfc's (a least relative error's),
 // where 1 + erf would cancel (ADR 31).
 constexpr Normal normal(float x) {
   const float size = x < 0 ? -x : x;

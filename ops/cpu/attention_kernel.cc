@@ -1,5 +1,5 @@
-// Attention on the CPU: products by MatrixProduct, a block of queries of one head at a time, all threads
-// over the key heads.
+// Attention on the CPU: products by MatrixProduct, a block of queries of one head at a time, all
+// threads over the key heads.
 //
 //   S = scale * Q K^T          P = e^(S - M) / sum, M a query's largest, 0 where it sees nothing
 //   Y = P V                    dV += P^T dY    dP = dY V^T

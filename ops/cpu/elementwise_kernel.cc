@@ -27,8 +27,8 @@ Parameters<T> parameters_as(const Parameters<double>& given) {
 // Entry `kIndex` of the family. Loops may run in place.
 template <size_t kIndex>
 struct Loops {
-  // What may call the mathematical library is computed in whole blocks (simd/vector_math.h). That of
-  // the rest is a loop like any: the compiler then knows that it is not empty, and peels no element.
+  // What may call the mathematical library is computed in whole blocks (simd/vector_math.h). The
+  // rest is a loop, too: so the compiler knows that it is not empty, and peels no element off.
   static constexpr bool kInBlocks = std::get<kIndex>(kElementwise).flops > 1;
   static constexpr int64_t kBlock = simd::kBlock;
 

@@ -1,5 +1,5 @@
-// Products of float32 matrices that are not small on processors with AVX2 and without AVX-512, where oneDNN 2.6
-// takes some 6 % longer (ADR 52).
+// Products of float32 matrices that are not small, on processors with AVX2 and without AVX-512,
+// where oneDNN 2.6 takes some 6 % longer (ADR 52).
 //
 // After Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008): both
 // matrices are laid in panels that stay in the caches, and a kernel in registers multiplies a

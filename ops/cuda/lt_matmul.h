@@ -23,8 +23,8 @@ namespace kerf::ops::cuda {
 
 class LtMatmul {
  public:
-  // Of `batch` products whose matrices follow one another, each m x k by k x n; or, where it repeats
-  // A, of one matrix A with each of the batch: a strided batch of stride 0.
+  // Of `batch` products whose matrices follow one another, each m x k by k x n; where it repeats A,
+  // of one matrix A with each of the batch: a strided batch of stride 0.
   struct Problem {
     int64_t batch = 1;
     bool repeats_a = false;

@@ -1,5 +1,5 @@
-// A function of one number gives the same bits wherever the number stands: in a whole vector, in the
-// rest of a row, alone.
+// A function of one number gives the same bits wherever the number stands: in a whole vector, in
+// the rest of a row, alone.
 #include <gtest/gtest.h>
 
 #include <bit>

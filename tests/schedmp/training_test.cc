@@ -94,6 +94,21 @@ TEST(Training, MicroBatchesOnlyDivideAStep) {
   }
 }
 
+// Larger than a slice (weight_slices.h), of which a divided layer's worker has columns that lie
+// apart. At such a rate no weight changes.
+TEST(Training, WritesDividedWeightsAsTheWholeHasThem) {
+  Case c{"12-100000-5"};
+  c.steps = 1;
+  c.optimizer.learning_rate = 1e-30;
+  const Answer whole = train(c);
+  c.cut = Cut::kFeature;
+  c.workers = 2;
+  const Answer divided = train(c);
+  ASSERT_EQ(divided.weights.size(), whole.weights.size());
+  for (size_t i = 0; i < whole.weights.size(); ++i)
+    EXPECT_TRUE(divided.weights[i].bytes == whole.weights[i].bytes) << whole.weights[i].name;
+}
+
 TEST(Training, RefusesWhatDoesNotFit) {
   const Model model = make_model("12-24-5");
   const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
