@@ -130,10 +130,12 @@ std::string complete_bytes(const DataKind& kind, const std::string& what, const 
     const int64_t vocabulary = vocabulary_of(model);
     sizes = format("{}:", text_length(model, vocabulary, name));
     if (vocabulary < kBytesOfText)
-      throw Error(ErrorCode::kUsage,
-                  format("it is bytes, of which there are {}, but {} reads or answers {}",
-                         kBytesOfText, model.name(), vocabulary),
-                  name);
+      throw Error(
+          ErrorCode::kUsage,
+          format("it is bytes, of which there are {}, but {} reads or answers {}: give it such "
+                 "a vocabulary (--sizes; `kerf models` says what they mean), or take {}",
+                 kBytesOfText, model.name(), vocabulary, "words:" + what),
+          name);
   }
   return format("{}:{}{}", kind.name, sizes, path);
 }

@@ -213,8 +213,10 @@ TEST(Synthetic, TokensAreThoseThatTheModelPicksFrom) {
   EXPECT_EQ(complete_dataset_name("words:/t", model, 8), "words:5x20:/t");
   const auto error = error_of([&] { complete_dataset_name("text:/t", model, 8); });
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr("it is bytes, of which there are 256, but lm reads or "
-                                       "answers 20"));
+  EXPECT_THAT(error->what(),
+              testing::AllOf(HasSubstr("it is bytes, of which there are 256, but lm reads or "
+                                       "answers 20"),
+                             HasSubstr("--sizes"), HasSubstr("words:/t")));
 }
 
 // Features by answers lie nowhere.
