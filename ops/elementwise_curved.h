@@ -33,19 +33,19 @@ struct Normal {
 constexpr Normal normal(float x) {
   const float size = x < 0 ? -x : x;
   const float t = size > 14.0F ? 14.0F : size;  // beyond, there is no tail
-  float above = 0.0040203590F;
-  above = above * t + 0.0399853009F;
-  above = above * t + 0.1813100752F;
-  above = above * t + 0.4356907371F;
-  above = above * t + 0.5F;
-  float below = 0.0100774024F;
-  below = below * t + 0.1002356659F;
-  below = below * t + 0.4643890902F;
-  below = below * t + 1.1944978989F;
-  below = below * t + 1.6692663925F;
-  below = below * t + 1.0F;
+  float numerator = 0.0040203590F;
+  numerator = numerator * t + 0.0399853009F;
+  numerator = numerator * t + 0.1813100752F;
+  numerator = numerator * t + 0.4356907371F;
+  numerator = numerator * t + 0.5F;
+  float denominator = 0.0100774024F;
+  denominator = denominator * t + 0.1002356659F;
+  denominator = denominator * t + 0.4643890902F;
+  denominator = denominator * t + 1.1944978989F;
+  denominator = denominator * t + 1.6692663925F;
+  denominator = denominator * t + 1.0F;
   const float bell = simd::exponential(-0.5F * (t * t));
-  const float tail = bell * (above / below);
+  const float tail = bell * (numerator / denominator);
   return {bell, x < 0 ? tail : 1.0F - tail};
 }
 constexpr float normal_share(float x) { return normal(x).below; }

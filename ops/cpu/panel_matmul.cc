@@ -107,8 +107,8 @@ template <int64_t kWidth>
 void lay_panels(const MatrixView& from, int64_t rows, int64_t terms, float* panels) {
   int64_t row = 0;
   if (from.row_step == 1)
-    for (int64_t left = rows / kWidth; left > 0; left = (rows - row) / kWidth) {
-      const int64_t count = std::min(left, kSideBySide);
+    while (row + kWidth <= rows) {
+      const int64_t count = std::min((rows - row) / kWidth, kSideBySide);
       lay_side_by_side<kWidth>(from.at(row, 0), count, terms, panels + row * terms);
       row += count * kWidth;
     }
