@@ -1,12 +1,16 @@
 #include "partitioner/in_flight.h"
 
+#include "partitioner/stage_graph.h"
+
 namespace kerf::partitioner {
 
 namespace {
 
 class HoldEverything final : public InFlight {
  public:
-  int kept(int, int, int micro_batches) const override { return micro_batches; }
+  std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
+    return std::vector<Flight>(pipeline.groups.size(), {micro_batches, 0});
+  }
 };
 
 }  // namespace

@@ -6,17 +6,23 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace kerf::partitioner {
+
+struct Pipeline;  // stage_graph.h
+
+struct Flight {    // of a stage
+  int kept = 0;    // micro-batches whose activations it holds at once, at most
+  int handed = 0;  // whose I has run and whose W has not, at most; 0 where B runs both
+  bool operator==(const Flight&) const = default;
+};
 
 class InFlight {
  public:
   virtual ~InFlight() = default;
-  // Micro-batches whose activations `stage` holds at once, at most. `hops`: on the longest path
-  // from it to an end of the stages' graph (stage_graph.h); of a chain at most all that come later.
-  virtual int kept(int stage, int hops, int micro_batches) const = 0;
-  // Micro-batches whose I has run in a stage and whose W has not, at most; 0 where B runs both.
-  virtual int handed(int /*stage*/, int /*hops*/, int /*micro_batches*/) const { return 0; }
+  // By stage. Throws Error{kUsage} where the schedule cannot be one of such a pipeline.
+  virtual std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const = 0;
   // Whether W runs apart from I anywhere.
   virtual bool splits() const { return false; }
   // Whether the schedule has gradients, or forward passes alone.

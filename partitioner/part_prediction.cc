@@ -43,16 +43,15 @@ class Predictions {
   }
 
   void add_activations(const std::vector<Part>& parts, const InFlight& in_flight) {
-    const std::vector<int> hops = hops_to_the_end(pipeline_of(model_, plan_));
+    const std::vector<Flight> flights =
+        in_flight.of(pipeline_of(model_, plan_), plan_.micro_batches);
     for (const Part& lowered : parts) {
       PartPrediction& part = of(lowered.part);
       part.stage = lowered.stage;
       part.worker = lowered.worker;
-      const int to_go = hops[static_cast<size_t>(lowered.stage)];
+      const Flight& flight = flights[static_cast<size_t>(lowered.stage)];
       part.activation_bytes =
-          in_flight.kept(lowered.stage, to_go, plan_.micro_batches) * lowered.kept_bytes +
-          in_flight.handed(lowered.stage, to_go, plan_.micro_batches) *
-              lowered.bytes_of(RegionKind::kHanded);
+          flight.kept * lowered.kept_bytes + flight.handed * lowered.bytes_of(RegionKind::kHanded);
     }
   }
 

@@ -20,7 +20,7 @@ class Prediction {
         request_(request),
         in_flight_(in_flight),
         largest_(plan.largest_micro_batch()),
-        hops_(hops_to_the_end(pipeline_of(model, plan))),
+        flights_(in_flight.of(pipeline_of(model, plan), plan.micro_batches)),
         parts_(lower(model, plan,
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
@@ -117,13 +117,8 @@ class Prediction {
     return bytes;
   }
 
-  int in_flight(const Part& part) const {
-    return in_flight_.kept(part.stage, hops_[static_cast<size_t>(part.stage)], plan_.micro_batches);
-  }
-  int handed(const Part& part) const {
-    return in_flight_.handed(part.stage, hops_[static_cast<size_t>(part.stage)],
-                             plan_.micro_batches);
-  }
+  int in_flight(const Part& part) const { return flights_[static_cast<size_t>(part.stage)].kept; }
+  int handed(const Part& part) const { return flights_[static_cast<size_t>(part.stage)].handed; }
 
   // In which lists the ends of a route let go of its messages.
   struct LetGo {
@@ -188,8 +183,8 @@ class Prediction {
   const Plan& plan_;
   const PlanRequest& request_;
   const InFlight& in_flight_;
-  int64_t largest_;        // rows of the largest micro-batch
-  std::vector<int> hops_;  // by stage: on the longest path to an end
+  int64_t largest_;              // rows of the largest micro-batch
+  std::vector<Flight> flights_;  // by stage
   std::vector<Part> parts_;
   std::vector<LetGo> retired_;   // by route: by its sender
   std::vector<LetGo> released_;  // by its receiver

@@ -49,6 +49,8 @@ struct Schedule {
 
 // Actions of all rows together that a schedule may have: more would fill memory before they ran.
 inline constexpr int64_t kMostActions = int64_t{1} << 23;
+// Of one that is only to be unfolded on its stages' graph (unfold.h), in a few gigabytes.
+inline constexpr int64_t kMostUnfolded = int64_t{1} << 26;
 
 // The text of a whole schedule, and back:
 //

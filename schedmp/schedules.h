@@ -1,18 +1,28 @@
 // The built-in schedules: pure functions from a pipeline of stages and micro-batches to a Schedule.
+// docs/schedules.md shows each, with its formula, its memory and when to use it; each one's file
+// names the paper.
 //
-//   forward_only  F of every micro-batch: evaluation
-//   gpipe         all F, then all B, ascending by micro-batch (Huang et al. 2018, arXiv:1811.06965)
-//   1f1b          warm-up, then one F one B (PipeDream-Flush, Narayanan et al. 2020,
-//                 arXiv:2006.09503); the warm-up is by the longest path to an end of the graph of
-//                 stages, of a chain by all that come later
+//   forward-only  F of every micro-batch: evaluation
+//   naive         one micro-batch at a time
+//   gpipe         all F, then all B, ascending by micro-batch
+//   1f1b          warm-up, then one F one B; the warm-up is by the longest path to an end of the
+//                 graph of stages, of a chain by all that come later
+//   zb-h1, zb-h2  1f1b with I and W apart, W where nothing else is to be done
+//   interleaved, looped-bfs                     several stages a worker, in turn
+//   zbv, v-half, v-min, dualpipe-v, hanayo      stages that go there and back
+//
+// Those that place stages take any graph of them: what can run where each stage waits for the one
+// before it can run where it waits for less.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "partitioner/in_flight.h"
 #include "partitioner/stage_graph.h"
 #include "schedmp/schedule.h"
+#include "schedmp/unfold.h"
 
 namespace kerf::schedmp {
 
@@ -23,22 +33,59 @@ using partitioner::Pipeline;
 // stage and no stage is empty.
 int count_workers(const std::vector<std::vector<int>>& groups);
 
-// micro_batches >= 1. O(actions), and 1F1B O((stages + edges) (stages + micro_batches)) where each
-// worker has one stage.
+// Where a schedule has its stages, p workers (or groups of them) being numbered as they come.
+enum class Placement : uint8_t {
+  kAnywhere,
+  kInTurn,        // 0 1 2 0 1 2
+  kThereAndBack,  // 0 1 2 2 1 0, and so on
+};
+std::string to_string(Placement placement);  // "in turn (0 1 2 0 1 2)"
+// Of the stage: the worker, of so many.
+int place_of(Placement placement, int stage, int workers);
+
+struct Shape {
+  Placement placement = Placement::kAnywhere;
+  int chunks = 1;  // stages on each worker, where nobody says another number
+  int least_chunks = 1;
+  int most_chunks = 1 << 20;
+  int multiple = 1;  // of which their number is one
+};
+std::string chunks_text(const Shape& shape);  // "2 stages", "an even number of stages"
+bool allows(const Shape& shape, int chunks);
+
+// micro_batches >= 1. O(actions), and 1F1B O((stages + edges) (stages + micro_batches)) where
+// workers have several stages. Costs are of the actions, where what is idle depends on them. Throw
+// Error{kUsage} where the pipeline is none of their shape.
 Schedule forward_only(const Pipeline& pipeline, int micro_batches);
+Schedule naive(const Pipeline& pipeline, int micro_batches);
 Schedule gpipe(const Pipeline& pipeline, int micro_batches);
 Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches);
+Schedule zb_h1(const Pipeline& pipeline, int micro_batches);
+Schedule zb_h2(const Pipeline& pipeline, int micro_batches);
+Schedule interleaved(const Pipeline& pipeline, int micro_batches);
+Schedule looped_bfs(const Pipeline& pipeline, int micro_batches);
+Schedule zbv(const Pipeline& pipeline, int micro_batches);
+Schedule v_half(const Pipeline& pipeline, int micro_batches);
+Schedule v_min(const Pipeline& pipeline, int micro_batches);
+Schedule dualpipe_v(const Pipeline& pipeline, int micro_batches);
+Schedule hanayo(const Pipeline& pipeline, int micro_batches, const ActionCosts& costs = {});
 
-std::vector<std::string> schedule_names();  // those below
-// Throws Error{kUsage} that lists the names.
-Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches);
+// By name. Those below throw Error{kUsage} that lists the names.
+std::vector<std::string> schedule_names();
+const Shape& shape_of(const std::string& name);
+// By stage its workers, one each: `chunks` on each of so many workers (0: as the shape has them).
+// Throws where the schedule takes no such number.
+std::vector<std::vector<int>> groups_of_shape(const std::string& name, int workers, int chunks);
+Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
+                       const ActionCosts& costs = {}, int64_t most_actions = kMostActions);
 // For as many micro-batches as the plan has.
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan);
 
-// Micro-batches in flight per stage under a named schedule, for the planner.
+// Micro-batches in flight under a named schedule, for the planner: counted in its rows for the
+// pipeline that is asked about.
 std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule);
-// The same, counted in the rows of any schedule.
+// The same, of the rows of any schedule.
 std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule);
 
 }  // namespace kerf::schedmp

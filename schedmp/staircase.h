@@ -1,26 +1,31 @@
-// The staircase: a schedule unfolded in time, with unit costs (F = I = W = 1, B = 2) and free
-// communication, where the stages wait for each other as their graph says. For people: simulate.h
-// has the times of a plan. Pure functions; an action of a stage that the graph lacks waits for
-// nothing.
+// The staircase: a schedule unfolded in time (unfold.h) and drawn, and how idle it leaves the
+// workers. For people: simulate.h has the times of a plan. Pure functions.
 #pragma once
 
-#include "partitioner/stage_graph.h"
-#include "schedmp/schedule.h"
+#include <string>
+
+#include "schedmp/unfold.h"
 
 namespace kerf::schedmp {
 
-// One row per worker, one column per unit of time. Rows that wait for ever end there.
-std::string draw_staircase(const Schedule& schedule, const partitioner::StageGraph& graph);
-// Who would wait for ever; empty if nobody.
-std::vector<std::string> check_waits(const Schedule& schedule,
-                                     const partitioner::StageGraph& graph);
+// One row per worker; the shortest action is as wide as the longest text, others by their costs.
+// Rows that wait for ever end there.
+std::string draw_staircase(const Schedule& schedule, const partitioner::StageGraph& graph,
+                           const ActionCosts& costs = {});
 
-// Fractions of worker time spent idle: over the whole step, and over each worker's span from its
-// first to its last action (notes on both definitions in docs/schedules.md).
+// Both definitions that papers use, as fractions; docs/schedules.md explains them.
 struct Bubble {
-  double makespan = 0;
-  double span = 0;
+  double makespan = 0;  // until the last action of a micro-batch ends, in the unit of the costs
+  double step = 0;      // of all workers' time until then: what they are idle
+  double span = 0;      // 1 - the most work of a worker / the longest time from a first action to
+                        // a last one
 };
-Bubble bubble(const Schedule& schedule, const partitioner::StageGraph& graph);
+Bubble bubble(const Schedule& schedule, const Unfolded& unfolded);
+Bubble bubble(const Schedule& schedule, const partitioner::StageGraph& graph,
+              const ActionCosts& costs = {});
+
+// By worker: micro-batches, of all its stages together, whose F is done and whose W is not, at
+// most. Where nothing has gradients: 0.
+std::vector<int> peak_activations(const Schedule& schedule);
 
 }  // namespace kerf::schedmp

@@ -24,8 +24,13 @@ std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan);
 
 inline constexpr size_t kMostProblems = 20;
 
+// Whether the gradients of a stage's weights must be added up by ascending micro-batch, so that
+// sums have the same bits under every schedule, or may be in any order.
+enum class WeightOrder : uint8_t { kAscending, kAny };
+
 // Empty if sound. Each problem names worker and action.
-std::vector<std::string> check_order(const Schedule& schedule);
+std::vector<std::string> check_order(const Schedule& schedule,
+                                     WeightOrder order = WeightOrder::kAscending);
 // Whether `schedule` is one for this plan: stages, groups, micro-batches.
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 

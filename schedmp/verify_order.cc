@@ -14,6 +14,7 @@ namespace {
 struct Progress {
   std::vector<bool> forward, input_gradient, weight_gradient;
   int next_weight_gradient = 0;
+  int weight_gradients = 0;
   bool reduced = false;
   bool updated = false;
 
@@ -46,8 +47,8 @@ class Problems {
 class RowCheck {
  public:
   // `trains`: the schedule does.
-  RowCheck(const Schedule& schedule, int worker, bool trains, Problems& problems)
-      : schedule_(schedule), worker_(worker), trains_(trains), problems_(problems) {}
+  RowCheck(const Schedule& schedule, int worker, bool trains, WeightOrder order, Problems& problems)
+      : schedule_(schedule), worker_(worker), trains_(trains), order_(order), problems_(problems) {}
 
   void run() {
     if (!may_be_complete()) return;
@@ -126,10 +127,12 @@ class RowCheck {
   void take_weight_gradient(const Action& action, Progress& progress) {
     if (!progress.input_gradient[static_cast<size_t>(action.micro_batch)])
       problem(action, "comes before its input gradient");
-    if (action.micro_batch != progress.next_weight_gradient)
+    if (order_ == WeightOrder::kAscending && action.micro_batch != progress.next_weight_gradient)
       problem(action, kerf::format("weight gradients must go up by micro-batch; {} is next",
                                    progress.next_weight_gradient));
     progress.next_weight_gradient = action.micro_batch + 1;
+    if (!progress.weight_gradient[static_cast<size_t>(action.micro_batch)])
+      ++progress.weight_gradients;
     once(action, progress.weight_gradient);
   }
 
@@ -137,14 +140,14 @@ class RowCheck {
   void take_reduction(const Action& action, Progress& progress) {
     if (progress.reduced) problem(action, "stands twice");
     if (progress.updated) problem(action, "comes after the stage's update");
-    if (progress.next_weight_gradient != schedule_.micro_batches)
+    if (progress.weight_gradients != schedule_.micro_batches)
       problem(action, "comes before every weight gradient is there");
     progress.reduced = true;
   }
 
   void take_update(const Action& action, Progress& progress) {
     if (progress.updated) problem(action, "stands twice");
-    if (progress.next_weight_gradient != schedule_.micro_batches)
+    if (progress.weight_gradients != schedule_.micro_batches)
       problem(action, "comes before every weight gradient is there");
     progress.updated = true;
   }
@@ -167,6 +170,7 @@ class RowCheck {
   const Schedule& schedule_;
   int worker_;
   bool trains_;
+  WeightOrder order_;
   Problems& problems_;
   std::map<int, Progress> stages_;
 };
@@ -239,7 +243,7 @@ std::string workers_text(const std::vector<int>& workers) {
 
 }  // namespace
 
-std::vector<std::string> check_order(const Schedule& schedule) {
+std::vector<std::string> check_order(const Schedule& schedule, WeightOrder order) {
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
   Problems problems;
   const auto exists = [&](int worker) { return worker >= 0 && worker < schedule.workers(); };
@@ -250,7 +254,7 @@ std::vector<std::string> check_order(const Schedule& schedule) {
     }
   const bool trains = schedule.trains();
   for (int worker = 0; worker < schedule.workers(); ++worker)
-    RowCheck(schedule, worker, trains, problems).run();
+    RowCheck(schedule, worker, trains, order, problems).run();
   GroupCheck(schedule, problems).run();
   return problems.take();
 }

@@ -44,6 +44,11 @@ void check_automatic(const PlanFlags& flags) {
   require(is_built_in(flags.schedule.value_or(flags.default_schedule)), "--cut",
           "a schedule's file says which stages there are; give the cut that it is for, or a "
           "schedule by its name");
+  const std::string schedule = flags.schedule.value_or(flags.default_schedule);
+  require(schedmp::shape_of(schedule).placement == schedmp::Placement::kAnywhere ||
+              schedmp::shape_of(schedule).most_chunks == 1,
+          "--cut",
+          format("it chooses the stages, and schedule {} places them; give --cut layer", schedule));
   require(flags.objective.value_or("time") == "time", "--objective",
           "--cut auto takes the plan of the shortest step; leave the flag out");
 }
@@ -58,6 +63,24 @@ void take_workers(const PlanFlags& flags, const std::optional<schedmp::Schedule>
   if (!file || request.cut != partitioner::Cut::kLayer) return;
   request.placement = placement_of(*file);
   if (!request.placement.empty()) request.workers = file->stages();
+}
+
+// A schedule that says where its stages are has them there.
+void take_shape(const PlanFlags& flags, PlanRequest& request) {
+  if (!is_built_in(request.schedule)) return;
+  const schedmp::Shape& shape = schedmp::shape_of(request.schedule);
+  const bool asked = flags.steering.stages_per_worker || request.steering.stages_per_worker > 1;
+  const int chunks = asked ? request.steering.stages_per_worker : shape.chunks;
+  if (shape.placement == schedmp::Placement::kAnywhere || (shape.most_chunks == 1 && !asked))
+    return;
+  require(request.cut == partitioner::Cut::kLayer, "--schedule",
+          format("{} places {} on each worker; only --cut layer makes them", request.schedule,
+                 chunks_text(shape)));
+  require(request.steering.places.empty(), "--place",
+          format("schedule {} places the stages itself", request.schedule));
+  const auto groups = schedmp::groups_of_shape(request.schedule, request.workers, chunks);
+  for (const std::vector<int>& group : groups) request.placement.push_back(group[0]);
+  request.workers = static_cast<int>(groups.size());
 }
 
 void take_step(const PlanFlags& flags, const std::optional<schedmp::Schedule>& file,
@@ -127,6 +150,7 @@ PlanRequest request_of_flags(const PlanFlags& flags, Planned& planned) {
   request.memory = flags.memory;
   request.minimise = parse_objective(flags.objective.value_or("time"));
   take_setting(flags, planned, request);
+  take_shape(flags, request);
   request.pairs = flags.pairs.value_or(true);
   take_shares(flags, request);
   if (!flags.profile.empty())

@@ -7,6 +7,7 @@
 #include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/torch_csv.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -19,7 +20,12 @@ schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file)
                 format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
                        file, fmt::join(schedmp::schedule_names(), ", ")),
                 flags.schedule ? "--schedule" : "the plan's schedule");
-  schedmp::Schedule schedule = schedmp::parse_schedule(runtime::read_file(file, kMaxText), file);
+  const std::string text = runtime::read_file(file, kMaxText);
+  schedmp::Schedule schedule =
+      schedmp::looks_like_torch_csv(text)
+          ? schedmp::schedule_of(schedmp::parse_torch_csv(text, file),
+                                 std::filesystem::path(file).stem().string(), file)
+          : schedmp::parse_schedule(text, file);
   const auto check_count = [&](const std::optional<int>& flag, int own, const char* name) {
     require(flag.value_or(own) == own, file,
             format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,

@@ -65,7 +65,7 @@ std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
 void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
           const partitioner::InFlight& in_flight, Planned& planned) {
   planned.model = partitioner::model_for(planned.model, request);
-  auto answer = request.steering.stages_per_worker > 1
+  auto answer = request.steering.stages_per_worker > 1 && request.placement.empty()
                     ? partitioner::plan_shared_workers(planned.model, request, in_flight,
                                                        *step_of(flags, request))
                     : partitioner::make_plan(planned.model, request, in_flight);
@@ -87,6 +87,18 @@ void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
   planned.tried = std::move(choice.tried);
 }
 
+// A schedule that is built in has as many slots as it needs between the plan's stages, where nobody
+// said how many; then they are part of what the plan is made for.
+bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::PlanRequest& request) {
+  if (flags.slots || !is_built_in(request.schedule)) return false;
+  const schedmp::Pipeline pipeline = pipeline_of(planned.model, planned.plan);
+  const int least = schedmp::smallest_buffer(
+      schedmp::make_schedule(request.schedule, pipeline, request.micro_batches), pipeline.graph);
+  if (least <= request.setting.slots) return false;
+  request.setting.slots = planned.setting.slots = least;
+  return true;
+}
+
 }  // namespace
 
 Planned make_plan_of(const PlanFlags& flags) {
@@ -100,10 +112,15 @@ Planned make_plan_of(const PlanFlags& flags) {
   const auto in_flight = in_flight_of(flags, request.schedule);
   const auto start = std::chrono::steady_clock::now();
   fit_batch(flags, planned.model, *in_flight, request);
-  if (flags.cut == kAutoCut)
-    choose(flags, request, *in_flight, planned);
-  else
-    make(flags, request, *in_flight, planned);
+  const partitioner::Model model = planned.model;
+  while (true) {
+    if (flags.cut == kAutoCut)
+      choose(flags, request, *in_flight, planned);
+    else
+      make(flags, request, *in_flight, planned);
+    if (!wants_more_slots(flags, planned, request)) break;
+    planned.model = model;
+  }
   planned.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);

@@ -1,4 +1,5 @@
-// kerf schedule: look at a schedule, prove it, keep it as text.
+// kerf schedule: look at a schedule, prove it, simulate it, keep it as text.
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -8,132 +9,159 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
-#include "apps/report/table.h"
+#include "apps/report/schedule_picture.h"
+#include "apps/report/schedule_record.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/action_costs.h"
 #include "schedmp/schedules.h"
-#include "schedmp/staircase.h"
-#include "schedmp/verify.h"
+#include "schedmp/torch_csv.h"
 
 namespace kerf::apps {
 
 namespace {
 
-constexpr int kRefuted = 1;  // exit code
+constexpr int kRefuted = 1;                   // exit code
+constexpr int64_t kMostVerified = 2'000'000;  // actions
+constexpr int kMostStageWorkers = 1 << 16;    // of a schedule without a plan
 
 struct ScheduleCommand {
   PlanFlags flags;
+  std::optional<int> chunks;
+  std::string costs;   // as given: three or four numbers, or a file
+  std::string buffer;  // likewise: a number, rendezvous or unbounded
   std::string plan_file;
   bool with_plan = false;
-  std::string needs_plan;  // a flag that says nothing without one
-  std::string out;
+  std::string needs_plan;     // a flag that says nothing without one
+  std::string out, csv, svg;  // files to write
   bool json = false;
 
   int run();
 
  private:
-  schedmp::Schedule without_plan() const;
-  Json report() const;
-  std::string text(bool colour) const;
+  void take_plan();
+  void take_chain();
+  void verify_chain();
+  schedmp::Buffering buffering() const;
+  // Those that were asked for; what they are, a line each.
+  std::string write_files() const;
 
-  schedmp::Schedule schedule_;
-  partitioner::StageGraph graph_;  // of its stages
-  int slots_ = 0;
-  std::vector<std::string> problems_;
-  std::optional<schedmp::Verdict> verdict_;  // where there is a plan
+  ScheduleRecord record_;
+  std::optional<schedmp::TorchCsv> torch_;  // what the file has, if it is PyTorch's
 };
 
-// One worker per stage, unless the file says otherwise.
-schedmp::Schedule ScheduleCommand::without_plan() const {
+schedmp::ActionCosts costs_of(const std::string& text) {
+  if (text.empty()) return {};
+  if (std::filesystem::is_regular_file(text))
+    return schedmp::read_costs(runtime::read_file(text, kMaxText), text);
+  try {
+    return schedmp::parse_costs(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), "--costs");
+  }
+}
+
+// One worker per stage, or as the schedule places them, unless the file says otherwise.
+void ScheduleCommand::take_chain() {
   require(needs_plan.empty(), needs_plan, "it needs --model or --plan");
-  check_range(flags.workers, "--workers", kMostWorkers);
+  check_range(flags.workers, "--workers", kMostStageWorkers);
   check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
-  const int workers = flags.workers.value_or(flags.default_workers);
-  const int micro_batches = flags.micro_batches.value_or(8);
-  std::vector<std::vector<int>> groups;
-  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  return find_schedule(flags, flags.schedule.value_or(flags.default_schedule),
-                       partitioner::chain_of(std::move(groups)), micro_batches);
+  check_range(chunks, "--chunks", kMostStageWorkers);
+  const std::string name = flags.schedule.value_or(flags.default_schedule);
+  if (is_built_in(name)) {
+    const auto groups = schedmp::groups_of_shape(
+        name, flags.workers.value_or(flags.default_workers), chunks.value_or(0));
+    record_.schedule =
+        schedmp::make_schedule(name, partitioner::chain_of(groups), flags.micro_batches.value_or(8),
+                               record_.costs, schedmp::kMostUnfolded);
+  } else {
+    require(!chunks, "--chunks", "a schedule's file says which stages a worker has; leave it out");
+    record_.schedule = *schedule_in_file(flags);
+    const std::string text = runtime::read_file(name, kMaxText);
+    if (schedmp::looks_like_torch_csv(text)) torch_ = schedmp::parse_torch_csv(text, name);
+  }
+  record_.graph = partitioner::chain_of_stages(record_.schedule.stages());
+  verify_chain();
+}
+
+schedmp::Buffering ScheduleCommand::buffering() const {
+  if (buffer == "rendezvous") return {schedmp::Buffering::kRendezvous};
+  if (buffer == "unbounded") return {schedmp::Buffering::kUnbounded};
+  if (!buffer.empty()) return {std::stoi(buffer)};
+  const bool declared = is_built_in(flags.schedule.value_or(flags.default_schedule));
+  return {declared ? *record_.smallest_buffer : 1};
+}
+
+void ScheduleCommand::verify_chain() {
+  int64_t actions = 0;
+  for (const auto& row : record_.schedule.rows) actions += std::ssize(row);
+  if (actions > kMostVerified) return;
+  record_.problems = schedmp::check_order(record_.schedule);
+  if (torch_ && !record_.problems.empty()) {
+    record_.problems = schedmp::check_order(record_.schedule, schedmp::WeightOrder::kAny);
+    record_.same_bits = false;
+  }
+  if (record_.problems.empty()) {
+    const auto stuck = [&](schedmp::Buffering under) {
+      return schedmp::unfold(record_.schedule, record_.graph, {}, under).stuck;
+    };
+    record_.smallest_buffer = schedmp::smallest_buffer(record_.schedule, record_.graph);
+    record_.safe_under_rendezvous = stuck({schedmp::Buffering::kRendezvous}).empty();
+    record_.buffering = buffering();
+    record_.problems = stuck(*record_.buffering);
+    if (!record_.problems.empty())
+      record_.problems.insert(record_.problems.begin(),
+                              "deadlock " + to_string(*record_.buffering));
+  }
+  record_.verified = record_.problems.empty();
+}
+
+void ScheduleCommand::take_plan() {
+  require(buffer.empty(), "--buffer", "with a model or a plan it is --slots that says so");
+  require(!chunks, "--chunks", "with a model or a plan it is --stages-per-worker that says so");
+  const Planned planned = planned_by(flags, plan_file);
+  record_.slots = planned.setting.slots;
+  record_.schedule = schedule_of(flags, planned);
+  record_.graph = partitioner::stage_graph_of(planned.model, planned.plan);
+  Proof proof = prove(planned, record_.schedule);
+  record_.problems = std::move(proof.problems);
+  record_.verdict = std::move(proof.verdict);
+  record_.verified = record_.problems.empty();
 }
 
 int ScheduleCommand::run() {
-  if (!with_plan) {
-    schedule_ = without_plan();
-    graph_ = partitioner::chain_of_stages(schedule_.stages());
-    problems_ = schedmp::check_order(schedule_);
-    if (problems_.empty()) problems_ = schedmp::check_waits(schedule_, graph_);
-  } else {
-    const Planned planned = planned_by(flags, plan_file);
-    slots_ = planned.setting.slots;
-    schedule_ = schedule_of(flags, planned);
-    graph_ = partitioner::stage_graph_of(planned.model, planned.plan);
-    Proof proof = prove(planned, schedule_);
-    problems_ = std::move(proof.problems);
-    verdict_ = std::move(proof.verdict);
-  }
-  if (!out.empty()) runtime::write_file_atomic(out, schedmp::write_schedule(schedule_));
+  record_.costs = costs_of(costs);
+  if (with_plan)
+    take_plan();
+  else
+    take_chain();
+  record_.unfolded = schedmp::unfold(record_.schedule, record_.graph, record_.costs);
+  record_.bubble = schedmp::bubble(record_.schedule, record_.unfolded);
+  record_.peak_activations = schedmp::peak_activations(record_.schedule);
+  const std::string written = write_files();
   answer(
-      json, [&] { return report(); }, [&](bool colour) { return text(colour); });
-  if (problems_.empty()) return 0;
+      json, [&] { return to_json(record_); },
+      [&](bool colour) { return text_of(record_, colour) + written; });
+  if (record_.problems.empty()) return 0;
   // The answer is no; whoever asked did nothing wrong.
-  return complain(format("schedule {}: refuted: {}", flags.schedule.value_or(schedule_.name),
-                         fmt::join(problems_, "; ")),
+  return complain(format("schedule {}: refuted: {}", flags.schedule.value_or(record_.schedule.name),
+                         fmt::join(record_.problems, "; ")),
                   kRefuted);
 }
 
-Json ScheduleCommand::report() const {
-  const schedmp::Bubble idle = schedmp::bubble(schedule_, graph_);
-  Json rows = Json::array();
-  for (const auto& row : schedule_.rows) {
-    Json actions = Json::array();
-    for (const auto& action : row) actions.push_back(schedmp::to_string(action));
-    rows.push_back(std::move(actions));
-  }
-  Json answer{{"name", schedule_.name},
-              {"workers", schedule_.workers()},
-              {"stages", schedule_.stages()},
-              {"micro_batches", schedule_.micro_batches},
-              {"groups", schedule_.groups},
-              {"rows", std::move(rows)},
-              {"bubble", {{"makespan", idle.makespan}, {"span", idle.span}}},
-              {"proved", problems_.empty()},
-              {"problems", problems_}};
-  if (verdict_) {
-    answer["slots"] = slots_;
-    answer["smallest_safe_slots"] = verdict_->smallest_safe_slots;
-    answer["held"] = verdict_->held;
-    answer["peak_bytes"] = verdict_->peak_bytes;
-  }
-  return answer;
-}
-
-std::string ScheduleCommand::text(bool colour) const {
-  const schedmp::Bubble idle = schedmp::bubble(schedule_, graph_);
-  std::string text =
-      format("{}: {}, {}, {}\n\n{}\n", schedule_.name, plural(schedule_.workers(), "worker"),
-             plural(schedule_.stages(), "stage"), plural(schedule_.micro_batches, "micro-batch"),
-             schedmp::draw_staircase(schedule_, graph_));
-  text += format("idle: {} of the step, {} between each worker's first and last action\n",
-                 human_percent(idle.makespan), human_percent(idle.span));
-  if (problems_.empty())
-    text +=
-        verdict_
-            ? format("proved: every action once, legal order, no deadlock with {}\n",
-                     plural(slots_, "slot"))
-            : "proved: every action once, legal order, a chain of stages ends (--model or --plan "
-              "to prove more)\n";
-  if (verdict_ && problems_.empty()) {
-    text += verdict_->smallest_safe_slots == 0
-                ? "safe even when every send waits for its receive\n"
-                : format("needs at least {}\n", plural(verdict_->smallest_safe_slots, "slot"));
-    Table table({"worker", "peak"});
-    for (size_t worker = 0; worker < verdict_->peak_bytes.size(); ++worker)
-      table.add(
-          {format("{}", worker), human_bytes(static_cast<double>(verdict_->peak_bytes[worker]))});
-    text += "\n" + table.text(colour);
-  }
-  if (!out.empty()) text += format("\nschedule  {}\n", out);
-  return text;
+std::string ScheduleCommand::write_files() const {
+  std::string written;
+  const auto write = [&](const std::string& file, const char* what, const auto& text) {
+    if (file.empty()) return;
+    runtime::write_file_atomic(file, text());
+    written += format("{}{:<9} {}\n", written.empty() ? "\n" : "", what, file);
+  };
+  write(out, "schedule", [&] { return schedmp::write_schedule(record_.schedule); });
+  write(csv, "csv", [&] {
+    return schedmp::write_torch_csv(torch_ ? *torch_ : schedmp::torch_csv_of(record_.schedule));
+  });
+  write(svg, "picture", [&] { return draw_schedule(record_.schedule, record_.unfolded); });
+  return written;
 }
 
 // Those that a schedule by itself has no use for.
@@ -142,6 +170,38 @@ std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
   for (CLI::Option* option : add_size_flags(command, flags)) all.push_back(option);
   for (CLI::Option* option : add_setting_flags(command, flags)) all.push_back(option);
   return all;
+}
+
+std::string check_buffer(const std::string& text) {
+  if (text == "rendezvous" || text == "unbounded") return {};
+  const std::string wrong = whole_number<int>()(const_cast<std::string&>(text));
+  if (!wrong.empty() || text == "0")
+    return format("\"{}\" is neither rendezvous nor unbounded nor a number of messages from 1 on",
+                  text);
+  return {};
+}
+
+void add_own_flags(CLI::App& command, ScheduleCommand& state) {
+  command
+      .add_option("--chunks", state.chunks,
+                  "Stages on each worker, of schedules that have several (default: as few as they "
+                  "can have)")
+      ->check(whole_number<int>())
+      ->type_name("V");
+  command
+      .add_option("--costs", state.costs,
+                  "What F, I and W of a stage take, and a message between workers, in any unit "
+                  "(default 1,1,1,0): F,I,W[,COMM], or a file with a line of them for each stage, "
+                  "{\"kerf_costs\": 1, \"transfer\": 0, \"stages\": [{\"F\": 1, \"I\": 1, \"W\": "
+                  "1}, ...]}")
+      ->type_name("COSTS");
+  command
+      .add_option("--buffer", state.buffer,
+                  "How many messages may be under way from a stage to another, beyond what the "
+                  "receiver holds: a number, rendezvous or unbounded (default: the least that does "
+                  "for a built-in schedule, 1 for a file)")
+      ->check(check_buffer)
+      ->type_name("K");
 }
 
 }  // namespace
@@ -160,13 +220,21 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
   CLI::Option* plan = add_plan_file_flag(*command, state->plan_file);
   add_count_flags(*command, state->flags);
+  add_own_flags(*command, *state);
   const std::vector<CLI::Option*> of_plan = add_plan_flags(*command, state->flags);
   command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
+  command
+      ->add_option("--csv", state->csv,
+                   "Write it here as PyTorch's pipeline CSV, which can be given as NAME too")
+      ->type_name("FILE");
+  command->add_option("--svg", state->svg, "Draw it here")->type_name("FILE");
   add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf schedule 1f1b --workers 4 --micro-batches 8\n"
+      "  kerf schedule zbv --workers 4 --micro-batches 8 --costs 1,1.3,0.7\n"
       "  kerf schedule gpipe --workers 2 --micro-batches 4 --out mine.txt   edit it, then\n"
+      "  kerf schedule mine.txt --buffer rendezvous\n"
       "  kerf schedule mine.txt --model lenet5 --workers 2");
   command->callback([&chosen, state, model, plan, of_plan] {
     state->with_plan = model->count() + plan->count() > 0;

@@ -7,6 +7,7 @@
 #include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/steered_layers.h"
 #include "partitioner/model_graph.h"
+#include "partitioner/stage_graph.h"
 
 namespace kerf::partitioner {
 
@@ -30,11 +31,11 @@ void check_units(const LayerSearch& search, int workers) {
 
 StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
   StageLimits limits;
-  for (int s = 0; s < request.workers; ++s) {
-    limits.device_type.push_back(0);
-    limits.micro_batches.push_back(
-        in_flight.kept(s, request.workers - 1 - s, request.micro_batches));
-  }
+  std::vector<std::vector<int>> groups;
+  for (int s = 0; s < request.workers; ++s) groups.push_back({request.worker_of(s)});
+  limits.device_type.assign(groups.size(), 0);
+  for (const Flight& flight : in_flight.of(chain_of(std::move(groups)), request.micro_batches))
+    limits.micro_batches.push_back(flight.kept);
   return limits;
 }
 

@@ -12,6 +12,7 @@
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
 #include "partitioner/model_graph.h"
+#include "partitioner/stage_graph.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -158,12 +159,14 @@ class Steered {
     limits.worker = row;
     limits.memory.assign(row.size(), kNever);
     if (!request_.steering.places.empty() || !rules_.group.empty()) limits.rules = &rules_;
-    const auto stages = static_cast<int>(row.size());
-    for (int s = 0; s < stages; ++s) {
-      limits.device_type.push_back(request_.speed.capacities.speed_number_of(row[at(s)]));
-      limits.micro_batches.push_back(
-          task_.in_flight.kept(s, stages - 1 - s, request_.micro_batches));
+    std::vector<std::vector<int>> groups;
+    for (const int worker : row) {
+      limits.device_type.push_back(request_.speed.capacities.speed_number_of(worker));
+      groups.push_back({worker});
     }
+    for (const Flight& flight :
+         task_.in_flight.of(chain_of(std::move(groups)), request_.micro_batches))
+      limits.micro_batches.push_back(flight.kept);
     return limits;
   }
 

@@ -31,7 +31,6 @@ std::vector<Action> row_of(int stage, int hops, int micro_batches) {
     if (mb + warm_up < micro_batches) row.push_back({stage, ActionKind::kForward, mb + warm_up});
     row.push_back({stage, ActionKind::kBackward, mb});
   }
-  row.push_back({stage, ActionKind::kUpdate});
   return row;
 }
 
@@ -71,7 +70,6 @@ class Moments {
   };
 
   bool may(size_t stage, const Action& action) const {
-    if (action.kind == ActionKind::kUpdate) return true;
     const auto micro_batch = static_cast<size_t>(action.micro_batch);
     const bool forward = action.kind == ActionKind::kForward;
     const auto& others = forward ? pipeline_.graph.reads[stage] : pipeline_.graph.gradients[stage];
@@ -88,6 +86,12 @@ class Moments {
   Done now_, before_;                      // before this moment
 };
 
+bool has_one_stage_each(const Schedule& schedule) {
+  size_t members = 0;
+  for (const std::vector<int>& group : schedule.groups) members += group.size();
+  return members == schedule.rows.size();
+}
+
 }  // namespace
 
 Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches) {
@@ -96,11 +100,22 @@ Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches) {
              groups.size(), pipeline.graph.stages());
   Schedule schedule{"1f1b", micro_batches, groups, {}};
   schedule.rows.resize(static_cast<size_t>(count_workers(groups)));
-  Moments moments(pipeline, micro_batches);
-  for (auto moment = moments.next(); !moment.empty(); moment = moments.next())
-    for (const Action& action : moment)
-      for (const int worker : groups[static_cast<size_t>(action.stage)])
-        schedule.rows[static_cast<size_t>(worker)].push_back(action);
+  const auto add = [&](const Action& action) {
+    for (const int worker : groups[static_cast<size_t>(action.stage)])
+      schedule.rows[static_cast<size_t>(worker)].push_back(action);
+  };
+  if (has_one_stage_each(schedule)) {  // whose order nothing else decides
+    const std::vector<int> hops = hops_to_the_end(pipeline);
+    for (int stage = 0; stage < pipeline.graph.stages(); ++stage)
+      for (const Action& action : row_of(stage, hops[static_cast<size_t>(stage)], micro_batches))
+        add(action);
+  } else {
+    Moments moments(pipeline, micro_batches);
+    for (auto moment = moments.next(); !moment.empty(); moment = moments.next())
+      for (const Action& action : moment) add(action);
+  }
+  for (int stage = pipeline.graph.stages() - 1; stage >= 0; --stage)
+    add({stage, ActionKind::kUpdate});
   return schedule;
 }
 

@@ -1,7 +1,6 @@
-// Every schedule by name: one line each.
+// Every schedule by name: one line each, and its shape where it has one.
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
 
 #include "runtime/error.h"
@@ -11,18 +10,37 @@ namespace kerf::schedmp {
 
 namespace {
 
+constexpr Shape kAnywhere = {};
+constexpr Shape kOneEach = {Placement::kInTurn, 1, 1, 1};
+constexpr Shape kInTurn = {Placement::kInTurn, 2};
+constexpr Shape kThereAndBack = {Placement::kThereAndBack, 2, 2, 2};
+constexpr Shape kWaves = {Placement::kThereAndBack, 2, 2, 1 << 20, 2};
+
 struct Entry {
   const char* name;
-  Schedule (*make)(const Pipeline& pipeline, int micro_batches);
-  // Micro-batches that a stage so many hops from the end holds at once, at most.
-  int (*in_flight)(int hops, int micro_batches);
-  bool trains = true;
+  Schedule (*make)(const Pipeline& pipeline, int micro_batches, const ActionCosts& costs);
+  Shape shape = kAnywhere;
 };
 
+template <Schedule (*make)(const Pipeline&, int)>
+Schedule whatever_it_costs(const Pipeline& pipeline, int micro_batches, const ActionCosts&) {
+  return make(pipeline, micro_batches);
+}
+
 constexpr Entry kEntries[] = {
-    {"1f1b", one_f_one_b, [](int hops, int m) { return std::min(m, hops + 1); }},
-    {"gpipe", gpipe, [](int, int m) { return m; }},
-    {"forward-only", forward_only, [](int, int) { return 1; }, false},
+    {"1f1b", whatever_it_costs<one_f_one_b>},
+    {"gpipe", whatever_it_costs<gpipe>},
+    {"naive", whatever_it_costs<naive>},
+    {"zb-h1", whatever_it_costs<zb_h1>, kOneEach},
+    {"zb-h2", whatever_it_costs<zb_h2>, kOneEach},
+    {"interleaved", whatever_it_costs<interleaved>, kInTurn},
+    {"looped-bfs", whatever_it_costs<looped_bfs>, kInTurn},
+    {"zbv", whatever_it_costs<zbv>, kThereAndBack},
+    {"v-half", whatever_it_costs<v_half>, kThereAndBack},
+    {"v-min", whatever_it_costs<v_min>, kThereAndBack},
+    {"dualpipe-v", whatever_it_costs<dualpipe_v>, kThereAndBack},
+    {"hanayo", hanayo, kWaves},
+    {"forward-only", whatever_it_costs<forward_only>},
 };
 
 const Entry& find_entry(const std::string& name) {
@@ -32,68 +50,37 @@ const Entry& find_entry(const std::string& name) {
                                               name, fmt::join(schedule_names(), ", ")));
 }
 
-class EntryInFlight : public partitioner::InFlight {
- public:
-  explicit EntryInFlight(const Entry& entry) : entry_(entry) {}
-  int kept(int /*stage*/, int hops, int micro_batches) const override {
-    return entry_.in_flight(hops, micro_batches);
-  }
-  bool trains() const override { return entry_.trains; }
-
- private:
-  const Entry& entry_;
-};
-
-// Of rows: how many micro-batches a stage has between their F and their last gradient, and between
-// I and W, on any of its workers.
-class RowsInFlight : public partitioner::InFlight {
- public:
-  explicit RowsInFlight(const Schedule& schedule)
-      : kept_(schedule.groups.size()), handed_(schedule.groups.size()), trains_(schedule.trains()) {
-    if (trains_)
-      for (const std::vector<Action>& row : schedule.rows) count(row);
-    else
-      std::fill(kept_.begin(), kept_.end(), 1);  // nothing is kept for gradients
-  }
-  int kept(int stage, int, int micro_batches) const override {
-    return known(stage) ? kept_[static_cast<size_t>(stage)] : micro_batches;
-  }
-  int handed(int stage, int, int micro_batches) const override {
-    return known(stage) ? handed_[static_cast<size_t>(stage)] : micro_batches;
-  }
-  bool splits() const override {
-    return std::ranges::any_of(handed_, [](int handed) { return handed > 0; });
-  }
-  bool trains() const override { return trains_; }
-
- private:
-  bool known(int stage) const { return static_cast<size_t>(stage) < kept_.size(); }
-
-  void count(const std::vector<Action>& row) {
-    std::map<int, std::pair<int, int>> now;  // stage -> in flight, handed
-    for (const Action& action : row) {
-      if (!known(action.stage)) continue;
-      auto& [flying, handed] = now[action.stage];
-      const bool weights = action.kind == ActionKind::kWeightGradient;
-      if (action.kind == ActionKind::kForward) ++flying;
-      if (action.kind == ActionKind::kInputGradient) ++handed;
-      int& most = kept_[static_cast<size_t>(action.stage)];
-      int& most_handed = handed_[static_cast<size_t>(action.stage)];
-      most = std::max(most, flying);
-      // A B between another's I and its W has both for a while.
-      const bool both = action.kind == ActionKind::kBackward && handed > 0;
-      most_handed = std::max(most_handed, handed + (both ? 1 : 0));
-      if (weights) --handed;
-      if (weights || action.kind == ActionKind::kBackward) --flying;
-    }
-  }
-
-  std::vector<int> kept_;
-  std::vector<int> handed_;
-  bool trains_;
-};
-
 }  // namespace
+
+std::string to_string(Placement placement) {
+  switch (placement) {
+    case Placement::kAnywhere:
+      return "anywhere";
+    case Placement::kInTurn:
+      return "in turn (of three workers 0 1 2 0 1 2)";
+    case Placement::kThereAndBack:
+      return "there and back (of three workers 0 1 2 2 1 0)";
+  }
+  KERF_CHECK(false, "no placement {}", static_cast<int>(placement));
+}
+
+int place_of(Placement placement, int stage, int workers) {
+  const int place = stage % workers;
+  const bool back = placement == Placement::kThereAndBack && stage / workers % 2 == 1;
+  return back ? workers - 1 - place : place;
+}
+
+std::string chunks_text(const Shape& shape) {
+  if (shape.least_chunks == shape.most_chunks)
+    return kerf::format("{} stage{}", shape.chunks, shape.chunks == 1 ? "" : "s");
+  if (shape.multiple == 2) return "an even number of stages";
+  return "the same number of stages";
+}
+
+bool allows(const Shape& shape, int chunks) {
+  return chunks >= shape.least_chunks && chunks <= shape.most_chunks &&
+         chunks % shape.multiple == 0;
+}
 
 int count_workers(const std::vector<std::vector<int>>& groups) {
   std::set<int> workers;
@@ -115,7 +102,22 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches) {
+const Shape& shape_of(const std::string& name) { return find_entry(name).shape; }
+
+std::vector<std::vector<int>> groups_of_shape(const std::string& name, int workers, int chunks) {
+  const Shape& shape = shape_of(name);
+  if (chunks == 0) chunks = shape.chunks;
+  if (!allows(shape, chunks))
+    throw Error(ErrorCode::kUsage, kerf::format("schedule {} has {} on each worker, not {}", name,
+                                                chunks_text(shape), chunks));
+  std::vector<std::vector<int>> groups;
+  for (int stage = 0; stage < workers * chunks; ++stage)
+    groups.push_back({place_of(shape.placement, stage, workers)});
+  return groups;
+}
+
+Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
+                       const ActionCosts& costs, int64_t most_actions) {
   const Entry& entry = find_entry(name);
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,
@@ -123,25 +125,17 @@ Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int mi
   int64_t members = 0;
   for (const std::vector<int>& group : pipeline.groups)
     members += static_cast<int64_t>(group.size());
-  if (members * (2 * int64_t{micro_batches} + 1) > kMostActions)
+  if (members * (2 * int64_t{micro_batches} + 1) > most_actions)
     throw Error(ErrorCode::kUsage,
-                kerf::format("{} micro-batches on {} workers are more than {} actions; use fewer "
-                             "--micro-batches",
-                             micro_batches, members, kMostActions));
-  return entry.make(pipeline, micro_batches);
+                kerf::format("{} micro-batches of {} stages and their groups are more than {} "
+                             "actions; use fewer --micro-batches",
+                             micro_batches, members, most_actions));
+  return entry.make(pipeline, micro_batches, costs);
 }
 
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan) {
   return make_schedule(name, pipeline_of(model, plan), plan.micro_batches);
-}
-
-std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
-  return std::make_unique<EntryInFlight>(find_entry(schedule));
-}
-
-std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
-  return std::make_unique<RowsInFlight>(schedule);
 }
 
 }  // namespace kerf::schedmp

@@ -699,7 +699,7 @@ class Schedule(KerfTest):
         made = json.loads(run("schedule", "gpipe", "--workers", 3, "--micro-batches", 4, "--json", "--out", file).stdout)
         read = json.loads(run("schedule", file, "--json").stdout)
         self.assertEqual(made, read)
-        self.assertTrue(read["proved"])
+        self.assertTrue(read["verified"])
 
     def test_with_a_model_it_tells_the_smallest_safe_slots_and_the_peak(self):
         # GPipe's workers send all before they receive any: what both ends hold is enough.
@@ -744,11 +744,74 @@ class Schedule(KerfTest):
             file.write_text(sound.replace("1B1", "1B0"))
             answer = run("schedule", file, *more)
             self.assert_one_error(answer, "mine.txt", "refuted", code=1)
-            self.assertNotIn('"proved": true', answer.stdout)
+            self.assertNotIn('"verified": true', answer.stdout)
         file.write_text(sound.replace("0F1", "0Q1"))
         self.assert_one_error(run("schedule", file), "mine.txt:", code=2)
         file.unlink()
         self.assert_one_error(run("schedule", file), "mine.txt", code=2)
+
+    def test_built_in_schedules_are_proved_with_what_they_need(self):
+        for name, chunks, idle in (("1f1b", 1, 3 / 11), ("interleaved", 2, 3 / 19), ("zb-h1", 1, 3 / 27), ("zbv", 2, 3 / 51)):
+            report = json.loads(run("schedule", name, "--workers", 4, "--micro-batches", 8, "--json").stdout)
+            self.assertEqual((report["workers"], report["stages"], report["verified"]), (4, 4 * chunks, True), name)
+            self.assertAlmostEqual(report["bubble_step"], idle)
+            self.assertEqual((report["smallest_buffer"], report["buffer"]), (1, 1), name)
+        self.assertEqual(report["bubble_span"], 0)
+        self.assertEqual((report["makespan"], report["peak_activations"]), (51, [8, 8, 8, 8]))
+
+    def test_the_buffer_decides(self):
+        for buffer, code in (("unbounded", 0), ("1", 0), ("rendezvous", 1)):
+            answer = run("schedule", "1f1b", "--workers", 2, "--micro-batches", 4, "--buffer", buffer, "--json")
+            report = json.loads(answer.stdout)
+            self.assertEqual((answer.returncode, report["verified"]), (code, code == 0), buffer)
+            self.assertEqual(report["buffer"], int(buffer) if buffer == "1" else buffer)
+        self.assert_one_error(answer, "deadlock under rendezvous", "worker 0: 0F1: waits for ever until stage 1 takes up",
+                              "worker 1: 1B0: waits for ever until stage 0 takes up", code=1)
+
+    def test_costs_are_those_given(self):
+        flags = ("--workers", 2, "--micro-batches", 4, "--json")
+        file = self.folder / "costs.json"
+        file.write_text(json.dumps({"kerf_costs": 1, "transfer": 0.5, "stages": [{"F": 1, "I": 2, "W": 3}] * 2}))
+        for costs in (file, "1,2,3,0.5"):
+            report = json.loads(run("schedule", "gpipe", "--costs", costs, *flags).stdout)
+            self.assertEqual(report["makespan"], 5 * 6 + 2 * 0.5)
+        self.assert_one_error(run("schedule", "gpipe", "--costs", "1,2", *flags), "--costs", "I and W", code=2)
+        file.write_text('{"kerf_costs": 1, "stages": [{"F": -1, "I": 1, "W": 1}]}')
+        self.assert_one_error(run("schedule", "gpipe", "--costs", file, *flags), "stages[0]", "F costs -1", code=2)
+
+    def test_what_is_too_long_to_prove_is_simulated(self):
+        report = json.loads(run("schedule", "1f1b", "--workers", 1024, "--micro-batches", 1024, "--json").stdout)
+        self.assertIsNone(report["verified"])
+        self.assertEqual(report["makespan"], 3 * (1024 + 1023))
+
+    def test_pytorchs_form_is_read_and_written_back(self):
+        file, back = self.folder / "torch.csv", self.folder / "back.csv"
+        text = "0F0,0SEND_F0,0F1,0SEND_F1,,0RECV_B0,0B0,0RECV_B1,0B1\r\n1RECV_F0,1F0,(1F1;1B0)OVERLAP_F_B,1SEND_B0,1B1\r\n"
+        file.write_bytes(text.encode())
+        report = json.loads(run("schedule", file, "--csv", back, "--json").stdout)
+        self.assertEqual((report["verified"], report["same_bits"], report["micro_batches"]), (True, True, 2))
+        self.assertEqual(back.read_bytes().decode(), text)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", file)
+        file.write_text("0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n")
+        report = json.loads(run("schedule", file, "--json").stdout)
+        self.assertEqual((report["verified"], report["same_bits"]), (True, False))
+        file.write_text("0F0,0F1,0B0,0X1\n")
+        self.assert_one_error(run("schedule", file), "torch.csv:1:14", "a kind expected", code=2)
+
+    def test_a_picture_has_a_box_for_every_action(self):
+        picture = self.folder / "zbv.svg"
+        run("schedule", "zbv", "--workers", 2, "--micro-batches", 4, "--svg", picture)
+        self.assertEqual(picture.read_text().count("<g><title>"), 2 * 2 * 4 * 3)
+
+    def test_a_named_schedule_places_the_stages_that_it_is_for(self):
+        plan = self.folder / "plan.json"
+        made = run("plan", "lenet5", "--workers", 2, "--schedule", "zbv", "--out", plan)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(json.loads(plan.read_text())["binding"], [0, 1, 1, 0])
+        for flags, told in ((("--cut", "feature"), "only --cut layer"), (("--stages-per-worker", 3), "2 stages on each worker, not 3"),
+                            (("--cut", "auto"), "places them")):
+            self.assert_one_error(run("plan", "lenet5", "--workers", 2, "--schedule", "zbv", *flags), told, code=2)
+        self.assert_one_error(run("schedule", "zbv", "--chunks", 3), "2 stages on each worker, not 3", code=2)
 
     def test_flags_that_need_a_plan(self):
         for flag, value in (("--batch", 64), ("--cut", "feature"), ("--sizes", "4-4"), ("--stages", 2), ("--slots", 3),

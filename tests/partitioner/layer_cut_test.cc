@@ -30,8 +30,11 @@ using testing::small_mlp;
 // Holds one micro-batch less from stage to stage, as 1F1B does.
 class Descending final : public InFlight {
  public:
-  int kept(int, int behind, int micro_batches) const override {
-    return std::min(behind + 1, micro_batches);
+  std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
+    std::vector<Flight> flights;
+    for (const int hops : hops_to_the_end(pipeline))
+      flights.push_back({std::min(hops + 1, micro_batches), 0});
+    return flights;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/stage_graph.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner::testing {
@@ -23,7 +24,9 @@ inline void expect_same_but_for_bound(Plan plan, const Plan& expected) {
 // A schedule of which every stage holds one micro-batch at a time.
 class OneInFlight : public InFlight {
  public:
-  int kept(int, int, int) const override { return 1; }
+  std::vector<Flight> of(const Pipeline& pipeline, int) const override {
+    return std::vector<Flight>(pipeline.groups.size(), {1, 0});
+  }
 };
 
 // By samples, by inputs, by both; the loss by samples.

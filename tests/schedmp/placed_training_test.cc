@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "schedmp/schedules.h"
 #include "tests/schedmp/trained.h"
 
 namespace kerf::schedmp {
@@ -63,6 +66,38 @@ TEST_P(Placed, StagesOfAFileAnswerAsOneWorkerBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Placements, Placed,
                          testing::Combine(testing::Values("12-24-18-10-5", "braided"),
                                           testing::Values(kApart, kVShaped, kInterleaved)));
+
+// Every synchronous schedule of one replica, of two workers and of three, where they have few
+// micro-batches and where they have many.
+class BuiltIn : public testing::TestWithParam<std::string> {};
+
+TEST_P(BuiltIn, AnswersAsOneWorkerBitForBit) {
+  for (const auto& [workers, micro_batches] : {std::pair(2, 3), std::pair(3, 7)})
+    for (const char* source : {"12-24-18-10-5", "braided"}) {
+      Case c{source, Cut::kLayer, 1, "gpipe", 22, micro_batches, 4};
+      const Answer alone = train(c);
+      const Pipeline pipeline = chain_of(groups_of_shape(GetParam(), workers, 0));
+      c.text = write_schedule(make_schedule(GetParam(), pipeline, micro_batches));
+      c.slots = 7;  // values of "braided" go past stages
+      const Answer together = train(c);
+      expect_same_bits(alone, together);
+      expect_counted_as_predicted(together);
+      expect_memory_as_predicted(together);
+    }
+}
+
+std::vector<std::string> training_schedules() {
+  std::vector<std::string> names = schedule_names();
+  std::erase(names, "forward-only");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, BuiltIn, testing::ValuesIn(training_schedules()),
+                         [](const auto& each) {
+                           std::string name = each.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 // Shares of a stage on fewer workers than there are shares: the sums are the same, and so are the
 // bits.

@@ -82,6 +82,7 @@ Plan plan_of(const Model& model, const Case& c) {
   request.micro_batches = c.micro_batches;
   request.schedule = c.schedule;
   request.setting.optimizer_states = ops::Optimizer(c.optimizer).states();
+  request.setting.slots = c.slots;
   request.shares = c.shares;
   request.shares_origin = "shares";
   if (c.text.empty())
@@ -134,6 +135,7 @@ Answer train(const Case& c) {
   options.patience = c.patience;
   options.epochs = 1000;
   options.shards = folder / "shards";
+  options.setting.slots = c.slots;
   options.setting.devices = {runtime::make_device(c.device)->kind()};
   Training program(factories(), model, plan, schedule, options);
   const auto crew = kerf::tests::inproc_crew(

@@ -33,6 +33,7 @@ struct Case {
   ops::OptimizerOptions optimizer = {.momentum = 0.9};
   RateSchedule rates = {};
   int patience = 0;
+  int slots = 2;
 };
 
 struct Answer {

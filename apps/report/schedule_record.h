@@ -1,0 +1,37 @@
+// What `kerf schedule` finds out about a schedule, for programs and for people.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/json.h"
+#include "schedmp/staircase.h"
+#include "schedmp/verify.h"
+
+namespace kerf::apps {
+
+struct ScheduleRecord {
+  schedmp::Schedule schedule;
+  partitioner::StageGraph graph;  // of its stages
+  schedmp::ActionCosts costs;
+  schedmp::Unfolded unfolded;  // under those
+  schedmp::Bubble bubble;
+  std::vector<int> peak_activations;  // by worker
+
+  std::optional<bool> verified;  // empty: it is too long for that
+  std::vector<std::string> problems;
+  bool same_bits = true;  // as every schedule gives: gradients of weights go up by micro-batch
+  // Without a plan: what may be under way, and the least that does; -1: nothing does.
+  std::optional<schedmp::Buffering> buffering;
+  std::optional<int> smallest_buffer;
+  std::optional<bool> safe_under_rendezvous;
+  // With one: its slots and the proof.
+  int slots = 0;
+  std::optional<schedmp::Verdict> verdict;
+};
+
+Json to_json(const ScheduleRecord& record);
+std::string text_of(const ScheduleRecord& record, bool colour);
+
+}  // namespace kerf::apps

@@ -1,0 +1,73 @@
+// The lanes of a graph of stages: the messages that go from one stage to another, and who waits for
+// them. For unfold.cc. Used by one thread.
+//
+// Groups act as one: a message is there once every member of the group that sends it has, and its
+// place is free again once every member of the other has taken it up.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "partitioner/stage_graph.h"
+#include "schedmp/unfold.h"
+
+namespace kerf::schedmp {
+
+class Lanes {
+ public:
+  // Schedule and graph outlive them. An edge to a stage that the schedule lacks has no lane.
+  Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, double transfer,
+        Buffering buffering);
+
+  int count() const { return static_cast<int>(lanes_.size()); }
+  int from(int lane) const { return of(lane).from; }  // stage
+  int to(int lane) const { return of(lane).to; }
+  bool is_gradient(int lane) const { return of(lane).gradient; }
+  // By stage: the lanes that its forwards take up and send on, or those of its input gradients.
+  const std::vector<int>& in(int stage, bool gradient) const { return in_[gradient][at(stage)]; }
+  const std::vector<int>& out(int stage, bool gradient) const { return out_[gradient][at(stage)]; }
+
+  // The moment from which a worker that comes to it `now` may go on; empty: not yet, so that it
+  // asks again, and no more for the first time.
+  std::optional<double> send(int lane, int micro_batch, int worker, double now, bool first);
+  std::optional<double> receive(int lane, int micro_batch, double now, bool first);
+
+ private:
+  struct Lane {
+    int from = 0;
+    int to = 0;
+    bool gradient = false;
+    bool local = false;  // some worker is at both ends
+    int senders = 0;
+    int receivers = 0;
+    std::vector<int> sent;      // by member of the sending group: messages
+    std::vector<double> freed;  // when a place was, in order; kept where places are counted
+  };
+  struct Message {
+    double time = 0;  // from which it is there; under rendezvous: at which the last has come
+    int senders = 0;  // that have sent it
+    int receivers = 0;
+  };
+
+  static size_t at(int index) { return static_cast<size_t>(index); }
+  const Lane& of(int lane) const { return lanes_[at(lane)]; }
+  Message& message(int lane, int micro_batch) {
+    return messages_[at(lane) * at(schedule_.micro_batches) + at(micro_batch)];
+  }
+  void add(int from, int to, bool gradient);
+  bool meets(const Lane& lane) const {
+    return buffering_.messages == Buffering::kRendezvous && !lane.local;
+  }
+  bool counts() const { return buffering_.messages > 0; }
+  std::optional<double> meet(const Lane& lane, const Message& message) const;
+
+  const Schedule& schedule_;
+  double transfer_;
+  Buffering buffering_;
+  std::vector<Lane> lanes_;
+  std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by stage
+  std::vector<Message> messages_;                          // by lane, by micro-batch
+};
+
+}  // namespace kerf::schedmp

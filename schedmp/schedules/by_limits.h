@@ -1,0 +1,16 @@
+// Schedules that follow from limits: played out in time, where whoever is free does at once what is
+// next of what it may do: forward and back in turn, and of each the earliest micro-batch first.
+#pragma once
+
+#include <vector>
+
+#include "schedmp/schedules/crews.h"
+
+namespace kerf::schedmp {
+
+// By crew. Each keeps at most `kept` micro-batches, of all its chunks together, of which there are
+// no more; and no two take each other's last place: a forward leaves one for each later chunk.
+std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline, const Crews& crews,
+                                             int micro_batches, const ActionCosts& costs);
+
+}  // namespace kerf::schedmp

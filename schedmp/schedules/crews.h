@@ -1,0 +1,70 @@
+// Crews: the workers of one group, who act as one, and which stages each has. What schedules are
+// made of that go by place: crew c of p, chunk k of its stages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+
+struct Crews {
+  std::vector<std::vector<int>> workers;  // by crew, numbered as their first stages come
+  std::vector<std::vector<int>> stages;   // by crew, ascending: its chunks
+  std::vector<int> of_stage;
+
+  int count() const { return static_cast<int>(workers.size()); }
+};
+
+// Throws Error{kUsage} that names the schedule where groups share workers and are not equal.
+Crews crews_of(const std::string& schedule, const Pipeline& pipeline);
+// Those, placed as the shape says, with as many chunks each as it allows; throws what is wrong.
+Crews crews_in(const Shape& shape, const std::string& schedule, const Pipeline& pipeline);
+
+// The rows of crews, each taken by all of its workers, and the updates of its stages at its end.
+Schedule with_rows(const std::string& name, const Pipeline& pipeline, const Crews& crews,
+                   int micro_batches, const std::vector<std::vector<Action>>& rows);
+
+// Writes a crew's row action by action, each stage's micro-batches in their order. Of those from
+// `micro_batches` on nothing is written: a schedule for more of them, less the last, is one.
+class RowWriter {
+ public:
+  explicit RowWriter(int micro_batches) : micro_batches_(micro_batches) {}
+
+  void forward(int stage) { add(stage, ActionKind::kForward, of(stage).forward); }
+  void input_gradient(int stage) { add(stage, ActionKind::kInputGradient, of(stage).gradient); }
+  void weight_gradient(int stage) { add(stage, ActionKind::kWeightGradient, of(stage).weights); }
+  void backward(int stage) {
+    ++of(stage).weights;
+    add(stage, ActionKind::kBackward, of(stage).gradient);
+  }
+  // Micro-batches so far, those that are not written too.
+  int forwards(int stage) { return of(stage).forward; }
+  int gradients(int stage) { return of(stage).gradient; }
+  int weight_gradients(int stage) { return of(stage).weights; }
+
+  std::vector<Action> take() { return std::move(row_); }
+
+ private:
+  struct Counts {
+    int forward = 0;
+    int gradient = 0;
+    int weights = 0;
+  };
+  Counts& of(int stage) {
+    if (counts_.size() <= static_cast<size_t>(stage))
+      counts_.resize(static_cast<size_t>(stage) + 1);
+    return counts_[static_cast<size_t>(stage)];
+  }
+  void add(int stage, ActionKind kind, int& count) {
+    if (count < micro_batches_) row_.push_back({stage, kind, count});
+    ++count;
+  }
+
+  int micro_batches_;
+  std::vector<Counts> counts_;  // by stage
+  std::vector<Action> row_;
+};
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,108 @@
+// Micro-batches in flight, counted in rows.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "schedmp/schedules.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+using partitioner::Flight;
+
+// By stage: how many micro-batches it has between their F and their last gradient, and between I
+// and W, on any of its workers, at most.
+class FlightCount {
+ public:
+  explicit FlightCount(const Schedule& schedule) : flights(schedule.groups.size()) {
+    if (schedule.trains())
+      for (const std::vector<Action>& row : schedule.rows) count(row);
+    else
+      for (Flight& flight : flights) flight.kept = 1;  // nothing is kept for gradients
+  }
+
+  std::vector<Flight> flights;
+
+ private:
+  void count(const std::vector<Action>& row) {
+    std::map<int, Flight> now;  // by stage
+    for (const Action& action : row) {
+      const auto stage = static_cast<size_t>(action.stage);
+      if (stage >= flights.size()) continue;
+      auto& [kept, handed] = now[action.stage];
+      const bool weights = action.kind == ActionKind::kWeightGradient;
+      if (action.kind == ActionKind::kForward) ++kept;
+      if (action.kind == ActionKind::kInputGradient) ++handed;
+      Flight& most = flights[stage];
+      most.kept = std::max(most.kept, kept);
+      // A B between another's I and its W has both for a while.
+      const bool both = action.kind == ActionKind::kBackward && handed > 0;
+      most.handed = std::max(most.handed, handed + (both ? 1 : 0));
+      if (weights) --handed;
+      if (weights || action.kind == ActionKind::kBackward) --kept;
+    }
+  }
+};
+
+bool splits_of(const Schedule& schedule) {
+  for (const std::vector<Action>& row : schedule.rows)
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kInputGradient) return true;
+  return false;
+}
+
+class OfRows final : public partitioner::InFlight {
+ public:
+  explicit OfRows(const Schedule& schedule)
+      : flights_(FlightCount(schedule).flights),
+        splits_(splits_of(schedule)),
+        trains_(schedule.trains()) {}
+
+  // Of stages that the rows lack: all.
+  std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
+    std::vector<Flight> flights = flights_;
+    flights.resize(pipeline.groups.size(), {micro_batches, micro_batches});
+    return flights;
+  }
+  bool splits() const override { return splits_; }
+  bool trains() const override { return trains_; }
+
+ private:
+  std::vector<Flight> flights_;
+  bool splits_;
+  bool trains_;
+};
+
+class OfName final : public partitioner::InFlight {
+ public:
+  explicit OfName(std::string name) : name_(std::move(name)) {
+    const int chunks = shape_of(name_).chunks;
+    const Schedule smallest = make_schedule(name_, chain_of(groups_of_shape(name_, 1, chunks)), 1);
+    splits_ = splits_of(smallest);
+    trains_ = smallest.trains();
+  }
+
+  std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
+    return FlightCount(make_schedule(name_, pipeline, micro_batches)).flights;
+  }
+  bool splits() const override { return splits_; }
+  bool trains() const override { return trains_; }
+
+ private:
+  std::string name_;
+  bool splits_ = false;
+  bool trains_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
+  return std::make_unique<OfName>(schedule);
+}
+
+std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
+  return std::make_unique<OfRows>(schedule);
+}
+
+}  // namespace kerf::schedmp

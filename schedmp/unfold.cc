@@ -1,0 +1,212 @@
+#include "schedmp/unfold.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "runtime/format.h"
+#include "schedmp/lanes.h"
+
+namespace kerf::schedmp {
+
+using partitioner::StageGraph;
+
+double ActionCosts::of(const Action& action) const {
+  const StageCosts& costs = of_stage(action.stage);
+  switch (action.kind) {
+    case ActionKind::kForward:
+      return costs.forward;
+    case ActionKind::kInputGradient:
+      return costs.input_gradient;
+    case ActionKind::kWeightGradient:
+      return costs.weight_gradient;
+    case ActionKind::kBackward:
+      return costs.input_gradient + costs.weight_gradient;
+    default:
+      return 0;
+  }
+}
+
+std::string to_string(Buffering buffering) {
+  if (buffering.messages == Buffering::kRendezvous) return "under rendezvous";
+  if (buffering.messages == Buffering::kUnbounded) return "whatever may be under way";
+  return kerf::format("with {} message{} under way", buffering.messages,
+                      buffering.messages == 1 ? "" : "s");
+}
+
+namespace {
+
+class Unfolding {
+ public:
+  Unfolding(const Schedule& schedule, const StageGraph& graph, const ActionCosts& costs,
+            Buffering buffering)
+      : schedule_(schedule),
+        costs_(costs),
+        lanes_(schedule, graph, costs.transfer, buffering),
+        workers_(schedule.rows.size()),
+        waiting_(static_cast<size_t>(lanes_.count())),
+        rows(schedule.rows.size()) {
+    for (int worker = schedule.workers() - 1; worker >= 0; --worker) {
+      rows[static_cast<size_t>(worker)].reserve(row(worker).size());
+      ready_.push_back(worker);
+    }
+    while (!ready_.empty()) {
+      const int worker = ready_.back();
+      ready_.pop_back();
+      while (!over(worker) && pass(worker)) {
+      }
+    }
+  }
+
+  // From the first worker that waits along whom each waits for, until there it is in a circle.
+  std::vector<std::string> stuck() const {
+    int worker = 0;
+    while (worker < schedule_.workers() && over(worker)) ++worker;
+    if (worker == schedule_.workers()) return {};
+    std::vector<int> path;
+    while (!over(worker) && std::find(path.begin(), path.end(), worker) == path.end()) {
+      path.push_back(worker);
+      worker = awaited_by(worker);
+    }
+    if (!over(worker)) path.erase(path.begin(), std::find(path.begin(), path.end(), worker));
+    std::vector<std::string> told;
+    for (const int member : path) told.push_back(tell(member));
+    return told;
+  }
+
+ private:
+  // An action is gone through in steps: it takes up its messages, it computes, and it sends.
+  struct Worker {
+    size_t action = 0;
+    size_t step = 0;
+    bool first = true;  // the step was not tried before
+    double now = 0;
+  };
+
+  const std::vector<Action>& row(int worker) const {
+    return schedule_.rows[static_cast<size_t>(worker)];
+  }
+  const Worker& of(int worker) const { return workers_[static_cast<size_t>(worker)]; }
+  bool over(int worker) const { return of(worker).action == row(worker).size(); }
+
+  static bool is_gradient(const Action& action) {
+    return action.kind == ActionKind::kInputGradient || action.kind == ActionKind::kBackward;
+  }
+  const std::vector<int>& lanes_of(const Action& action, bool out) const {
+    static const std::vector<int> none;
+    const bool gradient = is_gradient(action);
+    const bool known = action.stage >= 0 && action.stage < schedule_.stages();
+    if (!known || (!gradient && action.kind != ActionKind::kForward)) return none;
+    return out ? lanes_.out(action.stage, gradient) : lanes_.in(action.stage, gradient);
+  }
+
+  // One step; false where the worker has to wait.
+  bool pass(int number) {
+    Worker& worker = workers_[static_cast<size_t>(number)];
+    const Action& action = row(number)[worker.action];
+    const std::vector<int>& in = lanes_of(action, false);
+    const std::vector<int>& out = lanes_of(action, true);
+    if (worker.step == in.size()) {
+      std::vector<Interval>& done = rows[static_cast<size_t>(number)];
+      done.push_back({worker.now, worker.now + costs_.of(action)});
+      worker.now = done.back().end;
+    } else {
+      const bool sends = worker.step > in.size();
+      const int lane = sends ? out[worker.step - in.size() - 1] : in[worker.step];
+      const bool first = std::exchange(worker.first, false);
+      const auto moment = sends ? lanes_.send(lane, action.micro_batch, number, worker.now, first)
+                                : lanes_.receive(lane, action.micro_batch, worker.now, first);
+      if (first || moment) wake(lane);
+      if (!moment) {
+        waiting_[static_cast<size_t>(lane)].push_back(number);
+        return false;
+      }
+      worker.now = *moment;
+    }
+    worker.first = true;
+    if (++worker.step <= in.size() + out.size()) return true;
+    worker.step = 0;
+    ++worker.action;
+    return true;
+  }
+
+  void wake(int lane) {
+    std::vector<int>& waiting = waiting_[static_cast<size_t>(lane)];
+    ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+    waiting.clear();
+  }
+
+  struct Wait {
+    int lane = 0;
+    bool sends = false;
+  };
+  Wait wait_of(int worker) const {
+    const Action& action = row(worker)[of(worker).action];
+    const size_t step = of(worker).step;
+    const std::vector<int>& in = lanes_of(action, false);
+    if (step < in.size()) return {in[step], false};
+    return {lanes_of(action, true)[step - in.size() - 1], true};
+  }
+
+  // Of those at the other end one that waits itself, if any does.
+  int awaited_by(int worker) const {
+    const Wait wait = wait_of(worker);
+    const int other = wait.sends ? lanes_.to(wait.lane) : lanes_.from(wait.lane);
+    const std::vector<int>& group = schedule_.groups[static_cast<size_t>(other)];
+    const auto waits = [&](int member) { return member != worker && !over(member); };
+    const auto found = std::find_if(group.begin(), group.end(), waits);
+    if (found != group.end()) return *found;
+    return group.front();
+  }
+
+  std::string tell(int worker) const {
+    const Action& action = row(worker)[of(worker).action];
+    const Wait wait = wait_of(worker);
+    const char* what = lanes_.is_gradient(wait.lane) ? "gradient" : "forward";
+    if (!wait.sends)
+      return kerf::format("worker {}: {}: waits for ever for the {} of micro-batch {} on stage {}",
+                          worker, to_string(action), what, action.micro_batch,
+                          lanes_.from(wait.lane));
+    return kerf::format("worker {}: {}: waits for ever until stage {} takes up the {} of {}",
+                        worker, to_string(action), lanes_.to(wait.lane), what,
+                        "an earlier micro-batch, or this one");
+  }
+
+  const Schedule& schedule_;
+  const ActionCosts& costs_;
+  Lanes lanes_;
+  std::vector<Worker> workers_;
+  std::vector<std::vector<int>> waiting_;  // by lane: workers
+  std::vector<int> ready_;
+
+ public:
+  std::vector<std::vector<Interval>> rows;
+};
+
+}  // namespace
+
+Unfolded unfold(const Schedule& schedule, const StageGraph& graph, const ActionCosts& costs,
+                Buffering buffering) {
+  Unfolding unfolding(schedule, graph, costs, buffering);
+  std::vector<std::string> stuck = unfolding.stuck();
+  return {std::move(unfolding.rows), std::move(stuck)};
+}
+
+int smallest_buffer(const Schedule& schedule, const StageGraph& graph) {
+  const auto safe = [&](int messages) {
+    return unfold(schedule, graph, {}, {messages}).stuck.empty();
+  };
+  int low = 0;  // is not enough
+  int high = 1;
+  while (!safe(high)) {
+    if (high >= schedule.micro_batches) return -1;  // as many as there are of a lane
+    low = std::exchange(high, std::min(2 * high, schedule.micro_batches));
+  }
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (safe(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace kerf::schedmp

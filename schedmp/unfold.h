@@ -1,0 +1,69 @@
+// A schedule unfolded in time, on the graph of its stages alone: what each worker does when.
+//
+//   worker 0  0F0 0F1 ....... 0B0 0B1      . it waits: for a message, or for a place for one
+//   worker 1      1F0 1F1 1B0 1B1
+//
+// A worker takes its row's actions in order. An action begins once its messages are there, and is
+// over once its own are on their way: a forward goes to each stage that reads it, an input gradient
+// to each that sums it. For people and for proofs without a model; simulate.h has the times of a
+// plan, and verify.h its messages. Members of a group act as one: who waits for a stage waits for
+// all of them. Pure functions; an action of a stage that the graph lacks waits for nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partitioner/stage_graph.h"
+#include "schedmp/schedule.h"
+
+namespace kerf::schedmp {
+
+// Seconds, or any other unit. B takes I and W; what is of a step takes nothing.
+struct StageCosts {
+  double forward = 1;
+  double input_gradient = 1;
+  double weight_gradient = 1;
+  bool operator==(const StageCosts&) const = default;
+};
+
+struct ActionCosts {
+  std::vector<StageCosts> stages = {};  // of those that it lists
+  double transfer = 0;                  // of a message between workers; within one it takes nothing
+  StageCosts others = {};               // of all other stages
+
+  const StageCosts& of_stage(int stage) const {
+    return static_cast<size_t>(stage) < stages.size() ? stages[static_cast<size_t>(stage)] : others;
+  }
+  double of(const Action& action) const;
+};
+
+// How many messages may be under way from one stage to another, sent and not yet taken up. At 0 a
+// send waits for its receive, and neither end does anything else meanwhile; but within a worker
+// there is nobody to meet, and nothing waits.
+struct Buffering {
+  static constexpr int kRendezvous = 0;
+  static constexpr int kUnbounded = -1;
+  int messages = kUnbounded;
+};
+std::string to_string(Buffering buffering);  // "under rendezvous"
+
+struct Interval {
+  double begin = 0;
+  double end = 0;
+};
+
+struct Unfolded {
+  std::vector<std::vector<Interval>> rows;  // by worker, by action; of a stuck row as many as ran
+  // Who waits for whom in a circle, or for what nobody does: "worker 1 at 1F0 waits for ..."; empty
+  // if every row reached its end.
+  std::vector<std::string> stuck;
+};
+
+// O(actions, and edges times micro-batches).
+Unfolded unfold(const Schedule& schedule, const partitioner::StageGraph& graph,
+                const ActionCosts& costs = {}, Buffering buffering = {});
+
+// The fewest messages, one at least, with which every row reaches its end; -1: no number will do.
+int smallest_buffer(const Schedule& schedule, const partitioner::StageGraph& graph);
+
+}  // namespace kerf::schedmp
