@@ -15,7 +15,7 @@ namespace {
 
 class LayersByStep {
  public:
-  LayersByStep(const Model& model, const PlanRequest& request, double bound,
+  LayersByStep(const Model& model, const PlanRequest& request, const Bound& bound,
                const StepCostOf& cost_of)
       : model_(model),
         request_(request),
@@ -95,7 +95,8 @@ class LayersByStep {
 
   Assignment assigned(const std::vector<int>& ends) const {
     Assignment result;
-    result.bound = bound_;
+    result.bound = bound_.value;
+    result.witness = bound_.witness;
     result.division.largest = request_.largest_micro_batch();
     NodeId node = 0;
     for (size_t s = 0; s < ends.size(); ++s) {
@@ -124,7 +125,7 @@ class LayersByStep {
 
   const Model& model_;
   const PlanRequest& request_;
-  const double bound_;
+  const Bound bound_;
   const StepCostOf& cost_of_;
   int tries_;                // left
   std::vector<int> colour_;  // by node; -1: none
@@ -136,7 +137,7 @@ class LayersByStep {
 }  // namespace
 
 std::optional<Assignment> best_layers_by_step(const Model& model, const PlanRequest& request,
-                                              double bound, const StepCostOf& cost_of) {
+                                              const Bound& bound, const StepCostOf& cost_of) {
   return LayersByStep(model, request, bound, cost_of).best();
 }
 

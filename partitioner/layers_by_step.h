@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 
+#include "partitioner/bound.h"
 #include "partitioner/cut.h"
 
 namespace kerf::partitioner {
@@ -21,8 +22,9 @@ struct StepCost {
 };
 using StepCostOf = std::function<std::optional<StepCost>(const Assignment&)>;
 
-// `bound`: of the bottleneck, for the assignment to keep. Empty where there is no such division.
+// `bound`: of the bottleneck, for the assignment to keep, with its witness. Empty where there is no
+// such division.
 std::optional<Assignment> best_layers_by_step(const Model& model, const PlanRequest& request,
-                                              double bound, const StepCostOf& cost_of);
+                                              const Bound& bound, const StepCostOf& cost_of);
 
 }  // namespace kerf::partitioner

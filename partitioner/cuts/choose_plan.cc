@@ -15,9 +15,11 @@
 #include "partitioner/cuts/least_seconds.h"
 #include "partitioner/cuts/least_shortage.h"
 #include "partitioner/cuts/space.h"
+#include "partitioner/cuts/steered_layers.h"
 #include "partitioner/in_parallel.h"
 #include "partitioner/layers_by_step.h"
 #include "partitioner/least_memory.h"
+#include "partitioner/model_graph.h"
 #include "partitioner/rewrite.h"
 #include "partitioner/sums.h"
 
@@ -123,13 +125,13 @@ class Choosing {
         const auto plan = plan_within(model, request_, in_flight_);
         // Under a cap it may be of what fits alone, and divisions by step are looked at before.
         if (plan && request_.cut == Cut::kLayer && !request_.is_capped())
-          layer_bound_ = plan->bound.value_or(0);
+          layer_bound_ = {plan->bound.value_or(0), plan->witness.text};
         return propose(std::move(model), plan ? std::optional(assignment_of(*plan)) : std::nullopt);
       }
       const CutRow& row = cuts()[static_cast<size_t>(request_.cut)];
       auto assignment = row.make({model, request_, in_flight_, {}});
       KERF_CHECK(assignment, "{} found nothing without a cap", row.name);
-      if (request_.cut == Cut::kLayer) layer_bound_ = assignment->bound;
+      if (request_.cut == Cut::kLayer) layer_bound_ = {assignment->bound, assignment->witness};
       return propose(std::move(model), *std::move(assignment));
     });
   }
@@ -152,11 +154,17 @@ class Choosing {
     };
     std::optional<Assignment> found;
     try {
-      found = best_layers_by_step(model_, request_, layer_bound_, cost_of);
+      found = best_layers_by_step(model_, request_, bound_of_layers(), cost_of);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;  // else as the layer cut's own
     }
     if (found) take("layer, by step", [&] { return propose(model_, *std::move(found)); });
+  }
+
+  Bound bound_of_layers() const {
+    if (layer_bound_.value > 0) return layer_bound_;
+    const CostGraph graph = cost_graph_of(model_, request_);
+    return bound_of_loads(model_, request_, graph, units_of(graph));
   }
 
   void try_hybrids() {
@@ -311,7 +319,7 @@ class Choosing {
   const InFlight& in_flight_;
   const Objective& objective_;
   const OnTry& on_try_;
-  double layer_bound_ = 0;
+  Bound layer_bound_;  // that the layer cut proved
   std::vector<Tried> tried_;
   std::optional<Error> first_error_;
   std::vector<Candidate> candidates_;

@@ -91,7 +91,7 @@ class Finding {
 
   void in_these(const Groups& groups, FoundHybrid& found) const {
     found.model = rewritten(model_, rewrites_of_groups(model_, request_, groups));
-    found.assignment = assigned_to_groups(found.model, request_, groups, 0);
+    found.assignment = assigned_to_groups(found.model, request_, groups, hybrid_.bound());
   }
 
   const Model& model_;

@@ -20,6 +20,7 @@ class HybridCut {
   // go by feature, unless nothing needs a rewrite.
   Assignment make(const CutTask& task);
   GroupPrices& prices() { return prices_; }
+  double bound() const { return bound_; }  // no hybrid plan has a lower bottleneck
 
  private:
   Groups by_feature(const PlanRequest& request);

@@ -199,12 +199,26 @@ class Steered {
   // What a search of every row proves, and what holds of any.
   void find_bound(const Bound& of_rows, size_t rows) {
     bound_ = bound_of_loads(task_.model, request_, graph_, units_);
+    if (Bound placed = bound_of_places(); placed.value > bound_.value) bound_ = std::move(placed);
     const bool of_all = every_order_ && request_.steering.places.empty() &&
                         request_.speed.capacities.links.empty() &&
                         request_.steering.stages_per_worker == 1 && request_.placement.empty();
     if (!of_all || of_rows.value == kNever || of_rows.value <= bound_.value) return;
     bound_ = of_rows;
     if (rows > 1) bound_.witness += ", in whatever order the workers stand";
+  }
+
+  // What was placed on a worker is on no other.
+  Bound bound_of_places() const {
+    Bound most;
+    for (int worker = 0; worker < workers(); ++worker) {
+      const int type = request_.speed.capacities.speed_number_of(worker);
+      double work = 0;
+      for (int unit = 0; unit < units_.size(); ++unit)
+        if (rules_.worker[at(unit)] == worker) work += units_.work[at(type)][at(unit)];
+      if (work > most.value) most = {work, format("what is placed on worker {}", worker)};
+    }
+    return most;
   }
 
   [[noreturn]] void refuse_rules() const {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -110,6 +111,30 @@ class Plans(KerfTest):
                     self.assertEqual(made.returncode, 0, made.stderr)
                     texts.add(out.read_text())
                 self.assertEqual(len(texts), 1, (cut, model))
+
+    def test_each_proves_something(self):
+        """Whichever cut, however steered: a bound that its bottleneck is not below, and what is at it."""
+        given, places, devices = self.folder / "given.json", self.folder / "places.txt", self.folder / "devices.json"
+        alone = json.loads(run("plan", "lenet5", "--workers", 2, "--json").stdout)
+        given.write_text(json.dumps({"assignment": alone["assignment"]}))
+        places.write_text("conv1 0\nfc3 1\n")
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 3}}}))
+        peak = max(worker["peak_bytes"] for worker in alone["workers"])
+        for asked in (*(("--cut", cut) for cut in ("layer", "feature", "batch", "hybrid", "free", "auto")),
+                      ("--cut", "layer", "--memory", peak), ("--cut", "auto", "--memory", peak), ("--cut", "auto", "--slack", 4),
+                      ("--cut", "auto", "--devices", devices), ("--devices", devices), ("--place", places), ("--assign", given),
+                      ("--way", "conv*=batch"), ("--stages-per-worker", 2), ("--together", "conv1,conv2"), ("--slack", 0.2),
+                      ("--schedule", "forward-only")):
+            with self.subTest(asked=asked):
+                plan = json.loads(run("plan", "lenet5", "--workers", 2, *asked, "--json").stdout)
+                proved = plan["certificate"]
+                self.assertGreater(proved["value"], 0)
+                self.assertLessEqual(proved["value"], plan["bottleneck"])
+                self.assertTrue(proved["witness"])
+                self.assertEqual(proved["kind"], "exact" if plan["gap"] < 1e-9 else "bound")
+                text = run("plan", "lenet5", "--workers", 2, *asked).stdout
+                self.assertRegex(text, r"\nthe slowest worker: (the least there is|[0-9.]+ % above a lower bound) \(" +
+                                 re.escape(proved["witness"]) + r"\)\n")
 
 
 class Cuts(KerfTest):

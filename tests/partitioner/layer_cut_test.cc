@@ -494,7 +494,7 @@ TEST(LayersByStep, WeighEveryWayWhereTheyAreFew) {
     weighed.insert(sizes);
     return StepCost{sizes == std::vector<size_t>{1, 1, 4} ? 1.0 : 2.0, 0};
   };
-  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), 0, cost_of);
+  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), {}, cost_of);
   EXPECT_EQ(weighed.size(), 10U) << "two boundaries at five places";
   ASSERT_TRUE(best);
   EXPECT_EQ(best->stages[2].nodes.size(), 4U);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "partitioner/connected_plan.h"
+#include "partitioner/cuts/find_hybrids.h"
 #include "partitioner/cuts/groups.h"
 #include "partitioner/cuts/least_seconds.h"
 #include "partitioner/cuts/least_shortage.h"
@@ -189,6 +190,26 @@ TEST_P(ChoosePlan, IsNoSlowerThanPipeDreamsStagesOfReplicas) {
   ASSERT_LT(least, 1e300);
   const Choice choice = chosen();
   EXPECT_LE(seconds_of(choice.model, choice.plan), seconds);
+}
+
+// Whatever is chosen, its plan says what its bottleneck is above, and why.
+TEST_P(ChoosePlan, EveryCandidateHasABound) {
+  const auto expect_bound = [](const Plan& plan, const std::string& how) {
+    EXPECT_GT(plan.bound.value_or(0), 0) << how;
+    EXPECT_LE(plan.bound.value_or(0), plan.bottleneck) << how;
+    EXPECT_THAT(plan.witness.text, testing::Not(testing::IsEmpty())) << how;
+  };
+  request_.cut = Cut::kHybrid;
+  for (const auto& found : find_hybrids(model_, request_, *in_flight_, {})) {
+    ASSERT_TRUE(found.assignment) << found.how;
+    expect_bound(assigned_plan(found.model, request_, *in_flight_, *found.assignment), found.how);
+  }
+  const Plan free = chosen().plan;
+  expect_bound(free, "chosen");
+  int64_t least = 0;
+  for (const auto& worker : free.workers) least = std::max(least, worker.peak_bytes);
+  request_.memory = least;
+  expect_bound(chosen().plan, "within a cap");
 }
 
 // Of all whose step takes at most so much longer than the least: what is told of the others is that
