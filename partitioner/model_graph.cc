@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "partitioner/at.h"
 #include "partitioner/blocks.h"
 #include "partitioner/gradients.h"
+#include "partitioner/kept_values.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
@@ -83,21 +83,12 @@ class Figures {
     return nodes;
   }
 
-  // An alias is its input.
-  ValueId root(ValueId value) const {
-    for (;;) {
-      const NodeId producer = model_.value(value).producer;
-      if (producer < 0 || !model_.op(producer).aliases()) return value;
-      value = model_.node(producer).inputs[0];
-    }
-  }
-
   void add_held() {
     const int64_t samples = request_.largest_micro_batch();
     std::map<ValueId, Held> values;
     for (NodeId node = 0; node < model_.nodes(); ++node) {
       if (!gradients_.through(node)) continue;
-      for (const ValueId value : kept_by(node)) {
+      for (const ValueId value : kept_by(model_, node)) {
         Held& held = values[value];
         held.per_micro_batch = blocks(model_.value(value).spec.bytes(samples));
         held.nodes.push_back(node);
@@ -113,24 +104,6 @@ class Figures {
     return static_cast<double>(whole_blocks(static_cast<int64_t>(bytes)));
   }
 
-  // What a node's gradients will read of what its forward read and wrote.
-  std::set<ValueId> kept_by(NodeId id) const {
-    const Node& node = model_.node(id);
-    const ops::BackwardReads reads = model_.op(id).backward_reads();
-    std::set<ValueId> kept;
-    const auto keep = [&](const std::vector<int>& which, const std::vector<ValueId>& values) {
-      for (const int i : which)
-        if (const ValueId value = values[at(i)];
-            value >= 0 && !ops::is_kept(model_.value(value).role))
-          kept.insert(root(value));
-    };
-    keep(reads.inputs_for_input_gradient, node.inputs);
-    keep(reads.inputs_for_weight_gradient, node.inputs);
-    keep(reads.outputs_for_input_gradient, node.outputs);
-    keep(reads.outputs_for_weight_gradient, node.outputs);
-    return kept;
-  }
-
   // Bytes that go from its forward to its gradients, and from its I to its W.
   double saved_by(NodeId id, int64_t samples) const {
     const ops::BoundOperator& op = model_.op(id);
@@ -139,6 +112,10 @@ class Figures {
     return blocks(op.reserve_bytes(local) + op.handed_bytes(local));
   }
 
+  // Gradients live for the whole step where several micro-batches add to them. In a step of one
+  // they come as activations go, so that this says more than it takes; what it takes is no sum over
+  // nodes. A cap is held against what a division is predicted to take (CutTask::peaks), and limits
+  // are tightened by the difference; --front alone leaves out what would fit for that reason only.
   void add_parameters() {
     for (const ValueId id : model_.kept_values()) {
       const int copies = gradients_.of(id) ? 2 + request_.setting.optimizer_states : 1;
