@@ -117,13 +117,19 @@ class OfValue {
     return divide_evenly(box, shape_, axis, static_cast<int>(parts));
   }
 
-  // Elements that go from one part to another.
+  // Elements that go from one part to another: once, if several sums of a part read a piece.
   int64_t travels(const std::vector<Sum>& sums) const {
-    int64_t sum = 0;
-    for (const Sum& each : sums)
-      for (const Source& term : each.terms)
-        if (term.part != each.part) sum += elements(term.box);
-    return sum;
+    int64_t count = 0;
+    for (auto sum = sums.begin(); sum != sums.end(); ++sum)
+      for (const Source& term : sum->terms) {
+        const auto reads_it = [&](const Sum& other) {
+          return other.part == sum->part &&
+                 std::find(other.terms.begin(), other.terms.end(), term) != other.terms.end();
+        };
+        if (term.part != sum->part && std::none_of(sums.begin(), sum, reads_it))
+          count += elements(term.box);
+      }
+    return count;
   }
 
   void append(std::vector<Sum>&& sums, std::vector<Sum>& to) const {

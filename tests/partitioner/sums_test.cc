@@ -204,6 +204,36 @@ TEST(RunningSums, GoFromStageToStage) {
               ::testing::UnorderedElementsAre(std::pair(3, 2), std::pair(2, 1), std::pair(1, 0)));
 }
 
+// Part 0 adds what a later stage returns of v for itself, and for its replica:
+//
+//   stage 0   v        on 0 and 1          stage 1   other = v   on 2
+//             one = v  on 0                          one + other -> loss
+TEST(RunningSums, APieceThatTwoSumsReadTravelsOnce) {
+  Builder b("replicas");
+  const ValueId v = b.gemm(b.input("x", {ops::kBatch, 5}), 8, "v");
+  const ValueId one = b.gemm(b.relu(v, "one"), 4, "fc1");
+  const ValueId other = b.gemm(b.relu(v, "other"), 4, "fc2");
+  b.loss(b.add(one, other, "sum"));
+  const Model m = b.build();
+  Plan plan = staged(m, {0, 0, 0, 1, 1, 1, 1}, 2);
+  plan.stages[0].parts = {0, 1};
+  plan.stages[1].parts = {2};
+  plan.binding = {0, 1, 2};
+  for (NodeId node = 0; node < m.nodes(); ++node)
+    plan.division.nodes[static_cast<size_t>(node)] = whole_division(m, node, node < 3 ? 0 : 2);
+  plan.division.nodes[0] = Layout::replicated({0, 1}, 3);
+  plan.layouts = layouts_of(m, plan.division);
+  plan.routes = all_routes(m, plan);
+  std::map<std::pair<int, int>, std::vector<size_t>> summands;  // by piece
+  for (const Route& route : plan.routes)
+    if (route.value == v && route.gradient)
+      for (const Piece& piece : route.pieces)
+        summands[{route.from, route.to}].push_back(piece.contributions.size());
+  EXPECT_THAT(summands, ::testing::ElementsAre(std::pair(std::pair(0, 1), std::vector<size_t>{2}),
+                                               std::pair(std::pair(2, 0), std::vector<size_t>{1})));
+  expect_same_bits(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)));
+}
+
 // ---- partial sums
 
 Division all_on_first(const Model& model) {
