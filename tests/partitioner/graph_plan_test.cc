@@ -4,15 +4,9 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
-#include <numeric>
-#include <set>
-
 #include "partitioner/checked_bound.h"
 #include "partitioner/coarse_units.h"
-#include "partitioner/cuts/layer_search.h"
-#include "partitioner/cuts/replicated_stages.h"
-#include "partitioner/orders.h"
+#include "partitioner/cuts/trees.h"
 #include "tests/partitioner/every_division.h"
 #include "tests/partitioner/random_graphs.h"
 #include "tests/partitioner/sample_models.h"
@@ -20,23 +14,15 @@
 namespace kerf::partitioner {
 namespace {
 
+using testing::all_kinds;
 using testing::complaint;
-using ::testing::ElementsAre;
 using testing::GraphKinds;
 using ::testing::HasSubstr;
+using testing::large_graph;
 using ::testing::Not;
 using testing::random_graph;
 
 constexpr size_t kMostDivisions = 10'000;
-
-std::vector<GraphKinds> all_kinds(int nodes) {
-  std::vector<GraphKinds> result;
-  for (const bool leaving : {false, true})
-    for (const bool backward : {false, true})
-      for (const bool colours : {false, true})
-        result.push_back({nodes, leaving, backward, colours, true});
-  return result;
-}
 
 double total_bytes(const GraphPlan& plan) {
   double bytes = 0;
@@ -154,42 +140,6 @@ TEST(GraphPlan, KeepsWithinTheCapOrNamesTheLeastThatWouldDo) {
   EXPECT_GT(refused, 20);
 }
 
-// Boundaries at every place, on lines longer than what can be tried out.
-TEST(Line, ItsSweepsAgreeWithLookingAtSegments) {
-  std::mt19937 random(17);
-  for (const GraphKinds& kinds : all_kinds(24)) {
-    const CostGraph graph = random_graph(random, kinds);
-    const Units units = units_of(graph);
-    const Line line(units, topological_orders(units).back());
-    const int n = line.size();
-    std::vector<double> price(static_cast<size_t>(n));
-    std::vector<double> bytes(static_cast<size_t>(n));
-    for (int end = 1; end <= n; ++end) {
-      for (const Line::Change& change : line.changes(end - 1))
-        for (int i = change.first; i <= change.last; ++i) {
-          price[static_cast<size_t>(i)] += change.price;
-          bytes[static_cast<size_t>(i)] += change.bytes;
-        }
-      for (int i = 0; i < end; ++i) {
-        EXPECT_NEAR(line.work(0, i, end) + price[static_cast<size_t>(i)], line.price(0, i, end),
-                    1e-9);
-        EXPECT_NEAR(bytes[static_cast<size_t>(i)], line.bytes(i, end), 1e-9);
-      }
-    }
-    const double limit = line.price(0, 0, n) / 3;
-    const std::vector<int> by_memory = line.ends_by_memory(1, limit);
-    const std::vector<int> by_price =
-        line.prices_grow() ? line.ends_by_price(0, limit) : std::vector<int>();
-    for (int i = 0; i < n; ++i)
-      for (int j = i + 1; j <= n; ++j) {
-        EXPECT_EQ(line.memory(1, i, j) <= limit, j <= by_memory[static_cast<size_t>(i)]);
-        if (line.prices_grow()) {
-          EXPECT_EQ(line.price(0, i, j) <= limit, j <= by_price[static_cast<size_t>(i)]);
-        }
-      }
-  }
-}
-
 // A chain that holds 10, 5.01 and 1 bytes: its best halves take 15.01 and 1, its least 10 and 6.01.
 TEST(GraphPlan, OfFractionsTheCapIsTheWholeNumberThatHoldsThem) {
   CostFigures figures;
@@ -221,86 +171,6 @@ TEST(GraphPlan, RefusesMoreWorkersThanThereIsToPart) {
                   ErrorCode::kInfeasible),
               HasSubstr("1 groups"));
   EXPECT_THAT(complaint([&] { plan_graph(graph, {0, std::nullopt}); }), HasSubstr("--workers 0"));
-}
-
-CostGraph chain_of(const std::vector<double>& work, double enter = 0) {
-  CostFigures figures;
-  figures.name = "chain";
-  figures.work.resize(1);
-  for (size_t node = 0; node < work.size(); ++node) {
-    figures.nodes.push_back({std::to_string(node), -1, false});
-    figures.work[0].push_back({work[node], 0});
-    figures.held.push_back({{static_cast<int>(node)}, work[node], 0});
-    if (node > 0)
-      figures.values.push_back(
-          {static_cast<int>(node) - 1, {static_cast<int>(node)}, 1, 1, enter, 0});
-  }
-  return CostGraph(std::move(figures));
-}
-
-// What weighs nothing joins without end, were it not for the number of units.
-TEST(JoinedUnits, OfLightNodesAreStillManyMoreThanStages) {
-  std::vector<double> heavy(kMostFineUnits + 1, 0.01);
-  heavy[7] = 1e6;
-  for (const auto& work : {std::vector<double>(kMostFineUnits + 1, 0), heavy})
-    for (const int workers : {2, 64}) {
-      const auto plan = std::get<GraphPlan>(plan_graph(chain_of(work), {workers, std::nullopt}));
-      EXPECT_EQ(static_cast<int>(plan.workers.size()), workers);
-      EXPECT_TRUE(plan.acyclic);
-      EXPECT_NEAR(plan.bottleneck, *std::max_element(work.begin(), work.end()), 1);
-    }
-}
-
-// Layers of nodes that read some of the layer before.
-CostGraph large_graph(std::mt19937& random, int nodes) {
-  CostFigures figures;
-  figures.name = "large";
-  figures.work.resize(1);
-  const auto draw = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(random);
-  };
-  figures.values.resize(static_cast<size_t>(nodes));
-  for (int node = 0; node < nodes; ++node) {
-    figures.nodes.push_back({std::to_string(node), -1, false});
-    figures.work[0].push_back({1.0 * draw(0, 9), 0});
-    figures.held.push_back({{node}, 1.0 * draw(0, 9), 0});
-    CostValue& value = figures.values[static_cast<size_t>(node)];
-    value.producer = node;
-    value.bytes = value.forward_bytes = draw(1, 9);
-    for (int reader = node + 1; reader <= std::min(node + 6, nodes - 1); ++reader)
-      if (draw(0, 2) == 0) value.readers.push_back(reader);
-  }
-  std::erase_if(figures.values, [](const CostValue& value) { return value.readers.empty(); });
-  return CostGraph(std::move(figures));
-}
-
-TEST(JoinedUnits, HaveNoCycleAndAllThatTheirsHave) {
-  std::mt19937 random(41);
-  const CostGraph graph = large_graph(random, kMostFineUnits + 5'000);
-  const Units units = units_of(graph);
-  const double share = kCoarseShare / 8;
-  for (const CoarseUnits& coarse : {join_neighbours(units, share), join_chains(units, share)}) {
-    Edges edges;
-    const auto [begin, end] = boost::edges(coarse.units.before);
-    for (auto edge = begin; edge != end; ++edge)
-      edges.emplace_back(boost::source(*edge, coarse.units.before),
-                         boost::target(*edge, coarse.units.before));
-    EXPECT_TRUE(is_acyclic(coarse.units.size(), edges));
-    EXPECT_LT(coarse.units.size(), units.size());
-    const auto sum = [](const std::vector<double>& all) {
-      return std::accumulate(all.begin(), all.end(), 0.0);
-    };
-    const double work = sum(units.work[0]);
-    EXPECT_NEAR(sum(coarse.units.work[0]), work, 1e-9 * work);
-    const double most = *std::max_element(coarse.units.work[0].begin(), coarse.units.work[0].end());
-    EXPECT_LE(most, share * work);
-    EXPECT_LE(coarse.units.held.size(), static_cast<size_t>(coarse.units.size()));
-    double held = 0;
-    double of_units = 0;
-    for (const UnitHeld& each : coarse.units.held) held += each.fixed;
-    for (const UnitHeld& each : units.held) of_units += each.fixed;
-    EXPECT_NEAR(held, of_units, 1e-9 * held);
-  }
 }
 
 TEST(GraphPlan, OfManyNodesKeepsItsPromises) {
@@ -337,82 +207,6 @@ TEST(GraphPlan, ProvesNothingWhereRoundingDecides) {
   EXPECT_THAT(plan.bound.witness, ::testing::Not(HasSubstr("ideal")));
 }
 
-// Beside every division of the chain into stages and every number of replicas.
-double best_replicated(const CostGraph& graph, int workers, double memory) {
-  const Units units = units_of(graph);
-  double best = std::numeric_limits<double>::infinity();
-  ReplicatedStages division;
-  const std::function<void(int, int)> go = [&](int begin, int left) {
-    if (begin == graph.size() && left == 0) {
-      const GraphPlan plan = price_replicated(graph, division);
-      if (plan.memory() <= memory) best = std::min(best, plan.bottleneck);
-      return;
-    }
-    for (int end = begin + 1; end <= graph.size(); ++end)
-      for (int replicas = 1; replicas <= left; ++replicas) {
-        std::vector<int>& nodes = division.stages.emplace_back();
-        for (int node = begin; node < end; ++node) nodes.push_back(node);
-        division.replicas.push_back(replicas);
-        go(end, left - replicas);
-        division.stages.pop_back();
-        division.replicas.pop_back();
-      }
-  };
-  go(0, workers);
-  return best;
-}
-
-TEST(ReplicatedStages, AreTheBestOfAChain) {
-  std::mt19937 random(47);
-  int replicated = 0;
-  for (int round = 0; round < 20; ++round) {
-    std::vector<double> work;
-    for (int node = 0; node < 6; ++node) work.push_back(static_cast<double>(random() % 9 + 1));
-    const CostGraph graph = chain_of(work, 0.2);
-    for (const int workers : {2, 4}) {
-      GraphRequest request{workers, std::nullopt};
-      request.replicates = true;
-      const auto plan = std::get<GraphPlan>(plan_graph(graph, request));
-      EXPECT_EQ(static_cast<int>(plan.workers.size()), workers);
-      EXPECT_NEAR(plan.bottleneck, best_replicated(graph, workers, 1e300), 1e-9);
-      EXPECT_LE(plan.bound.value, plan.bottleneck);
-      EXPECT_EQ(std::set<int>(plan.stage_of.begin(), plan.stage_of.end()).size(),
-                static_cast<size_t>(plan.workers.back().stages[0] + 1));
-      replicated += plan.workers.back().stages[0] + 1 < workers;
-      const auto layer = std::get<GraphPlan>(plan_graph(graph, {workers, std::nullopt}));
-      EXPECT_LE(plan.bottleneck, layer.bottleneck);
-      request.memory = static_cast<int64_t>(layer.memory());
-      const auto capped = std::get<GraphPlan>(plan_graph(graph, request));
-      EXPECT_LE(capped.memory(), static_cast<double>(*request.memory));
-      EXPECT_NEAR(capped.bottleneck,
-                  best_replicated(graph, workers, static_cast<double>(*request.memory)), 1e-9);
-      request.memory = 1;
-      EXPECT_TRUE(std::holds_alternative<Infeasible>(plan_graph(graph, request)));
-    }
-  }
-  EXPECT_GT(replicated, 10);
-}
-
-// One node, three workers: each a third of it, and the sum of its weights.
-TEST(ReplicatedStages, TakeTheLongerOfComputingAndTheSumOfWeights) {
-  CostFigures figures;
-  figures.name = "one";
-  figures.unit = "ms";
-  figures.nodes = {{"a"}, {"b"}};
-  figures.work = {{{6, 3}, {0, 0}}};
-  figures.values = {{0, {1}, 10, 10, 1, 0}};  // a tenth of a ms for a byte
-  figures.held = {{{0}, 15, 6}};
-  GraphRequest request{3, std::nullopt};
-  request.replicates = true;
-  const CostGraph graph(figures);
-  const GraphPlan small = price_replicated(graph, {{{0, 1}}, {3}});
-  EXPECT_DOUBLE_EQ(small.bottleneck, 3);  // 9 / 3, and 2 * 2 / 3 * 15 / 10 = 2
-  EXPECT_DOUBLE_EQ(small.workers[2].memory, 17);
-  figures.held = {{{0}, 45, 6}};
-  EXPECT_DOUBLE_EQ(price_replicated(CostGraph(figures), {{{0, 1}}, {3}}).bottleneck, 6);
-  EXPECT_DOUBLE_EQ(std::get<GraphPlan>(plan_graph(graph, request)).bottleneck, 3);
-}
-
 TEST(CheckedBound, AboveItsPlanIsABugBeyondRounding) {
   EXPECT_EQ(checked_bound({1 + 1e-9, "why"}, 1, "graph").value, 1);
   EXPECT_EQ(checked_bound({0.5, "why"}, 1, "graph").value, 0.5);
@@ -422,68 +216,6 @@ TEST(CheckedBound, AboveItsPlanIsABugBeyondRounding) {
                   },
                   ErrorCode::kInternal),
               HasSubstr("why"));
-}
-
-//   a ──> b ──> a'   with a and a' of one colour: b lies between them, and stays, too
-TEST(Units, WhatLiesBetweenNodesOfOneColourStaysWithThem) {
-  CostFigures figures;
-  figures.nodes = {{"a", 5, false}, {"b", -1, false}, {"a'", 5, false}, {"c", -1, false}};
-  figures.work = {{{1, 0}, {2, 0}, {3, 0}, {4, 0}}};
-  figures.values = {{0, {1}, 1, 1, 0, 0}, {1, {2}, 1, 1, 0, 0}, {2, {3}, 1, 1, 0, 0}};
-  const Units units = units_of(CostGraph(figures));
-  EXPECT_THAT(units.members, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3)));
-  EXPECT_THAT(units.work[0], ElementsAre(6, 4));
-  ASSERT_EQ(units.values.size(), 1U);
-  EXPECT_THAT(units.values[0].readers, ElementsAre(1));
-}
-
-TEST(TopologicalOrders, AreDistinctAndRespectEveryEdge) {
-  std::mt19937 random(19);
-  size_t most = 0;
-  for (int round = 0; round < 20; ++round) {
-    const Units units = units_of(random_graph(random, {12, false, round % 2 == 0, false, false}));
-    const auto orders = topological_orders(units);
-    ASSERT_FALSE(orders.empty());
-    most = std::max(most, orders.size());
-    for (size_t i = 0; i < orders.size(); ++i) {
-      std::vector<int> position(static_cast<size_t>(units.size()), -1);
-      for (size_t p = 0; p < orders[i].size(); ++p)
-        position[static_cast<size_t>(orders[i][p])] = static_cast<int>(p);
-      EXPECT_THAT(position, ::testing::Each(::testing::Ge(0)));
-      const auto [begin, end] = boost::edges(units.before);
-      for (auto edge = begin; edge != end; ++edge)
-        EXPECT_LT(position[boost::source(*edge, units.before)],
-                  position[boost::target(*edge, units.before)]);
-      for (size_t j = 0; j < i; ++j) EXPECT_NE(orders[i], orders[j]);
-    }
-  }
-  EXPECT_GT(most, 1U);
-}
-
-TEST(Cycles, AreFound) {
-  EXPECT_TRUE(is_acyclic(3, {{0, 1}, {1, 2}, {0, 2}}));
-  EXPECT_FALSE(is_acyclic(3, {{0, 1}, {1, 2}, {2, 0}}));
-  EXPECT_FALSE(is_acyclic(1, {{0, 0}}));
-  EXPECT_TRUE(is_acyclic(0, {}));
-}
-
-TEST(Cycles, OfStagesAreFoundInEitherHalf) {
-  //   forward a ──> b ──> c, backward c' ──> b' ──> a'
-  CostFigures figures;
-  figures.nodes = {{"a", -1, false}, {"b", -1, false}, {"c", -1, false},
-                   {"c'", -1, true}, {"b'", -1, true}, {"a'", -1, true}};
-  figures.work = {std::vector<Work>(6)};
-  figures.values = {{0, {1}, 1, 1, 0, 0},
-                    {1, {2}, 1, 1, 0, 0},
-                    {2, {3}, 1, 1, 0, 0},
-                    {3, {4}, 1, 1, 0, 0},
-                    {4, {5}, 1, 1, 0, 0}};
-  const CostGraph graph(figures);
-  EXPECT_TRUE(has_acyclic_stages(graph, {0, 0, 1, 1, 1, 0}, 2));
-  EXPECT_TRUE(has_acyclic_stages(graph, {0, 0, 0, 1, 1, 0}, 2));
-  EXPECT_FALSE(has_acyclic_stages(graph, {0, 1, 0, 0, 0, 0}, 2));
-  EXPECT_FALSE(has_acyclic_stages(graph, {0, 0, 0, 0, 1, 0}, 2));
-  EXPECT_EQ(cut_bytes(graph, {0, 1, 1, 0, 1, 0}), 1);  // a to b; the rest is backward
 }
 
 }  // namespace

@@ -1,18 +1,15 @@
 // The layer cut: acyclic by construction, as good as trying everything on models small enough for
-// that, within its memory cap, and helpful where nothing fits.
+// that.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <functional>
-#include <map>
-#include <regex>
+#include <limits>
 #include <set>
 
 #include "partitioner/graph_plan.h"
 #include "partitioner/layers_by_step.h"
-#include "partitioner/least_memory.h"
 #include "partitioner/model_graph.h"
-#include "schedmp/schedules.h"
+#include "partitioner/tried_plan.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner {
@@ -26,17 +23,6 @@ using testing::request_of;
 using testing::sample_models;
 using testing::skip_model;
 using testing::small_mlp;
-
-// Holds one micro-batch less from stage to stage, as 1F1B does.
-class Descending final : public InFlight {
- public:
-  std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    std::vector<Flight> flights;
-    for (const int hops : hops_to_the_end(pipeline))
-      flights.push_back({std::min(hops + 1, micro_batches), 0});
-    return flights;
-  }
-};
 
 TEST(LayerCut, DividesEveryModelIntoAsManyStagesAsWorkers) {
   for (const Model& model : sample_models())
@@ -182,52 +168,14 @@ TEST(LayerCut, RefusesRequestsWithoutSense) {
   EXPECT_THAT(with(2, 3, 4), HasSubstr("--micro-batches"));
 }
 
-int64_t largest_peak(const Plan& plan) {
-  int64_t most = 0;
-  for (const WorkerPrediction& w : plan.workers) most = std::max(most, w.peak_bytes);
-  return most;
-}
-
-TEST(MemoryCap, IsKeptAndMovesTheBoundary) {
-  int kept = 0;
-  for (const Model& model : sample_models())
-    for (const int workers : {2, 3}) {
-      PlanRequest request = request_of(Cut::kLayer, workers);
-      const Plan free = std::get<Plan>(make_plan(model, request, Descending()));
-      request.memory = largest_peak(free) * 95 / 100;
-      const auto capped = make_plan(model, request, Descending());
-      if (const Plan* plan = std::get_if<Plan>(&capped)) {
-        ++kept;
-        EXPECT_LE(largest_peak(*plan), *request.memory);
-        EXPECT_GE(plan->bottleneck, free.bottleneck);
-        EXPECT_NE(plan->stages, free.stages);
-      }
-    }
-  EXPECT_GE(kept, 4);
-}
-
-TEST(MemoryCap, APlanFitsIntoWhatItSaysThatItTakes) {
-  for (const Model& model : sample_models())
-    for (int workers = 1; workers <= std::min(6, model.nodes()); ++workers)
-      for (const SlotPlace place :
-           {SlotPlace::kSender, SlotPlace::kBothEnds, SlotPlace::kExported}) {
-        PlanRequest request = request_of(Cut::kLayer, workers);
-        request.setting.slot_place = place;
-        request.memory = largest_peak(std::get<Plan>(make_plan(model, request, Descending())));
-        const auto again = make_plan(model, request, Descending());
-        ASSERT_TRUE(std::holds_alternative<Plan>(again)) << model.name() << " over " << workers;
-        EXPECT_LE(largest_peak(std::get<Plan>(again)), *request.memory);
-      }
-}
-
 TEST(LayerFront, IsOfWorkersThatAreAlikeAndUnsteered) {
   const Model model = small_mlp();
   PlanRequest request = request_of(Cut::kLayer, 2);
   const auto front = layer_front(model, request, *hold_everything());
   ASSERT_GT(front.size(), 1U);
-  request.memory = largest_peak(front.front()) - 1;
+  request.memory = peak_of(front.front()) - 1;
   for (const Plan& plan : layer_front(model, request, *hold_everything()))
-    EXPECT_LE(largest_peak(plan), *request.memory);
+    EXPECT_LE(peak_of(plan), *request.memory);
   request.memory.reset();
   request.steering.stages_per_worker = 2;
   EXPECT_THAT(complaint([&] { layer_front(model, request, *hold_everything()); }),
@@ -278,210 +226,6 @@ TEST(LayerCut, ThePlanCostsWhatTheSearchSays) {
       }
 }
 
-// What gradients take that a schedule without any never computes.
-Profile with_gradients_of(const Model& model, double first, double others) {
-  Profile profile;
-  for (NodeId node = 0; node < model.nodes(); ++node) {
-    const double factor = node < model.nodes() / 3 ? first : others;
-    profile.operators[model.node(node).name] = {1, factor, factor};
-  }
-  return profile;
-}
-
-PlanRequest with_schedule(PlanRequest request, const std::string& schedule) {
-  request.schedule = schedule;
-  request.trains = schedmp::in_flight_of(schedule)->trains();
-  return request;
-}
-
-// Forward passes alone are balanced by their own prices: whatever the gradients take, the plan is
-// the same, in whichever cut; where there are gradients, they move it.
-TEST(ForwardOnly, GradientsCostNothing) {
-  int moved = 0;
-  for (const Model& model : sample_models())
-    for (const Cut cut : {Cut::kLayer, Cut::kHybrid})
-      for (const int workers : {2, 3}) {
-        const auto planned = [&](const std::string& schedule, double first, double others) {
-          PlanRequest request = with_schedule(request_of(cut, workers), schedule);
-          request.speed.profile = with_gradients_of(model, first, others);
-          const Model cut_model = model_for(model, request);
-          return std::get<Plan>(make_plan(cut_model, request, *schedmp::in_flight_of(schedule)));
-        };
-        const Plan light = planned("forward-only", 1, 1);
-        const Plan heavy = planned("forward-only", 400, 0.01);
-        EXPECT_EQ(light.stages, heavy.stages);
-        EXPECT_EQ(light.division, heavy.division);
-        EXPECT_EQ(light.bottleneck, heavy.bottleneck);
-        EXPECT_EQ(light.bound, heavy.bound);
-        moved += planned("1f1b", 1, 1).stages != planned("1f1b", 400, 0.01).stages;
-      }
-  EXPECT_GT(moved, 10);
-}
-
-// Of every division into segments of the operators the one whose slowest stage takes least: what
-// its operators' forward passes take, and the values that it receives.
-TEST(ForwardOnly, AStageCostsItsForwardPassesAndWhatItReceives) {
-  const Model model = make_zoo_model("mlp", {{64, 128, 128, 32, 10}});
-  for (const int workers : {2, 3}) {
-    const PlanRequest request = with_schedule(request_of(Cut::kLayer, workers), "forward-only");
-    const auto in_flight = schedmp::in_flight_of("forward-only");
-    const Plan plan = std::get<Plan>(make_plan(model, request, *in_flight));
-    std::vector<double> own;
-    for (NodeId node = 0; node < model.nodes(); ++node) {
-      const ops::Box whole = whole_division(model, node, 0).shares[0].box;
-      double sum = 0;
-      for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches))
-        sum += node_cost(model, node, whole, request.largest_micro_batch(), samples, request.speed)
-                   .forward_seconds;
-      own.push_back(sum);
-    }
-    // A chain: what enters is what the operator before made.
-    const auto entering = [&](NodeId node) {
-      const ops::ValueSpec& spec = model.value(model.node(node).inputs[0]).spec;
-      return node == 0 ? 0
-                       : static_cast<double>(spec.bytes(request.batch)) /
-                                 request.speed.link_bytes_per_second +
-                             request.micro_batches * request.speed.link_seconds;
-    };
-    double best = std::numeric_limits<double>::infinity();
-    const std::function<void(NodeId, int, double)> divide = [&](NodeId begin, int left,
-                                                                double most) {
-      double price = entering(begin);
-      for (NodeId end = begin + 1; end <= model.nodes(); ++end) {
-        price += own[static_cast<size_t>(end - 1)];
-        if (left == 1 && end < model.nodes()) continue;
-        if (left == 1) best = std::min(best, std::max(most, price));
-        if (left > 1 && end < model.nodes()) divide(end, left - 1, std::max(most, price));
-      }
-    };
-    divide(0, workers, 0);
-    EXPECT_NEAR(plan.bottleneck, best, 1e-9 * best);
-    for (const WorkerPrediction& worker : plan.workers) {
-      double seconds = 0;
-      for (const NodeId node : plan.stages[static_cast<size_t>(worker.worker)].nodes)
-        seconds += own[static_cast<size_t>(node)];
-      EXPECT_NEAR(worker.seconds, seconds, 1e-9 * seconds);
-    }
-    int64_t messages = 0;
-    for (const WorkerPrediction& worker : plan.workers) messages += worker.messages;
-    int64_t carried = 0;
-    for (const Traffic& traffic : predict_traffic(model, plan, plan.batch, false))
-      carried += traffic.messages;
-    EXPECT_EQ(messages, carried);
-    const Plan training = plan_of(model, request_of(Cut::kLayer, workers));
-    EXPECT_LT(largest_peak(plan), largest_peak(training)) << "no gradients, no momentum";
-    const Plan back =
-        read_plan(model, write_plan(model, plan, PlanText::kDecisions), "plan.json",
-                  [](const std::string& name) { return schedmp::in_flight_of(name); });
-    EXPECT_EQ(back.bottleneck, plan.bottleneck);
-    EXPECT_EQ(back.workers, plan.workers);
-  }
-}
-
-// Follows the advice in `change` ("--memory 52428800", ...).
-PlanRequest changed(PlanRequest request, const std::string& change) {
-  std::smatch match;
-  EXPECT_TRUE(std::regex_match(change, match, std::regex("--([a-z-]+) ([0-9]+)"))) << change;
-  const int64_t number = std::stoll(match[2]);
-  if (match[1] == "memory") request.memory = number;
-  if (match[1] == "workers") request.workers = static_cast<int>(number);
-  if (match[1] == "micro-batches") request.micro_batches = static_cast<int>(number);
-  return request;
-}
-
-TEST(MemoryCap, WhereNothingFitsTheReportNamesTheSmallestChangeThatDoes) {
-  std::map<std::string, int> kinds;
-  for (const Model& model : sample_models())
-    for (const int workers : {1, 2, 3})
-      for (const int64_t percent : {99, 40, 1}) {
-        PlanRequest request = request_of(Cut::kLayer, workers, 64, 4);
-        const Plan plan = std::get<Plan>(make_plan(model, request, Descending()));
-        request.memory = std::max<int64_t>(1, largest_peak(plan) * percent / 100);
-        const auto result = make_plan(model, request, Descending());
-        const auto* no = std::get_if<Infeasible>(&result);
-        if (no == nullptr) continue;
-        EXPECT_EQ(no->cap, *request.memory);
-        EXPECT_GT(no->over, 0);
-        EXPECT_LT(no->stage, workers);
-        EXPECT_THAT(no->text(), HasSubstr(format("stage {}", no->stage)));
-        EXPECT_THAT(no->text(), HasSubstr(format("{} bytes", no->over)));
-        EXPECT_THAT(no->text(), HasSubstr(no->smallest_change));
-        ++kinds[no->smallest_change.substr(0, no->smallest_change.find(' '))];
-        const PlanRequest better = changed(request, no->smallest_change);
-        EXPECT_TRUE(std::holds_alternative<Plan>(make_plan(model, better, Descending())))
-            << model.name() << ": " << no->text();
-        if (!no->smallest_change.starts_with("--memory")) continue;
-        PlanRequest worse = better;  // one byte less does not do
-        --*worse.memory;
-        EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
-      }
-  EXPECT_GT(kinds["--micro-batches"], 0);
-  EXPECT_GT(kinds["--memory"], 0);
-}
-
-// Of rows that take most of the memory: far more micro-batches than were asked for.
-TEST(MemoryCap, WhereRowsDoNotFitManyMoreMicroBatchesDo) {
-  const Model model = make_zoo_model("lenet5");
-  PlanRequest request = request_of(Cut::kFeature, 2, 512, 2);
-  const auto peak_at = [&](int micro_batches) {
-    PlanRequest changed = request;
-    changed.micro_batches = micro_batches;
-    return largest_peak(std::get<Plan>(make_plan(model, changed, Descending())));
-  };
-  ASSERT_LT(peak_at(64), peak_at(63));
-  request.memory = peak_at(64);
-  const auto result = make_plan(model, request, Descending());
-  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
-  EXPECT_EQ(std::get<Infeasible>(result).smallest_change, "--micro-batches 64");
-}
-
-TEST(MemoryCap, WhereWeightsDoNotFitMoreWorkersDo) {
-  const Model model = make_zoo_model("mlp", {{256, 256, 256, 10}});
-  PlanRequest request = request_of(Cut::kFeature, 2, 8, 2);
-  request.memory = largest_peak(std::get<Plan>(make_plan(model, request, Descending()))) * 3 / 4;
-  const auto result = make_plan(model, request, Descending());
-  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
-  EXPECT_EQ(std::get<Infeasible>(result).smallest_change, "--workers 3");
-  EXPECT_THAT(std::get<Infeasible>(result).text(), HasSubstr(", or --memory "));
-}
-
-// What workers hold between them, whatever the cut: of all plans none has less.
-TEST(LeastMemory, IsNotAboveWhatAnyPlanTakes) {
-  for (const Model& model : sample_models())
-    for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid})
-      for (const int workers : {1, 2, 3})
-        for (const int micro_batches : {1, 4})
-          for (const int states : {0, 2}) {
-            PlanRequest request = request_of(cut, workers, 32, micro_batches);
-            request.setting.optimizer_states = states;
-            const Model rewritten = model_for(model, request);
-            const Plan plan = plan_of(rewritten, request);
-            int64_t all = 0;
-            for (const WorkerPrediction& worker : plan.workers) all += worker.peak_bytes;
-            const int64_t least = least_memory(rewritten, request);
-            EXPECT_LE(least, all) << model.name() << " " << to_string(cut) << " " << workers;
-            EXPECT_GT(least, 0);
-            request.memory = least / workers - 1;
-            EXPECT_FALSE(fits(rewritten, request, *hold_everything()));
-          }
-}
-
-// Of many operators what would do is told to a part in some hundreds, and found with few plans.
-TEST(MemoryCap, OfManyOperatorsWhatIsAdvisedFits) {
-  const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 16)});
-  ASSERT_GT(model.nodes(), kFewNodes);
-  PlanRequest request = request_of(Cut::kLayer, 3, 64, 4);
-  request.memory = 1;
-  const auto result = make_plan(model, request, Descending());
-  ASSERT_TRUE(std::holds_alternative<Infeasible>(result));
-  const PlanRequest better = changed(request, std::get<Infeasible>(result).smallest_change);
-  ASSERT_TRUE(better.memory.has_value());
-  EXPECT_TRUE(std::holds_alternative<Plan>(make_plan(model, better, Descending())));
-  PlanRequest worse = better;
-  *worse.memory -= *worse.memory / 20;
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
-}
-
 // Where stages can stand in few ways, all are weighed: that no move from another leads to one does
 // not matter.
 TEST(LayersByStep, WeighEveryWayWhereTheyAreFew) {
@@ -494,10 +238,12 @@ TEST(LayersByStep, WeighEveryWayWhereTheyAreFew) {
     weighed.insert(sizes);
     return StepCost{sizes == std::vector<size_t>{1, 1, 4} ? 1.0 : 2.0, 0};
   };
-  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), {}, cost_of);
+  const auto best = best_layers_by_step(model, request_of(Cut::kLayer, 3), {7, "why"}, cost_of);
   EXPECT_EQ(weighed.size(), 10U) << "two boundaries at five places";
   ASSERT_TRUE(best);
   EXPECT_EQ(best->stages[2].nodes.size(), 4U);
+  EXPECT_EQ(best->bound, 7);
+  EXPECT_EQ(best->witness, "why");
 }
 
 }  // namespace

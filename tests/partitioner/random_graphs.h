@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "partitioner/cost_graph.h"
 
@@ -21,6 +23,15 @@ struct GraphKinds {
   bool loose = false;    // with `backward`: its nodes have edges of their own, and no colours
   bool hosts = false;    // there is a second type of device, good at some nodes
 };
+
+inline std::vector<GraphKinds> all_kinds(int nodes) {
+  std::vector<GraphKinds> result;
+  for (const bool leaving : {false, true})
+    for (const bool backward : {false, true})
+      for (const bool colours : {false, true})
+        result.push_back({nodes, leaving, backward, colours, true});
+  return result;
+}
 
 inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   const auto draw = [&](int least, int most) {
@@ -88,6 +99,45 @@ inline CostGraph random_graph(std::mt19937& random, const GraphKinds& kinds) {
   if (kinds.hosts) {
     figures.work.push_back(figures.work[0]);
     for (Work& work : figures.work[1]) work.forward *= draw(0, 2) == 0 ? 0.5 : 3;
+  }
+  return CostGraph(std::move(figures));
+}
+
+// Layers of nodes that read some of the layer before.
+inline CostGraph large_graph(std::mt19937& random, int nodes) {
+  CostFigures figures;
+  figures.name = "large";
+  figures.work.resize(1);
+  const auto draw = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  figures.values.resize(static_cast<size_t>(nodes));
+  for (int node = 0; node < nodes; ++node) {
+    figures.nodes.push_back({std::to_string(node), -1, false});
+    figures.work[0].push_back({1.0 * draw(0, 9), 0});
+    figures.held.push_back({{node}, 1.0 * draw(0, 9), 0});
+    CostValue& value = figures.values[static_cast<size_t>(node)];
+    value.producer = node;
+    value.bytes = value.forward_bytes = draw(1, 9);
+    for (int reader = node + 1; reader <= std::min(node + 6, nodes - 1); ++reader)
+      if (draw(0, 2) == 0) value.readers.push_back(reader);
+  }
+  std::erase_if(figures.values, [](const CostValue& value) { return value.readers.empty(); });
+  return CostGraph(std::move(figures));
+}
+
+// Nodes one after the other, each of which holds as many bytes as it has work.
+inline CostGraph chain_of(const std::vector<double>& work, double enter = 0) {
+  CostFigures figures;
+  figures.name = "chain";
+  figures.work.resize(1);
+  for (size_t node = 0; node < work.size(); ++node) {
+    figures.nodes.push_back({std::to_string(node), -1, false});
+    figures.work[0].push_back({work[node], 0});
+    figures.held.push_back({{static_cast<int>(node)}, work[node], 0});
+    if (node > 0)
+      figures.values.push_back(
+          {static_cast<int>(node) - 1, {static_cast<int>(node)}, 1, 1, enter, 0});
   }
   return CostGraph(std::move(figures));
 }
