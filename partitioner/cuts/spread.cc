@@ -89,7 +89,22 @@ std::optional<Layout> Spreading::follow_any(NodeId node, const std::vector<int>&
   return replicated;
 }
 
-// Where the partial sums are fewer than what is summed.
+// Elements of input k that the parts read between them where the node is divided by its features:
+// each all of it, but where channels are in groups.
+int64_t Spreading::read_by_features(NodeId node, size_t k, const std::vector<int>& group,
+                                    int64_t largest) const {
+  const ops::Shape shape = model_.value(model_.node(node).inputs[k]).spec.shape.with_batch(largest);
+  if (feature_units(spaces_.of(node), static_cast<int>(group.size())) < 2)
+    return std::ssize(group) * shape.elements();
+  int64_t read = 0;
+  for (const ops::Share& share : spaces_.by_features(node, group).shares)
+    read += ops::local_shape(
+                ops::input_box(model_.op(node), static_cast<int>(k), share.box, largest), shape)
+                .elements();
+  return read;
+}
+
+// Where the partial sums, one of each part, are fewer than what parts would read instead.
 std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>& group,
                                              const Division& division) const {
   const Following following(spaces_, ties_, group, division);
@@ -103,7 +118,8 @@ std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>
     if (!is_activation(model_, node, k)) continue;
     const ValueId value = model_.node(node).inputs[k];
     const int64_t sharing = product ? std::max<int64_t>(1, one_to_all_readers(model_, value)) : 1;
-    if (results * sharing > elements_of(model_, value, division.largest)) continue;
+    if (std::ssize(group) * results * sharing > read_by_features(node, k, group, division.largest))
+      continue;
     auto layout = following.follow_sums(node, k);
     if (layout && is_fit(node, *layout, division.largest)) return layout;
   }

@@ -67,6 +67,33 @@ TEST_F(FeatureCut, FewerFeaturesThanWorkersLeaveSomeWithNone) {
   EXPECT_THAT(sizes("fc2"), ::testing::ElementsAre(1, 1, 1));
 }
 
+// ShuffleNet's unit: the shuffle's index sets are carried to the second groups, of which each needs
+// a quarter of what is read. Summing over inputs would send four times as much.
+TEST_F(FeatureCut, ShuffledGroupsReadWhatTheyNeed) {
+  pairs_ = true;
+  Builder b("shuffle");
+  const auto grouped = [&](ValueId x, const char* name) {
+    return b.conv(x, {.channels = 16, .groups = 4}, name);
+  };
+  const ValueId first =
+      grouped(b.conv(b.input("x", {ops::kBatch, 3, 4, 4}), 16, 1, 1, 0, "stem"), "first");
+  const ValueId turned = b.node("Transpose", {b.reshape(first, {-1, 4, 4, 4, 4}, "groups")},
+                                {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4}}}, "turned");
+  const ValueId shuffled = b.relu(b.reshape(turned, {-1, 16, 4, 4}, "shuffled"), "relu");
+  b.loss(b.gemm(b.flatten(grouped(shuffled, "second"), "flat"), 10, "fc"));
+  cut(b.build(), 4);
+  EXPECT_EQ(layout("second"), "split on axis 1 over 0,1,2,3");
+  size_t elsewhere = 0;
+  for (const Route& route : connect(model_, assignment_.division)) {
+    const std::string& value = value_name(model_, route);
+    if (route.gradient || value.find("weight") != value.npos) continue;
+    EXPECT_NE(value, "turned.output");
+    EXPECT_NE(value, "second.output");
+    if (value == "relu.output") elsewhere += message_bytes(model_, route, 8);
+  }
+  EXPECT_EQ(elsewhere, size_t{8} * 16 * 4 * 4 * 4 * 3 / 4);
+}
+
 TEST_F(FeatureCut, WhatComparesAFewFeaturesIsDividedBySample) {
   Builder b("soft");
   b.loss(b.softmax(b.gemm(b.input("x", {ops::kBatch, 4}), 3, "fc"), "softmax"));
