@@ -14,6 +14,7 @@ constexpr double kStep = 0.005;     // between two bottlenecks
 constexpr double kLess = 1e-9;      // is less
 constexpr int kMostQueries = 128;   // of one cap
 constexpr int kCapsBetween = 2;     // the least memory and that of the best bottleneck
+constexpr int kMostTimesLess = 8;   // that a division of less memory is looked for
 
 bool is_as_good_and_better(const LayerDivision& a, const LayerDivision& b) {
   const double room = 1 + kLess;
@@ -78,6 +79,17 @@ void LayerSearch::add_front(const StageLimits& limits, std::vector<LayerDivision
   if (auto division = within(least.bottleneck)) found.push_back(*std::move(division));
 }
 
+// Of no higher bottleneck, and no more bytes.
+std::optional<LayerDivision> LayerSearch::holding_less(const LayerDivision& than) const {
+  StageLimits limits = limits_;
+  limits.memory.assign(limits.memory.size(), than.fullest * (1 - kLess));
+  Attempt attempt{limits};
+  start(attempt);
+  auto division = fewest_bytes(attempt, than.bottleneck);
+  if (division && !is_as_good_and_better(*division, than)) division.reset();
+  return division;
+}
+
 std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
   const auto best = cap ? best_within(*cap) : this->best();
   std::vector<LayerDivision> found;
@@ -93,7 +105,14 @@ std::vector<LayerDivision> LayerSearch::front(std::optional<int64_t> cap) {
     limits.memory.assign(limits.memory.size(), each);
     add_front(limits, found);
   }
-  return none_better(found);
+  std::vector<LayerDivision> front = none_better(found);
+  for (LayerDivision& each : front)
+    for (int times = 0; times < kMostTimesLess; ++times) {
+      auto less = holding_less(each);
+      if (!less) break;
+      each = *std::move(less);
+    }
+  return none_better(front);
 }
 
 }  // namespace kerf::partitioner

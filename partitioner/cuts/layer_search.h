@@ -154,6 +154,7 @@ class LayerSearch {
   LayerDivision division_of(const Found& found) const;
   LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
   void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
+  std::optional<LayerDivision> holding_less(const LayerDivision& than) const;
 
   const CostGraph& graph_;
   StageLimits limits_;
