@@ -18,7 +18,6 @@ using kerf::schedmp::Schedule;
 struct Scene {
   kerf::schedmp::Pipeline pipeline;
   Schedule schedule;
-  int64_t actions = 0;
 };
 
 Scene scene_of(const std::string& name, const benchmark::State& state) {
@@ -26,7 +25,6 @@ Scene scene_of(const std::string& name, const benchmark::State& state) {
   Scene scene{kerf::schedmp::chain_of(kerf::schedmp::groups_of_shape(name, workers, 0)), {}};
   scene.schedule = kerf::schedmp::make_schedule(
       name, scene.pipeline, static_cast<int>(state.range(1)), {}, kerf::schedmp::kMostUnfolded);
-  for (const auto& row : scene.schedule.rows) scene.actions += std::ssize(row);
   return scene;
 }
 
@@ -34,7 +32,7 @@ void unfold(benchmark::State& state, const std::string& name) {
   const Scene scene = scene_of(name, state);
   for (auto _ : state)
     benchmark::DoNotOptimize(kerf::schedmp::unfold(scene.schedule, scene.pipeline.graph));
-  state.SetItemsProcessed(state.iterations() * scene.actions);
+  state.SetItemsProcessed(state.iterations() * scene.schedule.actions());
 }
 
 void prove(benchmark::State& state, const std::string& name) {
@@ -45,7 +43,7 @@ void prove(benchmark::State& state, const std::string& name) {
     benchmark::DoNotOptimize(
         kerf::schedmp::unfold(scene.schedule, scene.pipeline.graph, {}, {Buffering::kRendezvous}));
   }
-  state.SetItemsProcessed(state.iterations() * scene.actions);
+  state.SetItemsProcessed(state.iterations() * scene.schedule.actions());
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ using partitioner::refuse_member;
 namespace {
 
 constexpr int kCostsVersion = 1;
-constexpr double kMostCost = 1e9;  // no sum of them overflows, or loses a smaller one
-constexpr double kLeastCost = 1e-9;
+constexpr double kMostCost = 1e6;
+constexpr double kLeastCost = 1e-6;
 
 double checked(double cost, double least, const std::string& what, const std::string& where) {
   if (!(cost >= least && cost <= kMostCost))
@@ -63,11 +63,11 @@ ActionCosts parse_costs(const std::string& text) {
 
 ActionCosts read_costs(const std::string& text, const std::string& origin) {
   const Json json = parse_json(text, origin);
-  check_members(json, {"kerf_costs", "transfer", "stages"}, origin);
+  check_members(json, {"kerf_costs", "COMM", "stages"}, origin);
   if (json_int(json, "kerf_costs", origin) != kCostsVersion)
     refuse_member(origin, kerf::format("\"kerf_costs\" must be {}", kCostsVersion));
   ActionCosts costs;
-  if (json.contains("transfer")) costs.transfer = number(json, "transfer", 0, origin);
+  if (json.contains("COMM")) costs.transfer = number(json, "COMM", 0, origin);
   for (const Json& stage : json_array(json, "stages", origin))
     costs.stages.push_back(
         read_stage(stage, kerf::format("{}: stages[{}]", origin, costs.stages.size())));

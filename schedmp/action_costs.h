@@ -3,7 +3,7 @@
 //   1,1,1        F, I and W of every stage, in any unit
 //   1,1.2,0.8,0.1  and of every message between workers
 //
-//   {"kerf_costs": 1, "transfer": 0.1, "stages": [{"F": 1, "I": 1.2, "W": 0.8}, {"F": 2, ...}]}
+//   {"kerf_costs": 1, "COMM": 0.1, "stages": [{"F": 1, "I": 1.2, "W": 0.8}, {"F": 2, ...}]}
 #pragma once
 
 #include <string>

@@ -4,6 +4,8 @@
 
 namespace kerf::schedmp {
 
+using partitioner::at;
+
 Lanes::Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, double transfer,
              Buffering buffering)
     : schedule_(schedule), transfer_(transfer), buffering_(buffering) {
@@ -76,7 +78,8 @@ std::optional<double> Lanes::receive(int number, int micro_batch, double now, bo
   }
   if (message.senders < lane.senders) return std::nullopt;
   now = std::max(now, message.time);
-  if (++message.receivers == lane.receivers && counts()) lane.freed.push_back(now);
+  message.taken = std::max(message.taken, now);
+  if (++message.receivers == lane.receivers && counts()) lane.freed.push_back(message.taken);
   return now;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "partitioner/at.h"
 #include "partitioner/stage_graph.h"
 #include "schedmp/unfold.h"
 
@@ -25,8 +26,12 @@ class Lanes {
   int to(int lane) const { return of(lane).to; }
   bool is_gradient(int lane) const { return of(lane).gradient; }
   // By stage: the lanes that its forwards take up and send on, or those of its input gradients.
-  const std::vector<int>& in(int stage, bool gradient) const { return in_[gradient][at(stage)]; }
-  const std::vector<int>& out(int stage, bool gradient) const { return out_[gradient][at(stage)]; }
+  const std::vector<int>& in(int stage, bool gradient) const {
+    return in_[gradient][partitioner::at(stage)];
+  }
+  const std::vector<int>& out(int stage, bool gradient) const {
+    return out_[gradient][partitioner::at(stage)];
+  }
 
   // The moment from which a worker that comes to it `now` may go on; empty: not yet, so that it
   // asks again, and no more for the first time.
@@ -45,15 +50,16 @@ class Lanes {
     std::vector<double> freed;  // when a place was, in order; kept where places are counted
   };
   struct Message {
-    double time = 0;  // from which it is there; under rendezvous: at which the last has come
-    int senders = 0;  // that have sent it
+    double time = 0;   // from which it is there; under rendezvous: at which the last has come
+    double taken = 0;  // when the last that took it up did
+    int senders = 0;   // that have sent it
     int receivers = 0;
   };
 
-  static size_t at(int index) { return static_cast<size_t>(index); }
-  const Lane& of(int lane) const { return lanes_[at(lane)]; }
+  const Lane& of(int lane) const { return lanes_[partitioner::at(lane)]; }
   Message& message(int lane, int micro_batch) {
-    return messages_[at(lane) * at(schedule_.micro_batches) + at(micro_batch)];
+    return messages_[partitioner::at(lane) * partitioner::at(schedule_.micro_batches) +
+                     partitioner::at(micro_batch)];
   }
   void add(int from, int to, bool gradient);
   bool meets(const Lane& lane) const {

@@ -22,6 +22,12 @@ std::string to_string(const Action& action) {
   return text;
 }
 
+int64_t Schedule::actions() const {
+  int64_t count = 0;
+  for (const std::vector<Action>& row : rows) count += std::ssize(row);
+  return count;
+}
+
 bool Schedule::trains() const {
   for (const std::vector<Action>& row : rows)
     for (const Action& action : row)

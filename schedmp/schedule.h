@@ -43,7 +43,8 @@ struct Schedule {
 
   int workers() const { return static_cast<int>(rows.size()); }
   int stages() const { return static_cast<int>(groups.size()); }
-  bool trains() const;  // has more than forwards
+  int64_t actions() const;  // of all rows
+  bool trains() const;      // has more than forwards
   bool operator==(const Schedule&) const = default;
 };
 

@@ -10,7 +10,7 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr int kMaxWorkers = 4096;
+constexpr int kMaxWorkers = 1 << 16;
 constexpr int kMaxMicroBatches = 1 << 20;
 
 // One line of text, read word by word; errors name the place.

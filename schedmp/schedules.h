@@ -39,7 +39,7 @@ enum class Placement : uint8_t {
   kInTurn,        // 0 1 2 0 1 2
   kThereAndBack,  // 0 1 2 2 1 0, and so on
 };
-std::string to_string(Placement placement);  // "in turn (0 1 2 0 1 2)"
+std::string to_string(Placement placement);  // "in turn (of three workers 0 1 2 0 1 2)"
 // Of the stage: the worker, of so many.
 int place_of(Placement placement, int stage, int workers);
 
@@ -47,7 +47,7 @@ struct Shape {
   Placement placement = Placement::kAnywhere;
   int chunks = 1;  // stages on each worker, where nobody says another number
   int least_chunks = 1;
-  int most_chunks = 1 << 20;
+  int most_chunks = 1 << 12;
   int multiple = 1;  // of which their number is one
 };
 std::string chunks_text(const Shape& shape);  // "2 stages", "an even number of stages"
@@ -73,6 +73,7 @@ Schedule hanayo(const Pipeline& pipeline, int micro_batches, const ActionCosts& 
 // By name. Those below throw Error{kUsage} that lists the names.
 std::vector<std::string> schedule_names();
 const Shape& shape_of(const std::string& name);
+bool splits_weights(const std::string& name);  // has I and W apart
 // By stage its workers, one each: `chunks` on each of so many workers (0: as the shape has them).
 // Throws where the schedule takes no such number.
 std::vector<std::vector<int>> groups_of_shape(const std::string& name, int workers, int chunks);

@@ -35,9 +35,20 @@ Scale scale_of(const Schedule& schedule, const Unfolded& unfolded) {
 
 }  // namespace
 
+double staircase_columns(const Schedule& schedule, const Unfolded& unfolded) {
+  const Scale scale = scale_of(schedule, unfolded);
+  double end = 0;
+  for (const auto& row : unfolded.rows)
+    if (!row.empty()) end = std::max(end, row.back().end);
+  return end / scale.unit * static_cast<double>(scale.width + 1);
+}
+
 std::string draw_staircase(const Schedule& schedule, const StageGraph& graph,
                            const ActionCosts& costs) {
-  const Unfolded unfolded = unfold(schedule, graph, costs);
+  return draw_staircase(schedule, unfold(schedule, graph, costs));
+}
+
+std::string draw_staircase(const Schedule& schedule, const Unfolded& unfolded) {
   const Scale scale = scale_of(schedule, unfolded);
   std::string text;
   for (size_t worker = 0; worker < unfolded.rows.size(); ++worker) {

@@ -8,8 +8,11 @@
 
 namespace kerf::schedmp {
 
-// One row per worker; the shortest action is as wide as the longest text, others by their costs.
+// One row per worker; the shortest action is as wide as the longest text, others by their times.
 // Rows that wait for ever end there.
+std::string draw_staircase(const Schedule& schedule, const Unfolded& unfolded);
+// How wide that would be, about.
+double staircase_columns(const Schedule& schedule, const Unfolded& unfolded);
 std::string draw_staircase(const Schedule& schedule, const partitioner::StageGraph& graph,
                            const ActionCosts& costs = {});
 

@@ -168,6 +168,9 @@ std::vector<std::vector<int>> groups_in(const TorchCsv& csv, const std::string& 
     groups.push_back({rank});
   }
   if (groups.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
+  for (size_t rank = 0; rank < csv.rows.size(); ++rank)
+    if (std::ranges::find(groups, std::vector<int>{static_cast<int>(rank)}) == groups.end())
+      throw Error(ErrorCode::kUsage, kerf::format("rank {} computes nothing", rank), origin);
   return groups;
 }
 
@@ -190,6 +193,7 @@ std::string write_torch_csv(const TorchCsv& csv) {
     }
     text += csv.line_end;
   }
+  if (!csv.ends_last_line) text.resize(text.size() - csv.line_end.size());
   return text;
 }
 
@@ -205,6 +209,7 @@ TorchCsv parse_torch_csv(const std::string& text, const std::string& origin) {
     start = end + csv.line_end.size();
   }
   if (csv.rows.empty()) throw Error(ErrorCode::kUsage, "there is no line", origin);
+  csv.ends_last_line = text.ends_with(csv.line_end);
   return csv;
 }
 

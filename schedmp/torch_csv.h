@@ -48,6 +48,7 @@ using TorchCell = std::vector<TorchAction>;  // empty: idle; several: OVERLAP_F_
 struct TorchCsv {
   std::vector<std::vector<TorchCell>> rows;  // by rank
   std::string line_end = "\n";               // PyTorch's own files have "\r\n"
+  bool ends_last_line = true;
   bool operator==(const TorchCsv&) const = default;
 };
 

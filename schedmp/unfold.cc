@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "ops/random.h"
 #include "runtime/format.h"
 #include "schedmp/lanes.h"
 
@@ -25,6 +26,17 @@ double ActionCosts::of(const Action& action) const {
     default:
       return 0;
   }
+}
+
+double ActionCosts::of(const Action& action, int worker, size_t number) const {
+  double cost = of(action);
+  const auto index = static_cast<size_t>(worker);
+  if (index < speeds.size()) cost /= speeds[index];
+  if (jitter > 0)
+    cost *= 1 + jitter * static_cast<double>(ops::uniform(
+                             {.seed = seed, .purpose = static_cast<uint32_t>(worker), .step = step},
+                             static_cast<int64_t>(number)));
+  return cost;
 }
 
 std::string to_string(Buffering buffering) {
@@ -108,7 +120,7 @@ class Unfolding {
     const std::vector<int>& out = lanes_of(action, true);
     if (worker.step == in.size()) {
       std::vector<Interval>& done = rows[static_cast<size_t>(number)];
-      done.push_back({worker.now, worker.now + costs_.of(action)});
+      done.push_back({worker.now, worker.now + costs_.of(action, number, worker.action)});
       worker.now = done.back().end;
     } else {
       const bool sends = worker.step > in.size();

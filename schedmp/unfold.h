@@ -30,11 +30,19 @@ struct ActionCosts {
   std::vector<StageCosts> stages = {};  // of those that it lists
   double transfer = 0;                  // of a message between workers; within one it takes nothing
   StageCosts others = {};               // of all other stages
+  std::vector<double> speeds = {};      // by worker: how many times as fast; of others 1
+  // How much longer an action may take, as a fraction: each takes some of it, all of it as likely
+  // as none, drawn by seed and step.
+  double jitter = 0;
+  uint64_t seed = 0;
+  int64_t step = 0;
 
   const StageCosts& of_stage(int stage) const {
     return static_cast<size_t>(stage) < stages.size() ? stages[static_cast<size_t>(stage)] : others;
   }
   double of(const Action& action) const;
+  // As that worker's action of this number in its row.
+  double of(const Action& action, int worker, size_t number) const;
 };
 
 // How many messages may be under way from one stage to another, sent and not yet taken up. At 0 a
@@ -54,8 +62,8 @@ struct Interval {
 
 struct Unfolded {
   std::vector<std::vector<Interval>> rows;  // by worker, by action; of a stuck row as many as ran
-  // Who waits for whom in a circle, or for what nobody does: "worker 1 at 1F0 waits for ..."; empty
-  // if every row reached its end.
+  // Who waits for whom in a circle, or for what nobody does: "worker 1: 1F0: waits for ever for
+  // ..."; empty if every row reached its end.
   std::vector<std::string> stuck;
 };
 

@@ -287,7 +287,11 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   if (safe(schedule.micro_batches))
     verdict.smallest_safe_slots = first_true(0, schedule.micro_batches, safe);
   const Play play(model, plan, events, verdict.held, setting.slots);
-  if (!play.finished()) verdict.problems.push_back(play.explain());
+  if (!play.finished())
+    verdict.problems.push_back(play.explain() +
+                               (verdict.smallest_safe_slots > 0
+                                    ? kerf::format("; {} would do", verdict.smallest_safe_slots)
+                                    : std::string()));
 
   verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);
   for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)

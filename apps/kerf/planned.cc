@@ -95,6 +95,11 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   const int least = schedmp::smallest_buffer(
       schedmp::make_schedule(request.schedule, pipeline, request.micro_batches), pipeline.graph);
   if (least <= request.setting.slots) return false;
+  require(
+      least <= kMostSlots, "--schedule",
+      format("{} sends up to {} messages ahead between these stages, and a path has {} slots at "
+             "most; use fewer --micro-batches",
+             request.schedule, least, kMostSlots));
   request.setting.slots = planned.setting.slots = least;
   return true;
 }
@@ -111,9 +116,9 @@ Planned make_plan_of(const PlanFlags& flags) {
   partitioner::PlanRequest request = request_of_flags(flags, planned);
   const auto in_flight = in_flight_of(flags, request.schedule);
   const auto start = std::chrono::steady_clock::now();
-  fit_batch(flags, planned.model, *in_flight, request);
   const partitioner::Model model = planned.model;
   while (true) {
+    fit_batch(flags, planned.model, *in_flight, request);
     if (flags.cut == kAutoCut)
       choose(flags, request, *in_flight, planned);
     else

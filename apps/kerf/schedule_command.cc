@@ -11,6 +11,7 @@
 #include "apps/kerf/proof.h"
 #include "apps/report/schedule_picture.h"
 #include "apps/report/schedule_record.h"
+#include "partitioner/capacities.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "schedmp/action_costs.h"
@@ -23,13 +24,17 @@ namespace {
 
 constexpr int kRefuted = 1;                   // exit code
 constexpr int64_t kMostVerified = 2'000'000;  // actions
+constexpr int64_t kMostDrawn = 100'000;       // actions
 constexpr int kMostStageWorkers = 1 << 16;    // of a schedule without a plan
 
 struct ScheduleCommand {
   PlanFlags flags;
   std::optional<int> chunks;
-  std::string costs;   // as given: three or four numbers, or a file
-  std::string buffer;  // likewise: a number, rendezvous or unbounded
+  std::string costs;    // as given: three or four numbers, or a file
+  std::string buffer;   // likewise: a number, rendezvous or unbounded
+  std::string devices;  // a file of the workers' speeds
+  double jitter = 0;
+  uint64_t seed = 0;
   std::string plan_file;
   bool with_plan = false;
   std::string needs_plan;     // a flag that says nothing without one
@@ -41,13 +46,16 @@ struct ScheduleCommand {
  private:
   void take_plan();
   void take_chain();
+  bool is_too_long() const;  // to be proved
   void verify_chain();
+  void simulate();
   schedmp::Buffering buffering() const;
   // Those that were asked for; what they are, a line each.
   std::string write_files() const;
 
   ScheduleRecord record_;
-  std::optional<schedmp::TorchCsv> torch_;  // what the file has, if it is PyTorch's
+  bool from_torch_ = false;                 // the file is PyTorch's
+  std::optional<schedmp::TorchCsv> torch_;  // what it has, where it is to be written again
 };
 
 schedmp::ActionCosts costs_of(const std::string& text) {
@@ -78,7 +86,9 @@ void ScheduleCommand::take_chain() {
     require(!chunks, "--chunks", "a schedule's file says which stages a worker has; leave it out");
     record_.schedule = *schedule_in_file(flags);
     const std::string text = runtime::read_file(name, kMaxText);
-    if (schedmp::looks_like_torch_csv(text)) torch_ = schedmp::parse_torch_csv(text, name);
+    if (!csv.empty() && schedmp::looks_like_torch_csv(text))
+      torch_ = schedmp::parse_torch_csv(text, name);
+    from_torch_ = schedmp::looks_like_torch_csv(text);
   }
   record_.graph = partitioner::chain_of_stages(record_.schedule.stages());
   verify_chain();
@@ -92,12 +102,12 @@ schedmp::Buffering ScheduleCommand::buffering() const {
   return {declared ? *record_.smallest_buffer : 1};
 }
 
+bool ScheduleCommand::is_too_long() const { return record_.schedule.actions() > kMostVerified; }
+
 void ScheduleCommand::verify_chain() {
-  int64_t actions = 0;
-  for (const auto& row : record_.schedule.rows) actions += std::ssize(row);
-  if (actions > kMostVerified) return;
+  if (is_too_long()) return;
   record_.problems = schedmp::check_order(record_.schedule);
-  if (torch_ && !record_.problems.empty()) {
+  if (from_torch_ && !record_.problems.empty()) {
     record_.problems = schedmp::check_order(record_.schedule, schedmp::WeightOrder::kAny);
     record_.same_bits = false;
   }
@@ -129,14 +139,42 @@ void ScheduleCommand::take_plan() {
   record_.verified = record_.problems.empty();
 }
 
+void ScheduleCommand::simulate() {
+  const int workers = record_.schedule.workers();
+  if (!devices.empty())
+    for (const partitioner::Capacity& each :
+         partitioner::read_devices(runtime::read_file(devices, kMaxText), devices, workers).workers)
+      record_.costs.speeds.push_back(each.speed);
+  require(
+      jitter == 0 || !is_too_long(), "--jitter",
+      format("a schedule of more than {} actions is unfolded once, not 100 times", kMostVerified));
+  const int stages = record_.schedule.stages();
+  require(record_.costs.stages.empty() || std::ssize(record_.costs.stages) == stages, costs,
+          format("it has the costs of {}, but the schedule has {}",
+                 plural(std::ssize(record_.costs.stages), "stage"), stages));
+  // Rows that lack that much are refuted, and need no times.
+  if (int64_t{stages} * record_.schedule.micro_batches > record_.schedule.actions()) return;
+  schedmp::ActionCosts steady = record_.costs;
+  steady.jitter = 0;
+  const schedmp::Buffering under =
+      buffer.empty() ? schedmp::Buffering{} : record_.buffering.value_or(schedmp::Buffering{});
+  record_.unfolded = schedmp::unfold(record_.schedule, record_.graph, steady, under);
+  record_.bubble = schedmp::bubble(record_.schedule, record_.unfolded);
+  if (!record_.unfolded.stuck.empty()) return;
+  record_.idle = schedmp::idle_of(record_.schedule, record_.graph, record_.unfolded);
+  if (jitter > 0)
+    record_.makespan_p95 = schedmp::makespan_of_95(record_.schedule, record_.graph, record_.costs);
+}
+
 int ScheduleCommand::run() {
   record_.costs = costs_of(costs);
+  record_.costs.jitter = jitter;
+  record_.costs.seed = seed;
   if (with_plan)
     take_plan();
   else
     take_chain();
-  record_.unfolded = schedmp::unfold(record_.schedule, record_.graph, record_.costs);
-  record_.bubble = schedmp::bubble(record_.schedule, record_.unfolded);
+  simulate();
   record_.peak_activations = schedmp::peak_activations(record_.schedule);
   const std::string written = write_files();
   answer(
@@ -156,6 +194,10 @@ std::string ScheduleCommand::write_files() const {
     runtime::write_file_atomic(file, text());
     written += format("{}{:<9} {}\n", written.empty() ? "\n" : "", what, file);
   };
+  require(out.empty() || record_.schedule.actions() <= schedmp::kMostActions, "--out",
+          format("a file of more than {} actions could not be read", schedmp::kMostActions));
+  require(svg.empty() || record_.schedule.actions() <= kMostDrawn, "--svg",
+          format("a picture of more than {} actions could not be looked at", kMostDrawn));
   write(out, "schedule", [&] { return schedmp::write_schedule(record_.schedule); });
   write(csv, "csv", [&] {
     return schedmp::write_torch_csv(torch_ ? *torch_ : schedmp::torch_csv_of(record_.schedule));
@@ -184,22 +226,36 @@ std::string check_buffer(const std::string& text) {
 void add_own_flags(CLI::App& command, ScheduleCommand& state) {
   command
       .add_option("--chunks", state.chunks,
-                  "Stages on each worker, of schedules that have several (default: as few as they "
-                  "can have)")
+                  "Stages on each worker, of schedules that have several (default: two)")
       ->check(whole_number<int>())
       ->type_name("V");
   command
       .add_option("--costs", state.costs,
                   "What F, I and W of a stage take, and a message between workers, in any unit "
                   "(default 1,1,1,0): F,I,W[,COMM], or a file with a line of them for each stage, "
-                  "{\"kerf_costs\": 1, \"transfer\": 0, \"stages\": [{\"F\": 1, \"I\": 1, \"W\": "
+                  "{\"kerf_costs\": 1, \"COMM\": 0, \"stages\": [{\"F\": 1, \"I\": 1, \"W\": "
                   "1}, ...]}")
       ->type_name("COSTS");
   command
+      .add_option("--devices", state.devices,
+                  "How fast each worker is: {\"kerf_devices\": 1, \"workers\": {\"0\": {\"speed\": "
+                  "1}, \"1\": {\"speed\": 2}}}")
+      ->type_name("FILE");
+  command
+      .add_option("--jitter", state.jitter,
+                  "By how much an action may take longer, as a fraction, drawn for each of 100 "
+                  "steps: tells what 95 of them take at most")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("FRACTION");
+  command.add_option("--seed", state.seed, "Of what --jitter draws (default 0)")
+      ->check(whole_number<uint64_t>())
+      ->type_name("N");
+  command
       .add_option("--buffer", state.buffer,
                   "How many messages may be under way from a stage to another, beyond what the "
-                  "receiver holds: a number, rendezvous or unbounded (default: the least that does "
-                  "for a built-in schedule, 1 for a file)")
+                  "receiver holds: a number, rendezvous or unbounded (default: proved with the "
+                  "least that does for a built-in schedule, with 1 for a file, and times of sends "
+                  "that wait for nobody)")
       ->check(check_buffer)
       ->type_name("K");
 }

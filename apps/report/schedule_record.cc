@@ -11,13 +11,8 @@ namespace {
 
 // Rows of more actions than this are no text for anybody to look at.
 constexpr int64_t kMostTold = 100'000;
-constexpr size_t kMostDrawn = 4'000;  // columns
-
-int64_t actions_of(const schedmp::Schedule& schedule) {
-  int64_t count = 0;
-  for (const auto& row : schedule.rows) count += std::ssize(row);
-  return count;
-}
+constexpr double kMostDrawn = 4'000;  // columns
+constexpr int kMostDrawnWorkers = 128;
 
 Json rows_of(const schedmp::Schedule& schedule) {
   Json rows = Json::array();
@@ -42,10 +37,45 @@ std::string peaks_text(const std::vector<int>& peaks) {
   return format("{} to {}", *least, *most);
 }
 
+// Of all workers' time until the end.
+schedmp::Idle share_of_all(const ScheduleRecord& record) {
+  schedmp::Idle all;
+  const double time = record.bubble.makespan * record.schedule.workers();
+  for (const schedmp::Idle& each : record.idle) {
+    all.fill += each.fill / time;
+    all.dependency += each.dependency / time;
+    all.communication += each.communication / time;
+    all.imbalance += each.imbalance / time;
+    all.drain += each.drain / time;
+  }
+  return all;
+}
+
+Json idle_json(const ScheduleRecord& record) {
+  if (record.idle.empty() || record.bubble.makespan == 0) return nullptr;
+  const schedmp::Idle all = share_of_all(record);
+  return {{"fill", all.fill},
+          {"dependency", all.dependency},
+          {"communication", all.communication},
+          {"imbalance", all.imbalance},
+          {"drain", all.drain}};
+}
+
+std::string idle_text(const ScheduleRecord& record) {
+  if (record.idle.empty() || record.bubble.makespan == 0) return {};
+  const schedmp::Idle all = share_of_all(record);
+  return format(
+      "of that {} until each worker's first action, {} for what others compute, {} for messages, "
+      "{} "
+      "as others have more to do, {} after its last\n",
+      human_percent(all.fill), human_percent(all.dependency), human_percent(all.communication),
+      human_percent(all.imbalance), human_percent(all.drain));
+}
+
 std::string proof_text(const ScheduleRecord& record) {
   if (!record.verified)
     return format("not proved: {} actions are too many, it was only simulated\n",
-                  actions_of(record.schedule));
+                  record.schedule.actions());
   if (!*record.verified) return {};
   if (record.verdict) {
     const int least = record.verdict->smallest_safe_slots;
@@ -63,9 +93,10 @@ std::string proof_text(const ScheduleRecord& record) {
 }
 
 std::string picture_of(const ScheduleRecord& record) {
-  std::string picture = schedmp::draw_staircase(record.schedule, record.graph, record.costs);
-  if (picture.find('\n') <= kMostDrawn && record.schedule.rows.size() <= 128) return picture + "\n";
-  return "(too large to draw)\n\n";
+  const bool small = record.schedule.workers() <= kMostDrawnWorkers &&
+                     schedmp::staircase_columns(record.schedule, record.unfolded) <= kMostDrawn;
+  if (!small) return "(too large to draw)\n\n";
+  return schedmp::draw_staircase(record.schedule, record.unfolded) + "\n";
 }
 
 }  // namespace
@@ -76,16 +107,18 @@ Json to_json(const ScheduleRecord& record) {
               {"workers", schedule.workers()},
               {"stages", schedule.stages()},
               {"micro_batches", schedule.micro_batches},
-              {"actions", actions_of(schedule)},
+              {"actions", schedule.actions()},
               {"groups", schedule.groups},
-              {"rows", actions_of(schedule) <= kMostTold ? rows_of(schedule) : Json(nullptr)},
+              {"rows", schedule.actions() <= kMostTold ? rows_of(schedule) : Json(nullptr)},
               {"makespan", record.bubble.makespan},
               {"bubble_step", record.bubble.step},
               {"bubble_span", record.bubble.span},
+              {"idle", idle_json(record)},
               {"peak_activations", record.peak_activations},
               {"verified", record.verified ? Json(*record.verified) : Json(nullptr)},
               {"problems", record.problems},
               {"same_bits", record.same_bits}};
+  if (record.makespan_p95) answer["makespan_p95"] = *record.makespan_p95;
   if (record.buffering) answer["buffer"] = buffer_of(*record.buffering);
   if (record.smallest_buffer)
     answer["smallest_buffer"] =
@@ -109,6 +142,9 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
       "a step takes {} units; idle: {} of it, {} between each worker's first and last "
       "action\n",
       record.bubble.makespan, human_percent(record.bubble.step), human_percent(record.bubble.span));
+  text += idle_text(record);
+  if (record.makespan_p95)
+    text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
   if (schedule.trains())
     text +=
         format("kept at once, by worker: {} micro-batches{}\n", peaks_text(record.peak_activations),

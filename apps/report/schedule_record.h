@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/json.h"
+#include "schedmp/idle.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 
@@ -17,7 +18,9 @@ struct ScheduleRecord {
   schedmp::ActionCosts costs;
   schedmp::Unfolded unfolded;  // under those
   schedmp::Bubble bubble;
-  std::vector<int> peak_activations;  // by worker
+  std::vector<schedmp::Idle> idle;     // by worker; empty where somebody waits for ever
+  std::optional<double> makespan_p95;  // where costs have jitter
+  std::vector<int> peak_activations;   // by worker
 
   std::optional<bool> verified;  // empty: it is too long for that
   std::vector<std::string> problems;

@@ -13,8 +13,15 @@ namespace kerf::partitioner {
 
 namespace {
 
-void check_stages(const Model& model, int workers) {
+void check_stages(const Model& model, const PlanRequest& request) {
+  const int workers = request.workers;
   if (workers <= model.nodes()) return;
+  if (!request.placement.empty())
+    throw Error(
+        ErrorCode::kInfeasible,
+        format("the schedule has {} stages on {} workers, but {} has {} operators; use fewer "
+               "--workers",
+               workers, request.workers_bound(), model.name(), model.nodes()));
   throw Error(ErrorCode::kInfeasible,
               format("a layer cut gives every worker at least one operator: {} workers, but {} has "
                      "{} operators; use --workers {} or fewer, or a cut that splits operators",
@@ -82,7 +89,7 @@ Assignment given(const CutTask& task) {
 
 std::optional<Assignment> cut_layer(const CutTask& task) {
   if (steers_layers(task.request)) return cut_steered_layers(task);
-  check_stages(task.model, task.request.workers);
+  check_stages(task.model, task.request);
   if (!task.request.given_stages.empty()) return given(task);
   const CostGraph graph = cost_graph_of(task.model, task.request);
   LayerSearch search(graph, limits_of(task.request, task.in_flight), task.request.slack,
@@ -133,7 +140,7 @@ std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
     throw Error(ErrorCode::kUsage,
                 "--front is of workers that are all alike, with a stage each: leave out --devices, "
                 "--place, --together, --apart and --stages-per-worker");
-  check_stages(model, request.workers);
+  check_stages(model, request);
   const CostGraph graph = cost_graph_of(model, request);
   LayerSearch search(graph, limits_of(request, in_flight), 0, request.effort);
   check_units(search, request.workers);

@@ -1,35 +1,44 @@
 #include "schedmp/schedules/by_limits.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <queue>
 #include <utility>
 
+#include "partitioner/at.h"
 #include "runtime/error.h"
 
 namespace kerf::schedmp {
+
+using partitioner::at;
 
 namespace {
 
 class Game {
  public:
-  Game(int kept, const Pipeline& pipeline, const Crews& crews, int micro_batches,
+  Game(int kept, const Pipeline& pipeline, const DistinctGroups& groups, int micro_batches,
        const ActionCosts& costs)
       : kept_(kept),
         pipeline_(pipeline),
-        crews_(crews),
+        groups_(groups),
         micro_batches_(micro_batches),
         costs_(costs),
         stages_(pipeline.groups.size()),
-        free_(crews.workers.size()),
-        rows(crews.workers.size()) {
-    for (int crew = 0; crew < crews.count(); ++crew) moments_.emplace(0, crew);
+        free_(groups.workers.size()),
+        kept_by_(groups.workers.size()),
+        later_(pipeline.groups.size()),
+        wakes_{std::vector<std::vector<int>>(pipeline.groups.size()),
+               std::vector<std::vector<int>>(pipeline.groups.size())},
+        rows(groups.workers.size()) {
+    find_neighbours();
+    for (int group = 0; group < groups.count(); ++group) moments_.emplace(0, group);
     while (!moments_.empty()) {
-      const auto [now, crew] = moments_.top();
+      const auto [now, group] = moments_.top();
       moments_.pop();
-      if (free_[at(crew)] <= now)
-        if (const auto action = choose(crew, now)) act(crew, *action, now);
+      if (free_[at(group)] <= now)
+        if (const auto action = choose(group, now)) act(group, *action, now);
     }
     for (const Done& done : stages_)
       KERF_CHECK(done.gradient.size() == at(micro_batches_), "the limits of a schedule stop it");
@@ -39,7 +48,6 @@ class Game {
   struct Done {                             // of a stage
     std::vector<double> forward, gradient;  // by micro-batch: when each ended
   };
-  static size_t at(int index) { return static_cast<size_t>(index); }
 
   // When it has come from all of these stages; empty: of some nobody knows.
   std::optional<double> arrival(int stage, const std::vector<int>& others,
@@ -48,7 +56,7 @@ class Game {
     for (const int other : others) {
       const std::vector<double>& known = stages_[at(other)].*ends;
       if (known.size() <= micro_batch) return std::nullopt;
-      const bool elsewhere = crews_.of_stage[at(other)] != crews_.of_stage[at(stage)];
+      const bool elsewhere = groups_.of_stage[at(other)] != groups_.of_stage[at(stage)];
       last = std::max(last, known[micro_batch] + (elsewhere ? costs_.transfer : 0));
     }
     return last;
@@ -65,62 +73,72 @@ class Game {
     return next < done.forward.size() && ready && *ready <= now;
   }
 
-  // Of the crew's stages that may, that of the earliest micro-batch, of one the latest stage.
+  // Of the group's stages that may, that of the earliest micro-batch, of one the latest stage.
   template <class May, class Next>
-  std::optional<int> first(int crew, const May& may, const Next& next) const {
+  std::optional<int> first(int group, const May& may, const Next& next) const {
     std::optional<int> found;
-    for (const int stage : crews_.stages[at(crew)])
+    for (const int stage : groups_.stages[at(group)])
       if (may(stage) && (!found || next(stage) <= next(*found))) found = stage;
     return found;
   }
 
-  int kept_by(int crew) const {
-    size_t kept = 0;
-    for (const int stage : crews_.stages[at(crew)])
-      kept += stages_[at(stage)].forward.size() - stages_[at(stage)].gradient.size();
-    return static_cast<int>(kept);
+  // Whom a stage's forward may let go on, and whom its gradient; and its group's later chunks.
+  void find_neighbours() {
+    for (int stage = 0; stage < pipeline_.graph.stages(); ++stage) {
+      for (const int other : pipeline_.graph.reads[at(stage)])
+        wakes_[0][at(other)].push_back(groups_.of_stage[at(stage)]);
+      for (const int other : pipeline_.graph.gradients[at(stage)])
+        wakes_[1][at(other)].push_back(groups_.of_stage[at(stage)]);
+    }
+    for (const std::vector<int>& stages : groups_.stages)
+      for (size_t chunk = 0; chunk < stages.size(); ++chunk)
+        later_[at(stages[chunk])] = static_cast<int>(stages.size() - 1 - chunk);
   }
-  bool has_place(int crew, int stage) const {
-    const std::vector<int>& own = crews_.stages[at(crew)];
-    const auto later = own.end() - std::find(own.begin(), own.end(), stage) - 1;
-    return kept_by(crew) + later < kept_;
+  bool has_room(int group, int stage) const {
+    return kept_by_[at(group)] + later_[at(stage)] < kept_;
   }
 
-  std::optional<Action> choose(int crew, double now) const {
+  std::optional<Action> choose(int group, double now) const {
     const auto forwards = [&](int stage) { return stages_[at(stage)].forward.size(); };
     const auto backs = [&](int stage) { return stages_[at(stage)].gradient.size(); };
     const auto may_go_on = [&](int stage) {
-      return may_forward(stage, now) && has_place(crew, stage);
+      return has_room(group, stage) && may_forward(stage, now);
     };
-    const auto on = first(crew, may_go_on, forwards);
+    const auto on = first(group, may_go_on, forwards);
     const auto back = first(
-        crew, [&](int stage) { return may_go_back(stage, now); }, backs);
-    const std::vector<Action>& row = rows[at(crew)];
+        group, [&](int stage) { return may_go_back(stage, now); }, backs);
+    const std::vector<Action>& row = rows[at(group)];
     const bool was_back = !row.empty() && row.back().kind == ActionKind::kBackward;
-    if (on && (!back || (was_back && kept_by(crew) > 0)))
+    if (on && (!back || (was_back && kept_by_[at(group)] > 0)))
       return Action{*on, ActionKind::kForward, static_cast<int>(forwards(*on))};
     if (back) return Action{*back, ActionKind::kBackward, static_cast<int>(backs(*back))};
     return std::nullopt;
   }
 
-  void act(int crew, const Action& action, double now) {
+  void act(int group, const Action& action, double now) {
     Done& done = stages_[at(action.stage)];
+    const bool forward = action.kind == ActionKind::kForward;
     const double end = now + costs_.of(action);
-    (action.kind == ActionKind::kForward ? done.forward : done.gradient).push_back(end);
-    rows[at(crew)].push_back(action);
-    free_[at(crew)] = end;
-    for (int other = 0; other < crews_.count(); ++other)
-      moments_.emplace(other == crew ? end : end + costs_.transfer, other);
+    (forward ? done.forward : done.gradient).push_back(end);
+    kept_by_[at(group)] += forward ? 1 : -1;
+    rows[at(group)].push_back(action);
+    free_[at(group)] = end;
+    moments_.emplace(end, group);
+    for (const int other : wakes_[forward ? 0 : 1][at(action.stage)])
+      if (other != group) moments_.emplace(end + costs_.transfer, other);
   }
 
   int kept_;
   const Pipeline& pipeline_;
-  const Crews& crews_;
+  const DistinctGroups& groups_;
   int micro_batches_;
   const ActionCosts& costs_;
   std::vector<Done> stages_;
-  std::vector<double> free_;              // by crew: from when on
-  using Moment = std::pair<double, int>;  // in which a crew looks what it may do
+  std::vector<double> free_;                            // by group: from when on
+  std::vector<int> kept_by_;                            // by group: micro-batches of its chunks
+  std::vector<int> later_;                              // by stage: later chunks of its group
+  std::array<std::vector<std::vector<int>>, 2> wakes_;  // by forward or back, by stage: groups
+  using Moment = std::pair<double, int>;                // in which a group looks what it may do
   std::priority_queue<Moment, std::vector<Moment>, std::greater<>> moments_;
 
  public:
@@ -129,9 +147,10 @@ class Game {
 
 }  // namespace
 
-std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline, const Crews& crews,
-                                             int micro_batches, const ActionCosts& costs) {
-  return std::move(Game(kept, pipeline, crews, micro_batches, costs).rows);
+std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline,
+                                             const DistinctGroups& groups, int micro_batches,
+                                             const ActionCosts& costs) {
+  return std::move(Game(kept, pipeline, groups, micro_batches, costs).rows);
 }
 
 }  // namespace kerf::schedmp

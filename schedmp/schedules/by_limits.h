@@ -4,13 +4,14 @@
 
 #include <vector>
 
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 
-// By crew. Each keeps at most `kept` micro-batches, of all its chunks together, of which there are
+// By group. Each keeps at most `kept` micro-batches, of all its chunks together, of which there are
 // no more; and no two take each other's last place: a forward leaves one for each later chunk.
-std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline, const Crews& crews,
-                                             int micro_batches, const ActionCosts& costs);
+std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline,
+                                             const DistinctGroups& groups, int micro_batches,
+                                             const ActionCosts& costs);
 
 }  // namespace kerf::schedmp

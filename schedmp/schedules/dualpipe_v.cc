@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 
@@ -19,17 +19,17 @@ namespace {
 
 class DualPipeRow {
  public:
-  DualPipeRow(int crew, int crews, const std::vector<int>& stages, int micro_batches)
-      : crew_(crew),
-        after_(crews - 1 - crew),
+  DualPipeRow(int group, int groups, const std::vector<int>& stages, int micro_batches)
+      : group_(group),
+        after_(groups - 1 - group),
         down_(stages[0]),
         up_(stages[1]),
-        planned_(std::max(micro_batches, 2 * crews)),
+        planned_(std::max(micro_batches, 2 * groups)),
         row_(micro_batches) {}
 
   std::vector<Action> make() {
     warm_up();
-    for (int i = 0; i < planned_ - 2 * (after_ + 1 + crew_) + crew_ + 1; ++i) {
+    for (int i = 0; i < planned_ - 2 * (after_ + 1 + group_) + group_ + 1; ++i) {
       row_.forward(down_);
       row_.backward(up_);
       row_.forward(up_);
@@ -47,7 +47,7 @@ class DualPipeRow {
  private:
   void warm_up() {
     for (int i = 0; i < 2 * after_; ++i) row_.forward(down_);
-    for (int i = 0; i <= crew_; ++i) {
+    for (int i = 0; i <= group_; ++i) {
       row_.forward(down_);
       row_.forward(up_);
     }
@@ -60,8 +60,8 @@ class DualPipeRow {
 
   // In the second half of its last backwards, what others wait for goes first.
   void cool_down() {
-    const int backwards = 2 * (crew_ + 1);
-    const int whole = 2 * ((crew_ + 1) / 2) + (crew_ % 2 == 0 ? 1 : 0);
+    const int backwards = 2 * (group_ + 1);
+    const int whole = 2 * ((group_ + 1) / 2) + (group_ % 2 == 0 ? 1 : 0);
     for (int i = 0; i < backwards; ++i) gradient(i % 2 == 0 ? up_ : down_, i >= whole);
     for (int i = 0; i < after_; ++i) {
       weight_gradient();
@@ -80,7 +80,7 @@ class DualPipeRow {
     waiting_.pop_front();
   }
 
-  int crew_, after_;         // how many crews come after it
+  int group_, after_;        // how many groups come after it
   int down_, up_;            // stages
   int planned_;              // micro-batches
   std::deque<int> waiting_;  // stages whose W has yet to come, in the order of their I
@@ -90,13 +90,13 @@ class DualPipeRow {
 }  // namespace
 
 Schedule dualpipe_v(const Pipeline& pipeline, int micro_batches) {
-  const Crews crews = crews_in(shape_of("dualpipe-v"), "dualpipe-v", pipeline);
+  const DistinctGroups groups = placed_groups(shape_of("dualpipe-v"), "dualpipe-v", pipeline);
   std::vector<std::vector<Action>> rows;
-  for (int crew = 0; crew < crews.count(); ++crew)
+  for (int group = 0; group < groups.count(); ++group)
     rows.push_back(
-        DualPipeRow(crew, crews.count(), crews.stages[static_cast<size_t>(crew)], micro_batches)
+        DualPipeRow(group, groups.count(), groups.stages[static_cast<size_t>(group)], micro_batches)
             .make());
-  return with_rows("dualpipe-v", pipeline, crews, micro_batches, rows);
+  return with_rows("dualpipe-v", pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

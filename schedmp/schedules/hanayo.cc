@@ -13,11 +13,11 @@
 namespace kerf::schedmp {
 
 Schedule hanayo(const Pipeline& pipeline, int micro_batches, const ActionCosts& costs) {
-  const Crews crews = crews_in(shape_of("hanayo"), "hanayo", pipeline);
-  const auto chunks = static_cast<int>(crews.stages[0].size());
-  const int kept = crews.count() * chunks + (chunks > 2 ? crews.count() - 1 : 0);
-  return with_rows("hanayo", pipeline, crews, micro_batches,
-                   rows_within(kept, pipeline, crews, micro_batches, costs));
+  const DistinctGroups groups = placed_groups(shape_of("hanayo"), "hanayo", pipeline);
+  const auto chunks = static_cast<int>(groups.stages[0].size());
+  const int kept = groups.count() * chunks + (chunks > 2 ? groups.count() - 1 : 0);
+  return with_rows("hanayo", pipeline, groups, micro_batches,
+                   rows_within(kept, pipeline, groups, micro_batches, costs));
 }
 
 }  // namespace kerf::schedmp

@@ -76,11 +76,9 @@ class OfRows final : public partitioner::InFlight {
 
 class OfName final : public partitioner::InFlight {
  public:
-  explicit OfName(std::string name) : name_(std::move(name)) {
-    const int chunks = shape_of(name_).chunks;
-    const Schedule smallest = make_schedule(name_, chain_of(groups_of_shape(name_, 1, chunks)), 1);
-    splits_ = splits_of(smallest);
-    trains_ = smallest.trains();
+  explicit OfName(std::string name) : name_(std::move(name)), splits_(splits_weights(name_)) {
+    const Pipeline smallest = chain_of(groups_of_shape(name_, 1, 0));
+    trains_ = make_schedule(name_, smallest, 1).trains();
   }
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
@@ -91,7 +89,7 @@ class OfName final : public partitioner::InFlight {
 
  private:
   std::string name_;
-  bool splits_ = false;
+  bool splits_;
   bool trains_ = true;
 };
 

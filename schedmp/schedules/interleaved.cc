@@ -9,15 +9,15 @@
 // where there are fewer than p in all, they make one round.
 #include <algorithm>
 
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 
 namespace {
 
-// The chunk of each of a crew's forwards, in order: of backwards it is the last chunk first.
-std::vector<int> chunks_in_order(int crews, int chunks, int micro_batches) {
-  const int rounds = std::max(1, micro_batches / crews);
+// The chunk of each of a group's forwards, in order: of backwards it is the last chunk first.
+std::vector<int> chunks_in_order(int groups, int chunks, int micro_batches) {
+  const int rounds = std::max(1, micro_batches / groups);
   std::vector<int> order;
   for (int round = 0; round < rounds; ++round) {
     const int size = micro_batches / rounds + (round < micro_batches % rounds ? 1 : 0);
@@ -30,15 +30,15 @@ std::vector<int> chunks_in_order(int crews, int chunks, int micro_batches) {
 }  // namespace
 
 Schedule interleaved(const Pipeline& pipeline, int micro_batches) {
-  const Crews crews = crews_in(shape_of("interleaved"), "interleaved", pipeline);
-  const auto chunks = static_cast<int>(crews.stages[0].size());
-  const std::vector<int> order = chunks_in_order(crews.count(), chunks, micro_batches);
+  const DistinctGroups groups = placed_groups(shape_of("interleaved"), "interleaved", pipeline);
+  const auto chunks = static_cast<int>(groups.stages[0].size());
+  const std::vector<int> order = chunks_in_order(groups.count(), chunks, micro_batches);
   const auto round = static_cast<int>(std::find(order.begin(), order.end(), 1) - order.begin());
   std::vector<std::vector<Action>> rows;
-  for (int crew = 0; crew < crews.count(); ++crew) {
-    const std::vector<int>& stages = crews.stages[static_cast<size_t>(crew)];
+  for (int group = 0; group < groups.count(); ++group) {
+    const std::vector<int>& stages = groups.stages[static_cast<size_t>(group)];
     // As many as are under way in the first round when its first comes back.
-    const int ahead = 2 * (crews.count() - 1 - crew) + (chunks - 1) * round;
+    const int ahead = 2 * (groups.count() - 1 - group) + (chunks - 1) * round;
     const auto warm_up = std::min(order.size(), static_cast<size_t>(ahead));
     RowWriter row(micro_batches);
     for (size_t i = 0; i < warm_up; ++i) row.forward(stages[static_cast<size_t>(order[i])]);
@@ -48,7 +48,7 @@ Schedule interleaved(const Pipeline& pipeline, int micro_batches) {
     }
     rows.push_back(row.take());
   }
-  return with_rows("interleaved", pipeline, crews, micro_batches, rows);
+  return with_rows("interleaved", pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

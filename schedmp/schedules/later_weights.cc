@@ -6,11 +6,11 @@ namespace kerf::schedmp {
 
 Schedule later_weights(const std::string& name, int lead, const Pipeline& pipeline,
                        int micro_batches) {
-  const Crews crews = crews_in(shape_of(name), name, pipeline);
+  const DistinctGroups groups = placed_groups(shape_of(name), name, pipeline);
   const std::vector<int> hops = hops_to_the_end(pipeline);
   const int most = *std::max_element(hops.begin(), hops.end());
   std::vector<std::vector<Action>> rows;
-  for (const std::vector<int>& stages : crews.stages) {
+  for (const std::vector<int>& stages : groups.stages) {
     const int stage = stages[0];
     const int own = hops[static_cast<size_t>(stage)];
     RowWriter row(micro_batches);
@@ -22,7 +22,7 @@ Schedule later_weights(const std::string& name, int lead, const Pipeline& pipeli
     }
     rows.push_back(row.take());
   }
-  return with_rows(name, pipeline, crews, micro_batches, rows);
+  return with_rows(name, pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

@@ -6,14 +6,14 @@
 // Looped, breadth first (Lamy-Poirier 2022, arXiv:2211.05953): every micro-batch goes through a
 // chunk before the next chunk begins. The idle time of interleaved 1F1B, with every micro-batch
 // kept at once; each chunk's weights are used in one go.
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 
 Schedule looped_bfs(const Pipeline& pipeline, int micro_batches) {
-  const Crews crews = crews_in(shape_of("looped-bfs"), "looped-bfs", pipeline);
+  const DistinctGroups groups = placed_groups(shape_of("looped-bfs"), "looped-bfs", pipeline);
   std::vector<std::vector<Action>> rows;
-  for (const std::vector<int>& stages : crews.stages) {
+  for (const std::vector<int>& stages : groups.stages) {
     RowWriter row(micro_batches);
     for (const int stage : stages)
       for (int i = 0; i < micro_batches; ++i) row.forward(stage);
@@ -21,7 +21,7 @@ Schedule looped_bfs(const Pipeline& pipeline, int micro_batches) {
       for (int i = 0; i < micro_batches; ++i) row.backward(*stage);
     rows.push_back(row.take());
   }
-  return with_rows("looped-bfs", pipeline, crews, micro_batches, rows);
+  return with_rows("looped-bfs", pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

@@ -23,6 +23,8 @@ namespace kerf::schedmp {
 
 namespace {
 
+constexpr int64_t kMostLooks = int64_t{1} << 28;  // at a stage, in a moment
+
 std::vector<Action> row_of(int stage, int hops, int micro_batches) {
   std::vector<Action> row;
   const int warm_up = std::min(micro_batches, hops);
@@ -110,6 +112,12 @@ Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches) {
       for (const Action& action : row_of(stage, hops[static_cast<size_t>(stage)], micro_batches))
         add(action);
   } else {
+    const auto stages = static_cast<int64_t>(groups.size());
+    if (stages * (stages + micro_batches) > kMostLooks)
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("1F1B of {} stages that share workers is more than can be unrolled; "
+                               "use fewer",
+                               stages));
     Moments moments(pipeline, micro_batches);
     for (auto moment = moments.next(); !moment.empty(); moment = moments.next())
       for (const Action& action : moment) add(action);

@@ -14,12 +14,17 @@ constexpr Shape kAnywhere = {};
 constexpr Shape kOneEach = {Placement::kInTurn, 1, 1, 1};
 constexpr Shape kInTurn = {Placement::kInTurn, 2};
 constexpr Shape kThereAndBack = {Placement::kThereAndBack, 2, 2, 2};
-constexpr Shape kWaves = {Placement::kThereAndBack, 2, 2, 1 << 20, 2};
+constexpr Shape kWaves = {Placement::kThereAndBack, 2, 2, 64, 2};
+
+constexpr int kMostStages = 1 << 20;
 
 struct Entry {
   const char* name;
   Schedule (*make)(const Pipeline& pipeline, int micro_batches, const ActionCosts& costs);
   Shape shape = kAnywhere;
+  bool splits = false;  // I and W are apart
+  // Is made as for so many micro-batches a stage at least, whatever there are.
+  int made_for = 0;
 };
 
 template <Schedule (*make)(const Pipeline&, int)>
@@ -31,14 +36,14 @@ constexpr Entry kEntries[] = {
     {"1f1b", whatever_it_costs<one_f_one_b>},
     {"gpipe", whatever_it_costs<gpipe>},
     {"naive", whatever_it_costs<naive>},
-    {"zb-h1", whatever_it_costs<zb_h1>, kOneEach},
-    {"zb-h2", whatever_it_costs<zb_h2>, kOneEach},
+    {"zb-h1", whatever_it_costs<zb_h1>, kOneEach, true, 1},
+    {"zb-h2", whatever_it_costs<zb_h2>, kOneEach, true, 2},
     {"interleaved", whatever_it_costs<interleaved>, kInTurn},
     {"looped-bfs", whatever_it_costs<looped_bfs>, kInTurn},
-    {"zbv", whatever_it_costs<zbv>, kThereAndBack},
-    {"v-half", whatever_it_costs<v_half>, kThereAndBack},
-    {"v-min", whatever_it_costs<v_min>, kThereAndBack},
-    {"dualpipe-v", whatever_it_costs<dualpipe_v>, kThereAndBack},
+    {"zbv", whatever_it_costs<zbv>, kThereAndBack, true, 2},
+    {"v-half", whatever_it_costs<v_half>, kThereAndBack, true},
+    {"v-min", whatever_it_costs<v_min>, kThereAndBack, true},
+    {"dualpipe-v", whatever_it_costs<dualpipe_v>, kThereAndBack, true, 2},
     {"hanayo", hanayo, kWaves},
     {"forward-only", whatever_it_costs<forward_only>},
 };
@@ -74,8 +79,10 @@ std::string chunks_text(const Shape& shape) {
   if (shape.least_chunks == shape.most_chunks)
     return kerf::format("{} stage{}", shape.chunks, shape.chunks == 1 ? "" : "s");
   if (shape.multiple == 2) return "an even number of stages";
-  return "the same number of stages";
+  return kerf::format("the same number of stages, {} at most,", shape.most_chunks);
 }
+
+bool splits_weights(const std::string& name) { return find_entry(name).splits; }
 
 bool allows(const Shape& shape, int chunks) {
   return chunks >= shape.least_chunks && chunks <= shape.most_chunks &&
@@ -110,6 +117,10 @@ std::vector<std::vector<int>> groups_of_shape(const std::string& name, int worke
   if (!allows(shape, chunks))
     throw Error(ErrorCode::kUsage, kerf::format("schedule {} has {} on each worker, not {}", name,
                                                 chunks_text(shape), chunks));
+  if (int64_t{workers} * chunks > kMostStages)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} workers of {} stages each are more than {} stages", workers,
+                             chunks, kMostStages));
   std::vector<std::vector<int>> groups;
   for (int stage = 0; stage < workers * chunks; ++stage)
     groups.push_back({place_of(shape.placement, stage, workers)});
@@ -125,7 +136,9 @@ Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int mi
   int64_t members = 0;
   for (const std::vector<int>& group : pipeline.groups)
     members += static_cast<int64_t>(group.size());
-  if (members * (2 * int64_t{micro_batches} + 1) > most_actions)
+  const auto stages = static_cast<int64_t>(pipeline.groups.size());
+  const int64_t made_for = std::max<int64_t>(micro_batches, entry.made_for * stages);
+  if (members * ((entry.splits ? 3 : 2) * made_for + 1) > most_actions)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} micro-batches of {} stages and their groups are more than {} "
                              "actions; use fewer --micro-batches",

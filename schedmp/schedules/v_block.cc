@@ -57,7 +57,7 @@ class TurnedBlock {
   }
 
   bool can_repeat() const {
-    for (int worker = 0; worker < workers_; ++worker) {
+    for (int worker = 0; worker < std::min(workers_, kPeriod); ++worker) {  // others are as these
       std::vector<Timed> before;
       for (const Timed& each : own(worker)) {
         if (meets(before, each)) return false;
@@ -134,13 +134,13 @@ std::vector<Action> repeated(const std::vector<Timed>& block, const std::vector<
 
 Schedule repeat_block(const std::string& name, const std::vector<VBlock>& blocks,
                       const Pipeline& pipeline, int micro_batches) {
-  const Crews crews = crews_in(shape_of(name), name, pipeline);
-  const TurnedBlock block = best_of(blocks, crews.count());
+  const DistinctGroups groups = placed_groups(shape_of(name), name, pipeline);
+  const TurnedBlock block = best_of(blocks, groups.count());
   std::vector<std::vector<Action>> rows;
-  for (int crew = 0; crew < crews.count(); ++crew)
-    rows.push_back(
-        repeated(block.with_weights(crew), crews.stages[static_cast<size_t>(crew)], micro_batches));
-  return with_rows(name, pipeline, crews, micro_batches, rows);
+  for (int group = 0; group < groups.count(); ++group)
+    rows.push_back(repeated(block.with_weights(group), groups.stages[static_cast<size_t>(group)],
+                            micro_batches));
+  return with_rows(name, pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

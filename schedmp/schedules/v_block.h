@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 

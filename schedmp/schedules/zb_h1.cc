@@ -2,7 +2,7 @@
 // stage 1     F0 F1    I0 F2 I1 W0 F3 I2 W1 I3 W2 W3 U
 // stage 2        F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3 U
 //
-// ZB-H1 (Qi et al. 2023, arXiv:2401.10241, section 3.2): 1F1B whose gradients of weights wait for
+// ZB-H1 (Qi et al. 2023, arXiv:2401.10241): 1F1B whose gradients of weights wait for
 // as long as its memory allows, so that no stage keeps more micro-batches than the first. Of stages
 // that are alike a step takes m(F + I + W) + (p - 1)(F + I - W).
 #include "schedmp/schedules/later_weights.h"

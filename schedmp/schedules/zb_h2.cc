@@ -2,7 +2,7 @@
 // stage 1     F0 F1 F2 I0 F3 I1 F4 I2 W0 ...
 // stage 2        F0 I0 F1 I1 F2 I2 F3 I3 ...
 //
-// ZB-H2 (Qi et al. 2023, arXiv:2401.10241, section 3.1): the pipeline is filled with as many
+// ZB-H2 (Qi et al. 2023, arXiv:2401.10241): the pipeline is filled with as many
 // micro-batches as pass while the first goes to the end and back, 2p - 1 of p stages, so that no
 // stage waits between its first action and its last where F, I and W take as long: its span is (p -
 // 1)(F + I - 2W) longer than its work. The memory is nearly twice that of 1F1B. The paper updates

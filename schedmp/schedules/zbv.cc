@@ -9,7 +9,7 @@
 // fewer it is the schedule of so many, less those that are not there.
 #include <algorithm>
 
-#include "schedmp/schedules/crews.h"
+#include "schedmp/schedules/distinct_groups.h"
 
 namespace kerf::schedmp {
 
@@ -17,12 +17,12 @@ namespace {
 
 class ZbvRow {
  public:
-  ZbvRow(int crew, int crews, const std::vector<int>& stages, int micro_batches)
-      : crew_(crew),
-        crews_(crews),
+  ZbvRow(int group, int groups, const std::vector<int>& stages, int micro_batches)
+      : group_(group),
+        groups_(groups),
         down_(stages[0]),
         up_(stages[1]),
-        planned_(std::max(micro_batches, 2 * crews - 1)),
+        planned_(std::max(micro_batches, 2 * groups - 1)),
         row_(micro_batches) {}
 
   std::vector<Action> make() {
@@ -45,12 +45,12 @@ class ZbvRow {
 
   // Until its first micro-batch has gone to the end and back, and is to go on.
   void warm_up() {
-    for (int i = 0; i < 2 * (crews_ - crew_) - 1; ++i) row_.forward(down_);
-    for (int i = 0; i < crew_; ++i) {
+    for (int i = 0; i < 2 * (groups_ - group_) - 1; ++i) row_.forward(down_);
+    for (int i = 0; i < group_; ++i) {
       row_.forward(up_);
       row_.forward(down_);
     }
-    for (int i = 0; i < crews_ - crew_; ++i) {
+    for (int i = 0; i < groups_ - group_; ++i) {
       row_.forward(up_);
       gradients(up_);
     }
@@ -58,16 +58,16 @@ class ZbvRow {
 
   // What others wait for first; weights' gradients fill the time between.
   void cool_down() {
-    for (int i = 0; i < crew_; ++i) {
+    for (int i = 0; i < group_; ++i) {
       row_.input_gradient(down_);
       row_.input_gradient(up_);
     }
-    for (int i = 0; i < crews_ - crew_; ++i) gradients(down_);
+    for (int i = 0; i < groups_ - group_; ++i) gradients(down_);
     for (const int stage : {up_, down_})
       while (row_.weight_gradients(stage) < planned_) row_.weight_gradient(stage);
   }
 
-  int crew_, crews_;
+  int group_, groups_;
   int down_, up_;  // stages
   int planned_;    // micro-batches
   RowWriter row_;
@@ -76,12 +76,13 @@ class ZbvRow {
 }  // namespace
 
 Schedule zbv(const Pipeline& pipeline, int micro_batches) {
-  const Crews crews = crews_in(shape_of("zbv"), "zbv", pipeline);
+  const DistinctGroups groups = placed_groups(shape_of("zbv"), "zbv", pipeline);
   std::vector<std::vector<Action>> rows;
-  for (int crew = 0; crew < crews.count(); ++crew)
+  for (int group = 0; group < groups.count(); ++group)
     rows.push_back(
-        ZbvRow(crew, crews.count(), crews.stages[static_cast<size_t>(crew)], micro_batches).make());
-  return with_rows("zbv", pipeline, crews, micro_batches, rows);
+        ZbvRow(group, groups.count(), groups.stages[static_cast<size_t>(group)], micro_batches)
+            .make());
+  return with_rows("zbv", pipeline, groups, micro_batches, rows);
 }
 
 }  // namespace kerf::schedmp

@@ -771,7 +771,7 @@ class Schedule(KerfTest):
     def test_costs_are_those_given(self):
         flags = ("--workers", 2, "--micro-batches", 4, "--json")
         file = self.folder / "costs.json"
-        file.write_text(json.dumps({"kerf_costs": 1, "transfer": 0.5, "stages": [{"F": 1, "I": 2, "W": 3}] * 2}))
+        file.write_text(json.dumps({"kerf_costs": 1, "COMM": 0.5, "stages": [{"F": 1, "I": 2, "W": 3}] * 2}))
         for costs in (file, "1,2,3,0.5"):
             report = json.loads(run("schedule", "gpipe", "--costs", costs, *flags).stdout)
             self.assertEqual(report["makespan"], 5 * 6 + 2 * 0.5)
@@ -779,10 +779,24 @@ class Schedule(KerfTest):
         file.write_text('{"kerf_costs": 1, "stages": [{"F": -1, "I": 1, "W": 1}]}')
         self.assert_one_error(run("schedule", "gpipe", "--costs", file, *flags), "stages[0]", "F costs -1", code=2)
 
+    def test_idle_time_is_told_apart(self):
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 2}}}))
+        flags = ("--workers", 2, "--micro-batches", 20, "--costs", "1,1,1,0.1", "--json")
+        report = json.loads(run("schedule", "1f1b", "--devices", devices, "--jitter", 0.2, *flags).stdout)
+        self.assertAlmostEqual(sum(report["idle"].values()), report["bubble_step"])
+        self.assertGreater(report["idle"]["imbalance"], 0.15)
+        self.assertTrue(report["makespan"] < report["makespan_p95"] < 1.2 * report["makespan"])
+        self.assertNotIn("makespan_p95", json.loads(run("schedule", "1f1b", *flags).stdout))
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 0}, "1": {"speed": 2}}}))
+        self.assert_one_error(run("schedule", "1f1b", "--devices", devices, *flags), "devices.json", "worker 0", "speed", code=2)
+
     def test_what_is_too_long_to_prove_is_simulated(self):
         report = json.loads(run("schedule", "1f1b", "--workers", 1024, "--micro-batches", 1024, "--json").stdout)
         self.assertIsNone(report["verified"])
         self.assertEqual(report["makespan"], 3 * (1024 + 1023))
+        for flags in (("--workers", 65536, "--micro-batches", 65536), ("--workers", 65536, "--chunks", 4096)):
+            self.assert_one_error(run("schedule", "interleaved", *flags), "are more than", code=2)
 
     def test_pytorchs_form_is_read_and_written_back(self):
         file, back = self.folder / "torch.csv", self.folder / "back.csv"

@@ -5,8 +5,8 @@
 #include <regex>
 
 #include "partitioner/least_memory.h"
-#include "partitioner/tried_plan.h"
 #include "partitioner/stage_graph.h"
+#include "partitioner/tried_plan.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner {

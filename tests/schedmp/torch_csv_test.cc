@@ -22,6 +22,7 @@ TEST(TorchCsv, IsWrittenBackByteForByte) {
            "0WAIT_REDUCE_GRAD\n",
            "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n",
            ",\n0F0\n",
+           "0F0,0B0",
        })
     EXPECT_EQ(write_torch_csv(parse_torch_csv(text, "x.csv")), text);
 }
@@ -101,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongCsv{"(0F0)OVERLAP_F_B\n", "x.csv:1:17", "two or more"},
                     WrongCsv{"0F0\n0B0\n", "x.csv", "stage 0 is on rank 0, and on rank 1 by 0B0"},
                     WrongCsv{"0F0\n2F0\n", "x.csv", "no rank has stage 1"},
-                    WrongCsv{",\n", "x.csv", "there is no stage"}));
+                    WrongCsv{",\n", "x.csv", "there is no stage"},
+                    WrongCsv{"0F0\n\n", "x.csv", "rank 1 computes nothing"}));
 
 }  // namespace
 }  // namespace kerf::schedmp

@@ -1,32 +1,34 @@
-// Crews: the workers of one group, who act as one, and which stages each has. What schedules are
-// made of that go by place: crew c of p, chunk k of its stages.
+// The groups of a pipeline, each once: their workers act as one, and each has some of the stages.
+// What schedules are made of that go by place: group g of p, chunk k of its stages.
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "schedmp/schedules.h"
 
 namespace kerf::schedmp {
 
-struct Crews {
-  std::vector<std::vector<int>> workers;  // by crew, numbered as their first stages come
-  std::vector<std::vector<int>> stages;   // by crew, ascending: its chunks
+struct DistinctGroups {
+  std::vector<std::vector<int>> workers;  // by group, numbered as their first stages come
+  std::vector<std::vector<int>> stages;   // by group, ascending: its chunks
   std::vector<int> of_stage;
 
   int count() const { return static_cast<int>(workers.size()); }
 };
 
 // Throws Error{kUsage} that names the schedule where groups share workers and are not equal.
-Crews crews_of(const std::string& schedule, const Pipeline& pipeline);
+DistinctGroups distinct_groups(const std::string& schedule, const Pipeline& pipeline);
 // Those, placed as the shape says, with as many chunks each as it allows; throws what is wrong.
-Crews crews_in(const Shape& shape, const std::string& schedule, const Pipeline& pipeline);
+DistinctGroups placed_groups(const Shape& shape, const std::string& schedule,
+                             const Pipeline& pipeline);
 
-// The rows of crews, each taken by all of its workers, and the updates of its stages at its end.
-Schedule with_rows(const std::string& name, const Pipeline& pipeline, const Crews& crews,
+// The rows of groups, each taken by all of its workers, and the updates of its stages at its end.
+Schedule with_rows(const std::string& name, const Pipeline& pipeline, const DistinctGroups& groups,
                    int micro_batches, const std::vector<std::vector<Action>>& rows);
 
-// Writes a crew's row action by action, each stage's micro-batches in their order. Of those from
+// Writes a group's row action by action, each stage's micro-batches in their order. Of those from
 // `micro_batches` on nothing is written: a schedule for more of them, less the last, is one.
 class RowWriter {
  public:
@@ -52,18 +54,14 @@ class RowWriter {
     int gradient = 0;
     int weights = 0;
   };
-  Counts& of(int stage) {
-    if (counts_.size() <= static_cast<size_t>(stage))
-      counts_.resize(static_cast<size_t>(stage) + 1);
-    return counts_[static_cast<size_t>(stage)];
-  }
+  Counts& of(int stage) { return counts_[stage]; }
   void add(int stage, ActionKind kind, int& count) {
     if (count < micro_batches_) row_.push_back({stage, kind, count});
     ++count;
   }
 
   int micro_batches_;
-  std::vector<Counts> counts_;  // by stage
+  std::unordered_map<int, Counts> counts_;  // by stage
   std::vector<Action> row_;
 };
 
