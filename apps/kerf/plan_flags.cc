@@ -63,8 +63,10 @@ std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags
           ->check(whole_number<int64_t>())
           ->type_name("ROWS"),
       command
-          .add_option("--slots", flags.slots,
-                      "Messages ahead per path, beyond what its two ends hold (default 2)")
+          .add_option(
+              "--slots", flags.slots,
+              "Messages ahead per path, beyond what its two ends hold (default 2, or as many as "
+              "the schedule needs)")
           ->check(whole_number<int>())
           ->type_name("N")};
 }
