@@ -60,7 +60,7 @@ std::string draw_staircase(const Schedule& schedule, const Unfolded& unfolded) {
       line += to_string(schedule.rows[worker][i]) + " ";
       line.resize(std::max(line.size(), scale.column(each.end)), ' ');
     }
-    line = head + line;
+    line.insert(0, head);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }

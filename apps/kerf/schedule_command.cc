@@ -216,8 +216,8 @@ std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
 
 std::string check_buffer(const std::string& text) {
   if (text == "rendezvous" || text == "unbounded") return {};
-  const std::string wrong = whole_number<int>()(const_cast<std::string&>(text));
-  if (!wrong.empty() || text == "0")
+  std::string number = text;  // a check may change what it is given
+  if (!whole_number<int>()(number).empty() || text == "0")
     return format("\"{}\" is neither rendezvous nor unbounded nor a number of messages from 1 on",
                   text);
   return {};
